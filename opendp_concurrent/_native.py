@@ -1,0 +1,154 @@
+"""Every private name of OpenDP that is used here, and errors that keep their type across the FFI.
+
+A Python exception that is raised inside a native call comes out as a bare ``OpenDPException``. Ours
+are remembered on the way in (:func:`carry`) and raised again, from the native one, by the
+outermost of our own frames (:func:`typed_errors`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from opendp._convert import _invoke_py_callback, _invoke_py_transition, c_to_py, py_to_c
+from opendp._lib import AnyObjectPtr, FfiResult, lib, unwrap
+from opendp.core import new_queryable, odometer_queryable_invoke, queryable_eval
+from opendp.extras._utilities import to_then as to_then
+from opendp.mod import Measurement, Metric, OpenDPException, Transformation
+
+from .errors import ConcurrentError, InvalidTypeError
+
+F = TypeVar("F", bound=Callable[..., Any])
+_CALLBACKS = frozenset({_invoke_py_callback.__code__, _invoke_py_transition.__code__})
+_CARRIED: ContextVar[list[ConcurrentError] | None] = ContextVar("_CARRIED", default=None)
+
+_measurement_invoke = lib.opendp_core__measurement_invoke
+_measurement_invoke.argtypes, _measurement_invoke.restype = [Measurement, AnyObjectPtr], FfiResult
+_transform = lib.opendp_core__transformation_invoke
+_transform.argtypes, _transform.restype = [Transformation, AnyObjectPtr], FfiResult
+
+
+# --- data ------------------------------------------------------------------------------------
+
+
+def to_pointer(data: Any, carrier_type: Any) -> Any:
+    """Convert ``data`` to OpenDP's representation; raises what OpenDP raises."""
+    return py_to_c(data, c_type=AnyObjectPtr, type_name=carrier_type)
+
+
+def invoke(measurement: Measurement, pointer: Any) -> Any:
+    """Run a measurement on data that are converted already."""
+    return c_to_py(unwrap(_measurement_invoke(measurement, pointer), AnyObjectPtr))
+
+
+def transform(transformation: Transformation, pointer: Any) -> Any:
+    """Run a transformation on converted data; the result stays converted."""
+    return unwrap(_transform(transformation, pointer), AnyObjectPtr)
+
+
+def check_distance(metric: Metric, name: str, d_in: Any) -> None:
+    """Raise unless ``d_in`` has the distance type of ``metric``."""
+    try:
+        py_to_c(d_in, c_type=AnyObjectPtr, type_name=metric.distance_type)
+    except (TypeError, ValueError, AttributeError, OpenDPException) as error:
+        raise InvalidTypeError(
+            f"{name} ({d_in!r}) must be a distance of {metric}, "
+            f"of type {metric.distance_type}: {error}"
+        ) from error
+
+
+# --- queryables ------------------------------------------------------------------------------
+
+
+def evaluate(queryable: Any, query: Any) -> Any:
+    """Ask a native queryable."""
+    return queryable_eval(queryable, query)
+
+
+def evaluate_odometer(queryable: Any, query: Any) -> Any:
+    """Launch on a native odometer queryable."""
+    return odometer_queryable_invoke(queryable, query)
+
+
+def python_queryable(transition: Callable[[Any], Any]) -> Any:
+    """Make a native queryable from Python, whose wrappers then hold for it.
+
+    OpenDP stores the transition in ``__opendp_dict__``, from where its closure could be read; that
+    is cleared.
+    """
+    queryable = new_queryable(carry(transition), Q="ExtrinsicObject", A="ExtrinsicObject")
+    queryable.__opendp_dict__ = {}
+    return queryable.value
+
+
+def inside_native_call() -> bool:
+    """Whether OpenDP is running the caller from within one of its native calls."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code in _CALLBACKS:
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+# --- errors ----------------------------------------------------------------------------------
+
+
+def carry(function: F) -> F:
+    """Remember our own exceptions that leave ``function`` into a native call."""
+
+    def carrying(argument: Any) -> Any:
+        try:
+            return function(argument)
+        except ConcurrentError as error:
+            carried = _CARRIED.get()
+            if carried is not None:
+                carried.append(error.with_traceback(None))  # its frames may hold data
+            raise
+
+    return carrying  # type: ignore[return-value]
+
+
+class typed_errors:  # noqa: N801 (reads as a verb in a with statement)
+    """A ``with`` block that raises again, with type and values, what :func:`carry` remembered."""
+
+    __slots__ = ("_carried", "_token")
+
+    def __enter__(self) -> None:
+        self._carried: list[ConcurrentError] = []
+        self._token = _CARRIED.set(self._carried)
+
+    def __exit__(self, kind: object, native: BaseException | None, trace: object) -> None:
+        _CARRIED.reset(self._token)
+        if self._carried and isinstance(native, OpenDPException):
+            for error in reversed(self._carried):
+                if native is not error and str(error) in str(native):
+                    raise error from native
+
+
+# --- chaining --------------------------------------------------------------------------------
+
+
+def extend_rshift(kind: type, chain: Callable[[Any, Transformation], Any]) -> None:
+    """Let ``transformation >> x`` reach ``chain(x, transformation)`` for every x of ``kind``.
+
+    OpenDP declares ``Transformation >> Odometer`` and does not implement it. Idempotent.
+    """
+    original = Transformation.__rshift__
+    extensions: list[tuple[type, Any]] | None = getattr(original, "_extensions", None)
+    if extensions is None:
+        extensions = []
+
+        def __rshift__(self: Transformation, other: Any) -> Any:
+            for known, make_chain in extensions:
+                if isinstance(other, known):
+                    return make_chain(other, self)
+            return original(self, other)
+
+        __rshift__.__doc__ = original.__doc__
+        __rshift__._extensions = extensions  # type: ignore[attr-defined]
+        Transformation.__rshift__ = __rshift__
+    if all(known is not kind for known, _ in extensions):
+        extensions.append((kind, chain))

@@ -1,0 +1,75 @@
+"""May this d_mid be launched? Continuation rules (the papers' F).
+
+A filter's rule is derived from an accumulator (Lemma 2.19 of [HSTVVXZ23]): continue exactly while
+the accumulator's loss after the launch is at most d_out. It is never written a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..accumulators.accumulator import Accumulator
+from ..accumulators.planned import Planned
+from ..errors import BudgetExceededError
+
+
+class ContinuationRule(Protocol):
+    """A verdict on one launch, from public numbers only."""
+
+    def admits(self, accumulator: Any, d_mid: Any) -> Accumulator | BudgetExceededError:
+        """Return the accumulator after the launch, or the refusal with its values."""
+
+    def remaining(self, accumulator: Any) -> Any:
+        """Return what may still be spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unlimited:
+    """The rule of an odometer: every launch is admitted."""
+
+    def admits(self, accumulator: Accumulator, d_mid: Any) -> Accumulator:
+        """Admit."""
+        return accumulator.after(d_mid)
+
+    def remaining(self, accumulator: Accumulator) -> None:
+        """Return None: nothing bounds an odometer."""
+        del accumulator
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The rule of a filter: the loss stays at or below ``d_out``."""
+
+    d_out: Any
+    at_most: Callable[[Any, Any], bool]
+
+    def admits(self, accumulator: Accumulator, d_mid: Any) -> Accumulator | BudgetExceededError:
+        """Admit when the loss afterwards is at most ``d_out``."""
+        after = accumulator.after(d_mid)
+        if self.at_most(after.loss, self.d_out):
+            return after
+        return BudgetExceededError(accumulator.loss, d_mid, self.remaining(accumulator))
+
+    def remaining(self, accumulator: Accumulator) -> Any:
+        """Return the largest d_mid that would be admitted."""
+        return accumulator.remaining(self.d_out)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The rule of a compositor: each launch is at most the next of the d_mids fixed up front."""
+
+    at_most: Callable[[Any, Any], bool]
+
+    def admits(self, accumulator: Planned, d_mid: Any) -> Planned | BudgetExceededError:
+        """Admit when ``d_mid`` is at most the next share."""
+        left = accumulator.remaining()
+        if left and self.at_most(d_mid, left[0]):
+            return accumulator.after(d_mid)
+        return BudgetExceededError(accumulator.loss, d_mid, left)
+
+    def remaining(self, accumulator: Planned) -> tuple[Any, ...]:
+        """Return the shares that are left."""
+        return accumulator.remaining()

@@ -1,0 +1,47 @@
+"""The shares consumed so far of a plan that was fixed up front.
+
+Composition with d_mids fixed in advance: [VW21, Theorem 1.5] for pure DP, [LW22, Theorems 1 and 2]
+for (ε, δ)-DP and Rényi DP. A launch consumes its whole share, also when it needs less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InvalidValueError
+from .accumulator import Accumulator
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, how many of its shares are consumed, and what they add up to."""
+
+    d_mids: tuple[Any, ...]
+    consumed: int
+    total: Accumulator
+
+    @property
+    def loss(self) -> Any:
+        """Loss of the consumed shares."""
+        return self.total.loss
+
+    def after(self, d_mid: Any, count: int = 1) -> Planned:
+        """Consume the next ``count`` shares; ``d_mid`` was compared with them by the rule."""
+        del d_mid
+        upto = self.consumed + count
+        if upto > len(self.d_mids):
+            raise InvalidValueError(f"all {len(self.d_mids)} d_mids are consumed")
+        total = self.total
+        for share in self.d_mids[self.consumed : upto]:
+            total = total.after(share)
+        return Planned(self.d_mids, upto, total)
+
+    def remaining(self, d_out: Any = None) -> tuple[Any, ...]:
+        """The shares that are left, next one first."""
+        del d_out
+        return self.d_mids[self.consumed :]
+
+    def to_record(self) -> Any:
+        """How many shares are consumed, and their sum."""
+        return [self.consumed, self.total.to_record()]

@@ -1,0 +1,1 @@
+"""Constructors only: guards, then one return."""

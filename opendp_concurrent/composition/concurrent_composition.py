@@ -1,0 +1,116 @@
+"""Composition of mechanisms whose privacy losses are fixed up front, queried concurrently."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opendp.mod import Domain, Measure, Metric, assert_features
+
+from .. import _native
+from ..accounts.account import Bound
+from ..accounts.rule import Shares
+from ..accumulators.basic import basic
+from ..accumulators.orders_sum import OnOrders, grid_curve
+from ..accumulators.planned import Planned
+from ..checks import orders as check_orders
+from ..errors import InvalidTypeError, InvalidValueError
+from ..measures import CompositionMeasure, composition_measure
+from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.session import validate_d_in
+from ..queryables.spawn import spawn_composition
+from .interactive_measurement import make_interactive_measurement
+from .space import check_space, constant_map
+
+
+def make_concurrent_composition(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    d_in: Any,
+    d_mids: Sequence[Any],
+    *,
+    orders: Sequence[float] | None = None,
+) -> ConcurrentMeasurement:
+    """Compose mechanisms, interactive or not, whose privacy losses are fixed up front.
+
+    Takes the arguments of :func:`~opendp.combinators.make_adaptive_composition`. The returned
+    measurement spawns a queryable that launches one mechanism for each of ``d_mids``, in order. A
+    launch may use less than its share, and consumes it whole. Children may be queried in any
+    interleaving, except under approximate zCDP, where a launch closes the older ones.
+
+    Guarantee: the sum of ``d_mids``, exact and then rounded up once, against any adaptive analyst.
+    [VW21, Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP, under finite
+    communication; [LW22, Theorem 2 and Corollary 1] for Rényi DP and zCDP.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: domain of the data, and of the queries
+    :param input_metric: metric of the data, and of the queries
+    :param output_measure: how privacy is measured
+    :param d_in: distance between neighbouring inputs, in units of ``input_metric``
+    :param d_mids: privacy loss of each launch, in units of ``output_measure``: numbers, pairs
+        (ε, δ) or (ρ, δ), or Rényi curves
+    :param orders: for Rényi curves only, the orders at which they are compared and summed
+    :return: a measurement that spawns a :class:`ConcurrentCompositionQueryable`
+    :raises UnsupportedMeasureError: if no composition rule is known for ``output_measure``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> compositor = oc.make_concurrent_composition(
+    ...     *space, dp.max_divergence(), d_in=1, d_mids=[0.5, 0.25]
+    ... )
+    >>> compositor.map(1)
+    0.75
+    >>> root = compositor([1, 2, 3])
+    >>> release = root(space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0))
+    >>> root.remaining()
+    (0.25,)
+    """
+    assert_features("contrib", "honest-but-curious")
+    check_space(input_domain, input_metric)
+    measure = composition_measure(output_measure)
+    validate_d_in(input_metric, d_in)
+    shares, accounting = _shares(measure, d_mids, orders)
+    start = accounting.start(measure.zero)
+    whole = start
+    for share in shares:
+        whole = whole.after(share)
+    bound = Bound(d_in, Shares(measure.at_most), Planned(shares, 0, start))
+    space = input_domain, input_metric
+    return make_interactive_measurement(
+        *space,
+        measure,
+        lambda token, launched_from: spawn_composition(space, measure, token, launched_from, bound),
+        constant_map(input_metric, d_in, whole.loss),
+        f"ConcurrentComposition({measure.name}, d_in={d_in}, {len(shares)} d_mids)",
+    )
+
+
+def _shares(measure: CompositionMeasure, d_mids: Any, orders: Any) -> tuple[tuple[Any, ...], Any]:
+    if isinstance(d_mids, (str, bytes)) or not isinstance(d_mids, Sequence):
+        raise InvalidTypeError(f"d_mids must be a sequence, found {type(d_mids).__name__}")
+    if not d_mids:
+        raise InvalidValueError("d_mids must have at least one element; pass one per launch")
+    shares = tuple(
+        measure.validate(f"d_mids[{index}]", share) for index, share in enumerate(d_mids)
+    )
+    if not callable(measure.zero):
+        if orders is not None:
+            raise InvalidTypeError(f"orders is for Rényi curves; {measure.name} has none")
+        return shares, basic()
+    if orders is None:
+        raise InvalidTypeError(
+            "orders must be given for Rényi curves, which can only be compared on a grid; "
+            "pass for example orders=[1.5, 2, 4, 8, 16, 32, 64]"
+        )
+    grid = check_orders(orders=orders)
+    return tuple(grid_curve(grid, share, "d_mids") for share in shares), OnOrders(grid)
+
+
+then_concurrent_composition = _native.to_then(make_concurrent_composition)

@@ -1,0 +1,106 @@
+"""A bound on the privacy loss of an odometer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opendp.mod import assert_features
+
+from ..accounts.account import Bound
+from ..accounts.charge import Ledger
+from ..accounts.rule import Within
+from ..accumulators.orders_sum import OnOrders, grid_curve
+from ..checks import orders as check_orders
+from ..errors import InvalidTypeError
+from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
+from ..queryables.session import validate_d_in
+from ..queryables.spawn import spawn_filter
+from .interactive_measurement import make_interactive_measurement
+from .space import constant_map
+
+
+def make_concurrent_filter(
+    odometer: ConcurrentOdometer,
+    d_in: Any,
+    d_out: Any,
+    *,
+    orders: Sequence[float] | None = None,
+    halt: bool = False,
+    ledger: Ledger | None = None,
+) -> ConcurrentMeasurement:
+    """Bound the privacy loss of a concurrent odometer.
+
+    Takes the arguments of :func:`~opendp.combinators.make_privacy_filter`. The returned measurement
+    spawns a queryable that launches mechanisms, interactive or not, as long as the odometer's
+    accumulator stays at or below ``d_out`` for inputs at distance ``d_in``. A launch that would
+    exceed it is refused before it runs, is not charged, and leaves the filter usable for smaller
+    ones. Children may be queried in any interleaving, except under approximate zCDP, where a launch
+    closes the older ones. All privacy is paid at launch.
+
+    Guarantee: ``d_out`` under the odometer's measure, against any adaptive analyst [HSTVVXZ23,
+    Theorem 1.20, Theorem 4.6 and Lemma 2.19]; finite communication for (ε, δ)-DP. For Rényi
+    curves, the sum stays within ``d_out`` at every order of ``orders`` at once.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param odometer: made by :func:`make_concurrent_odometer`, possibly chained
+    :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
+    :param d_out: bound on the privacy loss, finite, in units of its measure
+    :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
+    :param halt: close the whole interaction, children too, at the first refusal, as Algorithm 3 of
+        [HSTVVXZ23] does
+    :param ledger: where every charge is written before its mechanism runs
+    :return: a measurement that spawns a :class:`ConcurrentFilterQueryable`
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=1.25)
+    >>> release = root(count)
+    >>> root(count)
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.BudgetExceededError: insufficient budget: spent 0.8, asked 0.8, ...
+    >>> root.remaining()
+    0.19999999999999996
+    """
+    assert_features("contrib", "honest-but-curious")
+    if not isinstance(odometer, ConcurrentOdometer):
+        raise InvalidTypeError(
+            f"odometer must be made by make_concurrent_odometer, found {type(odometer).__name__}"
+        )
+    if not isinstance(halt, bool):
+        raise InvalidTypeError(f"halt must be True or False, found {halt!r}")
+    if ledger is not None and not callable(getattr(ledger, "append", None)):
+        raise InvalidTypeError(f"ledger must have a method append, found {type(ledger).__name__}")
+    measure = odometer.measure
+    input_domain, input_metric = odometer.input_space
+    validate_d_in(input_metric, d_in)
+    budget = measure.validate_budget("d_out", d_out)
+    start = odometer.accounting.start(measure.zero)
+    if callable(measure.zero):
+        if orders is None:
+            raise InvalidTypeError(
+                "orders must be given for Rényi curves, which can only be compared on a grid; "
+                "pass for example orders=[1.5, 2, 4, 8, 16, 32, 64]"
+            )
+        grid = check_orders(orders=orders)
+        budget, start = grid_curve(grid, budget, "d_out"), OnOrders(grid).start(measure.zero)
+    elif orders is not None:
+        raise InvalidTypeError(f"orders is for Rényi curves; {measure.name} has none")
+    bound = Bound(d_in, Within(budget, measure.at_most), start, halt, ledger)
+    return make_interactive_measurement(
+        input_domain,
+        input_metric,
+        measure,
+        lambda token, launched_from: spawn_filter(odometer, token, launched_from, bound),
+        constant_map(input_metric, d_in, budget),
+        f"ConcurrentFilter({measure.name}, {odometer.accounting}, d_in={d_in}, d_out={budget})",
+    )

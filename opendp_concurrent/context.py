@@ -1,0 +1,227 @@
+"""A ``dp.Context`` over our own compositor, odometer and filter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import inf
+from typing import Any
+
+from opendp.context import Context, Query, domain_of
+from opendp.domains import vector_domain, with_margin
+from opendp.mod import Domain, Measurement, Odometer, Transformation, assert_features
+
+from . import checks
+from .composition.concurrent_composition import make_concurrent_composition
+from .composition.concurrent_filter import make_concurrent_filter
+from .composition.concurrent_odometer import make_concurrent_odometer
+from .errors import InvalidTypeError, InvalidValueError
+from .measures import composition_measure
+from .queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
+from .rounding import split
+
+
+def concurrent_context(
+    data: Any,
+    privacy_unit: tuple[Any, Any],
+    privacy_loss: tuple[Any, Any],
+    split_evenly_over: int | None = None,
+    split_by_weights: Sequence[float] | None = None,
+    domain: Domain | None = None,
+    margins: Sequence[Any] | None = None,
+    *,
+    orders: Sequence[float] | None = None,
+) -> Context:
+    """Build a ``dp.Context`` whose queries compose concurrently.
+
+    Takes the arguments of :meth:`opendp.context.Context.compositor`. With ``split_evenly_over`` or
+    ``split_by_weights`` the losses of the queries are fixed up front, in shares whose exact sum is
+    at most the privacy loss: all of them can be spent. Without, losses are chosen on the way, under
+    a filter; or under an odometer, if the privacy loss is infinite.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param data: the data to be analysed; a Polars LazyFrame works as in OpenDP
+    :param privacy_unit: a metric and a distance, such as ``dp.unit_of(contributions=1)``
+    :param privacy_loss: a measure and a loss, such as ``dp.loss_of(epsilon=1.0)``
+    :param split_evenly_over: number of queries that share the privacy loss evenly
+    :param split_by_weights: the proportions in which queries share the privacy loss
+    :param domain: domain of the data; inferred if left out, which makes their structure public
+    :param margins: descriptors for grouped Polars data
+    :param orders: for Rényi curves only: the orders at which the loss is enforced
+    :return: a context
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> context = oc.concurrent_context(
+    ...     data=[1, 2, 3],
+    ...     privacy_unit=dp.unit_of(contributions=1),
+    ...     privacy_loss=dp.loss_of(epsilon=1.0),
+    ...     split_evenly_over=3,
+    ... )
+    >>> releases = [context.query().count().laplace().release() for _ in range(3)]
+    >>> context.remaining_privacy_loss()
+    []
+    """
+    assert_features("contrib", "honest-but-curious")
+    if domain is None:
+        domain = domain_of(data, infer=True)
+    for margin in margins or ():
+        domain = with_margin(domain, margin)
+    accountant, d_mids, d_out = _accountant(
+        domain, privacy_unit, privacy_loss, split_evenly_over, split_by_weights, orders
+    )
+    try:
+        queryable = accountant(data)
+    except TypeError as error:
+        if vector_domain(domain) == domain_of(data, infer=True):
+            raise InvalidTypeError(
+                f"domain ({domain}) does not fit the data: {error}; "
+                "to fix, wrap it with dp.vector_domain()"
+            ) from error
+        raise
+    return ConcurrentContext(accountant, queryable, privacy_unit[1], d_mids, d_out)
+
+
+class ConcurrentContext(Context):
+    """A context whose nested compositors are concurrent too, and which counts exactly."""
+
+    def __call__(self, query: Measurement | Odometer) -> Any:
+        """Launch the query."""
+        if isinstance(query, Odometer):
+            return self.queryable(query)
+        return super().__call__(query)
+
+    def query(self, **kwargs: Any) -> Any:
+        """Start a query; see :meth:`opendp.context.Context.query`."""
+        query = super().query(**kwargs)
+        return _concurrent(query) if type(query) is Query else query
+
+    def remaining_privacy_loss(self) -> Any:
+        """Return the largest loss that may still be spent, or the d_mids that are left."""
+        if self.d_out is None:
+            return super().remaining_privacy_loss()
+        return self.queryable.remaining()
+
+
+class ConcurrentQuery(Query):
+    """A query whose ``compositor`` is one of this package."""
+
+    def new_with(self, *, chain: Any, wrap_release: Any = None) -> ConcurrentQuery:
+        """Return the query with another chain."""
+        return _concurrent(super().new_with(chain=chain, wrap_release=wrap_release))
+
+    def compositor(
+        self,
+        split_evenly_over: int | None = None,
+        split_by_weights: Sequence[float] | None = None,
+        d_out: Any = None,
+        output_measure: Any = None,
+        alpha: float | None = None,
+    ) -> Query:
+        """Nest a context; see :meth:`opendp.context.Query.compositor`.
+
+        A change of ``output_measure`` is left to OpenDP, whose casts it needs.
+        """
+        d_out = self._d_out if d_out is None else d_out
+        if output_measure is not None or d_out is None or self._d_in is None:
+            return super().compositor(
+                split_evenly_over, split_by_weights, d_out, output_measure, alpha
+            )
+        chain, d_in = self._chain, self._d_in
+        space = chain
+        if isinstance(chain, Transformation):
+            space, d_in = chain.output_space, chain.map(d_in)
+        domain, metric = space
+        accountant, d_mids, budget = _accountant(
+            domain,
+            (metric, d_in),
+            (self._output_measure, d_out),
+            split_evenly_over,
+            split_by_weights,
+            None,
+        )
+
+        def wrap_release(queryable: Any) -> Context:
+            return ConcurrentContext(accountant, queryable, d_in, d_mids, budget, space)
+
+        launched = chain >> accountant if isinstance(chain, Transformation) else accountant
+        return self.new_with(chain=launched, wrap_release=wrap_release)
+
+
+def _concurrent(query: Query) -> ConcurrentQuery:
+    return ConcurrentQuery(
+        query._chain,
+        query._output_measure,
+        query._d_in,
+        query._d_out,
+        query._context,
+        query._wrap_release,
+    )
+
+
+def _accountant(
+    domain: Domain,
+    privacy_unit: tuple[Any, Any],
+    privacy_loss: tuple[Any, Any],
+    split_evenly_over: int | None,
+    split_by_weights: Sequence[float] | None,
+    orders: Sequence[float] | None,
+) -> tuple[ConcurrentMeasurement | ConcurrentOdometer, list[Any] | None, Any]:
+    """Return what spawns the queryable, its d_mids if fixed, and its bound if it has one."""
+    metric, d_in = privacy_unit
+    output_measure, d_out = privacy_loss
+    weights = _weights(split_evenly_over, split_by_weights)
+    if weights is not None:
+        d_mids = _split(
+            composition_measure(output_measure).validate_budget("d_out", d_out), weights
+        )
+        compositor = make_concurrent_composition(
+            domain, metric, output_measure, d_in, d_mids, orders=orders
+        )
+        return compositor, d_mids, None
+    odometer = make_concurrent_odometer(domain, metric, output_measure)
+    if d_out in (inf, (inf, inf), (inf, 1.0)):
+        return odometer, None, None
+    return make_concurrent_filter(odometer, d_in, d_out, orders=orders), None, d_out
+
+
+def _weights(evenly: int | None, weights: Sequence[float] | None) -> list[Fraction] | None:
+    if evenly is not None and weights is not None:
+        raise InvalidValueError("split_evenly_over and split_by_weights exclude each other")
+    if evenly is not None:
+        return [Fraction(1)] * checks.count(split_evenly_over=evenly)
+    if weights is None:
+        return None
+    parts = [
+        Fraction(checks.finite(split_by_weights=checks.non_negative(split_by_weights=weight)))
+        for weight in weights
+    ]
+    if not sum(parts) > 0:
+        raise InvalidValueError("split_by_weights must have a positive sum")
+    return parts
+
+
+def _split(d_out: Any, weights: list[Fraction]) -> list[Any]:
+    """Divide a bound into shares, rounded down, whose exact sum is at most the bound."""
+    if callable(d_out):
+        whole = sum(weights)
+        return [_Scaled(d_out, weight / whole) for weight in weights]
+    if isinstance(d_out, tuple):
+        return list(zip(*(split(part, weights) for part in d_out), strict=True))
+    return list(split(d_out, weights))
+
+
+class _Scaled:
+    """A share of a Rényi curve, rounded down at each order."""
+
+    def __init__(self, curve: Any, share: Fraction) -> None:
+        self._curve, self._share = curve, share
+
+    def __call__(self, alpha: float) -> float:
+        rest = 1 - self._share
+        return split(self._curve(alpha), [self._share, rest])[0]

@@ -1,0 +1,119 @@
+"""What can go wrong, as types that carry the values.
+
+Three families under one root:
+
+* misuse (``TypeError`` and ``ValueError`` subclasses): the caller passed something wrong;
+* refusal (:class:`RefusalError`): a budget, a halted filter or a closed child said no;
+* the world (:class:`LedgerError`): a charge could not be written down.
+
+Where a user of OpenDP would catch ``OpenDPException``, ours is one as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opendp.mod import OpenDPException
+
+
+class ConcurrentError(Exception):
+    """Root of every exception that this package raises."""
+
+    variant = "FailedFunction"
+    raw_traceback = None
+
+    def __init__(self, message: str) -> None:
+        Exception.__init__(self, message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class InvalidTypeError(ConcurrentError, TypeError):
+    """An argument has the wrong type."""
+
+
+class InvalidValueError(ConcurrentError, ValueError):
+    """An argument has the right type and a value that it must not have."""
+
+
+class SpaceMismatchError(InvalidValueError, OpenDPException):
+    """A domain, metric or measure differs from the one that was expected."""
+
+    def __init__(self, name: str, expected: object, found: object) -> None:
+        super().__init__(
+            f"{name} does not match: expected {expected}, found {found}; "
+            f"build the query on the same {name}"
+        )
+        self.name, self.expected, self.found = name, expected, found
+
+
+class UnsupportedMeasureError(InvalidValueError, OpenDPException):
+    """No composition rule is known for this privacy measure."""
+
+
+class PrivacyMapError(ConcurrentError, OpenDPException):
+    """A measurement's privacy map raised, or returned what is not a privacy loss."""
+
+    def __init__(self, d_in: object, reason: str) -> None:
+        super().__init__(
+            f"the privacy map of the measurement cannot be used at d_in ({d_in}): {reason}; "
+            "nothing was charged"
+        )
+        self.d_in, self.reason = d_in, reason
+
+
+class ReentrantLaunchError(ConcurrentError, RuntimeError, OpenDPException):
+    """A running mechanism tried to launch on the account that is paying for it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a mechanism may not launch on the account that pays for it while it runs: "
+            "the launch could depend on the data; launch after it has answered"
+        )
+
+
+class RefusalError(ConcurrentError, OpenDPException):
+    """A query was refused before it ran; nothing was charged."""
+
+
+class BudgetExceededError(RefusalError):
+    """The launch would take the privacy loss above the budget.
+
+    :ivar spent: privacy loss so far
+    :ivar asked: privacy loss of the refused launch
+    :ivar remaining: what may still be spent
+    """
+
+    def __init__(self, spent: Any, asked: Any, remaining: Any) -> None:
+        super().__init__(
+            f"insufficient budget: spent {spent}, asked {asked}, remaining {remaining}; "
+            "nothing was charged, ask for at most what remains"
+        )
+        self.spent, self.asked, self.remaining = spent, asked, remaining
+
+
+class HaltedError(RefusalError):
+    """The filter was built with ``halt=True`` and has refused a launch before."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the filter has halted: a launch was refused earlier and it was built with halt=True; "
+            "build it with halt=False to go on with smaller queries"
+        )
+
+
+class ClosedChildError(RefusalError):
+    """An interactive child was closed, since its measure is only known to compose sequentially."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"this child was closed by a newer launch of its parent: {reason}; "
+            "finish with a child before you launch the next"
+        )
+        self.reason = reason
+
+
+class LedgerError(ConcurrentError):
+    """A charge could not be written to the ledger. It stays charged and did not run."""

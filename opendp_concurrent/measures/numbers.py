@@ -1,0 +1,52 @@
+"""Distances that are one number or a pair of numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import checks
+from ..errors import InvalidTypeError
+
+
+def validate_number(name: str, value: Any) -> float:
+    """A double in [0, inf]."""
+    return checks.non_negative(**{name: value})
+
+
+def validate_finite_number(name: str, value: Any) -> float:
+    """A double in [0, inf)."""
+    return checks.finite(**{name: validate_number(name, value)})
+
+
+def number_at_most(left: float, right: float) -> bool:
+    """The usual order."""
+    return left <= right
+
+
+def _components(name: str, value: Any) -> tuple[Any, Any]:
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise InvalidTypeError(f"{name} must be a pair of numbers, found {value!r}")
+    return value
+
+
+def validate_pair(name: str, value: Any) -> tuple[float, float]:
+    """Two doubles in [0, inf]; a second component above 1 promises nothing, but is a bound."""
+    first, second = _components(name, value)
+    return (
+        checks.non_negative(**{f"{name}[0]": first}),
+        checks.non_negative(**{f"{name}[1]": second}),
+    )
+
+
+def validate_finite_pair(name: str, value: Any) -> tuple[float, float]:
+    """A double in [0, inf) and a probability."""
+    first, second = _components(name, value)
+    return (
+        validate_finite_number(f"{name}[0]", first),
+        checks.probability(**{f"{name}[1]": second}),
+    )
+
+
+def pair_at_most(left: tuple[float, float], right: tuple[float, float]) -> bool:
+    """The product order; pairs may be incomparable."""
+    return left[0] <= right[0] and left[1] <= right[1]

@@ -1,0 +1,75 @@
+"""Rényi DP: the distance is a curve, the divergence as a function of the order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opendp.measures import renyi_divergence
+
+from .. import checks
+from ..errors import InvalidTypeError
+from ..references import cite
+from .composition_measure import Composability, CompositionMeasure
+
+
+class RenyiCurve:
+    """A curve that was given, with its values validated and remembered.
+
+    Equal to itself only: two functions cannot be compared.
+    """
+
+    __slots__ = ("_curve", "_name", "_values")
+
+    def __init__(self, name: str, curve: Callable[[float], Any]) -> None:
+        self._name, self._curve = name, curve
+        self._values: dict[float, float] = {}
+
+    def __call__(self, alpha: float) -> float:
+        """Divergence bound at order ``alpha``; raises when the curve's value is not one."""
+        value = self._values.get(alpha)
+        if value is None:
+            argument = {f"{self._name}({alpha:g})": self._curve(alpha)}
+            value = self._values[alpha] = checks.non_negative(**argument)
+        return value
+
+    def __repr__(self) -> str:
+        return f"RenyiCurve({self._name})"
+
+
+def validate_curve(name: str, value: Any) -> Any:
+    """A function of the order; its values are validated when they are read."""
+    if isinstance(value, RenyiCurve):
+        return value
+    if not callable(value):
+        raise InvalidTypeError(
+            f"{name} must be a function of the order alpha, found {type(value).__name__}"
+        )
+    return RenyiCurve(name, value)
+
+
+def curve_at_most(left: Any, right: Any) -> bool:
+    """Pointwise on a common grid; functions without a grid are comparable to themselves only."""
+    try:
+        return left is right or bool(left <= right)
+    except TypeError:
+        return False
+
+
+def zero_curve(alpha: float) -> float:
+    """No divergence at any order."""
+    del alpha
+    return 0.0
+
+
+RENYI_DIVERGENCE = CompositionMeasure(
+    name="RenyiDivergence",
+    opendp=renyi_divergence,
+    zero=zero_curve,
+    validate=validate_curve,
+    validate_budget=validate_curve,
+    at_most=curve_at_most,
+    composability=Composability.CONCURRENT,
+    reason=f"{cite('LW22', 'Theorem 2')} and {cite('HSTVVXZ23', 'Theorem 4.6')}",
+    distance_form="a function of the order alpha",
+)

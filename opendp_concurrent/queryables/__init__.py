@@ -1,0 +1,1 @@
+"""The only code that holds data: handles, children, and what they are spawned from."""

@@ -1,0 +1,64 @@
+"""Where the data are: behind a token that gives nothing away.
+
+A handle holds a token. The converted data are in a table of this module, keyed by the token, and
+leave with it. They are reachable neither from the token's attributes nor from its referents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+from weakref import WeakKeyDictionary
+
+
+class Sealed:
+    """A token for converted data. Cannot be pickled, copied or printed into data."""
+
+    __slots__ = ("__weakref__",)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("sensitive data cannot be pickled or copied")
+
+    def __repr__(self) -> str:
+        return "Sealed(...)"
+
+
+class _Pending:
+    """Data that are computed when they are first needed."""
+
+    __slots__ = ("_compute", "_lock")
+
+    def __init__(self, compute: Callable[[], Any]) -> None:
+        self._compute, self._lock = compute, Lock()
+
+    def settle(self, token: Sealed) -> Any:
+        with self._lock:
+            if _CONTENTS[token] is self:
+                _CONTENTS[token] = self._compute()
+            return _CONTENTS[token]
+
+
+_CONTENTS: WeakKeyDictionary[Sealed, Any] = WeakKeyDictionary()
+
+
+def seal(pointer: Any) -> Sealed:
+    """Put converted data away."""
+    token = Sealed()
+    _CONTENTS[token] = pointer
+    return token
+
+
+def seal_transformed(source: Sealed, function: Callable[[Any], Any]) -> Sealed:
+    """Put away ``function`` of sealed data, computed when first needed.
+
+    A transformation may fail, which can depend on the data; so it runs with the first mechanism
+    that was paid for.
+    """
+    return seal(_Pending(lambda: function(unseal(source))))
+
+
+def unseal(token: Sealed) -> Any:
+    """Return the converted data, to run a mechanism that was paid for."""
+    content = _CONTENTS[token]
+    return content.settle(token) if isinstance(content, _Pending) else content

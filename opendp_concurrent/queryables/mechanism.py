@@ -1,0 +1,148 @@
+"""Our measurements and odometers: OpenDP's types, with a direct path for converted data.
+
+Called from Python they spawn a handle without crossing the FFI. Called by OpenDP (in a chain, a
+cast, a native compositor) they are ordinary user-defined measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer, Transformation
+
+from .. import _native
+from ..accounts.lifecycle import Lifecycle
+from ..accumulators.accumulator import Accounting
+from ..errors import InvalidTypeError
+from ..measures import CompositionMeasure
+from .data import Sealed, seal
+
+Spawn = Callable[[Sealed, "Lifecycle | None"], Any]
+
+
+class ConcurrentMeasurement(Measurement):
+    """An interactive measurement of this package: a compositor, a filter, or a chain to one."""
+
+    _type_ = Measurement._type_
+    spawn: Spawn
+    privacy_map: Callable[[Any], Any]
+    summary: str
+
+    def __call__(self, arg: Any) -> Any:
+        """Spawn a queryable on the data ``arg``, converted once."""
+        pointer = _native.to_pointer(arg, self.input_carrier_type)
+        with _native.typed_errors():
+            return self.spawn(seal(pointer), None)
+
+    def invoke(self, arg: Any) -> Any:
+        """Spawn a queryable on the data ``arg``, converted once."""
+        return self(arg)
+
+    def map(self, d_in: Any) -> Any:
+        """Map an input distance to the privacy loss of the whole interaction."""
+        return self.privacy_map(d_in)
+
+    def __repr__(self) -> str:
+        return self.summary
+
+
+class ConcurrentOdometer(Odometer):
+    """An odometer that OpenDP can chain and nest, made in Python.
+
+    OpenDP has no user-defined odometers, so there is no native object behind it: native functions
+    refuse it as a null pointer.
+
+    :param query_space: domain and metric of the queries
+    :param transformation: maps the odometer's input to ``query_space``, if they differ
+    :param postprocessors: applied to every answer, first to last
+    """
+
+    _type_ = Odometer._type_
+
+    def __init__(
+        self,
+        query_space: tuple[Domain, Metric],
+        measure: CompositionMeasure,
+        accounting: Accounting,
+        spawn: Callable[[ConcurrentOdometer, Sealed, Any], Any],
+        transformation: Transformation | None = None,
+        postprocessors: tuple[Callable[[Any], Any], ...] = (),
+    ) -> None:
+        self.query_space = query_space
+        self.measure = measure
+        self.accounting = accounting
+        self.transformation = transformation
+        self.postprocessors = postprocessors
+        self.spawn = spawn
+
+    def __del__(self) -> None:
+        """Nothing to free."""
+
+    def __call__(self, arg: Any) -> Any:
+        """Spawn an odometer queryable on the data ``arg``, converted once."""
+        pointer = _native.to_pointer(arg, self.input_carrier_type)
+        with _native.typed_errors():
+            return self.spawn(self, seal(pointer), None)
+
+    def invoke(self, arg: Any) -> Any:
+        """Spawn an odometer queryable on the data ``arg``, converted once."""
+        return self(arg)
+
+    @property
+    def input_domain(self) -> Domain:
+        """Domain of the data."""
+        head = self.transformation
+        return self.query_space[0] if head is None else head.input_domain
+
+    @property
+    def input_metric(self) -> Metric:
+        """Metric in whose units d_in is."""
+        head = self.transformation
+        return self.query_space[1] if head is None else head.input_metric
+
+    @property
+    def output_measure(self) -> Measure:
+        """How privacy loss is measured."""
+        return self.measure.opendp()
+
+    def __rshift__(self, other: Any) -> ConcurrentOdometer:
+        return postprocess(self, other)
+
+    def __repr__(self) -> str:
+        return (
+            f"ConcurrentOdometer(\n"
+            f"    input_domain   = {self.input_domain},\n"
+            f"    input_metric   = {self.input_metric},\n"
+            f"    output_measure = {self.measure.name},\n"
+            f"    accumulator    = {self.accounting})"
+        )
+
+
+def replace(
+    odometer: ConcurrentOdometer,
+    *,
+    transformation: Transformation | None,
+    postprocessors: tuple[Callable[[Any], Any], ...],
+) -> ConcurrentOdometer:
+    """Return the odometer with another head or tail."""
+    return ConcurrentOdometer(
+        odometer.query_space,
+        odometer.measure,
+        odometer.accounting,
+        odometer.spawn,
+        transformation,
+        postprocessors,
+    )
+
+
+def postprocess(odometer: ConcurrentOdometer, postprocessor: Any) -> ConcurrentOdometer:
+    """Apply ``postprocessor`` to every answer."""
+    if isinstance(postprocessor, Transformation):
+        postprocessor = postprocessor.function
+    if not isinstance(postprocessor, Function) and not callable(postprocessor):
+        raise InvalidTypeError(
+            f"postprocessor must be callable, found {type(postprocessor).__name__}"
+        )
+    tail = (*odometer.postprocessors, postprocessor)
+    return replace(odometer, transformation=odometer.transformation, postprocessors=tail)

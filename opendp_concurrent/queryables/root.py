@@ -1,0 +1,140 @@
+"""The handles that an analyst holds: of an odometer, of a filter, of a compositor.
+
+Each is thin: a session, and the way that messages take to it. At top level they go straight to the
+session; handed out from within a native call they go through a native queryable, so that the
+wrappers of OpenDP's own compositors hold for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from opendp.mod import OdometerQueryable, Queryable
+
+from .. import _native
+from .session import Session
+
+
+class _Handle:
+    """Launching and asking, for whatever is bounded or not."""
+
+    def __init__(self, session: Session, description: str) -> None:
+        self._session, self._description = session, description
+        native = _native.inside_native_call()
+        self._transport = _native.python_queryable(session.launch) if native else None
+
+    def __call__(self, query: Any) -> Any:
+        """Launch a measurement, interactive or not: pay now, then answer or hand out a child.
+
+        :param query: a measurement on the same domain, metric and measure; or an odometer of this
+            package, whose launches are then charged here as well
+        :raises BudgetExceededError: with what was spent, asked and remains; nothing was charged
+        :raises InvalidTypeError, SpaceMismatchError: not a query that belongs here
+        :raises PrivacyMapError: the measurement's map is not usable
+        """
+        if self._transport is None:
+            return self._session.launch(query)
+        with _native.typed_errors():
+            return _native.evaluate(self._transport, query)
+
+    def invoke(self, query: Any) -> Any:
+        """Launch; the same as calling the handle."""
+        return self(query)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a queryable holds sensitive data and cannot be pickled or copied")
+
+    def _launches(self) -> str:
+        launches = self._session.account.launches
+        return f"{launches} launch" if launches == 1 else f"{launches} launches"
+
+
+class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
+    """Handle of an odometer: launches without a limit, and the loss so far."""
+
+    def privacy_loss(self, d_in: Any) -> Any:
+        """Return the privacy loss of the launches so far; changes nothing.
+
+        :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
+        """
+        return self._session.privacy_loss(d_in)
+
+    def loss_after(self, queries: Iterable[Any], d_in: Any) -> Any:
+        """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
+
+        :param queries: measurements, a planned batch
+        :param d_in: distance between neighbouring inputs
+        """
+        return self._session.loss_after(queries, d_in)
+
+    def __repr__(self) -> str:
+        return f"ConcurrentOdometerQueryable({self._description}, {self._launches()})"
+
+
+class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
+    """Handle of a filter: launches as long as the loss stays at or below d_out."""
+
+    def __init__(self, session: Session, description: str, d_in: Any, d_out: Any) -> None:
+        super().__init__(session, description)
+        self._d_in, self._d_out = d_in, d_out
+
+    def privacy_loss(self, d_in: Any = None) -> Any:
+        """Return the privacy loss of the launches so far; changes nothing.
+
+        :param d_in: distance between neighbouring inputs; the filter's own if left out
+        """
+        return self._session.privacy_loss(self._d_in if d_in is None else d_in)
+
+    def loss_after(self, queries: Iterable[Any], d_in: Any = None) -> Any:
+        """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
+
+        :param queries: measurements, a planned batch
+        :param d_in: distance between neighbouring inputs; the filter's own if left out
+        """
+        return self._session.loss_after(queries, self._d_in if d_in is None else d_in)
+
+    def remaining(self) -> Any:
+        """Return the largest privacy loss that one more launch may have."""
+        return self._session.account.remaining()
+
+    def __repr__(self) -> str:
+        return (
+            f"ConcurrentFilterQueryable({self._description}, {self._launches()}, "
+            f"spent {self.privacy_loss()} of {self._d_out} at d_in={self._d_in}, "
+            f"{self._session.account.lifecycle.state.value})"
+        )
+
+
+class ConcurrentCompositionQueryable(_Handle, Queryable):
+    """Handle of a compositor: one launch for each of the d_mids, in order."""
+
+    query_type = "AnyMeasurement"
+
+    def __init__(self, session: Session, description: str, d_in: Any) -> None:
+        super().__init__(session, description)
+        self._d_in = d_in
+
+    def privacy_loss(self, d_in: Any = None) -> Any:
+        """Return the privacy loss of the d_mids consumed so far; changes nothing.
+
+        :param d_in: the compositor's own, which may be left out
+        """
+        return self._session.privacy_loss(self._d_in if d_in is None else d_in)
+
+    def loss_after(self, queries: Iterable[Any]) -> Any:
+        """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
+
+        :param queries: measurements, a planned batch; each would consume its whole share
+        """
+        return self._session.loss_after(queries, self._d_in)
+
+    def remaining(self) -> Any:
+        """Return the d_mids that are left, the next one first."""
+        return self._session.account.remaining()
+
+    def __repr__(self) -> str:
+        return (
+            f"ConcurrentCompositionQueryable({self._description}, {self._launches()}, "
+            f"{len(self.remaining())} d_mids left)"
+        )

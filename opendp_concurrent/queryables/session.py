@@ -1,0 +1,132 @@
+"""One invocation: an account, sealed data, and the walk of a launch between them.
+
+check, price, decide, charge, write down, run, hand out: in this order, never back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from opendp.mod import Domain, Metric, Odometer
+
+from .. import _native, checks
+from ..accounts.account import Account
+from ..accounts.lifecycle import Lifecycle
+from ..errors import InvalidTypeError, InvalidValueError
+from ..measures import CompositionMeasure
+from .child import adopt
+from .data import Sealed, unseal
+from .mechanism import ConcurrentMeasurement, ConcurrentOdometer
+from .offer import Counter
+from .sequential import SequentialRunner
+
+
+class Session:
+    """What all handles have in common.
+
+    :param account: decides and remembers
+    :param space: domain and metric of the queries
+    :param metric: in whose units the account's d_in is
+    :param token: the data, as a member of the queries' domain
+    :param runner: runs launches one after the other, for a measure that needs it
+    :param postprocessors: applied to every answer
+    """
+
+    __slots__ = (
+        "_counter",
+        "_metric",
+        "_postprocessors",
+        "_runner",
+        "_token",
+        "account",
+        "measure",
+    )
+
+    def __init__(
+        self,
+        account: Account,
+        space: tuple[Domain, Metric],
+        metric: Metric,
+        measure: CompositionMeasure,
+        token: Sealed,
+        runner: SequentialRunner | None,
+        postprocessors: tuple[Callable[[Any], Any], ...] = (),
+    ) -> None:
+        self.account, self.measure = account, measure
+        self._metric, self._token, self._runner = metric, token, runner
+        self._postprocessors = postprocessors
+        self._counter = Counter(space, measure)
+
+    @property
+    def token(self) -> Sealed:
+        """The sealed data, for a child odometer."""
+        return self._token
+
+    @property
+    def runner(self) -> SequentialRunner | None:
+        """The sequential runner, for a child odometer."""
+        return self._runner
+
+    def launch(self, query: Any) -> Any:
+        """Walk a measurement through; or open a child odometer, which costs nothing yet."""
+        if isinstance(query, Odometer):
+            return self._open(query)
+        price = self._counter.price(query)
+        permit = self.account.launch(price)
+        self._counter.remember(price)
+        with permit.running(), _native.typed_errors():
+            if self._runner is None:
+                answer = adopt(self._run(query, permit), permit)
+            else:
+                answer = self._runner.run(lambda: self._run(query, permit))
+                answer = adopt(answer, permit, self._runner.lock)
+        return self._postprocess(answer)
+
+    def _run(self, query: Any, permit: Lifecycle) -> Any:
+        if isinstance(query, ConcurrentMeasurement):
+            return query.spawn(self._token, permit)
+        return _native.invoke(query, unseal(self._token))
+
+    def _open(self, odometer: Odometer) -> Any:
+        if not isinstance(odometer, ConcurrentOdometer):
+            raise InvalidTypeError(
+                "a native odometer has no privacy map, and cannot say what each of its launches "
+                "costs; pass one made by make_concurrent_odometer"
+            )
+        self._counter.check_space(odometer)
+        self.account.lifecycle.check_not_running()
+        self.account.lifecycle.check()
+        return self._postprocess(odometer.spawn(odometer, self._token, self))
+
+    def _postprocess(self, answer: Any) -> Any:
+        for postprocessor in self._postprocessors:
+            answer = postprocessor(answer)
+        return answer
+
+    def privacy_loss(self, d_in: Any) -> Any:
+        """Loss so far at ``d_in``."""
+        self._check_d_in(d_in)
+        return self.account.privacy_loss(d_in)
+
+    def loss_after(self, queries: Iterable[Any], d_in: Any) -> Any:
+        """Loss at ``d_in`` if the measurements ``queries`` were launched now."""
+        self._check_d_in(d_in)
+        return self.account.loss_after(d_in, [self._counter.price(query) for query in queries])
+
+    def _check_d_in(self, d_in: Any) -> None:
+        if not self.account.knows(d_in):
+            validate_d_in(self._metric, d_in)
+
+
+def validate_d_in(metric: Metric, d_in: Any) -> Any:
+    """Return ``d_in`` if it is a distance of ``metric``, or raise naming it."""
+    if isinstance(d_in, bool):
+        raise InvalidTypeError(f"d_in ({d_in}) must be a distance of {metric}, found bool")
+    if isinstance(d_in, (int, float)):
+        try:
+            checks.non_negative(d_in=d_in)
+        except OverflowError:
+            raise InvalidValueError(f"d_in ({d_in}) is too large for a distance") from None
+    _native.check_distance(metric, "d_in", d_in)
+    return d_in

@@ -1,0 +1,111 @@
+"""From a specification and sealed data to a handle: odometer, filter, compositor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _native
+from ..accounts.account import Account, Bound
+from ..accounts.lifecycle import Lifecycle
+from ..accounts.price import Inward
+from ..measures import Composability, CompositionMeasure
+from .data import Sealed, seal_transformed, unseal
+from .mechanism import ConcurrentOdometer
+from .root import (
+    ConcurrentCompositionQueryable,
+    ConcurrentFilterQueryable,
+    ConcurrentOdometerQueryable,
+)
+from .sequential import SequentialRunner
+from .session import Session
+
+
+def _runner(measure: CompositionMeasure) -> SequentialRunner | None:
+    sequential = measure.composability is Composability.SEQUENTIAL
+    return SequentialRunner() if sequential else None
+
+
+def _reason(measure: CompositionMeasure) -> str | None:
+    sequential = measure.composability is Composability.SEQUENTIAL
+    return measure.reason if sequential else None
+
+
+def _head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, Inward | None]:
+    transformation = odometer.transformation
+    if transformation is None:
+        return token, None
+    return (
+        seal_transformed(token, lambda pointer: _native.transform(transformation, pointer)),
+        Inward(transformation.map),
+    )
+
+
+def spawn_odometer(
+    odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
+) -> ConcurrentOdometerQueryable:
+    """Spawn an odometer; below ``parent`` its launches are charged there too."""
+    measure = odometer.measure
+    token, inward = _head(odometer, token)
+    if parent is None:
+        unseal(token)  # the data's owner hears of a transformation that fails, at once
+    account = Account(
+        odometer.accounting.start(measure.zero),
+        inward=inward,
+        parent=parent.account if parent else None,
+        sequential_reason=_reason(measure),
+    )
+    session = Session(
+        account,
+        odometer.query_space,
+        odometer.input_metric,
+        measure,
+        token,
+        parent.runner if parent else _runner(measure),
+        odometer.postprocessors,
+    )
+    return ConcurrentOdometerQueryable(session, f"{measure.name}, {odometer.accounting}")
+
+
+def spawn_filter(
+    odometer: ConcurrentOdometer, token: Sealed, launched_from: Lifecycle | None, bound: Bound
+) -> ConcurrentFilterQueryable:
+    """Spawn a filter over an odometer."""
+    measure = odometer.measure
+    token, inward = _head(odometer, token)
+    unseal(token)
+    account = Account(
+        bound.start,
+        bound=bound,
+        inward=inward,
+        launched_from=launched_from,
+        sequential_reason=_reason(measure),
+    )
+    session = Session(
+        account,
+        odometer.query_space,
+        odometer.input_metric,
+        measure,
+        token,
+        _runner(measure),
+        odometer.postprocessors,
+    )
+    d_out: Any = getattr(bound.rule, "d_out", None)
+    return ConcurrentFilterQueryable(session, measure.name, bound.d_in, d_out)
+
+
+def spawn_composition(
+    space: Any,
+    measure: CompositionMeasure,
+    token: Sealed,
+    launched_from: Lifecycle | None,
+    bound: Bound,
+) -> ConcurrentCompositionQueryable:
+    """Spawn a compositor."""
+    account = Account(
+        None, bound=bound, launched_from=launched_from, sequential_reason=_reason(measure)
+    )
+    session = Session(account, space, space[1], measure, token, _runner(measure))
+    return ConcurrentCompositionQueryable(session, measure.name, bound.d_in)
+
+
+__all__ = ["spawn_composition", "spawn_filter", "spawn_odometer"]
