@@ -40,12 +40,18 @@ def to_pointer(data: Any, carrier_type: Any) -> Any:
 
 def invoke(measurement: Measurement, pointer: Any) -> Any:
     """Run a measurement on data that are converted already."""
-    return c_to_py(unwrap(_measurement_invoke(measurement, pointer), AnyObjectPtr))
+    try:
+        return c_to_py(unwrap(_measurement_invoke(measurement, pointer), AnyObjectPtr))
+    finally:
+        del pointer  # the traceback of an exception keeps this frame
 
 
 def transform(transformation: Transformation, pointer: Any) -> Any:
     """Run a transformation on converted data; the result stays converted."""
-    return unwrap(_transform(transformation, pointer), AnyObjectPtr)
+    try:
+        return unwrap(_transform(transformation, pointer), AnyObjectPtr)
+    finally:
+        del pointer
 
 
 def check_distance(metric: Metric, name: str, d_in: Any) -> None:
@@ -141,14 +147,14 @@ def extend_rshift(kind: type, chain: Callable[[Any, Transformation], Any]) -> No
     if extensions is None:
         extensions = []
 
-        def __rshift__(self: Transformation, other: Any) -> Any:
+        def rshift(self: Transformation, other: Any) -> Any:
             for known, make_chain in extensions:
                 if isinstance(other, known):
                     return make_chain(other, self)
             return original(self, other)
 
-        __rshift__.__doc__ = original.__doc__
-        __rshift__._extensions = extensions  # type: ignore[attr-defined]
-        Transformation.__rshift__ = __rshift__
+        rshift.__name__, rshift.__doc__ = "__rshift__", original.__doc__
+        rshift._extensions = extensions  # type: ignore[attr-defined]
+        Transformation.__rshift__ = rshift
     if all(known is not kind for known, _ in extensions):
         extensions.append((kind, chain))

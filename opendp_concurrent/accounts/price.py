@@ -30,6 +30,7 @@ class Inward:
         self._seen: dict[Any, Any] = {}
 
     def __call__(self, d_in: Any) -> Any:
+        """Map ``d_in``."""
         key = distance_key(d_in)
         if key not in self._seen:
             self._seen[key] = self._map(d_in)

@@ -12,9 +12,7 @@ a record continues identically.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
-
-SomeAccumulator = TypeVar("SomeAccumulator", bound="Accumulator")
+from typing import Any, Protocol
 
 
 class Accumulator(Protocol):
@@ -24,7 +22,7 @@ class Accumulator(Protocol):
     def loss(self) -> Any:
         """Privacy loss so far, rounded up once."""
 
-    def after(self: SomeAccumulator, d_mid: Any, count: int = 1) -> SomeAccumulator:
+    def after(self, d_mid: Any, count: int = 1) -> Accumulator:
         """Return the accumulator after ``count`` more launches of ``d_mid``; O(1) in ``count``.
 
         :raises InvalidTypeError, InvalidValueError: if ``d_mid`` is not a privacy loss

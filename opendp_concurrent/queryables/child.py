@@ -40,6 +40,11 @@ class Child:
     def __init__(self, queryable: Any, lifecycle: Lifecycle, lock: Any) -> None:
         self._queryable, self._lifecycle, self._lock = queryable, lifecycle, lock
 
+    @property
+    def __opendp_dict__(self) -> dict[str, Any]:
+        """Nothing: OpenDP would keep the arguments of its last call here, the data among them."""
+        return {}
+
     def __reduce__(self) -> Any:
         raise TypeError("a queryable holds sensitive data and cannot be pickled or copied")
 

@@ -35,12 +35,18 @@ class _Handle:
         """
         if self._transport is None:
             return self._session.launch(query)
+        self._session.account.lifecycle.check()
         with _native.typed_errors():
             return _native.evaluate(self._transport, query)
 
     def invoke(self, query: Any) -> Any:
         """Launch; the same as calling the handle."""
         return self(query)
+
+    @property
+    def __opendp_dict__(self) -> dict[str, Any]:
+        """Nothing: OpenDP would keep the arguments of its last call here, the data among them."""
+        return {}
 
     def __reduce__(self) -> Any:
         raise TypeError("a queryable holds sensitive data and cannot be pickled or copied")

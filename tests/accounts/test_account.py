@@ -1,0 +1,314 @@
+"""The account alone: no OpenDP, no data, no FFI."""
+
+import math
+import sys
+import threading
+
+import pytest
+
+from opendp_concurrent.accounts.account import Account, Bound
+from opendp_concurrent.accounts.price import Inward
+from opendp_concurrent.accounts.rule import Shares, Within
+from opendp_concurrent.accumulators.basic import basic
+from opendp_concurrent.accumulators.planned import Planned
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    ClosedChildError,
+    ConcurrentError,
+    HaltedError,
+    InvalidValueError,
+    LedgerError,
+    PrivacyMapError,
+    ReentrantLaunchError,
+)
+
+ZERO = basic().start(0.0)
+
+
+def at_most(left, right):
+    return left <= right
+
+
+class Linear:
+    """A price of ``epsilon`` per unit of d_in, which counts how often it is read."""
+
+    def __init__(self, epsilon, largest=math.inf):
+        self.epsilon, self.largest, self.read = epsilon, largest, 0
+
+    def at(self, d_in):
+        self.read += 1
+        if d_in > self.largest:
+            raise PrivacyMapError(d_in, "too far")
+        return self.epsilon * d_in
+
+
+def odometer(**arguments):
+    return Account(ZERO, **arguments)
+
+
+def filter_(d_out, d_in=1, **arguments):
+    bound = Bound(
+        d_in,
+        Within(d_out, at_most),
+        ZERO,
+        arguments.pop("halt", False),
+        arguments.pop("ledger", None),
+    )
+    return Account(ZERO, bound=bound, **arguments)
+
+
+def compositor(*d_mids):
+    return Account(None, bound=Bound(1, Shares(at_most), Planned(d_mids, 0, ZERO)))
+
+
+def test_an_odometer_says_the_sum_at_any_distance():
+    account = odometer()
+    for _ in range(3):
+        account.launch(Linear(0.25))
+    assert [account.privacy_loss(d_in) for d_in in (1, 2, 3)] == [0.75, 1.5, 2.25]
+    account.launch(Linear(0.5))
+    assert [account.privacy_loss(d_in) for d_in in (1, 2, 3)] == [1.25, 2.5, 3.75]
+
+
+def test_a_filter_admits_up_to_its_bound_and_says_what_was_asked():
+    account = filter_(1.0)
+    account.launch(Linear(0.75))
+    with pytest.raises(BudgetExceededError) as refused:
+        account.launch(Linear(0.5))
+    assert (refused.value.spent, refused.value.asked, refused.value.remaining) == (0.75, 0.5, 0.25)
+    assert account.launches == 1
+    account.launch(Linear(0.25))
+    assert account.remaining() == 0.0
+    account.launch(Linear(0.0))
+    with pytest.raises(BudgetExceededError):
+        account.launch(Linear(5e-324))
+
+
+def test_a_compositor_takes_shares_in_order_and_whole():
+    account = compositor(0.5, 0.25)
+    with pytest.raises(BudgetExceededError):
+        account.launch(Linear(0.75))
+    assert account.remaining() == (0.5, 0.25)
+    account.launch(Linear(0.125))
+    assert account.privacy_loss(1) == 0.5
+    account.launch(Linear(0.25))
+    with pytest.raises(BudgetExceededError):
+        account.launch(Linear(0.0))
+
+
+def test_a_compositor_has_a_loss_at_its_own_distance_only():
+    with pytest.raises(InvalidValueError, match="at its own d_in"):
+        compositor(0.5).privacy_loss(2)
+
+
+def test_a_launch_is_charged_at_every_ancestor_or_none():
+    root = filter_(1.0, d_in=2)
+    middle = odometer(parent=root, inward=Inward(lambda d_in: 3 * d_in))
+    leaf = odometer(parent=middle)
+    leaf.launch(Linear(0.125))
+    assert leaf.privacy_loss(1) == 0.125
+    assert middle.privacy_loss(1) == 0.375
+    assert root.privacy_loss(2) == 0.75
+    with pytest.raises(BudgetExceededError):
+        leaf.launch(Linear(0.125))
+    assert (leaf.launches, middle.launches, root.launches) == (1, 1, 1)
+
+
+def test_questions_change_no_loss():
+    account = filter_(1.0)
+    account.launch(Linear(0.25))
+    readings = [account.privacy_loss(d_in) for d_in in (1, 5, 1, 5)]
+    assert readings == [0.25, 1.25, 0.25, 1.25]
+    assert account.loss_after(1, [Linear(0.5)] * 4) == 2.25
+    assert account.privacy_loss(1) == 0.25
+
+
+def test_a_distance_that_was_asked_does_not_refuse_launches_of_a_filter():
+    account = filter_(1.0)
+    assert account.privacy_loss(2) == 0.0
+    account.launch(Linear(0.25, largest=1))
+    assert account.privacy_loss(1) == 0.25
+    with pytest.raises(PrivacyMapError):
+        account.privacy_loss(2)
+
+
+def test_an_odometer_keeps_the_loss_at_the_distances_that_were_asked():
+    account = odometer()
+    assert account.privacy_loss(2) == 0.0
+    with pytest.raises(PrivacyMapError, match="too far"):
+        account.launch(Linear(0.25, largest=1))
+    assert (account.launches, account.privacy_loss(2)) == (0, 0.0)
+
+
+def test_prices_are_read_outside_the_lock():
+    account = filter_(1.0)
+
+    class Curious(Linear):
+        def at(self, d_in):
+            return account.privacy_loss(1) + super().at(d_in)
+
+    account.launch(Curious(0.25))
+    assert account.privacy_loss(1) == 0.25
+
+
+def test_a_charge_by_a_price_that_launches_itself_is_decided_again():
+    account = filter_(1.0)
+
+    class Greedy(Linear):
+        def at(self, d_in):
+            if self.read == 0:
+                self.read = 1
+                account.launch(Linear(0.75))
+            return self.epsilon
+
+    with pytest.raises(BudgetExceededError):
+        account.launch(Greedy(0.5))
+    assert account.privacy_loss(1) == 0.75
+
+
+def test_halt_closes_the_whole_interaction():
+    account = filter_(1.0, halt=True)
+    child = account.launch(Linear(0.5))
+    with pytest.raises(BudgetExceededError):
+        account.launch(Linear(0.75))
+    with pytest.raises(HaltedError):
+        account.launch(Linear(0.25))
+    with pytest.raises(HaltedError):
+        child.check()
+    assert account.privacy_loss(1) == 0.5
+
+
+def test_a_halted_ancestor_halts_its_odometers():
+    root = filter_(1.0, halt=True)
+    leaf = odometer(parent=root)
+    with pytest.raises(BudgetExceededError):
+        leaf.launch(Linear(2.0))
+    with pytest.raises(HaltedError):
+        leaf.launch(Linear(0.1))
+
+
+def test_the_next_launch_closes_the_child_of_a_sequential_measure():
+    account = filter_(1.0, sequential_reason="because")
+    older = account.launch(Linear(0.25))
+    with pytest.raises(BudgetExceededError):
+        account.launch(Linear(2.0))
+    older.check()
+    newer = account.launch(Linear(0.25))
+    newer.check()
+    with pytest.raises(ClosedChildError, match="because"):
+        older.check()
+
+
+def test_a_launch_below_a_child_odometer_closes_children_of_the_whole_tree():
+    root = filter_(1.0, sequential_reason="because")
+    leaf = odometer(parent=root, sequential_reason="because")
+    older = root.launch(Linear(0.25))
+    newer = leaf.launch(Linear(0.25))
+    with pytest.raises(ClosedChildError):
+        older.check()
+    root.launch(Linear(0.25))
+    with pytest.raises(ClosedChildError):
+        newer.check()
+    leaf.lifecycle.check()
+
+
+def test_no_launch_on_an_account_whose_mechanism_is_running():
+    root = filter_(1.0)
+    leaf = odometer(parent=root)
+    other = filter_(1.0)
+    with root.launch(Linear(0.25)).running():
+        for account in (root, leaf):
+            with pytest.raises(ReentrantLaunchError):
+                account.launch(Linear(0.25))
+        other.launch(Linear(0.25))
+    with leaf.launch(Linear(0.25)).running(), pytest.raises(ReentrantLaunchError):
+        root.launch(Linear(0.25))
+    assert root.privacy_loss(1) == 0.5
+
+
+class Book:
+    def __init__(self, failing=False):
+        self.failing, self.charges = failing, []
+
+    def append(self, charge):
+        if self.failing:
+            raise OSError("disk full")
+        self.charges.append(charge)
+
+
+def test_every_charge_is_written_with_its_number_and_the_loss_after():
+    book = Book()
+    root = filter_(1.0, d_in=2, ledger=book)
+    root.launch(Linear(0.125))
+    odometer(parent=root).launch(Linear(0.25))
+    assert [(c.sequence, c.d_in, c.d_mid, c.loss) for c in book.charges] == [
+        (1, 2, 0.25, 0.25),
+        (2, 2, 0.5, 0.75),
+    ]
+    with pytest.raises(BudgetExceededError):
+        root.launch(Linear(1.0))
+    assert len(book.charges) == 2
+
+
+def test_a_charge_that_cannot_be_written_stands():
+    root = filter_(1.0, ledger=Book(failing=True))
+    with pytest.raises(LedgerError, match="charge 1 could not be written") as failed:
+        root.launch(Linear(0.75))
+    assert isinstance(failed.value.__cause__, OSError)
+    assert root.privacy_loss(1) == 0.75
+    with pytest.raises(BudgetExceededError):
+        root.launch(Linear(0.75))
+
+
+def test_threads_spend_exactly_the_budget():
+    account, admitted, refused = filter_(300.0), [], []
+    price = Linear(1.0)
+
+    def spend():
+        for _ in range(100):
+            try:
+                account.launch(price)
+                admitted.append(1)
+            except BudgetExceededError:
+                refused.append(1)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=spend) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert (len(admitted), len(refused)) == (300, 500)
+    assert account.privacy_loss(1) == 300.0
+
+
+def test_a_first_question_is_right_while_others_launch():
+    account, price = odometer(), Linear(1.0)
+    stop = threading.Event()
+
+    def launch():
+        while not stop.is_set():
+            account.launch(price)
+
+    thread = threading.Thread(target=launch)
+    thread.start()
+    try:
+        for d_in in range(1, 50):
+            before = account.launches
+            assert account.privacy_loss(d_in) >= before * d_in
+    finally:
+        stop.set()
+        thread.join()
+    assert account.privacy_loss(7) == 7 * account.launches
+
+
+def test_every_error_has_one_root():
+    from opendp_concurrent import errors
+
+    for one in vars(errors).values():
+        if isinstance(one, type) and one.__module__ == errors.__name__:
+            assert issubclass(one, ConcurrentError)

@@ -1,0 +1,263 @@
+"""The laws of every accumulator, over all that exist.
+
+A new file in ``accumulators/`` that is not listed in ``SUBJECTS`` or ``NOT_ACCUMULATORS`` fails
+``test_no_accumulator_escapes``.
+"""
+
+import copy
+import inspect
+import math
+import pkgutil
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import opendp_concurrent.accumulators as package
+from opendp_concurrent.accumulators.basic import basic
+from opendp_concurrent.accumulators.orders_sum import GridCurve, OnOrders
+from opendp_concurrent.accumulators.planned import Planned
+from opendp_concurrent.errors import ConcurrentError
+
+numbers = st.one_of(
+    st.floats(min_value=0.0, max_value=1e6),
+    st.sampled_from([0.0, 0.1, 5e-324, 1e-300, 1.0 - 2**-53, 1e300]),
+)
+ORDERS = (1.5, 2.0, 8.0)
+
+
+class Line:
+    """The curve slope * alpha, as a mechanism's map would return it."""
+
+    def __init__(self, slope: float) -> None:
+        self.slope = slope
+
+    def __call__(self, alpha: float) -> float:
+        return self.slope * alpha
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Line) and other.slope == self.slope
+
+    def __hash__(self) -> int:
+        return hash(self.slope)
+
+
+def on_grid(curve: Any) -> tuple[float, ...]:
+    return tuple(curve(order) for order in ORDERS)
+
+
+@dataclass
+class Subject:
+    """One accumulator: its start, its d_mids, and how to read its loss as numbers."""
+
+    start: Any
+    d_mids: Any
+    read: Any
+    bad: list[Any]
+    restore: Any = None
+
+
+BAD_NUMBERS = [math.nan, -1.0, -5e-324, "1", None, True, (1.0, 0.0)]
+SUBJECTS = {
+    "scalar_sum": Subject(
+        basic().start(0.0),
+        numbers,
+        lambda loss: (loss,),
+        BAD_NUMBERS,
+        lambda record: basic().from_record(0.0, record),
+    ),
+    "pair_sum": Subject(
+        basic().start((0.0, 0.0)),
+        st.tuples(numbers, numbers),
+        tuple,
+        [(math.nan, 0.0), (0.0, -1.0), (1.0,), 1.0, [1.0, 0.0], (1.0, "0"), None],
+        lambda record: basic().from_record((0.0, 0.0), record),
+    ),
+    "orders_sum": Subject(
+        OnOrders(ORDERS).start(None),
+        numbers.map(lambda slope: Line(min(slope, 1e300))),
+        on_grid,
+        [1.0, None, Line(-1.0), Line(math.nan), lambda alpha: "x"],
+        lambda record: OnOrders(ORDERS).from_record(None, record),
+    ),
+    "curve_sum": Subject(
+        basic().start(lambda alpha: 0.0),
+        numbers.map(lambda slope: Line(min(slope, 1e300))),
+        on_grid,
+        [1.0, None, (1.0, 2.0)],
+    ),
+}
+NOT_ACCUMULATORS = {"accumulator", "basic", "planned"}
+every = pytest.mark.parametrize("name", SUBJECTS)
+
+
+def exact(subject: Subject, d_mids: list[Any]) -> list[Fraction]:
+    """The sum in rational numbers, component by component."""
+    zero = [Fraction(0)] * len(subject.read(subject.start.loss))
+    for d_mid in d_mids:
+        parts = subject.read(d_mid)
+        zero = [total + Fraction(part) for total, part in zip(zero, parts, strict=True)]
+    return zero
+
+
+def run(subject: Subject, d_mids: list[Any]) -> Any:
+    accumulator = subject.start
+    for d_mid in d_mids:
+        accumulator = accumulator.after(d_mid)
+    return accumulator
+
+
+def test_no_accumulator_escapes():
+    files = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    assert files == set(SUBJECTS) | NOT_ACCUMULATORS
+    for name in NOT_ACCUMULATORS - {"accumulator", "planned"}:
+        module = import_module(f"{package.__name__}.{name}")
+        own = [c for _, c in inspect.getmembers(module, inspect.isclass) if c.__module__ == module]
+        assert not any(hasattr(one, "loss") for one in own)
+
+
+@every
+def test_a_fresh_loss_is_zero(name):
+    subject = SUBJECTS[name]
+    assert set(subject.read(subject.start.loss)) == {0.0}
+
+
+@every
+@given(data=st.data())
+def test_after_changes_nothing(name, data):
+    subject = SUBJECTS[name]
+    before = run(subject, data.draw(st.lists(subject.d_mids, max_size=3)))
+    loss = subject.read(before.loss)
+    before.after(data.draw(subject.d_mids))
+    assert subject.read(before.loss) == loss
+
+
+@every
+@given(data=st.data())
+def test_the_loss_is_the_exact_sum_rounded_up_once(name, data):
+    subject = SUBJECTS[name]
+    d_mids = data.draw(st.lists(subject.d_mids, max_size=12))
+    for loss, truth in zip(
+        subject.read(run(subject, d_mids).loss), exact(subject, d_mids), strict=True
+    ):
+        assert Fraction(loss) >= truth
+        assert truth > Fraction(math.nextafter(loss, -math.inf)) or truth == loss == 0
+
+
+@every
+@given(data=st.data())
+def test_the_loss_never_falls_and_is_monotone_in_d_mid(name, data):
+    subject = SUBJECTS[name]
+    before = run(subject, data.draw(st.lists(subject.d_mids, max_size=4)))
+    one, other = data.draw(subject.d_mids), data.draw(subject.d_mids)
+    after = [subject.read(before.after(d_mid).loss) for d_mid in (one, other)]
+    for spent, afterwards in zip(subject.read(before.loss), after[0], strict=True):
+        assert afterwards >= spent
+    if all(a <= b for a, b in zip(subject.read(one), subject.read(other), strict=True)):
+        assert all(a <= b for a, b in zip(*after, strict=True))
+
+
+@every
+@given(data=st.data(), count=st.integers(min_value=1, max_value=60))
+def test_n_fold_equals_n_times(name, data, count):
+    subject = SUBJECTS[name]
+    start = run(subject, data.draw(st.lists(subject.d_mids, max_size=2)))
+    d_mid = data.draw(subject.d_mids)
+    at_once, one_by_one = start.after(d_mid, count), start
+    for _ in range(count):
+        one_by_one = one_by_one.after(d_mid)
+    assert subject.read(at_once.loss) == subject.read(one_by_one.loss)
+
+
+@every
+@given(data=st.data())
+def test_order_does_not_matter(name, data):
+    subject = SUBJECTS[name]
+    d_mids = data.draw(st.lists(subject.d_mids, max_size=6))
+    shuffled = data.draw(st.permutations(d_mids))
+    losses = [subject.read(run(subject, one).loss) for one in (d_mids, shuffled)]
+    assert losses[0] == losses[1]
+
+
+@every
+def test_what_is_no_privacy_loss_raises_and_leaves_the_record(name):
+    subject = SUBJECTS[name]
+    accumulator = subject.start
+    record = accumulator.to_record() if subject.restore else copy.copy(accumulator.loss)
+    for bad in subject.bad:
+        with pytest.raises(ConcurrentError):
+            accumulator.after(bad)
+        if subject.restore:
+            assert accumulator.to_record() == record
+    assert set(subject.read(accumulator.loss)) == {0.0}
+
+
+@pytest.mark.parametrize("name", [name for name in SUBJECTS if SUBJECTS[name].restore])
+@given(data=st.data())
+def test_a_record_continues_identically(name, data):
+    subject = SUBJECTS[name]
+    accumulator = run(subject, data.draw(st.lists(subject.d_mids, max_size=5)))
+    restored = subject.restore(accumulator.to_record())
+    d_mid = data.draw(subject.d_mids)
+    assert restored == accumulator
+    assert restored.after(d_mid).to_record() == accumulator.after(d_mid).to_record()
+
+
+@pytest.mark.parametrize("name", ["scalar_sum", "pair_sum", "orders_sum"])
+@given(data=st.data())
+def test_what_remains_can_be_spent_and_not_one_ulp_more(name, data):
+    subject = SUBJECTS[name]
+    accumulator = run(subject, data.draw(st.lists(subject.d_mids, max_size=4)))
+    extra = data.draw(subject.d_mids)
+    d_out = accumulator.after(extra).loss
+    remaining = accumulator.remaining(d_out)
+    within = subject.read(accumulator.after(remaining).loss)
+    assert all(a <= b for a, b in zip(within, subject.read(d_out), strict=True))
+
+    def above(value):
+        return math.nextafter(value, math.inf)
+
+    more = {
+        "scalar_sum": lambda: above(remaining),
+        "pair_sum": lambda: tuple(map(above, remaining)),
+        "orders_sum": lambda: GridCurve(ORDERS, tuple(map(above, remaining.values))),
+    }[name]()
+    beyond = subject.read(accumulator.after(more).loss)
+    assert all(a > b for a, b in zip(beyond, subject.read(d_out), strict=True))
+
+
+def test_infinity_absorbs():
+    scalar = SUBJECTS["scalar_sum"].start.after(math.inf).after(1.0)
+    pair = SUBJECTS["pair_sum"].start.after((math.inf, 0.25)).after((1.0, 0.25))
+    assert scalar.loss == math.inf
+    assert scalar.remaining(1.0) == 0.0
+    assert pair.loss == (math.inf, 0.5)
+    assert SUBJECTS["pair_sum"].restore(pair.to_record()) == pair
+
+
+def test_a_million_different_curves_cost_little_and_can_be_let_go():
+    accumulator = SUBJECTS["curve_sum"].start
+    one, other = Line(1.0), Line(2.0)
+    for _ in range(500_000):
+        accumulator = accumulator.after(one).after(other)
+    assert accumulator.loss(2.0) == 3_000_000.0
+    del accumulator  # a chain of a million links
+
+
+@given(st.lists(numbers, min_size=1, max_size=6), st.integers(min_value=0, max_value=6))
+def test_a_plan_has_the_loss_of_the_shares_that_were_consumed(shares, consumed):
+    consumed = min(consumed, len(shares))
+    plan = Planned(tuple(shares), 0, basic().start(0.0))
+    for _ in range(consumed):
+        plan = plan.after(0.0)
+    expected = basic().start(0.0)
+    for share in shares[:consumed]:
+        expected = expected.after(share)
+    assert plan.loss == expected.loss
+    assert plan.remaining() == tuple(shares[consumed:])
+    with pytest.raises(ConcurrentError, match="consumed"):
+        plan.after(0.0, len(shares) - consumed + 1)

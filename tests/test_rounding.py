@@ -1,0 +1,64 @@
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opendp_concurrent.rounding import from_units_down, from_units_up, split, to_units
+
+UNIT = Fraction(1, 2**1074)
+doubles = st.floats(min_value=0.0, allow_nan=False, allow_infinity=False)
+
+
+@given(doubles)
+def test_units_are_exact(value):
+    assert to_units(value) * UNIT == Fraction(value)
+
+
+@given(doubles)
+def test_a_double_survives_both_roundings(value):
+    units = to_units(value)
+    assert from_units_up(units) == from_units_down(units) == value
+
+
+@given(st.lists(doubles, min_size=1, max_size=20))
+def test_rounded_sums_bracket_the_exact_sum_within_one_ulp(values):
+    exact = sum(map(Fraction, values))
+    units = sum(map(to_units, values))
+    up, down = from_units_up(units), from_units_down(units)
+    assert Fraction(down) <= exact
+    if math.isfinite(up):
+        assert exact <= Fraction(up)
+        assert up in (down, math.nextafter(down, math.inf))
+    else:
+        assert exact > Fraction(math.nextafter(math.inf, 0.0))
+        assert down == math.nextafter(math.inf, 0.0)
+
+
+def test_just_above_the_largest_double_rounds_up_to_infinity():
+    largest = math.nextafter(math.inf, 0.0)
+    assert from_units_up(to_units(largest)) == largest
+    assert from_units_up(to_units(largest) + 1) == math.inf
+    assert from_units_down(to_units(largest) + 1) == largest
+
+
+@given(doubles, st.lists(st.fractions(min_value=0, max_value=100), min_size=1, max_size=30))
+def test_shares_never_exceed_the_whole(total, weights):
+    if not sum(weights):
+        return
+    shares = split(total, weights)
+    assert sum(map(Fraction, shares)) <= Fraction(total)
+    whole = sum(weights)
+    for share, weight in zip(shares, weights, strict=True):
+        exact = Fraction(total) * weight / whole
+        assert Fraction(share) <= exact
+        assert Fraction(math.nextafter(share, math.inf)) > exact
+
+
+@pytest.mark.parametrize("total", [1.0, 0.1, 3.7])
+def test_even_shares_can_all_be_spent_and_no_more(total):
+    for k in range(1, 1001):
+        shares = split(total, [Fraction(1)] * k)
+        assert sum(map(Fraction, shares)) <= Fraction(total)
+        assert sum(map(Fraction, shares)) + Fraction(shares[0]) > Fraction(total)

@@ -1,0 +1,246 @@
+"""Random trees of compositors, odometers and filters, against a slow model in exact fractions."""
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+import opendp.prelude as dp
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import BudgetExceededError
+
+dp.enable_features("contrib", "honest-but-curious")
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+LARGEST_D_IN = 3
+losses = st.sampled_from([0.0, 0.1, 0.2, 0.25, 1 / 3, 0.7, 1e-17, 5e-324])
+budgets = st.sampled_from([0.0, 0.1, 0.3, 0.5, 1.0, 1.1, 3.7])
+deltas = st.sampled_from([0.0, 1e-9, 1e-7, 3e-7])
+
+
+class Node:
+    """The model: which shares or bound, and every launch as a function of d_in."""
+
+    def __init__(self, handle, parent=None, stability=1, d_in=None, d_out=None, d_mids=None):
+        self.handle, self.parent, self.stability = handle, parent, stability
+        self.d_in, self.d_out, self.d_mids = d_in, d_out, d_mids
+        self.launched = []
+        # largest d_in that is asked here, in units of the queries
+        self.reach = (parent.reach if parent else d_in or 1) * stability
+        self.reach = max(self.reach, LARGEST_D_IN * stability)
+
+    def chain(self):
+        """This node and all that are charged for its launches, each with its own price."""
+        node, factor = self, 1
+        while node is not None:
+            factor *= node.stability
+            yield node, factor
+            node = node.parent
+
+    def spent(self, d_in):
+        if self.d_mids is not None:
+            parts = self.d_mids[: len(self.launched)]
+        else:
+            parts = [price(d_in) for price in self.launched]
+        return [sum(map(Fraction, column)) for column in zip(*parts, strict=True)] or [0] * 2
+
+    def admits(self, price):
+        if self.d_mids is not None:
+            consumed = len(self.launched)
+            if consumed == len(self.d_mids):
+                return False
+            share = self.d_mids[consumed]
+            return all(a <= b for a, b in zip(price(self.d_in), share, strict=True))
+        if self.d_out is None:
+            return True
+        after = zip(self.spent(self.d_in), price(self.d_in), self.d_out, strict=False)
+        return all(a + Fraction(b) <= Fraction(c) for a, b, c in after)
+
+
+class Trees(RuleBasedStateMachine):
+    """Runs the real handles beside the model."""
+
+    nodes = Bundle("nodes")
+    measure = None
+    pair = False
+
+    @initialize()
+    def start(self):
+        self.known = []
+
+    # --- what is offered -------------------------------------------------------------------
+
+    def native(self, parts):
+        return parts if self.pair else parts[0]
+
+    def parts(self, native):
+        return tuple(native) if self.pair else (native,)
+
+    @lru_cache(maxsize=None)  # noqa: B019 (one machine, one cache)
+    def measurement(self, epsilon, delta):
+        return dp.m.make_user_measurement(
+            *SPACE,
+            self.measure(),
+            function=len,
+            privacy_map=lambda d_in: self.native((epsilon * d_in, delta * d_in)),
+            TO="ExtrinsicObject",
+        )
+
+    def odometer(self, stability):
+        plain = oc.make_concurrent_odometer(*SPACE, self.measure())
+        if stability == 1:
+            return plain
+        repeat = dp.t.make_user_transformation(
+            *SPACE, *SPACE, function=lambda rows: rows * 2, stability_map=lambda d_in: 2 * d_in
+        )
+        return repeat >> plain
+
+    def keep(self, node):
+        self.known.append(node)
+        return node
+
+    # --- opening ---------------------------------------------------------------------------
+
+    @rule(target=nodes, stability=st.sampled_from([1, 2]))
+    def root_odometer(self, stability):
+        return self.keep(Node(self.odometer(stability)([1, 2, 3]), stability=stability))
+
+    def budget(self, epsilon, delta):
+        return self.native((epsilon, delta))
+
+    @rule(
+        target=nodes,
+        stability=st.sampled_from([1, 2]),
+        d_in=st.sampled_from([1, 2]),
+        epsilon=budgets,
+        delta=deltas,
+    )
+    def root_filter(self, stability, d_in, epsilon, delta):
+        d_out = self.budget(epsilon, delta)
+        spawned = oc.make_concurrent_filter(self.odometer(stability), d_in, d_out)([1, 2, 3])
+        parts = self.parts(d_out)
+        return self.keep(Node(spawned, stability=stability, d_in=d_in, d_out=parts))
+
+    @rule(target=nodes, d_mids=st.lists(st.tuples(losses, deltas), min_size=1, max_size=5))
+    def root_compositor(self, d_mids):
+        made = self.compositor(1, d_mids)
+        shares = [self.parts(self.native(d_mid)) for d_mid in d_mids]
+        return self.keep(Node(made([1, 2, 3]), d_in=1, d_mids=shares))
+
+    def compositor(self, d_in, d_mids):
+        return oc.make_concurrent_composition(
+            *SPACE, self.measure(), d_in, [self.native(d_mid) for d_mid in d_mids]
+        )
+
+    # --- launching -------------------------------------------------------------------------
+
+    def launch(self, node, query, price):
+        """Launch on both; the answer, or None if both refuse."""
+        admitted = all(
+            one.admits(lambda d_in, factor=factor, one=one: price(d_in * factor))
+            for one, factor in node.chain()
+        )
+        before = [self.readings(one) for one, _ in node.chain()]
+        if not admitted:
+            with pytest.raises(BudgetExceededError):
+                node.handle(query)
+            assert [self.readings(one) for one, _ in node.chain()] == before
+            return None
+        answer = node.handle(query)
+        for one, factor in node.chain():
+            one.launched.append(lambda d_in, factor=factor: price(d_in * factor))
+        return answer
+
+    @rule(node=nodes, epsilon=losses, delta=deltas)
+    def launch_measurement(self, node, epsilon, delta):
+        query = self.measurement(epsilon, delta)
+        answer = self.launch(node, query, lambda d_in: self.parts(query.map(d_in)))
+        assert answer is None or answer >= 3
+
+    @rule(target=nodes, node=nodes, epsilon=budgets, delta=deltas)
+    def launch_filter(self, node, epsilon, delta):
+        d_out = self.budget(epsilon, delta)
+        query = oc.make_concurrent_filter(self.odometer(1), node.reach, d_out)
+        answer = self.launch(node, query, lambda d_in: self.parts(d_out))
+        if answer is None:
+            return node
+        return self.keep(Node(answer, d_in=node.reach, d_out=self.parts(d_out)))
+
+    @rule(
+        target=nodes,
+        node=nodes,
+        d_mids=st.lists(st.tuples(losses, deltas), min_size=1, max_size=3),
+    )
+    def launch_compositor(self, node, d_mids):
+        query = self.compositor(node.reach, d_mids)
+        shares = [self.parts(self.native(d_mid)) for d_mid in d_mids]
+        answer = self.launch(node, query, lambda d_in: self.parts(query.map(d_in)))
+        if answer is None:
+            return node
+        return self.keep(Node(answer, d_in=node.reach, d_mids=shares))
+
+    @rule(target=nodes, node=nodes, stability=st.sampled_from([1, 2]))
+    def open_odometer(self, node, stability):
+        if node.reach * stability > 24:
+            return node
+        before = self.readings(node)
+        handle = node.handle(self.odometer(stability))
+        assert self.readings(node) == before
+        return self.keep(Node(handle, parent=node, stability=stability))
+
+    # --- questions -------------------------------------------------------------------------
+
+    def readings(self, node):
+        return node.handle.privacy_loss(node.d_in or 1)
+
+    @rule(node=nodes, d_in=st.integers(min_value=1, max_value=LARGEST_D_IN))
+    def ask_loss(self, node, d_in):
+        if node.d_mids is None:
+            self.compare(node, d_in)
+
+    def compare(self, node, d_in):
+        found = self.parts(node.handle.privacy_loss(d_in))
+        for loss, exact in zip(found, node.spent(d_in), strict=False):
+            assert Fraction(loss) >= exact
+            assert Fraction(math.nextafter(loss, -math.inf)) < exact or loss == exact == 0
+
+    @rule(node=nodes)
+    def ask_remaining(self, node):
+        if node.d_out is not None:
+            for remaining, budget, spent in zip(
+                self.parts(node.handle.remaining()),
+                node.d_out,
+                node.spent(node.d_in),
+                strict=False,
+            ):
+                assert Fraction(remaining) <= Fraction(budget) - spent
+                assert Fraction(math.nextafter(remaining, math.inf)) > Fraction(budget) - spent
+
+    @invariant()
+    def no_loss_is_below_the_exact_sum_or_above_its_next_double(self):
+        for node in getattr(self, "known", [])[-5:]:
+            self.compare(node, node.d_in or 1)
+
+
+class PureTrees(Trees):
+    measure = staticmethod(dp.max_divergence)
+
+
+class ApproximateTrees(Trees):
+    measure = staticmethod(lambda: dp.approximate(dp.max_divergence()))
+    pair = True
+
+
+class ConcentratedTrees(Trees):
+    measure = staticmethod(dp.zero_concentrated_divergence)
+
+
+TestPureTrees = PureTrees.TestCase
+TestApproximateTrees = ApproximateTrees.TestCase
+TestConcentratedTrees = ConcentratedTrees.TestCase
+TestPureTrees.settings = settings(max_examples=100, stateful_step_count=30)
+TestApproximateTrees.settings = settings(max_examples=100, stateful_step_count=30)
+TestConcentratedTrees.settings = settings(max_examples=100, stateful_step_count=30)
