@@ -1,8 +1,8 @@
 """Every private name of OpenDP that is used here, and errors that keep their type across the FFI.
 
 A Python exception that is raised inside a native call comes out as a bare ``OpenDPException``. Ours
-are remembered on the way in (:func:`carry`) and raised again, from the native one, by the
-outermost of our own frames (:func:`typed_errors`).
+are remembered where they leave our code, and raised again, from the native one, by the frame of
+ours that made the native call (:class:`typed_errors`).
 """
 
 from __future__ import annotations
@@ -102,23 +102,12 @@ def inside_native_call() -> bool:
 # --- errors ----------------------------------------------------------------------------------
 
 
-def carry(function: F) -> F:
-    """Remember our own exceptions that leave ``function`` into a native call."""
-
-    def carrying(argument: Any) -> Any:
-        try:
-            return function(argument)
-        except ConcurrentError as error:
-            carried = _CARRIED.get()
-            if carried is not None:
-                carried.append(error.with_traceback(None))  # its frames may hold data
-            raise
-
-    return carrying  # type: ignore[return-value]
-
-
 class typed_errors:  # noqa: N801 (reads as a verb in a with statement)
-    """A ``with`` block that raises again, with type and values, what :func:`carry` remembered."""
+    """A ``with`` block that keeps the type and values of our own exceptions across the FFI.
+
+    One of ours that leaves the block is remembered by the block around it, if there is one. A
+    native exception that leaves the block is replaced by the one of ours that caused it.
+    """
 
     __slots__ = ("_carried", "_token")
 
@@ -126,12 +115,30 @@ class typed_errors:  # noqa: N801 (reads as a verb in a with statement)
         self._carried: list[ConcurrentError] = []
         self._token = _CARRIED.set(self._carried)
 
-    def __exit__(self, kind: object, native: BaseException | None, trace: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         _CARRIED.reset(self._token)
-        if self._carried and isinstance(native, OpenDPException):
-            for error in reversed(self._carried):
-                if native is not error and str(error) in str(native):
-                    raise error from native
+        if error is None:
+            return
+        outer = _CARRIED.get()
+        if isinstance(error, ConcurrentError):
+            if outer is not None:
+                outer.append(error)
+        elif isinstance(error, OpenDPException):
+            for ours in reversed(self._carried):
+                if str(ours) in str(error):
+                    if outer is not None:
+                        outer.append(ours)
+                    raise ours.with_traceback(None) from error  # its frames may hold data
+
+
+def carry(function: F) -> F:
+    """Let our own exceptions leave ``function`` through a native call with their type."""
+
+    def carrying(argument: Any) -> Any:
+        with typed_errors():
+            return function(argument)
+
+    return carrying  # type: ignore[return-value]
 
 
 # --- chaining --------------------------------------------------------------------------------

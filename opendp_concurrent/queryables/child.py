@@ -18,11 +18,12 @@ from ..errors import InvalidTypeError
 
 
 def _ask(child: Child, evaluate: Any, query: Any) -> Any:
-    child._lifecycle.check()
-    with child._lock:
+    with _native.typed_errors():
         child._lifecycle.check()
-        with child._lifecycle.running(), _native.typed_errors():
-            answer = evaluate(child._queryable, query)
+        with child._lock:
+            child._lifecycle.check()
+            with child._lifecycle.running():
+                answer = evaluate(child._queryable, query)
     return adopt(answer, child._lifecycle, child._lock)
 
 

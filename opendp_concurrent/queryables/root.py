@@ -33,10 +33,10 @@ class _Handle:
         :raises InvalidTypeError, SpaceMismatchError: not a query that belongs here
         :raises PrivacyMapError: the measurement's map is not usable
         """
-        if self._transport is None:
-            return self._session.launch(query)
-        self._session.account.lifecycle.check()
         with _native.typed_errors():
+            if self._transport is None:
+                return self._session.launch(query)
+            self._session.account.lifecycle.check()
             return _native.evaluate(self._transport, query)
 
     def invoke(self, query: Any) -> Any:

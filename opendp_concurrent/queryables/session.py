@@ -75,7 +75,7 @@ class Session:
         price = self._counter.price(query)
         permit = self.account.launch(price)
         self._counter.remember(price)
-        with permit.running(), _native.typed_errors():
+        with permit.running():
             if self._runner is None:
                 answer = adopt(self._run(query, permit), permit)
             else:

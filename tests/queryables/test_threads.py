@@ -1,0 +1,88 @@
+"""Many threads, one budget."""
+
+import sys
+import threading
+from collections import Counter
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import BudgetExceededError
+
+
+@pytest.fixture(autouse=True)
+def _switch_often():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def in_threads(count, work):
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_eight_threads_spend_exactly_a_budget_for_thirty_thousand(space):
+    unit = dp.m.make_user_measurement(
+        *space, dp.max_divergence(), lambda rows: 1, lambda d_in: 0.25 * d_in, TO="i32"
+    )
+    odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    root = oc.make_concurrent_filter(odometer, 1, 7_500.0)([1, 2, 3])
+    compositor = dp.c.make_adaptive_composition(*space, dp.max_divergence(), 1, [0.0] * 8 * 100)
+    free = dp.m.make_user_measurement(
+        *space, dp.max_divergence(), lambda rows: 2, lambda d_in: 0.0, TO="i32"
+    )
+    child = root(compositor)
+    outcomes = [Counter() for _ in range(8)]
+
+    def work(number):
+        last = 0.0
+        for turn in range(10_000):
+            try:
+                assert root(unit) == 1
+                outcomes[number]["answered"] += 1
+            except BudgetExceededError:
+                outcomes[number]["refused"] += 1
+            except Exception as error:
+                outcomes[number][type(error).__name__] += 1
+            if turn % 100 == 0:
+                outcomes[number]["child"] += child(free) == 2
+                reading = root.privacy_loss()
+                assert reading >= last
+                last = reading
+
+    in_threads(8, work)
+    total = sum(outcomes, Counter())
+    assert total == {"answered": 30_000, "refused": 50_000, "child": 800}
+    assert root.privacy_loss() == 7_500.0
+    assert root.remaining() == 0.0
+
+
+def test_threads_share_a_sequential_filter(space):
+    measure = dp.approximate(dp.zero_concentrated_divergence())
+    gaussian = dp.c.make_approximate(space >> dp.t.then_count() >> dp.m.then_gaussian(scale=1000.0))
+    compositor = dp.c.make_adaptive_composition(*space, measure, 1, [(1e-6, 0.0)] * 5)
+    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, measure), 1, (1.0, 1e-6))(
+        [1] * 10
+    )
+    outcomes = [Counter() for _ in range(4)]
+
+    def work(number):
+        for _ in range(50):
+            child = root(compositor)
+            try:
+                child(gaussian)
+                outcomes[number]["answered"] += 1
+            except Exception as error:
+                outcomes[number][type(error).__name__] += 1
+
+    in_threads(4, work)
+    total = sum(outcomes, Counter())
+    assert sum(total.values()) == 200
+    assert set(total) <= {"answered", "ClosedChildError"}
+    assert root.privacy_loss()[0] == pytest.approx(200 * 5e-6)
