@@ -43,6 +43,8 @@ TARGETS = {
     "mib_per_1e6": ("below", 300.0),
 }
 
+HEADER = ("k", "floor", "ours", "odometer", "filter", "ours:floor", "ours:odometer", "filter:ours")
+
 Launch = Callable[[Any], Any]
 
 
@@ -59,7 +61,7 @@ class Sizes(NamedTuple):
 
 LAPLACE, GAUSSIAN = "count + Laplace, 10^5 rows", "4-vector zCDP Gaussian (#2909)"
 FULL = Sizes(40, 20, 10_000, {LAPLACE: 100_000, GAUSSIAN: 100_000}, 1_000_000, 100_000)
-QUICK = Sizes(15, 3, 1_500, {LAPLACE: 100_000, GAUSSIAN: 10_000}, 50_000, 20_000)
+QUICK = Sizes(11, 3, 1_200, {LAPLACE: 100_000, GAUSSIAN: 5_000}, 40_000, 10_000)
 
 
 @dataclass
@@ -77,17 +79,21 @@ class Workload:
         self.pointer = py_to_c(self.data, AnyObjectPtr, self.measurement.input_carrier_type)
 
     def floor(self) -> Launch:
+        """Return the bare measurement on converted data."""
         pointer = self.pointer
         return lambda measurement: measurement(pointer)
 
     def ours(self) -> Any:
+        """Return a fresh filter of this package."""
         odometer = oc.make_concurrent_odometer(*self.space, self.measure)
         return oc.make_concurrent_filter(odometer, d_in=1, d_out=HUGE)(self.pointer)
 
     def native_odometer(self) -> Any:
+        """Return a fresh odometer of OpenDP."""
         return dp.c.make_fully_adaptive_composition(*self.space, self.measure)(self.pointer)
 
     def native_filter(self) -> Any:
+        """Return a fresh filter of OpenDP."""
         odometer = dp.c.make_fully_adaptive_composition(*self.space, self.measure)
         return dp.c.make_privacy_filter(odometer, d_in=1, d_out=HUGE)(self.pointer)
 
@@ -123,7 +129,7 @@ def workloads() -> list[Workload]:
 
 
 class Cost(NamedTuple):
-    """Mean costs in µs after k launches, and ratios between neighbouring blocks."""
+    """Mean costs in µs of the first k launches, and ratios between neighbouring blocks."""
 
     floor: float
     ours: float
@@ -155,7 +161,7 @@ def short_runs(workload: Workload, k: int, rounds: int) -> Cost:
 class Long(NamedTuple):
     """One filter after very many launches."""
 
-    at_1e4: Cost
+    to_1e4: Cost
     k: int
     ours: float
     growth: float
@@ -176,7 +182,7 @@ def long_run(workload: Workload, k: int) -> Long:
             ours.append(triples[-1][1])
         else:
             ours.append(workload.time(root, BLOCK))
-        if (done + BLOCK) % (k // 10) == 0:
+        if (done + BLOCK) % (k // 5 if k < 100_000 else k // 10) == 0:
             fresh.append(workload.time(workload.ours(), 1_000))
     first, second, later = privacy_loss(root)
     start = perf_counter()
@@ -201,10 +207,11 @@ def privacy_loss(root: Any) -> tuple[float, float, float]:
 
 
 class FilterCost(NamedTuple):
-    """OpenDP's filter beside ours, mean costs in µs after k launches."""
+    """OpenDP's filter beside ours, mean costs in µs of the first k launches."""
 
     at: dict[int, tuple[float, float]]
     times_at_1e4: float
+    extrapolated: float
     slope: float
     estimated: bool
 
@@ -215,20 +222,17 @@ def beside_native_filter(workload: Workload, k: int) -> FilterCost:
     The cost of a launch of OpenDP's filter is a straight line in the number of launches before it;
     if k is below 10,000 the mean there is read off that line, which must be said.
     """
-    native, ours, block = workload.native_filter(), workload.ours(), 100
-    pairs = np.array(
-        [
-            [workload.time(native, block), workload.time(ours, block)]
-            for _ in range(0, k, block)
-        ]
-    )  # fmt: skip
+    contenders, block = (workload.native_filter(), workload.ours()), 100
+    blocks = [[workload.time(one, block) for one in contenders] for _ in range(0, k, block)]
+    pairs = np.array(blocks)
     at = {n: tuple(pairs[: n // block].mean(axis=0)) for n in (100, 1_000, k)}
     middle = np.arange(len(pairs)) * block + block / 2
-    slope, intercept = np.polyfit(middle, pairs[:, 0], 1)
-    native_mean, ours_mean = at[k]
-    if k < 10_000:
-        native_mean = float(intercept + slope * 5_000)
-    return FilterCost(at, native_mean / ours_mean, float(slope), k < 10_000)
+    begin = middle < QUICK.native_filter
+    slope, intercept = np.polyfit(middle[begin], pairs[begin, 0], 1)
+    native, ours = at[k]
+    extrapolated = float(intercept + slope * 5_000) / ours
+    times = native / ours if k == 10_000 else extrapolated
+    return FilterCost(at, times, extrapolated, float(slope), k != 10_000)
 
 
 # --- memory, in a process of its own ---------------------------------------------------------
@@ -282,7 +286,7 @@ def main() -> None:
         k_1000 = short_runs(workload, 1_000, sizes.rounds_1000)
         longs.append(long_run(workload, sizes.long[workload.name]))
         filters.append(beside_native_filter(workload, sizes.native_filter))
-        costs.append({100: k_100, 1_000: k_1000, 10_000: longs[-1].at_1e4})
+        costs.append({100: k_100, 1_000: k_1000, min(10_000, longs[-1].k): longs[-1].to_1e4})
         print_launches(workload.name, costs[-1], longs[-1], filters[-1])
     print_privacy_loss(names, longs)
     memory = {
@@ -314,7 +318,7 @@ def estimates(sizes: Sizes) -> dict[str, str]:
         found["growth"] = "; ".join(shorter)
     if sizes.native_filter < 10_000:
         found["times_native_filter_at_1e4"] = (
-            f"extrapolated: native measured to k = {sizes.native_filter:,}, straight line from there"
+            f"extrapolated: native measured to k = {sizes.native_filter:,}, a straight line beyond"
         )
     if sizes.memory_ours < 1_000_000:
         found["mib_per_1e6"] = f"scaled from {sizes.memory_ours:,} launches"
@@ -331,17 +335,17 @@ def print_launches(name: str, costs: dict[int, Cost], long: Long, native: Filter
     if long.k > 10_000:
         rows.append([long.k, None, long.ours, None, None, None, None, None])
     print_table(
-        f"{name}: mean cost of the first k launches, µs",
-        "k/floor/ours/native odometer/native filter/ours:floor/ours:odometer/filter:ours".split(
-            "/"
-        ),
+        f"{name}: mean cost of the first k launches, µs (odometer, filter: OpenDP's)",
+        list(HEADER),
         rows,
     )
-    label = "extrapolated" if native.estimated else "measured"
     print(
         f"  ours, {long.k:,} launches over 1,000 (fresh filters in between): {long.growth:.3f}\n"
-        f"  native filter over ours at k = 10,000: {native.times_at_1e4:.1f} ({label}; each native "
-        f"launch adds {native.slope:.2f} µs to the next)"
+        f"  OpenDP's filter over ours at k = 10,000: "
+        + ("" if native.estimated else f"{native.times_at_1e4:.1f} measured; ")
+        + f"{native.extrapolated:.1f} extrapolated\n"
+        f"  from its first {QUICK.native_filter:,} launches, where each adds {native.slope:.2f} µs "
+        f"to the next"
     )
 
 
@@ -352,7 +356,7 @@ def print_privacy_loss(names: list[str], longs: list[Long]) -> None:
     ]
     print_table(
         "privacy_loss(d_in), µs: the worse of the filter's own d_in and another one",
-        ["", "after", "first", "second", "later", "native odometer after 10,000"],
+        ["", "after", "first", "second", "later", "native odometer"],
         rows,
     )
 

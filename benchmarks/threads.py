@@ -46,40 +46,35 @@ def heavy() -> tuple[Any, Any]:
 
 def elapsed(launch: Callable[[], Any], threads: int, each: int) -> tuple[float, int]:
     """Let every one of ``threads`` launch ``each`` times; return seconds, and launches refused."""
-    barrier, refused = Barrier(threads + 1), []
+    barrier, refused, times = Barrier(threads), [], []
 
     def work() -> None:
         barrier.wait()
+        times.append(perf_counter())
         for _ in range(each):
             try:
                 launch()
             except dp.OpenDPException:
                 refused.append(1)
-        barrier.wait()
+        times.append(perf_counter())
 
     workers = [Thread(target=work) for _ in range(threads)]
     for worker in workers:
         worker.start()
-    barrier.wait()
-    start = perf_counter()
-    barrier.wait()
-    seconds = perf_counter() - start
     for worker in workers:
         worker.join()
-    return seconds, len(refused)
+    return max(times) - min(times), len(refused)
 
 
-def speedups(launch: Callable[[], Any], rounds: int, each: int) -> list[tuple[float, float]]:
-    """Launches per second from one thread and from two, round after round."""
-    pairs = []
-    for index in range(rounds):
-        seconds = {}
-        for threads in (1, 2) if index % 2 else (2, 1):
-            seconds[threads], refused = elapsed(launch, threads, each)
-            if refused:
-                raise RuntimeError(f"{refused} launches were refused")
-        pairs.append((each / seconds[1], 2 * each / seconds[2]))
-    return pairs
+def one_and_two(launch: Callable[[], Any], each: int, first: int) -> tuple[float, float]:
+    """Return launches per second from one thread and from two; ``first`` of these goes first."""
+    rate = {}
+    for threads in (first, 3 - first):
+        seconds, refused = elapsed(launch, threads, each)
+        if refused:
+            raise RuntimeError(f"{refused} launches were refused")
+        rate[threads] = threads * each / seconds
+    return rate[1], rate[2]
 
 
 def native_here(each: int) -> dict[str, float]:
@@ -110,28 +105,31 @@ def main() -> None:
     if options.native:
         print(json.dumps(native_here(options.native)))
         return
-    rounds, each = (11, 60) if options.quick else (41, 200)
+    rounds, each = (11, 60) if options.quick else (31, 100)
     print_machine()
     measurement, pointer = heavy()
     odometer = oc.make_concurrent_odometer(*SPACE, MEASURE)
     root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1e9)(pointer)
-    rows: list[list[Any]] = []
-    ours = 0.0
-    for name, launch in {
+    contenders: dict[str, Callable[[], Any]] = {
         "bare measurement": lambda: measurement(pointer),
         "one filter, ours": lambda: root(measurement),
-    }.items():
+    }
+    rates: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
+    for launch in contenders.values():
         elapsed(launch, 2, 10)
-        pairs = speedups(launch, rounds, each)
+    for index in range(rounds):
+        for name, launch in contenders.items():
+            rates[name].append(one_and_two(launch, each, 1 + index % 2))
+    rows: list[list[Any]] = []
+    for name, pairs in rates.items():
         one, two = (median(column) for column in zip(*pairs, strict=True))
-        ours = median(two / one for one, two in pairs)
-        rows.append([name, one, two, ours, 0])
-    found = native(rounds * each // 4)
+        rows.append([name, one, two, median(two / one for one, two in pairs), "0"])
+    ours = rows[-1][3]
+    found = native(200 if options.quick else 1_000)
     if found:
         ratio = found["two"] / found["one"]
         refused = f"{found['refused']:,.0f} of {found['asked']:,.0f}"
         rows.append(["one odometer, native", found["one"], found["two"], ratio, refused])
-    rows = [[*row[:4], str(row[4])] for row in rows]
     print_table(
         f"Answers per second, sum over 10^6 rows ({rounds} rounds of {each} launches a thread)",
         ["", "1 thread", "2 threads", "2 over 1", "refused"],

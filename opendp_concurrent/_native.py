@@ -16,7 +16,13 @@ from opendp._convert import _invoke_py_callback, _invoke_py_transition, c_to_py,
 from opendp._lib import AnyObjectPtr, FfiResult, lib, unwrap
 from opendp.core import new_queryable, odometer_queryable_invoke, queryable_eval
 from opendp.extras._utilities import to_then as to_then
-from opendp.mod import Measurement, Metric, OpenDPException, Transformation
+from opendp.mod import (
+    Measurement,
+    Metric,
+    OpenDPException,
+    Transformation,
+    UnknownTypeException,
+)
 
 from .errors import ConcurrentError, InvalidTypeError
 
@@ -58,7 +64,13 @@ def check_distance(metric: Metric, name: str, d_in: Any) -> None:
     """Raise unless ``d_in`` has the distance type of ``metric``."""
     try:
         py_to_c(d_in, c_type=AnyObjectPtr, type_name=metric.distance_type)
-    except (TypeError, ValueError, AttributeError, OpenDPException) as error:
+    except (
+        TypeError,
+        ValueError,
+        AttributeError,
+        OpenDPException,
+        UnknownTypeException,
+    ) as error:
         raise InvalidTypeError(
             f"{name} ({d_in!r}) must be a distance of {metric}, "
             f"of type {metric.distance_type}: {error}"

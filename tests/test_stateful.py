@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 
 import opendp.prelude as dp
 import pytest
@@ -79,7 +79,7 @@ class Trees(RuleBasedStateMachine):
     def parts(self, native):
         return tuple(native) if self.pair else (native,)
 
-    @lru_cache(maxsize=None)  # noqa: B019 (one machine, one cache)
+    @cache  # noqa: B019 (one machine, one cache)
     def measurement(self, epsilon, delta):
         return dp.m.make_user_measurement(
             *SPACE,

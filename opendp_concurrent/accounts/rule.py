@@ -47,6 +47,7 @@ class Within:
 
     def admits(self, accumulator: Accumulator, d_mid: Any) -> Accumulator | BudgetExceededError:
         """Admit when the loss afterwards is at most ``d_out``."""
+        d_mid = accumulator.read(d_mid)
         after = accumulator.after(d_mid)
         if self.at_most(after.loss, self.d_out):
             return after
@@ -65,7 +66,7 @@ class Shares:
 
     def admits(self, accumulator: Planned, d_mid: Any) -> Planned | BudgetExceededError:
         """Admit when ``d_mid`` is at most the next share."""
-        left = accumulator.remaining()
+        left, d_mid = accumulator.remaining(), accumulator.read(d_mid)
         if left and self.at_most(d_mid, left[0]):
             return accumulator.after(d_mid)
         return BudgetExceededError(accumulator.loss, d_mid, left)

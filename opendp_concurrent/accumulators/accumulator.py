@@ -22,6 +22,9 @@ class Accumulator(Protocol):
     def loss(self) -> Any:
         """Privacy loss so far, rounded up once."""
 
+    def read(self, d_mid: Any) -> Any:
+        """Return ``d_mid`` as it is counted here, such as a curve at the orders that count."""
+
     def after(self, d_mid: Any, count: int = 1) -> Accumulator:
         """Return the accumulator after ``count`` more launches of ``d_mid``; O(1) in ``count``.
 

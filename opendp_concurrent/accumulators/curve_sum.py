@@ -55,6 +55,10 @@ class CurveSum:
         """The summed curve. Amortised cost: the runs since the last one asked."""
         return SummedCurve(self._counts())
 
+    def read(self, d_mid: Any) -> Any:
+        """Return ``d_mid``."""
+        return d_mid
+
     def after(self, d_mid: Any, count: int = 1) -> CurveSum:
         """Add ``count`` times the curve ``d_mid``."""
         if not callable(d_mid):

@@ -74,9 +74,13 @@ class OrdersSum:
         """The summed curve, each value rounded up once."""
         return GridCurve(self.orders, tuple(one.loss for one in self.sums))
 
+    def read(self, d_mid: Any) -> GridCurve:
+        """Return the curve ``d_mid`` at the orders of the grid."""
+        return grid_curve(self.orders, d_mid)
+
     def after(self, d_mid: Any, count: int = 1) -> OrdersSum:
         """Add ``count`` times the curve ``d_mid`` at each order."""
-        values = grid_curve(self.orders, d_mid).values
+        values = self.read(d_mid).values
         sums = (one.after(value, count) for one, value in zip(self.sums, values, strict=True))
         return OrdersSum(self.orders, tuple(sums))
 

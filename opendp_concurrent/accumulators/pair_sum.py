@@ -26,6 +26,10 @@ class PairSum:
         """Both sums, each rounded up once."""
         return self.first.loss, self.second.loss
 
+    def read(self, d_mid: Any) -> Any:
+        """Return ``d_mid``."""
+        return d_mid
+
     def after(self, d_mid: Any, count: int = 1) -> PairSum:
         """Add ``count`` times ``d_mid``, component by component."""
         if not isinstance(d_mid, tuple) or len(d_mid) != 2:

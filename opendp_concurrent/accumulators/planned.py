@@ -26,6 +26,10 @@ class Planned:
         """Loss of the consumed shares."""
         return self.total.loss
 
+    def read(self, d_mid: Any) -> Any:
+        """Return ``d_mid`` as the total counts it."""
+        return self.total.read(d_mid)
+
     def after(self, d_mid: Any, count: int = 1) -> Planned:
         """Consume the next ``count`` shares; ``d_mid`` was compared with them by the rule."""
         del d_mid

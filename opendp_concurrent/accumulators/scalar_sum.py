@@ -25,6 +25,10 @@ class ScalarSum:
         """Least double that is at least the exact sum."""
         return inf if self.units is None else from_units_up(self.units)
 
+    def read(self, d_mid: Any) -> Any:
+        """Return ``d_mid``."""
+        return d_mid
+
     def after(self, d_mid: Any, count: int = 1) -> ScalarSum:
         """Add ``count`` times ``d_mid``."""
         if type(d_mid) is not float or not 0.0 <= d_mid < inf:
