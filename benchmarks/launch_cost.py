@@ -316,6 +316,7 @@ def estimates(sizes: Sizes) -> dict[str, str]:
     shorter = [f"{name} to k = {k:,} only" for name, k in sizes.long.items() if k < 100_000]
     if shorter:
         found["growth"] = "; ".join(shorter)
+        found["over_native_odometer_max"] = found["over_floor"] = found["growth"]
     if sizes.native_filter < 10_000:
         found["times_native_filter_at_1e4"] = (
             f"extrapolated: native measured to k = {sizes.native_filter:,}, a straight line beyond"
@@ -345,7 +346,8 @@ def print_launches(name: str, costs: dict[int, Cost], long: Long, native: Filter
         + ("" if native.estimated else f"{native.times_at_1e4:.1f} measured; ")
         + f"{native.extrapolated:.1f} extrapolated\n"
         f"  from its first {QUICK.native_filter:,} launches, where each adds {native.slope:.2f} µs "
-        f"to the next"
+        f"to the next;\n  over the floor, the most that any accounting could reach: "
+        f"{native.times_at_1e4 * native.at[max(native.at)][1] / long.to_1e4.floor:.1f}"
     )
 
 
@@ -356,7 +358,7 @@ def print_privacy_loss(names: list[str], longs: list[Long]) -> None:
     ]
     print_table(
         "privacy_loss(d_in), µs: the worse of the filter's own d_in and another one",
-        ["", "after", "first", "second", "later", "native odometer"],
+        ["", "after", "first", "second", "later", "native, after <= 10^4"],
         rows,
     )
 

@@ -66,10 +66,10 @@ class Shares:
 
     def admits(self, accumulator: Planned, d_mid: Any) -> Planned | BudgetExceededError:
         """Admit when ``d_mid`` is at most the next share."""
-        left, d_mid = accumulator.remaining(), accumulator.read(d_mid)
-        if left and self.at_most(d_mid, left[0]):
+        d_mid, exhausted = accumulator.read(d_mid), accumulator.exhausted
+        if not exhausted and self.at_most(d_mid, accumulator.d_mids[accumulator.consumed]):
             return accumulator.after(d_mid)
-        return BudgetExceededError(accumulator.loss, d_mid, left)
+        return BudgetExceededError(accumulator.loss, d_mid, accumulator.remaining())
 
     def remaining(self, accumulator: Planned) -> tuple[Any, ...]:
         """Return the shares that are left."""

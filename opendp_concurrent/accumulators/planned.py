@@ -26,6 +26,11 @@ class Planned:
         """Loss of the consumed shares."""
         return self.total.loss
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether every share is consumed."""
+        return self.consumed == len(self.d_mids)
+
     def read(self, d_mid: Any) -> Any:
         """Return ``d_mid`` as the total counts it."""
         return self.total.read(d_mid)

@@ -1,0 +1,53 @@
+"""Who may import what: the layers are in pyproject.toml, for import-linter."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "opendp_concurrent"
+PRIVATE_ELSEWHERE = {"opendp.extras._utilities"}
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_only_one_file_knows_opendps_private_names():
+    knowing = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        for name in imported(path)
+        if name.startswith("opendp.") and any(part.startswith("_") for part in name.split("."))
+    }
+    assert knowing == {"_native.py"}
+
+
+def test_noise_comes_from_opendp_only():
+    for path in PACKAGE.rglob("*.py"):
+        for name in imported(path):
+            assert not name.startswith(("random", "numpy.random", "secrets")), path
+
+
+def test_imports_point_to_lower_levels_only():
+    command = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    result = subprocess.run(
+        [sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout
+
+
+def test_each_public_constructor_has_its_then_and_an_example():
+    import opendp_concurrent as oc
+
+    for name in oc.__all__:
+        public = getattr(oc, name)
+        assert ":example:" in public.__doc__, name
+        arguments = public.__code__.co_varnames[:2]
+        if name.startswith("make_") and arguments == ("input_domain", "input_metric"):
+            assert f"then_{name[5:]}" in oc.__all__
