@@ -7,13 +7,20 @@ ours that made the native call (:class:`typed_errors`).
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from opendp._convert import _invoke_py_callback, _invoke_py_transition, c_to_py, py_to_c
-from opendp._lib import AnyObjectPtr, FfiResult, lib, unwrap
+from opendp._convert import (
+    ATOM_MAP,
+    _invoke_py_callback,
+    _invoke_py_transition,
+    c_to_py,
+    py_to_c,
+)
+from opendp._lib import AnyObjectPtr, FfiResult, FfiSlice, lib, unwrap
 from opendp.core import new_queryable, odometer_queryable_invoke, queryable_eval
 from opendp.extras._utilities import to_then as to_then
 from opendp.mod import (
@@ -30,10 +37,27 @@ F = TypeVar("F", bound=Callable[..., Any])
 _CALLBACKS = frozenset({_invoke_py_callback.__code__, _invoke_py_transition.__code__})
 _CARRIED: ContextVar[list[ConcurrentError] | None] = ContextVar("_CARRIED", default=None)
 
-_measurement_invoke = lib.opendp_core__measurement_invoke
-_measurement_invoke.argtypes, _measurement_invoke.restype = [Measurement, AnyObjectPtr], FfiResult
-_transform = lib.opendp_core__transformation_invoke
-_transform.argtypes, _transform.restype = [Transformation, AnyObjectPtr], FfiResult
+
+def _function(name: str, *argument_types: Any) -> Any:
+    """Return a function of the native library, apart from the one that OpenDP configures."""
+    function = lib[name]
+    function.argtypes, function.restype = argument_types, FfiResult
+    return function
+
+
+_measurement_invoke = _function("opendp_core__measurement_invoke", Measurement, AnyObjectPtr)
+_transform = _function("opendp_core__transformation_invoke", Transformation, AnyObjectPtr)
+_object_type = _function("opendp_data__object_type", ctypes.c_void_p)
+_object_as_slice = _function("opendp_data__object_as_slice", ctypes.c_void_p)
+_free = {
+    kind: _function(f"opendp_data__{kind}_free", ctypes.c_void_p)
+    for kind in ("object", "slice", "str")
+}
+_ATOMS = {name: ATOM_MAP[name] for name in ("bool", "f32", "f64", "i32", "i64", "u32", "u64")}
+_PLAIN = {
+    **{name.encode(): (atom, False) for name, atom in _ATOMS.items()},
+    **{f"Vec<{name}>".encode(): (atom, True) for name, atom in _ATOMS.items()},
+}
 
 
 # --- data ------------------------------------------------------------------------------------
@@ -47,9 +71,34 @@ def to_pointer(data: Any, carrier_type: Any) -> Any:
 def invoke(measurement: Measurement, pointer: Any) -> Any:
     """Run a measurement on data that are converted already."""
     try:
-        return c_to_py(unwrap(_measurement_invoke(measurement, pointer), AnyObjectPtr))
+        result = _measurement_invoke(measurement, pointer)
     finally:
         del pointer  # the traceback of an exception keeps this frame
+    return unwrap(result, AnyObjectPtr) if result.tag else _answer(result)
+
+
+def _answer(result: Any) -> Any:
+    """Convert an answer as OpenDP does, with a short way for numbers and vectors of numbers."""
+    address = result.payload.Ok
+    kind = _ok(_object_type(address))
+    plain = _PLAIN.get(ctypes.string_at(kind))
+    _free["str"](kind)
+    if plain is None:
+        return c_to_py(unwrap(result, AnyObjectPtr))
+    atom, is_vector = plain
+    slice_address = _ok(_object_as_slice(address))
+    numbers = FfiSlice.from_address(slice_address)
+    if is_vector:
+        answer = (atom * numbers.len).from_address(numbers.ptr)[:] if numbers.len else []
+    else:
+        answer = atom.from_address(numbers.ptr).value
+    _free["slice"](slice_address)
+    _free["object"](address)
+    return answer
+
+
+def _ok(result: Any) -> Any:
+    return unwrap(result, ctypes.c_void_p) if result.tag else result.payload.Ok
 
 
 def transform(transformation: Transformation, pointer: Any) -> Any:
