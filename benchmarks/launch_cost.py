@@ -36,11 +36,8 @@ def count_laplace():
 
 def vector_gaussian():
     """The 4-vector zCDP Gaussian of opendp/opendp#2909."""
-    space = (
-        dp.vector_domain(dp.atom_domain(T=int), size=4),
-        dp.l2_distance(T=float),
-    )
-    return space >> dp.m.then_gaussian(scale=1000.0), [1, 2, 3, 4], 1.0
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l2_distance(T=float)
+    return space >> dp.m.then_gaussian(scale=1000.0), [0.0] * 4, 1.0
 
 
 WORKLOADS = {"count + Laplace": count_laplace, "4-vector Gaussian": vector_gaussian}

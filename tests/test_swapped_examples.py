@@ -1,4 +1,4 @@
-"""OpenDP's documented examples of compositors, odometers, filters and Context, names swapped.
+"""OpenDP's documented examples of its compositors, filters and Context, names swapped.
 
 Each story runs with OpenDP's own names and with ours: the same arguments, the same kinds of answers.
 """
