@@ -81,19 +81,19 @@ def against_floor(measurement, data, d_in, rounds):
     return [median(one) for one in times]
 
 
-def mean_costs(make, measurement, counts):
+def mean_costs(make, measurement, counts, blocks):
     """Mean cost per launch of the first k launches on a fresh handle, for each k; and the handle.
 
-    The longest run is cut into 20 blocks, and shorter runs are repeated between its blocks, so
+    The longest run is cut into blocks, and shorter runs are repeated between its blocks, so
     that all of them see the same moods of the machine.
     """
     *shorter, longest = counts
     handle, spent = make(), 0.0
     seen = {k: [] for k in shorter}
-    for block in range(20):
-        spent += launches(handle, measurement, longest // 20)
+    for block in range(blocks):
+        spent += launches(handle, measurement, longest // blocks)
         for k in shorter:
-            if k <= 1_000 or block in (5, 14):
+            if k <= 1_000 or block in (1, blocks - 2):
                 seen[k].append(launches(make(), measurement, k))
     costs = {k: sum(times) / (k * len(times)) for k, times in seen.items()}
     costs[longest] = spent / longest
@@ -104,18 +104,18 @@ def native_filter_mean(measurement, data, d_in, quick):
     """Mean cost per launch of the native filter at k = 10,000.
 
     The cost of one launch grows linearly with the launches before it. In quick mode it is measured
-    up to 2,000 and the line is drawn on.
+    up to 1,200 and the line is drawn on.
     """
-    counts = [500, 1_000, 1_500, 2_000] if quick else [10_000]
+    counts = [300, 600, 900, 1_200] if quick else [10_000]
     handle, done, totals = native_filter(measurement, data, d_in), 0, []
     for k in counts:
         totals.append(launches(handle, measurement, k - done))
         done = k
     if not quick:
         return totals[0] / 10_000
-    per_launch = [total / 500 for total in totals]
-    slope = (per_launch[-1] - per_launch[0]) / 1_500  # blocks are centred 1,500 launches apart
-    return per_launch[0] + slope * (5_000 - 250)
+    per_launch = [total / 300 for total in totals]
+    slope = (per_launch[-1] - per_launch[0]) / 900  # blocks are centred 900 launches apart
+    return per_launch[0] + slope * (5_000 - 150)
 
 
 def question(handle, d_in):
@@ -177,9 +177,13 @@ def main():
             lambda m=measurement, x=data, d=d_in: ours_filter(m, x, d),
             measurement,
             counts + longest,
+            10 if quick else 20,
         )
         odometer, _ = mean_costs(
-            lambda m=measurement, x=data: native_odometer(m, x), measurement, counts
+            lambda m=measurement, x=data: native_odometer(m, x),
+            measurement,
+            counts,
+            10 if quick else 20,
         )
         filter_ = native_filter_mean(measurement, data, d_in, quick)
         print(f"\n{name}: mean microseconds per launch")
@@ -187,7 +191,7 @@ def main():
         for k in ours:
             native = f"{odometer[k] * 1e6:16.1f}" if k in odometer else " " * 16
             last = f"{filter_ * 1e6:14.1f}" if k == 10_000 else " " * 14
-            note = "  (extrapolated from 2,000)" if quick and k == 10_000 else ""
+            note = "  (extrapolated from 1,200)" if quick and k == 10_000 else ""
             print(f"{k:>8} {ours[k] * 1e6:8.1f} {native} {last}{note}")
         print(
             f"alternating blocks: bare {floor * 1e6:.1f}, ours {ours_now * 1e6:.1f}, "
