@@ -1,6 +1,6 @@
 """OpenDP's documented examples of its compositors, filters and Context, names swapped.
 
-Each story runs with OpenDP's own names and with ours: the same arguments, the same kinds of answers.
+Each story runs with OpenDP's own names and with ours: same arguments, same kinds of answers.
 """
 
 from types import SimpleNamespace

@@ -284,7 +284,8 @@ def test_distances_of_frames_are_compared_but_not_hashed():
 def test_opendp_declares_and_does_not_implement_transformation_to_odometer():
     script = (
         "clamp = dp.t.make_clamp(*space, (0, 1))\n"
-        "odometer = dp.c.make_fully_adaptive_composition(*clamp.output_space, dp.max_divergence())\n"
+        "space = clamp.output_space\n"
+        "odometer = dp.c.make_fully_adaptive_composition(*space, dp.max_divergence())\n"
         "try:\n    clamp >> odometer\n"
         "except ValueError:\n    raise SystemExit(7)"
     )
