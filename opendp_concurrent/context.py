@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import inf
 from typing import Any
@@ -28,7 +29,7 @@ def concurrent_context(
     split_evenly_over: int | None = None,
     split_by_weights: Sequence[float] | None = None,
     domain: Domain | None = None,
-    margins: Sequence[Any] | None = None,
+    margins: Sequence[Any] | Mapping[Any, Any] | None = None,
     *,
     orders: Sequence[float] | None = None,
 ) -> Context:
@@ -70,6 +71,8 @@ def concurrent_context(
     assert_features("contrib", "honest-but-curious")
     if domain is None:
         domain = domain_of(data, infer=True)
+    if isinstance(margins, Mapping):  # OpenDP's older form, {by: margin}
+        margins = [replace(margin, by=by) for by, margin in margins.items()]
     for margin in margins or ():
         domain = with_margin(domain, margin)
     accountant, d_mids, d_out = _accountant(

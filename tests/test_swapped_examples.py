@@ -359,6 +359,19 @@ def test_context_with_bounds_on_contributions_per_group(api):
     assert release.collect().shape == (1, 1)
 
 
+@both
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_context_with_margins_in_the_older_form(api):
+    context = api.context(
+        data=pl.LazyFrame({"age": [20, 30, 40] * 50}),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+        margins={(): dp.polars.Margin(max_length=1000)},
+    )
+    assert context.query().select(dp.len()).release().collect().shape == (1, 1)
+
+
 def test_a_wrong_domain_says_what_to_do():
     for compositor in (NATIVE.context, OURS.context):
         with pytest.raises(TypeError, match=r"dp.vector_domain\(\)"):

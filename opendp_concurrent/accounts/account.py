@@ -19,9 +19,15 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from ..accumulators.accumulator import Accumulator
-from ..errors import BudgetExceededError, InvalidValueError, LedgerError, PrivacyMapError
+from ..errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    LedgerError,
+    PrivacyMapError,
+)
 from .charge import Charge, Ledger
-from .lifecycle import Event, Lifecycle
+from .lifecycle import Event, Lifecycle, innermost_running
 from .price import Inward, Lifted, Price, distance_key
 from .rule import ContinuationRule, Unlimited
 
@@ -50,12 +56,13 @@ class Bound:
 class Account:
     """Privacy loss of one odometer, filter or compositor.
 
+    One that is made while a mechanism runs is launched from what pays for that mechanism.
+
     :param start: the accumulator of no launch, for a d_in that is asked about; None when the
         account has a loss at the d_in of its bound only
     :param bound: what is enforced, if anything
     :param inward: stability map from the account's d_in to that of its queries
     :param parent: the account that is charged for every launch of this one (a child odometer)
-    :param launched_from: lifecycle of what this was launched from
     :param sequential_reason: why children are closed by the next launch, or None if they are not
     """
 
@@ -81,14 +88,13 @@ class Account:
         bound: Bound | None = None,
         inward: Inward | None = None,
         parent: Account | None = None,
-        launched_from: Lifecycle | None = None,
         sequential_reason: str | None = None,
     ) -> None:
         self._start, self._bound, self._inward = start, bound, inward
         self._chain: tuple[Account, ...] = (self, *(parent._chain if parent else ()))
         root = self._chain[-1]
         self._lock: Lock = root._lock if parent else Lock()
-        self.lifecycle: Lifecycle = Lifecycle(parent.lifecycle if parent else launched_from)
+        self.lifecycle: Lifecycle = Lifecycle(parent.lifecycle if parent else innermost_running())
         self._sequential_reason = sequential_reason
         self._current: Lifecycle | None = None  # newest child of a sequential tree, at its root
         self._history: list[Price] = []
@@ -163,7 +169,10 @@ class Account:
                 if bound or not self._bound:
                     raise
                 continue  # not the bound's d_in: what was once asked must not refuse a launch
-            verdict = (bound.rule if bound else UNLIMITED).admits(tracked.accumulator, d_mid)
+            try:
+                verdict = (bound.rule if bound else UNLIMITED).admits(tracked.accumulator, d_mid)
+            except (InvalidTypeError, InvalidValueError) as error:
+                raise PrivacyMapError(tracked.query_d_in, str(error)) from error
             if isinstance(verdict, BudgetExceededError):
                 return verdict
             after[key] = Tracked(tracked.d_in, tracked.query_d_in, verdict)

@@ -75,6 +75,12 @@ class Lifecycle:
         return Running(self._lineage)
 
 
+def innermost_running() -> Lifecycle | None:
+    """Return the lifecycle that pays for what is running here, if anything is."""
+    running = _RUNNING.get()
+    return running[0] if running else None
+
+
 class Running:
     """A ``with`` block in which lifecycles pay for a mechanism that runs."""
 
@@ -84,7 +90,7 @@ class Running:
         self._lineage = lineage
 
     def __enter__(self) -> None:
-        self._token = _RUNNING.set(_RUNNING.get() + self._lineage)
+        self._token = _RUNNING.set(self._lineage + _RUNNING.get())
 
     def __exit__(self, *error: object) -> None:
         _RUNNING.reset(self._token)

@@ -86,7 +86,7 @@ def make_concurrent_composition(
     return make_interactive_measurement(
         *space,
         measure,
-        lambda token, launched_from: spawn_composition(space, measure, token, launched_from, bound),
+        lambda token: spawn_composition(space, measure, token, bound),
         constant_map(input_metric, d_in, whole.loss),
         f"ConcurrentComposition({measure.name}, d_in={d_in}, {len(shares)} d_mids)",
     )

@@ -100,7 +100,7 @@ def make_concurrent_filter(
         input_domain,
         input_metric,
         measure,
-        lambda token, launched_from: spawn_filter(odometer, token, launched_from, bound),
+        lambda token: spawn_filter(odometer, token, bound),
         constant_map(input_metric, d_in, budget),
         f"ConcurrentFilter({measure.name}, {odometer.accounting}, d_in={d_in}, d_out={budget})",
     )

@@ -11,7 +11,7 @@ from opendp.mod import Domain, Metric, Transformation
 
 from .. import _native
 from ..measures import CompositionMeasure
-from ..queryables.data import seal, seal_transformed
+from ..queryables.data import seal, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, Spawn
 
 
@@ -29,9 +29,7 @@ def make_interactive_measurement(
         input_domain,
         input_metric,
         measure.opendp(),
-        function=_native.carry(
-            lambda data: spawn(seal(_native.to_pointer(data, carrier_type)), None)
-        ),
+        function=_native.carry(lambda data: spawn(seal(_native.to_pointer(data, carrier_type)))),
         privacy_map=_native.carry(privacy_map),
         TO="ExtrinsicObject",
     )
@@ -45,10 +43,7 @@ def chain(
     spawn, privacy_map = measurement.spawn, measurement.privacy_map
     return _direct(
         make_chain_mt(measurement, transformation),
-        lambda token, launched_from: spawn(
-            seal_transformed(token, lambda pointer: _native.transform(transformation, pointer)),
-            launched_from,
-        ),
+        lambda token: spawn(seal(_native.transform(transformation, unseal(token)))),
         lambda d_in: privacy_map(transformation.map(d_in)),
         f"{transformation} >> {measurement.summary}",
     )

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from opendp.measures import renyi_divergence
+from opendp.mod import OpenDPException
 
 from .. import checks
-from ..errors import InvalidTypeError
+from ..errors import InvalidTypeError, InvalidValueError
 from ..references import cite
 from .composition_measure import Composability, CompositionMeasure
 
@@ -29,8 +30,12 @@ class RenyiCurve:
         """Divergence bound at order ``alpha``; raises when the curve's value is not one."""
         value = self._values.get(alpha)
         if value is None:
-            argument = {f"{self._name}({alpha:g})": self._curve(alpha)}
-            value = self._values[alpha] = checks.non_negative(**argument)
+            name = f"{self._name}({alpha:g})"
+            try:
+                raw = self._curve(alpha)
+            except OpenDPException as error:
+                raise InvalidValueError(f"{name} cannot be read: {error}") from error
+            value = self._values[alpha] = checks.non_negative(**{name: raw})
         return value
 
     def __repr__(self) -> str:

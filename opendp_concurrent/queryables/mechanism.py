@@ -12,13 +12,12 @@ from typing import Any
 from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer, Transformation
 
 from .. import _native
-from ..accounts.lifecycle import Lifecycle
 from ..accumulators.accumulator import Accounting
 from ..errors import InvalidTypeError
 from ..measures import CompositionMeasure
 from .data import Sealed, seal
 
-Spawn = Callable[[Sealed, "Lifecycle | None"], Any]
+Spawn = Callable[[Sealed], Any]
 
 
 class ConcurrentMeasurement(Measurement):
@@ -33,7 +32,7 @@ class ConcurrentMeasurement(Measurement):
         """Spawn a queryable on the data ``arg``, converted once."""
         pointer = _native.to_pointer(arg, self.input_carrier_type)
         with _native.typed_errors():
-            return self.spawn(seal(pointer), None)
+            return self.spawn(seal(pointer))
 
     def invoke(self, arg: Any) -> Any:
         """Spawn a queryable on the data ``arg``, converted once."""

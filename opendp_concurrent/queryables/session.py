@@ -18,7 +18,7 @@ from ..measures import CompositionMeasure
 from .child import adopt
 from .data import Sealed, unseal
 from .mechanism import ConcurrentMeasurement, ConcurrentOdometer
-from .offer import Counter
+from .offer import Counter, MeasurementPrice
 from .sequential import SequentialRunner
 
 
@@ -73,19 +73,26 @@ class Session:
         if isinstance(query, Odometer):
             return self._open(query)
         price = self._counter.price(query)
-        permit = self.account.launch(price)
-        self._counter.remember(price)
-        with permit.running():
-            if self._runner is None:
-                answer = adopt(self._run(query, permit), permit)
-            else:
-                answer = self._runner.run(lambda: self._run(query, permit))
+        if self._runner is None:
+            permit = self._charge(price)
+            with permit.running():
+                answer = adopt(self._run(query), permit)
+        else:
+            with self._runner.lock:  # so that launches run in the order in which they are charged
+                permit = self._charge(price)
+                with permit.running():
+                    answer = self._runner.run(lambda: self._run(query))
                 answer = adopt(answer, permit, self._runner.lock)
         return self._postprocess(answer)
 
-    def _run(self, query: Any, permit: Lifecycle) -> Any:
+    def _charge(self, price: MeasurementPrice) -> Lifecycle:
+        permit = self.account.launch(price)
+        self._counter.remember(price)
+        return permit
+
+    def _run(self, query: Any) -> Any:
         if isinstance(query, ConcurrentMeasurement):
-            return query.spawn(self._token, permit)
+            return query.spawn(self._token)
         return _native.invoke(query, unseal(self._token))
 
     def _open(self, odometer: Odometer) -> Any:

@@ -6,7 +6,6 @@ from typing import Any
 
 from .. import _native
 from ..accounts.account import Account, Bound
-from ..accounts.lifecycle import Lifecycle
 from ..accounts.price import Inward
 from ..measures import Composability, CompositionMeasure
 from .data import Sealed, seal_transformed, unseal
@@ -67,7 +66,7 @@ def spawn_odometer(
 
 
 def spawn_filter(
-    odometer: ConcurrentOdometer, token: Sealed, launched_from: Lifecycle | None, bound: Bound
+    odometer: ConcurrentOdometer, token: Sealed, bound: Bound
 ) -> ConcurrentFilterQueryable:
     """Spawn a filter over an odometer."""
     measure = odometer.measure
@@ -77,7 +76,6 @@ def spawn_filter(
         bound.start,
         bound=bound,
         inward=inward,
-        launched_from=launched_from,
         sequential_reason=_reason(measure),
     )
     session = Session(
@@ -97,13 +95,10 @@ def spawn_composition(
     space: Any,
     measure: CompositionMeasure,
     token: Sealed,
-    launched_from: Lifecycle | None,
     bound: Bound,
 ) -> ConcurrentCompositionQueryable:
     """Spawn a compositor."""
-    account = Account(
-        None, bound=bound, launched_from=launched_from, sequential_reason=_reason(measure)
-    )
+    account = Account(None, bound=bound, sequential_reason=_reason(measure))
     session = Session(account, space, space[1], measure, token, _runner(measure))
     return ConcurrentCompositionQueryable(session, measure.name, bound.d_in)
 

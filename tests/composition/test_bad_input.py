@@ -373,8 +373,11 @@ def test_renyi_curves(space):
     root = oc.make_concurrent_filter(inner, 1, lambda alpha: 1.2 * alpha, orders=[2, 8])([1, 2])
     root(line)
     for query in (bad, flat):
-        with pytest.raises(ConcurrentError, match="at least 0"):
+        with pytest.raises(PrivacyMapError, match="at least 0"):
             root(query)
+    broken = user(space, lambda d_in: lambda alpha: 1 / 0, measure=RENYI)
+    with pytest.raises(PrivacyMapError, match="division by zero"):
+        root(broken)
     root(line)
     with pytest.raises(BudgetExceededError):
         root(line)

@@ -12,6 +12,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import (
     BudgetExceededError,
     ClosedChildError,
+    HaltedError,
     InvalidTypeError,
     ReentrantLaunchError,
 )
@@ -194,6 +195,43 @@ def test_casts_of_ours_work_as_any_measurement(space):
     with pytest.raises(BudgetExceededError) as refused:
         child(laplace(space, 0.75))
     assert refused.value.remaining == 0.5
+
+
+def test_a_cast_of_ours_halts_with_the_filter_that_launched_it(space):
+    zcdp = dp.zero_concentrated_divergence()
+    root = filter_(space, 1.0, zcdp, halt=True)([1] * 5)
+    child = root(dp.c.make_pureDP_to_zCDP(filter_(space, 1.0)))
+    assert isinstance(child(laplace(space, 0.25)), int)
+    with pytest.raises(BudgetExceededError):
+        root(space >> dp.t.then_count() >> dp.m.then_gaussian(scale=0.1))
+    with pytest.raises(HaltedError):
+        child(laplace(space, 0.25))
+
+
+def test_a_mechanism_below_a_cast_cannot_launch_on_what_paid_for_the_cast(space):
+    zcdp = dp.zero_concentrated_divergence()
+    root = filter_(space, 5.0, zcdp)([1] * 5)
+    child = root(dp.c.make_pureDP_to_zCDP(filter_(space, 1.0)))
+    gauss = space >> dp.t.then_count() >> dp.m.then_gaussian(scale=10.0)
+    bad = dp.m.make_user_measurement(*space, PURE, lambda rows: root(gauss), lambda d_in: 0.25)
+    spent = root.privacy_loss()
+    with pytest.raises(ReentrantLaunchError):
+        child(bad)
+    assert root.privacy_loss() == spent
+
+
+def test_a_handle_that_a_mechanism_makes_belongs_to_what_paid_for_it(space):
+    inner = filter_(space, 0.5)
+    making = dp.m.make_user_measurement(
+        *space, PURE, lambda rows: [inner(rows)], lambda d_in: 0.5, TO="ExtrinsicObject"
+    )
+    root = filter_(space, 1.0, halt=True)([1] * 5)
+    (made,) = root(making)
+    assert isinstance(made(laplace(space, 0.25)), int)
+    with pytest.raises(BudgetExceededError):
+        root(laplace(space, 5.0))
+    with pytest.raises(HaltedError):
+        made(laplace(space, 0.25))
 
 
 # --- sequential -----------------------------------------------------------------------------
