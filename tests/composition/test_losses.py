@@ -1,0 +1,126 @@
+"""Losses of real mechanisms against closed forms, at d_in = 1, 2 and 3."""
+
+import math
+from fractions import Fraction
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import BudgetExceededError
+
+dp.enable_features("contrib", "honest-but-curious")
+SCALE = 8.0
+REAL = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+INTEGER = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+
+
+def renyi_gaussian():
+    """A Gaussian as a Rényi mechanism: alpha d^2 / (2 scale^2) [BS16, Lemma 2.4]."""
+    gaussian = dp.m.make_gaussian(*REAL, scale=SCALE)
+    return dp.m.make_user_measurement(
+        *REAL,
+        dp.renyi_divergence(),
+        gaussian.function,
+        lambda d_in: lambda alpha: alpha * d_in**2 / (2 * SCALE**2),
+    )
+
+
+CASES = {
+    # measure: a measurement, and its loss in closed form
+    "pure": (dp.m.make_laplace(*INTEGER, SCALE), lambda d: (d / SCALE,)),
+    "approximate": (
+        dp.c.make_approximate(dp.m.make_laplace(*INTEGER, SCALE)),
+        lambda d: (d / SCALE, 0.0),
+    ),
+    "zCDP": (dp.m.make_gaussian(*INTEGER, SCALE), lambda d: (d**2 / (2 * SCALE**2),)),
+    "approximate zCDP": (
+        dp.c.make_approximate(dp.m.make_gaussian(*INTEGER, SCALE)),
+        lambda d: (d**2 / (2 * SCALE**2), 0.0),
+    ),
+}
+
+
+def parts(loss):
+    return loss if isinstance(loss, tuple) else (loss,)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("d_in", [1, 2, 3])
+def test_an_odometer_says_the_closed_form(name, d_in):
+    measurement, closed = CASES[name]
+    odometer = oc.make_concurrent_odometer(*measurement.input_space, measurement.output_measure)
+    root = odometer(10)
+    for launches in range(1, 6):
+        root(measurement)
+        for found, exact in zip(parts(root.privacy_loss(d_in)), closed(d_in), strict=True):
+            assert found == pytest.approx(launches * exact, rel=1e-14)
+            assert Fraction(found) >= launches * Fraction(exact)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("d_in", [1, 2, 3])
+def test_a_filter_admits_what_the_closed_form_admits(name, d_in):
+    measurement, closed = CASES[name]
+    loss = measurement.map(d_in)
+    budget = tuple(4 * part for part in loss) if isinstance(loss, tuple) else 4 * loss
+    odometer = oc.make_concurrent_odometer(*measurement.input_space, measurement.output_measure)
+    filter_ = oc.make_concurrent_filter(odometer, d_in, budget)
+    assert filter_.map(d_in) == budget
+    root = filter_(10)
+    for _ in range(4):
+        root(measurement)
+    with pytest.raises(BudgetExceededError):
+        root(measurement)
+    assert parts(root.privacy_loss())[0] == pytest.approx(4 * closed(d_in)[0], rel=1e-14)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_compositor_has_the_sum_of_its_shares(name):
+    measurement, closed = CASES[name]
+    shares = [measurement.map(d_in) for d_in in (3, 2, 1)]
+    compositor = oc.make_concurrent_composition(
+        *measurement.input_space, measurement.output_measure, 3, shares
+    )
+    expected = sum(closed(d_in)[0] for d_in in (1, 2, 3))
+    assert parts(compositor.map(3))[0] == pytest.approx(expected, rel=1e-14)
+    root = compositor(10)
+    root(measurement)
+    with pytest.raises(BudgetExceededError):  # the loss is compared at d_in = 3
+        root(measurement)
+
+
+@pytest.mark.parametrize("d_in", [1.0, 2.0, 3.0])
+def test_renyi_odometers_sum_at_every_order(d_in):
+    measurement = renyi_gaussian()
+    root = oc.make_concurrent_odometer(*REAL, dp.renyi_divergence())(1.0)
+    for _ in range(7):
+        root(measurement)
+    loss = root.privacy_loss(d_in)
+    for alpha in (1.5, 2.0, 10.0, 1e6):
+        assert loss(alpha) == pytest.approx(7 * alpha * d_in**2 / 128, rel=1e-14)
+    assert "1 distinct curves" in repr(loss)
+    assert root.loss_after([measurement] * 3, d_in)(2.0) == pytest.approx(10 * d_in**2 / 64)
+
+
+def test_stability_enters_before_the_privacy_map():
+    twice = dp.t.make_user_transformation(
+        *INTEGER, *INTEGER, function=lambda x: 2 * x, stability_map=lambda d_in: 2 * d_in
+    )
+    gaussian = dp.m.make_gaussian(*INTEGER, SCALE)
+    odometer = oc.make_concurrent_odometer(*INTEGER, dp.zero_concentrated_divergence())
+    chained = (twice >> odometer)(5)
+    chained(gaussian)
+    nested = odometer(5)
+    nested(twice >> odometer)(gaussian)
+    for root in (chained, nested):
+        for d_in in (1, 2, 3):
+            assert root.privacy_loss(d_in) == pytest.approx((2 * d_in) ** 2 / (2 * SCALE**2))
+
+
+def test_a_loss_above_every_double_is_infinite():
+    huge = dp.m.make_user_measurement(*REAL, dp.max_divergence(), str, lambda d_in: 1e308)
+    root = oc.make_concurrent_odometer(*REAL, dp.max_divergence())(1.0)
+    root(huge)
+    root(huge)
+    assert root.privacy_loss(1.0) == math.inf

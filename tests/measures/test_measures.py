@@ -1,0 +1,73 @@
+import itertools
+import math
+
+import opendp.prelude as dp
+import pytest
+
+from opendp_concurrent.errors import ConcurrentError
+from opendp_concurrent.measures import KNOWN, Composability, composition_measure
+from opendp_concurrent.measures.renyi_divergence import RenyiCurve, validate_curve
+
+SCALARS = [known for known in KNOWN if known.zero == 0.0]
+PAIRS = [known for known in KNOWN if known.zero == (0.0, 0.0)]
+every = pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
+
+
+@every
+def test_a_measure_is_found_by_its_object(known):
+    assert composition_measure(known.opendp()) is known
+    assert repr(known.opendp()) == known.name
+
+
+@every
+def test_a_measure_says_what_lets_its_children_be_concurrent(known):
+    sequential = "ZeroConcentratedDivergence" in known.name and "Approximate" in known.name
+    assert (known.composability is Composability.SEQUENTIAL) == sequential
+    assert "arxiv.org" in known.reason
+
+
+@every
+def test_zero_is_a_distance_and_at_most_itself(known):
+    zero = known.validate("d_mid", known.zero)
+    assert known.at_most(zero, zero)
+
+
+@pytest.mark.parametrize("known", SCALARS, ids=lambda known: known.name)
+def test_numbers_are_ordered_as_numbers(known):
+    for left, right in itertools.product([0.0, 0.5, 1.0, math.inf], repeat=2):
+        assert known.at_most(left, right) == (left <= right)
+
+
+@pytest.mark.parametrize("known", PAIRS, ids=lambda known: known.name)
+def test_pairs_have_the_product_order(known):
+    assert known.at_most((1.0, 0.1), (1.0, 0.2))
+    assert not known.at_most((1.0, 0.2), (2.0, 0.1))
+    assert not known.at_most((2.0, 0.1), (1.0, 0.2))
+
+
+@every
+@pytest.mark.parametrize("bad", [-1.0, math.nan, "1", None, (1.0, 2.0, 3.0), (-1.0, 0.0)])
+def test_what_is_no_distance_is_refused_by_name(known, bad):
+    with pytest.raises(ConcurrentError, match="^d_mid"):
+        known.validate("d_mid", bad)
+
+
+def test_a_curve_is_equal_to_itself_only_and_remembers_its_values():
+    calls = []
+
+    def line(alpha):
+        calls.append(alpha)
+        return alpha / 2
+
+    curve = validate_curve("d_mid", line)
+    assert isinstance(curve, RenyiCurve)
+    assert validate_curve("d_mid", curve) is curve
+    assert curve != validate_curve("d_mid", line)
+    assert [curve(2.0), curve(2.0), curve(4.0)] == [1.0, 1.0, 2.0]
+    assert calls == [2.0, 4.0]
+
+
+def test_a_distance_stays_the_same_when_validated():
+    pure = composition_measure(dp.max_divergence())
+    assert pure.validate("d_mid", 1) == 1.0
+    assert math.copysign(1.0, pure.validate("d_mid", -0.0)) == 1.0
