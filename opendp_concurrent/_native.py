@@ -11,7 +11,8 @@ import ctypes
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from types import FrameType
+from typing import Any, TypeVar, cast
 
 from opendp._convert import (
     ATOM_MAP,
@@ -152,11 +153,11 @@ def python_queryable(transition: Callable[[Any], Any]) -> Any:
 
 def inside_native_call() -> bool:
     """Whether OpenDP is running the caller from within one of its native calls."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code in _CALLBACKS:
             return True
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return False
 
 
@@ -199,7 +200,7 @@ def carry(function: F) -> F:
         with typed_errors():
             return function(argument)
 
-    return carrying  # type: ignore[return-value]
+    return cast(F, carrying)
 
 
 # --- chaining --------------------------------------------------------------------------------
@@ -222,7 +223,7 @@ def extend_rshift(kind: type, chain: Callable[[Any, Transformation], Any]) -> No
             return original(self, other)
 
         rshift.__name__, rshift.__doc__ = "__rshift__", original.__doc__
-        rshift._extensions = extensions  # type: ignore[attr-defined]
+        vars(rshift)["_extensions"] = extensions
         Transformation.__rshift__ = rshift
     if all(known is not kind for known, _ in extensions):
         extensions.append((kind, chain))

@@ -39,6 +39,20 @@ def _head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, Inward |
     )
 
 
+def _session(
+    odometer: ConcurrentOdometer, account: Account, token: Sealed, runner: SequentialRunner | None
+) -> Session:
+    return Session(
+        account,
+        odometer.query_space,
+        odometer.input_metric,
+        odometer.measure,
+        token,
+        runner,
+        odometer.postprocessors,
+    )
+
+
 def spawn_odometer(
     odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
 ) -> ConcurrentOdometerQueryable:
@@ -53,15 +67,8 @@ def spawn_odometer(
         parent=parent.account if parent else None,
         sequential_reason=_reason(measure),
     )
-    session = Session(
-        account,
-        odometer.query_space,
-        odometer.input_metric,
-        measure,
-        token,
-        parent.runner if parent else _runner(measure),
-        odometer.postprocessors,
-    )
+    runner = parent.runner if parent else _runner(measure)
+    session = _session(odometer, account, token, runner)
     return ConcurrentOdometerQueryable(session, f"{measure.name}, {odometer.accounting}")
 
 
@@ -78,15 +85,7 @@ def spawn_filter(
         inward=inward,
         sequential_reason=_reason(measure),
     )
-    session = Session(
-        account,
-        odometer.query_space,
-        odometer.input_metric,
-        measure,
-        token,
-        _runner(measure),
-        odometer.postprocessors,
-    )
+    session = _session(odometer, account, token, _runner(measure))
     d_out: Any = getattr(bound.rule, "d_out", None)
     return ConcurrentFilterQueryable(session, measure.name, bound.d_in, d_out)
 
