@@ -1,0 +1,135 @@
+"""What ``dp.Context`` takes, and what registers a constructor with it."""
+
+import opendp.context
+import opendp.prelude as dp
+import pytest
+from opendp.context import Query, domain_of
+from opendp.domains import vector_domain, with_margin
+
+PURE = dp.max_divergence()
+
+
+class Queryable(dp.OdometerQueryable):
+    """An odometer queryable without a native one."""
+
+    def __init__(self, loss=0.25):
+        self.loss, self.queries = loss, []
+
+    def __call__(self, query):
+        self.queries.append(query)
+        return "answered"
+
+    def privacy_loss(self, d_in):
+        return self.loss
+
+
+class Accountant:
+    """All that a context asks of its accountant."""
+
+    def __init__(self, space, measure):
+        self.input_domain, self.input_metric = self.input_space = space
+        self.output_measure = measure
+
+
+@pytest.fixture
+def context(space):
+    def context(measure=PURE, loss=0.25, d_out=1.0):
+        return dp.Context(Accountant(space, measure), Queryable(loss), d_in=2, d_out=d_out)
+
+    return context
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    registry = dict(opendp.context.constructors)
+    monkeypatch.setattr(opendp.context, "constructors", registry)
+    return registry
+
+
+def test_a_context_takes_any_accountant_and_odometer_queryable(context):
+    context = context()
+    query = context.query(epsilon=0.5).count().laplace()
+    assert query.release() == "answered"
+    assert context.queryable.queries[0].map(2) == pytest.approx(0.5)
+    assert context.current_privacy_loss() == 0.25
+    assert context.remaining_privacy_loss() == 0.75
+
+
+def test_a_context_subtracts_pairs_component_by_component(context):
+    context = context(dp.approximate(PURE), (0.25, 0.125), (1.0, 0.5))
+    assert context.remaining_privacy_loss() == (0.75, 0.375)
+
+
+def test_a_context_cannot_subtract_curves(context):
+    context = context(dp.renyi_divergence(), lambda alpha: alpha, lambda alpha: 5 * alpha)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        context.remaining_privacy_loss()
+
+
+def test_a_context_without_a_bound_has_no_remaining_loss(context):
+    with pytest.raises(ValueError, match="unbounded"):
+        context(d_out=None).remaining_privacy_loss()
+
+
+def test_a_context_counts_down_its_d_mids(space):
+    context = dp.Context(Accountant(space, PURE), lambda query: 1, d_in=1, d_mids=[0.25, 0.5])
+    context.query().count().laplace().release()
+    assert context.current_privacy_loss() == [0.25]
+    assert context.remaining_privacy_loss() == [0.5]
+    context.query().count().laplace().release()
+    with pytest.raises(ValueError, match="exhausted"):
+        context.query()
+
+
+def test_a_context_releases_a_child_that_its_queryable_gave(space):
+    accountant = dp.c.make_fully_adaptive_composition(*space, PURE)
+    context = dp.Context(accountant, accountant([1, 2]), d_in=1, d_out=1.0)
+    nested = context.query(epsilon=0.5).compositor(split_evenly_over=2).release()
+    assert isinstance(nested, dp.Context)
+    assert isinstance(nested.query().count().laplace().release(), int)
+    assert context.current_privacy_loss() == pytest.approx(0.5)
+
+
+def test_a_query_has_these_parts(context, space):
+    context = context()
+    query = context.query(epsilon=0.5)
+    assert type(query) is Query
+    parts = query._chain, query._output_measure, query._d_in, query._d_out
+    assert parts == (space, PURE, 2, 0.5)
+    assert query._context is context
+    copy = Query(*parts, query._context, lambda answer: [answer])
+    assert copy.count().laplace().release() == ["answered"]
+
+
+def test_a_domain_is_inferred_from_data(space):
+    assert domain_of([1, 2], infer=True) == space[0] == vector_domain(dp.atom_domain(T=int))
+
+
+def test_a_margin_is_added_to_a_domain_of_frames():
+    pl = pytest.importorskip("polars")
+    domain = domain_of(pl.LazyFrame({"a": [1]}), infer=True)
+    assert with_margin(domain, dp.polars.Margin(by=[], max_length=10)) != domain
+
+
+# --- registration -----------------------------------------------------------------------------
+
+
+def test_a_registered_constructor_is_a_method_of_queries(registry, context, user):
+    def make_mine(input_domain, input_metric, number):
+        return user(lambda rows: number)
+
+    dp.register(make_mine)
+    assert "mine" in registry
+    context = context()
+    context.query().mine(7).release()
+    assert context.queryable.queries[0]([1]) == 7
+
+
+def test_a_name_is_registered_once(registry):
+    def make_mine(input_domain, input_metric):
+        raise AssertionError
+
+    dp.register(make_mine)
+    with pytest.raises(ValueError, match="already registered"):
+        dp.register(make_mine)
+    dp.register(make_mine, name="mine_too")

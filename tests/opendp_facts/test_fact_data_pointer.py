@@ -1,0 +1,147 @@
+"""Data are converted once, and the pointer serves every launch; private names that this takes."""
+
+import ctypes
+import threading
+
+import opendp.prelude as dp
+import pytest
+from opendp._convert import ATOM_MAP, c_to_py, py_to_c
+from opendp._data import object_type
+from opendp._lib import AnyObjectPtr, FfiResult, FfiSlice, lib, unwrap
+from opendp.core import odometer_queryable_invoke, queryable_eval
+from opendp.mod import OpenDPException
+
+DATA = [1] * 10
+
+
+@pytest.fixture
+def count(laplace):
+    return laplace(1e9)
+
+
+@pytest.fixture
+def pointer(count):
+    return py_to_c(DATA, c_type=AnyObjectPtr, type_name=count.input_carrier_type)
+
+
+def test_data_convert_to_a_pointer_that_is_passed_through(count, pointer):
+    assert isinstance(pointer, AnyObjectPtr)
+    assert object_type(pointer) == "Vec<i32>"
+    assert py_to_c(pointer, c_type=AnyObjectPtr, type_name=count.input_carrier_type) is pointer
+
+
+def test_a_pointer_serves_many_launches_and_keeps_its_data(space, count, pointer, user):
+    assert [count(pointer) for _ in range(100)] == [10] * 100
+    assert user(sum)(pointer) == 10
+    assert c_to_py(pointer) == DATA
+
+
+def test_a_pointer_serves_compositors_and_odometers(space, pointer, user):
+    pure = dp.max_divergence()
+    for mechanism in (
+        dp.c.make_adaptive_composition(*space, pure, 1, [0.0]),
+        dp.c.make_fully_adaptive_composition(*space, pure),
+    ):
+        assert mechanism(pointer)(user(sum)) == 10
+
+
+def test_a_pointer_serves_several_threads(count, pointer):
+    answers = []
+    threads = [
+        threading.Thread(target=lambda: answers.extend(count(pointer) for _ in range(200)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [10] * 800
+
+
+def test_a_transformation_maps_a_pointer(space, pointer):
+    clamp = dp.t.make_clamp(*space, (0, 0))
+    assert clamp(pointer) == [0] * 10
+
+
+@pytest.mark.parametrize("data", ["text", [0.5], [2**40], None])
+def test_data_of_another_carrier_type_do_not_convert(count, data):
+    with pytest.raises((TypeError, ValueError, OpenDPException)):
+        py_to_c(data, c_type=AnyObjectPtr, type_name=count.input_carrier_type)
+
+
+def test_distances_convert_by_the_distance_type_of_their_metric():
+    for metric, distance in [
+        (dp.symmetric_distance(), 1),
+        (dp.absolute_distance(T=float), 0.5),
+        (dp.l2_distance(T=float), 1),
+    ]:
+        assert isinstance(
+            py_to_c(distance, c_type=AnyObjectPtr, type_name=metric.distance_type), AnyObjectPtr
+        )
+    for wrong in (0.5, "text", -1):
+        with pytest.raises((TypeError, ValueError)):
+            py_to_c(wrong, c_type=AnyObjectPtr, type_name=dp.symmetric_distance().distance_type)
+
+
+def test_the_native_call_of_a_measurement_has_this_name_and_shape(count, pointer):
+    invoke = lib["opendp_core__measurement_invoke"]
+    invoke.argtypes, invoke.restype = [dp.Measurement, AnyObjectPtr], FfiResult
+    result = invoke(count, pointer)
+    assert result.tag == 0
+    assert c_to_py(unwrap(result, AnyObjectPtr)) == 10
+
+
+def test_the_native_call_of_a_transformation_has_this_name_and_shape(space, pointer):
+    clamp = dp.t.make_clamp(*space, (0, 0))
+    invoke = lib["opendp_core__transformation_invoke"]
+    invoke.argtypes, invoke.restype = [dp.Transformation, AnyObjectPtr], FfiResult
+    clamped = unwrap(invoke(clamp, pointer), AnyObjectPtr)
+    assert object_type(clamped) == "Vec<i32>"
+    assert dp.t.make_sum(*clamp.output_space)(clamped) == 0
+
+
+def test_a_native_answer_is_read_through_a_slice(count, pointer):
+    """A vector's slice is its numbers; the slice, the name and the object are freed by these."""
+
+    def native(name, *arguments):
+        function = lib[name]
+        function.argtypes, function.restype = [ctypes.c_void_p], FfiResult
+        result = function(*arguments)
+        assert result.tag == 0
+        return result.payload.Ok
+
+    answer = address_of_an_answer(pointer, count)
+    kind = native("opendp_data__object_type", answer)
+    assert ctypes.string_at(kind) == b"Vec<i32>"
+    native("opendp_data__str_free", kind)
+    address = native("opendp_data__object_as_slice", answer)
+    numbers = FfiSlice.from_address(address)
+    assert numbers.len == 10
+    assert (ATOM_MAP["i32"] * numbers.len).from_address(numbers.ptr)[:] == DATA
+    native("opendp_data__slice_free", address)
+    native("opendp_data__object_free", answer)
+
+
+def address_of_an_answer(pointer, count):
+    """Address of a native object that holds the same data and is freed by nobody in Python."""
+    identity = dp.t.make_identity(count.input_domain, count.input_metric)
+    invoke = lib["opendp_core__transformation_invoke"]
+    invoke.argtypes, invoke.restype = [dp.Transformation, AnyObjectPtr], FfiResult
+    return invoke(identity, pointer).payload.Ok
+
+
+def test_queryables_hold_a_value_that_these_functions_ask(space, user):
+    pure = dp.max_divergence()
+    root = dp.c.make_adaptive_composition(*space, pure, 1, [0.0])(DATA)
+    assert queryable_eval(root.value, user(len)) == 10
+    assert str(root.query_type) == "AnyMeasurement"
+    odometer = dp.c.make_fully_adaptive_composition(*space, pure)(DATA)
+    assert odometer_queryable_invoke(odometer.value, user(len)) == 10
+
+
+def test_an_answer_keeps_the_data_that_it_was_computed_from(user):
+    class Answer:
+        pass
+
+    answer = user(lambda rows: Answer())(DATA)
+    assert answer.__opendp_dict__["__kwargs__"]["arg"] == DATA
