@@ -7,7 +7,6 @@ run side by side.
 
 from __future__ import annotations
 
-from threading import RLock
 from typing import Any
 
 from opendp.mod import Measurement, OdometerQueryable, Queryable
@@ -15,12 +14,13 @@ from opendp.mod import Measurement, OdometerQueryable, Queryable
 from .. import _native
 from ..accounts.lifecycle import Lifecycle
 from ..errors import InvalidTypeError
+from .turn import Turn, lock_for_turns
 
 
 def _ask(child: Child, evaluate: Any, query: Any) -> Any:
     with _native.typed_errors():
         child._lifecycle.check()
-        with child._lock:
+        with Turn(child._lock):
             child._lifecycle.check()
             with child._lifecycle.running():
                 answer = evaluate(child._queryable, query)
@@ -81,18 +81,18 @@ class ChildOdometerQueryable(Child, OdometerQueryable):
 
     def privacy_loss(self, d_in: Any) -> Any:
         """Loss of the child's own launches, as OpenDP accounts for it."""
-        with self._lock:
+        with Turn(self._lock):
             return OdometerQueryable(self._queryable).privacy_loss(d_in)
 
     def __repr__(self) -> str:
         return f"ChildOdometerQueryable({self._lifecycle.state.value})"
 
 
-def adopt(answer: Any, lifecycle: Lifecycle, lock: Any = None) -> Any:
+def adopt(answer: Any, lifecycle: Lifecycle, lock: Any) -> Any:
     """Return ``answer``; a native queryable comes back as a child."""
     kind = type(answer)
     if kind is Queryable:
-        return ChildQueryable(answer.value, answer.query_type, lifecycle, lock or RLock())
+        return ChildQueryable(answer.value, answer.query_type, lifecycle, lock or lock_for_turns())
     if kind is OdometerQueryable:
-        return ChildOdometerQueryable(answer.value, lifecycle, lock or RLock())
+        return ChildOdometerQueryable(answer.value, lifecycle, lock or lock_for_turns())
     return answer

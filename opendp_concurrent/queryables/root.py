@@ -14,6 +14,7 @@ from opendp.mod import OdometerQueryable, Queryable
 
 from .. import _native
 from .session import Session
+from .turn import Turn
 
 
 class _Handle:
@@ -21,8 +22,7 @@ class _Handle:
 
     def __init__(self, session: Session, description: str) -> None:
         self._session, self._description = session, description
-        native = _native.inside_native_call()
-        self._transport = _native.python_queryable(session.launch) if native else None
+        self._transport = _native.python_queryable(session.launch) if session.native else None
 
     def __call__(self, query: Any) -> Any:
         """Launch a measurement, interactive or not: pay now, then answer or hand out a child.
@@ -36,8 +36,9 @@ class _Handle:
         with _native.typed_errors():
             if self._transport is None:
                 return self._session.launch(query)
-            self._session.account.lifecycle.check()
-            return _native.evaluate(self._transport, query)
+            with Turn(self._session.lock):
+                self._session.account.lifecycle.check()
+                return _native.evaluate(self._transport, query)
 
     def invoke(self, query: Any) -> Any:
         """Launch; the same as calling the handle."""

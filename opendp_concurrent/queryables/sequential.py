@@ -9,7 +9,6 @@ a zero-loss measurement on one over a trivial space; the losses themselves are a
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import RLock
 from typing import Any
 
 from opendp.combinators import make_adaptive_composition
@@ -19,6 +18,8 @@ from opendp.measures import approximate, zero_concentrated_divergence
 from opendp.metrics import discrete_distance
 from opendp.mod import Measurement
 
+from .turn import Turn, lock_for_turns
+
 _SLOTS = 64  # launches per native compositor; one more is kept to close the last child
 
 
@@ -26,13 +27,13 @@ class SequentialRunner:
     """Runs tasks; queryables that a task made natively are closed by the next task.
 
     OpenDP's queryables are not thread-safe and older children ask the compositor, so everything
-    that touches it, queries of the children too, must hold ``lock``.
+    that touches it, queries of the children too, takes turns on ``lock``.
     """
 
     __slots__ = ("_compositor", "_left", "_task", "_visit", "lock")
 
     def __init__(self) -> None:
-        self.lock = RLock()
+        self.lock = lock_for_turns()
         self._task: list[Callable[[], Any]] = []
         self._visit = _make_visit(self._task)
         self._compositor: Any = None
@@ -67,7 +68,7 @@ class SequentialRunner:
 
     def run(self, task: Callable[[], Any]) -> Any:
         """Close what earlier tasks made, run ``task`` and return what it returns."""
-        with self.lock:
+        with Turn(self.lock):
             if self._left == 0:
                 self._renew()
             self._left -= 1

@@ -20,6 +20,7 @@ from .data import Sealed, unseal
 from .mechanism import ConcurrentMeasurement, ConcurrentOdometer
 from .offer import Counter, MeasurementPrice
 from .sequential import SequentialRunner
+from .turn import Turn, inherited_lock, lock_for_turns
 
 
 class Session:
@@ -40,7 +41,9 @@ class Session:
         "_runner",
         "_token",
         "account",
+        "lock",
         "measure",
+        "native",
     )
 
     def __init__(
@@ -57,6 +60,11 @@ class Session:
         self._metric, self._token, self._runner = metric, token, runner
         self._postprocessors = postprocessors
         self._counter = Counter(space, measure)
+        # launches take turns below a sequential measure, and inside a native call
+        self.native = _native.inside_native_call()
+        self.lock = inherited_lock()
+        if runner is not None or self.native:
+            self.lock = runner.lock if runner is not None else lock_for_turns()
 
     @property
     def token(self) -> Sealed:
@@ -73,17 +81,21 @@ class Session:
         if isinstance(query, Odometer):
             return self._open(query)
         price = self._counter.price(query)
-        if self._runner is None:
-            permit = self._charge(price)
-            with permit.running():
-                answer = adopt(self._run(query), permit)
+        if self.lock is None:
+            answer = self._walk(query, price)
         else:
-            with self._runner.lock:  # so that launches run in the order in which they are charged
-                permit = self._charge(price)
-                with permit.running():
-                    answer = self._runner.run(lambda: self._run(query))
-                answer = adopt(answer, permit, self._runner.lock)
+            with Turn(self.lock):  # so that launches run in the order in which they are charged
+                answer = self._walk(query, price)
         return self._postprocess(answer)
+
+    def _walk(self, query: Any, price: MeasurementPrice) -> Any:
+        permit = self._charge(price)
+        with permit.running():
+            if self._runner is None:
+                answer = self._run(query)
+            else:
+                answer = self._runner.run(lambda: self._run(query))
+            return adopt(answer, permit, self.lock)
 
     def _charge(self, price: MeasurementPrice) -> Lifecycle:
         permit = self.account.launch(price)

@@ -8,7 +8,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import BudgetExceededError
+from opendp_concurrent.errors import BudgetExceededError, ClosedChildError
 
 
 @pytest.fixture(autouse=True)
@@ -86,3 +86,47 @@ def test_threads_share_a_sequential_filter(space):
     assert sum(total.values()) == 200
     assert set(total) <= {"answered", "ClosedChildError"}
     assert root.privacy_loss()[0] == pytest.approx(200 * 5e-6)
+
+
+@pytest.mark.parametrize("below", ["ours", "cast"])
+def test_threads_share_what_is_nested_below_a_sequential_filter(space, below):
+    """Grandchildren ask OpenDP's sequential compositor at the root: all must take turns."""
+    measure = dp.approximate(dp.zero_concentrated_divergence())
+    gaussian = dp.c.make_approximate(space >> dp.t.then_count() >> dp.m.then_gaussian(scale=1e4))
+    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, measure), 1, (50.0, 1e-3))(
+        [1] * 10
+    )
+    if below == "ours":
+        child = root(oc.make_concurrent_composition(*space, measure, 1, [(2e-3, 0.0)] * 500))
+        native = dp.c.make_adaptive_composition(*space, measure, 1, [(1e-6, 0.0)] * 1000)
+        query = gaussian
+    else:
+        inner = oc.make_concurrent_filter(
+            oc.make_concurrent_odometer(*space, dp.max_divergence()), 1, 1.0
+        )
+        child = root(dp.c.make_approximate(dp.c.make_pureDP_to_zCDP(inner)))
+        query = space >> dp.t.then_count() >> dp.m.then_laplace(scale=1e5)
+        native = dp.c.make_adaptive_composition(*space, dp.max_divergence(), 1, [1e-5] * 1000)
+    grandchild = child(native)
+    outcomes = [Counter() for _ in range(4)]
+
+    def work(number):
+        for turn in range(100):
+            try:
+                if number == 3 and turn == 50:
+                    root(gaussian)  # closes all the others
+                elif number % 2:
+                    child(query) if below == "cast" else grandchild(query)
+                else:
+                    grandchild(query)
+                outcomes[number]["answered"] += 1
+            except Exception as error:
+                outcomes[number][type(error).__name__] += 1
+
+    in_threads(4, work)
+    total = sum(outcomes, Counter())
+    assert sum(total.values()) == 400
+    assert set(total) <= {"answered", "ClosedChildError"}
+    for closed in (child, grandchild):
+        with pytest.raises(ClosedChildError):
+            closed(query)
