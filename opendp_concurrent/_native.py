@@ -31,6 +31,7 @@ from opendp.mod import (
     Transformation,
     UnknownTypeException,
 )
+from opendp.typing import _ELEMENTARY_TYPES
 
 from .errors import ConcurrentError, InvalidTypeError
 
@@ -66,7 +67,9 @@ _PLAIN = {
 
 def to_pointer(data: Any, carrier_type: Any) -> Any:
     """Convert ``data`` to OpenDP's representation; raises what OpenDP raises."""
-    return py_to_c(data, c_type=AnyObjectPtr, type_name=carrier_type)
+    pointer = py_to_c(data, c_type=AnyObjectPtr, type_name=carrier_type)
+    pointer.__opendp_dict__ = {}  # OpenDP keeps the rows here
+    return pointer
 
 
 def invoke(measurement: Measurement, pointer: Any) -> Any:
@@ -201,6 +204,11 @@ def carry(function: F) -> F:
             return function(argument)
 
     return cast(F, carrying)
+
+
+def infer_as_measurement(kind: type) -> None:
+    """Let OpenDP take ``kind`` for a measurement where it infers types, as in lists."""
+    _ELEMENTARY_TYPES[kind] = "AnyMeasurementPtr"
 
 
 # --- chaining --------------------------------------------------------------------------------

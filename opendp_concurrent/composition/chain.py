@@ -89,6 +89,7 @@ def make_chain_po(postprocessor: Any, odometer: ConcurrentOdometer) -> Concurren
 
 
 def install() -> None:
-    """Let ``transformation >> x`` work for what this package makes. Idempotent."""
+    """Let OpenDP chain and list what this package makes. Idempotent."""
     _native.extend_rshift(ConcurrentOdometer, make_chain_ot)
     _native.extend_rshift(ConcurrentMeasurement, chain)
+    _native.infer_as_measurement(ConcurrentMeasurement)

@@ -53,18 +53,17 @@ class SequentialRunner:
             try:
                 return task()
             except Exception as error:
-                failure.append(error)
-                raise
+                failure.append(error)  # raised below: a launch that raises closes no older child
+                return None
 
         self._task.append(attempt)
         try:
-            return self._compositor(self._visit)
-        except Exception:
-            if failure:  # the task's own error, as it would be without the compositor around it
-                raise failure[0] from None
-            raise
+            answer = self._compositor(self._visit)
         finally:
             self._task.pop()
+        if failure:
+            raise failure[0]
+        return answer
 
     def run(self, task: Callable[[], Any]) -> Any:
         """Close what earlier tasks made, run ``task`` and return what it returns."""

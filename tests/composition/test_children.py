@@ -297,6 +297,40 @@ def test_a_native_queryable_that_hides_in_a_dictionary_is_closed_too(space):
         hidden(2)
 
 
+def test_a_launch_that_fails_closes_older_children_and_what_it_made_itself(space):
+    inner = python_queryable(space, APPROXIMATE_ZCDP, SMALL)
+    leaked = []
+
+    def hide(rows):
+        return {"hidden": inner(rows)}
+
+    def fail(rows):
+        leaked.append(inner(rows))
+        raise ValueError("after it has made a child")
+
+    def free(function):
+        return dp.m.make_user_measurement(*space, APPROXIMATE_ZCDP, function, lambda d_in: SMALL)
+
+    root = sequential(space)([1] * 20)
+    hidden = root(free(hide))["hidden"]
+    assert hidden(1) == (1, 1)
+    with pytest.raises(OpenDPException, match="after it has made a child"):
+        root(free(fail))
+    with pytest.raises(OpenDPException, match="sequentiality"):
+        hidden(2)
+    root(gaussian(space))
+    with pytest.raises(OpenDPException, match="sequentiality"):
+        leaked[0](1)
+
+
+def test_ours_are_listed_in_a_native_composition(space):
+    pair = dp.c.make_composition([filter_(space, 0.5), laplace(space, 0.25)])
+    assert pair.map(1) == 0.75
+    handle, release = pair([1] * 20)
+    assert isinstance(handle(laplace(space, 0.5)), int)
+    assert isinstance(release, int)
+
+
 def test_grandchildren_are_closed_with_their_parent(space):
     root = sequential(space)([1] * 20)
     ours = root(oc.make_concurrent_composition(*space, APPROXIMATE_ZCDP, 1, [SMALL] * 3))
