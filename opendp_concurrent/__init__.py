@@ -2,34 +2,118 @@
 
 from opendp.context import constructors, register
 
+from .accumulators.advanced import advanced
 from .accumulators.basic import basic
-from .composition.chain import install, make_chain_ot, make_chain_po
+from .accumulators.best_rule import best_rule, launches_admitted
+from .accumulators.either import either
+from .accumulators.from_rule import from_rule
+from .accumulators.renyi import renyi
+from .accumulators.zcdp import zcdp
+from .calibration import largest_share, smallest_scale
+from .composition.cast import cast
+from .composition.chain import make_chain_ot, make_chain_po
 from .composition.concurrent_composition import (
     make_concurrent_composition,
     then_concurrent_composition,
 )
 from .composition.concurrent_filter import make_concurrent_filter
 from .composition.concurrent_odometer import make_concurrent_odometer, then_concurrent_odometer
+from .composition.filter_to_odometer import make_filter_to_odometer
+from .composition.install import install
+from .composition.loss_of import loss_of
+from .composition.named_casts import (
+    make_fixedRDP_to_approxDP,
+    make_GDP_to_approxDP,
+    make_GDP_to_zCDP,
+    make_larger_delta,
+    make_pureDP_to_fixedRDP,
+    make_pureDP_to_GDP,
+    make_pureDP_to_RDP,
+    make_pureDP_to_tCDP,
+    make_pureDP_to_zCDP,
+    make_RDP_to_approxDP,
+    make_RDP_to_fixedRDP,
+    make_tCDP_to_approxDP,
+    make_zCDP_to_fixedRDP,
+    make_zCDP_to_RDP,
+    make_zCDP_to_tCDP,
+)
 from .context import concurrent_context
+from .conversions.truncated_tools import (
+    bad_event_probability,
+    group_tcdp,
+    mutual_information,
+    subsampled_tcdp,
+)
+from .distances import TruncatedConcentrated
+from .measures.fixed_renyi_divergence import fixed_renyi_divergence
+from .measures.gaussian_tradeoff import gaussian_tradeoff
+from .measures.truncated_concentrated_divergence import truncated_concentrated_divergence
+from .mechanisms.gaussian import make_gaussian, then_gaussian
+from .mechanisms.laplace import make_laplace, then_laplace
+from .mechanisms.randomized_response import make_randomized_response, make_randomized_response_bool
 
 __all__ = [
+    "TruncatedConcentrated",
+    "advanced",
+    "bad_event_probability",
     "basic",
+    "best_rule",
+    "cast",
     "concurrent_context",
+    "either",
+    "fixed_renyi_divergence",
+    "from_rule",
+    "gaussian_tradeoff",
+    "group_tcdp",
+    "largest_share",
+    "launches_admitted",
+    "loss_of",
+    "make_GDP_to_approxDP",
+    "make_GDP_to_zCDP",
+    "make_RDP_to_approxDP",
+    "make_RDP_to_fixedRDP",
     "make_chain_ot",
     "make_chain_po",
     "make_concurrent_composition",
     "make_concurrent_filter",
     "make_concurrent_odometer",
+    "make_filter_to_odometer",
+    "make_fixedRDP_to_approxDP",
+    "make_gaussian",
+    "make_laplace",
+    "make_larger_delta",
+    "make_pureDP_to_GDP",
+    "make_pureDP_to_RDP",
+    "make_pureDP_to_fixedRDP",
+    "make_pureDP_to_tCDP",
+    "make_pureDP_to_zCDP",
+    "make_randomized_response",
+    "make_randomized_response_bool",
+    "make_tCDP_to_approxDP",
+    "make_zCDP_to_RDP",
+    "make_zCDP_to_fixedRDP",
+    "make_zCDP_to_tCDP",
+    "mutual_information",
+    "renyi",
+    "smallest_scale",
+    "subsampled_tcdp",
     "then_concurrent_composition",
     "then_concurrent_odometer",
+    "then_gaussian",
+    "then_laplace",
+    "truncated_concentrated_divergence",
+    "zcdp",
 ]
 
 install()
-for _constructor in (
-    make_concurrent_composition,
-    make_concurrent_odometer,
-    make_concurrent_filter,
+for _constructor, _name in (
+    (make_concurrent_composition, "concurrent_composition"),
+    (make_concurrent_odometer, "concurrent_odometer"),
+    (make_concurrent_filter, "concurrent_filter"),
+    (make_gaussian, "certified_gaussian"),
+    (make_laplace, "certified_laplace"),
 ):
-    if _constructor.__name__.removeprefix("make_") not in constructors:
-        register(_constructor)
-del _constructor
+    if _name not in constructors:
+        register(_constructor, _name)
+del _constructor, _name

@@ -8,18 +8,25 @@ from fractions import Fraction
 from math import inf
 from typing import Any
 
-from opendp.context import Context, Query, domain_of
+from opendp.context import Context, PartialChain, Query, domain_of
 from opendp.domains import vector_domain, with_margin
-from opendp.mod import Domain, Measurement, Odometer, Transformation, assert_features
+from opendp.mod import (
+    Domain,
+    ExtrinsicDivergence,
+    Measurement,
+    Odometer,
+    Transformation,
+    assert_features,
+)
 
 from . import checks
+from .composition.cast import cast
 from .composition.concurrent_composition import make_concurrent_composition
 from .composition.concurrent_filter import make_concurrent_filter
 from .composition.concurrent_odometer import make_concurrent_odometer
 from .errors import InvalidTypeError, InvalidValueError
 from .measures import composition_measure
 from .queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
-from .rounding import split
 
 
 def concurrent_context(
@@ -118,6 +125,27 @@ class ConcurrentQuery(Query):
         """Return the query with another chain."""
         return _concurrent(super().new_with(chain=chain, wrap_release=wrap_release))
 
+    def resolve(self, *args: Any, **kwargs: Any) -> Any:
+        """Resolve the query, cast to the context's measure.
+
+        See :meth:`opendp.context.Query.resolve`. OpenDP is left to cast between its own measures.
+        """
+        measure, chain = self._output_measure, self._chain
+        if not isinstance(measure, ExtrinsicDivergence):
+            return super().resolve(*args, **kwargs)
+
+        def under(made: Any) -> Any:
+            foreign = isinstance(made, Measurement) and made.output_measure != measure
+            return cast(made, measure) if foreign else made
+
+        if isinstance(chain, PartialChain):
+            return (
+                super()
+                .new_with(chain=PartialChain(lambda x: under(chain(x))))
+                .resolve(*args, **kwargs)
+            )
+        return super().new_with(chain=under(chain)).resolve(*args, **kwargs)
+
     def compositor(
         self,
         split_evenly_over: int | None = None,
@@ -180,15 +208,14 @@ def _accountant(
     output_measure, d_out = privacy_loss
     weights = _weights(split_evenly_over, split_by_weights)
     if weights is not None:
-        d_mids = _split(
-            composition_measure(output_measure).validate_budget("d_out", d_out), weights
-        )
+        measure = composition_measure(output_measure)
+        d_mids = measure.split(measure.validate_budget("d_out", d_out), weights)
         compositor = make_concurrent_composition(
             domain, metric, output_measure, d_in, d_mids, orders=orders
         )
         return compositor, d_mids, None
     odometer = make_concurrent_odometer(domain, metric, output_measure)
-    if d_out in (inf, (inf, inf), (inf, 1.0)):
+    if d_out in (inf, (inf, inf), (inf, 1.0)) or getattr(d_out, "rho", None) == inf:
         return odometer, None, None
     return make_concurrent_filter(odometer, d_in, d_out, orders=orders), None, d_out
 
@@ -207,24 +234,3 @@ def _weights(evenly: int | None, weights: Sequence[float] | None) -> list[Fracti
     if not sum(parts) > 0:
         raise InvalidValueError("split_by_weights must have a positive sum")
     return parts
-
-
-def _split(d_out: Any, weights: list[Fraction]) -> list[Any]:
-    """Divide a bound into shares, rounded down, whose exact sum is at most the bound."""
-    if callable(d_out):
-        whole = sum(weights)
-        return [_Scaled(d_out, weight / whole) for weight in weights]
-    if isinstance(d_out, tuple):
-        return list(zip(*(split(part, weights) for part in d_out), strict=True))
-    return list(split(d_out, weights))
-
-
-class _Scaled:
-    """A share of a Rényi curve, rounded down at each order."""
-
-    def __init__(self, curve: Any, share: Fraction) -> None:
-        self._curve, self._share = curve, share
-
-    def __call__(self, alpha: float) -> float:
-        rest = 1 - self._share
-        return split(self._curve(alpha), [self._share, rest])[0]

@@ -3,22 +3,66 @@
 from __future__ import annotations
 
 REFERENCES = {
+    "BBGHS20": (
+        "Hypothesis Testing Interpretations and Renyi Differential Privacy",
+        "https://arxiv.org/abs/1905.09982",
+    ),
+    "BDRS18": (
+        "Composable and Versatile Privacy via Truncated CDP",
+        "https://doi.org/10.1145/3188745.3188946",
+    ),
     "BS16": (
         "Concentrated Differential Privacy: Simplifications, Extensions, and Lower Bounds",
         "https://arxiv.org/abs/1605.02065",
+    ),
+    "CKS20": (
+        "The Discrete Gaussian for Differential Privacy",
+        "https://arxiv.org/abs/2004.00010",
+    ),
+    "DRS22": (
+        "Gaussian Differential Privacy",
+        "https://arxiv.org/abs/1905.02383",
+    ),
+    "FZ21": (
+        "Individual Privacy Accounting via a Renyi Filter",
+        "https://arxiv.org/abs/2008.11193",
+    ),
+    "HM25": (
+        "Exact zCDP Characterizations for Fundamental Differentially Private Mechanisms",
+        "https://arxiv.org/abs/2510.25746",
     ),
     "HSTVVXZ23": (
         "Concurrent Composition for Interactive Differential Privacy "
         "with Adaptive Privacy-Loss Parameters",
         "https://arxiv.org/abs/2309.05901",
     ),
+    "KOV15": (
+        "The Composition Theorem for Differential Privacy",
+        "https://arxiv.org/abs/1311.0776",
+    ),
+    "KTH22": (
+        "Individual Privacy Accounting with Gaussian Differential Privacy",
+        "https://arxiv.org/abs/2209.15596",
+    ),
     "LW22": (
         "Composition Theorems for Interactive Differential Privacy",
         "https://arxiv.org/abs/2207.09397",
     ),
+    "Mir17": (
+        "Renyi Differential Privacy",
+        "https://arxiv.org/abs/1702.07476",
+    ),
     "RRUV21": (
         "Privacy Odometers and Filters: Pay-as-you-Go Composition",
         "https://arxiv.org/abs/1605.08294",
+    ),
+    "ST22": (
+        "Fully Adaptive Composition for Gaussian Differential Privacy",
+        "https://arxiv.org/abs/2210.17520",
+    ),
+    "Ste24": (
+        "Tight RDP & zCDP Bounds from Pure DP",
+        "https://differentialprivacy.org/pdp-to-zcdp/",
     ),
     "VW21": (
         "Concurrent Composition of Differential Privacy",

@@ -8,13 +8,14 @@ from opendp_concurrent.accounts.account import Account, Bound
 from opendp_concurrent.accounts.rule import Shares, Within
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.accumulators.planned import Planned
-from opendp_concurrent.context import _split, _weights
+from opendp_concurrent.context import _weights
 from opendp_concurrent.errors import (
     BudgetExceededError,
     ClosedChildError,
     InvalidTypeError,
     InvalidValueError,
 )
+from opendp_concurrent.rounding import split
 
 UNIT = dp.unit_of(contributions=1)
 DATA = [1, 2, 3, 4, 5]
@@ -36,12 +37,12 @@ def at_most(left, right):
 def test_an_even_split_admits_all_k_launches_and_never_one_more(budget):
     """opendp#2131 and opendp#2789: with the very accumulators and rules of the constructors."""
     for k in range(1, 1001):
-        shares = _split(budget, _weights(k, None))
+        shares = split(budget, _weights(k, None))
         start = basic().start(0.0)
         compositor = Account(
             None, bound=Bound(1, Shares(at_most), Planned(tuple(shares), 0, start))
         )
-        filter_ = Account(start, bound=Bound(1, Within(budget, at_most), start))
+        filter_ = Account(start, bound=Bound(1, Within(budget), start))
         for share in shares:
             price = Flat(share)
             compositor.launch(price)

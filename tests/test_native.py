@@ -145,7 +145,7 @@ def test_an_error_that_was_swallowed_is_not_raised_for_another(space):
 def test_the_hook_is_installed_once():
     from opendp.mod import Transformation
 
-    from opendp_concurrent.composition.chain import install
+    from opendp_concurrent.composition.install import install
 
     before = Transformation.__rshift__
     install()

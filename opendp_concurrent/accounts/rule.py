@@ -43,13 +43,12 @@ class Within:
     """The rule of a filter: the loss stays at or below ``d_out``."""
 
     d_out: Any
-    at_most: Callable[[Any, Any], bool]
 
     def admits(self, accumulator: Accumulator, d_mid: Any) -> Accumulator | BudgetExceededError:
         """Admit when the loss afterwards is at most ``d_out``."""
         d_mid = accumulator.read(d_mid)
         after = accumulator.after(d_mid)
-        if self.at_most(after.loss, self.d_out):
+        if after.within(self.d_out):
             return after
         return BudgetExceededError(accumulator.loss, d_mid, self.remaining(accumulator))
 

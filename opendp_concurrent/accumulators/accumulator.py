@@ -7,7 +7,7 @@ launches so far, for one d_in. ``after`` gives the next one and changes nothing.
 The laws are tested for all accumulators in ``tests/contracts``: a fresh one's loss is zero; the
 loss never falls and is monotone in d_mid; ``after(d, n)`` equals n times ``after(d)``; what is not
 a privacy loss raises and leaves everything as it was; the loss is at least the exact real number;
-a record continues identically.
+``within(d_out)`` says what ``loss`` would; a record continues identically.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ class Accumulator(Protocol):
 
         :raises InvalidTypeError, InvalidValueError: if ``d_mid`` is not a privacy loss
         """
+
+    def within(self, d_out: Any) -> bool:
+        """Whether the loss is at most ``d_out``, without computing it where that is dear."""
 
     def remaining(self, d_out: Any) -> Any:
         """Return the largest d_mid that may still be launched under ``d_out``."""

@@ -69,6 +69,10 @@ class CurveSum:
             return CurveSum(d_mid, self.count + count, self.before)
         return CurveSum(d_mid, count, self)
 
+    def within(self, d_out: Any) -> bool:
+        """Refuse: two functions cannot be compared."""
+        raise InvalidTypeError("Rényi curves can be compared on a grid of orders only")
+
     def remaining(self, d_out: Any) -> Any:
         """Refuse: a budget for curves needs a grid of orders."""
         raise InvalidTypeError("what remains of a Rényi curve is defined on a grid of orders only")

@@ -84,6 +84,11 @@ class OrdersSum:
         sums = (one.after(value, count) for one, value in zip(self.sums, values, strict=True))
         return OrdersSum(self.orders, tuple(sums))
 
+    def within(self, d_out: GridCurve) -> bool:
+        """Whether every sum is at most the bound at its order."""
+        pairs = zip(self.sums, d_out.values, strict=True)
+        return all(one.within(value) for one, value in pairs)
+
     def remaining(self, d_out: Callable[[float], float]) -> GridCurve:
         """Largest curve on the grid that may still be spent."""
         budget = grid_curve(self.orders, d_out, "d_out").values

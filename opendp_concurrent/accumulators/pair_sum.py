@@ -37,6 +37,10 @@ class PairSum:
         first, second = d_mid
         return PairSum(self.first.after(first, count), self.second.after(second, count))
 
+    def within(self, d_out: tuple[float, float]) -> bool:
+        """Whether both exact sums are at most those of ``d_out``."""
+        return self.first.within(d_out[0]) and self.second.within(d_out[1])
+
     def remaining(self, d_out: tuple[float, float]) -> tuple[float, float]:
         """Largest pair that may still be spent; the components are independent."""
         return self.first.remaining(d_out[0]), self.second.remaining(d_out[1])

@@ -46,6 +46,10 @@ class Planned:
             total = total.after(share)
         return Planned(self.d_mids, upto, total)
 
+    def within(self, d_out: Any) -> bool:
+        """Whether the consumed shares are within ``d_out``."""
+        return self.total.within(d_out)
+
     def remaining(self, d_out: Any = None) -> tuple[Any, ...]:
         """The shares that are left, next one first."""
         del d_out

@@ -39,6 +39,10 @@ class ScalarSum:
             return self
         return ScalarSum(self.units + count * to_units(d_mid))
 
+    def within(self, d_out: float) -> bool:
+        """Whether the exact sum is at most ``d_out``."""
+        return self.loss <= d_out
+
     def remaining(self, d_out: float) -> float:
         """Largest double whose exact sum with this one is at most ``d_out``."""
         if isinf(d_out):

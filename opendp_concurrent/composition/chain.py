@@ -6,10 +6,8 @@ from typing import Any
 
 from opendp.mod import Transformation, assert_features
 
-from .. import _native
 from ..errors import InvalidTypeError, SpaceMismatchError
-from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, postprocess, replace
-from .interactive_measurement import chain
+from ..queryables.mechanism import ConcurrentOdometer, postprocess, replace
 
 
 def _require(odometer: object) -> ConcurrentOdometer:
@@ -86,10 +84,3 @@ def make_chain_po(postprocessor: Any, odometer: ConcurrentOdometer) -> Concurren
     """
     assert_features("contrib")
     return postprocess(_require(odometer), postprocessor)
-
-
-def install() -> None:
-    """Let OpenDP chain and list what this package makes. Idempotent."""
-    _native.extend_rshift(ConcurrentOdometer, make_chain_ot)
-    _native.extend_rshift(ConcurrentMeasurement, chain)
-    _native.infer_as_measurement(ConcurrentMeasurement)

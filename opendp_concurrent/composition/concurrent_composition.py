@@ -10,7 +10,6 @@ from opendp.mod import Domain, Measure, Metric, assert_features
 from .. import _native
 from ..accounts.account import Bound
 from ..accounts.rule import Shares
-from ..accumulators.basic import basic
 from ..accumulators.orders_sum import OnOrders, grid_curve
 from ..accumulators.planned import Planned
 from ..checks import orders as check_orders
@@ -19,6 +18,7 @@ from ..measures import CompositionMeasure, composition_measure
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
 from ..queryables.spawn import spawn_composition
+from .accounting import accounting_for
 from .interactive_measurement import make_interactive_measurement
 from .space import check_space, constant_map
 
@@ -41,7 +41,8 @@ def make_concurrent_composition(
 
     Guarantee: the sum of ``d_mids``, exact and then rounded up once, against any adaptive analyst.
     [VW21, Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP, under finite
-    communication; [LW22, Theorem 2 and Corollary 1] for Rényi DP and zCDP.
+    communication; [LW22, Theorem 2 and Corollary 1] for Rényi DP, zCDP and tCDP (with the least
+    ω). For Gaussian DP the root of the sum of squares [VZ23], under finite communication.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -50,7 +51,7 @@ def make_concurrent_composition(
     :param output_measure: how privacy is measured
     :param d_in: distance between neighbouring inputs, in units of ``input_metric``
     :param d_mids: privacy loss of each launch, in units of ``output_measure``: numbers, pairs
-        (ε, δ) or (ρ, δ), or Rényi curves
+        (ε, δ) or (ρ, δ), Rényi curves, or :class:`TruncatedConcentrated`
     :param orders: for Rényi curves only, the orders at which they are compared and summed
     :return: a measurement that spawns a :class:`ConcurrentCompositionQueryable`
     :raises UnsupportedMeasureError: if no composition rule is known for ``output_measure``
@@ -103,7 +104,7 @@ def _shares(measure: CompositionMeasure, d_mids: Any, orders: Any) -> tuple[tupl
     if not callable(measure.zero):
         if orders is not None:
             raise InvalidTypeError(f"orders is for Rényi curves; {measure.name} has none")
-        return shares, basic()
+        return shares, accounting_for(measure)
     if orders is None:
         raise InvalidTypeError(
             "orders must be given for Rényi curves, which can only be compared on a grid; "

@@ -16,6 +16,7 @@ from ..errors import InvalidTypeError
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 from ..queryables.session import validate_d_in
 from ..queryables.spawn import spawn_filter
+from .accounting import check_budget
 from .interactive_measurement import make_interactive_measurement
 from .space import constant_map
 
@@ -84,6 +85,7 @@ def make_concurrent_filter(
     input_domain, input_metric = odometer.input_space
     validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out)
+    check_budget(odometer.accounting, budget)
     start = odometer.accounting.start(measure.zero)
     if callable(measure.zero):
         if orders is None:
@@ -95,7 +97,7 @@ def make_concurrent_filter(
         budget, start = grid_curve(grid, budget, "d_out"), OnOrders(grid).start(measure.zero)
     elif orders is not None:
         raise InvalidTypeError(f"orders is for Rényi curves; {measure.name} has none")
-    bound = Bound(d_in, Within(budget, measure.at_most), start, halt, ledger)
+    bound = Bound(d_in, Within(budget), start, halt, ledger)
     return make_interactive_measurement(
         input_domain,
         input_metric,
@@ -103,4 +105,5 @@ def make_concurrent_filter(
         lambda token: spawn_filter(odometer, token, bound),
         constant_map(input_metric, d_in, budget),
         f"ConcurrentFilter({measure.name}, {odometer.accounting}, d_in={d_in}, d_out={budget})",
+        odometer,
     )

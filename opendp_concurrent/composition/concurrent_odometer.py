@@ -6,11 +6,10 @@ from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native
 from ..accumulators.accumulator import Accounting
-from ..accumulators.basic import Basic, basic
-from ..errors import InvalidTypeError
 from ..measures import composition_measure
 from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.spawn import spawn_odometer
+from .accounting import accounting_for
 from .space import check_space
 
 
@@ -39,9 +38,12 @@ def make_concurrent_odometer(
     :param input_domain: domain of the data, and of the queries
     :param input_metric: metric of the data, and of the queries
     :param output_measure: how privacy is measured
-    :param accumulator: how losses add up; ``oc.basic()`` if left out
+    :param accumulator: how losses add up, part of the odometer's identity: ``oc.basic()`` if left
+        out; for (ε, δ)-DP also ``oc.advanced``, ``oc.zcdp``, ``oc.renyi``, ``oc.either`` or
+        ``oc.best_rule``; ``oc.from_rule`` where the distance is one number
     :return: an odometer that spawns a :class:`ConcurrentOdometerQueryable`
-    :raises UnsupportedMeasureError: if no composition rule is known for ``output_measure``
+    :raises UnsupportedMeasureError: if no composition rule is known for ``output_measure``, or
+        ``accumulator`` is for another one
     :raises InvalidTypeError: naming the argument
 
     :example:
@@ -59,11 +61,7 @@ def make_concurrent_odometer(
     assert_features("contrib", "honest-but-curious")
     check_space(input_domain, input_metric)
     measure = composition_measure(output_measure)
-    accounting = basic() if accumulator is None else accumulator
-    if not isinstance(accounting, Basic):
-        raise InvalidTypeError(
-            f"accumulator must be an accounting rule such as oc.basic(), found {accumulator!r}"
-        )
+    accounting = accounting_for(measure, accumulator)
     return ConcurrentOdometer((input_domain, input_metric), measure, accounting, spawn_odometer)
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from opendp.mod import Measure
+from opendp.mod import ExtrinsicDivergence, Measure
 
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from .approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from .approximate_zero_concentrated_divergence import APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE
 from .composition_measure import Composability, CompositionMeasure
+from .fixed_renyi_divergence import FixedRenyi
+from .fixed_renyi_divergence import from_descriptor as fixed_renyi
+from .gaussian_tradeoff import GAUSSIAN_TRADEOFF, Gaussian
 from .max_divergence import MAX_DIVERGENCE
 from .renyi_divergence import RENYI_DIVERGENCE
+from .truncated_concentrated_divergence import Truncated
+from .truncated_concentrated_divergence import from_descriptor as truncated
 from .zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
 
 KNOWN: tuple[CompositionMeasure, ...] = (
@@ -21,6 +26,7 @@ KNOWN: tuple[CompositionMeasure, ...] = (
     APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE,
     RENYI_DIVERGENCE,
 )
+OURS = ("FixedRenyiDivergence", "TruncatedConcentratedDivergence", "GaussianTradeoff")
 
 
 def composition_measure(output_measure: Any) -> CompositionMeasure:
@@ -33,10 +39,20 @@ def composition_measure(output_measure: Any) -> CompositionMeasure:
             f"output_measure must be a measure, found {type(output_measure).__name__}; "
             "pass for example dp.max_divergence()"
         )
-    for known in KNOWN:
-        if known.opendp() == output_measure:
-            return known
-    names = ", ".join(known.name for known in KNOWN)
+    if isinstance(output_measure, ExtrinsicDivergence):
+        match output_measure.descriptor:
+            case FixedRenyi() as descriptor:
+                return fixed_renyi(descriptor)
+            case Truncated() as descriptor:
+                return truncated(descriptor)
+            case Gaussian():
+                return GAUSSIAN_TRADEOFF
+    else:
+        for known in KNOWN:
+            if known.opendp() == output_measure:
+                return known
+    families = *(known.family for known in KNOWN), *OURS
+    names = ", ".join(families)
     raise UnsupportedMeasureError(
         f"output_measure ({output_measure}) has no composition rule here; known are: {names}"
     )

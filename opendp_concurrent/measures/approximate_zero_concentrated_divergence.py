@@ -7,7 +7,7 @@ from opendp.mod import Measure
 
 from ..references import cite
 from .composition_measure import Composability, CompositionMeasure
-from .numbers import pair_at_most, validate_finite_pair, validate_pair
+from .numbers import pair_at_most, split_pair, validate_finite_pair, validate_pair
 
 
 def _approximate_zero_concentrated_divergence() -> Measure:
@@ -16,11 +16,13 @@ def _approximate_zero_concentrated_divergence() -> Measure:
 
 APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE = CompositionMeasure(
     name="Approximate(ZeroConcentratedDivergence)",
+    family="Approximate(ZeroConcentratedDivergence)",
     opendp=_approximate_zero_concentrated_divergence,
     zero=(0.0, 0.0),
     validate=validate_pair,
     validate_budget=validate_finite_pair,
     at_most=pair_at_most,
+    split=split_pair,
     composability=Composability.SEQUENTIAL,
     reason=(
         "concurrent composition of approximate zCDP is an open question, "

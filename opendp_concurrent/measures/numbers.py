@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from .. import checks
 from ..errors import InvalidTypeError
+from ..rounding import SMALLEST, split, sqrt_down, to_units
 
 
 def validate_number(name: str, value: Any) -> float:
@@ -50,3 +52,19 @@ def validate_finite_pair(name: str, value: Any) -> tuple[float, float]:
 def pair_at_most(left: tuple[float, float], right: tuple[float, float]) -> bool:
     """The product order; pairs may be incomparable."""
     return left[0] <= right[0] and left[1] <= right[1]
+
+
+def split_number(d_out: float, weights: list[Fraction]) -> list[Any]:
+    """Shares that add up to at most ``d_out``."""
+    return list(split(d_out, weights))
+
+
+def split_pair(d_out: tuple[float, float], weights: list[Fraction]) -> list[Any]:
+    """Shares that add up to at most ``d_out``, component by component."""
+    return list(zip(*(split(part, weights) for part in d_out), strict=True))
+
+
+def split_squares(d_out: float, weights: list[Fraction]) -> list[Any]:
+    """Shares whose squares add up to at most that of ``d_out``."""
+    square, whole = to_units(d_out) ** 2, sum(weights)
+    return [sqrt_down(int(square * weight / whole), SMALLEST) for weight in weights]

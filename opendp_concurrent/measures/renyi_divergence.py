@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from opendp.measures import renyi_divergence
@@ -11,6 +12,7 @@ from opendp.mod import OpenDPException
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..references import cite
+from ..rounding import split
 from .composition_measure import Composability, CompositionMeasure
 
 
@@ -61,6 +63,22 @@ def curve_at_most(left: Any, right: Any) -> bool:
         return False
 
 
+class _Share:
+    """A share of a curve, rounded down at each order."""
+
+    def __init__(self, curve: Callable[[float], Any], share: Fraction) -> None:
+        self._curve, self._share = curve, share
+
+    def __call__(self, alpha: float) -> float:
+        return split(self._curve(alpha), [self._share, 1 - self._share])[0]
+
+
+def split_curve(d_out: Callable[[float], Any], weights: list[Fraction]) -> list[Any]:
+    """Shares of a curve, at every order."""
+    whole = sum(weights)
+    return [_Share(d_out, weight / whole) for weight in weights]
+
+
 def zero_curve(alpha: float) -> float:
     """No divergence at any order."""
     del alpha
@@ -69,11 +87,13 @@ def zero_curve(alpha: float) -> float:
 
 RENYI_DIVERGENCE = CompositionMeasure(
     name="RenyiDivergence",
+    family="RenyiDivergence",
     opendp=renyi_divergence,
     zero=zero_curve,
     validate=validate_curve,
     validate_budget=validate_curve,
     at_most=curve_at_most,
+    split=split_curve,
     composability=Composability.CONCURRENT,
     reason=f"{cite('LW22', 'Theorem 2')} and {cite('HSTVVXZ23', 'Theorem 4.6')}",
     distance_form="a function of the order alpha",

@@ -21,12 +21,16 @@ Spawn = Callable[[Sealed], Any]
 
 
 class ConcurrentMeasurement(Measurement):
-    """An interactive measurement of this package: a compositor, a filter, or a chain to one."""
+    """A measurement of this package: a compositor, a filter, a cast, or a chain to one.
+
+    :ivar odometer: what this is a filter of, if it is one
+    """
 
     _type_ = Measurement._type_
     spawn: Spawn
     privacy_map: Callable[[Any], Any]
     summary: str
+    odometer: ConcurrentOdometer | None
 
     def __call__(self, arg: Any) -> Any:
         """Spawn a queryable on the data ``arg``, converted once."""

@@ -49,7 +49,7 @@ def odometer(**arguments):
 def filter_(d_out, d_in=1, **arguments):
     bound = Bound(
         d_in,
-        Within(d_out, at_most),
+        Within(d_out),
         ZERO,
         arguments.pop("halt", False),
         arguments.pop("ledger", None),

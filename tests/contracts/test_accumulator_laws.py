@@ -91,7 +91,7 @@ SUBJECTS = {
         [1.0, None, (1.0, 2.0)],
     ),
 }
-NOT_ACCUMULATORS = {"accumulator", "basic", "planned"}
+NOT_ACCUMULATORS = {"accumulator", "basic", "planned", "best_rule"}
 every = pytest.mark.parametrize("name", SUBJECTS)
 
 

@@ -1,0 +1,162 @@
+"""Which accounting for (ε, δ)-DP admits the most typical launches, from public numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from math import exp, inf, log
+from typing import Any
+
+import numpy as np
+
+from .. import checks
+from ..errors import InvalidTypeError, InvalidValueError
+from .advanced import Advanced
+from .basic import Basic, basic
+from .either import either
+from .renyi import Renyi
+from .zcdp import Zcdp
+
+MOST = 10**15  # launches beyond this number are not counted
+_ORDERS = np.unique(np.round(1.0 + np.geomspace(1e-3, 1e6, 4000), 3))
+
+
+def best_rule(d_out: tuple[float, float], typical: Sequence[tuple[float, float]]) -> Any:
+    """Choose the accounting that admits the most launches of a typical kind, before any are made.
+
+    Counts, for ``basic``, ``advanced``, ``zcdp`` and ``renyi`` at the best order, how many launches
+    with the losses ``typical``, in turn and again, a filter for ``d_out`` would admit. If some rule
+    with a slack admits more than ``basic``, returns ``either(basic(), rule)``, which is at least as
+    good as both. The choice depends on the arguments only, which are public, so the order is fixed
+    before the run. The δ that is left for the slack is what ``typical`` does not need.
+
+    :param d_out: (ε, δ), the bound of the filter
+    :param typical: losses (ε, δ) of launches to come, at least one with ε > 0
+    :return: an accounting, for the ``accumulator`` argument of ``make_concurrent_odometer``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp_concurrent as oc
+    >>> rule = oc.best_rule((1.0, 1e-6), typical=[(0.01, 0.0)])
+    >>> rule
+    either(basic(), renyi(order=22..., delta_slack=1e-06))
+    >>> oc.launches_admitted(rule, (1.0, 1e-6), [(0.01, 0.0)])
+    490
+    """
+    target, losses = _pair("d_out", d_out), _pairs(typical)
+    if not any(epsilon > 0.0 for epsilon, _ in losses):
+        raise InvalidValueError("typical must have a loss with epsilon above 0; pass what you plan")
+    rules = [basic(), *_candidates(target, losses)]
+    counts = [launches_admitted(rule, target, losses) for rule in rules]
+    best = rules[counts.index(max(counts))]
+    return best if isinstance(best, Basic) else either(basic(), best)
+
+
+def launches_admitted(
+    accumulator: Any, d_out: tuple[float, float], typical: Sequence[tuple[float, float]]
+) -> int:
+    """Count the launches with losses ``typical``, in turn and again, that a filter admits.
+
+    :param accumulator: an accounting for (ε, δ)
+    :param d_out: (ε, δ), the bound of the filter
+    :param typical: losses (ε, δ) of launches
+    :return: the number of launches, at most 10^15
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp_concurrent as oc
+    >>> oc.launches_admitted(oc.advanced(1e-6), (1.0, 1e-6), [(0.01, 0.0)])
+    349
+    """
+    target, losses = _pair("d_out", d_out), _pairs(typical)
+    if not callable(getattr(accumulator, "start", None)):
+        raise InvalidTypeError(f"accumulator must be an accounting, found {accumulator!r}")
+    start = accumulator.start((0.0, 0.0))
+
+    def after(rounds: int) -> Any:
+        state = start
+        for loss in losses if rounds else ():
+            state = state.after(loss, rounds)
+        return state
+
+    rounds = _largest_count(lambda n: after(n).within(target), MOST // len(losses))
+    state, admitted = after(rounds), rounds * len(losses)
+    for loss in losses:
+        state = state.after(loss)
+        if not state.within(target):
+            break
+        admitted += 1
+    return admitted
+
+
+def _largest_count(holds: Callable[[int], bool], most: int) -> int:
+    """Largest number up to ``most`` at which a falling predicate holds; it holds at 0."""
+    low, high = 0, 1
+    while high <= most and holds(high):
+        low, high = high, 2 * high
+    high = min(high, most + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _candidates(d_out: tuple[float, float], losses: list[tuple[float, float]]) -> list[Any]:
+    """One rule of each kind with a slack; none where no δ is left for one."""
+    epsilon, delta = d_out
+    if not 0.0 < delta < 1.0 or not 0.0 < epsilon < inf:
+        return []
+    slack = _slack(d_out, losses)
+    if slack == 0.0:
+        return []
+    order = _order(epsilon, slack, [epsilon for epsilon, _ in losses])
+    return [Advanced(slack), Zcdp(slack), Renyi(order, slack)]
+
+
+def _slack(d_out: tuple[float, float], losses: list[tuple[float, float]]) -> float:
+    """What is left of δ after as many launches as the slack admits; δ itself if they need none."""
+    delta, needed = d_out[1], sum(delta for _, delta in losses) / len(losses)
+    if needed == 0.0:
+        return delta
+    low, high = log(delta) - 100.0, log(delta)  # bisection on the log of the slack
+    for _ in range(30):
+        middle = (low + high) / 2
+        slack = exp(middle)
+        admitted = launches_admitted(Zcdp(slack), (d_out[0], 1.0), [(e, 0.0) for e, _ in losses])
+        low, high = (middle, high) if slack + admitted * needed <= delta else (low, middle)
+    slack = exp(low)
+    return slack if slack + needed <= delta else 0.0
+
+
+@lru_cache(maxsize=256)
+def _divergences(epsilon: float) -> np.ndarray[Any, Any]:
+    """Divergence of randomized response at all orders, in doubles: to find a good order only."""
+    saved = np.log1p(np.exp(-epsilon)) - np.log1p(np.exp(-(2 * _ORDERS - 1) * epsilon))
+    bound = np.minimum(_ORDERS * epsilon**2 / 2, epsilon)
+    found = epsilon - saved / (_ORDERS - 1)
+    return np.where(_ORDERS * epsilon < 1e-3, bound, np.clip(found, 1e-300, bound))
+
+
+def _order(epsilon: float, slack: float, epsilons: list[float]) -> float:
+    """The order that admits the most, to three places."""
+    cost = sum(_divergences(one) for one in epsilons)
+    t = _ORDERS - 1.0
+    budget = epsilon - np.log(t / _ORDERS) + (log(slack) + np.log(_ORDERS)) / t
+    return float(_ORDERS[int(np.argmax(budget / cost))])
+
+
+def _pair(name: str, value: Any) -> tuple[float, float]:
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise InvalidTypeError(f"{name} must be a pair (epsilon, delta), found {value!r}")
+    return (
+        checks.non_negative(**{f"{name}[0]": value[0]}),
+        checks.probability(**{f"{name}[1]": value[1]}),
+    )
+
+
+def _pairs(typical: Any) -> list[tuple[float, float]]:
+    if isinstance(typical, (str, bytes)) or not isinstance(typical, Sequence) or not typical:
+        raise InvalidTypeError("typical must be a nonempty sequence of pairs (epsilon, delta)")
+    return [_pair(f"typical[{index}]", loss) for index, loss in enumerate(typical)]

@@ -1,0 +1,116 @@
+"""An accumulator from a continuation rule, by inversion: Lemma 2.19 of [HSTVVXZ23].
+
+For distances that are totally ordered, a family of rules F(.; d), one for each bound d, and the
+accumulator G = least d for which F still continues, say the same: F(.; d) continues exactly while
+G is at most d. So odometer and filter cannot disagree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from .. import checks
+from ..errors import InvalidTypeError
+from ..rounding import largest_double, least_double
+
+
+class RuleFamily(Protocol):
+    """Continuation rules for every bound, on a state that summarises the launches so far."""
+
+    @property
+    def start(self) -> Any:
+        """State of no launch; continues at every bound."""
+
+    def after(self, state: Any, d_mid: float) -> Any:
+        """State after one more launch; a new value."""
+
+    def continues(self, state: Any, d_out: float) -> bool:
+        """Whether the launches so far are within ``d_out``; monotone in ``d_out``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inverted:
+    """The least bound at which the rule continues."""
+
+    rule: RuleFamily
+    state: Any
+
+    @property
+    def loss(self) -> float:
+        """Least double at which the rule continues; infinity if there is none."""
+        return least_double(self.within)
+
+    def read(self, d_mid: Any) -> Any:
+        """Return ``d_mid``."""
+        return d_mid
+
+    def after(self, d_mid: Any, count: int = 1) -> Inverted:
+        """Add ``d_mid`` to the state, ``count`` times, step by step: a rule is any function."""
+        d_mid, state = checks.non_negative(d_mid=d_mid), self.state
+        for _ in range(count):
+            state = self.rule.after(state, d_mid)
+        return Inverted(self.rule, state)
+
+    def within(self, d_out: float) -> bool:
+        """Whether the rule continues at ``d_out``."""
+        return bool(self.rule.continues(self.state, d_out))
+
+    def remaining(self, d_out: float) -> float:
+        """Largest double that may still be launched; 0 if there is none."""
+        return largest_double(lambda d_mid: self.after(d_mid).within(d_out), near=d_out)
+
+    def to_record(self) -> Any:
+        """Refuse: the state is the rule's own."""
+        raise InvalidTypeError("a rule of your own has no exact record")
+
+
+@dataclass(frozen=True, slots=True)
+class FromRule:
+    """Accounting by a continuation rule."""
+
+    rule: RuleFamily
+
+    def start(self, zero: Any) -> Inverted:
+        """The state of no launch."""
+        del zero
+        return Inverted(self.rule, self.rule.start)
+
+    def from_record(self, zero: Any, record: Any) -> Inverted:
+        """Refuse: the state is the rule's own."""
+        raise InvalidTypeError("a rule of your own has no exact record")
+
+    def __repr__(self) -> str:
+        return f"from_rule({self.rule!r})"
+
+
+def from_rule(rule: RuleFamily) -> FromRule:
+    """Account by a continuation rule of your own, for measures whose distance is one number.
+
+    The loss is the least bound at which the rule continues [HSTVVXZ23, Lemma 2.19]. The accounting
+    is valid exactly when the rule is a valid filter at every bound: that proof is yours.
+
+    :param rule: has ``start``, a state; ``after(state, d_mid)``, the next state; and
+        ``continues(state, d_out)``, monotone in ``d_out`` and never again true once false
+    :return: an accounting, for the ``accumulator`` argument of ``make_concurrent_odometer``
+    :raises InvalidTypeError: naming the argument
+
+    :example:
+
+    >>> import opendp_concurrent as oc
+    >>> from fractions import Fraction
+    >>> class Sum:
+    ...     start = Fraction(0)
+    ...     def after(self, state, d_mid):
+    ...         return state + Fraction(d_mid)
+    ...     def continues(self, state, d_out):
+    ...         return state <= d_out
+    >>> oc.from_rule(Sum()).start(0.0).after(0.25).after(0.5).loss
+    0.75
+    """
+    for name in ("start", "after", "continues"):
+        if not hasattr(rule, name):
+            raise InvalidTypeError(
+                f"rule must have start, after and continues; {type(rule).__name__} has no {name}"
+            )
+    return FromRule(rule)

@@ -1,0 +1,83 @@
+"""(ε, δ)-DP by way of the Rényi divergence of one order, fixed up front.
+
+Without failures, which cost sum of δ_i, the children are ε_i-DP, and their Rényi divergence is at
+most that of randomized response. At one order it adds up for concurrent children with adaptively
+chosen losses [HSTVVXZ23, Theorem 4.6]. The sum is (ε, δ')-DP by [CKS20, Proposition 12]. To choose
+the order after the losses are known is not valid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf
+
+from .. import checks
+from ..conversions.pure_to_renyi import pure_to_renyi
+from ..conversions.renyi_to_approximate import largest_divergence, renyi_to_epsilon
+from ..errors import InvalidValueError
+from ..rounding import from_units_up, to_units
+from .epsilon_delta_sum import EpsilonDeltaAccounting, EpsilonRule, slack
+
+
+@dataclass(frozen=True, slots=True)
+class Renyi(EpsilonDeltaAccounting):
+    """Add up the divergences of order ``order``."""
+
+    order: float
+    delta_slack: float
+
+    def parts(self) -> tuple[EpsilonRule, ...]:
+        """Just one."""
+        return (self,)
+
+    def cost(self, epsilon: float) -> int:
+        """Units of the divergence of randomized response, rounded up to a double."""
+        return _cost(epsilon, self.order)
+
+    def spent(self, units: float) -> float:
+        """Least double at or above the sum of divergences."""
+        return from_units_up(int(units))
+
+    def epsilon(self, spent: float) -> float:
+        """ε of the divergence at the slack."""
+        return renyi_to_epsilon(self.order, spent, self.delta_slack)
+
+    def largest(self, epsilon: float) -> float:
+        """Largest double divergence whose ε at the slack is at most ``epsilon``."""
+        return largest_divergence(self.order, epsilon, self.delta_slack)
+
+    def __repr__(self) -> str:
+        return f"renyi(order={self.order!r}, delta_slack={self.delta_slack!r})"
+
+
+@lru_cache(maxsize=65536)
+def _cost(epsilon: float, order: float) -> int:
+    return to_units(pure_to_renyi(epsilon, order))
+
+
+def renyi(order: float, delta_slack: float) -> Renyi:
+    """Account for (ε, δ)-DP by the Rényi divergence of a fixed order.
+
+    After launches with (ε_i, δ_i) the loss is (the ε of the summed divergence at δ', δ' + sum of
+    δ_i) with δ' = ``delta_slack``; and (0, 0) before anything is spent. Each launch counts as the
+    exact divergence of randomized response with ε_i. Valid for concurrent children with adaptively
+    chosen losses, under finite communication: derived from [HSTVVXZ23, Theorem 4.6] and [CKS20,
+    Proposition 12]. ``best_rule`` finds a good order from public numbers.
+
+    :param order: α, finite and above 1, fixed before the first launch
+    :param delta_slack: δ', in (0, 1), fixed before the first launch; a part of the δ of a filter
+    :return: an accounting, for the ``accumulator`` argument of ``make_concurrent_odometer``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp_concurrent as oc
+    >>> losses = oc.renyi(order=22.5, delta_slack=1e-6).start((0.0, 0.0)).after((0.01, 0.0), 490)
+    >>> losses.loss
+    (0.99916..., 1e-06)
+    """
+    alpha = checks.number(order=order)
+    if not 1.0 < alpha < inf:
+        raise InvalidValueError(f"order ({order}) must be finite and above 1")
+    return Renyi(alpha, slack(delta_slack))

@@ -1,0 +1,75 @@
+"""(ε, δ)-DP by way of zCDP: each ε_i counts as ε_i tanh(ε_i/2), one conversion at the end.
+
+Without failures, which cost sum of δ_i, the children are ε_i-DP and so ε_i tanh(ε_i/2)-zCDP
+[Ste24], which adds up for concurrent children with adaptively chosen losses [HSTVVXZ23,
+Corollary 4.11]. A sum of ρ is (ε, δ')-DP by the best order of [CKS20, Proposition 12]: a filter
+bounds ρ by a number, so the order may be chosen last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..conversions.pure_to_zcdp import pure_to_zcdp
+from ..conversions.zcdp_to_approximate import largest_rho, zcdp_to_epsilon
+from ..rounding import from_units_up, to_units
+from .epsilon_delta_sum import EpsilonDeltaAccounting, EpsilonRule, slack
+
+
+@dataclass(frozen=True, slots=True)
+class Zcdp(EpsilonDeltaAccounting):
+    """Add up ρ_i = ε_i tanh(ε_i/2)."""
+
+    delta_slack: float
+
+    def parts(self) -> tuple[EpsilonRule, ...]:
+        """Just one."""
+        return (self,)
+
+    def cost(self, epsilon: float) -> int:
+        """Units of ε tanh(ε/2), rounded up to a double."""
+        return _cost(epsilon)
+
+    def spent(self, units: float) -> float:
+        """Least double at or above the sum of ρ."""
+        return from_units_up(int(units))
+
+    def epsilon(self, spent: float) -> float:
+        """ε of ρ-zCDP at the slack."""
+        return zcdp_to_epsilon(spent, self.delta_slack)
+
+    def largest(self, epsilon: float) -> float:
+        """Largest double ρ whose ε at the slack is at most ``epsilon``."""
+        return largest_rho(epsilon, self.delta_slack)
+
+    def __repr__(self) -> str:
+        return f"zcdp(delta_slack={self.delta_slack!r})"
+
+
+@lru_cache(maxsize=65536)
+def _cost(epsilon: float) -> int:
+    return to_units(pure_to_zcdp(epsilon))
+
+
+def zcdp(delta_slack: float) -> Zcdp:
+    """Account for (ε, δ)-DP by the sum of zero-concentrated losses.
+
+    After launches with (ε_i, δ_i) the loss is (the ε of ρ-zCDP at δ', δ' + sum of δ_i) with
+    ρ = sum of ε_i tanh(ε_i/2) and δ' = ``delta_slack``; and (0, 0) before anything is spent. Valid
+    for concurrent children with adaptively chosen losses, under finite communication: derived from
+    [Ste24], [HSTVVXZ23, Corollary 4.11] and [CKS20, Proposition 12]. It needs no order, and is
+    nearly as good as ``renyi`` at the best one.
+
+    :param delta_slack: δ', in (0, 1), fixed before the first launch; a part of the δ of a filter
+    :return: an accounting, for the ``accumulator`` argument of ``make_concurrent_odometer``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp_concurrent as oc
+    >>> losses = oc.zcdp(delta_slack=1e-6).start((0.0, 0.0)).after((0.01, 0.0), 487)
+    >>> losses.loss
+    (0.99986..., 1e-06)
+    """
+    return Zcdp(slack(delta_slack))

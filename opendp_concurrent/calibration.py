@@ -1,0 +1,165 @@
+"""How much each of a number of launches may cost, and how little noise that needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import nextafter
+from typing import Any
+
+from opendp.mod import Measure, Measurement, assert_features, binary_search_param
+
+from . import checks
+from .accumulators.epsilon_delta_sum import EpsilonDeltaAccounting
+from .accumulators.from_rule import FromRule
+from .composition.accounting import accounting_for, check_budget
+from .errors import InvalidTypeError, InvalidValueError
+from .measures import composition_measure
+from .rounding import largest_double
+
+
+def largest_share(
+    privacy_loss: tuple[Measure, Any],
+    launches: int | Sequence[float],
+    *,
+    accumulator: Any = None,
+    delta: float = 0.0,
+) -> Any:
+    """Return the largest loss that each of a number of launches may have, whatever the noise.
+
+    All of the shares can be launched under a filter with the same accounting; with one more unit in
+    the last place of each they could not, or not by much: shares are rounded down.
+
+    :param privacy_loss: a measure and a bound, such as ``oc.loss_of(mu=1.0)``
+    :param launches: how many launches share the bound evenly, or the weights of their losses
+    :param accumulator: the accounting, as in ``make_concurrent_odometer``
+    :param delta: for an (ε, δ) accounting with a slack: the δ of each launch
+    :return: a distance, or one for each weight
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> oc.largest_share(oc.loss_of(mu=1.0), launches=4)
+    0.5
+    >>> budget = dp.approximate(dp.max_divergence()), (1.0, 1e-6)
+    >>> oc.largest_share(budget, launches=64)
+    (0.015625, 1.5625e-08)
+    >>> oc.largest_share(budget, launches=100, accumulator=oc.zcdp(delta_slack=1e-6))
+    (0.0220..., 0.0)
+    >>> oc.largest_share(budget, launches=[1, 1, 2], accumulator=oc.advanced(delta_slack=1e-6))
+    [(0.0763..., 0.0), (0.0763..., 0.0), (0.152..., 0.0)]
+    """
+    measure, d_out = _measure_and_bound(privacy_loss)
+    budget = measure.validate_budget("d_out", d_out)
+    accounting = accounting_for(measure, accumulator)
+    if not isinstance(accounting, (EpsilonDeltaAccounting, FromRule)):
+        if isinstance(launches, int):  # the first of k shares, and the rest in one
+            rest = Fraction(checks.count(launches=launches) - 1)
+            return measure.split(budget, [Fraction(1), rest])[0]
+        return measure.split(budget, _weights(launches))
+    check_budget(accounting, budget)
+    each = checks.probability(delta=delta)
+    pairs = isinstance(accounting, EpsilonDeltaAccounting)
+    if isinstance(launches, int):
+        counts = [(Fraction(1), checks.count(launches=launches))]
+    else:
+        counts = [(weight, 1) for weight in _weights(launches)]
+    whole = max(weight for weight, _ in counts)
+
+    def share(top: float, weight: Fraction) -> Any:
+        epsilon = _down(Fraction(top) * weight / whole)
+        return (epsilon, each) if pairs else epsilon
+
+    def fits(top: float) -> bool:
+        total = accounting.start(measure.zero)
+        for weight, count in counts:
+            total = total.after(share(top, weight), count)
+        return bool(total.within(budget))
+
+    if not fits(0.0):
+        raise InvalidValueError(
+            f"delta ({delta}) of each launch is too large for {launches} launches: with the slack "
+            f"of {accounting!r} they exceed {budget[1]}"
+        )
+    top = largest_double(fits, near=budget[0] if pairs else budget)
+    shares = [share(top, weight) for weight, _ in counts]
+    return shares[0] if isinstance(launches, int) else shares
+
+
+def smallest_scale(
+    make_measurement: Callable[[float], Measurement],
+    d_in: Any,
+    d_out: Any,
+    launches: int = 1,
+    *,
+    accumulator: Any = None,
+    bounds: tuple[float, float] | None = None,
+) -> float:
+    """Return the smallest noise scale at which ``launches`` launches stay within ``d_out``.
+
+    Searches with :func:`~opendp.mod.binary_search_param` for the share of
+    :func:`largest_share`, under the measure of what ``make_measurement`` makes.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param make_measurement: makes a measurement with a noise scale
+    :param d_in: distance between neighbouring inputs
+    :param d_out: bound on all launches together
+    :param launches: how many there are
+    :param accumulator: the accounting, as in ``make_concurrent_odometer``
+    :param bounds: of the search; found if left out
+    :return: a scale
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> def make(scale):
+    ...     return oc.make_gaussian(*space, scale, oc.gaussian_tradeoff())
+    >>> scale = oc.smallest_scale(make, d_in=1.0, d_out=0.5, launches=100)
+    >>> round(scale, 9)
+    20.0
+    """
+    assert_features("contrib", "honest-but-curious")
+    if not callable(make_measurement):
+        raise InvalidTypeError(
+            f"make_measurement must be callable, found {type(make_measurement).__name__}"
+        )
+    measure = make_measurement(bounds[1] if bounds else 1.0).output_measure
+    share = largest_share(
+        (measure, d_out), checks.count(launches=launches), accumulator=accumulator
+    )
+    scale: float = binary_search_param(make_measurement, d_in, share, bounds=bounds, T=float)
+    return scale
+
+
+def _measure_and_bound(privacy_loss: Any) -> tuple[Any, Any]:
+    if not isinstance(privacy_loss, tuple) or len(privacy_loss) != 2:
+        raise InvalidTypeError(
+            f"privacy_loss must be a measure and a bound, found {privacy_loss!r}; "
+            "pass for example oc.loss_of(mu=1.0)"
+        )
+    return composition_measure(privacy_loss[0]), privacy_loss[1]
+
+
+def _weights(launches: Any) -> list[Fraction]:
+    if isinstance(launches, (str, bytes)) or not isinstance(launches, Sequence) or not launches:
+        raise InvalidTypeError("launches must be a number of launches or a sequence of weights")
+    weights = [
+        Fraction(checks.finite(launches=checks.non_negative(launches=one))) for one in launches
+    ]
+    if not sum(weights) > 0:
+        raise InvalidValueError("launches must have weights with a positive sum")
+    return weights
+
+
+def _down(exact: Fraction) -> float:
+    """Largest double at or below a nonnegative number."""
+    nearest = float(exact)
+    return nextafter(nearest, 0.0) if Fraction(nearest) > exact else nearest

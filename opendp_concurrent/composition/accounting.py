@@ -1,0 +1,58 @@
+"""Which accounting goes with which measure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..accumulators.accumulator import Accounting
+from ..accumulators.basic import Basic, basic
+from ..accumulators.epsilon_delta_sum import EpsilonDeltaAccounting
+from ..accumulators.from_rule import FromRule
+from ..accumulators.square_sum import Squares
+from ..accumulators.truncated_sum import Truncated
+from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from ..measures import CompositionMeasure
+
+_OWN: dict[str, Accounting] = {
+    "GaussianTradeoff": Squares(),
+    "TruncatedConcentratedDivergence": Truncated(),
+}
+
+
+def accounting_for(measure: CompositionMeasure, accumulator: Any = None) -> Any:
+    """Return ``accumulator`` if it can add up losses of ``measure``; by default its basic one.
+
+    :raises InvalidTypeError: if it is no accounting
+    :raises UnsupportedMeasureError: if it is for another measure
+    """
+    if accumulator is None or isinstance(accumulator, Basic):
+        return _OWN.get(measure.family, basic())
+    if isinstance(accumulator, EpsilonDeltaAccounting):
+        if measure.family == "Approximate(MaxDivergence)":
+            return accumulator
+        raise UnsupportedMeasureError(
+            f"accumulator ({accumulator!r}) is for Approximate(MaxDivergence), "
+            f"output_measure is {measure.name}; leave it out, or cast to dp.approximate(...)"
+        )
+    if isinstance(accumulator, FromRule):
+        if measure.zero == 0.0:
+            return accumulator
+        raise UnsupportedMeasureError(
+            f"accumulator ({accumulator!r}) is for measures whose distance is one number, "
+            f"that of {measure.name} is {measure.distance_form}"
+        )
+    raise InvalidTypeError(
+        f"accumulator must be an accounting such as oc.basic() or oc.zcdp(1e-7), "
+        f"found {accumulator!r}"
+    )
+
+
+def check_budget(accounting: Any, d_out: Any) -> None:
+    """Raise if the slack of ``accounting`` exceeds the δ of ``d_out``."""
+    if not isinstance(accounting, EpsilonDeltaAccounting):
+        return
+    if not accounting.start(None).after((5e-324, 0.0)).loss[1] <= d_out[1]:
+        raise InvalidValueError(
+            f"d_out[1] ({d_out[1]}) must be at least the slack of {accounting!r}; "
+            "take a smaller delta_slack, such as half of it"
+        )

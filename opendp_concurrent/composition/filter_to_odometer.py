@@ -1,0 +1,44 @@
+"""From a filter back to its odometer: Lemma 2.19 of [HSTVVXZ23]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opendp.mod import assert_features
+
+from ..errors import InvalidTypeError
+from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
+
+
+def make_filter_to_odometer(measurement: ConcurrentMeasurement) -> ConcurrentOdometer:
+    """Return the odometer whose loss is the least d_out at which a filter would still continue.
+
+    Defined for what :func:`make_concurrent_filter` makes, and for chains to it: its continuation
+    rule comes with every d_out, and by Lemma 2.19 of [HSTVVXZ23] such a family is an accumulator. A
+    compositor has one bound only, and OpenDP's own filters do not tell their rule.
+
+    Required features: `contrib`
+
+    :param measurement: a filter
+    :return: an odometer on the filter's input space, with its measure and accounting
+    :raises InvalidTypeError: if no odometer is defined for ``measurement``
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> limit = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)
+    >>> oc.make_filter_to_odometer(limit).output_measure
+    MaxDivergence
+    """
+    assert_features("contrib")
+    odometer: Any = getattr(measurement, "odometer", None)
+    if not isinstance(odometer, ConcurrentOdometer):
+        raise InvalidTypeError(
+            "measurement must be made by make_concurrent_filter, or be a chain to that; "
+            f"no continuation rule for every d_out is known for {measurement}"
+        )
+    return odometer

@@ -1,0 +1,87 @@
+"""A privacy loss in words: a measure and a distance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opendp.context import loss_of as opendp_loss_of
+from opendp.mod import Measure
+
+from .. import checks
+from ..distances import TruncatedConcentrated
+from ..errors import InvalidTypeError
+from ..measures.fixed_renyi_divergence import fixed_renyi_divergence
+from ..measures.gaussian_tradeoff import gaussian_tradeoff
+from ..measures.truncated_concentrated_divergence import truncated_concentrated_divergence
+
+
+def loss_of(
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    *,
+    alpha: float | None = None,
+    omega: float | None = None,
+    mu: float | None = None,
+) -> tuple[Measure, Any]:
+    """Return a measure and a distance, as :func:`~opendp.context.loss_of` does, also for ours.
+
+    * ``epsilon`` with ``alpha``: Rényi DP of that order;
+    * ``rho`` with ``omega``: truncated concentrated DP;
+    * ``mu``: Gaussian DP;
+    * anything else: what OpenDP makes of it.
+
+    Required features: `honest-but-curious` for ours
+
+    :param epsilon: for pure, approximate and Rényi DP
+    :param delta: for approximate DP
+    :param rho: for zero-concentrated and truncated concentrated DP
+    :param alpha: Rényi order, above 1
+    :param omega: end of the orders of truncated concentrated DP, above 1
+    :param mu: for Gaussian DP
+    :return: a pair for the ``privacy_loss`` argument of ``concurrent_context``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> oc.loss_of(mu=0.5)
+    (GaussianTradeoff, 0.5)
+    >>> oc.loss_of(epsilon=0.5, alpha=8.0)
+    (FixedRenyiDivergence(alpha=8), 0.5)
+    >>> oc.loss_of(rho=0.1, omega=20.0)
+    (TruncatedConcentratedDivergence(omega=20), TruncatedConcentrated(rho=0.1, omega=20.0))
+    """
+    given = {
+        name: value
+        for name, value in {
+            "epsilon": epsilon,
+            "delta": delta,
+            "rho": rho,
+            "alpha": alpha,
+            "omega": omega,
+            "mu": mu,
+        }.items()
+        if value is not None
+    }
+    match tuple(given):
+        case ("mu",):
+            return gaussian_tradeoff(), checks.non_negative(mu=mu)
+        case ("epsilon", "alpha"):
+            assert alpha is not None
+            return fixed_renyi_divergence(alpha), checks.non_negative(epsilon=epsilon)
+        case ("rho", "omega"):
+            assert rho is not None
+            assert omega is not None
+            measure = truncated_concentrated_divergence(omega)
+            return measure, TruncatedConcentrated(rho, omega)
+        case ("epsilon",) | ("rho",) | ("epsilon", "delta") | ("rho", "delta") | ("delta", "rho"):
+            pair: tuple[Measure, Any] = opendp_loss_of(**given)
+            return pair
+        case names:
+            raise InvalidTypeError(
+                f"no measure has {', '.join(names) or 'no parameters'}; pass epsilon, epsilon and "
+                "delta, rho, rho and delta, epsilon and alpha, rho and omega, or mu"
+            )

@@ -1,0 +1,222 @@
+"""The casts by name, each one step of :func:`cast`. Names are spelled as OpenDP spells its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opendp.measures import (
+    approximate,
+    max_divergence,
+    renyi_divergence,
+    smoothed_max_divergence,
+    zero_concentrated_divergence,
+)
+from opendp.mod import Measurement
+
+from ..errors import InvalidTypeError, UnsupportedMeasureError
+from ..measures import composition_measure
+from ..measures.fixed_renyi_divergence import fixed_renyi_divergence
+from ..measures.gaussian_tradeoff import gaussian_tradeoff
+from ..measures.truncated_concentrated_divergence import truncated_concentrated_divergence
+from ..queryables.mechanism import ConcurrentMeasurement
+from .cast import APPROXIMATE, FIXED, GAUSSIAN, PURE, RENYI, TRUNCATED, ZCDP, cast
+
+
+def _under(measurement: Measurement, family: str) -> Measurement:
+    if not isinstance(measurement, Measurement):
+        raise InvalidTypeError(
+            f"measurement must be a measurement, found {type(measurement).__name__}"
+        )
+    found = composition_measure(measurement.output_measure).family
+    if found != family:
+        raise UnsupportedMeasureError(f"measurement must be under {family}, found {found}")
+    return measurement
+
+
+def make_pureDP_to_zCDP(measurement: Measurement) -> ConcurrentMeasurement:
+    """ε-DP as ε tanh(ε/2)-zCDP [Ste24]; OpenDP's own of this name has ε²/2.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under ε-DP
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+    """
+    return cast(_under(measurement, PURE), zero_concentrated_divergence())
+
+
+def make_pureDP_to_RDP(measurement: Measurement) -> ConcurrentMeasurement:
+    """ε-DP as Rényi DP, with the curve of randomized response [BS16].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under ε-DP
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+    """
+    return cast(_under(measurement, PURE), renyi_divergence())
+
+
+def make_pureDP_to_fixedRDP(measurement: Measurement, alpha: float) -> ConcurrentMeasurement:
+    """ε-DP as Rényi DP of the order ``alpha``, that of randomized response [BS16].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under ε-DP
+    :param alpha: order, finite and above 1
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+    """
+    return cast(_under(measurement, PURE), fixed_renyi_divergence(alpha))
+
+
+def make_pureDP_to_tCDP(measurement: Measurement, omega: float) -> ConcurrentMeasurement:
+    """ε-DP as (ε tanh(ε/2), ω)-tCDP, for every ω [Ste24].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under ε-DP
+    :param omega: end of the orders, above 1
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+    """
+    return cast(_under(measurement, PURE), truncated_concentrated_divergence(omega))
+
+
+def make_pureDP_to_GDP(measurement: Measurement) -> ConcurrentMeasurement:
+    """ε-DP as Gaussian DP with Φ(μ/2) = e^ε / (1 + e^ε), that of randomized response.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under ε-DP
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+    """
+    return cast(_under(measurement, PURE), gaussian_tradeoff())
+
+
+def make_zCDP_to_RDP(measurement: Measurement) -> ConcurrentMeasurement:
+    """ρ-zCDP as Rényi DP with the curve ρ α [BS16].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under ρ-zCDP
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+    """
+    return cast(_under(measurement, ZCDP), renyi_divergence())
+
+
+def make_zCDP_to_fixedRDP(measurement: Measurement, alpha: float) -> ConcurrentMeasurement:
+    """ρ-zCDP as Rényi DP of the order ``alpha``, ρ α [BS16].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under ρ-zCDP
+    :param alpha: order, finite and above 1
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+    """
+    return cast(_under(measurement, ZCDP), fixed_renyi_divergence(alpha))
+
+
+def make_zCDP_to_tCDP(measurement: Measurement, omega: float) -> ConcurrentMeasurement:
+    """ρ-zCDP as (ρ, ω)-tCDP, for every ω [BDRS18].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under ρ-zCDP
+    :param omega: end of the orders, above 1
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+    """
+    return cast(_under(measurement, ZCDP), truncated_concentrated_divergence(omega))
+
+
+def make_GDP_to_zCDP(measurement: Measurement) -> ConcurrentMeasurement:
+    """μ-Gaussian DP as μ²/2-zCDP [DRS22], [BS16].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under μ-Gaussian DP
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+    """
+    return cast(_under(measurement, GAUSSIAN), zero_concentrated_divergence())
+
+
+def make_GDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
+    """μ-Gaussian DP as its privacy profile, exactly [DRS22]; then ``make_fix_delta``.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under μ-Gaussian DP
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+    """
+    return cast(_under(measurement, GAUSSIAN), smoothed_max_divergence())
+
+
+def make_RDP_to_fixedRDP(measurement: Measurement, alpha: float) -> ConcurrentMeasurement:
+    """Rényi DP as that of the order ``alpha``.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under Rényi DP
+    :param alpha: order, finite and above 1
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+    """
+    return cast(_under(measurement, RENYI), fixed_renyi_divergence(alpha))
+
+
+def make_RDP_to_approxDP(
+    measurement: Measurement, orders: Sequence[float]
+) -> ConcurrentMeasurement:
+    """Rényi DP as a privacy profile, by the best of ``orders`` [CKS20]; then ``make_fix_delta``.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under Rényi DP
+    :param orders: at which the curve is read
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+    """
+    return cast(_under(measurement, RENYI), smoothed_max_divergence(), orders=orders)
+
+
+def make_fixedRDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
+    """Rényi DP of one order as a privacy profile [CKS20]; then ``make_fix_delta``.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under Rényi DP of one order
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+    """
+    return cast(_under(measurement, FIXED), smoothed_max_divergence())
+
+
+def make_tCDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
+    """(ρ, ω)-tCDP as a privacy profile, by orders up to ω [CKS20]; then ``make_fix_delta``.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under tCDP
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+    """
+    return cast(_under(measurement, TRUNCATED), smoothed_max_divergence())
+
+
+def make_larger_delta(measurement: Measurement, delta: float) -> ConcurrentMeasurement:
+    """(ε, δ)-DP with a larger δ, and the smaller ε that it allows [KOV15].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under (ε, δ)-DP
+    :param delta: at least the δ there is, at most 1
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+    """
+    return cast(_under(measurement, APPROXIMATE), approximate(max_divergence()), delta=delta)

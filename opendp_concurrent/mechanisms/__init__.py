@@ -1,0 +1,1 @@
+"""Mechanisms: OpenDP's samplers with tighter certificates."""

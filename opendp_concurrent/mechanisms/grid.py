@@ -1,0 +1,35 @@
+"""The grid on which OpenDP samples noise."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from math import inf
+
+from opendp.mod import Domain
+
+from ..bracket import Bracket, Digits, upper
+
+FINEST = {"f64": -1074, "f32": -149}
+
+
+def atom_type(input_domain: Domain) -> str:
+    """Name of the numbers of a scalar or vector domain, such as ``f64``."""
+    return str(input_domain.carrier_type).removeprefix("Vec<").removesuffix(">")
+
+
+def grid_step(input_domain: Domain, scale: float, k: int | None) -> float:
+    """Step of the grid over the scale of the noise, rounded up.
+
+    The integers, or multiples of 2^k, where k is the exponent of the least positive float by
+    default.
+    """
+    finest = FINEST.get(atom_type(input_domain))
+    step = 0 if finest is None else finest if k is None else k
+    if scale == 0.0:
+        return inf
+
+    def ratio(real: Digits) -> Bracket:
+        power = real(Decimal(2 ** abs(step)))
+        return (1 / power if step < 0 else power) / real(scale)
+
+    return upper(ratio)

@@ -1,0 +1,99 @@
+"""Randomized response, sampled by OpenDP, with its exact Rényi divergence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opendp.measurements import make_randomized_response as opendp_randomized_response
+from opendp.measurements import make_randomized_response_bool as opendp_randomized_response_bool
+from opendp.mod import Measure, Measurement, assert_features
+
+from ..composition.cast import FIXED, RENYI, cast
+from ..composition.recertify import recertify
+from ..conversions.randomized_response import response_to_renyi
+from ..measures import composition_measure
+from ..queryables.mechanism import ConcurrentMeasurement
+
+
+def make_randomized_response_bool(
+    prob: float, output_measure: Measure, constant_time: bool = False
+) -> ConcurrentMeasurement:
+    """Randomized response on one bit, certified under ``output_measure``.
+
+    Sampling is that of :func:`~opendp.measurements.make_randomized_response_bool`. Rényi DP, of one
+    order or as a curve, is exact [Mir17, Table II]. Other measures: through ε-DP by :func:`cast`,
+    which is exact as well, since randomized response is the worst case of ε-DP.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param prob: probability of the truth, in [1/2, 1)
+    :param output_measure: how privacy is measured
+    :param constant_time: as in OpenDP
+    :return: a measurement on booleans under the discrete distance
+    :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
+    :raises OpenDPException: what OpenDP's constructor raises
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> oc.make_randomized_response_bool(0.75, oc.fixed_renyi_divergence(alpha=2.0)).map(1)
+    0.8472978603872037
+    """
+    assert_features("contrib", "honest-but-curious")
+    pure = opendp_randomized_response_bool(prob, constant_time)
+    return _certify(pure, prob, 2, output_measure)
+
+
+def make_randomized_response(
+    categories: Sequence[Any],
+    prob: float,
+    output_measure: Measure,
+    T: Any = None,  # noqa: N803
+) -> ConcurrentMeasurement:
+    """Randomized response over ``categories``, certified under ``output_measure``.
+
+    Sampling is that of :func:`~opendp.measurements.make_randomized_response`. Rényi DP, of one
+    order or as a curve, is exact. Other measures: through ε-DP by :func:`cast`.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param categories: at least two, distinct
+    :param prob: probability of the truth, in [1/len(categories), 1)
+    :param output_measure: how privacy is measured
+    :param T: type of a category; inferred if left out
+    :return: a measurement on categories under the discrete distance
+    :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
+    :raises OpenDPException: what OpenDP's constructor raises
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> measure = oc.fixed_renyi_divergence(alpha=2.0)
+    >>> oc.make_randomized_response(["a", "b", "c"], 0.75, measure).map(1)
+    1.535970760552228
+    """
+    assert_features("contrib", "honest-but-curious")
+    pure = opendp_randomized_response(categories, prob, T)
+    return _certify(pure, prob, len(set(categories)), output_measure)
+
+
+def _certify(
+    pure: Measurement, prob: float, categories: int, output_measure: Measure
+) -> ConcurrentMeasurement:
+    def divergence(epsilon: float, alpha: float) -> float:
+        return response_to_renyi(prob, categories, alpha) if epsilon > 0.0 else 0.0
+
+    family = composition_measure(output_measure).family
+    if family == RENYI:
+        return recertify(
+            pure, output_measure, lambda epsilon: lambda alpha: divergence(epsilon, alpha)
+        )
+    if family == FIXED:
+        alpha: float = output_measure.descriptor.alpha
+        return recertify(pure, output_measure, lambda epsilon: divergence(epsilon, alpha))
+    return cast(pure, output_measure)
