@@ -18,6 +18,16 @@ class TruncatedConcentrated:
 
     :ivar rho: at least 0
     :ivar omega: above 1; infinite for zero-concentrated DP
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp_concurrent as oc
+    >>> loss = oc.TruncatedConcentrated(rho=0.1, omega=20.0)
+    >>> loss <= oc.TruncatedConcentrated(rho=0.2, omega=10.0)
+    True
+    >>> loss <= oc.TruncatedConcentrated(rho=0.2, omega=30.0)
+    False
     """
 
     rho: float

@@ -48,6 +48,8 @@ def test_each_public_constructor_has_its_then_and_an_example():
     for name in oc.__all__:
         public = getattr(oc, name)
         assert ":example:" in public.__doc__, name
+        if isinstance(public, type):
+            continue
         arguments = public.__code__.co_varnames[:2]
         if name.startswith("make_") and arguments == ("input_domain", "input_metric"):
             assert f"then_{name[5:]}" in oc.__all__

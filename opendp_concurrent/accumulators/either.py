@@ -80,7 +80,7 @@ def either(*rules: Any) -> Either:
     >>> losses.after((0.125, 0.0), 4).loss
     (0.5, 1e-06)
     >>> losses.after((0.1, 0.0), 1000).loss
-    (18.8..., 1e-06)
+    (20.5..., 1e-06)
     """
     if len(rules) < 2:
         raise InvalidTypeError(f"rules must be at least two, found {len(rules)}")

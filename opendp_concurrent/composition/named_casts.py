@@ -41,6 +41,16 @@ def make_pureDP_to_zCDP(measurement: Measurement) -> ConcurrentMeasurement:
     :param measurement: under ε-DP
     :return: a measurement with the same function
     :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
+    >>> oc.make_pureDP_to_zCDP(mechanism).map(1.0)
+    0.4621171572600098
     """
     return cast(_under(measurement, PURE), zero_concentrated_divergence())
 
@@ -53,6 +63,16 @@ def make_pureDP_to_RDP(measurement: Measurement) -> ConcurrentMeasurement:
     :param measurement: under ε-DP
     :return: a measurement with the same function
     :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
+    >>> oc.make_pureDP_to_RDP(mechanism).map(1.0)(4.0)
+    0.8958832596451839
     """
     return cast(_under(measurement, PURE), renyi_divergence())
 
@@ -66,6 +86,16 @@ def make_pureDP_to_fixedRDP(measurement: Measurement, alpha: float) -> Concurren
     :param alpha: order, finite and above 1
     :return: a measurement with the same function
     :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
+    >>> oc.make_pureDP_to_fixedRDP(mechanism, alpha=4.0).map(1.0)
+    0.8958832596451839
     """
     return cast(_under(measurement, PURE), fixed_renyi_divergence(alpha))
 
@@ -79,6 +109,16 @@ def make_pureDP_to_tCDP(measurement: Measurement, omega: float) -> ConcurrentMea
     :param omega: end of the orders, above 1
     :return: a measurement with the same function
     :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
+    >>> oc.make_pureDP_to_tCDP(mechanism, omega=16.0).map(1.0)
+    TruncatedConcentrated(rho=0.4621171572600098, omega=inf)
     """
     return cast(_under(measurement, PURE), truncated_concentrated_divergence(omega))
 
@@ -91,6 +131,16 @@ def make_pureDP_to_GDP(measurement: Measurement) -> ConcurrentMeasurement:
     :param measurement: under ε-DP
     :return: a measurement with the same function
     :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
+    >>> oc.make_pureDP_to_GDP(mechanism).map(1.0)
+    1.232035385344901
     """
     return cast(_under(measurement, PURE), gaussian_tradeoff())
 
@@ -103,6 +153,16 @@ def make_zCDP_to_RDP(measurement: Measurement) -> ConcurrentMeasurement:
     :param measurement: under ρ-zCDP
     :return: a measurement with the same function
     :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
+    >>> oc.make_zCDP_to_RDP(mechanism).map(1.0)(4.0)
+    2.0
     """
     return cast(_under(measurement, ZCDP), renyi_divergence())
 
@@ -116,6 +176,16 @@ def make_zCDP_to_fixedRDP(measurement: Measurement, alpha: float) -> ConcurrentM
     :param alpha: order, finite and above 1
     :return: a measurement with the same function
     :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
+    >>> oc.make_zCDP_to_fixedRDP(mechanism, alpha=4.0).map(1.0)
+    2.0
     """
     return cast(_under(measurement, ZCDP), fixed_renyi_divergence(alpha))
 
@@ -129,6 +199,16 @@ def make_zCDP_to_tCDP(measurement: Measurement, omega: float) -> ConcurrentMeasu
     :param omega: end of the orders, above 1
     :return: a measurement with the same function
     :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
+    >>> oc.make_zCDP_to_tCDP(mechanism, omega=16.0).map(1.0)
+    TruncatedConcentrated(rho=0.5, omega=inf)
     """
     return cast(_under(measurement, ZCDP), truncated_concentrated_divergence(omega))
 
@@ -141,6 +221,16 @@ def make_GDP_to_zCDP(measurement: Measurement) -> ConcurrentMeasurement:
     :param measurement: under μ-Gaussian DP
     :return: a measurement with the same function
     :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = oc.make_gaussian(*space, 1.0, oc.gaussian_tradeoff())
+    >>> oc.make_GDP_to_zCDP(mechanism).map(1.0)
+    0.5000000000000003
     """
     return cast(_under(measurement, GAUSSIAN), zero_concentrated_divergence())
 
@@ -153,6 +243,16 @@ def make_GDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
     :param measurement: under μ-Gaussian DP
     :return: a measurement with the same function
     :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = oc.make_gaussian(*space, 1.0, oc.gaussian_tradeoff())
+    >>> oc.make_GDP_to_approxDP(mechanism).map(1.0).delta(4.0)
+    4.7122412007931394e-05
     """
     return cast(_under(measurement, GAUSSIAN), smoothed_max_divergence())
 
@@ -166,6 +266,16 @@ def make_RDP_to_fixedRDP(measurement: Measurement, alpha: float) -> ConcurrentMe
     :param alpha: order, finite and above 1
     :return: a measurement with the same function
     :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = oc.make_gaussian(*space, 1.0, dp.renyi_divergence())
+    >>> oc.make_RDP_to_fixedRDP(mechanism, alpha=4.0).map(1.0)
+    2.0
     """
     return cast(_under(measurement, RENYI), fixed_renyi_divergence(alpha))
 
@@ -181,6 +291,16 @@ def make_RDP_to_approxDP(
     :param orders: at which the curve is read
     :return: a measurement with the same function
     :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = oc.make_gaussian(*space, 1.0, dp.renyi_divergence())
+    >>> oc.make_RDP_to_approxDP(mechanism, orders=[2, 4, 8, 16]).map(1.0).delta(4.0)
+    0.00026143089363278
     """
     return cast(_under(measurement, RENYI), smoothed_max_divergence(), orders=orders)
 
@@ -193,6 +313,16 @@ def make_fixedRDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement
     :param measurement: under Rényi DP of one order
     :return: a measurement with the same function
     :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = oc.make_gaussian(*space, 1.0, oc.fixed_renyi_divergence(10.0))
+    >>> oc.make_fixedRDP_to_approxDP(mechanism).map(1.0).delta(4.0)
+    1.0
     """
     return cast(_under(measurement, FIXED), smoothed_max_divergence())
 
@@ -205,6 +335,16 @@ def make_tCDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
     :param measurement: under tCDP
     :return: a measurement with the same function
     :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = oc.make_gaussian(*space, 1.0, oc.truncated_concentrated_divergence(20.0))
+    >>> oc.make_tCDP_to_approxDP(mechanism).map(1.0).delta(4.0)
+    0.00019579541695772162
     """
     return cast(_under(measurement, TRUNCATED), smoothed_max_divergence())
 
@@ -218,5 +358,15 @@ def make_larger_delta(measurement: Measurement, delta: float) -> ConcurrentMeasu
     :param delta: at least the δ there is, at most 1
     :return: a measurement with the same function
     :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = dp.c.make_approximate(dp.m.make_laplace(*space, scale=1.0))
+    >>> oc.make_larger_delta(mechanism, delta=1e-3).map(1.0)
+    (0.9986311841577259, 0.001)
     """
     return cast(_under(measurement, APPROXIMATE), approximate(max_divergence()), delta=delta)
