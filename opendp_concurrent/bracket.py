@@ -28,7 +28,7 @@ from typing import TypeAlias, Union
 NARROW = Decimal("1e-26")  # relative width at which a value is known well enough for a double
 LARGEST, MINUS_LARGEST = Decimal("1e17"), Decimal("-1e17")  # beyond, exp leaves the decimals
 TINY, HUGE = Decimal("1e-40000000000000000"), Decimal("1e40000000000000000")
-ENORMOUS, MINUS_HUGE = Decimal("1e80000000000000000"), HUGE.copy_negate()
+ENORMOUS, MINUS_HUGE = Decimal("1e80000000000000000"), HUGE.copy_negate()  # above exp(LARGEST)
 _BEYOND = Decimal("1e400")  # no finite double
 
 

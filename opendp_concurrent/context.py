@@ -24,7 +24,8 @@ from .composition.cast import cast
 from .composition.concurrent_composition import make_concurrent_composition
 from .composition.concurrent_filter import make_concurrent_filter
 from .composition.concurrent_odometer import make_concurrent_odometer
-from .errors import InvalidTypeError, InvalidValueError
+from .composition.loss_of import loss_of
+from .errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
 from .measures import composition_measure
 from .queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 
@@ -107,9 +108,22 @@ class ConcurrentContext(Context):
         return super().__call__(query)
 
     def query(self, **kwargs: Any) -> Any:
-        """Start a query; see :meth:`opendp.context.Context.query`."""
+        """Start a query; see :meth:`opendp.context.Context.query`.
+
+        :param kwargs: the privacy loss of the query, as for :func:`loss_of`
+        """
+        measure, d_out = self.accountant.output_measure, None
+        if self.d_mids is None and kwargs and isinstance(measure, ExtrinsicDivergence):
+            found, d_out = loss_of(**kwargs)
+            if found != measure:
+                raise SpaceMismatchError("output_measure", measure, found)
+            kwargs = {}
         query = super().query(**kwargs)
-        return _concurrent(query) if type(query) is Query else query
+        if type(query) is not Query:
+            return query
+        concurrent = _concurrent(query)
+        concurrent._d_out = query._d_out if d_out is None else d_out
+        return concurrent
 
     def remaining_privacy_loss(self) -> Any:
         """Return the largest loss that may still be spent, or the d_mids that are left."""

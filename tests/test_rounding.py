@@ -5,7 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendp_concurrent.rounding import from_units_down, from_units_up, split, to_units
+from opendp_concurrent.rounding import (
+    SMALLEST,
+    from_units_down,
+    from_units_up,
+    largest_double,
+    least_double,
+    split,
+    sqrt_down,
+    sqrt_up,
+    to_units,
+)
 
 UNIT = Fraction(1, 2**1074)
 doubles = st.floats(min_value=0.0, allow_nan=False, allow_infinity=False)
@@ -62,3 +72,25 @@ def test_even_shares_can_all_be_spent_and_no_more(total):
         shares = split(total, [Fraction(1)] * k)
         assert sum(map(Fraction, shares)) <= Fraction(total)
         assert sum(map(Fraction, shares)) + Fraction(shares[0]) > Fraction(total)
+
+
+@given(st.integers(0, 2**2200))
+def test_roots_are_rounded_outward(units):
+    up, down = sqrt_up(units, SMALLEST), sqrt_down(units, SMALLEST)
+    exact = Fraction(units, 2 ** (2 * SMALLEST))
+    assert Fraction(down) ** 2 <= exact <= Fraction(up) ** 2
+    if units:
+        assert Fraction(math.nextafter(up, 0.0)) ** 2 < exact
+        assert Fraction(math.nextafter(down, math.inf)) ** 2 > exact
+
+
+@given(st.floats(0.0, allow_infinity=True), st.floats(0.0, allow_infinity=True))
+def test_searches_find_the_threshold_from_anywhere(threshold, near):
+    assert least_double(lambda value: value >= threshold, near) == threshold
+    largest = 1.7976931348623157e308
+    assert largest_double(lambda value: value <= threshold, near) == min(threshold, largest)
+
+
+def test_searches_that_find_nothing():
+    assert least_double(lambda value: False) == math.inf
+    assert largest_double(lambda value: False) == 0.0

@@ -88,7 +88,7 @@ def _truncate(loss: TruncatedConcentrated, ends: Ends) -> TruncatedConcentrated:
         raise InvalidValueError(
             f"omega ({ends.target.omega}) must be at most the {loss.omega} there is"
         )
-    return loss
+    return TruncatedConcentrated(loss.rho, ends.target.omega)
 
 
 # From each measure to those that a theorem reaches in one step.
@@ -96,13 +96,13 @@ CONVERSIONS: dict[tuple[str, str], Callable[[Any, Ends], Any]] = {
     (PURE, ZCDP): lambda d, ends: pure_to_zcdp(d),
     (PURE, FIXED): lambda d, ends: pure_to_renyi(d, ends.target.alpha),
     (PURE, RENYI): lambda d, ends: lambda alpha: pure_to_renyi(d, alpha),
-    (PURE, TRUNCATED): lambda d, ends: TruncatedConcentrated(pure_to_zcdp(d)),
+    (PURE, TRUNCATED): lambda d, ends: TruncatedConcentrated(pure_to_zcdp(d), ends.target.omega),
     (PURE, GAUSSIAN): lambda d, ends: pure_to_gaussian(d),
     (PURE, APPROXIMATE): lambda d, ends: _larger_delta((d, 0.0), ends),
     (PURE, PROFILE): lambda d, ends: Profile(lambda e: approximate_to_delta(d, 0.0, e)),
     (ZCDP, FIXED): lambda d, ends: zcdp_to_renyi(d, ends.target.alpha),
     (ZCDP, RENYI): lambda d, ends: lambda alpha: zcdp_to_renyi(d, alpha),
-    (ZCDP, TRUNCATED): lambda d, ends: TruncatedConcentrated(d),
+    (ZCDP, TRUNCATED): lambda d, ends: TruncatedConcentrated(d, ends.target.omega),
     (ZCDP, APPROXIMATE): lambda d, ends: (zcdp_to_epsilon(d, _needed(ends)), ends.delta),
     (ZCDP, PROFILE): lambda d, ends: Profile(lambda e: zcdp_to_delta(d, e)),
     (GAUSSIAN, ZCDP): lambda d, ends: gaussian_to_zcdp(d),

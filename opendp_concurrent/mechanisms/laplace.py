@@ -65,8 +65,9 @@ def make_laplace(
     if family == ZCDP:
         return recertify(pure, output_measure, lambda e: laplace_to_zcdp(e, step))
     if family == TRUNCATED:
+        omega: float = output_measure.descriptor.omega
         return recertify(
-            pure, output_measure, lambda e: TruncatedConcentrated(laplace_to_zcdp(e, step))
+            pure, output_measure, lambda e: TruncatedConcentrated(laplace_to_zcdp(e, step), omega)
         )
     if family == RENYI:
         return recertify(

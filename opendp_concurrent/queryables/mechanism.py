@@ -13,8 +13,8 @@ from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer,
 
 from .. import _native
 from ..accumulators.accumulator import Accounting
-from ..errors import InvalidTypeError
-from ..measures import CompositionMeasure
+from ..errors import InvalidTypeError, UnsupportedMeasureError
+from ..measures import CompositionMeasure, composition_measure
 from .data import Sealed, seal
 
 Spawn = Callable[[Sealed], Any]
@@ -45,6 +45,19 @@ class ConcurrentMeasurement(Measurement):
     def map(self, d_in: Any) -> Any:
         """Map an input distance to the privacy loss of the whole interaction."""
         return self.privacy_map(d_in)
+
+    def check(self, d_in: Any, d_out: Any, *, debug: bool = False) -> bool:
+        """Whether the privacy loss at ``d_in`` is at most ``d_out``.
+
+        Where distances are partially ordered, OpenDP's own raises on two that are incomparable.
+        """
+        try:
+            measure = composition_measure(self.output_measure)
+        except UnsupportedMeasureError:  # a privacy profile
+            return bool(super().check(d_in, d_out, debug=debug))
+        return measure.at_most(
+            measure.validate("d_mid", self.map(d_in)), measure.validate("d_out", d_out)
+        )
 
     def __repr__(self) -> str:
         return self.summary

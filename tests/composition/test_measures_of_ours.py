@@ -1,0 +1,324 @@
+"""Measures that OpenDP lacks, in every constructor, in ``check``, ``>>``, searches and contexts."""
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import opendp.prelude as dp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    PrivacyMapError,
+    SpaceMismatchError,
+    UnsupportedMeasureError,
+)
+
+T = oc.TruncatedConcentrated
+SCALAR = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+
+
+@dataclass
+class Case:
+    """A measure, two losses, what they compose to, and a loss that is too large after them."""
+
+    measure: Any
+    losses: tuple[Any, Any]
+    total: Any
+    more: Any
+
+
+CASES = {
+    "renyi": Case(lambda: oc.fixed_renyi_divergence(8.0), (0.25, 0.5), 0.75, 0.125),
+    "tcdp": Case(
+        lambda: oc.truncated_concentrated_divergence(4.0),
+        (T(0.25, 8.0), T(0.5, 16.0)),
+        T(0.75, 8.0),
+        T(0.125, 8.0),
+    ),
+    "gdp": Case(oc.gaussian_tradeoff, (3.0, 4.0), 5.0, 0.5),
+}
+every = pytest.mark.parametrize("name", CASES)
+
+
+@pytest.fixture
+def case(name):
+    return CASES[name]
+
+
+def measurement(space, measure, loss):
+    return dp.m.make_user_measurement(*space, measure, len, lambda d_in: loss)
+
+
+@every
+def test_in_an_odometer(space, case):
+    root = oc.make_concurrent_odometer(*space, case.measure())([1, 2, 3])
+    for loss in case.losses:
+        assert root(measurement(space, case.measure(), loss)) == 3
+    assert root.privacy_loss(1) == case.total
+    one, two = (measurement(space, case.measure(), loss) for loss in case.losses)
+    assert oc.make_concurrent_odometer(*space, case.measure())([1]).loss_after([one, two], 1) == (
+        case.total
+    )
+
+
+@every
+def test_in_a_filter(space, case):
+    odometer = oc.make_concurrent_odometer(*space, case.measure())
+    filter_ = oc.make_concurrent_filter(odometer, 1, case.total)
+    assert filter_.map(1) == case.total
+    root = filter_([1, 2, 3])
+    for loss in case.losses:
+        root(measurement(space, case.measure(), loss))
+    with pytest.raises(BudgetExceededError) as refused:
+        root(measurement(space, case.measure(), case.more))
+    assert refused.value.spent == case.total
+    assert refused.value.asked == case.more
+    assert root.privacy_loss() == case.total
+    zero = T(0.0, 8.0) if case.more == T(0.125, 8.0) else 0.0
+    assert root.remaining() == zero
+    root(measurement(space, case.measure(), zero))
+
+
+@every
+def test_in_a_compositor(space, case):
+    compositor = oc.make_concurrent_composition(*space, case.measure(), 1, list(case.losses))
+    assert compositor.map(1) == case.total
+    root = compositor([1, 2, 3])
+    first, second = (measurement(space, case.measure(), loss) for loss in case.losses)
+    with pytest.raises(BudgetExceededError):
+        root(second)
+    assert [root(first), root(second)] == [3, 3]
+    assert root.privacy_loss() == case.total
+
+
+@every
+def test_children_are_interleaved_at_the_cost_of_one_after_the_other(space, case):
+    budget = case.total
+    root = oc.make_concurrent_filter(
+        oc.make_concurrent_odometer(*space, case.measure()), 1, budget
+    )([1, 2, 3])
+    children = [
+        root(oc.make_concurrent_composition(*space, case.measure(), 1, [loss, case.more]))
+        if index == 5
+        else root(oc.make_concurrent_composition(*space, case.measure(), 1, [loss]))
+        for index, loss in enumerate(case.losses)
+    ]
+    spent = root.privacy_loss()
+    assert spent == case.total
+    for child, loss in zip(reversed(children), reversed(case.losses), strict=True):
+        assert child(measurement(space, case.measure(), loss)) == 3
+    assert root.privacy_loss() == spent
+
+
+@every
+def test_in_native_check_and_chains(space, case):
+    loss = case.losses[0]
+    made = oc.make_concurrent_composition(*space, case.measure(), 1, [loss])
+    assert made.check(1, loss)
+    assert made.check(1, case.total)
+    assert not made.check(1, case.more)
+    chained = dp.t.make_identity(*space) >> made
+    assert chained.map(1) == loss
+    assert chained.check(1, loss)
+    user = measurement(space, case.measure(), loss)
+    assert user.check(1, loss)
+    assert not user.check(1, case.more)
+
+
+@every
+def test_a_measure_is_equal_to_itself_only(name, case):
+    for other, measure in ((key, CASES[key].measure()) for key in CASES):
+        assert (case.measure() == measure) == (name == other)
+    assert case.measure() not in (dp.max_divergence(), dp.user_divergence("mine", 8.0))
+    assert oc.fixed_renyi_divergence(2) != oc.fixed_renyi_divergence(3)
+    assert oc.truncated_concentrated_divergence(2) != oc.truncated_concentrated_divergence(3)
+
+
+def test_another_measure_is_refused_by_name(space):
+    root = oc.make_concurrent_odometer(*space, oc.fixed_renyi_divergence(8.0))([1])
+    with pytest.raises(SpaceMismatchError, match="output_measure does not match"):
+        root(measurement(space, oc.fixed_renyi_divergence(9.0), 1.0))
+    with pytest.raises(UnsupportedMeasureError, match="GaussianTradeoff"):
+        oc.make_concurrent_odometer(*space, dp.user_divergence("mine", 8.0))
+
+
+@every
+@pytest.mark.parametrize("bad", [-1.0, math.nan, "x", None, (1.0, 2.0)])
+def test_what_is_no_loss_is_refused_and_not_charged(space, case, bad):
+    root = oc.make_concurrent_odometer(*space, case.measure())([1])
+    root.privacy_loss(1)
+    with pytest.raises(PrivacyMapError, match="d_mid"):
+        root(measurement(space, case.measure(), bad))
+    assert root.privacy_loss(1) == type(case.total)(0.0)
+    odometer = oc.make_concurrent_odometer(*space, case.measure())
+    with pytest.raises((InvalidTypeError, InvalidValueError), match="^d_out"):
+        oc.make_concurrent_filter(odometer, 1, bad)
+    with pytest.raises((InvalidTypeError, InvalidValueError), match="^d_mids"):
+        oc.make_concurrent_composition(*space, case.measure(), 1, [bad])
+
+
+@every
+def test_an_infinite_bound_is_refused(space, case):
+    odometer = oc.make_concurrent_odometer(*space, case.measure())
+    with pytest.raises(InvalidValueError, match="must be finite"):
+        oc.make_concurrent_filter(odometer, 1, math.inf)
+
+
+def test_a_launch_with_too_small_an_omega_is_refused(space):
+    measure = oc.truncated_concentrated_divergence(8.0)
+    root = oc.make_concurrent_odometer(*space, measure)([1])
+    root.privacy_loss(1)
+    with pytest.raises(PrivacyMapError, match=r"omega \(4.0\) must be at least the 8.0"):
+        root(measurement(space, measure, T(0.5, 4.0)))
+    filter_ = oc.make_concurrent_filter(
+        oc.make_concurrent_odometer(*space, measure), 1, T(1.0, 16.0)
+    )([1])
+    with pytest.raises(BudgetExceededError):
+        filter_(measurement(space, measure, T(0.5, 12.0)))
+    filter_(measurement(space, measure, T(0.5, 16.0)))
+    assert filter_.remaining() == T(0.5, 16.0)
+
+
+def test_a_number_stands_for_the_omega_of_the_measure(space):
+    measure = oc.truncated_concentrated_divergence(8.0)
+    assert oc.make_concurrent_composition(*space, measure, 1, [0.25, 0.5]).map(1) == T(0.75, 8.0)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_searches_for_a_scale(case):
+    def make(scale):
+        return oc.make_gaussian(*SCALAR, scale, case.measure())
+
+    d_out = {"renyi": 1.0, "tcdp": T(0.5, 4.0), "gdp": 1.0}[
+        next(key for key in CASES if CASES[key] is case)
+    ]
+    scale = dp.binary_search_param(make, d_in=1.0, d_out=d_out, T=float)
+    assert make(scale).check(1.0, d_out)
+    assert not make(scale * (1 - 1e-9)).check(1.0, d_out)
+    expected = {"renyi": 2.0, "tcdp": 1.0, "gdp": 1.0}
+    assert scale == pytest.approx(
+        expected[next(key for key in CASES if CASES[key] is case)], rel=1e-9
+    )
+
+
+LOSSES = {
+    "renyi": lambda: oc.loss_of(epsilon=1.0, alpha=8.0),
+    "tcdp": lambda: oc.loss_of(rho=0.5, omega=16.0),
+    "gdp": lambda: oc.loss_of(mu=2.0),
+}
+
+
+@every
+def test_in_a_context_with_an_even_split(name):
+    loss = LOSSES[name]()
+    context = oc.concurrent_context(
+        [1, 2, 3], dp.unit_of(contributions=1), loss, split_evenly_over=7
+    )
+    assert context.accountant.map(1) <= loss[1]
+    for _ in range(7):
+        assert isinstance(context.query().count().laplace().release(), int)
+    with pytest.raises(ValueError, match="exhausted"):
+        context.query()
+
+
+ASKS = {
+    "renyi": {"epsilon": 0.25, "alpha": 8.0},
+    "tcdp": {"rho": 0.125, "omega": 16.0},
+    "gdp": {"mu": 1.0},
+}
+
+
+@every
+def test_in_a_context_with_losses_chosen_on_the_way(name):
+    measure, d_out = LOSSES[name]()
+    context = oc.concurrent_context([1, 2, 3], dp.unit_of(contributions=1), (measure, d_out))
+    _, share = oc.loss_of(**ASKS[name])
+    assert isinstance(context.query(**ASKS[name]).count().laplace().release(), int)
+    assert context.current_privacy_loss() <= share
+    again = context.query(**ASKS[name]).count().certified_laplace(output_measure=measure)
+    assert isinstance(again.release(), int)
+    spent = context.current_privacy_loss()
+    with pytest.raises(BudgetExceededError):
+        context.query(**{**ASKS[name], next(iter(ASKS[name])): 1.99}).count().laplace().release()
+    assert context.current_privacy_loss() == spent
+    assert context.remaining_privacy_loss() <= d_out
+    with pytest.raises(SpaceMismatchError, match="output_measure does not match"):
+        context.query(epsilon=1.0)
+
+
+@every
+def test_in_a_context_without_a_bound(name):
+    measure, _ = LOSSES[name]()
+    infinite = T(math.inf, 16.0) if name == "tcdp" else math.inf
+    context = oc.concurrent_context([1, 2, 3], dp.unit_of(contributions=1), (measure, infinite))
+    assert isinstance(context.query(**ASKS[name]).count().laplace().release(), int)
+    assert context.current_privacy_loss() <= oc.loss_of(**ASKS[name])[1]
+
+
+def test_incomparable_distances_are_not_within_each_other(space):
+    measure = oc.truncated_concentrated_divergence(4.0)
+    made = oc.make_concurrent_composition(*space, measure, 1, [T(0.5, 8.0)])
+    assert made.check(1, T(0.5, 8.0))
+    assert not made.check(1, T(0.25, 4.0))
+    assert not made.check(1, T(0.75, 16.0))
+    assert not made.check(1, T(0.25, 8.0))
+    native = measurement(space, measure, T(0.5, 8.0))
+    assert native.check(1, T(0.75, 4.0))
+    with pytest.raises(Exception, match="not comparable"):
+        native.check(1, T(0.75, 16.0))
+
+
+@given(st.lists(st.floats(0.0, 3.0), min_size=1, max_size=5), st.randoms())
+def test_casting_then_composing_is_never_tighter_than_composing_then_casting(epsilons, random):
+    """From pure DP the cast theorem allows no more for the sum than for the parts."""
+    dp.enable_features("contrib", "honest-but-curious")
+    total = oc.basic().start(0.0)
+    for epsilon in epsilons:
+        total = total.after(epsilon)
+
+    def loss(epsilon, measure):
+        made = dp.m.make_user_measurement(
+            *SCALAR, dp.max_divergence(), lambda x: x, lambda d_in: epsilon
+        )
+        return oc.cast(made, measure).map(1.0)
+
+    random.shuffle(epsilons)
+    for measure in (dp.zero_concentrated_divergence(), oc.fixed_renyi_divergence(4.0)):
+        parts = oc.basic().start(0.0)
+        for epsilon in epsilons:
+            parts = parts.after(loss(epsilon, measure))
+        assert parts.loss <= loss(total.loss, measure) * (1 + 1e-12) + 5e-324 * len(epsilons)
+    squares = oc.make_concurrent_composition(
+        *SCALAR, oc.gaussian_tradeoff(), 1.0, [loss(e, oc.gaussian_tradeoff()) for e in epsilons]
+    )
+    assert squares.map(1.0) <= loss(total.loss, oc.gaussian_tradeoff()) * (1 + 1e-12) + 5e-324
+
+
+def test_gaussian_odometers_at_other_distances(space):
+    """Independent values at d_in 2 and 3, never only 1."""
+    root = oc.make_concurrent_odometer(*SCALAR, oc.gaussian_tradeoff())(0.0)
+    for scale in (1.0, 2.0):
+        root(oc.make_gaussian(*SCALAR, scale, oc.gaussian_tradeoff()))
+    for d_in in (1.0, 2.0, 3.0):
+        expected = math.hypot(d_in, d_in / 2)
+        assert expected <= root.privacy_loss(d_in) <= expected * (1 + 1e-14)
+
+
+@given(st.lists(st.integers(0, 2**20), min_size=1, max_size=6))
+def test_order_of_launches_does_not_matter(units):
+    losses = [unit / 2**20 for unit in units]
+    dp.enable_features("contrib", "honest-but-curious")
+    measure = oc.gaussian_tradeoff()
+    orders = itertools.islice(itertools.permutations(losses), 12)
+    found = {
+        oc.make_concurrent_composition(*SCALAR, measure, 1.0, list(order)).map(1.0)
+        for order in orders
+    }
+    assert len(found) == 1
