@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import nextafter
 from typing import Any
 
-from opendp.mod import Measure, Measurement, assert_features, binary_search_param
+from opendp.mod import Measure, Measurement, assert_features, binary_search
 
 from . import checks
 from .accumulators.epsilon_delta_sum import EpsilonDeltaAccounting
@@ -100,8 +100,8 @@ def smallest_scale(
 ) -> float:
     """Return the smallest noise scale at which ``launches`` launches stay within ``d_out``.
 
-    Searches with :func:`~opendp.mod.binary_search_param` for the share of
-    :func:`largest_share`, under the measure of what ``make_measurement`` makes.
+    Searches with :func:`~opendp.mod.binary_search` for the share of :func:`largest_share`, under
+    the measure of what ``make_measurement`` makes.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -132,10 +132,16 @@ def smallest_scale(
             f"make_measurement must be callable, found {type(make_measurement).__name__}"
         )
     measure = make_measurement(bounds[1] if bounds else 1.0).output_measure
+    known = composition_measure(measure)
     share = largest_share(
         (measure, d_out), checks.count(launches=launches), accumulator=accumulator
     )
-    scale: float = binary_search_param(make_measurement, d_in, share, bounds=bounds, T=float)
+
+    def fits(scale: float) -> bool:
+        d_mid = known.validate("d_mid", make_measurement(scale).map(d_in))
+        return known.at_most(d_mid, share)  # where OpenDP's check raises on incomparable pairs
+
+    scale: float = binary_search(fits, bounds=bounds, T=float)
     return scale
 
 

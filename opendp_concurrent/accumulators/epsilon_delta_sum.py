@@ -92,7 +92,7 @@ class EpsilonDeltaSum:
             deltas = deltas.after(checks.non_negative(**{"d_mid[1]": delta}), count)
         costs = tuple(
             [
-                cost + count * (inf if epsilon == inf else rule.cost(epsilon))
+                inf if inf in (cost, epsilon) else cost + count * rule.cost(epsilon)
                 for rule, cost in zip(self.rules, self.costs, strict=True)
             ]
         )

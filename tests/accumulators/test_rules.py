@@ -1,0 +1,335 @@
+"""Accounting rules for (ε, δ): published values, the choice among them, odometer and filter."""
+
+import math
+
+import opendp.prelude as dp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnsupportedMeasureError,
+)
+
+APPROXIMATE = dp.approximate(dp.max_divergence())
+RULES = [
+    oc.basic(),
+    oc.advanced(1e-6),
+    oc.zcdp(1e-6),
+    oc.renyi(22.5, 1e-6),
+    oc.either(oc.basic(), oc.zcdp(5e-7), oc.renyi(22.5, 4e-7)),
+]
+every = pytest.mark.parametrize("rule", RULES, ids=repr)
+
+
+def launch_of(space, epsilon, delta=0.0):
+    return dp.m.make_user_measurement(
+        *space, APPROXIMATE, len, lambda d_in: (epsilon * d_in, delta * d_in)
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "d_out", "epsilon", "launches"),
+    [
+        (oc.basic(), (1.0, 1e-6), 0.01, 99),  # a hundred doubles 0.01 exceed 1
+        (oc.advanced(1e-6), (1.0, 1e-6), 0.1, 3),
+        (oc.advanced(1e-6), (1.0, 1e-6), 0.01, 349),
+        (oc.zcdp(1e-6), (1.0, 1e-6), 0.01, 487),
+        (oc.renyi(22.2, 1e-6), (1.0, 1e-6), 0.01, 490),
+        (oc.best_rule((1.0, 1e-6), [(0.01, 0.0)]), (1.0, 1e-6), 0.01, 490),
+    ],
+    ids=repr,
+)
+def test_published_numbers_of_launches_are_admitted_for_real(space, rule, d_out, epsilon, launches):
+    odometer = oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=rule)
+    root, one = oc.make_concurrent_filter(odometer, 1, d_out)([1, 2]), launch_of(space, epsilon)
+    for _ in range(launches):
+        assert root(one) == 2
+    with pytest.raises(BudgetExceededError):
+        root(one)
+    assert oc.launches_admitted(rule, d_out, [(epsilon, 0.0)]) == launches
+
+
+def test_published_losses():
+    empty = oc.advanced(1e-6).start(None)
+    assert empty.after((0.1, 0.0), 10).loss[0] == pytest.approx(1.7122581363, abs=1e-10)
+    assert empty.after((0.1, 0.0), 100).loss[0] == pytest.approx(5.7565217698, abs=1e-10)
+    assert oc.advanced(1e-6).largest(1.0) == pytest.approx(0.0349378095, abs=1e-10)
+    assert oc.zcdp(1e-6).largest(1.0) == pytest.approx(0.0243559704, abs=1e-10)
+    assert oc.zcdp(1e-5).largest(1.0) == pytest.approx(0.0305565952, abs=1e-10)
+    assert oc.zcdp(1e-6).largest(3.0) == pytest.approx(0.1850698407, abs=1e-10)
+
+
+@every
+@given(
+    losses=st.lists(st.tuples(st.floats(0.0, 0.5), st.sampled_from([0.0, 1e-9, 1e-8])), max_size=6),
+    epsilon=st.floats(0.01, 3.0),
+)
+@settings(max_examples=25)
+def test_odometer_and_filter_agree_at_the_boundary(rule, losses, epsilon):
+    """Lemma 2.19: a filter admits a launch exactly if the odometer would say at most d_out."""
+    dp.enable_features("contrib", "honest-but-curious")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    d_out = (epsilon, 2e-6)
+    odometer = oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=rule)
+    told, limited = odometer([1]), oc.make_concurrent_filter(odometer, 1, d_out)([1])
+    for loss in losses:
+        one = launch_of(space, *loss)
+        after = told.loss_after([one], 1)
+        fits = after[0] <= d_out[0] and after[1] <= d_out[1]
+        if fits:
+            limited(one)
+            told(one)
+            assert limited.privacy_loss() == told.privacy_loss(1) == after
+        else:
+            with pytest.raises(BudgetExceededError) as refused:
+                limited(one)
+            assert refused.value.spent == told.privacy_loss(1)
+            assert refused.value.asked == loss
+    remaining = limited.remaining()
+    if limited.privacy_loss() != (0.0, 0.0):
+        limited(launch_of(space, *remaining))
+
+
+@every
+def test_losses_at_other_distances(space, rule):
+    root = oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=rule)([1])
+    assert root.privacy_loss(1) == root.privacy_loss(3) == (0.0, 0.0)
+    for epsilon, delta in ((0.125, 0.0), (0.25, 1e-9), (0.125, 0.0)):
+        root(launch_of(space, epsilon, delta))
+    for d_in in (1, 2, 3):
+        start = rule.start((0.0, 0.0))
+        expected = start.after((0.125 * d_in, 0.0), 2).after((0.25 * d_in, 1e-9 * d_in)).loss
+        assert root.privacy_loss(d_in) == expected
+    assert root.privacy_loss(2)[0] > root.privacy_loss(1)[0]
+
+
+@every
+def test_children_are_interleaved_under_every_rule(space, rule):
+    count = dp.c.make_approximate(space >> dp.t.then_count() >> dp.m.then_laplace(scale=20.0))
+    odometer = oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=rule)
+    root = oc.make_concurrent_filter(odometer, 1, (5.0, 1e-5))([1, 2, 3])
+    plan = [(0.05, 0.0)] * 2
+    ours = root(oc.make_concurrent_composition(*space, APPROXIMATE, 1, plan))
+    native = root(dp.c.make_adaptive_composition(*space, APPROXIMATE, 1, plan))
+    spent = root.privacy_loss()
+    assert all(isinstance(child(count), int) for child in (ours, native, ours, native))
+    assert root.privacy_loss() == spent == rule.start((0.0, 0.0)).after((0.1, 0.0), 2).loss
+
+
+def test_a_child_odometer_is_charged_by_the_rule_of_each_ancestor(space):
+    def odometer(rule):
+        return oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=rule)
+
+    root = odometer(oc.advanced(1e-6))([1, 2])
+    child = root(odometer(oc.basic()))
+    for _ in range(10):
+        child(launch_of(space, 0.125))
+    assert child.privacy_loss(1) == (1.25, 0.0)
+    assert root.privacy_loss(1) == oc.advanced(1e-6).start(None).after((0.125, 0.0), 10).loss
+
+
+@every
+def test_the_rule_is_part_of_the_identity(space, rule):
+    odometer = oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=rule)
+    assert repr(rule) in repr(odometer)
+    assert repr(rule) in repr(oc.make_concurrent_filter(odometer, 1, (1.0, 1e-5)))
+    assert repr(rule) in repr(odometer([1]))
+    assert eval(repr(rule), vars(oc)) == rule
+    assert sum(rule == other for other in RULES) == 1
+
+
+@every
+def test_an_infinite_loss_is_never_within(rule):
+    after = rule.start((0.0, 0.0)).after((math.inf, 0.0))
+    assert after.loss[0] == math.inf
+    assert not after.within((1e300, 1.0))
+    assert after.within((math.inf, 1.0))
+    assert after.remaining((1.0, 1.0)) == (0.0, pytest.approx(1.0, abs=1e-5))
+    assert rule.from_record((0.0, 0.0), after.to_record()) == after
+
+
+# --- the choice ---------------------------------------------------------------------------------
+
+
+@given(
+    st.floats(0.001, 0.3),
+    st.floats(0.3, 8.0),
+    st.sampled_from([1e-4, 1e-6, 1e-9]),
+)
+@settings(max_examples=25)
+def test_the_best_rule_is_never_below_the_others(epsilon, bound, delta):
+    d_out, typical = (bound, delta), [(epsilon, 0.0)]
+    best = oc.launches_admitted(oc.best_rule(d_out, typical), d_out, typical)
+    for rule in (oc.basic(), oc.advanced(delta), oc.zcdp(delta), oc.renyi(10.0, delta)):
+        assert best >= oc.launches_admitted(rule, d_out, typical)
+
+
+def test_the_best_rule_leaves_delta_for_the_launches():
+    d_out, typical = (1.0, 1e-6), [(0.01, 1e-9)]
+    best = oc.best_rule(d_out, typical)
+    admitted = oc.launches_admitted(best, d_out, typical)
+    slack = best.rules[1].delta_slack
+    assert admitted > 450
+    assert slack + admitted * 1e-9 <= 1e-6
+    assert admitted >= oc.launches_admitted(oc.zcdp(5e-7), d_out, typical)
+
+
+def test_the_best_rule_for_a_mixture_of_launches():
+    d_out, typical = (2.0, 1e-6), [(0.01, 0.0), (0.05, 0.0), (0.02, 0.0)]
+    best = oc.best_rule(d_out, typical)
+    admitted = oc.launches_admitted(best, d_out, typical)
+    assert admitted > oc.launches_admitted(oc.basic(), d_out, typical) == 74
+    state = best.start(None)
+    for index in range(admitted):
+        state = state.after(typical[index % 3])
+    assert state.within(d_out)
+    assert not state.after(typical[admitted % 3]).within(d_out)
+
+
+@pytest.mark.parametrize(
+    ("d_out", "typical"),
+    [
+        ((1.0, 0.0), [(0.01, 0.0)]),  # no δ for a slack
+        ((1.0, 1e-9), [(0.01, 1e-9)]),  # one launch takes it all
+        ((1.0, 1e-6), [(1.0, 0.0)]),  # one launch takes all ε
+        ((math.inf, 1e-6), [(1.0, 0.0)]),
+        ((0.0, 1e-6), [(1.0, 0.0)]),
+    ],
+)
+def test_the_best_rule_is_basic_where_a_slack_gains_nothing(d_out, typical):
+    assert oc.best_rule(d_out, typical) == oc.basic()
+
+
+# --- Lemma 2.19 ---------------------------------------------------------------------------------
+
+
+class SumRule:
+    """F for pure DP, on exact fractions of doubles."""
+
+    start = 0
+
+    def after(self, state, d_mid):
+        from fractions import Fraction
+
+        return state + Fraction(d_mid)
+
+    def continues(self, state, d_out):
+        return state <= d_out
+
+    def __repr__(self):
+        return "SumRule()"
+
+
+@given(st.lists(st.floats(0.0, 10.0), max_size=6), st.floats(0.0, 30.0))
+def test_an_accumulator_from_the_rule_of_the_sum_is_the_sum(losses, d_out):
+    inverted, plain = oc.from_rule(SumRule()).start(0.0), oc.basic().start(0.0)
+    for loss in losses:
+        inverted, plain = inverted.after(loss), plain.after(loss)
+    assert inverted.loss == plain.loss
+    assert inverted.within(d_out) == plain.within(d_out)
+    if plain.within(d_out):
+        assert inverted.remaining(d_out) == plain.remaining(d_out)
+
+
+def test_a_rule_of_ones_own_makes_odometers_and_filters(space):
+    measure = dp.max_divergence()
+    odometer = oc.make_concurrent_odometer(*space, measure, accumulator=oc.from_rule(SumRule()))
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
+    root = oc.make_concurrent_filter(odometer, 1, 0.5)([1, 2, 3])
+    assert [isinstance(root(count), int) for _ in range(2)] == [True, True]
+    with pytest.raises(BudgetExceededError):
+        root(count)
+    assert root.privacy_loss() == 0.5
+    assert root.remaining() == 0.0
+    assert "from_rule(SumRule())" in repr(odometer)
+
+
+def test_a_filter_tells_its_odometer(space):
+    odometer = oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=oc.zcdp(1e-7))
+    limit = oc.make_concurrent_filter(odometer, 1, (1.0, 1e-6))
+    assert oc.make_filter_to_odometer(limit) is odometer
+    twice = dp.t.make_user_transformation(*space, *space, lambda rows: rows * 2, lambda d: 2 * d)
+    chained = oc.make_filter_to_odometer(twice >> limit)
+    root = chained([1, 2, 3])
+    assert root(launch_of(space, 0.01)) == 6
+    assert root.privacy_loss(1) == oc.zcdp(1e-7).start(None).after((0.02, 0.0)).loss
+    for other in (
+        oc.make_concurrent_composition(*space, APPROXIMATE, 1, [(1.0, 0.0)]),
+        dp.c.make_privacy_filter(
+            dp.c.make_fully_adaptive_composition(*space, APPROXIMATE), 1, (1.0, 1e-6)
+        ),
+        odometer,
+        3,
+    ):
+        with pytest.raises(InvalidTypeError, match="^measurement must be made by"):
+            oc.make_filter_to_odometer(other)
+
+
+# --- bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [oc.advanced, oc.zcdp, lambda slack: oc.renyi(2.0, slack)])
+@pytest.mark.parametrize("slack", [0.0, 1.0, -1e-6, 1.5, math.nan, math.inf])
+def test_a_slack_out_of_range(make, slack):
+    with pytest.raises(InvalidValueError, match="^delta_slack .* must be above 0 and below 1"):
+        make(slack)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: oc.advanced("1e-6"), InvalidTypeError, "^delta_slack must be a number"),
+        (lambda: oc.zcdp(None), InvalidTypeError, "^delta_slack must be a number"),
+        (lambda: oc.renyi(1.0, 1e-6), InvalidValueError, "^order .1.0. must be finite and above 1"),
+        (lambda: oc.renyi(math.inf, 1e-6), InvalidValueError, "^order"),
+        (lambda: oc.renyi(math.nan, 1e-6), InvalidValueError, "^order"),
+        (lambda: oc.renyi("2", 1e-6), InvalidTypeError, "^order must be a number"),
+        (lambda: oc.either(), InvalidTypeError, "^rules must be at least two, found 0"),
+        (lambda: oc.either(oc.basic()), InvalidTypeError, "^rules must be at least two, found 1"),
+        (lambda: oc.either(oc.basic(), 3), InvalidTypeError, r"^rules\[1\] must be"),
+        (
+            lambda: oc.either(oc.from_rule(SumRule()), oc.basic()),
+            InvalidTypeError,
+            r"^rules\[0\] must be",
+        ),
+        (lambda: oc.from_rule(3), InvalidTypeError, "^rule must have start, after and continues"),
+        (lambda: oc.best_rule(1.0, [(0.1, 0.0)]), InvalidTypeError, "^d_out must be a pair"),
+        (lambda: oc.best_rule((1.0, 2.0), [(0.1, 0.0)]), InvalidValueError, r"^d_out\[1\]"),
+        (lambda: oc.best_rule((-1.0, 0.1), [(0.1, 0.0)]), InvalidValueError, r"^d_out\[0\]"),
+        (lambda: oc.best_rule((1.0, 0.1), []), InvalidTypeError, "^typical must be"),
+        (lambda: oc.best_rule((1.0, 0.1), 0.1), InvalidTypeError, "^typical must be"),
+        (lambda: oc.best_rule((1.0, 0.1), [0.1]), InvalidTypeError, r"^typical\[0\] must be"),
+        (lambda: oc.best_rule((1.0, 0.1), [(0.0, 0.0)]), InvalidValueError, "^typical must have"),
+        (
+            lambda: oc.launches_admitted(3, (1.0, 0.1), [(0.1, 0.0)]),
+            InvalidTypeError,
+            "^accumulator must be an accounting",
+        ),
+    ],
+)
+def test_bad_input(call, error, match):
+    with pytest.raises(error, match=match):
+        call()
+
+
+def test_a_rule_for_another_measure_is_refused(space):
+    for measure in (dp.max_divergence(), dp.approximate(dp.zero_concentrated_divergence())):
+        with pytest.raises(UnsupportedMeasureError, match="^accumulator .* is for Approximate"):
+            oc.make_concurrent_odometer(*space, measure, accumulator=oc.zcdp(1e-6))
+    with pytest.raises(UnsupportedMeasureError, match="whose distance is one number"):
+        oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=oc.from_rule(SumRule()))
+    for wrong in (3, "zcdp", oc.zcdp):
+        with pytest.raises(InvalidTypeError, match="^accumulator must be an accounting"):
+            oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=wrong)
+
+
+def test_a_bound_below_the_slack_is_refused(space):
+    odometer = oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=oc.zcdp(1e-6))
+    with pytest.raises(InvalidValueError, match=r"^d_out\[1\] .1e-07. must be at least the slack"):
+        oc.make_concurrent_filter(odometer, 1, (1.0, 1e-7))
+    oc.make_concurrent_filter(odometer, 1, (1.0, 1e-6))

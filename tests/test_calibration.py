@@ -1,0 +1,154 @@
+import math
+
+import opendp.prelude as dp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+
+PURE, APPROXIMATE = dp.max_divergence(), dp.approximate(dp.max_divergence())
+SCALAR = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+RULES = [
+    oc.advanced(1e-6),
+    oc.zcdp(1e-6),
+    oc.renyi(20.0, 1e-6),
+    oc.either(oc.basic(), oc.zcdp(1e-6)),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+@given(epsilon=st.floats(0.1, 10.0), launches=st.integers(1, 10**7))
+@settings(max_examples=15)
+def test_shares_fit_and_cannot_be_larger(rule, epsilon, launches):
+    d_out = (epsilon, 1e-6)
+    share = oc.largest_share((APPROXIMATE, d_out), launches, accumulator=rule)
+    start = rule.start(None)
+    assert start.after(share, launches).within(d_out)
+    more = (math.nextafter(share[0], math.inf), 0.0)
+    assert not start.after(more, launches).within(d_out)
+
+
+@pytest.mark.parametrize("launches", [1, 7, 100, 10**7])
+def test_shares_of_sums_fit(launches):
+    for measure, d_out in (
+        (PURE, 1.0),
+        (APPROXIMATE, (1.0, 1e-6)),
+        (dp.zero_concentrated_divergence(), 0.1),
+    ):
+        share = oc.largest_share((measure, d_out), launches)
+        zero = (0.0, 0.0) if isinstance(d_out, tuple) else 0.0
+        state = oc.basic().start(zero).after(share, launches)
+        assert state.within(d_out)
+        wide = tuple if isinstance(share, tuple) else (lambda one: next(iter(one)))
+        parts = share if isinstance(share, tuple) else (share,)
+        more = wide(math.nextafter(part, math.inf) for part in parts)
+        assert not oc.basic().start(zero).after(more, launches).within(d_out)
+
+
+def test_weights_are_kept():
+    shares = oc.largest_share(
+        (APPROXIMATE, (1.0, 1e-6)), [1, 2, 4], accumulator=oc.zcdp(5e-7), delta=1e-7
+    )
+    assert [share[1] for share in shares] == [1e-7] * 3
+    assert shares[2][0] == pytest.approx(2 * shares[1][0]) == pytest.approx(4 * shares[0][0])
+    state = oc.zcdp(5e-7).start(None)
+    for share in shares:
+        state = state.after(share)
+    assert state.within((1.0, 1e-6))
+    assert state.loss[0] == pytest.approx(1.0, rel=1e-12)
+    mus = oc.largest_share(oc.loss_of(mu=5.0), [9, 16])
+    assert mus == [3.0, 4.0]
+
+
+def test_each_rule_gives_the_share_of_its_theorem():
+    budget, k = (APPROXIMATE, (1.0, 1e-6)), 100
+    shares = {
+        repr(rule): oc.largest_share(budget, k, accumulator=rule)[0]
+        for rule in (oc.basic(), oc.advanced(1e-6), oc.zcdp(1e-6))
+    }
+    assert shares["basic()"] == pytest.approx(0.01, rel=1e-12)
+    assert shares["advanced(delta_slack=1e-06)"] == pytest.approx(
+        math.sqrt(0.0349378095 / k), rel=1e-8
+    )
+    assert shares["zcdp(delta_slack=1e-06)"] == pytest.approx(math.sqrt(0.0487119408 / k), rel=1e-4)
+
+
+def test_the_smallest_scale_is_enough_and_not_too_much():
+    dp.enable_features("contrib", "honest-but-curious")
+
+    def approximate_laplace(scale):
+        return dp.c.make_approximate(dp.m.make_laplace(*SCALAR, scale))
+
+    scales = {}
+    for rule in (oc.basic(), oc.zcdp(1e-6), oc.renyi(20.0, 1e-6)):
+        scale = oc.smallest_scale(
+            approximate_laplace, 1.0, (1.0, 1e-6), launches=300, accumulator=rule
+        )
+        scales[repr(rule)] = scale
+        for factor, fits in ((1.0, True), (1 - 1e-9, False)):
+            d_mid = approximate_laplace(scale * factor).map(1.0)
+            after = rule.start((0.0, 0.0)).after(d_mid, 300)
+            assert after.within((1.0, 1e-6)) == fits
+    assert scales["renyi(order=20.0, delta_slack=1e-06)"] < scales["basic()"] / 2
+
+
+@pytest.mark.parametrize(
+    ("measure", "d_out", "expected"),
+    [
+        (oc.gaussian_tradeoff, 0.5, 20.0),
+        (lambda: oc.fixed_renyi_divergence(8.0), 1.0, 20.0),
+        (dp.zero_concentrated_divergence, 0.5, 10.0),
+        (lambda: oc.truncated_concentrated_divergence(8.0), 0.5, 10.0),
+    ],
+    ids=["gdp", "renyi", "zcdp", "tcdp"],
+)
+def test_scales_of_gaussian_noise(measure, d_out, expected):
+    scale = oc.smallest_scale(
+        lambda scale: oc.make_gaussian(*SCALAR, scale, measure()), 1.0, d_out, launches=100
+    )
+    assert scale == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: oc.largest_share(1.0, 3), InvalidTypeError, "^privacy_loss must be"),
+        (lambda: oc.largest_share((PURE, -1.0), 3), InvalidValueError, "^d_out"),
+        (lambda: oc.largest_share((PURE, math.inf), 3), InvalidValueError, "^d_out"),
+        (lambda: oc.largest_share((PURE, 1.0), 0), InvalidValueError, "^launches"),
+        (lambda: oc.largest_share((PURE, 1.0), "3"), InvalidTypeError, "^launches must be"),
+        (lambda: oc.largest_share((PURE, 1.0), []), InvalidTypeError, "^launches must be"),
+        (lambda: oc.largest_share((PURE, 1.0), [0, 0]), InvalidValueError, "^launches must have"),
+        (lambda: oc.largest_share((PURE, 1.0), [1, -1]), InvalidValueError, "^launches"),
+        (
+            lambda: oc.largest_share((APPROXIMATE, (1.0, 1e-6)), 10, accumulator=oc.zcdp(1e-5)),
+            InvalidValueError,
+            r"^d_out\[1\]",
+        ),
+        (
+            lambda: oc.largest_share(
+                (APPROXIMATE, (1.0, 1e-6)), 10, accumulator=oc.zcdp(5e-7), delta=1e-7
+            ),
+            InvalidValueError,
+            "^delta .1e-07. of each launch is too large",
+        ),
+        (
+            lambda: oc.largest_share(
+                (APPROXIMATE, (1.0, 1e-6)), 1, accumulator=oc.zcdp(5e-7), delta=2.0
+            ),
+            InvalidValueError,
+            "^delta .2.0. must be at most 1",
+        ),
+        (lambda: oc.smallest_scale(3, 1.0, 1.0), InvalidTypeError, "^make_measurement must"),
+        (
+            lambda: oc.smallest_scale(lambda s: dp.m.make_laplace(*SCALAR, s), 1.0, 1.0, 0),
+            InvalidValueError,
+            "^launches",
+        ),
+    ],
+)
+def test_bad_input(call, error, match):
+    with pytest.raises(error, match=match):
+        call()
