@@ -27,8 +27,8 @@ from typing import TypeAlias, Union
 
 NARROW = Decimal("1e-26")  # relative width at which a value is known well enough for a double
 LARGEST, MINUS_LARGEST = Decimal("1e17"), Decimal("-1e17")  # beyond, exp leaves the decimals
-TINY, HUGE = Decimal("1e-40000000000000000"), Decimal("1e40000000000000000")
-ENORMOUS, MINUS_HUGE = Decimal("1e80000000000000000"), HUGE.copy_negate()  # above exp(LARGEST)
+TINY = Decimal("1e-40000000000000000")  # above exp(MINUS_LARGEST)
+INFINITE, MINUS_INFINITE = Decimal("Infinity"), Decimal("-Infinity")
 _BEYOND = Decimal("1e400")  # no finite double
 
 
@@ -44,7 +44,7 @@ class Digits:
         """Bracket of an integer, double or decimal, which it equals."""
         if isinstance(value, Bracket):
             return value
-        exact = Decimal(value)
+        exact = Decimal.from_float(value) if isinstance(value, float) else Decimal(value)
         return Bracket(exact, exact, self)
 
     def between(self, lower: Decimal, upper: Decimal) -> Bracket:
@@ -87,10 +87,10 @@ class Bracket:
         )
 
     def __truediv__(self, other: Real) -> Bracket:
-        """Quotient; a very wide bracket where the divisor may be zero."""
+        """Quotient; unbounded where the divisor may be zero."""
         that, down, up = self.digits(other), self.digits.down, self.digits.up
         if that.lower <= 0 <= that.upper:
-            return self._from(MINUS_HUGE, HUGE)
+            return self._from(MINUS_INFINITE, INFINITE)
         ends = [(a, b) for a in (self.lower, self.upper) for b in (that.lower, that.upper)]
         return self._from(
             min(down.divide(a, b) for a, b in ends), max(up.divide(a, b) for a, b in ends)
@@ -112,20 +112,16 @@ class Bracket:
         """E to this power."""
         down, up = self.digits.down, self.digits.up
         low, high = self.lower, self.upper
-        return self._from(
-            Decimal(0) if low < MINUS_LARGEST else down.next_minus(down.exp(min(low, LARGEST))),
-            TINY
-            if high < MINUS_LARGEST
-            else ENORMOUS
-            if high > LARGEST
-            else up.next_plus(up.exp(high)),
-        )
+        lower = Decimal(0) if low < MINUS_LARGEST else down.next_minus(down.exp(min(low, LARGEST)))
+        if high > LARGEST:
+            return self._from(lower, INFINITE)
+        return self._from(lower, TINY if high < MINUS_LARGEST else up.next_plus(up.exp(high)))
 
     def ln(self) -> Bracket:
         """Natural logarithm of what is positive."""
         down, up = self.digits.down, self.digits.up
         return self._from(
-            down.next_minus(down.ln(self.lower)) if self.lower > 0 else MINUS_HUGE,
+            down.next_minus(down.ln(self.lower)) if self.lower > 0 else MINUS_INFINITE,
             up.next_plus(up.ln(self.upper)),
         )
 
@@ -165,15 +161,16 @@ WORKING = tuple(_digits(number) for number in (50, 100, 200, 400, 800, 1600))
 
 def evaluate(formula: Formula, enough: Callable[[Bracket], bool] = Bracket.is_narrow) -> Bracket:
     """Evaluate ``formula`` with as many digits as are enough, or with the most there are."""
-    bracket = WORKING[0].between(ENORMOUS.copy_negate(), ENORMOUS)
+    known = WORKING[0].between(MINUS_INFINITE, INFINITE)
     for digits in WORKING:
         try:
             bracket = formula(digits)
+            if enough(bracket):
+                return bracket
         except (Overflow, InvalidOperation):
             continue  # so wide that an end left the range
-        if enough(bracket):
-            break
-    return bracket
+        known = bracket
+    return known
 
 
 def is_nonnegative(formula: Formula) -> bool:
@@ -195,4 +192,4 @@ def lower(formula: Formula) -> float:
 def double_up(value: Decimal) -> float:
     """Least double that is at least ``value``; infinity above the largest."""
     nearest = float(value) if value.copy_abs() < _BEYOND else inf if value > 0 else -inf
-    return nextafter(nearest, inf) if nearest < value else nearest
+    return nextafter(nearest, inf) if Decimal.from_float(nearest) < value else nearest

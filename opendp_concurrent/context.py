@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -138,6 +139,13 @@ class ConcurrentQuery(Query):
     def new_with(self, *, chain: Any, wrap_release: Any = None) -> ConcurrentQuery:
         """Return the query with another chain."""
         return _concurrent(super().new_with(chain=chain, wrap_release=wrap_release))
+
+    def __getattr__(self, name: str) -> Any:
+        """Add a constructor; under a measure of ours, noise is certified there."""
+        measure = self.__dict__.get("_output_measure")
+        if name in ("laplace", "gaussian") and isinstance(measure, ExtrinsicDivergence):
+            return partial(super().__getattr__(f"certified_{name}"), output_measure=measure)
+        return super().__getattr__(name)
 
     def resolve(self, *args: Any, **kwargs: Any) -> Any:
         """Resolve the query, cast to the context's measure.

@@ -88,7 +88,7 @@ def launches_admitted(
         if not state.within(target):
             break
         admitted += 1
-    return admitted
+    return min(admitted, MOST)
 
 
 def _largest_count(holds: Callable[[int], bool], most: int) -> int:
@@ -134,7 +134,7 @@ def _slack(d_out: tuple[float, float], losses: list[tuple[float, float]]) -> flo
 def _divergences(epsilon: float) -> np.ndarray[Any, Any]:
     """Divergence of randomized response at all orders, in doubles: to find a good order only."""
     saved = np.log1p(np.exp(-epsilon)) - np.log1p(np.exp(-(2 * _ORDERS - 1) * epsilon))
-    bound = np.minimum(_ORDERS * epsilon**2 / 2, epsilon)
+    bound = np.clip(_ORDERS * (min(epsilon, 1e100) * epsilon) / 2, 1e-300, epsilon)
     found = epsilon - saved / (_ORDERS - 1)
     return np.where(_ORDERS * epsilon < 1e-3, bound, np.clip(found, 1e-300, bound))
 

@@ -204,6 +204,8 @@ def cast(
     at_delta = None if delta is None else checks.probability(delta=delta)
     steps = _path(_family(source), _family(target))
     ends = Ends(_descriptor(source), _descriptor(target), at_delta, grid)
+    if _lower_order in steps:
+        _lower_order(0.0, ends)
     if at_delta is not None and _family(target) != APPROXIMATE:
         raise InvalidTypeError(f"delta is for a cast to (epsilon, delta), not to {target}")
     if _family(target) == APPROXIMATE and _family(source) not in (PURE, APPROXIMATE):

@@ -50,9 +50,9 @@ def loss_of(
     >>> oc.loss_of(mu=0.5)
     (GaussianTradeoff, 0.5)
     >>> oc.loss_of(epsilon=0.5, alpha=8.0)
-    (FixedRenyiDivergence(alpha=8), 0.5)
+    (FixedRenyiDivergence(alpha=8.0), 0.5)
     >>> oc.loss_of(rho=0.1, omega=20.0)
-    (TruncatedConcentratedDivergence(omega=20), TruncatedConcentrated(rho=0.1, omega=20.0))
+    (TruncatedConcentratedDivergence(omega=20.0), TruncatedConcentrated(rho=0.1, omega=20.0))
     """
     given = {
         name: value

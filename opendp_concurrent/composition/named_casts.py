@@ -118,7 +118,7 @@ def make_pureDP_to_tCDP(measurement: Measurement, omega: float) -> ConcurrentMea
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
     >>> oc.make_pureDP_to_tCDP(mechanism, omega=16.0).map(1.0)
-    TruncatedConcentrated(rho=0.4621171572600098, omega=inf)
+    TruncatedConcentrated(rho=0.4621171572600098, omega=16.0)
     """
     return cast(_under(measurement, PURE), truncated_concentrated_divergence(omega))
 
@@ -208,7 +208,7 @@ def make_zCDP_to_tCDP(measurement: Measurement, omega: float) -> ConcurrentMeasu
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
     >>> oc.make_zCDP_to_tCDP(mechanism, omega=16.0).map(1.0)
-    TruncatedConcentrated(rho=0.5, omega=inf)
+    TruncatedConcentrated(rho=0.5, omega=16.0)
     """
     return cast(_under(measurement, ZCDP), truncated_concentrated_divergence(omega))
 

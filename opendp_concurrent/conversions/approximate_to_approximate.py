@@ -44,7 +44,7 @@ def approximate_to_epsilon(epsilon: float, delta: float, larger: float) -> float
     """
     if epsilon == 0.0 or larger == delta:
         return epsilon
-    if larger >= 1.0:
+    if larger >= 1.0 or approximate_to_delta(epsilon, delta, 0.0) <= larger:
         return 0.0
     if epsilon == inf:
         return inf

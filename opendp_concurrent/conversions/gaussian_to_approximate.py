@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import inf, log, sqrt
 
-from ..bracket import Bracket, Digits, upper
+from ..bracket import Bracket, Digits, lower, upper
 from ..rounding import least_double
 from .normal import density, mills
 
@@ -25,9 +25,15 @@ def gaussian_to_delta(mu: float, epsilon: float) -> float:
     """
     if mu == 0.0 or epsilon == inf:
         return 0.0
-    if mu == inf or epsilon / mu - mu / 2 < -FAR:
+    if mu == inf:
         return 1.0
-    if epsilon / mu - mu / 2 > FAR:
+
+    def threshold(real: Digits) -> Bracket:
+        return real(epsilon) / real(mu) - real(mu) / 2
+
+    if upper(threshold) < -FAR:
+        return 1.0
+    if lower(threshold) > FAR:
         return 5e-324
 
     def delta(real: Digits) -> Bracket:
@@ -46,5 +52,7 @@ def gaussian_to_epsilon(mu: float, delta: float) -> float:
         return 0.0
     if delta == 0.0 or mu == inf:
         return inf
+    if gaussian_to_delta(mu, 0.0) <= delta:
+        return 0.0
     near = mu * mu / 2 + mu * sqrt(-2 * log(delta))
     return least_double(lambda epsilon: gaussian_to_delta(mu, epsilon) <= delta, near)

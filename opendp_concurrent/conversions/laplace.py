@@ -59,7 +59,7 @@ def laplace_to_renyi(epsilon: float, order: float, step: float = 0.0) -> float:
             high = (1 + _tanh(g / 2) / _tanh((a - 0.5) * g)) / 2
         return e + (high + (1 - high) * (-((2 * a - 1) * e)).exp()).ln() / (a - 1)
 
-    return upper(divergence)
+    return min(upper(divergence), epsilon)
 
 
 @lru_cache(maxsize=65536)
@@ -78,7 +78,7 @@ def laplace_to_zcdp(epsilon: float, step: float = 0.0) -> float:
         sinh = (g.exp() - (-g).exp()) / 2
         return e - (1 - (-e).exp()) * g / sinh
 
-    return upper(rho)
+    return min(upper(rho), epsilon)
 
 
 def _tanh(x: Bracket) -> Bracket:

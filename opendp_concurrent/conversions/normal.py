@@ -9,11 +9,12 @@ sides.
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from functools import lru_cache
 
 from ..bracket import Bracket
 
+MOST = 200  # standard deviations; beyond, the asymptotic series serves
 _GUARD = 12  # more digits than are claimed; a series has fewer than 10^8 terms
 
 
@@ -40,12 +41,15 @@ def pi(digits: int) -> tuple[Decimal, Decimal]:
 
 def _series(x: Decimal, digits: int) -> tuple[Decimal, Decimal]:
     """Bounds on S(x) for x >= 0."""
+    if x > MOST:
+        raise InvalidOperation  # a bracket so wide needs more digits
     context = Context(prec=digits + _GUARD, rounding=ROUND_HALF_EVEN, Emax=10**17, Emin=-(10**17))
     square = context.multiply(x, x)
     term = total = x
     n = 1
     stop = context.scaleb(Decimal(1), -context.prec)
-    while n < 2 * square or term > context.multiply(total, stop):  # the rest is below the last
+    twice = context.add(square, square)
+    while n < twice or term > context.multiply(total, stop):  # the rest is below the last
         term = context.divide(context.multiply(term, square), Decimal(n + 2))
         total = context.add(total, term)
         n += 2
@@ -71,7 +75,7 @@ def _signed(x: Decimal, digits: int) -> tuple[Decimal, Decimal]:
 def mills(x: Bracket) -> Bracket:
     """R(x) = (1 - Φ(x)) / φ(x), falling."""
     digits = x.digits
-    if x.lower > 0 and float(x.lower) ** 2 > 4.7 * digits.number:
+    if x.lower > 0 and digits.down.multiply(x.lower, x.lower) > 5 * digits.number:
         low, high = (_asymptotic(digits(end)) for end in (x.upper, x.lower))
         return digits.between(low.lower, high.upper)
     half = digits.between(*pi(digits.number)) / 2

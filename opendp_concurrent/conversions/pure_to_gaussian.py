@@ -12,19 +12,23 @@ from math import exp, inf, log1p, pi, sqrt
 
 from scipy.special import ndtri_exp
 
-from ..bracket import Bracket, Digits, is_nonnegative
+from ..bracket import Bracket, Digits, is_nonnegative, upper
 from ..rounding import least_double
 from .normal import central, density, mills
+
+LARGE = 1e15
 
 
 @lru_cache(maxsize=65536)
 def pure_to_gaussian(epsilon: float) -> float:
     """Upper bound on μ = 2 Φ^(-1)(e^ε / (1 + e^ε)), at most a unit in the last place above.
 
-    :param epsilon: at least 0
+    :param epsilon: at least 0; above ``LARGE`` the bound is 1e-12 of itself too large at most
     """
     if epsilon in (0.0, inf):
         return epsilon
+    if epsilon > LARGE:  # Φ(-x) <= e^(-x²/2) / 2 <= 1 / (1 + e^ε) for x = sqrt(2 ε)
+        return upper(lambda real: 2 * (2 * real(epsilon)).sqrt())
 
     def covers(mu: float) -> bool:
         def margin(real: Digits) -> Bracket:

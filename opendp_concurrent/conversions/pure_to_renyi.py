@@ -23,4 +23,4 @@ def pure_to_renyi(epsilon: float, order: float) -> float:
         saved = ((1 + (-e).exp()) / (1 + (-((2 * a - 1) * e)).exp())).ln() / (a - 1)
         return e - saved
 
-    return 0.0 if epsilon == 0.0 else upper(divergence) if epsilon < 1e16 else epsilon
+    return min(upper(divergence), epsilon) if 0.0 < epsilon < 1e16 else epsilon

@@ -21,4 +21,4 @@ def pure_to_zcdp(epsilon: float) -> float:
         decay = (-e).exp()
         return e * (1 - decay) / (1 + decay)
 
-    return 0.0 if epsilon == 0.0 else upper(rho) if epsilon < 1e16 else epsilon
+    return min(upper(rho), epsilon) if 0.0 < epsilon < 1e16 else epsilon

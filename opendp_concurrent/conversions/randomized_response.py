@@ -23,8 +23,8 @@ def response_to_renyi(prob: float, categories: int, order: float) -> float:
     def divergence(real: Digits) -> Bracket:
         p, a = real(prob), real(order)
         r = (1 - p) / (categories - 1)
-        ratio = (p / r).ln()
-        moment = p * ((a - 1) * ratio).exp() + r * (-((a - 1) * ratio)).exp()
-        return (moment + (categories - 2) * r).ln() / (a - 1)
+        loss = (p / r).ln()
+        decay = (-((a - 1) * loss)).exp()  # the moment is e^((α-1) loss) times what follows
+        return loss + (p + r * decay * decay + (categories - 2) * r * decay).ln() / (a - 1)
 
     return max(0.0, upper(divergence))

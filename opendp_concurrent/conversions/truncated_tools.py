@@ -106,7 +106,7 @@ def bad_event_probability(loss: TruncatedConcentrated, probability: float) -> fl
         return q
     if loss.rho == inf:
         return 1.0
-    alpha = min(sqrt(-log(q) / loss.rho), loss.omega)
+    alpha = min(sqrt(-log(q) / loss.rho), 1e150, loss.omega)
     if not alpha > 1.0:
         return 1.0
 

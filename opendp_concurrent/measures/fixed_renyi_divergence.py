@@ -26,7 +26,7 @@ class FixedRenyi:
     alpha: float
 
     def __str__(self) -> str:
-        return f"{FAMILY}(alpha={self.alpha:g})"
+        return f"{FAMILY}(alpha={self.alpha!r})"
 
 
 def fixed_renyi_divergence(alpha: float) -> Measure:

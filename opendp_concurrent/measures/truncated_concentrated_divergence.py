@@ -28,7 +28,7 @@ class Truncated:
     omega: float
 
     def __str__(self) -> str:
-        return f"{FAMILY}(omega={self.omega:g})"
+        return f"{FAMILY}(omega={self.omega!r})"
 
 
 def truncated_concentrated_divergence(omega: float) -> Measure:
@@ -52,7 +52,7 @@ def truncated_concentrated_divergence(omega: float) -> Measure:
     >>> oc.TruncatedConcentrated(rho=0.1, omega=20.0) <= oc.TruncatedConcentrated(0.2, omega=10.0)
     True
     >>> oc.truncated_concentrated_divergence(omega=10.0)
-    TruncatedConcentratedDivergence(omega=10)
+    TruncatedConcentratedDivergence(omega=10.0)
     """
     descriptor = Truncated(omega_above_one(omega=omega))
     return user_divergence(str(descriptor), descriptor)

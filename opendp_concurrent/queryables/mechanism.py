@@ -12,9 +12,11 @@ from typing import Any
 from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer, Transformation
 
 from .. import _native
+from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..accumulators.accumulator import Accounting
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
+from .child import adopt
 from .data import Sealed, seal
 
 Spawn = Callable[[Sealed], Any]
@@ -33,13 +35,14 @@ class ConcurrentMeasurement(Measurement):
     odometer: ConcurrentOdometer | None
 
     def __call__(self, arg: Any) -> Any:
-        """Spawn a queryable on the data ``arg``, converted once."""
+        """Answer, or spawn a queryable, on the data ``arg``, converted once."""
         pointer = _native.to_pointer(arg, self.input_carrier_type)
         with _native.typed_errors():
-            return self.spawn(seal(pointer))
+            answer = self.spawn(seal(pointer))
+        return adopt(answer, Lifecycle(innermost_running()), None)
 
     def invoke(self, arg: Any) -> Any:
-        """Spawn a queryable on the data ``arg``, converted once."""
+        """Answer, or spawn a queryable; the same as calling the measurement."""
         return self(arg)
 
     def map(self, d_in: Any) -> Any:

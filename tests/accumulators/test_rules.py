@@ -169,6 +169,12 @@ def test_the_best_rule_is_never_below_the_others(epsilon, bound, delta):
         assert best >= oc.launches_admitted(rule, d_out, typical)
 
 
+@pytest.mark.filterwarnings("error")
+def test_the_best_rule_for_tiny_launches():
+    rule = oc.best_rule((1.0, 1e-6), [(1e-200, 0.0)])
+    assert oc.launches_admitted(rule, (1.0, 1e-6), [(1e-200, 0.0)]) == 10**15
+
+
 def test_the_best_rule_leaves_delta_for_the_launches():
     d_out, typical = (1.0, 1e-6), [(0.01, 1e-9)]
     best = oc.best_rule(d_out, typical)
@@ -198,6 +204,7 @@ def test_the_best_rule_for_a_mixture_of_launches():
         ((1.0, 1e-9), [(0.01, 1e-9)]),  # one launch takes it all
         ((1.0, 1e-6), [(1.0, 0.0)]),  # one launch takes all ε
         ((math.inf, 1e-6), [(1.0, 0.0)]),
+        ((1.0, 1e-6), [(1e200, 0.0)]),
         ((0.0, 1e-6), [(1.0, 0.0)]),
     ],
 )

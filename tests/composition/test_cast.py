@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import threading
 
 import opendp.prelude as dp
 import pytest
@@ -177,6 +178,22 @@ def test_a_cast_of_something_interactive_is_interactive(space):
     assert root.privacy_loss() == pytest.approx(2 * math.tanh(0.5))
 
 
+def test_a_cast_of_something_native_may_be_asked_from_many_threads(space):
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=200.0)
+    native = dp.c.make_adaptive_composition(*space, PURE, 1, [0.005] * 200)
+    child, answers = oc.cast(native, ZCDP)([1, 2, 3]), []
+
+    def work():
+        answers.extend(child(count) for _ in range(50))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 200
+
+
 def test_a_native_sequential_compositor_closes_a_cast_child(space):
     """Approximate zCDP is sequential in OpenDP; a cast must not slip through its wrappers."""
     measure = dp.approximate(ZCDP)
@@ -196,7 +213,7 @@ def test_a_native_sequential_compositor_closes_a_cast_child(space):
 
 def test_odd_ends_are_refused(under):
     with pytest.raises(InvalidValueError, match=r"^alpha \(9.0\) must be at most the 8.0"):
-        oc.cast(under(fixed(8.0), 1.0), fixed(9.0)).map(1)
+        oc.cast(under(fixed(8.0), 1.0), fixed(9.0))
     assert oc.cast(under(fixed(8.0), 1.0), fixed(2.0)).map(1) == 1.0
     tcdp = under(truncated(16.0), oc.TruncatedConcentrated(0.125, 16.0))
     with pytest.raises(InvalidValueError, match=r"^omega \(32.0\) must be at most the 16.0"):

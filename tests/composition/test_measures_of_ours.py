@@ -262,6 +262,20 @@ def test_in_a_context_without_a_bound(name):
     assert context.current_privacy_loss() <= oc.loss_of(**ASKS[name])[1]
 
 
+@every
+def test_noise_in_a_context_is_certified_under_its_measure(name):
+    measure, d_out = LOSSES[name]()
+    context = oc.concurrent_context(
+        [1, 2, 3], dp.unit_of(contributions=1), (measure, d_out), split_evenly_over=3
+    )
+    assert isinstance(context.query().count().gaussian().release(), int)
+    assert isinstance(context.query().count().gaussian(scale=40.0).release(), int)
+    scale = context.query().count().laplace().param()
+    count = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    native = oc.cast(count >> dp.t.then_count() >> dp.m.then_laplace(scale), measure)
+    assert native.map(1) <= context.remaining_privacy_loss()[0]
+
+
 def test_incomparable_distances_are_not_within_each_other(space):
     measure = oc.truncated_concentrated_divergence(4.0)
     made = oc.make_concurrent_composition(*space, measure, 1, [T(0.5, 8.0)])

@@ -378,3 +378,49 @@ def test_printed_values(found, printed):
 )
 def test_ends(found, expected):
     assert found == expected
+
+
+# --- far out ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [1e15, 1e18, 1e300, 1.7e308])
+def test_huge_orders_are_bounded_by_the_loss(order):
+    assert response_to_renyi(0.75, 2, order) == pytest.approx(math.log(3), rel=1e-12)
+    assert mpf(response_to_renyi(0.75, 2, order)) >= mp.log(3) + mp.log(0.75) / mpf(order)
+    assert response_to_renyi(0.75, 3, order) == pytest.approx(math.log(6), rel=1e-12)
+    assert pure_to_renyi(1.0, order) == pytest.approx(1.0, rel=1e-12)
+    assert laplace_to_renyi(1.0, order) == pytest.approx(1.0, rel=1e-12)
+    assert laplace_to_renyi(1.0, order, 0.25) == pytest.approx(1.0, rel=1e-12)
+
+
+def test_divergences_never_exceed_the_loss():
+    assert pure_to_renyi(99.38586608042343, 1 + 2**-52) <= 99.38586608042343
+    assert pure_to_renyi(1e15, 1e308) <= 1e15
+    assert pure_to_renyi(1.0, math.inf) == 1.0
+    assert response_to_renyi(0.75, 2, math.inf) >= math.log(3)
+
+
+def test_huge_mu_neither_hangs_nor_falls_below():
+    mu, epsilon = 6.539164655471391e17, 2.138033719568314e35
+    with mp.workdps(800):
+        check(gaussian_to_delta(mu, epsilon), gaussian(mu, epsilon), (1e7,))
+    for exponent in (60, 180, 300, 500):
+        mu = 2.0**exponent
+        assert gaussian_to_delta(mu, mu * mu / 2) == pytest.approx(0.5, rel=1e-12)
+        assert gaussian_to_epsilon(mu, 0.5) == pytest.approx(mu * mu / 2, rel=1e-12)
+    assert gaussian_to_delta(2.0**512, 2.0**1023) <= 1.0
+    assert gaussian_to_epsilon(1e-300, 1e-300) == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [1e5, 1e14, 1.1e15, 1e17, 1e18, 1e100, 1e308])
+def test_huge_epsilons_have_a_mu(epsilon):
+    root = math.sqrt(8) * math.sqrt(epsilon)
+    assert pure_to_gaussian(epsilon) == pytest.approx(root, rel=1e-4)
+    assert pure_to_gaussian(epsilon) <= root * (1 + 1e-15)
+
+
+@pytest.mark.parametrize("larger", [0.03, 0.05, 0.0500000001, 0.052, 0.06, 0.5, 0.9, 1.0])
+def test_epsilon_falls_with_delta_down_to_zero(larger):
+    found = approximate_to_epsilon(0.1, 0.0, larger)
+    assert found <= approximate_to_epsilon(0.1, 0.0, larger / 2)
+    assert (found == 0.0) == (profile(0.1, 0.0, 0.0) <= mpf(larger))

@@ -135,3 +135,8 @@ def test_mutual_information():
 def test_bad_input(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+def test_a_tiny_rho_changes_little():
+    for rho in (5e-324, 1e-300):
+        assert 0.5 <= oc.bad_event_probability(oc.TruncatedConcentrated(rho), 0.5) <= 0.5 + 1e-12
