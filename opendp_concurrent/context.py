@@ -21,6 +21,7 @@ from opendp.mod import (
 )
 
 from . import checks
+from .accumulators.accumulator import Accounting
 from .composition.cast import cast
 from .composition.concurrent_composition import make_concurrent_composition
 from .composition.concurrent_filter import make_concurrent_filter
@@ -41,6 +42,7 @@ def concurrent_context(
     margins: Sequence[Any] | Mapping[Any, Any] | None = None,
     *,
     orders: Sequence[float] | None = None,
+    accumulator: Accounting | None = None,
 ) -> Context:
     """Build a ``dp.Context`` whose queries compose concurrently.
 
@@ -59,6 +61,8 @@ def concurrent_context(
     :param domain: domain of the data; inferred if left out, which makes their structure public
     :param margins: descriptors for grouped Polars data
     :param orders: for Rényi curves only: the orders at which the loss is enforced
+    :param accumulator: how losses add up that are chosen on the way, as in
+        ``make_concurrent_odometer``; not with a split
     :return: a context
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -85,7 +89,13 @@ def concurrent_context(
     for margin in margins or ():
         domain = with_margin(domain, margin)
     accountant, d_mids, d_out = _accountant(
-        domain, privacy_unit, privacy_loss, split_evenly_over, split_by_weights, orders
+        domain,
+        privacy_unit,
+        privacy_loss,
+        split_evenly_over,
+        split_by_weights,
+        orders,
+        accumulator,
     )
     try:
         queryable = accountant(data)
@@ -197,6 +207,7 @@ class ConcurrentQuery(Query):
             split_evenly_over,
             split_by_weights,
             None,
+            None,
         )
 
         def wrap_release(queryable: Any) -> Context:
@@ -224,19 +235,25 @@ def _accountant(
     split_evenly_over: int | None,
     split_by_weights: Sequence[float] | None,
     orders: Sequence[float] | None,
+    accumulator: Accounting | None,
 ) -> tuple[ConcurrentMeasurement | ConcurrentOdometer, list[Any] | None, Any]:
     """Return what spawns the queryable, its d_mids if fixed, and its bound if it has one."""
     metric, d_in = privacy_unit
     output_measure, d_out = privacy_loss
     weights = _weights(split_evenly_over, split_by_weights)
     if weights is not None:
+        if accumulator is not None:
+            raise InvalidTypeError(
+                f"accumulator ({accumulator!r}) is for losses that are chosen on the way; "
+                "leave it out, or the split"
+            )
         measure = composition_measure(output_measure)
         d_mids = measure.split(measure.validate_budget("d_out", d_out), weights)
         compositor = make_concurrent_composition(
             domain, metric, output_measure, d_in, d_mids, orders=orders
         )
         return compositor, d_mids, None
-    odometer = make_concurrent_odometer(domain, metric, output_measure)
+    odometer = make_concurrent_odometer(domain, metric, output_measure, accumulator=accumulator)
     if d_out in (inf, (inf, inf), (inf, 1.0)) or getattr(d_out, "rho", None) == inf:
         return odometer, None, None
     return make_concurrent_filter(odometer, d_in, d_out, orders=orders), None, d_out

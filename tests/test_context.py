@@ -175,3 +175,24 @@ def test_bad_splits(arguments, error, match):
 def test_bad_budgets(epsilon, split):
     with pytest.raises(InvalidValueError, match="^d_out"):
         oc.concurrent_context(DATA, UNIT, (dp.max_divergence(), epsilon), split_evenly_over=split)
+
+
+def test_an_accounting_rule_in_a_context():
+    rule = oc.best_rule((1.0, 1e-6), [(0.01, 0.0)])
+    context = oc.concurrent_context(
+        DATA, UNIT, dp.loss_of(epsilon=1.0, delta=1e-6), accumulator=rule
+    )
+    for _ in range(120):
+        assert isinstance(context.query(epsilon=0.01, delta=0.0).count().laplace().release(), int)
+    epsilon, delta = context.current_privacy_loss()
+    assert epsilon < 0.6  # the plain sum is 1.2
+    assert delta == 1e-6
+    assert context.remaining_privacy_loss()[0] > 0.3
+    with pytest.raises(InvalidTypeError, match="^accumulator .* is for losses that are chosen"):
+        oc.concurrent_context(
+            DATA,
+            UNIT,
+            dp.loss_of(epsilon=1.0, delta=1e-6),
+            split_evenly_over=3,
+            accumulator=rule,
+        )
