@@ -1,0 +1,59 @@
+"""Proof by machine: the worst analysts against filters, interleavings and simulations, computed.
+
+Read ``adversary.py`` first. Nothing in the package imports this; it uses the accumulators and rules
+of production as they are.
+"""
+
+from .adversary import Worst, worst_analyst
+from .audit import Audit, audit
+from .interactive import (
+    FiniteInteractiveMechanism,
+    random_interactive,
+    sparse_vector,
+)
+from .interleaving import (
+    composition_delta,
+    composition_pair,
+    concurrent_delta,
+    sequential_delta,
+)
+from .mechanism import (
+    FiniteMechanism,
+    k_ary_response,
+    random_mechanism,
+    randomized_response,
+    truncated_geometric,
+)
+from .menu import Item, Limited, response_menu
+from .renyi import worst_renyi
+from .simulation import Simulation, certify, simulate, simulate_batch
+from .strategy import Launch, Stop
+
+__all__ = [
+    "Audit",
+    "FiniteInteractiveMechanism",
+    "FiniteMechanism",
+    "Item",
+    "Launch",
+    "Limited",
+    "Simulation",
+    "Stop",
+    "Worst",
+    "audit",
+    "certify",
+    "composition_delta",
+    "composition_pair",
+    "concurrent_delta",
+    "k_ary_response",
+    "random_interactive",
+    "random_mechanism",
+    "randomized_response",
+    "response_menu",
+    "sequential_delta",
+    "simulate",
+    "simulate_batch",
+    "sparse_vector",
+    "truncated_geometric",
+    "worst_analyst",
+    "worst_renyi",
+]

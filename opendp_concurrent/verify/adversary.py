@@ -1,0 +1,166 @@
+"""The worst analyst against a filter: start reading here.
+
+An analyst has a menu of mechanisms, each with the privacy loss that it declares. He launches one,
+sees its answer, launches another, as long as the filter admits it. How well can he tell two
+neighbouring datasets apart? For finite mechanisms this is computed exactly, over *all* analysts:
+
+>>> from opendp_concurrent import verify, basic
+>>> from opendp_concurrent.accounts.rule import Within
+>>> menu = verify.response_menu(0.5, 1.0)                            # declared (ε, 0)
+>>> worst = verify.worst_analyst(menu, basic().start((0.0, 0.0)), Within((1.5, 0.0)), epsilon=1.0)
+>>> worst.delta
+0.17904988921...
+>>> print(worst.strategy)
+launch 0.5
+  answer 0 (0.6225 | 0.3775): launch 1
+    answer 0 (0.7311 | 0.2689): stop at loss 1.5
+    answer 1 (0.2689 | 0.7311): stop at loss -0.5
+  answer 1 (0.3775 | 0.6225): stop at loss -0.5
+
+The rule and the accumulator are the objects that filters use, not copies: ``Within(d_out)`` and
+``accounting.start(zero)``. A menu of one's own is a list of ``Item(name, d_mid, mechanism)``.
+
+How: what matters of the past is the state of the accumulator and the likelihood ratio of what was
+seen. With x = P/Q so far, the largest value of sum (P - e^ε Q)+ over what is to come is, per unit
+of P, a function g(state, x):
+
+    g(state, x) = max(stop: (1 - e^ε/x)+,  launch an admitted item: sum over answers a of
+                      P(a) g(state after, x P(a)/Q(a)))
+
+Deterministic analysts suffice [HSTVVXZ23, Lemma 2.3]. Logarithms of ratios are kept as whole
+numbers of steps where all losses of the menu are multiples of one, so that equal ratios are
+recognised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from math import expm1, inf
+from typing import Any
+
+from ..errors import BudgetExceededError
+from .lattice import Lattice
+from .mechanism import FiniteMechanism
+from .menu import Item, Rule, check_depth, check_menu
+from .strategy import Launch, Stop, Strategy, view_of
+
+
+@dataclass(frozen=True)
+class Worst:
+    """What the worst analyst reaches, and how.
+
+    :ivar delta: largest sum over answers of (P - e^ε Q)+, for the worse order of the datasets
+    :ivar strategy: what he does, as a tree
+    :ivar view: the law of all that he sees, on both datasets
+    """
+
+    delta: float
+    strategy: Strategy
+    view: FiniteMechanism
+
+
+def worst_analyst(
+    menu: Sequence[Item], accumulator: Hashable, rule: Rule, epsilon: float, *, most: int = 1000
+) -> Worst:
+    """Find the analyst who reaches the largest δ at ``epsilon`` against a filter.
+
+    :param menu: what may be launched, any number of times
+    :param accumulator: of no launch; frozen and hashable, such as ``oc.zcdp(1e-6).start(None)``
+    :param rule: when a launch is admitted, such as ``Within(d_out)``
+    :param epsilon: at which privacy is asked
+    :param most: launches at most; reaching it raises, since then the worst may be cut off
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent import verify, zcdp
+    >>> from opendp_concurrent.accounts.rule import Within
+    >>> menu, start = verify.response_menu(0.25, 0.5), zcdp(0.01).start(None)
+    >>> worst = verify.worst_analyst(menu, start, Within((1.0, 0.01)), epsilon=1.0)
+    >>> 0.0 < worst.delta <= 0.01
+    True
+    """
+    items = check_menu(menu)
+    found = []
+    for swapped in (False, True):
+        solver = _Solver(items, rule, epsilon, most, swapped)
+        found.append((solver.value(accumulator, solver.lattice.origin), solver))
+    value, solver = max(found, key=lambda pair: pair[0])
+    strategy = solver.strategy(accumulator, solver.lattice.origin)
+    return Worst(value, strategy, view_of(strategy))
+
+
+class _Solver:
+    """The dynamic programme for one order of the two datasets."""
+
+    def __init__(
+        self, items: list[Item], rule: Rule, epsilon: float, most: int, swapped: bool
+    ) -> None:
+        self._items, self._rule, self._epsilon, self._most = items, rule, epsilon, most
+        mechanisms = [item.mechanism.swapped if swapped else item.mechanism for item in items]
+        self.lattice = Lattice(mechanisms)
+        self._answers = [self.lattice.answers(one) for one in mechanisms]
+        self._values: dict[Any, float] = {}
+        self._after: dict[Any, list[Any]] = {}
+        self._choice: dict[Any, int | None] = {}
+        self._nodes: dict[Any, Strategy] = {}
+
+    def value(self, state: Any, ratio: Any, depth: int = 0) -> float:
+        """Per unit of P, the largest value of what is to come."""
+        key = (state, ratio)
+        known = self._values.get(key)
+        if known is not None:
+            return known
+        check_depth(depth, self._most)
+        best, choice = self._stop(ratio), None
+        for index, after in enumerate(self._admitted(state)):
+            if after is None:
+                continue
+            value = 0.0
+            for first, _, steps in self._answers[index]:
+                if steps is None:  # impossible on the other dataset: told apart for sure
+                    value += first
+                elif first > 0.0:
+                    onward = self.lattice.after(ratio, steps)
+                    value += first * self.value(after, onward, depth + 1)
+            if value > best + 1e-15:
+                best, choice = value, index
+        self._values[key], self._choice[key] = best, choice
+        return best
+
+    def _stop(self, ratio: Any) -> float:
+        return max(0.0, -expm1(self._epsilon - self.lattice.log(ratio)))
+
+    def _admitted(self, state: Any) -> list[Any]:
+        """Accumulators after each item; None where refused, or where nothing would be spent."""
+        known = self._after.get(state)
+        if known is None:
+            after = [self._rule.admits(state, item.d_mid) for item in self._items]
+            known = self._after[state] = [
+                None if isinstance(one, BudgetExceededError) or one == state else one
+                for one in after
+            ]
+        return known
+
+    def strategy(self, state: Any, ratio: Any) -> Strategy:
+        """The best choices; equal situations share one node."""
+        key = (state, ratio)
+        if key not in self._nodes:
+            self._nodes[key] = self._node(state, ratio, self._choice[key])
+        return self._nodes[key]
+
+    def _node(self, state: Any, ratio: Any, index: int | None) -> Strategy:
+        loss = self.lattice.log(ratio)
+        if index is None:
+            return Stop(loss)
+        after, branches = self._admitted(state)[index], []
+        for first, second, steps in self._answers[index]:
+            if steps is None:
+                onward: Strategy = Stop(inf)
+            elif first == 0.0:
+                onward = Stop(-inf)
+            else:
+                onward = self.strategy(after, self.lattice.after(ratio, steps))
+            branches.append((first, second, onward))
+        return Launch(self._items[index].name, loss, tuple(branches))

@@ -1,0 +1,196 @@
+"""A finite interactive mechanism: rounds of a query and an answer, on two neighbouring datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise, product
+from math import exp
+from typing import Any
+
+import numpy as np
+
+from .. import checks
+from ..errors import InvalidTypeError, InvalidValueError
+from .mechanism import TOLERANCE, FiniteMechanism
+
+History = tuple[tuple[int, int], ...]  # (query, answer) of each round so far
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteInteractiveMechanism:
+    """Its state is the history; queries and answers are numbered from 0.
+
+    :ivar tables: for round i, probabilities of the answers: an array with axes dataset (2), then
+        query and answer of each earlier round in turn, then query and answer of this round
+    """
+
+    tables: tuple[np.ndarray[Any, Any], ...]
+    _cache: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tables, tuple) or not self.tables:
+            raise InvalidTypeError("tables must be a nonempty tuple of arrays, one for each round")
+        shape: tuple[int, ...] = (2,)
+        for index, table in enumerate(self.tables):
+            if table.ndim != len(shape) + 2 or table.shape[: len(shape)] != shape:
+                raise InvalidValueError(
+                    f"tables[{index}] must have axes {shape} and those of its query and answer, "
+                    f"found {table.shape}"
+                )
+            if not (np.all(table >= 0) and np.allclose(table.sum(-1), 1, rtol=0, atol=TOLERANCE)):
+                raise InvalidValueError(f"tables[{index}] must be probabilities of the last axis")
+            shape = table.shape
+
+    @property
+    def rounds(self) -> int:
+        """How often it is asked."""
+        return len(self.tables)
+
+    def queries(self, turn: int) -> int:
+        """How many queries there are in round ``turn``, from 0."""
+        return int(self.tables[turn].shape[-2])
+
+    def answers(self, history: History, query: int) -> list[tuple[float, float]]:
+        """For each answer, its probability on either dataset."""
+        at = (*(index for pair in history for index in pair), query)
+        first, second = (dataset[at] for dataset in self.tables[len(history)])
+        return list(zip(map(float, first), map(float, second), strict=True))
+
+    def analysts(self) -> Iterator[FiniteMechanism]:
+        """The view of each deterministic analyst; those suffice [HSTVVXZ23, Lemma 2.3]."""
+        yield from (FiniteMechanism(*zip(*view, strict=True)) for view in self._views(()))
+
+    def _views(self, history: History) -> list[tuple[tuple[float, float], ...]]:
+        """All laws of what is to come after ``history``, one for each analyst."""
+        if len(history) == self.rounds:
+            return [((1.0, 1.0),)]
+        views = []
+        for query in range(self.queries(len(history))):
+            answers = self.answers(history, query)
+            below = [self._views((*history, (query, a))) for a in range(len(answers))]
+            for onward in product(*below):
+                views.append(
+                    tuple(
+                        (p * one, q * other)
+                        for (p, q), view in zip(answers, onward, strict=True)
+                        for one, other in view
+                    )
+                )
+        return views
+
+    def delta(self, epsilon: float) -> float:
+        """Least δ at ``epsilon``, for both orders of the datasets, against every analyst."""
+        scale = exp(epsilon)
+        return max(self._best((), 1.0, 1.0, scale, order) for order in (0, 1))
+
+    def _best(self, history: History, p: float, q: float, scale: float, order: int) -> float:
+        if len(history) == self.rounds:
+            return max(0.0, p - scale * q if order == 0 else q - scale * p)
+        return max(
+            sum(
+                self._best((*history, (query, a)), p * one, q * other, scale, order)
+                for a, (one, other) in enumerate(self.answers(history, query))
+            )
+            for query in range(self.queries(len(history)))
+        )
+
+    def epsilon(self, delta: float = 0.0) -> float:
+        """Least ε at ``delta``, against every analyst."""
+        return self.dominating.epsilon(delta)
+
+    def renyi(self, order: float) -> float:
+        """Rényi divergence of ``order``, the larger of both directions, against every analyst."""
+        return max(view.renyi(order) for view in self.analysts())
+
+    def tradeoff(self, alpha: float) -> float:
+        """Least type II error at type I error ``alpha`` against every analyst, mixed ones too."""
+        return min(one.tradeoff(alpha) for one in (self.dominating, self.dominating.swapped))
+
+    @property
+    def dominating(self) -> FiniteMechanism:
+        """The pair of distributions whose trade-off function is that of all analysts together.
+
+        The lower convex hull of the points (type I, type II) of all of them. By [VZ23] the
+        mechanism is an interactive postprocessing of it.
+        """
+        if "dominating" not in self._cache:
+            self._cache["dominating"] = hull_pair(
+                [point for view in self.analysts() for point in view.roc()]
+            )
+        found: FiniteMechanism = self._cache["dominating"]
+        return found
+
+
+def hull_pair(points: list[tuple[float, float]]) -> FiniteMechanism:
+    """The pair of distributions whose trade-off function is the convex hull of ``points``."""
+    hull: list[tuple[float, float]] = []
+    for point in sorted({(0.0, 1.0), (1.0, 0.0), *points}):
+        while len(hull) >= 2:
+            (a, b), (c, d) = hull[-2:]
+            if (c - a) * (point[1] - b) - (d - b) * (point[0] - a) > 0:
+                break
+            hull.pop()
+        hull.append(point)
+    first = [after[0] - before[0] for before, after in pairwise(hull)]
+    second = [before[1] - after[1] for before, after in pairwise(hull)]
+    return FiniteMechanism(
+        tuple(max(0.0, one) for one in (*first, 0.0)),
+        tuple(max(0.0, one) for one in (*second, 1.0 - sum(second))),
+    )
+
+
+def random_interactive(
+    seed: int, rounds: int = 2, queries: int = 2, answers: int = 2, *, sharp: float = 1.0
+) -> FiniteInteractiveMechanism:
+    """A mechanism drawn at random.
+
+    :param sharp: parameter of the Dirichlet distribution of the answers; small is more revealing
+    """
+    generator = np.random.default_rng(seed)
+    shape: tuple[int, ...] = (2,)
+    tables = []
+    for _ in range(checks.count(rounds=rounds)):
+        shape = (*shape, checks.count(queries=queries), checks.count(answers=answers))
+        tables.append(generator.dirichlet(np.full(answers, sharp), size=shape[:-1]))
+    return FiniteInteractiveMechanism(tuple(tables))
+
+
+def sparse_vector(
+    epsilon: float, values: tuple[tuple[int, ...], ...]
+) -> FiniteInteractiveMechanism:
+    """Above-threshold on counts, with discrete Laplace noise: halts, as answer 2, after one hit.
+
+    :param epsilon: half for the threshold, at scale 2/ε, and half for the queries, at scale 4/ε
+    :param values: for each dataset, the value of each query minus the threshold; neighbours differ
+        by at most 1 in each
+    """
+    epsilon = checks.non_negative(epsilon=epsilon)
+    datasets = np.array(values, dtype=int)
+    queries = datasets.shape[1]
+    reach = int(120 / epsilon)
+    grid = np.arange(-reach, reach + 1)
+
+    def noise(scale: float) -> np.ndarray[Any, Any]:
+        mass = np.exp(-np.abs(grid) / scale)
+        return np.asarray(mass / mass.sum())
+
+    threshold, tail = noise(2 / epsilon), np.cumsum(noise(4 / epsilon)[::-1])[::-1]
+
+    def above(value: int) -> np.ndarray[Any, Any]:
+        """Probability of a hit for each noisy threshold."""
+        at = np.clip(grid - value + reach, 0, 2 * reach)
+        return np.where(grid - value > reach, 0.0, tail[at])
+
+    first = np.zeros((2, queries, 3))
+    second = np.zeros((2, queries, 3, queries, 3))
+    for b, query in product(range(2), range(queries)):
+        hit = above(int(datasets[b, query]))
+        first[b, query] = [1 - threshold @ hit, threshold @ hit, 0.0]
+        second[b, query, 1:] = [0.0, 0.0, 1.0]
+        later = threshold * (1 - hit)
+        later = later / later.sum()
+        for again in range(queries):
+            next_hit = later @ above(int(datasets[b, again]))
+            second[b, query, 0, again] = [1 - next_hit, next_hit, 0.0]
+    return FiniteInteractiveMechanism((first, second))

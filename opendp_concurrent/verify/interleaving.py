@@ -1,0 +1,120 @@
+"""Several interactive mechanisms: the worst interleaving, the worst sequence, the theorem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+from math import exp
+from typing import Any
+
+from ..errors import InvalidTypeError
+from .interactive import FiniteInteractiveMechanism, History
+from .mechanism import FiniteMechanism
+
+
+def concurrent_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: float) -> float:
+    """Largest δ at ``epsilon`` of an analyst who asks any mechanism at any time.
+
+    Every next (mechanism, query) may depend on all answers so far, of all mechanisms.
+
+    :raises InvalidTypeError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> pair = [verify.random_interactive(seed) for seed in (1, 2)]
+    >>> verify.sequential_delta(pair, 0.5) <= verify.concurrent_delta(pair, 0.5)
+    True
+    >>> verify.concurrent_delta(pair, 0.5) <= verify.composition_delta(pair, 0.5)
+    True
+    """
+    parts = _check(mechanisms)
+    return max(_worst(parts, epsilon, order, None) for order in (0, 1))
+
+
+def sequential_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: float) -> float:
+    """Largest δ at ``epsilon`` of an analyst who ends one mechanism before he begins the next.
+
+    The best of all sequences; queries may depend on all answers so far.
+    """
+    parts = _check(mechanisms)
+    return max(
+        _worst(parts, epsilon, order, sequence)
+        for sequence in permutations(range(len(parts)))
+        for order in (0, 1)
+    )
+
+
+def _worst(
+    parts: list[FiniteInteractiveMechanism],
+    epsilon: float,
+    order: int,
+    sequence: tuple[int, ...] | None,
+) -> float:
+    scale = exp(epsilon)
+    known: dict[Any, float] = {}
+
+    def stop(p: float, q: float) -> float:
+        return max(0.0, p - scale * q if order == 0 else q - scale * p)
+
+    def value(histories: tuple[History, ...], p: float, q: float) -> float:
+        """Probabilities are functions of the histories, which are therefore all that is to key."""
+        found = known.get(histories)
+        if found is not None:
+            return found
+        best = stop(p, q)
+        for index in _next(parts, histories, sequence):
+            history = histories[index]
+            for query in range(parts[index].queries(len(history))):
+                total = 0.0
+                for answer, (one, other) in enumerate(parts[index].answers(history, query)):
+                    after = (*history, (query, answer))
+                    onward = (*histories[:index], after, *histories[index + 1 :])
+                    total += value(onward, p * one, q * other)
+                best = max(best, total)
+        known[histories] = best
+        return best
+
+    return value(((),) * len(parts), 1.0, 1.0)
+
+
+def _next(
+    parts: list[FiniteInteractiveMechanism],
+    histories: tuple[History, ...],
+    sequence: tuple[int, ...] | None,
+) -> list[int]:
+    """The mechanisms that may be asked now."""
+    unfinished = [i for i, part in enumerate(parts) if len(histories[i]) < part.rounds]
+    if sequence is None or not unfinished:
+        return unfinished
+    return [next(index for index in sequence if index in unfinished)]
+
+
+def composition_pair(mechanisms: Sequence[FiniteInteractiveMechanism]) -> FiniteMechanism:
+    """The product of the dominating pairs: what the composition theorem of [VZ23] allows."""
+    first, second = [1.0], [1.0]
+    for part in _check(mechanisms):
+        pair = part.dominating
+        first = [p * one for p in first for one in pair.first]
+        second = [q * other for q in second for other in pair.second]
+    return FiniteMechanism(tuple(first), tuple(second))
+
+
+def composition_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: float) -> float:
+    """δ at ``epsilon`` that the composition theorem for trade-off functions allows [VZ23].
+
+    The noninteractive composition of the tight trade-off function of each mechanism.
+    """
+    return composition_pair(mechanisms).delta(epsilon)
+
+
+def _check(mechanisms: Any) -> list[FiniteInteractiveMechanism]:
+    if not isinstance(mechanisms, Sequence) or not mechanisms:
+        raise InvalidTypeError("mechanisms must be a nonempty sequence")
+    for index, one in enumerate(mechanisms):
+        if not isinstance(one, FiniteInteractiveMechanism):
+            raise InvalidTypeError(
+                f"mechanisms[{index}] must be a FiniteInteractiveMechanism, "
+                f"found {type(one).__name__}"
+            )
+    return list(mechanisms)

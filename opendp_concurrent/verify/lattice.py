@@ -1,0 +1,79 @@
+"""Likelihood ratios as whole numbers of steps, so that equal ones are recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import log
+
+from .mechanism import FiniteMechanism
+
+Ratio = tuple[int, ...]
+_DENOMINATORS = 60  # losses whose quotient has at most this denominator share a step
+_EXACT = 1e-13  # relative error at which a quotient counts as rational
+
+
+class Lattice:
+    """A basis of steps for all losses log(P(a)/Q(a)) of some mechanisms.
+
+    Losses with a rational quotient are multiples of one step; others are steps of their own. A
+    ratio is the numbers of each step that were made: exact, whatever the order of launches.
+    """
+
+    def __init__(self, mechanisms: Sequence[FiniteMechanism]) -> None:
+        losses = sorted(
+            {
+                abs(log(p / q))
+                for one in mechanisms
+                for p, q in zip(one.first, one.second, strict=True)
+                if p > 0.0 < q
+            }
+        )
+        self.steps: list[float] = []
+        for loss in losses:
+            if loss > 1e-14 and self._multiple(loss) is None:
+                self._add(loss)
+        self.origin: Ratio = (0,) * len(self.steps)
+
+    def _add(self, loss: float) -> None:
+        for index, step in enumerate(self.steps):
+            quotient = Fraction(loss / step).limit_denominator(_DENOMINATORS)
+            if quotient and abs(loss / step - quotient) <= _EXACT * quotient:
+                self.steps[index] = step / quotient.denominator
+                return
+        self.steps.append(loss)
+
+    def _multiple(self, loss: float) -> tuple[int, int] | None:
+        """Index of the step and number of steps in a loss above 0, if it is a multiple of one."""
+        for index, step in enumerate(self.steps):
+            number = round(loss / step)
+            if number and abs(loss / step - number) <= _EXACT * number:
+                return index, number
+        return None
+
+    def answers(self, mechanism: FiniteMechanism) -> list[tuple[float, float, Ratio | None]]:
+        """For each answer P, Q and the steps of log(P/Q): None if Q is 0, the origin if P is."""
+        result: list[tuple[float, float, Ratio | None]] = []
+        for p, q in zip(mechanism.first, mechanism.second, strict=True):
+            if p == 0.0 == q:
+                continue
+            result.append((p, q, None if q == 0.0 else self._steps(p, q)))
+        return result
+
+    def _steps(self, p: float, q: float) -> Ratio:
+        steps = [0] * len(self.steps)
+        loss = log(p / q) if p > 0.0 else 0.0
+        if abs(loss) > 1e-14:
+            found = self._multiple(abs(loss))
+            assert found is not None
+            index, number = found
+            steps[index] = number if loss > 0 else -number
+        return tuple(steps)
+
+    def after(self, ratio: Ratio, steps: Ratio) -> Ratio:
+        """The ratio after more steps."""
+        return tuple(a + b for a, b in zip(ratio, steps, strict=True))
+
+    def log(self, ratio: Ratio) -> float:
+        """Logarithm of a ratio."""
+        return sum(number * step for number, step in zip(ratio, self.steps, strict=True))

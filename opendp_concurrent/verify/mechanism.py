@@ -1,0 +1,178 @@
+"""A finite mechanism: two distributions over the same answers, for two neighbouring datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import exp, fsum, inf, isfinite, log
+
+import numpy as np
+
+from .. import checks
+from ..errors import InvalidTypeError, InvalidValueError
+
+TOLERANCE = 1e-9  # by how much the probabilities of a distribution may miss 1
+
+
+@dataclass(frozen=True)
+class FiniteMechanism:
+    """The law of a mechanism's answer on each of two neighbours; computed in doubles, to 1e-12.
+
+    :ivar first: probabilities of the answers on one dataset
+    :ivar second: probabilities of the same answers on the other
+    """
+
+    first: tuple[float, ...]
+    second: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first", _distribution("first", self.first))
+        object.__setattr__(self, "second", _distribution("second", self.second))
+        if len(self.first) != len(self.second):
+            raise InvalidValueError(
+                f"second must have as many answers as first: {len(self.second)}, {len(self.first)}"
+            )
+
+    @property
+    def swapped(self) -> FiniteMechanism:
+        """The same with the two datasets exchanged."""
+        return FiniteMechanism(self.second, self.first)
+
+    def delta(self, epsilon: float) -> float:
+        """Least δ at ``epsilon``, for both orders of the datasets."""
+        scale = exp(epsilon)
+        return max(
+            fsum(max(p - scale * q, 0.0) for p, q in zip(one, other, strict=True))
+            for one, other in ((self.first, self.second), (self.second, self.first))
+        )
+
+    def epsilon(self, delta: float = 0.0) -> float:
+        """Least ε at ``delta``, for both orders; infinite if there is none."""
+        ratios = [
+            abs(log(p / q)) for p, q in zip(self.first, self.second, strict=True) if p > 0 < q
+        ]
+        high = max(ratios, default=0.0)
+        if self.delta(high) > delta + 1e-15:
+            return inf
+        if self.delta(0.0) <= delta:
+            return 0.0
+        if delta == 0.0:
+            return high
+        low = 0.0
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+        return high
+
+    def renyi(self, order: float) -> float:
+        """Rényi divergence of ``order``, the larger of both directions."""
+        return max(_renyi(self.first, self.second, order), _renyi(self.second, self.first, order))
+
+    def tradeoff(self, alpha: float) -> float:
+        """Least type II error of a test of ``first`` against ``second`` with type I error alpha."""
+        points = self.roc()
+        for (x, y), (more, less) in pairwise(points):
+            if x <= alpha <= more:
+                return y if more == x else y + (less - y) * (alpha - x) / (more - x)
+        return 0.0
+
+    def roc(self) -> list[tuple[float, float]]:
+        """Vertices (type I, type II) of the trade-off function, from (0, 1) on."""
+        order = sorted(
+            zip(self.first, self.second, strict=True),
+            key=lambda pair: pair[1] / pair[0] if pair[0] else inf,
+            reverse=True,
+        )
+        points, x, y = [(0.0, 1.0)], 0.0, 1.0
+        for p, q in order:
+            x, y = x + p, max(0.0, y - q)
+            points.append((min(x, 1.0), y))
+        return points
+
+
+def _renyi(first: Sequence[float], second: Sequence[float], order: float) -> float:
+    if any(p > 0 and q == 0 for p, q in zip(first, second, strict=True)):
+        return inf
+    logs = [
+        order * log(p) + (1 - order) * log(q) for p, q in zip(first, second, strict=True) if p > 0
+    ]
+    top = max(logs)
+    return max(0.0, (top + log(fsum(exp(one - top) for one in logs))) / (order - 1))
+
+
+def _distribution(name: str, values: Iterable[float]) -> tuple[float, ...]:
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InvalidTypeError(f"{name} must be a sequence of probabilities")
+    doubles = tuple(checks.non_negative(**{f"{name}[{i}]": v}) for i, v in enumerate(values))
+    total = fsum(doubles)
+    if not isfinite(total) or abs(total - 1.0) > TOLERANCE:
+        raise InvalidValueError(f"{name} must add up to 1, found {total}")
+    return doubles
+
+
+def randomized_response(epsilon: float, delta: float = 0.0) -> FiniteMechanism:
+    """Randomized response with ``epsilon``, which fails and tells all with probability ``delta``.
+
+    Every (ε, δ)-DP mechanism is a postprocessing of it, for two neighbours [KOV15, Theorem 3.3].
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> verify.randomized_response(1.0).delta(0.5)
+    0.28764913664...
+    """
+    epsilon, delta = checks.non_negative(epsilon=epsilon), checks.probability(delta=delta)
+    truth = 1 / (1 + exp(-epsilon))
+    kept = 1 - delta
+    if delta == 0.0:
+        return FiniteMechanism((truth, 1 - truth), (1 - truth, truth))
+    return FiniteMechanism(
+        (delta, kept * truth, kept * (1 - truth), 0.0),
+        (0.0, kept * (1 - truth), kept * truth, delta),
+    )
+
+
+def k_ary_response(prob: float, categories: int) -> FiniteMechanism:
+    """Randomized response over ``categories``, whose truth has probability ``prob``."""
+    p, k = checks.probability(prob=prob), checks.count(categories=categories)
+    if k < 2:
+        raise InvalidValueError(f"categories ({k}) must be at least 2")
+    other = (1 - p) / (k - 1)
+    rest = (other,) * (k - 2)
+    return FiniteMechanism((p, other, *rest), (other, p, *rest))
+
+
+def truncated_geometric(scale: float, shift: int, size: int) -> FiniteMechanism:
+    """Discrete Laplace noise of ``scale`` on counts 0 and ``shift``, clamped to [0, size)."""
+    b, shift = checks.non_negative(scale=scale), checks.count(shift=shift)
+    if not 0.0 < b < inf:
+        raise InvalidValueError(f"scale ({scale}) must be finite and above 0")
+    n = checks.count(size=size)
+    if n <= shift:
+        raise InvalidValueError(f"size ({n}) must be above shift ({shift})")
+    q = exp(-1 / b)
+
+    def clamped(centre: int) -> tuple[float, ...]:
+        inner = [(1 - q) / (1 + q) * q ** abs(j - centre) for j in range(1, n - 1)]
+        below, above = q**centre / (1 + q), q ** (n - 1 - centre) / (1 + q)
+        return (below, *inner, above) if n > 1 else (1.0,)
+
+    return FiniteMechanism(clamped(0), clamped(shift))
+
+
+def random_mechanism(seed: int, answers: int = 3, epsilon: float = inf) -> FiniteMechanism:
+    """A mechanism drawn at random; its losses are at most ``epsilon`` in absolute value."""
+    generator = np.random.default_rng(seed)
+    first = generator.dirichlet(np.ones(answers))
+    second = generator.dirichlet(np.ones(answers))
+    if isfinite(epsilon):
+        bound = exp(epsilon)
+        for _ in range(100):
+            second = np.clip(second, first / bound, first * bound)
+            second = second / second.sum()
+        mix = 1.0
+        while max(np.max(first / second), np.max(second / first)) > bound * (1 + 1e-12):
+            mix /= 2
+            second = mix * second + (1 - mix) * first
+    return FiniteMechanism(tuple(map(float, first)), tuple(map(float, second)))

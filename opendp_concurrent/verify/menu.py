@@ -1,0 +1,65 @@
+"""What an analyst may launch, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError
+from .mechanism import FiniteMechanism, randomized_response
+
+
+class Item(NamedTuple):
+    """What an analyst may launch: a name, the loss that it declares, and what it does."""
+
+    name: str
+    d_mid: Any
+    mechanism: FiniteMechanism
+
+
+class Rule(Protocol):
+    """A continuation rule, such as ``Within(d_out)``."""
+
+    def admits(self, accumulator: Any, d_mid: Any) -> Any:
+        """Return the next accumulator, or a ``BudgetExceededError``."""
+
+
+def response_menu(*epsilons: float) -> list[Item]:
+    """Randomized responses, which declare (ε, 0)."""
+    return [Item(f"{one:g}", (float(one), 0.0), randomized_response(one)) for one in epsilons]
+
+
+class Limited:
+    """A rule for analysts who launch a limited number of times.
+
+    Its states are pairs: an accumulator, and how many launches are left.
+    """
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+
+    def admits(self, state: tuple[Any, int], d_mid: Any) -> Any:
+        """Return the next state, or a refusal."""
+        accumulator, left = state
+        if left == 0:
+            return BudgetExceededError(accumulator, d_mid, None)
+        after = self._rule.admits(accumulator, d_mid)
+        return after if isinstance(after, BudgetExceededError) else (after, left - 1)
+
+
+def check_menu(menu: Any) -> list[Item]:
+    """Return the items, or raise."""
+    if isinstance(menu, (str, bytes)) or not isinstance(menu, Sequence) or not menu:
+        raise InvalidTypeError("menu must be a nonempty sequence of Item(name, d_mid, mechanism)")
+    for index, item in enumerate(menu):
+        if not isinstance(item, Item) or not isinstance(item.mechanism, FiniteMechanism):
+            raise InvalidTypeError(f"menu[{index}] must be Item(name, d_mid, FiniteMechanism)")
+    return list(menu)
+
+
+def check_depth(depth: int, most: int) -> None:
+    """Raise if an analyst launches without an end."""
+    if depth > most:
+        raise InvalidValueError(
+            f"most ({most}) launches are made without an end; pass a larger one, or a smaller bound"
+        )
