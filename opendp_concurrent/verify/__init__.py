@@ -25,6 +25,7 @@ from .mechanism import (
     truncated_geometric,
 )
 from .menu import Item, Limited, response_menu
+from .promises import Outcome, Promise, promises
 from .renyi import worst_renyi
 from .simulation import Simulation, certify, simulate, simulate_batch
 from .strategy import Launch, Stop
@@ -36,6 +37,8 @@ __all__ = [
     "Item",
     "Launch",
     "Limited",
+    "Outcome",
+    "Promise",
     "Simulation",
     "Stop",
     "Worst",
@@ -45,6 +48,7 @@ __all__ = [
     "composition_pair",
     "concurrent_delta",
     "k_ary_response",
+    "promises",
     "random_interactive",
     "random_mechanism",
     "randomized_response",

@@ -94,7 +94,7 @@ def audit(
         for below in (False, True):
             hits = [_hits(s[:half], threshold, below) for s in scores]
             for order in (0, 1):
-                bound = _bound(hits[order], hits[1 - order], half, at_delta, 0.05)
+                bound = _bound(hits[order], hits[1 - order], half, at_delta, 1 - sure)
                 if bound > best:
                     best, event = bound, (below, float(threshold), order)
     below, threshold, order = event

@@ -1,0 +1,231 @@
+"""Every (measure, rule) that the package offers, with its promise, to be held against analysts.
+
+``promises()`` lists them; each takes the ε of a menu of randomized responses and a budget, and
+tells what the worst analyst reaches and what was promised. The accumulators and rules are those of
+production.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+from typing import Any
+
+from ..accounts.rule import Shares, Within
+from ..accumulators.advanced import advanced
+from ..accumulators.basic import basic
+from ..accumulators.best_rule import best_rule
+from ..accumulators.either import either
+from ..accumulators.from_rule import from_rule
+from ..accumulators.orders_sum import GridCurve, OnOrders
+from ..accumulators.planned import Planned
+from ..accumulators.renyi import renyi
+from ..accumulators.square_sum import Squares
+from ..accumulators.truncated_sum import Truncated
+from ..accumulators.zcdp import zcdp
+from ..conversions.gaussian_to_approximate import gaussian_to_delta
+from ..conversions.pure_to_gaussian import pure_to_gaussian
+from ..conversions.pure_to_renyi import pure_to_renyi
+from ..conversions.pure_to_zcdp import pure_to_zcdp
+from ..conversions.zcdp_to_approximate import zcdp_to_delta
+from ..distances import TruncatedConcentrated
+from .adversary import worst_analyst
+from .mechanism import randomized_response
+from .menu import Item
+from .renyi import worst_renyi
+
+ORDERS = (1.5, 2.0, 4.0, 16.0)
+TESTS = (0.0, 0.25, 0.5, 1.0, 2.0)  # ε at which whole curves of δ are compared
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the worst analyst reaches, beside what was promised.
+
+    :ivar worst: δ at the promised ε, or a Rényi divergence
+    :ivar promised: bound on it
+    """
+
+    worst: float
+    promised: float
+
+    @property
+    def excess(self) -> float:
+        """How far the worst is above the promise; at most 0 where it is kept."""
+        return self.worst - self.promised
+
+    @property
+    def share(self) -> float:
+        """The part of the promise that the worst analyst uses up."""
+        return self.worst / self.promised if self.promised else float(self.worst > 0.0)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A measure and a rule.
+
+    :ivar name: both of them
+    :ivar check: from the ε of a menu and a budget, on the scale of ε, to outcomes
+    """
+
+    name: str
+    check: Callable[[Sequence[float], float], list[Outcome]]
+
+
+def promises() -> list[Promise]:
+    """All measures and rules of the package.
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> for promise in verify.promises()[:2]:
+    ...     outcomes = promise.check([0.5, 1.0], 2.0)
+    ...     print(promise.name, all(outcome.excess <= 1e-12 for outcome in outcomes))
+    MaxDivergence, sum True
+    MaxDivergence, compositor True
+    """
+    return [
+        Promise("MaxDivergence, sum", _pure(basic())),
+        Promise("MaxDivergence, compositor", _compositor),
+        Promise("MaxDivergence, from_rule", _pure(from_rule(_ExactSum()))),
+        *(
+            Promise(f"Approximate(MaxDivergence), {name}", _approximate(rule))
+            for name, rule in _RULES.items()
+        ),
+        Promise("ZeroConcentratedDivergence, sum", _zcdp),
+        Promise("Approximate(ZeroConcentratedDivergence), sum, sequential", _approximate_zcdp),
+        Promise("RenyiDivergence, orders", _curve),
+        Promise("FixedRenyiDivergence, sum", _fixed_renyi),
+        Promise("TruncatedConcentratedDivergence, sum", _tcdp),
+        Promise("GaussianTradeoff, squares", _gaussian),
+    ]
+
+
+DELTA = 0.05
+_RULES: dict[str, Callable[[Sequence[float], float], Any]] = {
+    "basic": lambda epsilons, budget: basic(),
+    "advanced": lambda epsilons, budget: advanced(DELTA / 2),
+    "zcdp": lambda epsilons, budget: zcdp(DELTA / 2),
+    "renyi": lambda epsilons, budget: renyi(4.0, DELTA / 2),
+    "either": lambda epsilons, budget: either(basic(), zcdp(DELTA / 4), renyi(3.0, DELTA / 4)),
+    "best_rule": lambda epsilons, budget: best_rule(
+        (budget, DELTA / 2), [(epsilon, 0.0) for epsilon in epsilons]
+    ),
+}
+
+
+class _ExactSum:
+    """The rule of the sum, to be inverted."""
+
+    start = Fraction(0)
+
+    def after(self, state: Fraction, d_mid: float) -> Fraction:
+        return state + Fraction(d_mid)
+
+    def continues(self, state: Fraction, d_out: float) -> bool:
+        return state <= d_out
+
+
+def _menu(epsilons: Sequence[float], declare: Callable[[float], Any]) -> list[Item]:
+    return [Item(f"{e:g}", declare(e), randomized_response(e)) for e in epsilons]
+
+
+def _pure(accounting: Any) -> Any:
+    def check(epsilons: Sequence[float], budget: float) -> list[Outcome]:
+        found = worst_analyst(_menu(epsilons, float), accounting.start(0.0), Within(budget), budget)
+        return [Outcome(found.delta, 0.0)]
+
+    return check
+
+
+def _compositor(epsilons: Sequence[float], budget: float) -> list[Outcome]:
+    """Shares fixed up front; a launch may use less."""
+    shares, total = [], basic().start(0.0)
+    for epsilon in (*epsilons, *epsilons):
+        if total.after(epsilon).within(budget):
+            shares.append(epsilon)
+            total = total.after(epsilon)
+    plan = Planned(tuple(shares), 0, basic().start(0.0))
+    rule = Shares(float.__le__)
+    found = worst_analyst(_menu(epsilons, float), plan, rule, total.loss)
+    return [Outcome(found.delta, 0.0)]
+
+
+def _approximate(rule: Any) -> Any:
+    def check(epsilons: Sequence[float], budget: float) -> list[Outcome]:
+        accounting, d_out = rule(epsilons, budget), (budget, DELTA)
+        menu = [Item(f"{e:g}", (e, 0.0), randomized_response(e)) for e in epsilons]
+        failing = epsilons[0], DELTA / 4
+        menu.append(Item(f"{failing}", failing, randomized_response(*failing)))
+        found = worst_analyst(menu, accounting.start((0.0, 0.0)), Within(d_out), budget)
+        return [Outcome(found.delta, DELTA)]
+
+    return check
+
+
+def _zcdp(epsilons: Sequence[float], budget: float) -> list[Outcome]:
+    rho = pure_to_zcdp(budget)
+    menu = _menu(epsilons, pure_to_zcdp)
+    start: Any = basic().start(0.0)
+    return [Outcome(worst_renyi(menu, start, Within(rho), a), rho * a) for a in ORDERS]
+
+
+def _approximate_zcdp(epsilons: Sequence[float], budget: float) -> list[Outcome]:
+    d_out = pure_to_zcdp(budget), DELTA
+    menu = [
+        Item(f"{e:g}", (pure_to_zcdp(e), DELTA / 3), randomized_response(e, DELTA / 3))
+        for e in epsilons
+    ]
+    start: Any = basic().start((0.0, 0.0))
+    outcomes = []
+    for epsilon in TESTS:
+        found = worst_analyst(menu, start, Within(d_out), epsilon)
+        outcomes.append(Outcome(found.delta, min(1.0, DELTA + zcdp_to_delta(d_out[0], epsilon))))
+    return outcomes
+
+
+def _curve(epsilons: Sequence[float], budget: float) -> list[Outcome]:
+    d_out = GridCurve(ORDERS, tuple(pure_to_renyi(budget, order) for order in ORDERS))
+    menu = _menu(
+        epsilons, lambda e: GridCurve(ORDERS, tuple(pure_to_renyi(e, order) for order in ORDERS))
+    )
+    start = OnOrders(ORDERS).start(None)
+    return [
+        Outcome(worst_renyi(menu, start, Within(d_out), order), bound)
+        for order, bound in zip(ORDERS, d_out.values, strict=True)
+    ]
+
+
+def _fixed_renyi(epsilons: Sequence[float], budget: float) -> list[Outcome]:
+    start: Any = basic().start(0.0)
+    outcomes = []
+    for order in ORDERS:
+        d_out = pure_to_renyi(budget, order)
+        menu = _menu(epsilons, lambda e, order=order: pure_to_renyi(e, order))  # type: ignore[misc]
+        found = worst_renyi(menu, start, Within(d_out), order)
+        outcomes.append(Outcome(found, d_out))
+    return outcomes
+
+
+def _tcdp(epsilons: Sequence[float], budget: float) -> list[Outcome]:
+    d_out = TruncatedConcentrated(pure_to_zcdp(budget), 8.0)
+    menu = _menu(epsilons, lambda e: TruncatedConcentrated(pure_to_zcdp(e), 16.0 if e < 1 else 8.0))
+    start = Truncated().start(None)
+    return [
+        Outcome(worst_renyi(menu, start, Within(d_out), order), d_out.rho * order)
+        for order in ORDERS
+        if order < d_out.omega < inf
+    ]
+
+
+def _gaussian(epsilons: Sequence[float], budget: float) -> list[Outcome]:
+    mu = pure_to_gaussian(budget)
+    menu, start = _menu(epsilons, pure_to_gaussian), Squares().start(None)
+    return [
+        Outcome(
+            worst_analyst(menu, start, Within(mu), epsilon).delta, gaussian_to_delta(mu, epsilon)
+        )
+        for epsilon in TESTS
+    ]

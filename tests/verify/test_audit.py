@@ -1,0 +1,93 @@
+"""A scripted analyst against real pipelines: right ones pass, a broken one is flagged.
+
+The bounds hold with probability 1 - 1e-9 each; noise is OpenDP's and cannot be seeded.
+"""
+
+import math
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent import verify
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+
+X, X_PRIME = [1, 2, 3], [1, 2]
+
+
+def count(space, scale):
+    return space >> dp.t.then_count() >> dp.m.then_laplace(scale=scale)
+
+
+def test_a_filter_with_interleaved_children_keeps_its_promise(space):
+    one = count(space, 4.0)
+    odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    limit = oc.make_concurrent_filter(odometer, 1, 1.0)
+    child = oc.make_concurrent_composition(*space, dp.max_divergence(), 1, [0.25, 0.25])
+
+    def analyst(root):
+        first, second = root(child), root(child)
+        return first(one) + second(one) + first(one) + second(one)
+
+    found = verify.audit(limit, X, X_PRIME, analyst, n=3_000)
+    assert not found.violates(1.0)
+    assert found.runs == 3_000
+
+
+def test_a_broken_mechanism_is_flagged(space):
+    """Says ε = 1 and has noise for ε = 2."""
+    honest = count(space, 0.5)
+    broken = dp.m.make_user_measurement(
+        *space, dp.max_divergence(), lambda rows: honest(rows), lambda d_in: 1.0 * d_in
+    )
+    odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    limit = oc.make_concurrent_filter(odometer, 1, 1.0)
+
+    def analyst(root):
+        answer = root(broken)
+        assert root.privacy_loss() == 1.0
+        return answer
+
+    found = verify.audit(limit, X, X_PRIME, analyst, n=6_000)
+    assert found.violates(1.0)
+    assert found.epsilon_lower <= 2.0
+
+
+def test_an_adaptive_analyst_under_gaussian_dp():
+    space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    odometer = oc.make_concurrent_odometer(*space, oc.gaussian_tradeoff())
+    limit = oc.make_concurrent_filter(odometer, 1.0, 1.0)
+    coarse, fine = (oc.make_gaussian(*space, s, oc.gaussian_tradeoff()) for s in (4.0, 1.5))
+
+    def analyst(root):
+        first = root(coarse)
+        return first / 16 + (root(fine) / 2.25 if first > 0.5 else root(coarse) / 16)
+
+    found = verify.audit(limit, 1.0, 0.0, analyst, n=3_000, delta=0.1269367375)
+    assert not found.violates(1.0)  # δ(1) of 1-Gaussian DP
+
+
+def test_a_constant_shows_nothing_and_a_leak_shows_all():
+    constant = verify.audit(lambda data: 0.0, 1, 0, float, n=100)
+    assert constant.epsilon_lower == 0.0
+    leak = verify.audit(lambda data: float(data), 1, 0, float, n=10_000)
+    assert leak.epsilon_lower > math.log(200)
+    assert "more likely on x" in leak.event
+    lower = verify.audit(lambda data: float(data), 0, 1, float, n=10_000, delta=0.5)
+    assert 0.0 < lower.epsilon_lower < leak.epsilon_lower
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "match"),
+    [
+        ((3, 1, 0, float, 10), {}, InvalidTypeError, "^measurement must be callable"),
+        ((float, 1, 0, 3, 10), {}, InvalidTypeError, "^strategy must be callable"),
+        ((float, 1, 0, float, 3), {}, InvalidValueError, "^n .3. must be at least 4"),
+        ((float, 1, 0, float, 10.0), {}, InvalidTypeError, "^n must be an integer"),
+        ((float, 1, 0, float, 10), {"delta": 2.0}, InvalidValueError, "^delta"),
+        ((float, 1, 0, float, 10), {"confidence": 1.0}, InvalidValueError, "^confidence"),
+    ],
+)
+def test_bad_input(arguments, options, error, match):
+    with pytest.raises(error, match=match):
+        verify.audit(*arguments, **options)

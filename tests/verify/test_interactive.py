@@ -1,0 +1,236 @@
+"""Interactive mechanisms: their tight parameters, interleavings and simulations."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from opendp_concurrent import verify
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.verify.forbidden import optimal_delta
+from opendp_concurrent.verify.interactive import hull_pair
+from opendp_concurrent.verify.simulation import joint
+
+
+def as_rounds(*mechanisms):
+    """Noninteractive mechanisms, each asked once, in turn, with one query."""
+    tables, shape = [], (2,)
+    for one in mechanisms:
+        law = np.array([one.first, one.second])[:, None, :]
+        tables.append(
+            np.broadcast_to(
+                law.reshape(2, *(1,) * (len(shape) - 1), 1, law.shape[-1]),
+                (*shape, 1, law.shape[-1]),
+            ).copy()
+        )
+        shape = tables[-1].shape
+    return verify.FiniteInteractiveMechanism(tuple(tables))
+
+
+def example():
+    """The mechanism of theory 9.8: a bit, then one of two bits."""
+    first = np.array([[[0.7, 0.3]], [[0.5, 0.5]]])
+    second = np.zeros((2, 1, 2, 2, 2))
+    for b, table in enumerate(([[0.2, 0.6], [0.5, 0.4]], [[0.3, 0.3], [0.7, 0.1]])):
+        for answer, query in product(range(2), range(2)):
+            second[b, 0, answer, query] = [1 - table[answer][query], table[answer][query]]
+    return verify.FiniteInteractiveMechanism((first, second))
+
+
+def by_definition(mechanism, epsilon):
+    """Over all functions from answers to queries, for two rounds."""
+    best = 0.0
+    first, second = mechanism.tables
+    for query in range(first.shape[1]):
+        for onward in product(range(second.shape[3]), repeat=first.shape[2]):
+            laws = [
+                np.array(
+                    [
+                        first[b, query, a] * second[b, query, a, onward[a], c]
+                        for a in range(first.shape[2])
+                        for c in range(second.shape[4])
+                    ]
+                )
+                for b in (0, 1)
+            ]
+            for p, q in (laws, laws[::-1]):
+                best = max(best, float(np.maximum(p - math.exp(epsilon) * q, 0).sum()))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_delta_is_that_of_the_best_deterministic_analyst(seed):
+    mechanism = verify.random_interactive(seed, queries=2 + seed % 2, answers=2 + seed % 3 // 2)
+    for epsilon in (0.0, 0.5, 1.5):
+        exact = by_definition(mechanism, epsilon)
+        assert mechanism.delta(epsilon) == pytest.approx(exact, abs=1e-12)
+        assert mechanism.dominating.delta(epsilon) == pytest.approx(exact, abs=1e-9)
+        views = max(view.delta(epsilon) for view in mechanism.analysts())
+        assert views == pytest.approx(exact, abs=1e-12)
+    assert mechanism.renyi(3.0) >= max(view.renyi(2.0) for view in mechanism.analysts())
+    assert mechanism.epsilon(mechanism.delta(0.5)) <= 0.5 + 1e-6
+    for alpha in (0.1, 0.4):
+        best = min(view.tradeoff(alpha) for view in mechanism.analysts())
+        assert mechanism.tradeoff(alpha) <= best + 1e-12
+
+
+def test_the_example_of_the_literature():
+    mechanism = example()
+    for epsilon, delta, residual in (
+        (0.0, 0.34, 0.068),
+        (0.5, 0.2102557459, 0.0255053112),
+        (1.0, 0.0122577257, 0.0009018731),
+    ):
+        assert mechanism.delta(epsilon) == pytest.approx(delta, abs=1e-10)
+        found = verify.simulate(mechanism, epsilon)
+        assert found.feasible
+        assert verify.certify(mechanism, found) < 1e-9
+        below = verify.simulate(mechanism, epsilon, 0.9 * found.delta)
+        assert not below.feasible
+        assert below.residual == pytest.approx(residual, abs=1e-9)
+        assert verify.certify(mechanism, below) > 1e-5
+
+
+def test_an_adaptive_analyst_is_better_than_one_who_is_not():
+    first = np.full((2, 1, 2), 0.5)
+    second = np.zeros((2, 1, 2, 2, 2))
+    for b, table in enumerate(([[0.2, 0.5], [0.5, 0.2]], [[0.6, 0.5], [0.5, 0.6]])):
+        for answer, query in product(range(2), range(2)):
+            second[b, 0, answer, query] = [1 - table[answer][query], table[answer][query]]
+    mechanism = verify.FiniteInteractiveMechanism((first, second))
+    assert mechanism.delta(0.0) == pytest.approx(0.4)
+    assert verify.simulate(mechanism, 0.0, 0.2).residual == pytest.approx(0.4, abs=1e-8)
+    assert verify.simulate(mechanism, 0.0).feasible
+
+
+def test_two_hundred_random_mechanisms_are_simulated_and_certified():
+    for seed in range(200):
+        mechanism = verify.random_interactive(seed)
+        epsilon = 2 * (seed % 7) / 7
+        found = verify.simulate(mechanism, epsilon)
+        assert found.feasible, seed
+        assert verify.certify(mechanism, found) < 1e-7
+        if seed % 10 == 0 and found.delta > 1e-3:
+            assert not verify.simulate(mechanism, epsilon, 0.9 * found.delta).feasible
+
+
+def test_a_batch_counts():
+    assert verify.simulate_batch(range(20)) == (20, pytest.approx(0.0, abs=1e-8))
+    assert verify.simulate_batch(range(20), workers=2)[0] == 20
+
+
+@pytest.mark.slow
+def test_ten_thousand_random_mechanisms_are_simulated():
+    assert verify.simulate_batch(range(10_000), workers=2)[0] == 10_000
+
+
+@pytest.mark.parametrize(("rounds", "queries", "answers"), [(1, 3, 3), (2, 3, 3), (3, 2, 2)])
+def test_other_shapes_are_simulated(rounds, queries, answers):
+    mechanism = verify.random_interactive(5, rounds, queries, answers)
+    found = verify.simulate(mechanism, 0.7)
+    assert found.feasible
+    assert found.systems.shape == (4, *(queries, answers) * rounds)
+    assert verify.certify(mechanism, found) < 1e-7
+    assert joint(mechanism, 0).sum() == pytest.approx(queries**rounds)
+
+
+def test_the_certificate_notices_each_kind_of_defect():
+    mechanism = verify.random_interactive(3)
+    good = verify.simulate(mechanism, 0.5)
+    for change in (
+        lambda s: s * 0.99,  # no probabilities
+        lambda s: np.where(np.arange(s.size).reshape(s.shape) == 0, -0.01, s),  # negative
+        lambda s: s[::-1],  # another mixture
+        lambda s: (
+            s + np.array([0.01, -0.01])[None, None, :, None, None] * np.array([1, -1])[:, None]
+        ),
+    ):
+        bad = verify.Simulation(good.epsilon, good.delta, 0.0, change(good.systems))
+        assert verify.certify(mechanism, bad) > 1e-4
+
+
+def test_sparse_vector_is_private_and_ends():
+    mechanism = verify.sparse_vector(1.0, ((0, 1), (1, 0)))
+    assert mechanism.epsilon() <= 1.0
+    assert mechanism.epsilon() > 0.2
+    first, second = mechanism.tables
+    assert np.all(second[:, :, 1, :, 2] == 1.0)  # over after a hit
+    assert np.all(first[:, :, 2] == 0.0)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_single_rounds_interleave_to_the_optimal_composition(count):
+    epsilons = (0.5, 0.8, 0.3)[:count]
+    parts = [as_rounds(verify.randomized_response(one)) for one in epsilons]
+    for epsilon in (0.0, 0.4, 1.0):
+        exact = optimal_delta(tuple(sorted(epsilons)), epsilon)
+        for delta in (verify.concurrent_delta, verify.sequential_delta, verify.composition_delta):
+            assert delta(parts, epsilon) == pytest.approx(exact, abs=1e-12)
+
+
+def check_interleaving(parts, epsilon):
+    concurrent = verify.concurrent_delta(parts, epsilon)
+    sequential = verify.sequential_delta(parts, epsilon)
+    allowed = verify.composition_delta(parts, epsilon)
+    assert sequential <= concurrent + 1e-12
+    assert concurrent <= allowed + 1e-12
+    return concurrent, sequential, allowed
+
+
+def test_no_interleaving_exceeds_the_theorem_on_random_pairs():
+    ahead = 0
+    for seed in range(120):
+        parts = [verify.random_interactive(2 * seed + index) for index in (0, 1)]
+        concurrent, sequential, _ = check_interleaving(parts, (0.0, 0.5, 1.0)[seed % 3])
+        ahead += concurrent > sequential + 1e-9
+    assert ahead > 0  # to interleave does help, within what the theorem allows
+
+
+def test_no_interleaving_exceeds_the_theorem_on_random_triples():
+    for seed in range(5):
+        check_interleaving([verify.random_interactive(3 * seed + index) for index in range(3)], 0.5)
+
+
+@pytest.mark.slow
+def test_no_interleaving_exceeds_the_theorem_on_a_thousand_pairs_and_a_hundred_triples():
+    for seed in range(1000):
+        check_interleaving(
+            [verify.random_interactive(2 * seed + index) for index in (0, 1)],
+            (0.0, 0.5, 1.0)[seed % 3],
+        )
+    for seed in range(100):
+        check_interleaving([verify.random_interactive(3 * seed + index) for index in range(3)], 0.5)
+
+
+def test_a_hull_has_the_tradeoff_of_its_points():
+    response = verify.randomized_response(1.0)
+    assert hull_pair(response.roc()).delta(0.5) == pytest.approx(response.delta(0.5))
+    both = hull_pair([*response.roc(), *verify.randomized_response(0.2, 0.1).roc()])
+    for epsilon in (0.0, 0.3, 0.8):
+        assert both.delta(epsilon) >= response.delta(epsilon) - 1e-12
+        assert both.delta(epsilon) >= verify.randomized_response(0.2, 0.1).delta(epsilon) - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: verify.FiniteInteractiveMechanism(()), InvalidTypeError, "^tables must"),
+        (
+            lambda: verify.FiniteInteractiveMechanism((np.ones((2, 2)),)),
+            InvalidValueError,
+            r"^tables\[0\] must have axes",
+        ),
+        (
+            lambda: verify.FiniteInteractiveMechanism((np.ones((2, 1, 2)),)),
+            InvalidValueError,
+            r"^tables\[0\] must be probabilities",
+        ),
+        (lambda: verify.concurrent_delta([], 1.0), InvalidTypeError, "^mechanisms must"),
+        (lambda: verify.sequential_delta([3], 1.0), InvalidTypeError, r"^mechanisms\[0\]"),
+        (lambda: verify.random_interactive(1, rounds=0), InvalidValueError, "^rounds"),
+    ],
+)
+def test_bad_input(call, error, match):
+    with pytest.raises(error, match=match):
+        call()
