@@ -37,6 +37,7 @@ from .menu import Item
 from .renyi import worst_renyi
 
 ORDERS = (1.5, 2.0, 4.0, 16.0)
+ROUNDING = 1e-12  # what doubles may add to a sum of probabilities
 TESTS = (0.0, 0.25, 0.5, 1.0, 2.0)  # ε at which whole curves of δ are compared
 
 
@@ -59,7 +60,9 @@ class Outcome:
     @property
     def share(self) -> float:
         """The part of the promise that the worst analyst uses up."""
-        return self.worst / self.promised if self.promised else float(self.worst > 0.0)
+        if self.promised == 0.0:
+            return 0.0 if self.worst <= ROUNDING else inf
+        return self.worst / self.promised
 
 
 @dataclass(frozen=True)
@@ -221,7 +224,7 @@ def _tcdp(epsilons: Sequence[float], budget: float) -> list[Outcome]:
 
 
 def _gaussian(epsilons: Sequence[float], budget: float) -> list[Outcome]:
-    mu = pure_to_gaussian(budget)
+    mu = pure_to_gaussian(0.6 * budget)  # squares admit many launches
     menu, start = _menu(epsilons, pure_to_gaussian), Squares().start(None)
     return [
         Outcome(

@@ -19,7 +19,7 @@ def test_no_analyst_exceeds_a_promise(promise):
     for _ in range(PAIRS):
         unit = generator.choice([0.2, 0.25, 0.5])
         epsilons = [unit * multiple for multiple in generator.sample([1, 2, 3, 4, 5], 2)]
-        outcomes += promise.check(epsilons, generator.choice([0.8, 1.0, 1.5, 2.0]))
+        outcomes += promise.check(epsilons, generator.choice([0.8, 1.0, 1.5, 2.0, 3.0]))
     assert len(outcomes) >= PAIRS
     assert max(outcome.excess for outcome in outcomes) <= 1e-12
 
