@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import csr_array, eye_array, hstack, kron, vstack
+from scipy.sparse import csr_array, hstack, kron, vstack
 
 from .interactive import FiniteInteractiveMechanism, random_interactive
 
@@ -75,8 +75,8 @@ def simulate(
     law = np.concatenate([joint(mechanism, b).ravel() for b in (0, 1)])
     causal, right = _causality(shape)
     size = law.size // 2
-    mixture = kron(csr_array(_outcomes(epsilon, least)), eye_array(size))
-    slack = eye_array(2 * size)
+    mixture = kron(csr_array(_outcomes(epsilon, least)), csr_array(np.eye(size)))
+    slack = csr_array(np.eye(2 * size))
     none = csr_array((len(right), 4 * size))
     columns = vstack([hstack([mixture, slack, -slack]), hstack([causal, none])])
     cost = np.concatenate([np.zeros(4 * size), np.ones(4 * size)])
