@@ -29,7 +29,7 @@ of P, a function g(state, x):
 
 Deterministic analysts suffice [HSTVVXZ23, Lemma 2.3]. Logarithms of ratios are kept as whole
 numbers of steps where all losses of the menu are multiples of one, so that equal ratios are
-recognised.
+recognised. Differences of δ below 1e-15 are not told apart.
 """
 
 from __future__ import annotations
@@ -39,10 +39,9 @@ from dataclasses import dataclass
 from math import expm1, inf
 from typing import Any
 
-from ..errors import BudgetExceededError
 from .lattice import Lattice
-from .mechanism import FiniteMechanism
-from .menu import Item, Rule, check_depth, check_menu
+from .mechanism import FiniteMechanism, a_number
+from .menu import Item, Rule, check_depth, check_menu, next_state
 from .strategy import Launch, Stop, Strategy, view_of
 
 
@@ -51,17 +50,19 @@ class Worst:
     """What the worst analyst reaches, and how.
 
     :ivar delta: largest sum over answers of (P - e^ε Q)+, for the worse order of the datasets
+    :ivar swapped: whether that is the order second, first; strategy and view are as in the menu
     :ivar strategy: what he does, as a tree
     :ivar view: the law of all that he sees, on both datasets
     """
 
     delta: float
+    swapped: bool
     strategy: Strategy
     view: FiniteMechanism
 
 
 def worst_analyst(
-    menu: Sequence[Item], accumulator: Hashable, rule: Rule, epsilon: float, *, most: int = 1000
+    menu: Sequence[Item], accumulator: Hashable, rule: Rule, epsilon: float, *, most: int = 300
 ) -> Worst:
     """Find the analyst who reaches the largest δ at ``epsilon`` against a filter.
 
@@ -81,14 +82,14 @@ def worst_analyst(
     >>> 0.0 < worst.delta <= 0.05
     True
     """
-    items = check_menu(menu)
+    items, bound = check_menu(menu), a_number(epsilon=epsilon)
     found = []
     for swapped in (False, True):
-        solver = _Solver(items, rule, epsilon, most, swapped)
+        solver = _Solver(items, rule, bound, most, swapped)
         found.append((solver.value(accumulator, solver.lattice.origin), solver))
     value, solver = max(found, key=lambda pair: pair[0])
     strategy = solver.strategy(accumulator, solver.lattice.origin)
-    return Worst(value, strategy, view_of(strategy))
+    return Worst(value, solver.swapped, strategy, view_of(strategy))
 
 
 class _Solver:
@@ -98,6 +99,7 @@ class _Solver:
         self, items: list[Item], rule: Rule, epsilon: float, most: int, swapped: bool
     ) -> None:
         self._items, self._rule, self._epsilon, self._most = items, rule, epsilon, most
+        self.swapped = swapped
         mechanisms = [item.mechanism.swapped if swapped else item.mechanism for item in items]
         self.lattice = Lattice(mechanisms)
         self._answers = [self.lattice.answers(one) for one in mechanisms]
@@ -130,37 +132,37 @@ class _Solver:
         return best
 
     def _stop(self, ratio: Any) -> float:
-        return max(0.0, -expm1(self._epsilon - self.lattice.log(ratio)))
+        loss = self.lattice.log(ratio)
+        return -expm1(self._epsilon - loss) if loss > self._epsilon else 0.0
 
     def _admitted(self, state: Any) -> list[Any]:
-        """Accumulators after each item; None where refused, or where nothing would be spent."""
+        """Accumulators after each item; None where refused, or where nothing is learned."""
         known = self._after.get(state)
         if known is None:
-            after = [self._rule.admits(state, item.d_mid) for item in self._items]
             known = self._after[state] = [
-                None if isinstance(one, BudgetExceededError) or one == state else one
-                for one in after
+                next_state(self._rule, state, item) for item in self._items
             ]
         return known
 
     def strategy(self, state: Any, ratio: Any) -> Strategy:
         """The best choices; equal situations share one node."""
         key = (state, ratio)
-        if key not in self._nodes:
-            self._nodes[key] = self._node(state, ratio, self._choice[key])
-        return self._nodes[key]
-
-    def _node(self, state: Any, ratio: Any, index: int | None) -> Strategy:
-        loss = self.lattice.log(ratio)
-        if index is None:
-            return Stop(loss)
-        after, branches = self._admitted(state)[index], []
-        for first, second, steps in self._answers[index]:
-            if steps is None:
-                onward: Strategy = Stop(inf)
-            elif first == 0.0:
-                onward = Stop(-inf)
-            else:
-                onward = self.strategy(after, self.lattice.after(ratio, steps))
-            branches.append((first, second, onward))
-        return Launch(self._items[index].name, loss, tuple(branches))
+        if key in self._nodes:
+            return self._nodes[key]
+        sign = -1.0 if self.swapped else 1.0
+        loss, index = sign * self.lattice.log(ratio), self._choice[key]
+        node: Strategy = Stop(loss)
+        if index is not None:
+            after, branches = self._admitted(state)[index], []
+            for first, second, steps in self._answers[index]:
+                if steps is None:
+                    onward: Strategy = Stop(sign * inf)
+                elif first == 0.0:
+                    onward = Stop(-sign * inf)
+                else:
+                    onward = self.strategy(after, self.lattice.after(ratio, steps))
+                pair = (second, first) if self.swapped else (first, second)
+                branches.append((*pair, onward))
+            node = Launch(self._items[index].name, loss, tuple(branches))
+        self._nodes[key] = node
+        return node

@@ -52,14 +52,15 @@ def audit(
 
     Half of the runs choose an event, of the form score >= t or score <= t, in either order of the
     datasets; the other half count it. Clopper and Pearson's limits for the two probabilities give
-    ε >= log((P - δ)/Q) with probability ``confidence`` at least. The noise is OpenDP's, and cannot
-    be seeded; whatever else the strategy does at random should be.
+    ε >= log((P - δ)/Q) with probability ``confidence`` at least, if runs are independent. They
+    alternate between the datasets. The noise is OpenDP's, and cannot be seeded; whatever else the
+    strategy does at random should be. Events rarer than half a percent are mostly not tried.
 
     :param measurement: called with a dataset; a measurement, filter or compositor
     :param x: a dataset
     :param x_prime: a neighbouring one
     :param strategy: takes what the measurement returns, an answer or a queryable, and returns a
-        score: a number, larger the more it looks like ``x``
+        score: a number, possibly infinite, larger the more it looks like ``x``
     :param n: runs on each dataset, at least 4
     :param delta: at which ε is bounded
     :param confidence: of the bound
@@ -85,12 +86,14 @@ def audit(
     sure = checks.probability(confidence=confidence)
     if not sure < 1.0:
         raise InvalidValueError(f"confidence ({confidence}) must be below 1")
-    scores = [
-        np.array([float(strategy(measurement(data))) for _ in range(n)]) for data in (x, x_prime)
-    ]
+    runs = [[float(strategy(measurement(data))) for data in (x, x_prime)] for _ in range(n)]
+    scores = [np.array(column) for column in zip(*runs, strict=True)]
+    if any(np.isnan(one).any() for one in scores):
+        raise InvalidValueError("strategy must return numbers, found nan")
     half = n // 2
     best, event = -inf, (False, 0.0, 0)
-    for threshold in np.unique(np.quantile(np.concatenate([s[:half] for s in scores]), GRID)):
+    ranked = np.sort(np.concatenate([one[:half] for one in scores]))
+    for threshold in np.unique(ranked[(GRID * (len(ranked) - 1)).astype(int)]):
         for below in (False, True):
             hits = [_hits(s[:half], threshold, below) for s in scores]
             for order in (0, 1):

@@ -13,20 +13,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, expm1
+from math import expm1, prod
 from typing import Any
 
+from ..accumulators.epsilon_delta_sum import EpsilonDeltaSum
 from ..conversions.renyi_to_approximate import largest_divergence
 from ..errors import BudgetExceededError
-from .mechanism import FiniteMechanism
+from .mechanism import FiniteMechanism, response
 from .menu import Item
 
 
 @dataclass(frozen=True)
 class Launched:
-    """What was launched so far, in no order; where rules that look at all of it start."""
+    """What was launched so far, in no order, where rules start that look at all of it.
+
+    :ivar epsilons: of the launches, sorted
+    :ivar deltas: of those that may fail, sorted
+    """
 
     epsilons: tuple[float, ...] = ()
+    deltas: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -37,11 +43,35 @@ class NaturalOptimal:
     delta: float
 
     def admits(self, launched: Launched, d_mid: tuple[float, float]) -> Any:
-        """Return what was launched then, or a refusal; for pure launches (ε, 0)."""
-        after = Launched(tuple(sorted((*launched.epsilons, d_mid[0]))))
-        if optimal_delta(after.epsilons, self.epsilon) <= self.delta:
+        """Return what was launched then, or a refusal."""
+        after = Launched(
+            tuple(sorted((*launched.epsilons, d_mid[0]))),
+            tuple(sorted((*launched.deltas, d_mid[1]))) if d_mid[1] else launched.deltas,
+        )
+        kept = prod(1 - delta for delta in after.deltas)
+        if 1 - kept * (1 - optimal_delta(after.epsilons, self.epsilon)) <= self.delta:
             return after
         return BudgetExceededError(launched, d_mid, None)
+
+
+@dataclass(frozen=True)
+class EitherUndivided:
+    """Go on while one of the rules of ``oc.either`` would, each at the full δ. NOT PROVEN.
+
+    Its states are the accumulators of production.
+    """
+
+    epsilon: float
+    delta: float
+
+    def admits(self, so_far: EpsilonDeltaSum, d_mid: tuple[float, float]) -> Any:
+        """Return the sums after, or a refusal."""
+        after = so_far.after(d_mid)
+        for rule, cost in zip(after.rules, after.costs, strict=True):
+            alone = EpsilonDeltaSum((rule,), (cost,), after.deltas)
+            if alone.within((self.epsilon, self.delta)):
+                return after
+        return BudgetExceededError(so_far, d_mid, None)
 
 
 @lru_cache(maxsize=100_000)
@@ -52,10 +82,10 @@ def optimal_delta(epsilons: tuple[float, ...], epsilon: float) -> float:
     """
     losses = {0.0: 1.0}
     for one in epsilons:
-        truth = 1 / (1 + exp(-one))
+        truth, lie = response(one)
         onward: dict[float, float] = {}
         for loss, mass in losses.items():
-            for sign, share in ((1, truth), (-1, 1 - truth)):
+            for sign, share in ((1, truth), (-1, lie)):
                 key = round(loss + sign * one, 12)
                 onward[key] = onward.get(key, 0.0) + mass * share
         losses = onward
@@ -111,8 +141,7 @@ def second_stage_gain(
     :return: the largest δ of ways fixed up front, and δ if the way is chosen by the answer
     """
     claimed = max(optimal_delta(tuple(sorted((first, *rest))), epsilon) for rest in fixed)
-    truth = 1 / (1 + exp(-first))
-    true = 0.0
-    for share, loss in ((truth, first), (1 - truth, -first)):
+    (truth, lie), true = response(first), 0.0
+    for share, loss in ((truth, first), (lie, -first)):
         true += share * max(optimal_delta(tuple(sorted(rest)), epsilon - loss) for rest in fixed)
     return claimed, true

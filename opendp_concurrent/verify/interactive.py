@@ -12,8 +12,9 @@ import numpy as np
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
-from .mechanism import TOLERANCE, FiniteMechanism
+from .mechanism import TOLERANCE, FiniteMechanism, a_number
 
+CRUMB = 1e-14  # shorter segments of a hull are rounding
 History = tuple[tuple[int, int], ...]  # (query, answer) of each round so far
 
 
@@ -21,18 +22,23 @@ History = tuple[tuple[int, int], ...]  # (query, answer) of each round so far
 class FiniteInteractiveMechanism:
     """Its state is the history; queries and answers are numbered from 0.
 
+    ``delta`` is a dynamic programme. ``renyi``, ``epsilon``, ``tradeoff`` and ``dominating`` list
+    all deterministic analysts, of whom there are 32,768 for four rounds of two queries and answers.
+
     :ivar tables: for round i, probabilities of the answers: an array with axes dataset (2), then
         query and answer of each earlier round in turn, then query and answer of this round
     """
 
     tables: tuple[np.ndarray[Any, Any], ...]
-    _cache: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _cache: dict[Any, Any] = field(default_factory=dict, repr=False, init=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.tables, tuple) or not self.tables:
             raise InvalidTypeError("tables must be a nonempty tuple of arrays, one for each round")
+        object.__setattr__(self, "tables", tuple(np.array(one, dtype=float) for one in self.tables))
         shape: tuple[int, ...] = (2,)
         for index, table in enumerate(self.tables):
+            table.setflags(write=False)
             if table.ndim != len(shape) + 2 or table.shape[: len(shape)] != shape:
                 raise InvalidValueError(
                     f"tables[{index}] must have axes {shape} and those of its query and answer, "
@@ -81,7 +87,7 @@ class FiniteInteractiveMechanism:
 
     def delta(self, epsilon: float) -> float:
         """Least δ at ``epsilon``, for both orders of the datasets, against every analyst."""
-        scale = exp(epsilon)
+        scale = exp(a_number(epsilon=epsilon))
         return max(self._best((), 1.0, 1.0, scale, order) for order in (0, 1))
 
     def _best(self, history: History, p: float, q: float, scale: float, order: int) -> float:
@@ -97,6 +103,8 @@ class FiniteInteractiveMechanism:
 
     def epsilon(self, delta: float = 0.0) -> float:
         """Least ε at ``delta``, against every analyst."""
+        if delta == 0.0:
+            return max(view.epsilon() for view in self.analysts())
         return self.dominating.epsilon(delta)
 
     def renyi(self, order: float) -> float:
@@ -104,7 +112,10 @@ class FiniteInteractiveMechanism:
         return max(view.renyi(order) for view in self.analysts())
 
     def tradeoff(self, alpha: float) -> float:
-        """Least type II error at type I error ``alpha`` against every analyst, mixed ones too."""
+        """Least type II error at type I error ``alpha`` against every analyst, mixed ones too.
+
+        The lesser of both orders of the datasets.
+        """
         return min(one.tradeoff(alpha) for one in (self.dominating, self.dominating.swapped))
 
     @property
@@ -132,6 +143,11 @@ def hull_pair(points: list[tuple[float, float]]) -> FiniteMechanism:
                 break
             hull.pop()
         hull.append(point)
+    hull = [
+        point
+        for before, point in zip([(-1.0, 2.0), *hull], hull, strict=False)
+        if point[0] - before[0] > CRUMB or before[1] - point[1] > CRUMB
+    ]
     first = [after[0] - before[0] for before, after in pairwise(hull)]
     second = [before[1] - after[1] for before, after in pairwise(hull)]
     return FiniteMechanism(
@@ -165,8 +181,13 @@ def sparse_vector(
     :param values: for each dataset, the value of each query minus the threshold; neighbours differ
         by at most 1 in each
     """
-    epsilon = checks.non_negative(epsilon=epsilon)
+    if not checks.non_negative(epsilon=epsilon) > 0.0:
+        raise InvalidValueError(f"epsilon ({epsilon}) must be above 0")
     datasets = np.array(values, dtype=int)
+    if datasets.ndim != 2 or len(datasets) != 2 or np.abs(datasets[0] - datasets[1]).max() > 1:
+        raise InvalidValueError(
+            f"values ({values}) must be the queries' values on two neighbours, at most 1 apart"
+        )
     queries = datasets.shape[1]
     reach = int(120 / epsilon)
     grid = np.arange(-reach, reach + 1)
@@ -186,11 +207,12 @@ def sparse_vector(
     second = np.zeros((2, queries, 3, queries, 3))
     for b, query in product(range(2), range(queries)):
         hit = above(int(datasets[b, query]))
-        first[b, query] = [1 - threshold @ hit, threshold @ hit, 0.0]
+        above_first = min(1.0, float(threshold @ hit))
+        first[b, query] = [1 - above_first, above_first, 0.0]
         second[b, query, 1:] = [0.0, 0.0, 1.0]
         later = threshold * (1 - hit)
-        later = later / later.sum()
+        later = later / later.sum() if later.sum() > 0 else threshold
         for again in range(queries):
-            next_hit = later @ above(int(datasets[b, again]))
+            next_hit = min(1.0, float(later @ above(int(datasets[b, again]))))
             second[b, query, 0, again] = [1 - next_hit, next_hit, 0.0]
     return FiniteInteractiveMechanism((first, second))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import permutations
 from math import exp
 from typing import Any
 
 from ..errors import InvalidTypeError
 from .interactive import FiniteInteractiveMechanism, History
-from .mechanism import FiniteMechanism
+from .mechanism import FiniteMechanism, a_number
 
 
 def concurrent_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: float) -> float:
@@ -29,29 +28,25 @@ def concurrent_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: 
     True
     """
     parts = _check(mechanisms)
-    return max(_worst(parts, epsilon, order, None) for order in (0, 1))
+    return max(_worst(parts, epsilon, order, False) for order in (0, 1))
 
 
 def sequential_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: float) -> float:
     """Largest δ at ``epsilon`` of an analyst who ends one mechanism before he begins the next.
 
-    The best of all sequences; queries may depend on all answers so far.
+    Queries, and which mechanism is next, may depend on all answers so far.
     """
     parts = _check(mechanisms)
-    return max(
-        _worst(parts, epsilon, order, sequence)
-        for sequence in permutations(range(len(parts)))
-        for order in (0, 1)
-    )
+    return max(_worst(parts, epsilon, order, True) for order in (0, 1))
 
 
 def _worst(
     parts: list[FiniteInteractiveMechanism],
     epsilon: float,
     order: int,
-    sequence: tuple[int, ...] | None,
+    sequential: bool,
 ) -> float:
-    scale = exp(epsilon)
+    scale = exp(a_number(epsilon=epsilon))
     known: dict[Any, float] = {}
 
     def stop(p: float, q: float) -> float:
@@ -63,7 +58,7 @@ def _worst(
         if found is not None:
             return found
         best = stop(p, q)
-        for index in _next(parts, histories, sequence):
+        for index in _next(parts, histories, sequential):
             history = histories[index]
             for query in range(parts[index].queries(len(history))):
                 total = 0.0
@@ -81,13 +76,12 @@ def _worst(
 def _next(
     parts: list[FiniteInteractiveMechanism],
     histories: tuple[History, ...],
-    sequence: tuple[int, ...] | None,
+    sequential: bool,
 ) -> list[int]:
-    """The mechanisms that may be asked now."""
+    """The mechanisms that may be asked now; one that was begun is ended first."""
     unfinished = [i for i, part in enumerate(parts) if len(histories[i]) < part.rounds]
-    if sequence is None or not unfinished:
-        return unfinished
-    return [next(index for index in sequence if index in unfinished)]
+    begun = [i for i in unfinished if histories[i]]
+    return begun if sequential and begun else unfinished
 
 
 def composition_pair(mechanisms: Sequence[FiniteInteractiveMechanism]) -> FiniteMechanism:

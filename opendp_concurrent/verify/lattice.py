@@ -11,6 +11,7 @@ from .mechanism import FiniteMechanism
 Ratio = tuple[int, ...]
 _DENOMINATORS = 60  # losses whose quotient has at most this denominator share a step
 _EXACT = 1e-13  # relative error at which a quotient counts as rational
+_ROUNDING = 4e-16  # absolute error of the logarithm of a quotient of probabilities
 
 
 class Lattice:
@@ -38,7 +39,7 @@ class Lattice:
     def _add(self, loss: float) -> None:
         for index, step in enumerate(self.steps):
             quotient = Fraction(loss / step).limit_denominator(_DENOMINATORS)
-            if quotient and abs(loss / step - quotient) <= _EXACT * quotient:
+            if quotient and abs(loss - float(quotient) * step) <= _EXACT * loss + _ROUNDING:
                 self.steps[index] = step / quotient.denominator
                 return
         self.steps.append(loss)
@@ -47,17 +48,15 @@ class Lattice:
         """Index of the step and number of steps in a loss above 0, if it is a multiple of one."""
         for index, step in enumerate(self.steps):
             number = round(loss / step)
-            if number and abs(loss / step - number) <= _EXACT * number:
+            if number and abs(loss - number * step) <= _EXACT * loss + _ROUNDING:
                 return index, number
         return None
 
     def answers(self, mechanism: FiniteMechanism) -> list[tuple[float, float, Ratio | None]]:
-        """For each answer P, Q and the steps of log(P/Q): None if Q is 0, the origin if P is."""
+        """For each answer P, Q and the steps of log(P/Q): None if only Q is 0, origin if P is."""
         result: list[tuple[float, float, Ratio | None]] = []
         for p, q in zip(mechanism.first, mechanism.second, strict=True):
-            if p == 0.0 == q:
-                continue
-            result.append((p, q, None if q == 0.0 else self._steps(p, q)))
+            result.append((p, q, None if q == 0.0 < p else self._steps(p, q)))
         return result
 
     def _steps(self, p: float, q: float) -> Ratio:

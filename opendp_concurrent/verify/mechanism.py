@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import exp, fsum, inf, isfinite, log
+from math import exp, expm1, fsum, inf, isfinite, log
 
 import numpy as np
 
@@ -41,41 +41,49 @@ class FiniteMechanism:
 
     def delta(self, epsilon: float) -> float:
         """Least δ at ``epsilon``, for both orders of the datasets."""
-        scale = exp(epsilon)
-        return max(
-            fsum(max(p - scale * q, 0.0) for p, q in zip(one, other, strict=True))
-            for one, other in ((self.first, self.second), (self.second, self.first))
-        )
+        bound = a_number(epsilon=epsilon)
+        return max(_hockey_stick(*pair, bound) for pair in self._orders)
+
+    @property
+    def _orders(self) -> tuple[tuple[Sequence[float], Sequence[float]], ...]:
+        return (self.first, self.second), (self.second, self.first)
 
     def epsilon(self, delta: float = 0.0) -> float:
         """Least ε at ``delta``, for both orders; infinite if there is none."""
-        ratios = [
-            abs(log(p / q)) for p, q in zip(self.first, self.second, strict=True) if p > 0 < q
-        ]
-        high = max(ratios, default=0.0)
-        if self.delta(high) > delta + 1e-15:
+        delta = checks.probability(delta=delta)
+        told = max(
+            fsum(p for p, q in zip(*pair, strict=True) if q == 0.0) for pair in self._orders
+        )  # what only one of the datasets can answer
+        if told > delta:
             return inf
-        if self.delta(0.0) <= delta:
-            return 0.0
+        both = zip(self.first, self.second, strict=True)
+        high = max((abs(log(p / q)) for p, q in both if p > 0.0 < q), default=0.0)
         if delta == 0.0:
             return high
         low = 0.0
+        if self.delta(low) <= delta:
+            return low
         for _ in range(200):
             middle = (low + high) / 2
             low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
         return high
 
     def renyi(self, order: float) -> float:
-        """Rényi divergence of ``order``, the larger of both directions."""
-        return max(_renyi(self.first, self.second, order), _renyi(self.second, self.first, order))
+        """Rényi divergence of ``order``, finite and above 1, the larger of both directions."""
+        if not 1.0 < a_number(order=order) < inf:
+            raise InvalidValueError(f"order ({order}) must be finite and above 1")
+        return max(one_way_renyi(*pair, order) for pair in self._orders)
 
     def tradeoff(self, alpha: float) -> float:
         """Least type II error of a test of ``first`` against ``second`` with type I error alpha."""
-        points = self.roc()
-        for (x, y), (more, less) in pairwise(points):
-            if x <= alpha <= more:
-                return y if more == x else y + (less - y) * (alpha - x) / (more - x)
-        return 0.0
+        alpha = checks.probability(alpha=alpha)
+        best = 1.0
+        for (x, y), (more, less) in pairwise(self.roc()):
+            if more <= alpha:
+                best = min(best, less)
+            elif x <= alpha:
+                best = min(best, y + (less - y) * (alpha - x) / (more - x))
+        return best
 
     def roc(self) -> list[tuple[float, float]]:
         """Vertices (type I, type II) of the trade-off function, from (0, 1) on."""
@@ -91,7 +99,18 @@ class FiniteMechanism:
         return points
 
 
-def _renyi(first: Sequence[float], second: Sequence[float], order: float) -> float:
+def _hockey_stick(first: Sequence[float], second: Sequence[float], epsilon: float) -> float:
+    """Sum of (P - e^ε Q)+, without cancellation where the two nearly agree."""
+    total = []
+    for p, q in zip(first, second, strict=True):
+        loss = inf if q == 0.0 else log(p / q) if p > 0.0 else -inf
+        if p > 0.0 and (loss == inf or loss > epsilon):
+            total.append(p if loss == inf else -p * expm1(epsilon - loss))
+    return fsum(total)
+
+
+def one_way_renyi(first: Sequence[float], second: Sequence[float], order: float) -> float:
+    """Rényi divergence of ``first`` from ``second``."""
     if any(p > 0 and q == 0 for p, q in zip(first, second, strict=True)):
         return inf
     logs = [
@@ -101,6 +120,22 @@ def _renyi(first: Sequence[float], second: Sequence[float], order: float) -> flo
     return max(0.0, (top + log(fsum(exp(one - top) for one in logs))) / (order - 1))
 
 
+def a_number(**argument: float) -> float:
+    """Return the argument as a double that is not NaN, or raise."""
+    ((name, value),) = argument.items()
+    double = checks.number(**argument)
+    if double != double:
+        raise InvalidValueError(f"{name} ({value}) must be a number")
+    return double
+
+
+def response(epsilon: float) -> tuple[float, float]:
+    """Probabilities of the truth and of a lie in randomized response, both without cancellation."""
+    decay = exp(-abs(epsilon))
+    likely, rare = 1 / (1 + decay), decay / (1 + decay)
+    return (likely, rare) if epsilon >= 0 else (rare, likely)
+
+
 def _distribution(name: str, values: Iterable[float]) -> tuple[float, ...]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InvalidTypeError(f"{name} must be a sequence of probabilities")
@@ -108,7 +143,7 @@ def _distribution(name: str, values: Iterable[float]) -> tuple[float, ...]:
     total = fsum(doubles)
     if not isfinite(total) or abs(total - 1.0) > TOLERANCE:
         raise InvalidValueError(f"{name} must add up to 1, found {total}")
-    return doubles
+    return doubles if total == 1.0 else tuple(one / total for one in doubles)
 
 
 def randomized_response(epsilon: float, delta: float = 0.0) -> FiniteMechanism:
@@ -123,13 +158,11 @@ def randomized_response(epsilon: float, delta: float = 0.0) -> FiniteMechanism:
     0.28764913664...
     """
     epsilon, delta = checks.non_negative(epsilon=epsilon), checks.probability(delta=delta)
-    truth = 1 / (1 + exp(-epsilon))
-    kept = 1 - delta
+    (truth, lie), kept = response(epsilon), 1 - delta
     if delta == 0.0:
-        return FiniteMechanism((truth, 1 - truth), (1 - truth, truth))
+        return FiniteMechanism((truth, lie), (lie, truth))
     return FiniteMechanism(
-        (delta, kept * truth, kept * (1 - truth), 0.0),
-        (0.0, kept * (1 - truth), kept * truth, delta),
+        (delta, kept * truth, kept * lie, 0.0), (0.0, kept * lie, kept * truth, delta)
     )
 
 
@@ -163,8 +196,9 @@ def truncated_geometric(scale: float, shift: int, size: int) -> FiniteMechanism:
 
 def random_mechanism(seed: int, answers: int = 3, epsilon: float = inf) -> FiniteMechanism:
     """A mechanism drawn at random; its losses are at most ``epsilon`` in absolute value."""
+    epsilon = checks.non_negative(epsilon=epsilon)
     generator = np.random.default_rng(seed)
-    first = generator.dirichlet(np.ones(answers))
+    first = generator.dirichlet(np.ones(checks.count(answers=answers)))
     second = generator.dirichlet(np.ones(answers))
     if isfinite(epsilon):
         bound = exp(epsilon)

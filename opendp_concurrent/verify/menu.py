@@ -57,6 +57,21 @@ def check_menu(menu: Any) -> list[Item]:
     return list(menu)
 
 
+def next_state(rule: Rule, state: Any, item: Item) -> Any:
+    """State after a launch; None if it is refused, or if it tells nothing and costs nothing."""
+    after = rule.admits(state, item.d_mid)
+    if isinstance(after, BudgetExceededError):
+        return None
+    if after == state:
+        if item.mechanism.first == item.mechanism.second:
+            return None
+        raise InvalidValueError(
+            f"menu item {item.name!r} is admitted at no cost, so without an end: {item.d_mid} "
+            "changes nothing in the rule's state; wrap the rule in Limited to count launches"
+        )
+    return after
+
+
 def check_depth(depth: int, most: int) -> None:
     """Raise if an analyst launches without an end."""
     if depth > most:

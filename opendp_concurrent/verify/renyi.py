@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from math import exp, inf, log
+from math import inf
 from typing import Any
 
-from ..errors import BudgetExceededError, InvalidValueError
-from .mechanism import FiniteMechanism
-from .menu import Item, Rule, check_depth, check_menu
+from ..errors import InvalidValueError
+from .mechanism import one_way_renyi
+from .menu import Item, Rule, check_depth, check_menu, next_state
 
 
 def worst_renyi(
-    menu: Sequence[Item], accumulator: Hashable, rule: Rule, order: float, *, most: int = 1000
+    menu: Sequence[Item], accumulator: Hashable, rule: Rule, order: float, *, most: int = 300
 ) -> float:
     """Largest Rényi divergence of ``order`` that an analyst reaches against a filter.
 
@@ -28,7 +28,7 @@ def worst_renyi(
     worst = 0.0
     for swapped in (False, True):
         mechanisms = [item.mechanism.swapped if swapped else item.mechanism for item in items]
-        divergences = [_one_way(mechanism, order) for mechanism in mechanisms]
+        divergences = [one_way_renyi(one.first, one.second, order) for one in mechanisms]
         known: dict[Any, float] = {}
 
         def largest(state: Any, depth: int, each: Any = divergences, known: Any = known) -> Any:
@@ -36,19 +36,11 @@ def worst_renyi(
                 check_depth(depth, most)
                 best = 0.0
                 for item, divergence in zip(items, each, strict=True):
-                    after = rule.admits(state, item.d_mid)
-                    if not isinstance(after, BudgetExceededError) and after != state:
+                    after = next_state(rule, state, item)
+                    if after is not None:
                         best = max(best, divergence + largest(after, depth + 1, each, known))
                 known[state] = best
             return known[state]
 
         worst = max(worst, largest(accumulator, 0))
     return worst
-
-
-def _one_way(mechanism: FiniteMechanism, order: float) -> float:
-    """Rényi divergence of the first distribution from the second."""
-    pairs = zip(mechanism.first, mechanism.second, strict=True)
-    logs = [inf if q == 0.0 else order * log(p) + (1 - order) * log(q) for p, q in pairs if p > 0.0]
-    top = max(logs)
-    return inf if top == inf else (top + log(sum(exp(one - top) for one in logs))) / (order - 1)

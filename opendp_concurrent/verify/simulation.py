@@ -18,7 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from math import exp
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,10 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack, kron, vstack
 
 from .interactive import FiniteInteractiveMechanism, random_interactive
+from .mechanism import response
 
 Array = np.ndarray[Any, Any]
+CERTIFIED = 1e-7  # largest violation that a certificate may have
 FEASIBLE = 1e-8  # largest total of residuals that counts as none
 
 
@@ -97,9 +99,8 @@ def joint(mechanism: FiniteInteractiveMechanism, dataset: int) -> Array:
 
 def _outcomes(epsilon: float, delta: float) -> Array:
     """Probabilities of the four outcomes of randomized response, on either dataset."""
-    kept = (1 - delta) / (1 + exp(epsilon))
-    likely = kept * exp(epsilon)
-    return np.array([[delta, likely, kept, 0.0], [0.0, kept, likely, delta]])
+    truth, lie = ((1 - delta) * one for one in response(epsilon))
+    return np.array([[delta, truth, lie, 0.0], [0.0, lie, truth, delta]])
 
 
 @lru_cache(maxsize=64)
@@ -131,9 +132,16 @@ def certify(mechanism: FiniteInteractiveMechanism, simulation: Simulation) -> fl
 
     Each system must be a law of answers in which none depends on later queries, and their mixture
     the mechanism, on both datasets. Uses none of the equations that the programme was given.
+    Infinite if the claim has what is no number, or another shape.
     """
     worst = 0.0
     rounds = mechanism.rounds
+    shape = (4, *mechanism.tables[-1].shape[1:])
+    numbers = 0.0 <= simulation.epsilon < inf and 0.0 <= simulation.delta <= 1.0
+    if simulation.systems.shape != shape or not np.all(np.isfinite(simulation.systems)):
+        return inf
+    if not numbers:
+        return inf
     for system in simulation.systems:
         worst = max(worst, float(-system.min()))
         for queries in product(*(range(mechanism.queries(turn)) for turn in range(rounds))):
@@ -146,10 +154,10 @@ def certify(mechanism: FiniteInteractiveMechanism, simulation: Simulation) -> fl
                     gap = answers.sum(axis=later) - changed.sum(axis=later)
                     worst = max(worst, float(np.abs(gap).max()))
     failing, kept = simulation.delta, 1 - simulation.delta
-    truth = 1 / (1 + exp(-simulation.epsilon))
+    truth, lie = response(simulation.epsilon)
     told, first, second, other_told = simulation.systems
     for b, (e, n, m) in enumerate([(told, first, second), (other_told, second, first)]):
-        mixture = failing * e + kept * (truth * n + (1 - truth) * m)
+        mixture = failing * e + kept * (truth * n + lie * m)
         worst = max(worst, float(np.abs(mixture - joint(mechanism, b)).max()))
     return worst
 
@@ -163,18 +171,18 @@ def _answers_to(system: Array, queries: tuple[int, ...]) -> Array:
 
 
 def simulate_random(seed: int, epsilon: float | None = None) -> tuple[bool, float]:
-    """Simulate one random mechanism of two rounds; whether it was feasible, and the residual.
+    """Simulate one random mechanism of two rounds; whether that is certified, and the residual.
 
     :param epsilon: drawn between 0 and 2 by the seed if left out
     """
     mechanism = random_interactive(seed)
     drawn = float(np.random.default_rng([seed, 1]).uniform(0, 2)) if epsilon is None else epsilon
     found = simulate(mechanism, drawn)
-    return found.feasible, found.residual
+    return found.feasible and certify(mechanism, found) <= CERTIFIED, found.residual
 
 
 def simulate_batch(seeds: Sequence[int], workers: int = 1) -> tuple[int, float]:
-    """Simulate random mechanisms of two rounds; how many were feasible, and the largest residual.
+    """Simulate random mechanisms of two rounds; how many are certified, and the largest residual.
 
     :param workers: processes to use
     """
@@ -183,4 +191,4 @@ def simulate_batch(seeds: Sequence[int], workers: int = 1) -> tuple[int, float]:
             found = list(pool.map(simulate_random, seeds, chunksize=50))
     else:
         found = list(map(simulate_random, seeds))
-    return sum(feasible for feasible, _ in found), max(residual for _, residual in found)
+    return sum(feasible for feasible, _ in found), max((r for _, r in found), default=0.0)

@@ -225,3 +225,73 @@ def test_accumulators_of_other_measures_may_be_used():
     menu = [Item("rr", 0.5, verify.randomized_response(0.3))]
     found = verify.worst_analyst(menu, Squares().start(None), Within(1.0), 0.5)
     assert 0.0 < found.delta < 0.2  # four launches, since squares add up
+
+
+# --- edges --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "alpha", "expected"),
+    [
+        ((1, 0), (0, 1), 0.0, 0.0),
+        ((1, 0), (0.5, 0.5), 0.0, 0.5),
+        ((0.5, 0.5, 0), (0, 0.5, 0.5), 0.0, 0.5),
+        ((0.5, 0.5), (0.5, 0.5), 0.25, 0.75),
+        ((0.5, 0.5, 0), (0, 0.5, 0.5), 0.25, 0.25),
+        ((0.5, 0.5, 0), (0, 0.5, 0.5), 1.0, 0.0),
+    ],
+)
+def test_tradeoffs_with_impossible_answers(first, second, alpha, expected):
+    assert verify.FiniteMechanism(first, second).tradeoff(alpha) == pytest.approx(expected)
+
+
+def test_edges_of_finite_mechanisms():
+    response = verify.randomized_response(1.0)
+    for order in (math.inf, math.nan, 1.0, 0.5):
+        with pytest.raises(InvalidValueError, match="^order"):
+            response.renyi(order)
+    for alpha in (-0.5, 1.5, math.nan):
+        with pytest.raises(InvalidValueError, match="^alpha"):
+            response.tradeoff(alpha)
+    assert response.delta(1000.0) == 0.0
+    assert verify.FiniteMechanism((1, 0), (0, 1)).delta(math.inf) == 1.0
+    assert verify.FiniteMechanism((1.0, 1e-16), (1.0, 0)).epsilon() == math.inf
+    assert verify.randomized_response(30.0).delta(30.0) == pytest.approx(0.0, abs=1e-12)
+    assert verify.randomized_response(20.0).epsilon() == pytest.approx(20.0, rel=1e-12)
+    with pytest.raises(InvalidValueError, match="^epsilon"):
+        response.delta(math.nan)
+    with pytest.raises(InvalidValueError, match="^epsilon"):
+        verify.random_mechanism(0, 3, epsilon=-1.0)
+    thirds = verify.FiniteMechanism((0.3333333333,) * 3, (0.25, 0.25, 0.5))
+    assert math.fsum(thirds.first) == pytest.approx(1.0, abs=1e-15)
+
+
+def test_edges_of_the_solver():
+    start = oc.basic().start((0.0, 0.0))
+    with pytest.raises(InvalidValueError, match="^epsilon"):
+        verify.worst_analyst(verify.response_menu(1.0), start, Within((1.0, 0.0)), math.nan)
+    with pytest.raises(InvalidTypeError, match="^epsilon"):
+        verify.worst_analyst(verify.response_menu(1.0), start, Within((1.0, 0.0)), "1")
+    with pytest.raises(InvalidValueError, match="^most .300. launches"):
+        verify.worst_analyst(verify.response_menu(0.5), start, Within((500.0, 0.0)), 1.0)
+    huge = verify.worst_analyst(verify.response_menu(30.0), start, Within((90.0, 0.0)), 1.0)
+    assert huge.delta == pytest.approx(1.0)
+    assert (
+        verify.worst_analyst(verify.response_menu(1.0), start, Within((2.0, 0.0)), 1e3).delta == 0
+    )
+
+
+def test_the_worse_order_of_the_datasets_is_told_and_answers_keep_their_numbers():
+    one = verify.FiniteMechanism((0.0, 0.5, 0.5, 0.0), (0.0, 0.7, 0.2, 0.1))
+    for mechanism, swapped in ((one, True), (one.swapped, False)):
+        found = verify.worst_analyst(
+            [Item("x", 1.0, mechanism)], oc.basic().start(0.0), Within(1.0), 1.0
+        )
+        assert found.swapped is swapped
+        assert found.delta == pytest.approx(0.1)
+        assert found.view.delta(1.0) == pytest.approx(0.1)
+        branches = found.strategy.branches
+        assert [pair[:2] for pair in branches] == list(
+            zip(mechanism.first, mechanism.second, strict=True)
+        )
+        assert branches[3][2].loss == (-math.inf if swapped else math.inf)

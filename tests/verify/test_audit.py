@@ -77,6 +77,16 @@ def test_a_constant_shows_nothing_and_a_leak_shows_all():
     assert 0.0 < lower.epsilon_lower < leak.epsilon_lower
 
 
+def test_infinite_scores_are_ranked_and_nan_is_refused():
+    for sign in (1, -1):
+        leak = verify.audit(
+            lambda data: data, 1, 0, lambda a, s=sign: s * math.inf * (a - 0.5), n=4_000
+        )
+        assert leak.epsilon_lower > 4.0
+    with pytest.raises(InvalidValueError, match="^strategy must return numbers"):
+        verify.audit(lambda data: math.nan, 1, 0, float, n=10)
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "match"),
     [

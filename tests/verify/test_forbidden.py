@@ -1,11 +1,15 @@
 """Rules that the package refuses fail: the counterexamples, with their numbers."""
 
+import random
+
 import pytest
 
+import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.conversions.renyi_to_approximate import largest_divergence
 from opendp_concurrent.verify.forbidden import (
     BestOrder,
+    EitherUndivided,
     Launched,
     NaturalOptimal,
     bernoulli,
@@ -31,6 +35,37 @@ def test_the_natural_filter_fails_by_a_larger_factor():
     claimed, true = second_stage_gain(probe, [(large,), (small,) * count], epsilon)
     assert true / claimed > 1.47
     assert optimal_delta((probe, large), epsilon) == pytest.approx(claimed, rel=1e-6)
+    menu = verify.response_menu(probe, small, large)
+    rule = verify.Limited(NaturalOptimal(epsilon, claimed * (1 + 1e-9)))
+    worst = verify.worst_analyst(menu, (Launched(), 1 + count), rule, epsilon)
+    assert worst.delta >= true * (1 - 1e-9)
+    assert worst.delta > 1.47 * claimed
+
+
+def test_the_natural_filter_fails_with_children_that_fail():
+    """7.8(a): RR_1, then RR_1 again, or one that tells all with probability 0.21."""
+    delta = 0.2102883690
+    menu = [
+        *verify.response_menu(1.0),
+        verify.Item("tell", (0.0, delta), verify.randomized_response(0.0, delta)),
+    ]
+    natural = NaturalOptimal(1.5, delta + 1e-9)
+    worst = verify.worst_analyst(menu, Launched(), natural, 1.5)
+    assert worst.delta == pytest.approx(0.2668436218, abs=1e-8)
+
+
+def test_no_counterexample_is_known_to_either_of_two_orders_at_an_undivided_slack():
+    """Evidence, not proof: renyi at two orders, randomized responses, at most four launches."""
+    generator, largest = random.Random(1), 0.0
+    for _ in range(40):
+        delta, epsilon = generator.choice([0.5, 0.3, 0.1]), generator.uniform(1.0, 5.0)
+        orders = sorted(generator.sample([1.2, 1.5, 2.0, 3.0, 6.0, 20.0], 2))
+        menu = verify.response_menu(*(generator.uniform(0.3, 4.0) for _ in range(3)))
+        start = oc.either(*(oc.renyi(order, delta) for order in orders)).start(None)
+        rule = verify.Limited(EitherUndivided(epsilon, delta))
+        worst = verify.worst_analyst(menu, (start, 4), rule, epsilon)
+        largest = max(largest, worst.delta / delta)
+    assert 0.5 < largest <= 1.0
 
 
 WORSE = (0.0237811294, 1.312543194, 0.2510465329, 9, 1.2895172438)

@@ -68,11 +68,13 @@ def test_delta_is_that_of_the_best_deterministic_analyst(seed):
         assert mechanism.dominating.delta(epsilon) == pytest.approx(exact, abs=1e-9)
         views = max(view.delta(epsilon) for view in mechanism.analysts())
         assert views == pytest.approx(exact, abs=1e-12)
-    assert mechanism.renyi(3.0) >= max(view.renyi(2.0) for view in mechanism.analysts())
+    worst = max(view.renyi(3.0) for view in mechanism.analysts())
+    assert mechanism.renyi(3.0) == worst
     assert mechanism.epsilon(mechanism.delta(0.5)) <= 0.5 + 1e-6
     for alpha in (0.1, 0.4):
-        best = min(view.tradeoff(alpha) for view in mechanism.analysts())
-        assert mechanism.tradeoff(alpha) <= best + 1e-12
+        views = [one for view in mechanism.analysts() for one in (view, view.swapped)]
+        best = min(view.tradeoff(alpha) for view in views)
+        assert best - 0.1 <= mechanism.tradeoff(alpha) <= best + 1e-12
 
 
 def test_the_example_of_the_literature():
@@ -138,6 +140,15 @@ def test_other_shapes_are_simulated(rounds, queries, answers):
 def test_the_certificate_notices_each_kind_of_defect():
     mechanism = verify.random_interactive(3)
     good = verify.simulate(mechanism, 0.5)
+    for epsilon, delta, systems in (
+        (0.5, good.delta, np.full_like(good.systems, math.nan)),
+        (math.nan, good.delta, good.systems),
+        (0.5, 2.0, good.systems),
+        (0.5, good.delta, good.systems[:2]),
+    ):
+        assert (
+            verify.certify(mechanism, verify.Simulation(epsilon, delta, 0.0, systems)) == math.inf
+        )
     for change in (
         lambda s: s * 0.99,  # no probabilities
         lambda s: np.where(np.arange(s.size).reshape(s.shape) == 0, -0.01, s),  # negative
@@ -234,3 +245,28 @@ def test_a_hull_has_the_tradeoff_of_its_points():
 def test_bad_input(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+def test_the_order_of_a_sequence_may_depend_on_answers():
+    """Three mechanisms: after the first one's answers, either of the others may be next."""
+    for seed in (0, 56):
+        parts = [verify.random_interactive(3 * seed + index) for index in range(3)]
+        concurrent, sequential, _ = check_interleaving(parts, 0.5)
+        expected = {0: 0.8098, 56: 0.77769}[seed]
+        assert sequential == pytest.approx(expected, abs=2e-4)
+        assert concurrent >= sequential
+
+
+def test_epsilon_of_an_interactive_mechanism_is_the_largest_loss_of_a_path():
+    mechanism = verify.random_interactive(2)
+    assert mechanism.epsilon() == pytest.approx(1.45225, abs=1e-5)
+    assert mechanism.delta(mechanism.epsilon() + 1e-9) <= 1e-12
+    assert mechanism.delta(mechanism.epsilon() - 1e-3) > 0
+
+
+@pytest.mark.parametrize("values", [((200, 0), (200, 0)), ((1000, 5), (999, 5))])
+def test_sparse_vector_far_from_the_threshold(values):
+    assert 0.0 <= verify.sparse_vector(1.0, values).delta(1.0) <= 1e-12
+    for epsilon, wrong in ((0.0, values), (1.0, ((0, 0), (2, 0)))):
+        with pytest.raises(InvalidValueError):
+            verify.sparse_vector(epsilon, wrong)
