@@ -133,10 +133,6 @@ class Bracket:
             up.next_plus(up.sqrt(self.upper)),
         )
 
-    def at_least(self, bound: int) -> Bracket:
-        """Maximum of this and ``bound``."""
-        return self._from(max(self.lower, Decimal(bound)), max(self.upper, Decimal(bound)))
-
     def is_narrow(self) -> bool:
         """Whether the exact value is known far beyond a double."""
         up, smaller = self.digits.up, min(self.lower.copy_abs(), self.upper.copy_abs())

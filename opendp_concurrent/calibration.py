@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from math import nextafter
 from typing import Any
 
 from opendp.mod import Measure, Measurement, assert_features, binary_search
@@ -15,7 +14,7 @@ from .accumulators.from_rule import FromRule
 from .composition.accounting import accounting_for, check_budget
 from .errors import InvalidTypeError, InvalidValueError
 from .measures import composition_measure
-from .rounding import largest_double
+from .rounding import largest_double, split
 
 
 def largest_share(
@@ -27,8 +26,8 @@ def largest_share(
 ) -> Any:
     """Return the largest loss that each of a number of launches may have, whatever the noise.
 
-    All of the shares can be launched under a filter with the same accounting; with one more unit in
-    the last place of each they could not, or not by much: shares are rounded down.
+    All of the shares can be launched under a filter with the same accounting. Shares are rounded
+    down.
 
     :param privacy_loss: a measure and a bound, such as ``oc.loss_of(mu=1.0)``
     :param launches: how many launches share the bound evenly, or the weights of their losses
@@ -59,18 +58,18 @@ def largest_share(
         if isinstance(launches, int):  # the first of k shares, and the rest in one
             rest = Fraction(checks.count(launches=launches) - 1)
             return measure.split(budget, [Fraction(1), rest])[0]
-        return measure.split(budget, _weights(launches))
+        return measure.split(budget, checks.weights(launches=launches))
     check_budget(accounting, budget)
     each = checks.probability(delta=delta)
     pairs = isinstance(accounting, EpsilonDeltaAccounting)
     if isinstance(launches, int):
         counts = [(Fraction(1), checks.count(launches=launches))]
     else:
-        counts = [(weight, 1) for weight in _weights(launches)]
+        counts = [(weight, 1) for weight in checks.weights(launches=launches)]
     whole = max(weight for weight, _ in counts)
 
     def share(top: float, weight: Fraction) -> Any:
-        epsilon = _down(Fraction(top) * weight / whole)
+        epsilon, _ = split(top, [weight, whole - weight])
         return (epsilon, each) if pairs else epsilon
 
     def fits(top: float) -> bool:
@@ -96,6 +95,7 @@ def smallest_scale(
     launches: int = 1,
     *,
     accumulator: Any = None,
+    delta: float = 0.0,
     bounds: tuple[float, float] | None = None,
 ) -> float:
     """Return the smallest noise scale at which ``launches`` launches stay within ``d_out``.
@@ -110,6 +110,7 @@ def smallest_scale(
     :param d_out: bound on all launches together
     :param launches: how many there are
     :param accumulator: the accounting, as in ``make_concurrent_odometer``
+    :param delta: for an (ε, δ) accounting with a slack: the δ of each launch
     :param bounds: of the search; found if left out
     :return: a scale
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -134,7 +135,7 @@ def smallest_scale(
     measure = make_measurement(bounds[1] if bounds else 1.0).output_measure
     known = composition_measure(measure)
     share = largest_share(
-        (measure, d_out), checks.count(launches=launches), accumulator=accumulator
+        (measure, d_out), checks.count(launches=launches), accumulator=accumulator, delta=delta
     )
 
     def fits(scale: float) -> bool:
@@ -152,20 +153,3 @@ def _measure_and_bound(privacy_loss: Any) -> tuple[Any, Any]:
             "pass for example oc.loss_of(mu=1.0)"
         )
     return composition_measure(privacy_loss[0]), privacy_loss[1]
-
-
-def _weights(launches: Any) -> list[Fraction]:
-    if isinstance(launches, (str, bytes)) or not isinstance(launches, Sequence) or not launches:
-        raise InvalidTypeError("launches must be a number of launches or a sequence of weights")
-    weights = [
-        Fraction(checks.finite(launches=checks.non_negative(launches=one))) for one in launches
-    ]
-    if not sum(weights) > 0:
-        raise InvalidValueError("launches must have weights with a positive sum")
-    return weights
-
-
-def _down(exact: Fraction) -> float:
-    """Largest double at or below a nonnegative number."""
-    nearest = float(exact)
-    return nextafter(nearest, 0.0) if Fraction(nearest) > exact else nearest

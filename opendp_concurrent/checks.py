@@ -6,6 +6,7 @@ Each guard is written in the positive form, so that NaN fails it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from math import inf, isinf
 from typing import Any
 
@@ -51,6 +52,35 @@ def probability(**argument: Any) -> float:
     if not double <= 1.0:
         raise InvalidValueError(f"{name} ({value}) must be at most 1; it bounds a probability")
     return double
+
+
+def real(**argument: Any) -> float:
+    """Return the argument as a double that is not NaN, or raise."""
+    ((name, value),) = argument.items()
+    double = number(**argument)
+    if double != double:
+        raise InvalidValueError(f"{name} ({value}) must be a number")
+    return double
+
+
+def order(**argument: Any) -> float:
+    """Return the argument as a Rényi order, finite and above 1, or raise."""
+    ((name, value),) = argument.items()
+    double = number(**argument)
+    if not 1.0 < double < inf:
+        raise InvalidValueError(f"{name} ({value}) must be finite and above 1")
+    return double
+
+
+def weights(**argument: Any) -> list[Fraction]:
+    """Return nonnegative finite weights with a positive sum, exactly, or raise."""
+    ((name, values),) = argument.items()
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not values:
+        raise InvalidTypeError(f"{name} must be a nonempty sequence of weights")
+    parts = [Fraction(finite(**{name: non_negative(**{name: value})})) for value in values]
+    if not sum(parts) > 0:
+        raise InvalidValueError(f"{name} must have a positive sum")
+    return parts
 
 
 def orders(**argument: Any) -> tuple[float, ...]:

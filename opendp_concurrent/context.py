@@ -266,10 +266,4 @@ def _weights(evenly: int | None, weights: Sequence[float] | None) -> list[Fracti
         return [Fraction(1)] * checks.count(split_evenly_over=evenly)
     if weights is None:
         return None
-    parts = [
-        Fraction(checks.finite(split_by_weights=checks.non_negative(split_by_weights=weight)))
-        for weight in weights
-    ]
-    if not sum(parts) > 0:
-        raise InvalidValueError("split_by_weights must have a positive sum")
-    return parts
+    return checks.weights(split_by_weights=weights)

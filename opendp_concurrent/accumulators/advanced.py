@@ -12,7 +12,7 @@ from math import inf
 
 from ..bracket import Bracket, Digits, upper
 from ..rounding import SMALLEST, from_units_up, largest_double, to_units
-from .epsilon_delta_sum import EpsilonDeltaAccounting, EpsilonRule, slack
+from .epsilon_delta_sum import EpsilonDeltaAccounting, slack
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,6 @@ class Advanced(EpsilonDeltaAccounting):
     """Add up the squares of ε."""
 
     delta_slack: float
-
-    def parts(self) -> tuple[EpsilonRule, ...]:
-        """Just one."""
-        return (self,)
 
     def cost(self, epsilon: float) -> int:
         """ε², exactly, in units of 2**-(2 * SMALLEST)."""

@@ -138,9 +138,9 @@ class EpsilonDeltaAccounting:
 
     __slots__ = ()
 
-    def parts(self) -> tuple[EpsilonRule, ...]:
-        """The rules of which one must stand."""
-        raise NotImplementedError
+    def parts(self) -> tuple[Any, ...]:
+        """The rules of which one must stand: just this one, unless there are several."""
+        return (self,)
 
     def start(self, zero: Any) -> EpsilonDeltaSum:
         """Nothing spent."""

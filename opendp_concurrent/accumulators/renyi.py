@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf
 
 from .. import checks
 from ..conversions.pure_to_renyi import pure_to_renyi
 from ..conversions.renyi_to_approximate import largest_divergence, renyi_to_epsilon
-from ..errors import InvalidValueError
 from ..rounding import from_units_up, to_units
-from .epsilon_delta_sum import EpsilonDeltaAccounting, EpsilonRule, slack
+from .epsilon_delta_sum import EpsilonDeltaAccounting, slack
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +24,6 @@ class Renyi(EpsilonDeltaAccounting):
 
     order: float
     delta_slack: float
-
-    def parts(self) -> tuple[EpsilonRule, ...]:
-        """Just one."""
-        return (self,)
 
     def cost(self, epsilon: float) -> int:
         """Units of the divergence of randomized response, rounded up to a double."""
@@ -77,7 +71,4 @@ def renyi(order: float, delta_slack: float) -> Renyi:
     >>> losses.loss
     (0.99916..., 1e-06)
     """
-    alpha = checks.number(order=order)
-    if not 1.0 < alpha < inf:
-        raise InvalidValueError(f"order ({order}) must be finite and above 1")
-    return Renyi(alpha, slack(delta_slack))
+    return Renyi(checks.order(order=order), slack(delta_slack))

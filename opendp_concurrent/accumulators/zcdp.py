@@ -14,7 +14,7 @@ from functools import lru_cache
 from ..conversions.pure_to_zcdp import pure_to_zcdp
 from ..conversions.zcdp_to_approximate import largest_rho, zcdp_to_epsilon
 from ..rounding import from_units_up, to_units
-from .epsilon_delta_sum import EpsilonDeltaAccounting, EpsilonRule, slack
+from .epsilon_delta_sum import EpsilonDeltaAccounting, slack
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,6 @@ class Zcdp(EpsilonDeltaAccounting):
     """Add up ρ_i = ε_i tanh(ε_i/2)."""
 
     delta_slack: float
-
-    def parts(self) -> tuple[EpsilonRule, ...]:
-        """Just one."""
-        return (self,)
 
     def cost(self, epsilon: float) -> int:
         """Units of ε tanh(ε/2), rounded up to a double."""

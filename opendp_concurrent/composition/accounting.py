@@ -12,10 +12,11 @@ from ..accumulators.square_sum import Squares
 from ..accumulators.truncated_sum import Truncated
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import CompositionMeasure
+from ..measures.families import APPROXIMATE, GAUSSIAN, TRUNCATED
 
 _OWN: dict[str, Accounting] = {
-    "GaussianTradeoff": Squares(),
-    "TruncatedConcentratedDivergence": Truncated(),
+    GAUSSIAN: Squares(),
+    TRUNCATED: Truncated(),
 }
 
 
@@ -28,7 +29,7 @@ def accounting_for(measure: CompositionMeasure, accumulator: Any = None) -> Any:
     if accumulator is None or isinstance(accumulator, Basic):
         return _OWN.get(measure.family, basic())
     if isinstance(accumulator, EpsilonDeltaAccounting):
-        if measure.family == "Approximate(MaxDivergence)":
+        if measure.family == APPROXIMATE:
             return accumulator
         raise UnsupportedMeasureError(
             f"accumulator ({accumulator!r}) is for Approximate(MaxDivergence), "

@@ -21,13 +21,11 @@ from ..conversions.zcdp_to_approximate import zcdp_to_delta, zcdp_to_epsilon
 from ..distances import TruncatedConcentrated
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import composition_measure
+from ..measures.families import APPROXIMATE, FIXED, GAUSSIAN, PURE, RENYI, TRUNCATED, ZCDP
 from ..queryables.mechanism import ConcurrentMeasurement
 from .recertify import Profile, recertify
 
-PURE, ZCDP, RENYI = "MaxDivergence", "ZeroConcentratedDivergence", "RenyiDivergence"
-APPROXIMATE, PROFILE = "Approximate(MaxDivergence)", "SmoothedMaxDivergence"
-FIXED, TRUNCATED = "FixedRenyiDivergence", "TruncatedConcentratedDivergence"
-GAUSSIAN = "GaussianTradeoff"
+PROFILE = "SmoothedMaxDivergence"  # a target only
 
 
 @dataclass(frozen=True, slots=True)

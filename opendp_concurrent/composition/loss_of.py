@@ -77,7 +77,7 @@ def loss_of(
             assert omega is not None
             measure = truncated_concentrated_divergence(omega)
             return measure, TruncatedConcentrated(rho, omega)
-        case ("epsilon",) | ("rho",) | ("epsilon", "delta") | ("rho", "delta") | ("delta", "rho"):
+        case ("epsilon",) | ("rho",) | ("epsilon", "delta") | ("delta", "rho"):
             pair: tuple[Measure, Any] = opendp_loss_of(**given)
             return pair
         case names:

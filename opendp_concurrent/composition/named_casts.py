@@ -15,11 +15,12 @@ from opendp.mod import Measurement
 
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import composition_measure
+from ..measures.families import APPROXIMATE, FIXED, GAUSSIAN, PURE, RENYI, TRUNCATED, ZCDP
 from ..measures.fixed_renyi_divergence import fixed_renyi_divergence
 from ..measures.gaussian_tradeoff import gaussian_tradeoff
 from ..measures.truncated_concentrated_divergence import truncated_concentrated_divergence
 from ..queryables.mechanism import ConcurrentMeasurement
-from .cast import APPROXIMATE, FIXED, GAUSSIAN, PURE, RENYI, TRUNCATED, ZCDP, cast
+from .cast import cast
 
 
 def _under(measurement: Measurement, family: str) -> Measurement:

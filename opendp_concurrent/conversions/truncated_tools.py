@@ -19,7 +19,9 @@ def subsampled_tcdp(
     For ρ and s = n/N in (0, 1/10], and a mechanism that is (ρ, ω')-tCDP with
     ω' >= log(1/s)/(2ρ) >= 3, running it on n of N records, chosen uniformly without replacement, is
     (13 s² ρ, log(1/s)/(4ρ))-tCDP. Neighbours differ in one record that is replaced by another. Each
-    condition is checked; that log(1/s) >= 3 ρ (2 + log2(1/ρ)) holds for all such ρ and s.
+    condition is checked. The constants 13 and 4 are taken over, not derived here; exact
+    subsampled Gaussians are held against them in the tests. That log(1/s) >= 3 ρ (2 + log2(1/ρ))
+    holds for all such ρ and s.
 
     :param loss: of the mechanism, on samples
     :param sample_size: n

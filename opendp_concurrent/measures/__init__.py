@@ -10,6 +10,7 @@ from ..errors import InvalidTypeError, UnsupportedMeasureError
 from .approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from .approximate_zero_concentrated_divergence import APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE
 from .composition_measure import Composability, CompositionMeasure
+from .families import OURS
 from .fixed_renyi_divergence import FixedRenyi
 from .fixed_renyi_divergence import from_descriptor as fixed_renyi
 from .gaussian_tradeoff import GAUSSIAN_TRADEOFF, Gaussian
@@ -26,7 +27,6 @@ KNOWN: tuple[CompositionMeasure, ...] = (
     APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE,
     RENYI_DIVERGENCE,
 )
-OURS = ("FixedRenyiDivergence", "TruncatedConcentratedDivergence", "GaussianTradeoff")
 
 
 def composition_measure(output_measure: Any) -> CompositionMeasure:
@@ -58,4 +58,4 @@ def composition_measure(output_measure: Any) -> CompositionMeasure:
     )
 
 
-__all__ = ["KNOWN", "Composability", "CompositionMeasure", "composition_measure"]
+__all__ = ["KNOWN", "OURS", "Composability", "CompositionMeasure", "composition_measure"]

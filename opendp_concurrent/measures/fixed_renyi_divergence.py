@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf
-from typing import Any
 
 from opendp.measures import user_divergence
 from opendp.mod import Measure
 
 from .. import checks
-from ..errors import InvalidValueError
 from ..references import cite
 from .composition_measure import Composability, CompositionMeasure
 from .numbers import number_at_most, split_number, validate_finite_number, validate_number
@@ -51,17 +48,8 @@ def fixed_renyi_divergence(alpha: float) -> Measure:
     >>> oc.fixed_renyi_divergence(alpha=8) == oc.fixed_renyi_divergence(alpha=9)
     False
     """
-    descriptor = FixedRenyi(order(alpha=alpha))
+    descriptor = FixedRenyi(checks.order(alpha=alpha))
     return user_divergence(str(descriptor), descriptor)
-
-
-def order(**argument: Any) -> float:
-    """Return the argument as a finite order above 1, or raise."""
-    ((name, value),) = argument.items()
-    alpha = checks.number(**argument)
-    if not 1.0 < alpha < inf:
-        raise InvalidValueError(f"{name} ({value}) must be finite and above 1")
-    return alpha
 
 
 @lru_cache(maxsize=1024)

@@ -26,11 +26,12 @@ from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native
 from ..bracket import upper
-from ..composition.cast import GAUSSIAN, cast
+from ..composition.cast import cast
 from ..composition.recertify import recertify
 from ..conversions.products import zcdp_to_gaussian
 from ..errors import UnsupportedMeasureError
 from ..measures import composition_measure
+from ..measures.families import GAUSSIAN
 from ..queryables.mechanism import ConcurrentMeasurement
 from .grid import FINEST, atom_type, grid_step
 

@@ -6,11 +6,12 @@ from opendp.measurements import make_laplace as opendp_laplace
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native
-from ..composition.cast import FIXED, RENYI, TRUNCATED, ZCDP, cast
+from ..composition.cast import cast
 from ..composition.recertify import recertify
 from ..conversions.laplace import laplace_to_renyi, laplace_to_zcdp
 from ..distances import TruncatedConcentrated
 from ..measures import composition_measure
+from ..measures.families import FIXED, RENYI, TRUNCATED, ZCDP
 from ..queryables.mechanism import ConcurrentMeasurement
 from .grid import grid_step
 

@@ -9,10 +9,11 @@ from opendp.measurements import make_randomized_response as opendp_randomized_re
 from opendp.measurements import make_randomized_response_bool as opendp_randomized_response_bool
 from opendp.mod import Measure, Measurement, assert_features
 
-from ..composition.cast import FIXED, RENYI, cast
+from ..composition.cast import cast
 from ..composition.recertify import recertify
 from ..conversions.randomized_response import response_to_renyi
 from ..measures import composition_measure
+from ..measures.families import FIXED, RENYI
 from ..queryables.mechanism import ConcurrentMeasurement
 
 

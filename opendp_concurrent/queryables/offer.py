@@ -37,7 +37,7 @@ class MeasurementPrice:
     def _read(self, d_in: Any) -> Any:
         try:
             raw = self.measurement.map(d_in)
-        except (OpenDPException, ConcurrentError, TypeError, ValueError) as error:
+        except (OpenDPException, ConcurrentError, TypeError, ValueError, ArithmeticError) as error:
             raise PrivacyMapError(d_in, str(error).strip()) from error
         try:
             return self._measure.validate("d_mid", raw)

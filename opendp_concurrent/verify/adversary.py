@@ -39,8 +39,9 @@ from dataclasses import dataclass
 from math import expm1, inf
 from typing import Any
 
+from .. import checks
 from .lattice import Lattice
-from .mechanism import FiniteMechanism, a_number
+from .mechanism import FiniteMechanism
 from .menu import Item, Rule, check_depth, check_menu, next_state
 from .strategy import Launch, Stop, Strategy, view_of
 
@@ -82,7 +83,7 @@ def worst_analyst(
     >>> 0.0 < worst.delta <= 0.05
     True
     """
-    items, bound = check_menu(menu), a_number(epsilon=epsilon)
+    items, bound = check_menu(menu), checks.real(epsilon=epsilon)
     found = []
     for swapped in (False, True):
         solver = _Solver(items, rule, bound, most, swapped)

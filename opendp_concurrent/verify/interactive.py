@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise, product
-from math import exp
 from typing import Any
 
 import numpy as np
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
-from .mechanism import TOLERANCE, FiniteMechanism, a_number
+from .mechanism import TOLERANCE, FiniteMechanism, excess, scale_of
 
 CRUMB = 1e-14  # shorter segments of a hull are rounding
 History = tuple[tuple[int, int], ...]  # (query, answer) of each round so far
@@ -87,12 +86,12 @@ class FiniteInteractiveMechanism:
 
     def delta(self, epsilon: float) -> float:
         """Least δ at ``epsilon``, for both orders of the datasets, against every analyst."""
-        scale = exp(a_number(epsilon=epsilon))
+        scale = scale_of(epsilon)
         return max(self._best((), 1.0, 1.0, scale, order) for order in (0, 1))
 
     def _best(self, history: History, p: float, q: float, scale: float, order: int) -> float:
         if len(history) == self.rounds:
-            return max(0.0, p - scale * q if order == 0 else q - scale * p)
+            return excess(p, q, scale) if order == 0 else excess(q, p, scale)
         return max(
             sum(
                 self._best((*history, (query, a)), p * one, q * other, scale, order)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp
 from typing import Any
 
 from ..errors import InvalidTypeError
 from .interactive import FiniteInteractiveMechanism, History
-from .mechanism import FiniteMechanism, a_number
+from .mechanism import FiniteMechanism, excess, scale_of
 
 
 def concurrent_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: float) -> float:
@@ -46,11 +45,11 @@ def _worst(
     order: int,
     sequential: bool,
 ) -> float:
-    scale = exp(a_number(epsilon=epsilon))
+    scale = scale_of(epsilon)
     known: dict[Any, float] = {}
 
     def stop(p: float, q: float) -> float:
-        return max(0.0, p - scale * q if order == 0 else q - scale * p)
+        return excess(p, q, scale) if order == 0 else excess(q, p, scale)
 
     def value(histories: tuple[History, ...], p: float, q: float) -> float:
         """Probabilities are functions of the histories, which are therefore all that is to key."""

@@ -41,7 +41,7 @@ class FiniteMechanism:
 
     def delta(self, epsilon: float) -> float:
         """Least δ at ``epsilon``, for both orders of the datasets."""
-        bound = a_number(epsilon=epsilon)
+        bound = checks.real(epsilon=epsilon)
         return max(_hockey_stick(*pair, bound) for pair in self._orders)
 
     @property
@@ -70,8 +70,7 @@ class FiniteMechanism:
 
     def renyi(self, order: float) -> float:
         """Rényi divergence of ``order``, finite and above 1, the larger of both directions."""
-        if not 1.0 < a_number(order=order) < inf:
-            raise InvalidValueError(f"order ({order}) must be finite and above 1")
+        order = checks.order(order=order)
         return max(one_way_renyi(*pair, order) for pair in self._orders)
 
     def tradeoff(self, alpha: float) -> float:
@@ -120,13 +119,14 @@ def one_way_renyi(first: Sequence[float], second: Sequence[float], order: float)
     return max(0.0, (top + log(fsum(exp(one - top) for one in logs))) / (order - 1))
 
 
-def a_number(**argument: float) -> float:
-    """Return the argument as a double that is not NaN, or raise."""
-    ((name, value),) = argument.items()
-    double = checks.number(**argument)
-    if double != double:
-        raise InvalidValueError(f"{name} ({value}) must be a number")
-    return double
+def scale_of(epsilon: float) -> float:
+    """e^ε, infinite where doubles end."""
+    return exp(epsilon) if checks.real(epsilon=epsilon) < 709.0 else inf
+
+
+def excess(p: float, q: float, scale: float) -> float:
+    """(p - scale q)+."""
+    return p if q == 0.0 else max(0.0, p - scale * q)
 
 
 def response(epsilon: float) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -220,7 +221,7 @@ def _fixed_renyi(epsilons: Sequence[float], budget: float, limit: float) -> list
     outcomes = []
     for order in ORDERS:
         promised, d_out = pure_to_renyi(budget, order), pure_to_renyi(limit, order)
-        menu = _menu(epsilons, lambda e, order=order: pure_to_renyi(e, order))  # type: ignore[misc]
+        menu = _menu(epsilons, partial(pure_to_renyi, order=order))
         found = worst_renyi(menu, start, Within(d_out), order)
         outcomes.append(Outcome(found, promised))
     return outcomes

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from math import inf
 from typing import Any
 
-from ..errors import InvalidValueError
+from .. import checks
 from .mechanism import one_way_renyi
 from .menu import Item, Rule, check_depth, check_menu, next_state
 
@@ -22,8 +21,7 @@ def worst_renyi(
     :param order: finite, above 1
     :raises InvalidTypeError, InvalidValueError: naming the argument
     """
-    if not 1.0 < order < inf:
-        raise InvalidValueError(f"order ({order}) must be finite and above 1")
+    order = checks.order(order=order)
     items = check_menu(menu)
     worst = 0.0
     for swapped in (False, True):

@@ -276,6 +276,18 @@ def test_noise_in_a_context_is_certified_under_its_measure(name):
     assert native.map(1) <= context.remaining_privacy_loss()[0]
 
 
+def test_curves_are_checked_on_their_grid(space):
+    def line(alpha):
+        return 0.25 * alpha
+
+    odometer = oc.make_concurrent_odometer(*space, dp.renyi_divergence())
+    limit = oc.make_concurrent_filter(odometer, 1, line, orders=[2, 4])
+    assert limit.check(1, limit.map(1))
+    twice = oc.make_concurrent_filter(odometer, 1, lambda alpha: 2 * line(alpha), orders=[2, 4])
+    assert limit.check(1, twice.map(1))
+    assert not twice.check(1, limit.map(1))
+
+
 def test_incomparable_distances_are_not_within_each_other(space):
     measure = oc.truncated_concentrated_divergence(4.0)
     made = oc.make_concurrent_composition(*space, measure, 1, [T(0.5, 8.0)])

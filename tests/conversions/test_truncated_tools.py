@@ -53,9 +53,17 @@ def test_subsampling_covers_the_subsampled_gaussian():
         def mixture(x):
             return (1 - s) * density(x, 0) + s * density(x, mu)
 
+        def replaced(x, sign):
+            return (1 - s) * density(x, 0) + s * density(x, sign * mu / 2)
+
+        pairs = [
+            (mixture, lambda x: density(x, 0)),
+            (lambda x: density(x, 0), mixture),
+            (lambda x: replaced(x, 1), lambda x: replaced(x, -1)),  # one record by another
+        ]
         for order in (1.5, 2.0, 5.0, 11.0):
             assert order < found.omega
-            for p, q in ((mixture, lambda x: density(x, 0)), (lambda x: density(x, 0), mixture)):
+            for p, q in pairs:
                 moment = mp.quad(
                     lambda x, p=p, q=q, a=order: p(x) ** a * q(x) ** (1 - a), range(-14, 16)
                 )
