@@ -75,8 +75,8 @@ def order(**argument: Any) -> float:
 def weights(**argument: Any) -> list[Fraction]:
     """Return nonnegative finite weights with a positive sum, exactly, or raise."""
     ((name, values),) = argument.items()
-    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not values:
-        raise InvalidTypeError(f"{name} must be a nonempty sequence of weights")
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+        raise InvalidTypeError(f"{name} must be a sequence of weights")
     parts = [Fraction(finite(**{name: non_negative(**{name: value})})) for value in values]
     if not sum(parts) > 0:
         raise InvalidValueError(f"{name} must have a positive sum")

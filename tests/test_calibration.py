@@ -119,7 +119,7 @@ def test_scales_of_gaussian_noise(measure, d_out, expected):
         (lambda: oc.largest_share((PURE, math.inf), 3), InvalidValueError, "^d_out"),
         (lambda: oc.largest_share((PURE, 1.0), 0), InvalidValueError, "^launches"),
         (lambda: oc.largest_share((PURE, 1.0), "3"), InvalidTypeError, "^launches must be"),
-        (lambda: oc.largest_share((PURE, 1.0), []), InvalidTypeError, "^launches must be"),
+        (lambda: oc.largest_share((PURE, 1.0), []), InvalidValueError, "^launches must have"),
         (lambda: oc.largest_share((PURE, 1.0), [0, 0]), InvalidValueError, "^launches must have"),
         (lambda: oc.largest_share((PURE, 1.0), [1, -1]), InvalidValueError, "^launches"),
         (
