@@ -1,0 +1,157 @@
+"""Pairs of distributions on finitely many outcomes, known by their losses and P-masses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import exp, inf, log1p, nextafter, pi
+
+import numpy as np
+
+from .atoms import Atoms
+from .bounds import ELEMENTARY, UNIT, Array, Bounds
+from .factor import Transform
+
+_DIRECT = 2**22  # products of outcomes and nodes up to which the sum is taken term by term
+
+
+@dataclass(frozen=True, eq=False)
+class Finite:
+    """Finitely many losses, increasing, with their P-masses.
+
+    :ivar losses: finite losses
+    :ivar masses: their P-probabilities
+    :ivar infinite: P-probability of what is impossible under Q
+    :ivar never: Q-probability of what is impossible under P
+    :ivar mass_error: relative error of the masses; 0 if the pair is what the masses say
+    :ivar loss_error: absolute error of the losses
+    """
+
+    losses: Array
+    masses: Array
+    infinite: float = 0.0
+    never: float = 0.0
+    mass_error: float = 0.0
+    loss_error: float = 0.0
+    horizon: float = field(default=inf, init=False)
+
+    @cached_property
+    def key(self) -> tuple[bytes, bytes, float, float]:
+        """What makes two of these equal."""
+        return self.losses.tobytes(), self.masses.tobytes(), self.infinite, self.never
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Finite) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @cached_property
+    def most(self) -> float:
+        """The last loss, and its error."""
+        if not self.losses.size:
+            return 0.0
+        top = float(self.losses[-1])
+        return nextafter(top + self.loss_error, inf) if self.loss_error else top
+
+    @cached_property
+    def spread(self) -> float:
+        """Variance of the finite losses."""
+        if not self.losses.size:
+            return 0.0
+        mean = np.average(self.losses, weights=self.masses)
+        return float(np.average((self.losses - mean) ** 2, weights=self.masses))
+
+    @cached_property
+    def largest(self) -> float:
+        """Largest absolute loss."""
+        return float(np.max(np.abs(self.losses), initial=0.0))
+
+    @cached_property
+    def atoms(self) -> Atoms:
+        """As sums over outcomes."""
+        error = self.mass_error
+        return Atoms(self.losses, self.masses, self.infinite, 0.0, error, self.loss_error)
+
+    def log_mgf(self, tau: Array) -> Array:
+        """Logarithm of a sum of exponentials, scaled by the largest."""
+        exponents = np.multiply.outer(np.asarray(tau), self.losses)
+        top = np.max(exponents, axis=-1)
+        terms: Array = np.exp(exponents - top[..., None]) @ self.masses
+        return top + np.log(terms)
+
+    def mgf_error(self, tau: float) -> float:
+        """Errors of the masses, of the losses, and of the sum."""
+        rounding = 3 * ELEMENTARY + 4 * UNIT * tau * self.largest
+        return rounding + UNIT * len(self.losses) + self.mass_error + tau * self.loss_error
+
+    def transform(self, tau: float, step: float, nodes: int) -> Transform:
+        """Term by term; if that is long, on the lattice that belongs to the nodes, by FFT."""
+        exponents = tau * self.losses
+        weights = self.masses * np.exp(exponents - np.max(exponents))
+        whole = float(np.sum(weights))
+        weights = weights / whole
+        omega_most = step * nodes
+        error = 4 * ELEMENTARY + UNIT * len(weights) + self.mass_error
+        error += (tau + omega_most) * (self.loss_error + 4 * UNIT * self.largest)
+        if len(weights) * nodes <= _DIRECT:
+            phases = np.multiply.outer(step * np.arange(nodes), self.losses)
+            return Transform(np.exp(1j * phases) @ weights, error)
+        return self._on_lattice(tau, weights, step, nodes, error)
+
+    def _on_lattice(
+        self, tau: float, weights: Array, step: float, nodes: int, error: float
+    ) -> Transform:
+        """Each loss is split between its two neighbours, which keeps P- and Q-mass."""
+        size = 4 << (2 * nodes - 1).bit_length()
+        spacing = 2 * pi / (step * size)
+        if not spacing <= 0.25:  # finer, so that the bounds on the dilation hold
+            size <<= int(np.ceil(np.log2(spacing / 0.25)))
+            spacing = 2 * pi / (step * size)
+        cell = np.floor(self.losses / spacing)
+        left = self.losses - cell * spacing  # in [0, spacing]
+        # share b of the right end: (1 - b) + b e^-spacing = e^-left
+        high = np.expm1(-left) / np.expm1(-spacing)
+        lattice = np.zeros(size)
+        index = np.mod(cell.astype(np.int64), size)
+        np.add.at(lattice, index, weights * (1 - high) * np.exp(-tau * left))
+        np.add.at(lattice, np.mod(index + 1, size), weights * high * np.exp(tau * (spacing - left)))
+        values = np.conj(np.fft.rfft(lattice))[:nodes]
+        rounding = 8 * UNIT * np.log2(size) * float(np.linalg.norm(lattice)) + 16 * ELEMENTARY
+        return Transform(values, error + rounding, pi / 8 * spacing**2)
+
+    def log_decay(self, tau: float, omega: Array) -> Array:
+        """None is known: losses on a lattice come back."""
+        del tau
+        return np.zeros_like(omega)
+
+    def profile(self, epsilon: Array) -> Bounds:
+        """Sum of what exceeds ε."""
+        return self.atoms.profile(epsilon)
+
+    def swapped(self) -> Finite:
+        """The pair (Q, P)."""
+        masses = (self.masses * np.exp(-self.losses))[::-1]
+        error = self.mass_error + self.loss_error + ELEMENTARY + 2 * UNIT * (1 + self.largest)
+        return Finite(
+            np.ascontiguousarray(-self.losses[::-1]),
+            np.ascontiguousarray(masses),
+            self.never,
+            self.infinite,
+            error,
+            self.loss_error,
+        )
+
+
+def response(epsilon: float, delta: float = 0.0) -> Finite:
+    """Randomized response, that reveals all with probability δ: the worst (ε, δ)-DP [KOV15]."""
+    if delta == 1.0:
+        empty = np.zeros(0)
+        return Finite(empty, empty, 1.0, 1.0)
+    if epsilon == 0.0:
+        losses, masses = np.zeros(1), np.array([1.0 - delta])
+        return Finite(losses, masses, delta, delta, 2 * UNIT)
+    odd = log1p(exp(-epsilon))
+    masses = (1 - delta) * np.array([exp(-epsilon - odd), exp(-odd)])
+    error = 3 * ELEMENTARY + 4 * UNIT * (1 + epsilon)
+    return Finite(np.array([-epsilon, epsilon]), masses, delta, delta, error)

@@ -1,0 +1,92 @@
+"""The Gaussian family: N(0, 1) against N(μ, 1), whose squares add up [DRS22, Corollary 2]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from scipy.special import erfcx, log_ndtr, ndtr
+
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, probabilities
+from .factor import Transform
+
+_SPECIAL = 2e-13  # relative error of SciPy's erfcx, ndtr and log_ndtr; their authors claim 1e-13
+_ROOT, _SQRT2 = float(np.sqrt(np.pi / 2)), float(np.sqrt(2.0))
+_UNDERFLOW = 37.0  # standard deviations where densities come near the least doubles
+
+
+def gaussian_profile(mu: float, epsilon: Array) -> Bounds:
+    """δ(ε) = φ(a) (R(a) - R(a + μ)), a = ε/μ - μ/2, with Mills' ratio R [DRS22, Corollary 1]."""
+    if mu == 0.0:
+        exact = np.maximum(0.0, -np.expm1(epsilon))
+        return probabilities(exact * (1 - ELEMENTARY), exact * (1 + ELEMENTARY))
+    a = epsilon / mu - mu / 2
+    b = a + mu
+    shift = 4 * UNIT * (np.abs(epsilon) / mu + mu)  # error of a and of b
+    # right of the middle, where a > 0: Mills' ratios, which keep relative accuracy
+    right = np.maximum(a, 0.0)
+    first, second = _ROOT * erfcx(right / _SQRT2), _ROOT * erfcx((right + mu) / _SQRT2)
+    density = np.exp(-right * right / 2) / np.sqrt(2 * np.pi)
+    tail = density * (first - second)
+    relative = (right + 2) * shift + 8 * UNIT * (1 + right * right) + ELEMENTARY
+    # R' is between -1 and 0 there: an error in a moves R by at most that much
+    tail_error = density * (_SPECIAL * (first + second) + 2 * shift) + np.abs(tail) * relative
+    # left of it: Φ(-a) - e^ε Φ(-b), both terms at most 1
+    power = np.minimum(epsilon + log_ndtr(-b), 0.0)
+    one, two = ndtr(-a), np.exp(power)
+    plain = one - two
+    plain_error = one * _SPECIAL + shift + two * (
+        _SPECIAL * (1 + np.abs(power) + 2 * np.abs(epsilon)) + (1 + np.abs(b)) * shift
+    )
+    value = np.where(a > 0, tail, plain)
+    error = np.where(a > 0, tail_error, plain_error) + np.where(a > _UNDERFLOW, TINY, 0.0)
+    return probabilities(value - error, value + error)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """N(0, 1) against N(μ, 1)."""
+
+    mu: float
+
+    infinite = 0.0
+    most = inf
+    horizon = inf
+
+    @property
+    def spread(self) -> float:
+        """μ², exactly the variance of the loss."""
+        return self.mu * self.mu
+
+    def log_mgf(self, tau: Array) -> Array:
+        """τ (τ + 1) μ² / 2."""
+        return tau * (tau + 1) * (self.mu * self.mu / 2)
+
+    def mgf_error(self, tau: float) -> float:
+        """A few roundings, that of μ among them."""
+        return 8 * UNIT * float(self.log_mgf(np.asarray(tau)))
+
+    def transform(self, tau: float, step: float, nodes: int) -> Transform:
+        """Of the normal distribution with mean (τ + 1/2) μ² and variance μ²."""
+        omega = step * np.arange(nodes)
+        square = self.mu * self.mu
+        exponent = -omega * omega * (square / 2)
+        phase = omega * ((tau + 0.5) * square)
+        values = np.exp(exponent + 1j * phase)
+        # |value| * (relative error of exponent and phase); x e^-x is below 1/2
+        error = 4 * ELEMENTARY + 12 * UNIT * (0.5 + float(np.max(np.exp(exponent) * phase)))
+        return Transform(values, error)
+
+    def log_decay(self, tau: float, omega: Array) -> Array:
+        """-ω² μ² / 2."""
+        del tau
+        return -omega * omega * (self.mu * self.mu / 2) * (1 - 4 * UNIT)
+
+    def profile(self, epsilon: Array) -> Bounds:
+        """δ at each real ε."""
+        return gaussian_profile(self.mu, epsilon)
+
+    def swapped(self) -> Gaussian:
+        """Itself: symmetric."""
+        return self

@@ -1,0 +1,145 @@
+"""The Laplace mechanism, continuous or on a grid, with a shift of ``epsilon`` scales.
+
+Noise on a grid, shifted by d steps, with α = e^(-ε/d): P(X <= n) = 1 - α^(n+1)/(1 + α) for n >= 0,
+and the loss is (d - 2x) ε/d for 0 <= x <= d. One step is randomized response; infinitely many are
+the Laplace distribution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, expm1, inf, isinf, log1p, pi
+
+import numpy as np
+
+from .bounds import ELEMENTARY, UNIT, Array, Bounds, ComplexArray, probabilities
+from .factor import Transform
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Two-sided exponential noise against the same, shifted.
+
+    :ivar epsilon: shift over scale; the largest loss
+    :ivar steps: shift over step of the grid, an integer; infinite for continuous noise
+    """
+
+    epsilon: float
+    steps: float = inf
+
+    infinite = 0.0
+
+    @property
+    def most(self) -> float:
+        """ε."""
+        return self.epsilon
+
+    @property
+    def horizon(self) -> float:
+        """A quarter of the period of the loss; there is none for continuous noise."""
+        return pi * self.steps / (2 * self.epsilon) * (1 - 4 * UNIT)
+
+    @property
+    def spread(self) -> float:
+        """Twice the Kullback-Leibler divergence of the continuous distribution."""
+        return 2 * (self.epsilon + expm1(-self.epsilon)) if self.epsilon > 1e-5 else self.epsilon**2
+
+    @property
+    def _cell(self) -> float:
+        return self.epsilon / self.steps
+
+    def _weights(self) -> tuple[float, float]:
+        """Weights of cosh(uε) and of the ratio of hyperbolic sines, without e^(-ε/2)."""
+        if isinf(self.steps):
+            return 1.0, 0.5
+        alpha = exp(-self._cell)
+        return 2 / (1 + alpha), -expm1(-self._cell) / (1 + alpha)
+
+    def log_mgf(self, tau: Array) -> Array:
+        """ln of e^(-ε/2) (a cosh(uε) + b sinh(uε(1 - 1/d)) / sinh(uε/d)), u = τ + 1/2.
+
+        All exponentials are scaled by e^(-uε).
+        """
+        u = np.asarray(tau, dtype=float) + 0.5
+        a, b = self._weights()
+        top = a * (1 + np.exp(-2 * u * self.epsilon)) / 2 + b * self._ratio(u)
+        return (u - 0.5) * self.epsilon + np.log(top)
+
+    def _ratio(self, u: Array) -> Array:
+        """e^(-uε) sinh(uε(1 - 1/d)) / sinh(uε/d), or its limit e^(-uε) sinh(uε) / u."""
+        whole, cell = u * self.epsilon, u * self._cell
+        if isinf(self.steps):
+            return -np.expm1(-2 * whole) / (2 * u)
+        return np.exp(-2 * cell) * np.expm1(-2 * (whole - cell)) / np.expm1(-2 * cell)
+
+    def mgf_error(self, tau: float) -> float:
+        """Errors of the exponentials, and of the sum of two large numbers."""
+        return 4 * ELEMENTARY + 4 * UNIT * (1 + tau) * self.epsilon
+
+    def transform(self, tau: float, step: float, nodes: int) -> Transform:
+        """As :meth:`log_mgf`, with u = τ + 1/2 + iω."""
+        omega = step * np.arange(nodes)
+        u = (tau + 0.5) + 1j * omega
+        a, b = self._weights()
+        turn = self._turn(omega * self.epsilon)
+        decay = exp(-(2 * tau + 1) * self.epsilon)
+        # e^(-(τ+1/2)ε) cosh(uε) = (turn + decay / turn) / 2
+        back = decay * np.conj(turn)
+        if isinf(self.steps):
+            ratio = (turn - back) / (2 * u)
+        else:
+            cell = self._cell
+            angle, less = omega * cell, exp(-(2 * tau + 1) * cell)
+            shrink = less * self._turn(-2 * angle)  # e^(-2uε/d)
+            rest = 2 * np.sin(angle) ** 2 + 1j * np.sin(2 * angle)  # 1 - e^(-2iωε/d)
+            ratio = (turn * shrink - back) / (less * rest - expm1(-(2 * tau + 1) * cell))
+        values = a * (turn + back) / 2 + b * ratio
+        whole = values[0].real
+        largest = float(omega[-1]) * self.epsilon
+        error = (16 * ELEMENTARY + 16 * UNIT * (largest + self.epsilon * (tau + 1))) / whole
+        return Transform(values / whole, error)
+
+    @staticmethod
+    def _turn(phase: Array) -> ComplexArray:
+        turn: ComplexArray = np.exp(1j * phase)
+        return turn
+
+    def log_decay(self, tau: float, omega: Array) -> Array:
+        """|cosh(uε)| and |sinh(uε)| are at most cosh(Re u ε); the divisor grows to the horizon."""
+        u = tau + 0.5
+        a, b = self._weights()
+        decay = exp(-2 * u * self.epsilon)
+        whole = float(a * (1 + decay) / 2 + b * self._ratio(np.asarray(u)))
+        cosh = (1 + decay) / 2
+        if isinf(self.steps):
+            bound = cosh * (a + b / omega)
+        else:
+            angle = np.minimum(omega * self._cell, pi / 2)
+            bound = cosh * (a + b / np.hypot(np.sin(angle), np.sinh(min(u * self._cell, 300.0))))
+        return np.minimum(0.0, np.log(bound / whole) + 32 * ELEMENTARY)
+
+    def profile(self, epsilon: Array) -> Bounds:
+        """1 - e^((ε-ε₀)/2) if continuous, for |ε| < ε₀; piecewise linear in e^ε on a grid."""
+        e0 = self.epsilon
+        inside = np.clip(epsilon, -e0, e0)
+        left = np.maximum(0.0, -np.expm1(np.minimum(epsilon, 0.0)))  # where the loss is above ε
+        if isinf(self.steps):
+            value = -np.expm1((inside - e0) / 2)
+            error = ELEMENTARY * (value + np.exp((inside - e0) / 2) * (np.abs(inside) + e0) / 2)
+        else:
+            cell, d = self._cell, self.steps
+            # the number n of x in 0, 1, ... with a loss above ε; a wrong one gives a lower bound
+            n = np.clip(np.ceil((e0 - inside) / (2 * cell)), 1, d)
+            odd = log1p(exp(-cell))
+            # 1 - α^n / (1 + α) - e^ε α^(d+1-n) / (1 + α)
+            one = np.exp(-n * cell - odd)
+            two = np.exp(inside - (d + 1 - n) * cell - odd)
+            value = (1 - one) - two
+            error = ELEMENTARY * (1 + (n * cell + e0 + 1) * one + (np.abs(inside) + 2 * e0 + 1) * two)
+        value = np.where(epsilon >= e0, 0.0, np.where(epsilon <= -e0, left, value))
+        error = np.where(epsilon >= e0, 0.0, np.where(epsilon <= -e0, ELEMENTARY * left, error))
+        return probabilities(value - error, value + error)
+
+    def swapped(self) -> Laplace:
+        """Itself: symmetric."""
+        return self

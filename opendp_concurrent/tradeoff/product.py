@@ -1,0 +1,322 @@
+"""Products of factors: which way to their profile is exact, and what is remembered.
+
+Gaussians merge exactly, equal factors are counted. The profile is a closed form for a single
+factor; a sum over outcomes where there are few; and else Fourier inversion. A product that grows by
+one factor at a time keeps its transform: one more factor is one multiplication.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property, partial
+from math import expm1, inf, log, log1p, nextafter
+
+import numpy as np
+
+from ..rounding import SMALLEST, sqrt_up
+from . import contour as paths
+from .atoms import Atoms
+from .binomial import binomial, log_odds, log_share
+from .bounds import ELEMENTARY, UNIT, Array, Bounds, probabilities
+from .factor import Factor
+from .finite import Finite
+from .gaussian import Gaussian, gaussian_profile
+from .inversion import Wave, start
+from .search import bisect, certify
+
+MOST_ATOMS = 2**20  # outcomes up to which products of finite pairs are exact
+_MIXED = 2**12  # the same beside a Gaussian
+_PENDING = 64  # factors that are kept for the transform of a part
+
+
+class Product:
+    """A product of independent pairs. Immutable; what is computed is remembered.
+
+    :ivar squares: sum of the Gaussians' μ², exactly, in units of 2**-(2 * SMALLEST)
+    :ivar factors: the others, counted
+    """
+
+    def __init__(self, squares: int, factors: Mapping[Factor, int]) -> None:
+        self.squares = squares
+        self.factors = dict(factors)
+        self._pending: tuple[Wave, list[tuple[Factor, int]]] | None = None
+        self._wave: Wave | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Product)
+            and self.squares == other.squares
+            and self.factors == other.factors
+        )
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.squares, frozenset(self.factors.items())))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def times(self, other: Product) -> Product:
+        """Both, independent."""
+        factors = Counter(self.factors)
+        factors.update(other.factors)
+        both = Product(self.squares + other.squares, factors)
+        big, small = (self, other) if len(self.factors) >= len(other.factors) else (other, self)
+        if big._wave is not None:
+            both._pending = big._wave, small.counted
+        elif big._pending is not None and len(big._pending[1]) < _PENDING:
+            both._pending = big._pending[0], [*big._pending[1], *small.counted]
+        if "known" in big.__dict__:
+            both.__dict__["known"] = big.known + small.known
+            both.__dict__["spread"] = big.spread + small.spread
+        return both
+
+    def power(self, count: int) -> Product:
+        """``count`` times, independent."""
+        return Product(
+            self.squares * count, {factor: count * n for factor, n in self.factors.items() if count}
+        )
+
+    @cached_property
+    def mu(self) -> float:
+        """μ of the Gaussians together, rounded up."""
+        return sqrt_up(self.squares, SMALLEST)
+
+    @cached_property
+    def counted(self) -> list[tuple[Factor, int]]:
+        """Factors with their numbers, the Gaussian among them."""
+        own = [(factor, n) for factor, n in self.factors.items()]
+        return [*own, (Gaussian(self.mu), 1)] if self.squares else own
+
+    @cached_property
+    def infinite(self) -> Bounds:
+        """P-probability that a loss is infinite."""
+        logarithm = sum(
+            n * (log1p(-factor.infinite) if factor.infinite < 1 else -inf)
+            for factor, n in self.factors.items()
+            if factor.infinite
+        )
+        value = -expm1(logarithm)
+        error = value * (4 * ELEMENTARY + len(self.factors) * UNIT)
+        return probabilities(value - error, value + error)
+
+    @cached_property
+    def most(self) -> float:
+        """Largest finite loss, rounded up."""
+        if self.squares:
+            return inf
+        exact = sum(n * factor.most for factor, n in self.factors.items())
+        if len(self.factors) == 1 and all(n == 1 for n in self.factors.values()):
+            return exact
+        return nextafter(exact * (1 + (len(self.factors) + 2) * UNIT), inf) if exact else 0.0
+
+    @cached_property
+    def known(self) -> Array:
+        """ln E_P[e^(τL)] on the grid of τ."""
+        return paths.exponents(self.counted)
+
+    @cached_property
+    def spread(self) -> float:
+        """Variance of the loss, about."""
+        return paths.spread(self.counted)
+
+    @cached_property
+    def atoms(self) -> Atoms | None:
+        """All outcomes beside the Gaussian, if they are finitely many and not too many."""
+        most = _MIXED if self.squares else MOST_ATOMS
+        total = Atoms(np.zeros(1), np.ones(1), 0.0, 0.0, 0.0, 0.0)
+        for factor, n in sorted(self.factors.items(), key=lambda item: -item[1]):
+            if not isinstance(factor, Finite):
+                return None
+            power = _power(factor, n, most // len(total.losses))
+            if power is None:
+                return None
+            total = power if len(total.losses) == 1 and not total.losses[0] else total.times(power)
+        return total
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the profile is a closed form or a sum over outcomes."""
+        if not self.factors or (not self.squares and sum(self.factors.values()) == 1):
+            return True
+        return self.atoms is not None
+
+    def swapped(self) -> Product:
+        """The pair (Q, P)."""
+        return Product(self.squares, Counter({f.swapped(): n for f, n in self.factors.items()}))
+
+    # --- the profile -----------------------------------------------------------------------
+
+    def profile(self, epsilon: Array, tolerance: float = 1e-9) -> Bounds:
+        """δ at each real ε, to about the relative width ``tolerance``."""
+        epsilon = np.asarray(epsilon, dtype=float)
+        if not self.factors:
+            return gaussian_profile(self.mu, epsilon)
+        if not self.squares and sum(self.factors.values()) == 1:
+            (factor,) = self.factors
+            return factor.profile(epsilon)
+        atoms = self.atoms
+        if atoms is not None:
+            if self.squares:
+                both = atoms.profile_with(self.mu, epsilon.ravel())
+                return Bounds(both.lower.reshape(epsilon.shape), both.upper.reshape(epsilon.shape))
+            return atoms.profile(epsilon)
+        values = [self._at(float(one), tolerance) for one in epsilon.ravel()]
+        lower, upper = np.array(values).T if values else (np.zeros(0), np.zeros(0))
+        return Bounds(lower.reshape(epsilon.shape), upper.reshape(epsilon.shape))
+
+    def _at(self, epsilon: float, tolerance: float) -> Bounds:
+        """Bounds on δ by inversion."""
+        if epsilon >= self.most or self.infinite.upper == 1.0:
+            return self.infinite
+        best = Bounds(0.0, 1.0)
+        for fresh in (False, True):
+            wave = self._wave_at(epsilon, tolerance, fresh)
+            bounds = self._bounds(wave, epsilon)
+            if bounds.width < best.width:
+                best, self._wave = bounds, wave
+            if best.width <= tolerance * best.upper:
+                break
+        return best
+
+    def _bounds(self, wave: Wave, epsilon: float) -> Bounds:
+        """What a wave says, beside the infinite losses."""
+        if epsilon >= self.most:
+            return self.infinite
+        found = wave.invert(self.known, epsilon)
+        flat = -expm1(min(epsilon, 0.0)) * (1 - ELEMENTARY)  # δ is never below 1 - e^ε
+        return Bounds(
+            max(self.infinite.lower + found.lower, flat) * (1 - UNIT),
+            min(1.0, (self.infinite.upper + found.upper) * (1 + UNIT)),
+        )
+
+    def _wave_at(self, epsilon: float, tolerance: float, fresh: bool) -> Wave:
+        """A new wave; or that at hand, or one that grows out of that of a part."""
+        if not fresh and self._wave is not None:
+            return self._wave
+        if not fresh and self._pending is not None:
+            wave, factors = self._pending
+            self._pending, self._wave = None, wave.times(factors)
+            return self._wave
+        path = paths.choose(self.counted, self.known, epsilon, tolerance)
+        return start(path).times(self.counted)
+
+    # --- ε at a δ ---------------------------------------------------------------------------
+
+    def epsilon(self, delta: float, tolerance: float) -> Bounds:
+        """Least ε >= 0 with δ(ε) <= delta, to about the relative width ``tolerance``."""
+        if delta >= 1.0 or not (self.factors or self.squares):
+            return Bounds(0.0, 0.0)
+        if self.infinite.lower > delta:
+            return Bounds(inf, inf)
+        finite = delta - float(self.infinite.upper)
+        if not finite > 0.0:
+            near = self.most
+        elif self.is_exact:
+            atoms = self.atoms if self.factors else None
+            if atoms is not None and not self.squares:
+                near = atoms.epsilon_near(delta)
+            else:
+                top = min(paths.renyi_epsilon(self.known, finite), self.most)
+                near = bisect(lambda epsilon: self._profile_at(epsilon, 0.0), delta, top)
+        else:
+            top = min(paths.renyi_epsilon(self.known, finite), self.most)
+            return self._invert_for(delta, top, tolerance)
+        return certify(lambda epsilon: self._profile_at(epsilon, 0.0), delta, near, self._scale)
+
+    @property
+    def _scale(self) -> float:
+        return float(np.sqrt(self.spread)) or 1.0
+
+    def _profile_at(self, epsilon: float, tolerance: float) -> Bounds:
+        bounds = self.profile(np.array(epsilon), tolerance)
+        return Bounds(float(bounds.lower), float(bounds.upper))
+
+    def _invert_for(self, delta: float, top: float, tolerance: float) -> Bounds:
+        """Newton's method on ln δ, to a width in δ that gives the one in ε."""
+        near, best, relative = max(0.0, top), Bounds(0.0, inf), 1e-3
+        for fresh in (False, True, True, True):
+            wave = self._wave_at(near, relative, fresh)
+            near, ratio = self._newton(wave, delta, near, max(0.0, top), tolerance)
+            relative = min(1e-3, max(0.2 * tolerance * near * ratio, 1e-11))
+            bounds = self._bounds(wave, near)
+            if not bounds.width <= 10 * relative * bounds.upper and fresh is False:
+                continue
+            move = bounds.width / (ratio * delta) if ratio > 0.0 else 0.0
+            found = certify(partial(self._bounds, wave), delta, near, self._scale, 0.6 * move)
+            if found.width < best.width:
+                best, self._wave = found, wave
+            if best.width <= tolerance * best.upper:
+                break
+        return best
+
+    def _newton(
+        self, wave: Wave, delta: float, near: float, high: float, tolerance: float
+    ) -> tuple[float, float]:
+        """About the root, and -d ln δ / dε there."""
+        low, ratio = 0.0, 0.0
+        infinite = (self.infinite.lower + self.infinite.upper) / 2
+        for _ in range(60):
+            value, slope = wave.value(near)
+            middle = value + infinite
+            if middle <= delta:
+                high = min(high, near)
+            else:
+                low = max(low, near)
+            if slope > 0.0 and middle > 0.0:
+                ratio = slope / middle
+                onward = near + log(middle / delta) / ratio
+            else:
+                onward = (low + high) / 2
+            if not low <= onward <= high:
+                onward = (low + high) / 2
+            if abs(onward - near) <= max(0.02 * tolerance, 8 * UNIT) * near:
+                return onward, ratio
+            near = onward
+        return near, ratio
+
+
+def _power(factor: Finite, n: int, most: int) -> Atoms | None:
+    """The outcomes of n equal factors, if they are at most ``most``."""
+    atoms = factor.atoms
+    if n == 1 or len(atoms.losses) <= 1:
+        if len(atoms.losses) > most:
+            return None
+        if n == 1:
+            return atoms
+        infinite = -expm1(n * log1p(-atoms.infinite)) if atoms.infinite < 1 else 1.0
+        error = n * atoms.mass_error + ELEMENTARY
+        return Atoms(
+            n * atoms.losses, atoms.masses**n, infinite, 0.0, error, (n + 1) * atoms.loss_error
+        )
+    if len(atoms.losses) == 2:
+        if n + 1 > most and n + 1 > 2**24 // max(1, MOST_ATOMS // most):
+            return None
+        return _binomial(factor, n)
+    if len(atoms.losses) ** n > most:
+        return None
+    total = atoms
+    for _ in range(n - 1):
+        total = total.times(atoms)
+    return total
+
+
+def _binomial(factor: Finite, n: int) -> Atoms:
+    low, high = (float(loss) for loss in factor.losses)
+    infinite = -expm1(n * log1p(-factor.infinite))
+    error = 0.0
+    if low == -high and factor.infinite == factor.never and not factor.loss_error:
+        log_high, log_low = log_odds(high)  # exact, whatever the masses were rounded to
+    else:
+        log_high, log_low = (log_share(float(mass), factor.masses) for mass in factor.masses[::-1])
+        error = n * (factor.mass_error + UNIT)
+    atoms = binomial(n, low, high, log_low, log_high)
+    return Atoms(
+        atoms.losses,
+        atoms.masses * (1 - infinite),
+        infinite,
+        atoms.rest,
+        atoms.mass_error + error + 4 * ELEMENTARY,
+        atoms.loss_error + n * factor.loss_error,
+    )
