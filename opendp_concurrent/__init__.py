@@ -52,8 +52,10 @@ from .measures.truncated_concentrated_divergence import truncated_concentrated_d
 from .mechanisms.gaussian import make_gaussian, then_gaussian
 from .mechanisms.laplace import make_laplace, then_laplace
 from .mechanisms.randomized_response import make_randomized_response, make_randomized_response_bool
+from .tradeoff.function import TradeoffFunction
 
 __all__ = [
+    "TradeoffFunction",
     "TruncatedConcentrated",
     "advanced",
     "bad_event_probability",

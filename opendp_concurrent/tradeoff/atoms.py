@@ -47,7 +47,7 @@ class Atoms:
         )
 
     @cached_property
-    def _above(self) -> tuple[Array, Array]:
+    def above(self) -> tuple[Array, Array]:
         """P- and Q-mass of the last n outcomes, n = 0, 1, ...
 
         Q-masses are e^(loss) times smaller, so both sums are taken from the largest loss down.
@@ -60,7 +60,7 @@ class Atoms:
 
     def _sum(self, epsilon: Array) -> tuple[Array, Array]:
         """Σ p - e^ε Σ q over losses above ε, and the error of that."""
-        p, q = self._above
+        p, q = self.above
         count = len(self.losses) - np.searchsorted(self.losses, epsilon, side="right")
         power = np.where(count > 0, np.exp(np.where(count > 0, epsilon, 0.0)), 0.0)
         one, two = p[count], power * q[count]
@@ -102,7 +102,7 @@ class Atoms:
 
     def epsilon_near(self, delta: float) -> float:
         """About the least ε >= 0 with δ(ε) <= delta, for delta above the infinite part."""
-        p, q = self._above
+        p, q = self.above
         target = delta - self.infinite
         # δ at each loss, from the largest down: 0, ...
         at = p[:-1] - np.exp(np.minimum(self.losses[::-1], 700.0)) * q[:-1]

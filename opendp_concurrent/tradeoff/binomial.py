@@ -30,7 +30,7 @@ _STIRLING = (  # (-1)^.. B_2k / (2k (2k - 1))
 
 
 def log_factorial(n: int) -> Decimal:
-    """ln n!, with an error below 1e-40 for n up to 10^9."""
+    """Ln n!, with an error below 1e-40 for n up to 10^9."""
     c = _CONTEXT
     if n < 2000:
         product = 1
@@ -51,14 +51,14 @@ _TWO_PI = Decimal("6.2831853071795864769252867665590057683943387987502116")
 
 
 def log_odds(loss: float) -> tuple[Decimal, Decimal]:
-    """ln e^l/(1 + e^l) and ln 1/(1 + e^l)."""
+    """Ln e^l/(1 + e^l) and ln 1/(1 + e^l)."""
     c = _CONTEXT
     low = c.minus(c.ln(c.add(Decimal(1), c.exp(Decimal(loss)))))
     return c.add(low, Decimal(loss)), low
 
 
 def log_share(mass: float, masses: Array) -> Decimal:
-    """ln of a mass over the sum of all."""
+    """Ln of a mass over the sum of all."""
     c = _CONTEXT
     whole = Decimal(0)
     for one in masses:
@@ -66,26 +66,31 @@ def log_share(mass: float, masses: Array) -> Decimal:
     return c.ln(c.divide(Decimal(mass), whole))
 
 
-def binomial(
-    n: int, low: float, high: float, log_low: Decimal, log_high: Decimal
-) -> Atoms:
-    """Outcomes of n draws of ``high`` with probability e^log_high, else ``low``."""
-    c = _CONTEXT
-    p = float(c.exp(log_high)) / (float(c.exp(log_high)) + float(c.exp(log_low)))
-    variance = n * p * (1 - p)
+def window(n: int, masses: Array) -> tuple[int, int, int]:
+    """Number of draws, first number of successes that counts, and how many count."""
+    p = float(masses[1] / (masses[0] + masses[1]))
     # Bernstein: P(|X - np| >= t) <= 2 exp(-t² / (2 variance + 2t/3))
+    variance = n * p * (1 - p)
     reach = _EXPONENT / 3 + sqrt((_EXPONENT / 3) ** 2 + 2 * _EXPONENT * variance)
-    first, last = (0, n) if n <= _WHOLE else (
-        max(0, floor(n * p - reach)),
-        min(n, ceil(n * p + reach)),
-    )
+    if n <= _WHOLE:
+        return n, 0, n + 1
+    first = max(0, floor(n * p - reach))
+    return n, first, min(n, ceil(n * p + reach)) - first + 1
+
+
+def binomial(
+    draws: tuple[int, int, int], low: float, high: float, log_low: Decimal, log_high: Decimal
+) -> Atoms:
+    """Outcomes of draws of ``high`` with probability e^log_high, else ``low``."""
+    c = _CONTEXT
+    n, first, size = draws
+    last = first + size - 1
+    p = float(c.exp(log_high))
     mode = min(max(round(n * p), first), last)
     log_choose = (
         c.ln(Decimal(comb(n, mode)))
         if n <= 1000
-        else c.subtract(
-            log_factorial(n), c.add(log_factorial(mode), log_factorial(n - mode))
-        )
+        else c.subtract(log_factorial(n), c.add(log_factorial(mode), log_factorial(n - mode)))
     )
     log_top = c.add(
         log_choose,

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from math import exp, inf, log, pi, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .bounds import Array
 from .factor import Factor
+from .gaussian import Gaussian
 
 MOST_NODES = 2**19
 _FEW = 2**11  # nodes that are not worth saving
@@ -57,7 +59,7 @@ class Contour:
 
 
 def exponents(factors: Counted) -> Array:
-    """ln E_P[e^(τL)] of a product on ``TAUS``: a sum over factors."""
+    """Ln E_P[e^(τL)] of a product on ``TAUS``: a sum over factors."""
     values = np.zeros_like(TAUS)
     for factor, count in factors:
         values = values + count * factor.log_mgf(TAUS)
@@ -88,17 +90,24 @@ def choose(factors: Counted, known: Array, epsilon: float, tolerance: float) -> 
     decay = np.zeros_like(reach)
     for factor, count in factors:
         decay = decay + count * factor.log_decay(tau, reach)
+    horizon = min(factor.horizon for factor, _ in factors)
+    damp = 0.0  # smoothing that is needed behind the horizon
+    if horizon < inf and 1 / (pi * horizon) > 0.03 * tolerance * height:
+        normal = sum(n * factor.spread for factor, n in factors if isinstance(factor, Gaussian))
+        needed = 2 * log(1 / (0.03 * pi * horizon * tolerance * height)) / horizon**2
+        damp = sqrt(max(0.0, needed - normal))
     target = np.log(0.03 * tolerance * height * pi * reach)
     plain = _first(reach, decay <= target)
-    if plain / step <= _FEW:
+    if plain / step <= _FEW and not damp:
         return Contour(best, step, max(8, int(plain / step) + 2), 0.0)
     # the bump of inversion.py is about s² τ (1 + τ) of δ
-    smoothing = min(_COARSE, 0.5 * sqrt(tolerance / (tau * (1 + tau))))
+    smoothing = max(0.5 * sqrt(tolerance / (tau * (1 + tau))), damp)
+    smoothing = min(_COARSE, smoothing)
     while True:
         damped = decay - reach * reach * (smoothing * smoothing / 2)
         end = min(plain, _first(reach, damped <= target))
         if end / step <= MOST_NODES:
-            chosen = 0.0 if end == plain else smoothing
+            chosen = 0.0 if end == plain and not damp else smoothing
             return Contour(best, step, max(8, int(end / step) + 2), chosen)
         if smoothing == _COARSE:
             return Contour(best, step, MOST_NODES, smoothing)
@@ -123,7 +132,7 @@ def _period(known: Array, at: int, epsilon: float, width: float, allowed: float)
     return float(_PERIODS[low] * width)
 
 
-def _first(reach: Array, holds: Array) -> float:
+def _first(reach: Array, holds: NDArray[np.bool_]) -> float:
     found = np.flatnonzero(holds)
     return float(reach[found[0]]) if found.size else inf
 

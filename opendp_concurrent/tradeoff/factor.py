@@ -40,7 +40,7 @@ class Factor(Protocol):
         """Frequency up to which :meth:`log_decay` holds."""
 
     def log_mgf(self, tau: Array) -> Array:
-        """ln E_P[e^(τL); L finite] for real τ, to a few units in the last place of 1 + |it|."""
+        """Ln E_P[e^(τL); L finite] for real τ, to a few units in the last place of 1 + |it|."""
 
     def mgf_error(self, tau: float) -> float:
         """Bound on the error of :meth:`log_mgf` at ``tau``."""

@@ -25,6 +25,7 @@ class Finite:
     :ivar never: Q-probability of what is impossible under P
     :ivar mass_error: relative error of the masses; 0 if the pair is what the masses say
     :ivar loss_error: absolute error of the losses
+    :ivar symmetric: whether the swapped pair is known to be the same
     """
 
     losses: Array
@@ -33,6 +34,7 @@ class Finite:
     never: float = 0.0
     mass_error: float = 0.0
     loss_error: float = 0.0
+    symmetric: bool = False
     horizon: float = field(default=inf, init=False)
 
     @cached_property
@@ -78,7 +80,8 @@ class Finite:
         exponents = np.multiply.outer(np.asarray(tau), self.losses)
         top = np.max(exponents, axis=-1)
         terms: Array = np.exp(exponents - top[..., None]) @ self.masses
-        return top + np.log(terms)
+        value: Array = top + np.log(terms)
+        return value
 
     def mgf_error(self, tau: float) -> float:
         """Errors of the masses, of the losses, and of the sum."""
@@ -131,6 +134,8 @@ class Finite:
 
     def swapped(self) -> Finite:
         """The pair (Q, P)."""
+        if self.symmetric:
+            return self
         masses = (self.masses * np.exp(-self.losses))[::-1]
         error = self.mass_error + self.loss_error + ELEMENTARY + 2 * UNIT * (1 + self.largest)
         return Finite(
@@ -147,11 +152,11 @@ def response(epsilon: float, delta: float = 0.0) -> Finite:
     """Randomized response, that reveals all with probability δ: the worst (ε, δ)-DP [KOV15]."""
     if delta == 1.0:
         empty = np.zeros(0)
-        return Finite(empty, empty, 1.0, 1.0)
+        return Finite(empty, empty, 1.0, 1.0, symmetric=True)
     if epsilon == 0.0:
         losses, masses = np.zeros(1), np.array([1.0 - delta])
-        return Finite(losses, masses, delta, delta, 2 * UNIT)
+        return Finite(losses, masses, delta, delta, 2 * UNIT, symmetric=True)
     odd = log1p(exp(-epsilon))
     masses = (1 - delta) * np.array([exp(-epsilon - odd), exp(-odd)])
     error = 3 * ELEMENTARY + 4 * UNIT * (1 + epsilon)
-    return Finite(np.array([-epsilon, epsilon]), masses, delta, delta, error)
+    return Finite(np.array([-epsilon, epsilon]), masses, delta, delta, error, symmetric=True)

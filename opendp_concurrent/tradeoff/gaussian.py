@@ -36,8 +36,10 @@ def gaussian_profile(mu: float, epsilon: Array) -> Bounds:
     power = np.minimum(epsilon + log_ndtr(-b), 0.0)
     one, two = ndtr(-a), np.exp(power)
     plain = one - two
-    plain_error = one * _SPECIAL + shift + two * (
-        _SPECIAL * (1 + np.abs(power) + 2 * np.abs(epsilon)) + (1 + np.abs(b)) * shift
+    plain_error = (
+        one * _SPECIAL
+        + shift
+        + two * (_SPECIAL * (1 + np.abs(power) + 2 * np.abs(epsilon)) + (1 + np.abs(b)) * shift)
     )
     value = np.where(a > 0, tail, plain)
     error = np.where(a > 0, tail_error, plain_error) + np.where(a > _UNDERFLOW, TINY, 0.0)

@@ -99,16 +99,15 @@ class Wave:
             horizon,
         )
 
-
     @cached_property
     def omega(self) -> Array:
         """Frequencies of the nodes."""
-        return self.contour.step * np.arange(self.contour.nodes)
+        return np.arange(self.contour.nodes, dtype=np.float64) * self.contour.step
 
     @cached_property
     def halved(self) -> ComplexArray:
         """Values with half of the first, for sums over both signs of ω."""
-        values = self.values.copy()
+        values: ComplexArray = self.values.copy()
         values[0] *= 0.5
         return values
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, expm1, inf, isinf, log1p, pi
+from typing import Any
 
 import numpy as np
 
 from .bounds import ELEMENTARY, UNIT, Array, Bounds, ComplexArray, probabilities
-from .factor import Transform
+from .factor import Factor, Transform
+from .finite import Finite, response
+
+_FEW = 4096  # steps up to which outcomes are listed
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class Laplace:
         return 2 / (1 + alpha), -expm1(-self._cell) / (1 + alpha)
 
     def log_mgf(self, tau: Array) -> Array:
-        """ln of e^(-ε/2) (a cosh(uε) + b sinh(uε(1 - 1/d)) / sinh(uε/d)), u = τ + 1/2.
+        """Ln of e^(-ε/2) (a cosh(uε) + b sinh(uε(1 - 1/d)) / sinh(uε/d)), u = τ + 1/2.
 
         All exponentials are scaled by e^(-uε).
         """
@@ -100,7 +104,7 @@ class Laplace:
         return Transform(values / whole, error)
 
     @staticmethod
-    def _turn(phase: Array) -> ComplexArray:
+    def _turn(phase: Any) -> ComplexArray:
         turn: ComplexArray = np.exp(1j * phase)
         return turn
 
@@ -135,7 +139,9 @@ class Laplace:
             one = np.exp(-n * cell - odd)
             two = np.exp(inside - (d + 1 - n) * cell - odd)
             value = (1 - one) - two
-            error = ELEMENTARY * (1 + (n * cell + e0 + 1) * one + (np.abs(inside) + 2 * e0 + 1) * two)
+            error = ELEMENTARY * (
+                1 + (n * cell + e0 + 1) * one + (np.abs(inside) + 2 * e0 + 1) * two
+            )
         value = np.where(epsilon >= e0, 0.0, np.where(epsilon <= -e0, left, value))
         error = np.where(epsilon >= e0, 0.0, np.where(epsilon <= -e0, ELEMENTARY * left, error))
         return probabilities(value - error, value + error)
@@ -143,3 +149,19 @@ class Laplace:
     def swapped(self) -> Laplace:
         """Itself: symmetric."""
         return self
+
+
+def laplace(epsilon: float, steps: float = inf) -> Factor:
+    """The Laplace mechanism; finite pairs where the shift has few steps."""
+    if epsilon == 0.0 or steps > _FEW:
+        return Laplace(epsilon, steps)
+    if steps == 1.0:
+        return response(epsilon)
+    count = int(steps)
+    cell = epsilon / count
+    x = np.arange(count, -1, -1.0)
+    odd = log1p(exp(-cell))
+    masses = np.exp(-x * cell - odd) * -expm1(-cell)
+    masses[0], masses[-1] = exp(-epsilon - odd), exp(-odd)
+    error = 3 * ELEMENTARY + 4 * UNIT * (1 + epsilon)
+    return Finite((count - 2 * x) * cell, masses, 0.0, 0.0, error, 4 * UNIT * epsilon, True)

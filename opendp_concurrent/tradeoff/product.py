@@ -17,7 +17,7 @@ import numpy as np
 from ..rounding import SMALLEST, sqrt_up
 from . import contour as paths
 from .atoms import Atoms
-from .binomial import binomial, log_odds, log_share
+from .binomial import binomial, log_odds, log_share, window
 from .bounds import ELEMENTARY, UNIT, Array, Bounds, probabilities
 from .factor import Factor
 from .finite import Finite
@@ -113,7 +113,7 @@ class Product:
 
     @cached_property
     def known(self) -> Array:
-        """ln E_P[e^(τL)] on the grid of τ."""
+        """Ln E_P[e^(τL)] on the grid of τ."""
         return paths.exponents(self.counted)
 
     @cached_property
@@ -291,9 +291,7 @@ def _power(factor: Finite, n: int, most: int) -> Atoms | None:
             n * atoms.losses, atoms.masses**n, infinite, 0.0, error, (n + 1) * atoms.loss_error
         )
     if len(atoms.losses) == 2:
-        if n + 1 > most and n + 1 > 2**24 // max(1, MOST_ATOMS // most):
-            return None
-        return _binomial(factor, n)
+        return _binomial(factor, n) if window(n, factor.masses)[2] <= most else None
     if len(atoms.losses) ** n > most:
         return None
     total = atoms
@@ -311,7 +309,7 @@ def _binomial(factor: Finite, n: int) -> Atoms:
     else:
         log_high, log_low = (log_share(float(mass), factor.masses) for mass in factor.masses[::-1])
         error = n * (factor.mass_error + UNIT)
-    atoms = binomial(n, low, high, log_low, log_high)
+    atoms = binomial(window(n, factor.masses), low, high, log_low, log_high)
     return Atoms(
         atoms.losses,
         atoms.masses * (1 - infinite),

@@ -1,0 +1,91 @@
+"""f(α) between two bounds: the largest of 1 - h(t) - t α over t = e^ε."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import exp, inf, log
+
+import numpy as np
+
+from .atoms import Atoms
+from .bounds import ELEMENTARY, UNIT, Bounds
+from .product import Product
+
+_STEPS = 80
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+def beta_bounds(product: Product, alpha: float) -> Bounds:
+    """Bounds on f(α), where f = T(Q, P) has the profile of ``product``.
+
+    Each t gives a lower bound. The function of t is concave: three points with the largest value in
+    the middle give an upper bound, by the extensions of their chords.
+    """
+    if alpha == 1.0:
+        return Bounds(0.0, 0.0)
+    if alpha == 0.0:
+        return Bounds(1.0 - product.infinite.upper, 1.0 - product.infinite.lower)
+
+    atoms = product.atoms if not product.squares else None
+    if atoms is not None:
+        return _between_outcomes(atoms, alpha)
+
+    def value(epsilon: float) -> Bounds:
+        bounds, t = product.profile(np.array(epsilon)), exp(epsilon)
+        slack = 4 * UNIT * (1 + t * alpha)
+        return Bounds(
+            1.0 - float(bounds.upper) - t * alpha - slack,
+            1.0 - float(bounds.lower) - t * alpha + slack,
+        )
+
+    # the maximum is at 0 or more, so t is at most 1 / alpha; far left it is at most t (1 - alpha)
+    low, high = -60.0, -log(alpha)
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = value(left), value(right)
+    best = max(0.0, at_left.lower, at_right.lower)
+    for _ in range(_STEPS):
+        if at_left.lower + at_left.upper < at_right.lower + at_right.upper:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = value(right)
+        else:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = value(left)
+        best = max(best, at_left.lower, at_right.lower)
+        if high - low <= 1e-9:
+            break
+    best = max(best, value(0.0).lower)
+    middle = (low + high) / 2
+    upper = 1.0 - alpha
+    for reach in (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
+        upper = min(upper, _above(value, middle, reach))
+    return Bounds(min(best, upper), max(best, upper))
+
+
+def _between_outcomes(atoms: Atoms, alpha: float) -> Bounds:
+    """1 - g(α), with g linear between the sums of Q- and P-masses, concave and not negative."""
+    p, q = atoms.above
+    error = 2 * (atoms.mass_error + atoms.loss_error + (len(p) + 8) * UNIT) + 4 * ELEMENTARY
+
+    def power(at: float) -> float:
+        return float(atoms.infinite + np.interp(at, q, p))
+
+    # a relative error of α or of g moves g by no more than that
+    high = power(alpha * (1 + error)) * (1 + error) + atoms.rest
+    low = max(alpha, power(alpha * (1 - error)) * (1 - error))
+    return Bounds(max(0.0, 1.0 - high), max(0.0, 1.0 - low))
+
+
+def _above(value: Callable[[float], Bounds], middle: float, reach: float) -> float:
+    """Upper bound from points around ``middle``; infinite if they do not enclose the maximum."""
+    points = [middle - 2 * reach, middle - reach, middle + reach, middle + 2 * reach]
+    t, g = [exp(point) for point in points], [value(point) for point in points]
+    if not (g[0].upper < g[1].lower and g[3].upper < g[2].lower):
+        return inf
+    before, inner, behind = t[1] - t[0], t[2] - t[1], t[3] - t[2]
+    first = g[1].upper + max(0.0, g[1].upper - g[2].lower) * before / inner
+    last = g[2].upper + max(0.0, g[2].upper - g[1].lower) * behind / inner
+    rise = g[1].upper + (g[1].upper - g[0].lower) * inner / before
+    fall = g[2].upper + (g[2].upper - g[3].lower) * inner / behind
+    return float(max(first, last, min(rise, fall))) + 16 * UNIT

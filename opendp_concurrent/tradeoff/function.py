@@ -1,0 +1,494 @@
+"""Trade-off functions as users see them: immutable values with a certified order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import pairwise
+from math import inf, isinf, log, nextafter
+from typing import Any
+
+import numpy as np
+
+from .. import checks
+from ..errors import InvalidTypeError, InvalidValueError
+from ..rounding import to_units
+from . import shapes
+from .bounds import UNIT, Array, Bounds
+from .curve import beta_bounds
+from .densities import from_densities
+from .discrete_gaussian import discrete_gaussian
+from .factor import Factor
+from .finite import response
+from .laplace import Laplace, laplace
+from .order import is_at_most, is_symmetric
+from .product import Product
+from .vertices import from_vertices
+
+_LARGEST = 1e150  # whose square is a double
+
+
+class TradeoffFunction:
+    """A trade-off function f = T(P, Q): the least type II error at each type I error [DRS22].
+
+    As a privacy loss it is ordered the other way: ``f <= g`` says that f is above g everywhere, so
+    that what is f-DP is g-DP. ``<=`` is ``True`` when that is proven, with all rounding outward;
+    ``False`` says that it is not shown. Made by the class methods, never by calling the class:
+
+    * :meth:`pure`, :meth:`approximate`, :meth:`gaussian`, :meth:`laplace`,
+      :meth:`randomized_response`, :meth:`discrete_laplace`, :meth:`discrete_gaussian`,
+      :meth:`finite`, :meth:`identity`, :meth:`worst`: exact families;
+    * :meth:`from_profile`, :meth:`from_densities`, :meth:`from_loss_distribution`, :meth:`mixture`.
+
+    Every value is known between two bounds. ``delta`` and ``epsilon`` return the upper one and
+    ``beta`` the lower one, which are valid privacy guarantees; ``delta_bounds``,
+    ``epsilon_bounds`` and ``beta_bounds`` return both.
+
+    A mechanism is f-DP if T(M(x), M(x')) >= f for all ordered pairs of neighbours. If the neighbour
+    relation is symmetric and f is not, :meth:`symmetrised` says more.
+
+    :example:
+
+    >>> import opendp_concurrent as oc
+    >>> f = oc.TradeoffFunction.laplace(0.1).power(100)
+    >>> f.epsilon(1e-6)
+    4.69266...
+    >>> f.epsilon_bounds(1e-6).width < 1e-5
+    True
+    >>> oc.TradeoffFunction.laplace(0.1) <= oc.TradeoffFunction.pure(0.1)
+    True
+    """
+
+    __slots__ = ("__dict__", "_product")
+    _product: Product
+
+    def __init__(self) -> None:
+        raise InvalidTypeError(
+            "TradeoffFunction has no constructor of its own; "
+            "use for example TradeoffFunction.gaussian(mu=1.0)"
+        )
+
+    @classmethod
+    def _of(cls, product: Product) -> TradeoffFunction:
+        made = object.__new__(cls)
+        object.__setattr__(made, "_product", product)
+        return made
+
+    @classmethod
+    def _single(cls, factor: Factor) -> TradeoffFunction:
+        return cls._of(Product(0, {factor: 1}))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a TradeoffFunction is immutable")
+
+    # --- exact families --------------------------------------------------------------------
+
+    @classmethod
+    def identity(cls) -> TradeoffFunction:
+        """f(α) = 1 - α: no privacy loss."""
+        return cls._of(Product(0, {}))
+
+    @classmethod
+    def worst(cls) -> TradeoffFunction:
+        """F = 0: no privacy."""
+        return cls._single(response(0.0, 1.0))
+
+    @classmethod
+    def pure(cls, epsilon: float) -> TradeoffFunction:
+        """The worst of ε-DP: randomized response [WZ10], [KOV15].
+
+        :param epsilon: finite, at least 0
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        return cls.approximate(epsilon, 0.0)
+
+    @classmethod
+    def approximate(cls, epsilon: float, delta: float) -> TradeoffFunction:
+        """The worst of (ε, δ)-DP: max(0, 1 - δ - e^ε α, e^-ε (1 - δ - α)) [DRS22], [KOV15].
+
+        :param epsilon: at least 0
+        :param delta: in [0, 1]
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        loss = checks.non_negative(epsilon=epsilon)
+        failure = checks.probability(delta=delta)
+        if failure == 1.0 or isinf(loss):
+            return cls.worst()
+        if loss == 0.0 and failure == 0.0:
+            return cls.identity()
+        return cls._single(response(loss, failure))
+
+    @classmethod
+    def gaussian(cls, mu: float) -> TradeoffFunction:
+        """N(0, 1) against N(μ, 1) [DRS22, Definition 2.6].
+
+        :param mu: at least 0
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        shift = checks.non_negative(mu=mu)
+        if not shift < _LARGEST:
+            return cls.worst()
+        return cls._of(Product(to_units(shift) ** 2, {}))
+
+    @classmethod
+    def laplace(cls, epsilon: float, steps: float = inf) -> TradeoffFunction:
+        """Laplace noise at a shift of ``epsilon`` scales.
+
+        :param epsilon: finite, at least 0
+        :param steps: shift over step of the grid for noise on a grid; infinite if continuous
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        loss = checks.non_negative(epsilon=epsilon)
+        whole = checks.number(steps=steps)
+        if not whole >= 1.0 or (not isinf(whole) and whole != float(int(whole))):
+            raise InvalidValueError(f"steps ({steps}) must be an integer, at least 1, or infinite")
+        if isinf(loss):
+            return cls.worst()
+        return cls._single(laplace(loss, whole)) if loss else cls.identity()
+
+    @classmethod
+    def discrete_laplace(cls, scale: float, sensitivity: int = 1) -> TradeoffFunction:
+        """Two-sided geometric noise on the integers at a shift of ``sensitivity``.
+
+        :param scale: above 0
+        :param sensitivity: at least 1
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        width, shift = _positive(scale=scale), checks.count(sensitivity=sensitivity)
+        return cls.laplace(nextafter(shift / width, inf), float(shift))
+
+    @classmethod
+    def discrete_gaussian(cls, scale: float, sensitivity: int = 1) -> TradeoffFunction:
+        """Discrete Gaussian noise at a shift of ``sensitivity`` [CKS20].
+
+        What is beyond 38 standard deviations counts as an infinite loss of probability 1e-300.
+
+        :param scale: above 0, at most about 13,000
+        :param sensitivity: at least 1
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        width, shift = _positive(scale=scale), checks.count(sensitivity=sensitivity)
+        return cls._single(discrete_gaussian(width, shift))
+
+    @classmethod
+    def randomized_response(cls, prob: float, categories: int = 2) -> TradeoffFunction:
+        """One of ``categories`` answers, the truth with probability ``prob``.
+
+        :param prob: in [1/categories, 1]
+        :param categories: at least 2
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        truth, number = checks.probability(prob=prob), checks.count(categories=categories)
+        if not number >= 2:
+            raise InvalidValueError(f"categories ({categories}) must be at least 2")
+        if not truth * number >= 1.0:
+            raise InvalidValueError(f"prob ({prob}) must be at least 1/{number}")
+        if truth == 1.0:
+            return cls.worst()
+        if truth * number == 1.0:
+            return cls.identity()
+        return cls._single(shapes.k_ary_response(truth, number))
+
+    @classmethod
+    def finite(cls, first: Sequence[float], second: Sequence[float]) -> TradeoffFunction:
+        """T(P, Q) of two distributions on the same outcomes.
+
+        :param first: the probabilities of P, which add up to 1
+        :param second: those of Q
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        p, q = _distribution(first=first), _distribution(second=second)
+        if len(p) != len(q):
+            raise InvalidValueError(f"second has {len(q)} outcomes, first has {len(p)}")
+        return cls._single(shapes.pair(q, p))
+
+    # --- general ones ----------------------------------------------------------------------
+
+    @classmethod
+    def from_profile(
+        cls,
+        epsilons: Sequence[float],
+        deltas: Sequence[float],
+        other_deltas: Sequence[float] | None = None,
+    ) -> TradeoffFunction:
+        """What (ε, δ)-DP at several points says together: the best f below all that allow it.
+
+        :param epsilons: at least 0
+        :param deltas: δ at each of them; of T(P, Q), that of Q against P
+        :param other_deltas: δ in the other direction; the same if left out
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        points = _numbers(epsilons=epsilons)
+        forward = _numbers(deltas=deltas)
+        backward = forward if other_deltas is None else _numbers(other_deltas=other_deltas)
+        for name, values in (("deltas", forward), ("other_deltas", backward)):
+            if len(values) != len(points):
+                raise InvalidValueError(f"{name} must have as many elements as epsilons")
+            if not all(0.0 <= value <= 1.0 for value in values):
+                raise InvalidValueError(f"{name} must be in [0, 1]")
+            shapes.check_falling(name, points, values)
+        if not all(0.0 <= point < 700.0 for point in points):
+            raise InvalidValueError("epsilons must be in [0, 700)")
+        return cls._single(
+            from_vertices(zip(points, forward, strict=True), zip(points, backward, strict=True))
+        )
+
+    @classmethod
+    def from_curve(cls, alphas: Sequence[float], betas: Sequence[float]) -> TradeoffFunction:
+        """The piecewise linear trade-off function through points (α, β).
+
+        :param alphas: increasing, from 0 to 1
+        :param betas: convex, not increasing, at most 1 - α, ending in 0
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        return cls._single(shapes.from_curve(_numbers(alphas=alphas), _numbers(betas=betas)))
+
+    @classmethod
+    def from_loss_distribution(
+        cls, losses: Sequence[float], probabilities: Sequence[float], infinite: float = 0.0
+    ) -> TradeoffFunction:
+        """From a privacy-loss distribution: δ(ε) = infinite + Σ p (1 - e^(ε - loss))₊.
+
+        :param losses: finite
+        :param probabilities: of the losses; with ``infinite`` they add up to 1
+        :param infinite: probability of an infinite loss
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        values = _numbers(losses=losses)
+        failure = checks.probability(infinite=infinite)
+        masses = _numbers(probabilities=probabilities)
+        if len(masses) != len(values):
+            raise InvalidValueError("probabilities must have as many elements as losses")
+        return cls._single(shapes.from_losses(values, masses, failure))
+
+    @classmethod
+    def from_densities(
+        cls,
+        first: Callable[[Array], Array],
+        second: Callable[[Array], Array],
+        breakpoints: Sequence[float],
+        cells: int = 256,
+    ) -> TradeoffFunction:
+        """T(P, Q) of two densities on the line, with losses rounded outward.
+
+        The ratio of the densities must be monotone between ``breakpoints``; what is outside counts
+        as an infinite loss. Integrals are taken by two Gaussian rules, with ten times their
+        difference as margin: the only number here that is estimated, not bounded.
+
+        :param first: density of P, from an array to an array
+        :param second: density of Q
+        :param breakpoints: increasing, finite
+        :param cells: into how many cells the line is cut between two of them
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        ends = _numbers(breakpoints=breakpoints)
+        if len(ends) < 2 or any(not a < b for a, b in pairwise(ends)):
+            raise InvalidValueError("breakpoints must be at least two increasing numbers")
+        return cls._single(from_densities(second, first, ends, checks.count(cells=cells)))
+
+    @classmethod
+    def mixture(
+        cls, weights: Sequence[float], functions: Sequence[TradeoffFunction]
+    ) -> TradeoffFunction:
+        """A choice among mechanisms at random, which is told: δ is the average of the δ.
+
+        Exact for finite pairs; other functions are first rounded to finite ones, outward.
+
+        :param weights: at least 0, not all 0; in proportion to the probabilities
+        :param functions: as many
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        parts = checks.weights(weights=weights)
+        given = [_function(functions=one) for one in functions]
+        if len(given) != len(parts):
+            raise InvalidValueError(f"functions has {len(given)} elements, weights {len(parts)}")
+        shares = [float(part / sum(parts)) for part in parts]
+        return cls._single(
+            shapes.mixture(shares, [shapes.as_finite(one._product) for one in given])
+        )
+
+    # --- what it says ----------------------------------------------------------------------
+
+    def delta(self, epsilon: float | Array) -> Any:
+        """Least δ with (ε, δ)-DP, rounded up: 1 + f*(-e^ε) [DRS22, Proposition 2.13].
+
+        :param epsilon: a number, or an array of any shape; any real number
+        :return: of the same shape
+        """
+        return self.delta_bounds(epsilon).upper
+
+    def delta_bounds(self, epsilon: float | Array, width: float = 1e-6) -> Bounds:
+        """Bounds on δ, to the relative ``width`` where that can be reached."""
+        points = np.asarray(epsilon, dtype=float)
+        if np.any(np.isnan(points)):
+            raise InvalidValueError("epsilon must not be NaN")
+        finite = np.clip(points, -1e6, 1e6)
+        bounds = self._product.profile(finite, width)
+        if points.ndim == 0:
+            return Bounds(float(bounds.lower), float(bounds.upper))
+        return bounds
+
+    def epsilon(self, delta: float) -> float:
+        """Least ε >= 0 with (ε, δ)-DP, rounded up; infinite if there is none.
+
+        :param delta: in [0, 1]
+        """
+        return float(self.epsilon_bounds(delta).upper)
+
+    def epsilon_bounds(self, delta: float, width: float = 1e-6) -> Bounds:
+        """Bounds on ε, to the relative ``width`` where that can be reached."""
+        failure = checks.probability(delta=delta)
+        if failure == 0.0:
+            top = inf if self._product.infinite.upper > 0.0 else max(0.0, self._product.most)
+            return Bounds(top if isinf(top) else max(0.0, top * (1 - 64 * UNIT)), top)
+        bounds = self._product.epsilon(failure, checks.non_negative(width=width))
+        return Bounds(float(bounds.lower), float(bounds.upper))
+
+    def beta(self, alpha: float) -> float:
+        """f(α), rounded down: the least type II error at a type I error of ``alpha``.
+
+        :param alpha: in [0, 1]
+        """
+        return float(self.beta_bounds(alpha).lower)
+
+    def beta_bounds(self, alpha: float) -> Bounds:
+        """Bounds on f(α)."""
+        return beta_bounds(self._product, checks.probability(alpha=alpha))
+
+    def conjugate(self, slope: float) -> float:
+        """f*(y) = sup over α of y α - f(α), rounded up [DRS22].
+
+        :param slope: y
+        """
+        y = checks.real(slope=slope)
+        if y >= 0.0:
+            return y  # at α = 1
+        return float(self.delta(log(-y) if y > -inf else inf)) - 1.0
+
+    # --- new ones --------------------------------------------------------------------------
+
+    def compose(self, *others: TradeoffFunction) -> TradeoffFunction:
+        """F ⊗ g ⊗ ...: of independent mechanisms, run together [DRS22, Definition 3.1].
+
+        Gaussians merge and equal factors are counted; nothing is computed yet.
+        """
+        product = self._product
+        for other in others:
+            product = product.times(_function(other=other)._product)
+        return TradeoffFunction._of(product)
+
+    def power(self, count: int) -> TradeoffFunction:
+        """F ⊗ ... ⊗ f, ``count`` times.
+
+        :param count: at least 0
+        """
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise InvalidValueError(f"count ({count}) must be an integer of at least 0")
+        return TradeoffFunction._of(self._product.power(count))
+
+    def inverse(self) -> TradeoffFunction:
+        """T(Q, P): the other direction."""
+        return TradeoffFunction._of(self._product.swapped())
+
+    def symmetrised(self) -> TradeoffFunction:
+        """max(f, f⁻¹), for a symmetric relation of neighbours [DRS22, Proposition 2.4].
+
+        Exact for finite pairs; others that are not symmetric are rounded to finite ones, outward.
+        """
+        if is_symmetric(self._product):
+            return self
+        return TradeoffFunction._single(shapes.symmetrised(self._product))
+
+    def group(self, size: int) -> TradeoffFunction:
+        """1 - (1 - f)^(∘size): for neighbours at distance ``size`` [DRS22, Theorem 2.14].
+
+        Exact for Gaussians, one Laplace mechanism and finite pairs; others are first rounded to
+        finite ones, outward.
+
+        :param size: at least 1
+        """
+        k, product = checks.count(size=size), self._product
+        if k == 1 or (not product.squares and not product.factors):
+            return self
+        if not product.factors:
+            return TradeoffFunction._of(Product(product.squares * k * k, {}))
+        if not product.squares and sum(product.factors.values()) == 1:
+            (factor,) = product.factors
+            if isinstance(factor, Laplace):
+                return TradeoffFunction.laplace(
+                    nextafter(factor.epsilon * k, inf), factor.steps * k
+                )
+        return TradeoffFunction._single(shapes.group(product, k))
+
+    # --- order -----------------------------------------------------------------------------
+
+    def __le__(self, other: object) -> bool:
+        if not isinstance(other, TradeoffFunction):
+            return NotImplemented
+        return is_at_most(self._product, other._product)
+
+    def __ge__(self, other: object) -> bool:
+        return other <= self if isinstance(other, TradeoffFunction) else NotImplemented
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, TradeoffFunction):
+            return NotImplemented
+        return self != other and self <= other
+
+    def __gt__(self, other: object) -> bool:
+        return other < self if isinstance(other, TradeoffFunction) else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TradeoffFunction) and self._product == other._product
+
+    def __hash__(self) -> int:
+        return hash(self._product)
+
+    def __repr__(self) -> str:
+        return f"TradeoffFunction({self._name})"
+
+    @cached_property
+    def _name(self) -> str:
+        return shapes.name(self._product)
+
+    @property
+    def mu(self) -> float | None:
+        """μ, rounded up, if this is a Gaussian trade-off function; else None."""
+        return None if self._product.factors else self._product.mu
+
+
+def _positive(**argument: Any) -> float:
+    ((name, value),) = argument.items()
+    double = checks.non_negative(**argument)
+    if not 0.0 < double < inf:
+        raise InvalidValueError(f"{name} ({value}) must be finite and above 0")
+    return double
+
+
+def _numbers(**argument: Any) -> list[float]:
+    ((name, values),) = argument.items()
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not values:
+        raise InvalidTypeError(f"{name} must be a nonempty sequence of numbers")
+    doubles = [checks.real(**{name: value}) for value in values]
+    if not all(abs(double) < inf for double in doubles):
+        raise InvalidValueError(f"{name} must be finite")
+    return doubles
+
+
+def _distribution(**argument: Any) -> list[float]:
+    ((name, _),) = argument.items()
+    masses = _numbers(**argument)
+    if not all(0.0 <= mass <= 1.0 for mass in masses):
+        raise InvalidValueError(f"{name} must be probabilities, in [0, 1]")
+    if not abs(sum(masses) - 1.0) <= 1e-9:
+        raise InvalidValueError(f"{name} must add up to 1, found {sum(masses)}")
+    return masses
+
+
+def _function(**argument: Any) -> TradeoffFunction:
+    ((name, value),) = argument.items()
+    if not isinstance(value, TradeoffFunction):
+        raise InvalidTypeError(f"{name} must be a TradeoffFunction, found {type(value).__name__}")
+    return value

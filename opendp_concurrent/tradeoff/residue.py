@@ -1,0 +1,101 @@
+"""The residual of a Gaussian budget after a child: the largest s with f (x) G_s >= G_r.
+
+Every continuation from s is s-GDP whatever the answer was, so the whole is f (x) G_s and that is at
+least G_r [RHLMTL26]; derived in docs/tradeoff.rst. A search over s, with a certified comparison
+at each: ``order.is_below`` up to where both tails fall apart.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from math import sqrt, tanh
+
+import numpy as np
+from scipy.special import erfinv
+
+from ..rounding import SMALLEST, sqrt_down, to_units
+from .gaussian import gaussian_profile
+from .order import is_below, is_symmetric, tail_from
+from .product import Product
+from .vertices import from_vertices
+
+_POINTS, _DEPTH = 400, 4
+_OUTCOMES = 96  # of the finite pair that stands for a child
+_RELATIVE = 1e-9  # to which the residual is found, downward
+
+
+def residual(budget: float, child: Product) -> float | None:
+    """Largest double found with child (x) G_s >= G_budget, rounded down; None if there is none."""
+    left = to_units(budget) ** 2 - child.squares
+    if left < 0:
+        return None
+    rest = sqrt_down(left, SMALLEST)
+    if not child.factors:
+        return rest
+    return _residual(rest, Product(0, child.factors))
+
+
+@lru_cache(maxsize=4096)
+def _residual(budget: float, child: Product) -> float | None:
+    bound = child.most
+    if child.infinite.upper > 0.0 or not bound < 600.0 or budget == 0.0:
+        return None
+    pairs = [outcomes(child)]
+    if not is_symmetric(child):
+        pairs.append(outcomes(child.swapped()))
+
+    def fits(s: float) -> bool:
+        reach = bound if s == 0.0 else tail_from(bound, s, budget)
+        if reach is None:
+            return False
+        squares = to_units(s) ** 2
+        return all(
+            is_below(
+                Product(squares, pair.factors).profile,
+                partial(gaussian_profile, budget),
+                reach,
+                _POINTS,
+                _DEPTH,
+            )
+            for pair in pairs
+        )
+
+    low, high = _after_sum(budget, bound), budget
+    if low is None:
+        if not fits(0.0):
+            return None
+        low = 0.0
+    while high - low > _RELATIVE * budget:
+        middle = (low + high) / 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _after_sum(budget: float, bound: float) -> float | None:
+    """Residual by the sum of squares: a loss of at most ε is μ-GDP with μ = 2 Φ⁻¹(e^ε/(1+e^ε))."""
+    mu = 2 * sqrt(2) * float(erfinv(tanh(bound / 2))) * (1 + 1e-12)
+    if not mu < budget:
+        return None
+    return sqrt_down(to_units(budget) ** 2 - to_units(mu) ** 2, SMALLEST)
+
+
+def outcomes(child: Product) -> Product:
+    """A finite pair that loses at least as much, with few outcomes."""
+    atoms = child.atoms
+    if atoms is not None and len(atoms.losses) <= _OUTCOMES:
+        return child
+    grid = np.linspace(0.0, child.most, _OUTCOMES // 2)
+    forward = np.asarray(child.profile(grid).upper)
+    backward = np.asarray(child.swapped().profile(grid).upper)
+    return Product(
+        0,
+        {
+            from_vertices(
+                zip(grid.tolist(), forward.tolist(), strict=True),
+                zip(grid.tolist(), backward.tolist(), strict=True),
+            ): 1
+        },
+    )
