@@ -7,7 +7,9 @@ from .accumulators.basic import basic
 from .accumulators.best_rule import best_rule, launches_admitted
 from .accumulators.either import either
 from .accumulators.from_rule import from_rule
+from .accumulators.ladder import ladder
 from .accumulators.renyi import renyi
+from .accumulators.residue import residue
 from .accumulators.zcdp import zcdp
 from .calibration import largest_share, smallest_scale
 from .composition.cast import cast
@@ -22,10 +24,16 @@ from .composition.filter_to_odometer import make_filter_to_odometer
 from .composition.install import install
 from .composition.loss_of import loss_of
 from .composition.named_casts import (
+    make_approxDP_to_fDP,
+    make_fDP_to_approxDP,
+    make_fDP_to_GDP,
     make_fixedRDP_to_approxDP,
     make_GDP_to_approxDP,
+    make_GDP_to_fDP,
     make_GDP_to_zCDP,
     make_larger_delta,
+    make_profile_to_fDP,
+    make_pureDP_to_fDP,
     make_pureDP_to_fixedRDP,
     make_pureDP_to_GDP,
     make_pureDP_to_RDP,
@@ -34,11 +42,13 @@ from .composition.named_casts import (
     make_RDP_to_approxDP,
     make_RDP_to_fixedRDP,
     make_tCDP_to_approxDP,
+    make_zCDP_to_fDP,
     make_zCDP_to_fixedRDP,
     make_zCDP_to_RDP,
     make_zCDP_to_tCDP,
 )
 from .context import concurrent_context
+from .conversions.optimal_composition import optimal_composition
 from .conversions.truncated_tools import (
     bad_event_probability,
     group_tcdp,
@@ -48,8 +58,10 @@ from .conversions.truncated_tools import (
 from .distances import TruncatedConcentrated
 from .measures.fixed_renyi_divergence import fixed_renyi_divergence
 from .measures.gaussian_tradeoff import gaussian_tradeoff
+from .measures.tradeoff import tradeoff
 from .measures.truncated_concentrated_divergence import truncated_concentrated_divergence
 from .mechanisms.gaussian import make_gaussian, then_gaussian
+from .mechanisms.geometric import make_geometric, then_geometric
 from .mechanisms.laplace import make_laplace, then_laplace
 from .mechanisms.randomized_response import make_randomized_response, make_randomized_response_bool
 from .tradeoff.function import TradeoffFunction
@@ -68,25 +80,33 @@ __all__ = [
     "from_rule",
     "gaussian_tradeoff",
     "group_tcdp",
+    "ladder",
     "largest_share",
     "launches_admitted",
     "loss_of",
     "make_GDP_to_approxDP",
+    "make_GDP_to_fDP",
     "make_GDP_to_zCDP",
     "make_RDP_to_approxDP",
     "make_RDP_to_fixedRDP",
+    "make_approxDP_to_fDP",
     "make_chain_ot",
     "make_chain_po",
     "make_concurrent_composition",
     "make_concurrent_filter",
     "make_concurrent_odometer",
+    "make_fDP_to_GDP",
+    "make_fDP_to_approxDP",
     "make_filter_to_odometer",
     "make_fixedRDP_to_approxDP",
     "make_gaussian",
+    "make_geometric",
     "make_laplace",
     "make_larger_delta",
+    "make_profile_to_fDP",
     "make_pureDP_to_GDP",
     "make_pureDP_to_RDP",
+    "make_pureDP_to_fDP",
     "make_pureDP_to_fixedRDP",
     "make_pureDP_to_tCDP",
     "make_pureDP_to_zCDP",
@@ -94,16 +114,21 @@ __all__ = [
     "make_randomized_response_bool",
     "make_tCDP_to_approxDP",
     "make_zCDP_to_RDP",
+    "make_zCDP_to_fDP",
     "make_zCDP_to_fixedRDP",
     "make_zCDP_to_tCDP",
     "mutual_information",
+    "optimal_composition",
     "renyi",
+    "residue",
     "smallest_scale",
     "subsampled_tcdp",
     "then_concurrent_composition",
     "then_concurrent_odometer",
     "then_gaussian",
+    "then_geometric",
     "then_laplace",
+    "tradeoff",
     "truncated_concentrated_divergence",
     "zcdp",
 ]
@@ -114,6 +139,7 @@ for _constructor, _name in (
     (make_concurrent_odometer, "concurrent_odometer"),
     (make_concurrent_filter, "concurrent_filter"),
     (make_gaussian, "certified_gaussian"),
+    (make_geometric, "certified_geometric"),
     (make_laplace, "certified_laplace"),
 ):
     if _name not in constructors:

@@ -52,6 +52,14 @@ REFERENCES = {
         "Renyi Differential Privacy",
         "https://arxiv.org/abs/1702.07476",
     ),
+    "MV16": (
+        "The Complexity of Computing the Optimal Composition of Differential Privacy",
+        "https://arxiv.org/abs/1507.03113",
+    ),
+    "RHLMTL26": (
+        "Privacy Filters are Captured by Residues",
+        "https://arxiv.org/abs/2602.15815",
+    ),
     "RRUV21": (
         "Privacy Odometers and Filters: Pay-as-you-Go Composition",
         "https://arxiv.org/abs/1605.08294",
@@ -64,6 +72,10 @@ REFERENCES = {
         "Tight RDP & zCDP Bounds from Pure DP",
         "https://differentialprivacy.org/pdp-to-zcdp/",
     ),
+    "TKRH26": (
+        "f-Differential Privacy Filters: Validity and Approximate Solutions",
+        "https://arxiv.org/abs/2602.06756",
+    ),
     "VW21": (
         "Concurrent Composition of Differential Privacy",
         "https://arxiv.org/abs/2105.14427",
@@ -75,6 +87,10 @@ REFERENCES = {
     "WRRW23": (
         "Fully Adaptive Composition in Differential Privacy",
         "https://arxiv.org/abs/2203.05481",
+    ),
+    "ZDW22": (
+        "Optimal Accounting of Differential Privacy via Characteristic Function",
+        "https://arxiv.org/abs/2106.08567",
     ),
 }
 

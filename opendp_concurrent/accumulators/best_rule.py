@@ -14,7 +14,9 @@ from ..errors import InvalidTypeError, InvalidValueError
 from .advanced import Advanced
 from .basic import Basic, basic
 from .either import either
+from .ladder import Ladder
 from .renyi import Renyi
+from .tradeoff_product import read_function
 from .zcdp import Zcdp
 
 MOST = 10**15  # launches beyond this number are not counted
@@ -53,14 +55,12 @@ def best_rule(d_out: tuple[float, float], typical: Sequence[tuple[float, float]]
     return best if isinstance(best, Basic) else either(basic(), best)
 
 
-def launches_admitted(
-    accumulator: Any, d_out: tuple[float, float], typical: Sequence[tuple[float, float]]
-) -> int:
+def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> int:
     """Count the launches with losses ``typical``, in turn and again, that a filter admits.
 
-    :param accumulator: an accounting for (ε, δ)
-    :param d_out: (ε, δ), the bound of the filter
-    :param typical: losses (ε, δ) of launches
+    :param accumulator: an accounting for (ε, δ), or ``ladder`` for trade-off functions
+    :param d_out: the bound of the filter: (ε, δ), or a trade-off function
+    :param typical: losses of launches, of the same kind
     :return: the number of launches, at most 10^15
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -70,10 +70,15 @@ def launches_admitted(
     >>> oc.launches_admitted(oc.advanced(1e-6), (1.0, 1e-6), [(0.01, 0.0)])
     349
     """
-    target, losses = _pair("d_out", d_out), _pairs(typical)
+    target: Any
+    losses: Any
+    if isinstance(accumulator, Ladder):
+        target, losses = read_function(d_out), [read_function(loss) for loss in typical]
+    else:
+        target, losses = _pair("d_out", d_out), _pairs(typical)
     if not callable(getattr(accumulator, "start", None)):
         raise InvalidTypeError(f"accumulator must be an accounting, found {accumulator!r}")
-    start = accumulator.start((0.0, 0.0))
+    start: Any = accumulator.start((0.0, 0.0))
 
     def after(rounds: int) -> Any:
         state = start

@@ -8,11 +8,14 @@ from ..accumulators.accumulator import Accounting
 from ..accumulators.basic import Basic, basic
 from ..accumulators.epsilon_delta_sum import EpsilonDeltaAccounting
 from ..accumulators.from_rule import FromRule
+from ..accumulators.ladder import Ladder
+from ..accumulators.residue import Residue
 from ..accumulators.square_sum import Squares
+from ..accumulators.tradeoff_product import Products
 from ..accumulators.truncated_sum import Truncated
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import CompositionMeasure
-from ..measures.families import APPROXIMATE, GAUSSIAN, TRUNCATED
+from ..measures.families import APPROXIMATE, GAUSSIAN, TRADEOFF, TRUNCATED
 
 _OWN: dict[str, Accounting] = {
     GAUSSIAN: Squares(),
@@ -26,6 +29,13 @@ def accounting_for(measure: CompositionMeasure, accumulator: Any = None) -> Any:
     :raises InvalidTypeError: if it is no accounting
     :raises UnsupportedMeasureError: if it is for another measure
     """
+    if measure.family == TRADEOFF:
+        return _for_tradeoff(accumulator)
+    if isinstance(accumulator, (Ladder, Residue)):
+        raise UnsupportedMeasureError(
+            f"accumulator ({accumulator!r}) is for {TRADEOFF}, output_measure is {measure.name}; "
+            "leave it out, or cast to oc.tradeoff()"
+        )
     if accumulator is None or isinstance(accumulator, Basic):
         return _OWN.get(measure.family, basic())
     if isinstance(accumulator, EpsilonDeltaAccounting):
@@ -45,6 +55,22 @@ def accounting_for(measure: CompositionMeasure, accumulator: Any = None) -> Any:
     raise InvalidTypeError(
         f"accumulator must be an accounting such as oc.basic() or oc.zcdp(1e-7), "
         f"found {accumulator!r}"
+    )
+
+
+def fixed_accounting(measure: CompositionMeasure) -> Any:
+    """Return how losses add up that are fixed up front."""
+    return Products() if measure.family == TRADEOFF else accounting_for(measure)
+
+
+def _for_tradeoff(accumulator: Any) -> Any:
+    if isinstance(accumulator, (Ladder, Residue)):
+        return accumulator
+    raise UnsupportedMeasureError(
+        "accumulator must be oc.ladder(unit) or oc.residue(mu) under Tradeoff, "
+        f"found {accumulator!r}: the product of trade-off functions that are chosen on the way "
+        "bounds nothing [RHLMTL26], [TKRH26]; docs/verify.rst has analysts who exceed it. "
+        "Gaussian DP has an odometer of its own: oc.gaussian_tradeoff()"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from opendp.measures import smoothed_max_divergence
@@ -17,12 +18,27 @@ from ..conversions.pure_to_gaussian import pure_to_gaussian
 from ..conversions.pure_to_renyi import pure_to_renyi
 from ..conversions.pure_to_zcdp import pure_to_zcdp
 from ..conversions.renyi_to_approximate import renyi_to_delta, renyi_to_epsilon
+from ..conversions.to_tradeoff import (
+    profile_to_tradeoff,
+    renyi_to_tradeoff,
+    zcdp_to_tradeoff,
+)
 from ..conversions.zcdp_to_approximate import zcdp_to_delta, zcdp_to_epsilon
 from ..distances import TruncatedConcentrated
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import composition_measure
-from ..measures.families import APPROXIMATE, FIXED, GAUSSIAN, PURE, RENYI, TRUNCATED, ZCDP
+from ..measures.families import (
+    APPROXIMATE,
+    FIXED,
+    GAUSSIAN,
+    PURE,
+    RENYI,
+    TRADEOFF,
+    TRUNCATED,
+    ZCDP,
+)
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..tradeoff.function import TradeoffFunction
 from .recertify import Profile, recertify
 
 PROFILE = "SmoothedMaxDivergence"  # a target only
@@ -89,6 +105,20 @@ def _truncate(loss: TruncatedConcentrated, ends: Ends) -> TruncatedConcentrated:
     return TruncatedConcentrated(loss.rho, ends.target.omega)
 
 
+def _tradeoff_epsilon(function: TradeoffFunction, delta: float) -> float:
+    """ε at ``delta``: to the last digit for Gaussians, else a certified upper bound."""
+    if function.mu is not None:
+        return gaussian_to_epsilon(function.mu, delta)
+    return function.epsilon(delta)
+
+
+def _tradeoff_delta(function: TradeoffFunction, epsilon: float) -> float:
+    """δ at ``epsilon``, likewise."""
+    if function.mu is not None:
+        return gaussian_to_delta(function.mu, epsilon)
+    return float(function.delta(epsilon))
+
+
 # From each measure to those that a theorem reaches in one step.
 CONVERSIONS: dict[tuple[str, str], Callable[[Any, Ends], Any]] = {
     (PURE, ZCDP): lambda d, ends: pure_to_zcdp(d),
@@ -127,6 +157,19 @@ CONVERSIONS: dict[tuple[str, str], Callable[[Any, Ends], Any]] = {
         ends.delta,
     ),
     (TRUNCATED, PROFILE): lambda d, ends: Profile(lambda e: zcdp_to_delta(d.rho, e, d.omega)),
+    (PURE, TRADEOFF): lambda d, ends: TradeoffFunction.pure(d),
+    (APPROXIMATE, TRADEOFF): lambda d, ends: TradeoffFunction.approximate(d[0], min(d[1], 1.0)),
+    (GAUSSIAN, TRADEOFF): lambda d, ends: TradeoffFunction.gaussian(d),
+    (ZCDP, TRADEOFF): lambda d, ends: zcdp_to_tradeoff(d, inf),
+    (TRUNCATED, TRADEOFF): lambda d, ends: zcdp_to_tradeoff(d.rho, d.omega),
+    (FIXED, TRADEOFF): lambda d, ends: renyi_to_tradeoff(ends.source.alpha, d),
+    (RENYI, TRADEOFF): lambda d, ends: profile_to_tradeoff(
+        lambda e: min(renyi_to_delta(a, d(a), e) for a in _read_orders(ends))
+    ),
+    (PROFILE, TRADEOFF): lambda d, ends: profile_to_tradeoff(d.delta),
+    (TRADEOFF, APPROXIMATE): lambda d, ends: (_tradeoff_epsilon(d, _needed(ends)), ends.delta),
+    (TRADEOFF, PROFILE): lambda d, ends: Profile(lambda e: _tradeoff_delta(d, e)),
+    (TRADEOFF, GAUSSIAN): lambda d, ends: d.gaussian_bound,
     (APPROXIMATE, APPROXIMATE): _larger_delta,
     (APPROXIMATE, PROFILE): lambda d, ends: Profile(lambda e: approximate_to_delta(*d, e)),
 }
@@ -141,6 +184,7 @@ WHY_NOT = {
     RENYI: _UNBOUNDED,
     FIXED: "one order says nothing of higher ones",
     TRUNCATED: "its orders end at omega",
+    TRADEOFF: "its loss may be unbounded; read it as (epsilon, delta), or as Gaussian DP",
 }
 
 
@@ -162,7 +206,10 @@ def cast(
     * Rényi DP to one of its orders, to (ε, δ) by the best of ``orders``;
     * one order, and tCDP, to (ε, δ) [CKS20, Proposition 12]; one order to a lower one; tCDP to a
       smaller ω, and to one order below ω;
-    * (ε, δ) to itself with a larger δ [KOV15].
+    * (ε, δ) to itself with a larger δ [KOV15];
+    * all of these, and privacy profiles (``dp.smoothed_max_divergence()``), to f-DP: exactly for
+      pure, (ε, δ) and Gaussian DP, else the chords of a profile at some 300 points;
+    * f-DP to (ε, δ), exactly or by certified bounds; to Gaussian DP, if the loss is bounded.
 
     A target of ``dp.smoothed_max_divergence()`` gives a privacy profile, on which OpenDP's
     :func:`~opendp.combinators.make_fix_delta` works. To cast before composing is valid and may
@@ -208,7 +255,7 @@ def cast(
         raise InvalidTypeError(f"delta is for a cast to (epsilon, delta), not to {target}")
     if _family(target) == APPROXIMATE and _family(source) not in (PURE, APPROXIMATE):
         _needed(ends)
-    if _family(source) == RENYI and _family(target) in (APPROXIMATE, PROFILE):
+    if _family(source) == RENYI and _family(target) in (APPROXIMATE, PROFILE, TRADEOFF):
         _read_orders(ends)
 
     def convert(distance: Any) -> Any:

@@ -7,18 +7,21 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import _native
+from .. import _native, checks
 from ..accounts.account import Bound
 from ..accounts.rule import Shares
 from ..accumulators.orders_sum import OnOrders, grid_curve
 from ..accumulators.planned import Planned
+from ..accumulators.slots import AnyOrder, Slots
 from ..checks import orders as check_orders
-from ..errors import InvalidTypeError, InvalidValueError
+from ..conversions.optimal_composition import optimal_composition
+from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
+from ..measures.families import APPROXIMATE, TRADEOFF
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
 from ..queryables.spawn import spawn_composition
-from .accounting import accounting_for
+from .accounting import fixed_accounting
 from .interactive_measurement import make_interactive_measurement
 from .space import check_space, constant_map
 
@@ -31,6 +34,8 @@ def make_concurrent_composition(
     d_mids: Sequence[Any],
     *,
     orders: Sequence[float] | None = None,
+    order: str = "given",
+    delta: float | None = None,
 ) -> ConcurrentMeasurement:
     """Compose mechanisms, interactive or not, whose privacy losses are fixed up front.
 
@@ -42,7 +47,9 @@ def make_concurrent_composition(
     Guarantee: the sum of ``d_mids``, exact and then rounded up once, against any adaptive analyst.
     [VW21, Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP, under finite
     communication; [LW22, Theorem 2 and Corollary 1] for Rényi DP, zCDP and tCDP (with the least
-    ω). For Gaussian DP the root of the sum of squares [VZ23], under finite communication.
+    ω). For Gaussian DP the root of the sum of squares, for f-DP the tensor product [VZ23], under
+    finite communication. With ``delta``, for (ε, δ)-DP: the optimal ε at that δ [KOV15], [MV16],
+    which [LW22, Theorem 1] carries over.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -53,6 +60,9 @@ def make_concurrent_composition(
     :param d_mids: privacy loss of each launch, in units of ``output_measure``: numbers, pairs
         (ε, δ) or (ρ, δ), Rényi curves, or :class:`TruncatedConcentrated`
     :param orders: for Rényi curves only, the orders at which they are compared and summed
+    :param order: ``"given"``, or for f-DP ``"any"``: a launch takes the cheapest unused d_mids
+        whose product covers it, whichever these are
+    :param delta: for (ε, δ)-DP: the δ at which the optimal composition is read; the sum if left out
     :return: a measurement that spawns a :class:`ConcurrentCompositionQueryable`
     :raises UnsupportedMeasureError: if no composition rule is known for ``output_measure``
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -82,13 +92,17 @@ def make_concurrent_composition(
     whole = start
     for share in shares:
         whole = whole.after(share)
+    d_out = whole.loss if delta is None else _optimal(measure, shares, delta)
     bound = Bound(d_in, Shares(measure.at_most), Planned(shares, 0, start))
+    if _any_order(measure, order):
+        slots = tuple(sorted(shares, key=lambda share: share.affinity_cost))
+        bound = Bound(d_in, AnyOrder(), Slots(slots, slots))
     space = input_domain, input_metric
     return make_interactive_measurement(
         *space,
         measure,
         lambda token: spawn_composition(space, measure, token, bound),
-        constant_map(input_metric, d_in, whole.loss),
+        constant_map(input_metric, d_in, d_out),
         f"ConcurrentComposition({measure.name}, d_in={d_in}, {len(shares)} d_mids)",
     )
 
@@ -104,7 +118,7 @@ def _shares(measure: CompositionMeasure, d_mids: Any, orders: Any) -> tuple[tupl
     if not callable(measure.zero):
         if orders is not None:
             raise InvalidTypeError(f"orders is for Rényi curves; {measure.name} has none")
-        return shares, accounting_for(measure)
+        return shares, fixed_accounting(measure)
     if orders is None:
         raise InvalidTypeError(
             "orders must be given for Rényi curves, which can only be compared on a grid; "
@@ -112,6 +126,26 @@ def _shares(measure: CompositionMeasure, d_mids: Any, orders: Any) -> tuple[tupl
         )
     grid = check_orders(orders=orders)
     return tuple(grid_curve(grid, share, "d_mids") for share in shares), OnOrders(grid)
+
+
+def _any_order(measure: CompositionMeasure, order: str) -> bool:
+    if order not in ("given", "any"):
+        raise InvalidValueError(f"order ({order!r}) must be 'given' or 'any'")
+    if order == "any" and measure.family != TRADEOFF:
+        raise UnsupportedMeasureError(
+            f"order ('any') is for {TRADEOFF}, output_measure is {measure.name}; "
+            "its losses add up, so make_concurrent_filter takes launches in any order"
+        )
+    return order == "any"
+
+
+def _optimal(measure: CompositionMeasure, shares: tuple[Any, ...], delta: Any) -> Any:
+    if measure.family != APPROXIMATE:
+        raise InvalidTypeError(
+            f"delta is for (epsilon, delta)-DP; output_measure is {measure.name}"
+        )
+    failure = checks.probability(delta=delta)
+    return optimal_composition(shares).epsilon(failure), failure
 
 
 then_concurrent_composition = _native.to_then(make_concurrent_composition)

@@ -12,7 +12,10 @@ from ..distances import TruncatedConcentrated
 from ..errors import InvalidTypeError
 from ..measures.fixed_renyi_divergence import fixed_renyi_divergence
 from ..measures.gaussian_tradeoff import gaussian_tradeoff
+from ..measures.tradeoff import tradeoff as tradeoff_measure
+from ..measures.tradeoff import validate as validate_tradeoff
 from ..measures.truncated_concentrated_divergence import truncated_concentrated_divergence
+from ..tradeoff.function import TradeoffFunction
 
 
 def loss_of(
@@ -23,12 +26,14 @@ def loss_of(
     alpha: float | None = None,
     omega: float | None = None,
     mu: float | None = None,
+    tradeoff: TradeoffFunction | None = None,
 ) -> tuple[Measure, Any]:
     """Return a measure and a distance, as :func:`~opendp.context.loss_of` does, also for ours.
 
     * ``epsilon`` with ``alpha``: Rényi DP of that order;
     * ``rho`` with ``omega``: truncated concentrated DP;
     * ``mu``: Gaussian DP;
+    * ``tradeoff``: f-DP;
     * anything else: what OpenDP makes of it.
 
     Required features: `honest-but-curious` for ours
@@ -39,6 +44,7 @@ def loss_of(
     :param alpha: Rényi order, above 1
     :param omega: end of the orders of truncated concentrated DP, above 1
     :param mu: for Gaussian DP
+    :param tradeoff: for f-DP
     :return: a pair for the ``privacy_loss`` argument of ``concurrent_context``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -63,12 +69,15 @@ def loss_of(
             "alpha": alpha,
             "omega": omega,
             "mu": mu,
+            "tradeoff": tradeoff,
         }.items()
         if value is not None
     }
     match tuple(given):
         case ("mu",):
             return gaussian_tradeoff(), checks.non_negative(mu=mu)
+        case ("tradeoff",):
+            return tradeoff_measure(), validate_tradeoff("tradeoff", tradeoff)
         case ("epsilon", "alpha"):
             assert alpha is not None
             return fixed_renyi_divergence(alpha), checks.non_negative(epsilon=epsilon)
@@ -83,5 +92,5 @@ def loss_of(
         case names:
             raise InvalidTypeError(
                 f"no measure has {', '.join(names) or 'no parameters'}; pass epsilon, epsilon and "
-                "delta, rho, rho and delta, epsilon and alpha, rho and omega, or mu"
+                "delta, rho, rho and delta, epsilon and alpha, rho and omega, mu, or tradeoff"
             )

@@ -15,9 +15,19 @@ from opendp.mod import Measurement
 
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import composition_measure
-from ..measures.families import APPROXIMATE, FIXED, GAUSSIAN, PURE, RENYI, TRUNCATED, ZCDP
+from ..measures.families import (
+    APPROXIMATE,
+    FIXED,
+    GAUSSIAN,
+    PURE,
+    RENYI,
+    TRADEOFF,
+    TRUNCATED,
+    ZCDP,
+)
 from ..measures.fixed_renyi_divergence import fixed_renyi_divergence
 from ..measures.gaussian_tradeoff import gaussian_tradeoff
+from ..measures.tradeoff import tradeoff
 from ..measures.truncated_concentrated_divergence import truncated_concentrated_divergence
 from ..queryables.mechanism import ConcurrentMeasurement
 from .cast import cast
@@ -371,3 +381,166 @@ def make_larger_delta(measurement: Measurement, delta: float) -> ConcurrentMeasu
     (0.9986311841577259, 0.001)
     """
     return cast(_under(measurement, APPROXIMATE), approximate(max_divergence()), delta=delta)
+
+
+def make_pureDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
+    """ε-DP as f-DP: randomized response [KOV15].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under ε-DP
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
+    >>> oc.make_pureDP_to_fDP(mechanism).map(1.0)
+    TradeoffFunction(pure(epsilon=1.0))
+    """
+    return cast(_under(measurement, PURE), tradeoff())
+
+
+def make_approxDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
+    """(ε, δ)-DP as f-DP [KOV15].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under (ε, δ)-DP
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = dp.c.make_approximate(dp.m.make_laplace(*space, scale=1.0))
+    >>> oc.make_approxDP_to_fDP(mechanism).map(1.0)
+    TradeoffFunction(pure(epsilon=1.0))
+    """
+    return cast(_under(measurement, APPROXIMATE), tradeoff())
+
+
+def make_GDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
+    """μ-Gaussian DP as f-DP.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under μ-Gaussian DP
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = oc.make_gaussian(*space, 1.0, oc.gaussian_tradeoff())
+    >>> oc.make_GDP_to_fDP(mechanism).map(1.0)
+    TradeoffFunction(gaussian(mu=1.0000000000000002))
+    """
+    return cast(_under(measurement, GAUSSIAN), tradeoff())
+
+
+def make_zCDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
+    """ρ-zCDP as f-DP, by chords of its privacy profile [CKS20].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under ρ-zCDP
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
+    >>> oc.make_zCDP_to_fDP(mechanism).map(1.0).delta(4.0)
+    0.00019683...
+    """
+    return cast(_under(measurement, ZCDP), tradeoff())
+
+
+def make_fDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
+    """f-DP as a privacy profile; then ``make_fix_delta``.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under f-DP
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = oc.make_laplace(*space, 1.0, oc.tradeoff())
+    >>> oc.make_fDP_to_approxDP(mechanism).map(1.0).delta(0.5)
+    0.22119921...
+    """
+    return cast(_under(measurement, TRADEOFF), smoothed_max_divergence())
+
+
+def make_fDP_to_GDP(measurement: Measurement) -> ConcurrentMeasurement:
+    """f-DP with a bounded loss as μ-Gaussian DP, by certified comparisons.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under f-DP
+    :return: a measurement with the same function
+    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = oc.make_laplace(*space, 1.0, oc.tradeoff())
+    >>> oc.make_fDP_to_GDP(mechanism).map(1.0)
+    1.10...
+    """
+    return cast(_under(measurement, TRADEOFF), gaussian_tradeoff())
+
+
+def make_profile_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
+    """Return a privacy profile as f-DP, by its chords at some 300 points [DRS22].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: under ``dp.smoothed_max_divergence()``
+    :return: a measurement with the same function
+    :raises InvalidTypeError, UnsupportedMeasureError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> mechanism = dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, scale=1.0))
+    >>> oc.make_profile_to_fDP(mechanism).map(1.0).delta(4.0)
+    0.00019683...
+    """
+    if not isinstance(measurement, Measurement):
+        raise InvalidTypeError(
+            f"measurement must be a measurement, found {type(measurement).__name__}"
+        )
+    if measurement.output_measure != smoothed_max_divergence():
+        raise UnsupportedMeasureError(
+            "measurement must be under SmoothedMaxDivergence, "
+            f"found {measurement.output_measure}; use cast"
+        )
+    return cast(measurement, tradeoff())

@@ -16,6 +16,7 @@ from .fixed_renyi_divergence import from_descriptor as fixed_renyi
 from .gaussian_tradeoff import GAUSSIAN_TRADEOFF, Gaussian
 from .max_divergence import MAX_DIVERGENCE
 from .renyi_divergence import RENYI_DIVERGENCE
+from .tradeoff import TRADEOFF, Tradeoff
 from .truncated_concentrated_divergence import Truncated
 from .truncated_concentrated_divergence import from_descriptor as truncated
 from .zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
@@ -47,6 +48,8 @@ def composition_measure(output_measure: Any) -> CompositionMeasure:
                 return truncated(descriptor)
             case Gaussian():
                 return GAUSSIAN_TRADEOFF
+            case Tradeoff():
+                return TRADEOFF
     else:
         for known in KNOWN:
             if known.opendp() == output_measure:

@@ -7,11 +7,22 @@ from .fixed_renyi_divergence import FAMILY as FIXED
 from .gaussian_tradeoff import FAMILY as GAUSSIAN
 from .max_divergence import MAX_DIVERGENCE
 from .renyi_divergence import RENYI_DIVERGENCE
+from .tradeoff import FAMILY as TRADEOFF
 from .truncated_concentrated_divergence import FAMILY as TRUNCATED
 from .zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
 
 PURE, APPROXIMATE = MAX_DIVERGENCE.family, APPROXIMATE_MAX_DIVERGENCE.family
 ZCDP, RENYI = ZERO_CONCENTRATED_DIVERGENCE.family, RENYI_DIVERGENCE.family
-OURS = (FIXED, TRUNCATED, GAUSSIAN)  # those that OpenDP lacks
+OURS = (FIXED, TRUNCATED, GAUSSIAN, TRADEOFF)  # those that OpenDP lacks
 
-__all__ = ["APPROXIMATE", "FIXED", "GAUSSIAN", "OURS", "PURE", "RENYI", "TRUNCATED", "ZCDP"]
+__all__ = [
+    "APPROXIMATE",
+    "FIXED",
+    "GAUSSIAN",
+    "OURS",
+    "PURE",
+    "RENYI",
+    "TRADEOFF",
+    "TRUNCATED",
+    "ZCDP",
+]

@@ -21,6 +21,8 @@ integers they do, and no certificate is offered.
 
 from __future__ import annotations
 
+from math import sqrt
+
 from opendp.measurements import make_gaussian as opendp_gaussian
 from opendp.mod import Domain, Measure, Metric, assert_features
 
@@ -31,10 +33,13 @@ from ..composition.recertify import recertify
 from ..conversions.products import zcdp_to_gaussian
 from ..errors import UnsupportedMeasureError
 from ..measures import composition_measure
-from ..measures.families import GAUSSIAN
+from ..measures.families import GAUSSIAN, TRADEOFF
+from ..measures.gaussian_tradeoff import gaussian_tradeoff
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..tradeoff.function import TradeoffFunction
 from .grid import FINEST, atom_type, grid_step
 
+LISTED = 4096.0  # scale up to which the outcomes of a discrete Gaussian are listed
 MOST_COORDINATES = 2.0**62  # more than a machine's memory holds
 
 
@@ -53,6 +58,8 @@ def make_gaussian(
     * Gaussian DP, for floats: sensitivity over ``scale``, and the little that the grid adds, which
       rounding absorbs unless ``k`` is coarse; for one integer (sensitivity + 1) over ``scale``.
       Derived in ``mechanisms/gaussian.py``;
+    * f-DP: exact for one integer and a scale up to 4096, for floats through Gaussian DP, for
+      vectors of integers through zCDP;
     * other measures: through zCDP, by :func:`cast`.
 
     Required features: `contrib`, `honest-but-curious`
@@ -80,9 +87,18 @@ def make_gaussian(
     """
     assert_features("contrib", "honest-but-curious")
     zcdp = opendp_gaussian(input_domain, input_metric, scale, k=k)
-    if composition_measure(output_measure).family != GAUSSIAN:
-        return cast(zcdp, output_measure)
+    family = composition_measure(output_measure).family
     is_vector = str(input_domain.carrier_type).startswith("Vec<")
+    if family == TRADEOFF:
+        whole = atom_type(input_domain) not in FINEST
+        if whole and not is_vector and scale <= LISTED:
+            return recertify(zcdp, output_measure, lambda rho: _on_integers(rho, scale))
+        if whole and is_vector:
+            return cast(zcdp, output_measure)
+        gaussian = make_gaussian(input_domain, input_metric, scale, gaussian_tradeoff(), k)
+        return cast(gaussian, output_measure)
+    if family != GAUSSIAN:
+        return cast(zcdp, output_measure)
     if atom_type(input_domain) not in FINEST and is_vector:
         raise UnsupportedMeasureError(
             "output_measure (GaussianTradeoff) is not offered for vectors of integers: OpenDP's "
@@ -96,6 +112,16 @@ def make_gaussian(
     coordinates = MOST_COORDINATES if is_vector else 1.0
     extra = upper(lambda real: real(step) * real(coordinates).sqrt())
     return recertify(zcdp, output_measure, lambda rho: zcdp_to_gaussian(rho, extra))
+
+
+def _on_integers(rho: float, scale: float) -> TradeoffFunction:
+    """The discrete Gaussian at the shift whose zCDP is shift² / (2 scale²)."""
+    if rho == 0.0 or scale == 0.0:
+        return TradeoffFunction.worst() if rho else TradeoffFunction.identity()
+    shift = max(1, round(scale * sqrt(2 * rho)))
+    if not shift <= LISTED:
+        return TradeoffFunction.worst()
+    return TradeoffFunction.discrete_gaussian(scale, shift)
 
 
 then_gaussian = _native.to_then(make_gaussian)

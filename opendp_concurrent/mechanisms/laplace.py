@@ -9,9 +9,10 @@ from .. import _native
 from ..composition.cast import cast
 from ..composition.recertify import recertify
 from ..conversions.laplace import laplace_to_renyi, laplace_to_zcdp
+from ..conversions.laplace_to_tradeoff import laplace_to_tradeoff
 from ..distances import TruncatedConcentrated
 from ..measures import composition_measure
-from ..measures.families import FIXED, RENYI, TRUNCATED, ZCDP
+from ..measures.families import FIXED, RENYI, TRADEOFF, TRUNCATED, ZCDP
 from ..queryables.mechanism import ConcurrentMeasurement
 from .grid import grid_step
 
@@ -32,9 +33,10 @@ def make_laplace(
 
     * zCDP and tCDP: the Kullback-Leibler divergence, ε + e^(-ε) - 1 for a fine grid [HM25];
     * Rényi DP, of one order or as a curve: exact, [Mir17, Table II] for a fine grid;
+    * f-DP: exact, whole on its grid;
     * other measures: through ε-DP, by :func:`cast`.
 
-    The formulas and their proofs are in ``conversions/laplace.py``.
+    The formulas and their proofs are in ``conversions/laplace.py`` and ``laplace_to_tradeoff.py``.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -77,6 +79,8 @@ def make_laplace(
     if family == FIXED:
         alpha: float = output_measure.descriptor.alpha
         return recertify(pure, output_measure, lambda e: laplace_to_renyi(e, alpha, step))
+    if family == TRADEOFF:
+        return recertify(pure, output_measure, lambda e: laplace_to_tradeoff(e, step))
     return cast(pure, output_measure)
 
 

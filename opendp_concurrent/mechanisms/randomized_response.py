@@ -13,8 +13,9 @@ from ..composition.cast import cast
 from ..composition.recertify import recertify
 from ..conversions.randomized_response import response_to_renyi
 from ..measures import composition_measure
-from ..measures.families import FIXED, RENYI
+from ..measures.families import FIXED, RENYI, TRADEOFF
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..tradeoff.function import TradeoffFunction
 
 
 def make_randomized_response_bool(
@@ -57,7 +58,7 @@ def make_randomized_response(
     """Randomized response over ``categories``, certified under ``output_measure``.
 
     Sampling is that of :func:`~opendp.measurements.make_randomized_response`. Rényi DP, of one
-    order or as a curve, is exact. Other measures: through ε-DP by :func:`cast`.
+    order or as a curve, and f-DP are exact. Other measures: through ε-DP by :func:`cast`.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -97,4 +98,14 @@ def _certify(
     if family == FIXED:
         alpha: float = output_measure.descriptor.alpha
         return recertify(pure, output_measure, lambda epsilon: divergence(epsilon, alpha))
+    if family == TRADEOFF:
+        return recertify(
+            pure,
+            output_measure,
+            lambda epsilon: (
+                TradeoffFunction.randomized_response(prob, categories)
+                if epsilon > 0.0
+                else TradeoffFunction.identity()
+            ),
+        )
     return cast(pure, output_measure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import inf, isinf, log, nextafter
@@ -12,7 +13,7 @@ import numpy as np
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
-from ..rounding import to_units
+from ..rounding import SMALLEST, sqrt_down, to_units
 from . import shapes
 from .bounds import UNIT, Array, Bounds
 from .curve import beta_bounds
@@ -22,7 +23,9 @@ from .factor import Factor
 from .finite import response
 from .laplace import Laplace, laplace
 from .order import is_at_most, is_symmetric
+from .powers import largest_power, least_power
 from .product import Product
+from .residue import gaussian_bound, residual
 from .vertices import from_vertices
 
 _LARGEST = 1e150  # whose square is a double
@@ -444,12 +447,72 @@ class TradeoffFunction:
     def __hash__(self) -> int:
         return hash(self._product)
 
+    def __reduce__(self) -> Any:
+        return TradeoffFunction._of, (self._product,)
+
     def __repr__(self) -> str:
         return f"TradeoffFunction({self._name})"
 
     @cached_property
     def _name(self) -> str:
         return shapes.name(self._product)
+
+    def root(self, part: Fraction) -> TradeoffFunction | None:
+        """The function whose power 1/``part`` this is, by its factors; None if there is none."""
+        product = self._product
+        shares = {factor: part * n for factor, n in product.factors.items()}
+        squares = part * product.squares
+        if any(share.denominator != 1 for share in (squares, *shares.values())):
+            return None
+        counts = {factor: int(share) for factor, share in shares.items() if share}
+        return TradeoffFunction._of(Product(int(squares), counts))
+
+    def units(self, unit: TradeoffFunction) -> int | None:
+        """Least k with f <= unit^k, as far as that is shown; None if there is none up to 2^22.
+
+        :param unit: not the identity
+        """
+        base = _function(unit=unit)._product
+        if not base.squares and not base.factors:
+            raise InvalidValueError("unit must not be the identity, which has no privacy loss")
+        return least_power(base, self._product)
+
+    def admits(self, unit: TradeoffFunction) -> int:
+        """Largest k with unit^k <= f, as far as that is shown.
+
+        :param unit: not the identity
+        """
+        base = _function(unit=unit)._product
+        if not base.squares and not base.factors:
+            raise InvalidValueError("unit must not be the identity, which has no privacy loss")
+        return largest_power(base, self._product)
+
+    def residual(self, child: TradeoffFunction) -> float | None:
+        """Largest s found with child ⊗ G_s <= f, for a Gaussian f; None if there is none.
+
+        :param child: any trade-off function
+        """
+        if self.mu is None:
+            raise InvalidValueError(f"only a Gaussian function has a residual, not {self}")
+        return residual(self.mu_down, _function(child=child)._product)
+
+    @cached_property
+    def affinity_cost(self) -> float:
+        """About -ln ∫ sqrt(PQ): adds up over products, falls under postprocessing."""
+        return -sum(
+            n * float(factor.log_mgf(np.array([-0.5]))[0]) if factor.infinite < 1.0 else -inf
+            for factor, n in self._product.counted
+        )
+
+    @property
+    def gaussian_bound(self) -> float:
+        """μ with f <= G_μ, rounded up; infinite if none is known."""
+        return gaussian_bound(self._product)
+
+    @property
+    def mu_down(self) -> float:
+        """μ of the Gaussians alone, rounded down."""
+        return sqrt_down(self._product.squares, SMALLEST)
 
     @property
     def mu(self) -> float | None:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property, partial
 from math import expm1, inf, log, log1p, nextafter
+from typing import Any
 
 import numpy as np
 
@@ -49,6 +50,9 @@ class Product:
             and self.squares == other.squares
             and self.factors == other.factors
         )
+
+    def __reduce__(self) -> Any:
+        return Product, (self.squares, self.factors)
 
     @cached_property
     def _hash(self) -> int:

@@ -8,14 +8,14 @@ at each: ``order.is_below`` up to where both tails fall apart.
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from math import sqrt, tanh
+from math import inf, sqrt, tanh
 
 import numpy as np
 from scipy.special import erfinv
 
-from ..rounding import SMALLEST, sqrt_down, to_units
+from ..rounding import SMALLEST, sqrt_down, sqrt_up, to_units
 from .gaussian import gaussian_profile
-from .order import is_below, is_symmetric, tail_from
+from .order import is_at_most, is_below, is_symmetric, tail_from
 from .product import Product
 from .vertices import from_vertices
 
@@ -76,10 +76,35 @@ def _residual(budget: float, child: Product) -> float | None:
 
 def _after_sum(budget: float, bound: float) -> float | None:
     """Residual by the sum of squares: a loss of at most ε is μ-GDP with μ = 2 Φ⁻¹(e^ε/(1+e^ε))."""
-    mu = 2 * sqrt(2) * float(erfinv(tanh(bound / 2))) * (1 + 1e-12)
+    mu = _pure_to_gaussian(bound)
     if not mu < budget:
         return None
     return sqrt_down(to_units(budget) ** 2 - to_units(mu) ** 2, SMALLEST)
+
+
+def _pure_to_gaussian(bound: float) -> float:
+    """2 Φ⁻¹(e^ε/(1+e^ε)), rounded up; infinite where doubles do not tell it from infinity."""
+    return 2 * sqrt(2) * float(erfinv(tanh(bound / 2))) * (1 + 1e-12)
+
+
+@lru_cache(maxsize=65536)
+def gaussian_bound(child: Product) -> float:
+    """A μ with child <= G_μ: by the largest loss, or smaller by certified comparisons."""
+    own, rest = child.mu, Product(0, child.factors)
+    if not rest.factors:
+        return own
+    if rest.infinite.upper > 0.0 or not rest.most < inf:
+        return inf
+    low, high = 0.0, _pure_to_gaussian(max(rest.most, rest.swapped().most))
+    if not high < inf:
+        return inf
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2
+        if is_at_most(rest, Product(to_units(middle) ** 2, {})):
+            high = middle
+        else:
+            low = middle
+    return sqrt_up(child.squares + to_units(high) ** 2, SMALLEST)
 
 
 def outcomes(child: Product) -> Product:

@@ -1,0 +1,496 @@
+"""f-DP composition here against dp-accounting's PLD accountant, and prv-accountant where it runs.
+
+    pip install 'opendp-concurrent[bench]'
+    python benchmarks/tradeoff.py [--quick] [--json]
+
+``hetero_200``: 100 Gaussians and 100 Laplaces, all different, one after another; ε at δ = 1e-6 at
+the end. ``running_200``: the same with ε asked after each. Both sides start from parameters; ours
+merges Gaussians. dp-accounting has its defaults, a grid of 1e-4; its optimistic estimate is the
+other end of what it knows. ``laplace_1e4``: 10,000 equal ones. ``rr_1e-40``: δ of 1,000 randomized
+responses far out, against the exact sum. ``calibration``: largest parameters for 10,000 launches
+within (0.01, 1e-6), by bisection; google/dpsynth#71 reports 75 GB and 45 minutes for that. Growth:
+seconds and widths by the number of launches. Times are medians. Ends with an error if a bracket
+does not overlap that of dp-accounting, or misses an exact sum.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import resource
+import sys
+import time
+import tracemalloc
+import warnings
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from statistics import median
+from typing import Any
+
+from _timing import parser, print_machine, print_table
+
+import opendp_concurrent as oc
+
+try:
+    import mpmath
+    from dp_accounting.pld import common
+    from dp_accounting.pld import privacy_loss_distribution as pld
+except ImportError as error:
+    raise SystemExit(
+        f"{error.name} is not installed; pip install 'opendp-concurrent[bench]'"
+    ) from error
+
+try:
+    import prv_accountant as prv
+
+    PRV = f"prv-accountant {version('prv-accountant')}"
+except Exception as error:  # old, and may fail anywhere with a new NumPy or SciPy
+    prv = None
+    PRV = f"prv-accountant does not run: {type(error).__name__}: {error}"
+
+F = oc.TradeoffFunction
+DELTA, LAUNCHES, MANY = 1e-6, 200, 10_000
+PARAMETERS = [0.05 + 0.001 * i for i in range(LAUNCHES // 2)]
+PRV_ERROR = 0.01  # absolute, in ε
+TARGETS = {
+    "hetero_200_speedup": ("at least", 10.0),
+    "hetero_200_relative_width": ("at most", 1e-6),
+    "running_200_seconds_ratio": ("at most", 3.0),
+    "laplace_1e4_relative_width": ("at most", 1e-6),
+    "laplace_1e4_time_ratio": ("at most", 1.0),
+    "rr_1e-40_relative_error": ("at most", 1e-9),
+    "calibration_seconds": ("at most", 10.0),
+    "calibration_mib": ("at most", 1024.0),
+}
+
+
+def timed(function: Callable[[], Any], repetitions: int) -> tuple[Any, float]:
+    """The answer, and the median of the seconds."""
+    seconds = []
+    for _ in range(repetitions):
+        begin = time.perf_counter()
+        answer = function()
+        seconds.append(time.perf_counter() - begin)
+    return answer, median(seconds)
+
+
+def relative_width(bounds: Any) -> float:
+    return float(bounds.width / bounds.upper)
+
+
+def bracket(bounds: Any) -> str:
+    return f"[{bounds.lower:.10f}, {bounds.upper:.10f}]"
+
+
+def outside(value: float, bounds: Any) -> float:
+    """How far a value is above (below: negative) the bracket, relative to it."""
+    end = min(max(value, bounds.lower), bounds.upper)
+    return (value - end) / bounds.upper
+
+
+def must(holds: bool, what: str) -> None:
+    """End with an error if something that is claimed does not hold."""
+    if not holds:
+        raise SystemExit(f"WRONG: {what}")
+
+
+def prv_epsilon(mechanisms: Callable[[], Any], counts: list[int]) -> tuple[Any, float | None, str]:
+    """prv-accountant's bracket and seconds; or None, and why."""
+    if prv is None:
+        return None, None, PRV
+    begin = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            accountant = prv.PRVAccountant(mechanisms(), PRV_ERROR, DELTA * 1e-3, counts)
+            found = accountant.compute_epsilon(DELTA, counts)
+    except Exception as error:
+        return None, None, f"{PRV} does not run here: {type(error).__name__}: {error}"
+    return found, time.perf_counter() - begin, ""
+
+
+# --- 1 and 2: different mechanisms, at the end and on the way ------------------------------------
+
+
+def ours_at_end() -> Any:
+    f = F.identity()
+    for parameter in PARAMETERS:
+        f = f.compose(F.gaussian(parameter))
+        f = f.compose(F.laplace(parameter))
+    return f.epsilon_bounds(DELTA)
+
+
+def ours_on_the_way() -> list[Any]:
+    f, found = F.identity(), []
+    for parameter in PARAMETERS:
+        for g in (F.gaussian(parameter), F.laplace(parameter)):
+            f = f.compose(g)
+            found.append(f.epsilon_bounds(DELTA))
+    return found
+
+
+def peer(*, running: bool = False, **options: Any) -> list[float]:
+    """ε by dp-accounting: after each launch, or only the last."""
+    total, found = pld.identity(), []
+    for parameter in PARAMETERS:
+        for make in (pld.from_gaussian_mechanism, pld.from_laplace_mechanism):
+            total = total.compose(make(1 / parameter, **options))
+            if running:
+                found.append(total.get_epsilon_for_delta(DELTA))
+    return found or [total.get_epsilon_for_delta(DELTA)]
+
+
+def optimistic(**options: Any) -> float:
+    # the peer's connect-the-dots rounding has no optimistic side
+    return peer(pessimistic_estimate=False, use_connect_dots=False, **options)[-1]
+
+
+def heterogeneous(quick: bool) -> tuple[dict[str, float], float]:
+    """Figures of section 1; and the peer's seconds."""
+    bounds, first = timed(ours_at_end, 1)
+    peers, seconds, theirs = [], [], []
+    for _ in range(1 if quick else 5):  # in turn, so that both meet the same load
+        found, took = timed(lambda: peer()[-1], 1)
+        theirs.append(took)
+        peers.append(found)
+        seconds += [timed(ours_at_end, 1)[1] for _ in range(7)]
+    low, low_seconds = timed(optimistic, 1)
+    ours, its, high = median(seconds), median(theirs), peers[-1]
+    print_table(
+        f"1. {LAUNCHES} different mechanisms, ε at δ = {DELTA:g}",
+        ["", "seconds", "ratio", "ε", "relative width"],
+        [
+            ["ours", f"{ours:.4f}", "1", bracket(bounds), f"{relative_width(bounds):.1e}"],
+            ["dp-accounting", f"{its:.3f}", f"{its / ours:.0f}", f"{high:.10f}", "one side"],
+            [
+                "with optimistic",
+                f"{its + low_seconds:.3f}",
+                f"{(its + low_seconds) / ours:.0f}",
+                f"[{low:.10f}, {high:.10f}]",
+                f"{(high - low) / high:.1e}",
+            ],
+        ],
+    )
+    print(
+        f"  ours: first {first:.4f}, least {min(seconds):.4f}, most {max(seconds):.4f} s;", end=""
+    )
+    print(f" dp-accounting: least {min(theirs):.3f}, most {max(theirs):.3f} s;", end="")
+    print(f" its pessimistic ε is {outside(high, bounds):.1e} above our bracket")
+    must(low <= bounds.upper and bounds.lower <= high, "brackets of hetero_200 do not overlap")
+    if not quick:
+        found, took, why = prv_epsilon(
+            lambda: [
+                mechanism
+                for parameter in PARAMETERS
+                for mechanism in (prv.GaussianMechanism(1 / parameter), _prv_laplace(parameter))
+            ],
+            [1] * LAUNCHES,
+        )
+        print(f"  {why}" if found is None else f"  {PRV}: {found} in {took:.1f} s")
+    figures = {
+        "hetero_200_speedup": its / ours,
+        "hetero_200_relative_width": relative_width(bounds),
+    }
+    return figures, its
+
+
+def _prv_laplace(parameter: float) -> Any:
+    return prv.LaplaceMechanism(parameter)
+
+
+def on_the_way(quick: bool, peer_seconds: float) -> dict[str, float]:
+    found, ours = timed(ours_on_the_way, 5 if quick else 15)
+    _, at_end = timed(ours_at_end, 7)
+    target, widest = peer_seconds / 10, max(map(relative_width, found))
+    rows = [
+        ["ours, ε after each launch", f"{ours:.4f}", "1"],
+        ["a tenth of dp-accounting at the end", f"{target:.4f}", f"{ours / target:.3f}"],
+        ["dp-accounting at the end", f"{peer_seconds:.3f}", f"{ours / peer_seconds:.4f}"],
+        ["ours at the end", f"{at_end:.4f}", f"{ours / at_end:.2f}"],
+    ]
+    if not quick:
+        theirs, took = timed(lambda: peer(running=True), 1)
+        rows.append(["dp-accounting, ε after each", f"{took:.3f}", f"{ours / took:.4f}"])
+        worst = max(map(outside, theirs, found))
+        print(f"\nrunning: dp-accounting is at most {worst:.1e} above our brackets")
+    print_table(f"2. ε after each of {LAUNCHES} launches", ["", "seconds", "ours over it"], rows)
+    print(f"  largest relative width on the way {widest:.1e}")
+    must(all(a.lower <= b.upper for a, b in zip(found, found[1:], strict=False)), "ε falls")
+    return {"running_200_seconds_ratio": ours / target, "running_200_relative_width": widest}
+
+
+# --- 3: equal mechanisms -------------------------------------------------------------------------
+
+
+def homogeneous(quick: bool) -> dict[str, float]:
+    mu, epsilon = 0.6 / math.sqrt(MANY), 0.01
+    noise = 2 / (1 + math.exp(epsilon))
+    pure = common.DifferentialPrivacyParameters(epsilon, 0.0)
+    cases: list[tuple[str, str, Callable[[], Any], Callable[..., Any], Any]] = [
+        (
+            "Gaussian, μ = 0.6 in all",
+            "from_gaussian_mechanism",
+            lambda: F.gaussian(mu),
+            lambda **options: pld.from_gaussian_mechanism(1 / mu, **options),
+            lambda: prv.GaussianMechanism(1 / mu),
+        ),
+        (
+            "Laplace, ε = 0.01",
+            "from_laplace_mechanism",
+            lambda: F.laplace(epsilon),
+            lambda **options: pld.from_laplace_mechanism(1 / epsilon, **options),
+            lambda: prv.LaplaceMechanism(epsilon),
+        ),
+        (
+            "randomized response, ε = 0.01",
+            "from_randomized_response",
+            lambda: F.pure(epsilon),
+            lambda **options: pld.from_randomized_response(noise, 2, **_without_dots(options)),
+            lambda: prv.PureDPMechanism(epsilon),
+        ),
+        (
+            "the same",
+            "from_privacy_parameters",
+            lambda: F.pure(epsilon),
+            lambda **options: None if options else pld.from_privacy_parameters(pure),
+            None,
+        ),
+    ]
+    rows, figures = [], {}
+    for name, route, ours, theirs, other in cases:
+        bounds, mine = timed(lambda ours=ours: ours().power(MANY).epsilon_bounds(DELTA), 15)
+        high, its = timed(lambda theirs=theirs: _composed(theirs()), 1 if quick else 5)
+        low = _composed(theirs(pessimistic_estimate=False, use_connect_dots=False))
+        rows.append(
+            [
+                name,
+                f"{mine:.4f}",
+                bracket(bounds),
+                f"{relative_width(bounds):.1e}",
+                f"dp-accounting {route}",
+                f"{its:.3f}",
+                f"{mine / its:.4f}",
+                f"{high:.10f}",
+                None if low is None else f"{(high - low) / high:.1e}",
+                f"{outside(high, bounds):+.1e}",
+            ]
+        )
+        must(low is None or low <= bounds.upper, f"{name}: below the optimistic estimate")
+        if other is not None:
+            found, took, why = prv_epsilon(lambda other=other: [other()], [MANY])
+            row = ["", None, None, None, why or PRV, None, None, None, None, None]
+            if found is not None:
+                row[5:] = [
+                    f"{took:.3f}",
+                    f"{mine / took:.4f}",
+                    f"{found[2]:.10f}",
+                    f"{(found[2] - found[0]) / found[2]:.1e}",
+                    f"{outside(found[2], bounds):+.1e}",
+                ]
+            rows.append(row)
+        if route == "from_laplace_mechanism":
+            figures["laplace_1e4_relative_width"] = relative_width(bounds)
+            figures["laplace_1e4_time_ratio"] = mine / its
+        if route == "from_privacy_parameters":
+            above, below = (exact_delta(epsilon, MANY, end) for end in bounds)
+            must(
+                below <= DELTA < above or below == above == DELTA, "randomized response, exact sum"
+            )
+            missed = exact_delta(epsilon, MANY, high) / DELTA - 1
+    header = ["10,000 times", "our s", "our ε", "width", "peer", "its s", "ours / it", "upper ε"]
+    print_table(
+        f"3. {MANY:,} equal mechanisms, ε at δ = {DELTA:g}",
+        [*header, "its width", "beside ours"],
+        rows,
+    )
+    print("  our bracket of randomized responses holds the exact ε (binomial sum, 60 digits);")
+    print(
+        f"  at the ε of from_privacy_parameters the exact δ is {DELTA:g} (1 {missed:+.1e})", end=""
+    )
+    print(": not a bound" if missed > 0 else "")
+    return figures
+
+
+def _without_dots(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "use_connect_dots"}
+
+
+def _composed(distribution: Any) -> float | None:
+    if distribution is None:
+        return None
+    return float(distribution.self_compose(MANY).get_epsilon_for_delta(DELTA))
+
+
+# --- 4: far out ----------------------------------------------------------------------------------
+
+
+def exact_delta(epsilon0: float, k: int, epsilon: float) -> Any:
+    """δ at ε of k randomized responses with ε0: the binomial sum, to 60 digits."""
+    with mpmath.workdps(60):
+        one, at = mpmath.mpf(epsilon0), mpmath.mpf(epsilon)
+        total = mpmath.mpf(0)
+        term = (1 + mpmath.exp(-one)) ** -k  # all k answers true
+        odds = mpmath.exp(-one)
+        for lies in range(k + 1):
+            loss = (k - 2 * lies) * one
+            if loss <= at:
+                break
+            total += term * -mpmath.expm1(at - loss)
+            term *= odds * (k - lies) / (lies + 1)
+        return total
+
+
+def far_out() -> dict[str, float]:
+    epsilon0, k = 0.1, 1_000
+    composed = pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon0, 0.0))
+    composed = composed.self_compose(k)
+    rows, figures = [], {}
+    for epsilon in (20.0, 33.0, 45.45, 57.0, 68.1):
+        (bounds, seconds), exact = (
+            timed(lambda e=epsilon: F.pure(epsilon0).power(k).delta_bounds(e), 5),
+            exact_delta(epsilon0, k, epsilon),
+        )
+        must(bounds.lower <= exact <= bounds.upper, f"δ({epsilon}) of randomized responses")
+        error = float(max(abs(bounds.lower - exact), abs(bounds.upper - exact)) / exact)
+        theirs = float(composed.get_delta_for_epsilon(epsilon))
+        rows.append(
+            [
+                f"{epsilon:g}",
+                mpmath.nstr(exact, 12),
+                f"{error:.1e}",
+                f"{seconds:.4f}",
+                f"{theirs:.3g}",
+                f"{float(abs(theirs - exact) / exact):.1e}",
+            ]
+        )
+        if epsilon == 45.45:
+            figures["rr_1e-40_relative_error"] = error
+        figures["rr_1e-100_relative_error"] = error  # of the last
+    print_table(
+        "4. δ(ε) of 1,000 randomized responses, ε0 = 0.1",
+        ["ε", "exact δ", "our error", "our s", "dp-accounting", "its error"],
+        rows,
+    )
+    return figures
+
+
+# --- 5: calibration ------------------------------------------------------------------------------
+
+
+def largest(make: Callable[[float], Any]) -> float:
+    """Largest parameter with which 10,000 launches stay within (0.01, 1e-6), to the last bit."""
+    low, high = 0.0, 1.0
+    while True:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            return low
+        if make(middle).power(MANY).epsilon(DELTA) <= 0.01:
+            low = middle
+        else:
+            high = middle
+
+
+def _resident() -> float:
+    """Most memory so far, in MiB."""
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def calibration() -> dict[str, float]:
+    rows, seconds, most = [], 0.0, 0.0
+    for name, make in (("Laplace, ε", F.laplace), ("Gaussian, μ", F.gaussian)):
+        before = _resident()
+        found, took = timed(lambda make=make: largest(make), 1)
+        grown = _resident() - before
+        tracemalloc.start()
+        largest(make)
+        traced = tracemalloc.get_traced_memory()[1] / 2**20
+        tracemalloc.stop()
+        reached = make(found).power(MANY).epsilon_bounds(DELTA)
+        seconds, most = seconds + took, max(most, grown, traced)
+        rows.append(
+            [
+                name,
+                f"{found:.12e}",
+                f"{1 / found:,.3f}",
+                f"{reached.lower:.12f}",
+                f"{took:.2f}",
+                f"{grown:.1f}",
+                f"{traced:.1f}",
+            ]
+        )
+    header = ["", "largest", "noise scale", "ε reached, lower", "seconds", "resident MiB"]
+    print_table(
+        f"5. Largest parameter for {MANY:,} launches within (0.01, {DELTA:g})",
+        [*header, "traced MiB"],
+        rows,
+    )
+    return {"calibration_seconds": seconds, "calibration_mib": most}
+
+
+# --- 6: growth -----------------------------------------------------------------------------------
+
+
+def _all_different(k: int) -> Any:
+    f = F.identity()
+    for i in range(k):
+        f = f.compose(F.laplace((0.5 + i / k) / math.sqrt(k)))
+    return f
+
+
+def growth(quick: bool) -> dict[str, float]:
+    rows, widest = [], 0.0
+    kinds: tuple[tuple[int, Callable[[int], Any]], ...] = (
+        (10**6, lambda k: F.laplace(1 / math.sqrt(k)).power(k)),
+        (10**6, lambda k: F.pure(1 / math.sqrt(k)).power(k)),
+        (10**2 if quick else 10**3, _all_different),
+    )
+    for power in range(1, 7):
+        k, row = 10**power, [f"{10**power:,}"]
+        for most, make in kinds:
+            if k > most:
+                row += [None, None]
+                continue
+            bounds, seconds = timed(lambda make=make, k=k: make(k).epsilon_bounds(DELTA), 7)
+            row += [f"{seconds * 1e3:.2f}", f"{relative_width(bounds):.1e}"]
+            widest = max(widest, relative_width(bounds))
+        rows.append(row)
+    print_table(
+        f"6. k launches of about 1 / sqrt(k), ε at δ = {DELTA:g}",
+        ["k", "Laplace ms", "width", "response ms", "width", "k different Laplaces ms", "width"],
+        rows,
+    )
+    return {"growth_relative_width": widest}
+
+
+def report_small(figures: Mapping[str, float], options: Namespace) -> None:
+    """As ``_timing.report``, for figures that may be far below 1."""
+    rows = []
+    for name, figure in figures.items():
+        words, target = TARGETS.get(name, ("", math.nan))
+        reached = figure >= target if words == "at least" else figure <= target
+        verdict = "reached" if reached else "MISSED"
+        aim = [f"{words} {target:g}", verdict] if words else ["", ""]
+        rows.append([name, f"{figure:.3g}", *aim])
+    print_table("Figures", ["figure", "value", "target", ""], rows)
+    if options.json:
+        rounded = {name: float(f"{figure:.4g}") for name, figure in figures.items()}
+        print(json.dumps({**rounded, "quick": options.quick, "estimated": {}}))
+
+
+def main() -> None:
+    options = parser(__doc__).parse_args()
+    print_machine()
+    names = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "dp-accounting"))
+    print(f"{names}; {PRV}")
+    memory = calibration()  # first: what is resident never falls
+    figures, peer_seconds = heterogeneous(options.quick)
+    figures |= on_the_way(options.quick, peer_seconds)
+    figures |= homogeneous(options.quick)
+    figures |= far_out()
+    report_small({**figures, **memory, **growth(options.quick)}, options)
+
+
+if __name__ == "__main__":
+    main()

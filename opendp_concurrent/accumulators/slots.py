@@ -1,0 +1,127 @@
+"""Slots in any order: a plan of trade-off functions, from which a launch takes what covers it.
+
+A launch that is f-DP takes unused slots with f at most their product, the cheapest that are found.
+The whole is the product of all slots, for any adaptive choice of children and of slots: each slot
+is attained by a pair of distributions, and all samples can be drawn first. A child is, for fixed
+neighbours, a postprocessing of the product over its slots (Blackwell; for interactive children
+[VZ23, Theorem 3.3], under finite communication), and disjoint sets use independent samples. So the
+whole view is a postprocessing of all samples.
+
+What is spent is not the product of the slots used so far, as which ones these are may depend on the
+answers: as soon as one is used the loss is that of all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any
+
+from ..errors import BudgetExceededError
+from ..tradeoff.function import TradeoffFunction
+from .tradeoff_product import read_function
+
+_TRIED = 400  # sets that are compared before the search gives up
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """A plan and what is left of it.
+
+    :ivar slots: the whole plan
+    :ivar left: unused slots, the cheapest first
+    """
+
+    slots: tuple[TradeoffFunction, ...]
+    left: tuple[TradeoffFunction, ...]
+
+    @property
+    def loss(self) -> TradeoffFunction:
+        """The product of the plan; the identity before the first launch."""
+        if len(self.left) == len(self.slots):
+            return TradeoffFunction.identity()
+        return TradeoffFunction.identity().compose(*self.slots)
+
+    def read(self, d_mid: Any) -> Any:
+        """Return ``d_mid``."""
+        return read_function(d_mid)
+
+    def taking(self, d_mid: TradeoffFunction) -> Slots | None:
+        """What is left when the cheapest cover of ``d_mid`` is taken; None if there is none."""
+        if d_mid == TradeoffFunction.identity():
+            return self
+        for taken in covers(self.left, d_mid):
+            left = list(self.left)
+            for slot in taken:
+                left.remove(slot)
+            return Slots(self.slots, tuple(left))
+        return None
+
+    def after(self, d_mid: Any, count: int = 1) -> Slots:
+        """Take slots ``count`` times; what is covered by none leaves nothing."""
+        slots, function = self, read_function(d_mid)
+        for _ in range(count):
+            slots = slots.taking(function) or Slots(self.slots, ())
+        return slots
+
+    def within(self, d_out: TradeoffFunction) -> bool:
+        """Whether the loss is at most ``d_out``."""
+        return self.loss <= d_out
+
+    def remaining(self, d_out: Any = None) -> tuple[TradeoffFunction, ...]:
+        """The slots that are left."""
+        del d_out
+        return self.left
+
+    def to_record(self) -> int:
+        """How many slots are left."""
+        return len(self.left)
+
+
+def covers(
+    left: tuple[TradeoffFunction, ...], d_mid: TradeoffFunction
+) -> Iterator[tuple[TradeoffFunction, ...]]:
+    """Sets of slots whose product is at least ``d_mid``, the cheapest first.
+
+    The cost is -ln of the affinity E_P[e^(-L/2)], which adds up over products and falls under
+    postprocessing: no set that costs less than ``d_mid`` does can cover it.
+    """
+    kinds = Counter(left)
+    ordered = sorted(kinds, key=lambda slot: slot.affinity_cost)
+    need, tried = d_mid.affinity_cost * (1 - 1e-9), 0
+    queue: list[tuple[float, tuple[int, ...]]] = [(0.0, (0,) * len(ordered))]
+    seen = {queue[0][1]}
+    while queue and tried < _TRIED:
+        cost, counts = heappop(queue)
+        if cost >= need:
+            tried += 1
+            taken = [slot for slot, n in zip(ordered, counts, strict=True) for _ in range(n)]
+            if d_mid <= TradeoffFunction.identity().compose(*taken):
+                yield tuple(taken)
+        for index, slot in enumerate(ordered):
+            if counts[index] < kinds[slot]:
+                more = (*counts[:index], counts[index] + 1, *counts[index + 1 :])
+                if more not in seen:
+                    seen.add(more)
+                    heappush(queue, (cost + slot.affinity_cost, more))
+    if queue and d_mid <= TradeoffFunction.identity().compose(*left):
+        yield left  # sound, and not the cheapest
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOrder:
+    """The rule of a compositor whose shares may be used in any order."""
+
+    def admits(self, accumulator: Slots, d_mid: Any) -> Slots | BudgetExceededError:
+        """Admit when unused slots cover ``d_mid``."""
+        function = accumulator.read(d_mid)
+        taken = accumulator.taking(function)
+        if taken is not None:
+            return taken
+        return BudgetExceededError(accumulator.loss, function, accumulator.left)
+
+    def remaining(self, accumulator: Slots) -> tuple[TradeoffFunction, ...]:
+        """Return the slots that are left."""
+        return accumulator.left

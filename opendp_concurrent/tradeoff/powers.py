@@ -1,0 +1,68 @@
+"""How many units of one trade-off function another is worth: powers of one are totally ordered."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from .order import is_at_most
+from .product import Product
+
+MOST = 2**22  # units
+
+
+@lru_cache(maxsize=65536)
+def least_power(unit: Product, child: Product) -> int | None:
+    """Least k found with child <= unit^k; None if none is found up to ``MOST``."""
+    if not child.squares and not child.factors:
+        return 0
+    known = _exact(unit, child, up=True)
+    if known is not None:
+        return known
+    if unit.infinite.upper == 0.0 < child.infinite.upper:
+        return None
+    high = 1
+    if unit.most and child.most < float("inf") and unit.most < float("inf"):
+        high = max(1, int(child.most / unit.most))
+    low = 0
+    while not is_at_most(child, unit.power(high)):
+        low, high = high, 2 * high
+        if high > MOST:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if is_at_most(child, unit.power(middle)):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@lru_cache(maxsize=4096)
+def largest_power(unit: Product, budget: Product) -> int:
+    """Largest k found with unit^k <= budget, at most ``MOST``."""
+    known = _exact(unit, budget, up=False)
+    if known is not None:
+        return known
+    low, high = 0, 1
+    while high <= MOST and is_at_most(unit.power(high), budget):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if is_at_most(unit.power(middle), budget):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _exact(unit: Product, other: Product, *, up: bool) -> int | None:
+    """How often ``unit`` goes into another product of the same factors, without a comparison."""
+    if not unit.factors and not other.factors:  # Gaussians
+        return -(-other.squares // unit.squares) if up else other.squares // unit.squares
+    if set(unit.factors) != set(other.factors) or bool(unit.squares) != bool(other.squares):
+        return None
+    times = {other.factors[factor] // n for factor, n in unit.factors.items()}
+    if len(times) != 1:
+        return None
+    (count,) = times
+    return count if unit.power(count) == other else None
