@@ -23,7 +23,8 @@ from ..errors import BudgetExceededError
 from ..tradeoff.function import TradeoffFunction
 from .tradeoff_product import read_function
 
-_TRIED = 400  # sets that are compared before the search gives up
+_LOOKED_AT, _COMPARED = 2000, 60  # sets up to which the search for the cheapest cover goes on
+_KINDS = 8  # different slots in a set up to which it does
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +86,25 @@ def covers(
 ) -> Iterator[tuple[TradeoffFunction, ...]]:
     """Sets of slots whose product is at least ``d_mid``, the cheapest first.
 
+    With more sets than can be looked at, the last one is the dearest slots, as many as cover, less
+    those that are not needed then.
+
     The cost is -ln of the affinity E_P[e^(-L/2)], which adds up over products and falls under
     postprocessing: no set that costs less than ``d_mid`` does can cover it.
     """
     kinds = Counter(left)
     ordered = sorted(kinds, key=lambda slot: slot.affinity_cost)
-    need, tried = d_mid.affinity_cost * (1 - 1e-9), 0
+    need, looked_at = d_mid.affinity_cost * (1 - 1e-9), 0
+    compared = 0
     queue: list[tuple[float, tuple[int, ...]]] = [(0.0, (0,) * len(ordered))]
     seen = {queue[0][1]}
-    while queue and tried < _TRIED:
+    while queue and looked_at < _LOOKED_AT and compared < _COMPARED:
         cost, counts = heappop(queue)
+        looked_at += 1
         if cost >= need:
-            tried += 1
+            compared += 1
+            if sum(1 for n in counts if n) > _KINDS:
+                break
             taken = [slot for slot, n in zip(ordered, counts, strict=True) for _ in range(n)]
             if d_mid <= TradeoffFunction.identity().compose(*taken):
                 yield tuple(taken)
@@ -106,8 +114,24 @@ def covers(
                 if more not in seen:
                     seen.add(more)
                     heappush(queue, (cost + slot.affinity_cost, more))
-    if queue and d_mid <= TradeoffFunction.identity().compose(*left):
-        yield left  # sound, and not the cheapest
+    if queue:
+        yield from _dearest(ordered, kinds, d_mid)
+
+
+def _dearest(
+    ordered: list[TradeoffFunction], kinds: Counter[TradeoffFunction], d_mid: TradeoffFunction
+) -> Iterator[tuple[TradeoffFunction, ...]]:
+    taken: list[TradeoffFunction] = []
+    for slot in (slot for one in reversed(ordered) for slot in [one] * kinds[one]):
+        taken.append(slot)
+        if d_mid <= TradeoffFunction.identity().compose(*taken):
+            for spare in list(taken):
+                others = list(taken)
+                others.remove(spare)
+                if d_mid <= TradeoffFunction.identity().compose(*others):
+                    taken = others
+            yield tuple(taken)
+            return
 
 
 @dataclass(frozen=True, slots=True)

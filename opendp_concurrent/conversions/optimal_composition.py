@@ -24,7 +24,7 @@ def optimal_composition(
 
     The parameters must be fixed up front; chosen on the way, they need a filter. Ask the result for
     ``epsilon(delta)`` or ``delta(epsilon)``: exact up to rounding for equal parameters, and for
-    different ones as long as the outcomes are at most 2^20; else between certified bounds.
+    different ones as long as the outcomes are at most 2^17; else between certified bounds.
 
     :param d_mids: pairs (ε, δ); a number stands for (ε, 0)
     :param counts: how often each is launched; once if left out

@@ -4,14 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, log
+from math import exp, inf, isqrt, log
 
 import numpy as np
 
-from .bounds import ELEMENTARY, UNIT, Array, Bounds, probabilities
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, probabilities
 from .gaussian import gaussian_profile
 
 _SLICE = 2**16  # outcomes times questions that are looked at together
+_PIECE = 16.0  # losses whose Q-masses are added up without another scale
+
+
+def _running(values: Array) -> Array:
+    """Sums of the first 0, 1, ..., all of some positive numbers, in rows."""
+    rows = max(1, isqrt(len(values)))
+    columns = -(-len(values) // rows) if len(values) else 0
+    table = np.zeros((rows, columns))
+    table.ravel()[: len(values)] = values
+    inner = np.cumsum(table, axis=1)
+    before = np.concatenate([[0.0], np.cumsum(inner[:-1, -1])]) if columns else np.zeros(rows)
+    sums = (inner + before[:, None]).ravel()[: len(values)]
+    return np.concatenate([[0.0], sums])
+
+
+def _running_error(size: int) -> float:
+    """Bound on their relative error: a row, the rows before, and one more."""
+    return (2 * isqrt(size) + 8) * UNIT
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,23 +69,47 @@ class Atoms:
         """P- and Q-mass of the last n outcomes, n = 0, 1, ...
 
         Q-masses are e^(loss) times smaller, so both sums are taken from the largest loss down.
+        Where that is beyond doubles the P-mass is below ``TINY``.
         """
-        p, q = self.masses[::-1], (self.masses * np.exp(-self.losses))[::-1]
-        return (
-            np.concatenate([[0.0], np.cumsum(p)]),
-            np.concatenate([[0.0], np.cumsum(q)]),
-        )
+        p, q = self.masses, self.masses * np.exp(np.minimum(-self.losses, 700.0))
+        return _running(p[::-1]), _running(q[::-1])
+
+    @cached_property
+    def _scaled(self) -> tuple[Array, Array, Array]:
+        """e^r times the Q-mass of the last n outcomes, r, and the number of pieces up to there.
+
+        Piece by piece of losses, with r the least loss of the last one: nothing underflows.
+        """
+        losses, masses = self.losses[::-1], self.masses[::-1]
+        size = len(losses) + 1
+        scaled, least, pieces = np.zeros(size), np.zeros(size), np.zeros(size)
+        whole, known, start, number = 0.0, 0.0, 0, 0
+        while start < len(losses):
+            end = int(np.searchsorted(-losses, _PIECE - losses[start], side="right"))
+            low = float(losses[end - 1])
+            if number:
+                whole *= exp(low - known)
+            part = slice(start + 1, end + 1)
+            scaled[part] = whole + _running(masses[start:end] * np.exp(low - losses[start:end]))[1:]
+            number += 1
+            least[part], pieces[part] = low, number
+            whole, known, start = float(scaled[end]), low, end
+        return scaled, least, pieces
 
     def _sum(self, epsilon: Array) -> tuple[Array, Array]:
         """Σ p - e^ε Σ q over losses above ε, and the error of that."""
-        p, q = self.above
-        count = len(self.losses) - np.searchsorted(self.losses, epsilon, side="right")
-        power = np.where(count > 0, np.exp(np.where(count > 0, epsilon, 0.0)), 0.0)
-        one, two = p[count], power * q[count]
-        largest = np.where(count > 0, np.abs(epsilon), 0.0)
-        relative = 3 * ELEMENTARY + (count + 3) * UNIT + self.mass_error
-        error = (one + two) * (relative + 2 * UNIT * largest)
-        return one - two, error
+        size = len(self.losses)
+        scaled, least, pieces = self._scaled
+        count = size - np.searchsorted(self.losses, epsilon, side="right")
+        some = count > 0
+        one = self.above[0][count]
+        two = np.where(some, np.exp(np.where(some, epsilon - least[count], 0.0)), 0.0)
+        two = two * scaled[count]
+        largest = np.abs(epsilon) + (abs(float(self.losses[-1])) if size else 0.0)
+        relative = (pieces[count] + 3) * (ELEMENTARY + 2 * UNIT) + self.mass_error
+        relative = relative + _running_error(size) + 4 * UNIT * np.where(some, largest + _PIECE, 0.0)
+        # what underflows
+        return one - two, (one + two) * relative + np.where(some, TINY, 0.0)
 
     def profile(self, epsilon: Array) -> Bounds:
         """δ at each real ε, when these are all outcomes."""
@@ -76,7 +118,7 @@ class Atoms:
         low, low_error = self._sum(epsilon + shift if shift else epsilon)
         high, high_error = self._sum(epsilon - shift if shift else epsilon)
         flat = -np.expm1(np.minimum(epsilon, 0.0))  # δ is never below 1 - e^ε
-        extra = self.infinite * ELEMENTARY
+        extra = self._infinite_error
         return probabilities(
             np.maximum(flat * (1 - ELEMENTARY), self.infinite - extra + (low - low_error)),
             self.infinite + extra + self.rest + (high + high_error),
@@ -94,22 +136,29 @@ class Atoms:
             pad = shift + 2 * UNIT * np.abs(moved)
             lower[part] = gaussian_profile(mu, moved + pad).lower @ self.masses
             upper[part] = gaussian_profile(mu, moved - pad).upper @ self.masses
-        relative = self.mass_error + (len(self.losses) + 4) * UNIT
+        relative, extra = self.mass_error + (len(self.losses) + 4) * UNIT, self._infinite_error
         return probabilities(
-            self.infinite * (1 - UNIT) + lower * (1 - relative),
-            self.infinite * (1 + UNIT) + self.rest + upper * (1 + relative),
+            self.infinite - extra + lower * (1 - relative),
+            self.infinite + extra + self.rest + TINY + upper * (1 + relative),
         )
+
+    @property
+    def _infinite_error(self) -> float:
+        """It is a sum of masses, rounded up, or a product of such."""
+        return self.infinite * (2 * ELEMENTARY + 4 * self.mass_error)
 
     def epsilon_near(self, delta: float) -> float:
         """About the least ε >= 0 with δ(ε) <= delta, for delta above the infinite part."""
-        p, q = self.above
+        if not len(self.losses):
+            return 0.0
+        p, (scaled, least, _) = self.above[0], self._scaled
         target = delta - self.infinite
         # δ at each loss, from the largest down: 0, ...
-        at = p[:-1] - np.exp(np.minimum(self.losses[::-1], 700.0)) * q[:-1]
+        at = p[:-1] - np.exp(np.minimum(self.losses[::-1] - least[:-1], 700.0)) * scaled[:-1]
         count = int(np.searchsorted(np.maximum.accumulate(at), target, side="right"))
-        if count == 0 or not p[count] - target > 0:
+        if count == 0 or not p[count] - target > 0 or not scaled[count] > 0:
             return 0.0
-        root = log((p[count] - target) / q[count])
+        root = log((p[count] - target) / scaled[count]) + float(least[count])
         if count < len(self.losses):
             root = max(root, float(self.losses[::-1][count]))
-        return max(0.0, min(root, float(self.losses[-1]) if len(self.losses) else -inf))
+        return max(0.0, min(root, float(self.losses[-1])))

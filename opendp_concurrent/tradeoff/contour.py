@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import exp, inf, log, pi, sqrt
 
 import numpy as np
@@ -137,6 +138,15 @@ def _first(reach: Array, holds: NDArray[np.bool_]) -> float:
     return float(reach[found[0]]) if found.size else inf
 
 
+@lru_cache(maxsize=256)
+def _rises(at: int, period: float) -> Array:
+    """e^(|σ - τ|P) - 1 on ``TAUS``; not read at τ itself."""
+    rise: Array = np.expm1(np.minimum(np.abs(TAUS - TAUS[at]) * period, 700.0))
+    rise[at] = 1.0
+    rise.flags.writeable = False
+    return rise
+
+
 def alias_bound(
     known: Array, at: int, epsilon: float, period: float, dilation: float = 0.0
 ) -> float:
@@ -147,9 +157,8 @@ def alias_bound(
     """
     tau, base = TAUS[at], known[at] - TAUS[at] * epsilon
     exponent = known + dilation * _SQUARES - TAUS * epsilon - base
-    rise = np.expm1(np.minimum(np.abs(TAUS - tau) * period, 700.0))
-    with np.errstate(divide="ignore"):
-        each = np.exp(np.minimum(exponent, 700.0)) / rise
+    rise = _rises(at, period)
+    each = np.exp(np.minimum(exponent, 700.0)) / rise
     whole = exp(min(-base, 700.0)) / float(np.expm1(min(tau * period, 700.0)))
-    ahead, behind = np.min(each[at + 1 :], initial=inf), np.min(each[:at], initial=whole)
+    ahead, behind = each[at + 1 :].min(initial=inf), each[:at].min(initial=whole)
     return 1.001 * float(ahead + behind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
+from importlib import import_module
 from itertools import pairwise
 from math import inf, isinf, log, nextafter
 from typing import Any
@@ -98,7 +99,7 @@ class TradeoffFunction:
 
     @classmethod
     def pure(cls, epsilon: float) -> TradeoffFunction:
-        """The worst of ε-DP: randomized response [WZ10], [KOV15].
+        """The worst of ε-DP: randomized response [KOV15].
 
         :param epsilon: finite, at least 0
         :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -452,6 +453,15 @@ class TradeoffFunction:
 
     def __repr__(self) -> str:
         return f"TradeoffFunction({self._name})"
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the trade-off curve; needs the extra ``plot``.
+
+        :param options: as for ``opendp_concurrent.plot.plot_tradeoff``
+        :return: matplotlib's axes
+        """
+        # by name: pictures are a level above
+        return import_module("opendp_concurrent.plot").plot_tradeoff(self, **options)
 
     @cached_property
     def _name(self) -> str:

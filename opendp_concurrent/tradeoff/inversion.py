@@ -116,14 +116,14 @@ class Wave:
         """Values over t (t + 1) and over t + 1, and the sum of |1 / (t (t + 1))|."""
         t = self.contour.tau + 1j * self.omega
         weights = 1 / (t * (t + 1))
-        both = np.stack([self.halved * weights, self.halved / (t + 1)], axis=1)
+        both = np.stack([self.halved * weights, self.halved / (t + 1)])
         return both, float(np.sum(np.abs(weights)))
 
     def value(self, epsilon: float) -> tuple[float, float]:
         """About the finite part of δ(``epsilon``), and its slope."""
         both, _ = self._weighted
         scale = self.contour.step / pi * exp(min(self.exponent - self.contour.tau * epsilon, 700.0))
-        value, slope = (np.exp(-1j * epsilon * self.omega) @ both).real
+        value, slope = np.einsum("j,ij->i", np.exp(-1j * epsilon * self.omega), both).real
         return scale * float(value), scale * float(slope)
 
     def invert(self, known: Array, epsilon: float) -> Bounds:
@@ -136,7 +136,7 @@ class Wave:
         turn = np.exp(-1j * epsilon * self.omega)
         both, weight = self._weighted
         measure = contour.step / pi
-        raw = measure * float((turn @ both[:, 0]).real)
+        raw = measure * float(np.einsum("j,j->", turn, both[0]).real)
         each = self.error + 8 * ELEMENTARY
         each += UNIT * (4 * contour.end * abs(epsilon) + 2 * contour.nodes)
         rounding = measure * weight * each
@@ -185,7 +185,7 @@ def _bump(wave: Wave, turn: ComplexArray, each: float) -> float:
     omega = wave.omega
     damp = np.exp(more * (half**2 - omega * omega + 2j * half * omega)) if more else np.ones(1)
     measure = contour.step / pi
-    value = measure * float(((turn * damp) @ wave.halved).real)
+    value = measure * float(np.einsum("j,j->", turn * damp, wave.halved).real)
     size = exp(more * half**2)
     rounding = measure * contour.nodes * size * 2 * each
     # what is behind the last node: ∫ e^(-qω²) from Ω is at most e^(-qΩ²) / (2qΩ)

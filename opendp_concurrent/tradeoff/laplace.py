@@ -71,6 +71,7 @@ class Laplace:
 
     def _ratio(self, u: Array) -> Array:
         """e^(-uε) sinh(uε(1 - 1/d)) / sinh(uε/d), or its limit e^(-uε) sinh(uε) / u."""
+        u = np.where(u == 0.0, 1e-9, u)  # continuous at 0
         whole, cell = u * self.epsilon, u * self._cell
         if isinf(self.steps):
             return -np.expm1(-2 * whole) / (2 * u)

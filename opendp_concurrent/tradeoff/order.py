@@ -41,7 +41,7 @@ def is_at_most(one: Product, other: Product) -> bool:
     one, other = without_common(one, other)
     if not one.squares and not one.factors:
         return True
-    if _matched(one, other):
+    if _matched(one, other) or _is_bounded_by(one, other):
         return True
     symmetric = is_symmetric(one) and is_symmetric(other)
     return _compared(one, other) and (symmetric or _compared(one.swapped(), other.swapped()))
@@ -76,6 +76,18 @@ def _matched(one: Product, other: Product) -> bool:
         if count:
             return False
     return True
+
+
+def _is_bounded_by(one: Product, other: Product) -> bool:
+    """Whether the losses of ``one`` are within those of a single randomized response [KOV15]."""
+    if other.squares or sum(other.factors.values()) != 1 or one.squares:
+        return False
+    pair = _response(next(iter(other.factors)))
+    if pair is None:
+        return False
+    epsilon, delta = pair
+    both = (one, one.swapped())
+    return all(each.most <= epsilon and each.infinite.upper <= delta for each in both)
 
 
 def single_at_most(one: Factor, other: Factor) -> bool:

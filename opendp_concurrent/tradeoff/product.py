@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import cached_property, partial
 from math import expm1, inf, log, log1p, nextafter
 from typing import Any
@@ -26,7 +27,7 @@ from .gaussian import Gaussian, gaussian_profile
 from .inversion import Wave, start
 from .search import bisect, certify
 
-MOST_ATOMS = 2**20  # outcomes up to which products of finite pairs are exact
+MOST_ATOMS = 2**17  # outcomes up to which products of finite pairs are exact
 _MIXED = 2**12  # the same beside a Gaussian
 _PENDING = 64  # factors that are kept for the transform of a part
 
@@ -110,10 +111,11 @@ class Product:
         """Largest finite loss, rounded up."""
         if self.squares:
             return inf
-        exact = sum(n * factor.most for factor, n in self.factors.items())
-        if len(self.factors) == 1 and all(n == 1 for n in self.factors.values()):
-            return exact
-        return nextafter(exact * (1 + (len(self.factors) + 2) * UNIT), inf) if exact else 0.0
+        if any(factor.most == inf for factor in self.factors):
+            return inf
+        exact = sum(n * Fraction(factor.most) for factor, n in self.factors.items())
+        nearest = float(exact)
+        return nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
 
     @cached_property
     def known(self) -> Array:
@@ -248,7 +250,8 @@ class Product:
             if not bounds.width <= 10 * relative * bounds.upper and fresh is False:
                 continue
             move = bounds.width / (ratio * delta) if ratio > 0.0 else 0.0
-            found = certify(partial(self._bounds, wave), delta, near, self._scale, 0.6 * move)
+            profile = partial(self._bounds, wave)
+            found = certify(profile, delta, near, self._scale, 0.6 * move, bounds)
             if found.width < best.width:
                 best, self._wave = found, wave
             if best.width <= tolerance * best.upper:

@@ -24,25 +24,38 @@ def bisect(profile: Callable[[float], Bounds], delta: float, high: float) -> flo
 
 
 def certify(
-    profile: Callable[[float], Bounds], delta: float, near: float, scale: float, move: float = 0.0
+    profile: Callable[[float], Bounds],
+    delta: float,
+    near: float,
+    scale: float,
+    move: float = 0.0,
+    known: Bounds | None = None,
 ) -> Bounds:
     """Step outward from ``near`` until both sides are certain.
 
     :param scale: unit of the steps if ``near`` is 0
     :param move: first step, if it is known how wide the bounds are
+    :param known: the profile at ``near``
     """
+    at_near = profile(near) if known is None else known
     size = near if near > 0.0 else scale
     first = max(move, 4 * UNIT * size)
     upper, step = near, first
-    while not profile(upper).upper <= delta:
+    found = at_near
+    while not found.upper <= delta:
         upper, step = near + step, 4 * step
         if step > 1e6 * size:
-            return Bounds(_below(profile, delta, near, first), inf)
-    return Bounds(_below(profile, delta, near, first), upper)
+            return Bounds(_below(profile, delta, near, first, at_near), inf)
+        found = profile(upper)
+    return Bounds(_below(profile, delta, near, first, at_near), upper)
 
 
-def _below(profile: Callable[[float], Bounds], delta: float, near: float, step: float) -> float:
-    lower = near
-    while lower > 0.0 and not profile(lower).lower > delta:
+def _below(
+    profile: Callable[[float], Bounds], delta: float, near: float, step: float, at_near: Bounds
+) -> float:
+    lower, found = near, at_near
+    while lower > 0.0 and not found.lower > delta:
         lower, step = max(0.0, near - step), 4 * step
+        if lower > 0.0:
+            found = profile(lower)
     return lower

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from math import inf
+from math import inf, sqrt
 from typing import Any
 
 from ..accounts.rule import Shares, Within
@@ -20,10 +20,14 @@ from ..accumulators.basic import basic
 from ..accumulators.best_rule import best_rule
 from ..accumulators.either import either
 from ..accumulators.from_rule import from_rule
+from ..accumulators.ladder import ladder
 from ..accumulators.orders_sum import GridCurve, OnOrders
 from ..accumulators.planned import Planned
 from ..accumulators.renyi import renyi
+from ..accumulators.residue import residue
+from ..accumulators.slots import AnyOrder, Slots
 from ..accumulators.square_sum import Squares
+from ..accumulators.tradeoff_product import Products
 from ..accumulators.truncated_sum import Truncated
 from ..accumulators.zcdp import zcdp
 from ..conversions.gaussian_to_approximate import gaussian_to_delta
@@ -33,9 +37,10 @@ from ..conversions.pure_to_zcdp import pure_to_zcdp
 from ..conversions.zcdp_to_approximate import zcdp_to_delta
 from ..distances import TruncatedConcentrated
 from ..measures.numbers import number_at_most
+from ..tradeoff.function import TradeoffFunction
 from .adversary import worst_analyst
 from .mechanism import randomized_response
-from .menu import Item
+from .menu import Item, Limited
 from .renyi import worst_renyi
 
 ORDERS = (1.5, 2.0, 4.0, 16.0)
@@ -116,6 +121,10 @@ def promises(loosened: float = 1.0) -> list[Promise]:
         "FixedRenyiDivergence, sum": _fixed_renyi,
         "TruncatedConcentratedDivergence, sum": _tcdp,
         "GaussianTradeoff, squares": _gaussian,
+        "Tradeoff, compositor": _tradeoff_compositor,
+        "Tradeoff, slots": _slots,
+        "Tradeoff, ladder": _ladder,
+        "Tradeoff, residue": _residue,
     }
     return [Promise(name, check, loosened) for name, check in checks.items()]
 
@@ -247,3 +256,49 @@ def _gaussian(epsilons: Sequence[float], budget: float, limit: float) -> list[Ou
         )
         for epsilon in TESTS
     ]
+
+
+def _outcomes(menu: list[Item], start: Any, rule: Any, promised: TradeoffFunction) -> list[Outcome]:
+    """A whole trade-off function against the worst analyst at each ε."""
+    return [
+        Outcome(worst_analyst(menu, start, rule, epsilon).delta, float(promised.delta(epsilon)))
+        for epsilon in TESTS
+    ]
+
+
+def _plan(epsilons: Sequence[float], loosened: float) -> list[TradeoffFunction]:
+    """Each of the menu twice; loosened, one more of the largest."""
+    extra = [max(epsilons)] if loosened > 1.0 else []
+    return [TradeoffFunction.pure(epsilon) for epsilon in (*epsilons, *epsilons, *extra)]
+
+
+def _tradeoff_compositor(epsilons: Sequence[float], budget: float, limit: float) -> list[Outcome]:
+    promised = TradeoffFunction.identity().compose(*_plan(epsilons, 1.0))
+    start = Products().start(TradeoffFunction.identity())
+    plan = Planned(tuple(_plan(epsilons, limit / budget)), 0, start)
+    rule = Shares(TradeoffFunction.__le__)
+    return _outcomes(_menu(epsilons, TradeoffFunction.pure), plan, rule, promised)
+
+
+def _slots(epsilons: Sequence[float], budget: float, limit: float) -> list[Outcome]:
+    promised = TradeoffFunction.identity().compose(*_plan(epsilons, 1.0))
+    plan = tuple(_plan(epsilons, limit / budget))
+    menu = _menu((*epsilons, epsilons[0] / 2), TradeoffFunction.pure)
+    return _outcomes(menu, Slots(plan, plan), AnyOrder(), promised)
+
+
+def _ladder(epsilons: Sequence[float], budget: float, limit: float) -> list[Outcome]:
+    """Six units of the smallest."""
+    unit, units = TradeoffFunction.pure(min(epsilons)), 6
+    d_out = unit.power(round(units * limit / budget))
+    menu, start = _menu(epsilons, TradeoffFunction.pure), ladder(unit).start(None)
+    return _outcomes(menu, start, Within(d_out), unit.power(units))
+
+
+def _residue(epsilons: Sequence[float], budget: float, limit: float) -> list[Outcome]:
+    """A budget that the largest and the smallest nearly use up; at most three launches."""
+    mu = 0.98 * sqrt(sum(pure_to_gaussian(e) ** 2 for e in (min(epsilons), max(epsilons))))
+    loosened = mu * limit / budget
+    menu, start = _menu(epsilons, TradeoffFunction.pure), residue(loosened).start(None)
+    rule = Limited(Within(TradeoffFunction.gaussian(loosened)))
+    return _outcomes(menu, (start, 3), rule, TradeoffFunction.gaussian(mu))

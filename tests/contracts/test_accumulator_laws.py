@@ -23,6 +23,7 @@ from opendp_concurrent.accumulators.advanced import advanced
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.accumulators.either import either
 from opendp_concurrent.accumulators.from_rule import from_rule
+from opendp_concurrent.accumulators.ladder import ladder
 from opendp_concurrent.accumulators.orders_sum import GridCurve, OnOrders
 from opendp_concurrent.accumulators.planned import Planned
 from opendp_concurrent.accumulators.renyi import renyi
@@ -31,12 +32,16 @@ from opendp_concurrent.accumulators.truncated_sum import Truncated
 from opendp_concurrent.accumulators.zcdp import zcdp
 from opendp_concurrent.distances import TruncatedConcentrated
 from opendp_concurrent.errors import ConcurrentError
+from opendp_concurrent.tradeoff.function import TradeoffFunction
 
 numbers = st.one_of(
     st.floats(min_value=0.0, max_value=1e6),
     st.sampled_from([0.0, 0.1, 5e-324, 1e-300, 1.0 - 2**-53, 1e300]),
 )
 ORDERS = (1.5, 2.0, 8.0)
+
+
+UNIT, PURE = TradeoffFunction.pure(0.25), (0.1, 0.25, 0.3, 0.5)
 
 
 class Line:
@@ -204,9 +209,20 @@ SUBJECTS = {
         None,
         lambda d_mids: [max(map(Fraction, d_mids), default=Fraction(0))],
     ),
+    "ladder": Subject(
+        ladder(UNIT).start(None),
+        st.sampled_from(
+            [TradeoffFunction.identity(), UNIT, UNIT.power(3), *map(TradeoffFunction.pure, PURE)]
+        ),
+        lambda function: (float(function.units(UNIT)),),
+        [1.0, None, (1.0, 0.0)],
+        lambda record: ladder(UNIT).from_record(None, record),
+    ),
 }
 EXACT = {"scalar_sum", "pair_sum", "orders_sum", "curve_sum"}
 NOT_ACCUMULATORS = {"accumulator", "basic", "planned", "best_rule", "epsilon_delta_sum"}
+# their laws are in tests/accumulators: a plan of slots, and losses that are trade-off functions
+FUNCTIONS = {"residue", "slots", "tradeoff_product"}
 every = pytest.mark.parametrize("name", SUBJECTS)
 
 
@@ -230,7 +246,7 @@ def run(subject: Subject, d_mids: list[Any]) -> Any:
 
 def test_no_accumulator_escapes():
     files = {module.name for module in pkgutil.iter_modules(package.__path__)}
-    assert files == set(SUBJECTS) | NOT_ACCUMULATORS
+    assert files == set(SUBJECTS) | NOT_ACCUMULATORS | FUNCTIONS
     for name in NOT_ACCUMULATORS - {"accumulator", "planned"}:
         module = import_module(f"{package.__name__}.{name}")
         own = [c for _, c in inspect.getmembers(module, inspect.isclass) if c.__module__ == module]
@@ -313,6 +329,9 @@ def neighbours(name: str, loss: Any) -> list[Any]:
     def step(value: float, towards: float) -> float:
         return max(math.nextafter(value, towards), 0.0)
 
+    if name == "ladder":
+        units = loss.units(UNIT)
+        return [UNIT.power(max(0, units - 1)), UNIT.power(units + 1)]
     if name == "truncated_sum":
         return [TruncatedConcentrated(step(loss.rho, end), loss.omega) for end in (0.0, math.inf)]
     if name == "orders_sum":
