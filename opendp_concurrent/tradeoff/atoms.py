@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, inf, isqrt, log
+from math import exp, isqrt, log
 
 import numpy as np
 
@@ -40,6 +40,7 @@ class Atoms:
     :ivar rest: bound on the P-probability of what was left out
     :ivar mass_error: relative error of the masses
     :ivar loss_error: absolute error of the losses
+    :ivar infinite_error: how much too small ``infinite`` may be, relative
     """
 
     losses: Array
@@ -48,6 +49,7 @@ class Atoms:
     rest: float
     mass_error: float
     loss_error: float
+    infinite_error: float = 0.0
 
     def times(self, other: Atoms) -> Atoms:
         """Outcomes of both, independent."""
@@ -62,6 +64,7 @@ class Atoms:
             self.rest + other.rest,
             self.mass_error + other.mass_error + 2 * UNIT,
             self.loss_error + other.loss_error + UNIT * largest,
+            self.infinite_error + other.infinite_error + ELEMENTARY,
         )
 
     @cached_property
@@ -107,7 +110,9 @@ class Atoms:
         two = two * scaled[count]
         largest = np.abs(epsilon) + (abs(float(self.losses[-1])) if size else 0.0)
         relative = (pieces[count] + 3) * (ELEMENTARY + 2 * UNIT) + self.mass_error
-        relative = relative + _running_error(size) + 4 * UNIT * np.where(some, largest + _PIECE, 0.0)
+        relative = (
+            relative + _running_error(size) + 4 * UNIT * np.where(some, largest + _PIECE, 0.0)
+        )
         # what underflows
         return one - two, (one + two) * relative + np.where(some, TINY, 0.0)
 
@@ -118,10 +123,10 @@ class Atoms:
         low, low_error = self._sum(epsilon + shift if shift else epsilon)
         high, high_error = self._sum(epsilon - shift if shift else epsilon)
         flat = -np.expm1(np.minimum(epsilon, 0.0))  # δ is never below 1 - e^ε
-        extra = self._infinite_error
+        least = self.infinite - self._infinite_error
         return probabilities(
-            np.maximum(flat * (1 - ELEMENTARY), self.infinite - extra + (low - low_error)),
-            self.infinite + extra + self.rest + (high + high_error),
+            np.maximum(flat * (1 - ELEMENTARY), least + (low - low_error)),
+            self.infinite * (1 + self.infinite_error) + self.rest + (high + high_error),
         )
 
     def profile_with(self, mu: float, epsilon: Array) -> Bounds:
@@ -136,15 +141,15 @@ class Atoms:
             pad = shift + 2 * UNIT * np.abs(moved)
             lower[part] = gaussian_profile(mu, moved + pad).lower @ self.masses
             upper[part] = gaussian_profile(mu, moved - pad).upper @ self.masses
-        relative, extra = self.mass_error + (len(self.losses) + 4) * UNIT, self._infinite_error
+        relative = self.mass_error + (len(self.losses) + 4) * UNIT
         return probabilities(
-            self.infinite - extra + lower * (1 - relative),
-            self.infinite + extra + self.rest + TINY + upper * (1 + relative),
+            self.infinite - self._infinite_error + lower * (1 - relative),
+            self.infinite * (1 + self.infinite_error) + self.rest + TINY + upper * (1 + relative),
         )
 
     @property
     def _infinite_error(self) -> float:
-        """It is a sum of masses, rounded up, or a product of such."""
+        """How much too large it may be: it is a sum of masses, rounded up, or a product of such."""
         return self.infinite * (2 * ELEMENTARY + 4 * self.mass_error)
 
     def epsilon_near(self, delta: float) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, inf, log, pi, sqrt
+from math import exp, expm1, inf, log, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ def exponents(factors: Counted) -> Array:
 
 def spread(factors: Counted) -> float:
     """Variance of the loss, about."""
-    return sum(count * factor.spread for factor, count in factors)
+    return max(sum(count * factor.spread for factor, count in factors), 1e-200)
 
 
 def renyi_epsilon(known: Array, delta: float) -> float:
@@ -139,12 +139,13 @@ def _first(reach: Array, holds: NDArray[np.bool_]) -> float:
 
 
 @lru_cache(maxsize=256)
-def _rises(at: int, period: float) -> Array:
-    """e^(|σ - τ|P) - 1 on ``TAUS``; not read at τ itself."""
-    rise: Array = np.expm1(np.minimum(np.abs(TAUS - TAUS[at]) * period, 700.0))
-    rise[at] = 1.0
-    rise.flags.writeable = False
-    return rise
+def _log_rises(at: int, period: float) -> Array:
+    """Ln (e^(|σ - τ|P) - 1) on ``TAUS``; not read at τ itself."""
+    power = np.abs(TAUS - TAUS[at]) * period
+    power[at] = 1.0
+    rises: Array = power + np.log(-np.expm1(-power))
+    rises.flags.writeable = False
+    return rises
 
 
 def alias_bound(
@@ -155,10 +156,14 @@ def alias_bound(
     δ(x) <= e^(K(σ) - σx) for every σ > 0, and δ(x) <= 1. A dilation of variance s² adds at most
     s² σ (σ + 1) / 2 to K(σ).
     """
-    tau, base = TAUS[at], known[at] - TAUS[at] * epsilon
-    exponent = known + dilation * _SQUARES - TAUS * epsilon - base
-    rise = _rises(at, period)
-    each = np.exp(np.minimum(exponent, 700.0)) / rise
-    whole = exp(min(-base, 700.0)) / float(np.expm1(min(tau * period, 700.0)))
-    ahead, behind = each[at + 1 :].min(initial=inf), each[:at].min(initial=whole)
-    return 1.001 * float(ahead + behind)
+    tau = float(TAUS[at])
+    base = float(known[at]) - tau * epsilon
+    each = known + dilation * _SQUARES - TAUS * epsilon - base - _log_rises(at, period)
+    power = tau * period
+    whole = -base - power - log(-expm1(-power))
+    ahead, behind = float(each[at + 1 :].min(initial=inf)), float(each[:at].min(initial=whole))
+    return 1.001 * (_exp(ahead) + _exp(behind))
+
+
+def _exp(power: float) -> float:
+    return exp(power) if power < 700.0 else inf

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import exp, inf, log
+from math import exp, inf, log, nextafter
 
 import numpy as np
 
 from .atoms import Atoms
-from .bounds import ELEMENTARY, UNIT, Bounds
+from .bounds import ELEMENTARY, TINY, UNIT, Bounds
 from .product import Product
 
 _STEPS = 80
+_SCAN = 48  # points that are tried first
 _GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -24,14 +25,18 @@ def beta_bounds(product: Product, alpha: float) -> Bounds:
     if alpha == 1.0:
         return Bounds(0.0, 0.0)
     if alpha == 0.0:
-        return Bounds(1.0 - product.infinite.upper, 1.0 - product.infinite.lower)
+        return _one_minus(product.infinite.lower, product.infinite.upper)
 
     atoms = product.atoms if not product.squares else None
     if atoms is not None:
         return _between_outcomes(atoms, alpha)
 
+    exact = product.is_exact
+    width, near = (0.0, 1e-9) if exact else (1e-7, 1e-4)
+    reaches = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1) if exact else (1e-3, 1e-2, 1e-1)
+
     def value(epsilon: float) -> Bounds:
-        bounds, t = product.profile(np.array(epsilon)), exp(epsilon)
+        bounds, t = product.profile(np.array(epsilon), width), exp(epsilon)
         slack = 4 * UNIT * (1 + t * alpha)
         return Bounds(
             1.0 - float(bounds.upper) - t * alpha - slack,
@@ -39,10 +44,13 @@ def beta_bounds(product: Product, alpha: float) -> Bounds:
         )
 
     # the maximum is at 0 or more, so t is at most 1 / alpha; far left it is at most t (1 - alpha)
-    low, high = -60.0, -log(alpha)
+    ends = np.linspace(-60.0, -log(alpha), _SCAN)
+    every = [value(float(end)) for end in ends]
+    top = int(np.argmax([one.lower for one in every]))
+    low, high = float(ends[max(top - 1, 0)]), float(ends[min(top + 1, _SCAN - 1)])
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = value(left), value(right)
-    best = max(0.0, at_left.lower, at_right.lower)
+    best = max(0.0, every[top].lower, at_left.lower, at_right.lower)
     for _ in range(_STEPS):
         if at_left.lower + at_left.upper < at_right.lower + at_right.upper:
             low, left, at_left = left, right, at_right
@@ -53,12 +61,12 @@ def beta_bounds(product: Product, alpha: float) -> Bounds:
             left = high - _GOLDEN * (high - low)
             at_left = value(left)
         best = max(best, at_left.lower, at_right.lower)
-        if high - low <= 1e-9:
+        if high - low <= near:
             break
     best = max(best, value(0.0).lower)
     middle = (low + high) / 2
     upper = 1.0 - alpha
-    for reach in (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
+    for reach in reaches:
         upper = min(upper, _above(value, middle, reach))
     return Bounds(min(best, upper), max(best, upper))
 
@@ -72,9 +80,16 @@ def _between_outcomes(atoms: Atoms, alpha: float) -> Bounds:
         return float(atoms.infinite + np.interp(at, q, p))
 
     # a relative error of α or of g moves g by no more than that
-    high = power(alpha * (1 + error)) * (1 + error) + atoms.rest
+    high = power(alpha * (1 + error)) * (1 + error) + atoms.rest + TINY
     low = max(alpha, power(alpha * (1 - error)) * (1 - error))
-    return Bounds(max(0.0, 1.0 - high), max(0.0, 1.0 - low))
+    return _one_minus(low, high)
+
+
+def _one_minus(low: float, high: float) -> Bounds:
+    """1 minus what is between the two, rounded outward; exact at 0."""
+    below = nextafter(1.0 - high, 0.0) if high else 1.0
+    above = nextafter(1.0 - low, inf) if low else 1.0
+    return Bounds(max(0.0, below), min(1.0, max(0.0, above)))
 
 
 def _above(value: Callable[[float], Bounds], middle: float, reach: float) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import InvalidValueError
 from .bounds import ELEMENTARY, TINY, UNIT
-from .finite import Finite
+from .finite import Finite, response
 
 _DEVIATIONS = 38.0  # beyond, masses are below 1e-313
 MOST = 2**20  # outcomes
@@ -25,6 +25,8 @@ def discrete_gaussian(scale: float, sensitivity: int) -> Finite:
             f"scale ({scale}) is too large for a list of outcomes; beyond about {MOST // 80} use "
             "TradeoffFunction.gaussian((sensitivity + 1) / scale)"
         )
+    if not sensitivity / scale < 1e100:
+        return response(0.0, 1.0)
     x = np.arange(reach, -reach - 1, -1, dtype=float)
     weights = np.exp(-(x * x) / (2 * scale * scale))
     masses = weights / np.sum(weights)

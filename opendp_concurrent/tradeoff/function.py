@@ -30,6 +30,7 @@ from .residue import gaussian_bound, residual
 from .vertices import from_vertices
 
 _LARGEST = 1e150  # whose square is a double
+_FAR = 1e6  # beyond, δ is what it is there, or 1
 
 
 class TradeoffFunction:
@@ -185,11 +186,11 @@ class TradeoffFunction:
         truth, number = checks.probability(prob=prob), checks.count(categories=categories)
         if not number >= 2:
             raise InvalidValueError(f"categories ({categories}) must be at least 2")
-        if not truth * number >= 1.0:
+        if not truth >= 1.0 / number:
             raise InvalidValueError(f"prob ({prob}) must be at least 1/{number}")
         if truth == 1.0:
             return cls.worst()
-        if truth * number == 1.0:
+        if Fraction(truth) * number == 1:
             return cls.identity()
         return cls._single(shapes.k_ary_response(truth, number))
 
@@ -323,11 +324,14 @@ class TradeoffFunction:
 
     def delta_bounds(self, epsilon: float | Array, width: float = 1e-6) -> Bounds:
         """Bounds on δ, to the relative ``width`` where that can be reached."""
-        points = np.asarray(epsilon, dtype=float)
-        if np.any(np.isnan(points)):
-            raise InvalidValueError("epsilon must not be NaN")
-        finite = np.clip(points, -1e6, 1e6)
-        bounds = self._product.profile(finite, width)
+        points = _array(epsilon=epsilon)
+        most, least = self._product.most, self._product.infinite.lower
+        far = _FAR if most == inf else max(_FAR, most)
+        clipped = np.clip(points, -_FAR, far)
+        found = self._product.profile(clipped, checks.non_negative(width=width))
+        bounds = Bounds(
+            np.where(points > far, least, found.lower), np.where(points < -_FAR, 1.0, found.upper)
+        )
         if points.ndim == 0:
             return Bounds(float(bounds.lower), float(bounds.upper))
         return bounds
@@ -344,7 +348,7 @@ class TradeoffFunction:
         failure = checks.probability(delta=delta)
         if failure == 0.0:
             top = inf if self._product.infinite.upper > 0.0 else max(0.0, self._product.most)
-            return Bounds(top if isinf(top) else max(0.0, top * (1 - 64 * UNIT)), top)
+            return Bounds(top if isinf(top) else self._product.most_lower, top)
         bounds = self._product.epsilon(failure, checks.non_negative(width=width))
         return Bounds(float(bounds.lower), float(bounds.upper))
 
@@ -367,7 +371,10 @@ class TradeoffFunction:
         y = checks.real(slope=slope)
         if y >= 0.0:
             return y  # at α = 1
-        return float(self.delta(log(-y) if y > -inf else inf)) - 1.0
+        epsilon = log(-y) if y > -inf else inf
+        delta = float(self.delta(epsilon - 4 * UNIT * abs(epsilon) if y > -inf else inf))
+        value = delta - 1.0
+        return value if Fraction(value) >= Fraction(delta) - 1 else nextafter(value, inf)
 
     # --- new ones --------------------------------------------------------------------------
 
@@ -386,8 +393,10 @@ class TradeoffFunction:
 
         :param count: at least 0
         """
-        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-            raise InvalidValueError(f"count ({count}) must be an integer of at least 0")
+        if isinstance(count, bool) or not isinstance(count, int):
+            raise InvalidTypeError(f"count must be an integer, found {type(count).__name__}")
+        if count < 0:
+            raise InvalidValueError(f"count ({count}) must be at least 0")
         return TradeoffFunction._of(self._product.power(count))
 
     def inverse(self) -> TradeoffFunction:
@@ -548,6 +557,17 @@ def _numbers(**argument: Any) -> list[float]:
     if not all(abs(double) < inf for double in doubles):
         raise InvalidValueError(f"{name} must be finite")
     return doubles
+
+
+def _array(**argument: Any) -> Array:
+    ((name, value),) = argument.items()
+    try:
+        points: Array = np.asarray("" if value is None else value, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidTypeError(f"{name} must be a number or an array of numbers") from None
+    if np.any(np.isnan(points)):
+        raise InvalidValueError(f"{name} must not be NaN")
+    return points
 
 
 def _distribution(**argument: Any) -> list[float]:

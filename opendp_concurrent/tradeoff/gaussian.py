@@ -19,11 +19,24 @@ _UNDERFLOW = 37.0  # standard deviations where densities come near the least dou
 def gaussian_profile(mu: float, epsilon: Array) -> Bounds:
     """δ(ε) = φ(a) (R(a) - R(a + μ)), a = ε/μ - μ/2, with Mills' ratio R [DRS22, Corollary 1]."""
     if mu == 0.0:
-        exact = np.maximum(0.0, -np.expm1(epsilon))
+        exact = -np.expm1(np.minimum(epsilon, 0.0))
         return probabilities(exact * (1 - ELEMENTARY), exact * (1 + ELEMENTARY))
-    a = epsilon / mu - mu / 2
+    # the pair is symmetric: below 0, δ(ε) = 1 - e^ε + e^ε δ(-ε)
+    above, below = _above_zero(mu, np.abs(epsilon)), np.minimum(epsilon, 0.0)
+    flat, factor = -np.expm1(below), np.exp(below)
+    return probabilities(
+        flat * (1 - ELEMENTARY) + factor * above.lower * (1 - 2 * ELEMENTARY) - UNIT * flat,
+        flat * (1 + ELEMENTARY) + factor * above.upper * (1 + 2 * ELEMENTARY) + UNIT * flat,
+    )
+
+
+def _above_zero(mu: float, epsilon: Array) -> Bounds:
+    """For ε >= 0; beyond 10^4 standard deviations, where δ is below ``TINY``, as if there."""
+    with np.errstate(over="ignore"):
+        ratio = np.minimum(epsilon / mu, mu / 2 + 1e4)
+    a = ratio - mu / 2
     b = a + mu
-    shift = 4 * UNIT * (np.abs(epsilon) / mu + mu)  # error of a and of b
+    shift = 4 * UNIT * (ratio + mu)  # error of a and of b
     # right of the middle, where a > 0: Mills' ratios, which keep relative accuracy
     right = np.maximum(a, 0.0)
     first, second = _ROOT * erfcx(right / _SQRT2), _ROOT * erfcx((right + mu) / _SQRT2)

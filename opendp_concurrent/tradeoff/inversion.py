@@ -76,7 +76,7 @@ class Wave:
         for factor, count in factors:
             one = factor.transform(tau, contour.step, contour.nodes)
             values = values * (one.values if count == 1 else _power(one.values, count))
-            error += count * (one.error + 8 * UNIT) + ELEMENTARY
+            error += count * (one.error + 16 * UNIT) + ELEMENTARY
             variance += count * one.variance
             value = count * float(factor.log_mgf(at)[0])
             exponent += value
@@ -137,16 +137,20 @@ class Wave:
         both, weight = self._weighted
         measure = contour.step / pi
         raw = measure * float(np.einsum("j,j->", turn, both[0]).real)
-        each = self.error + 8 * ELEMENTARY
-        each += UNIT * (4 * contour.end * abs(epsilon) + 2 * contour.nodes)
+        # a dilation may lift |ρ| above 1, by no more than it adds to K(τ)
+        growth = exp(min(self.variance * tau * (tau + 1) / 2, 700.0))
+        each = growth * (self.error + 8 * ELEMENTARY)
+        each += growth * UNIT * (4 * contour.end * abs(epsilon) + 2 * contour.nodes)
         rounding = measure * weight * each
-        cut = exp(self.decay) / (pi * contour.end)
+        cut = growth * exp(self.decay) / (pi * contour.end)
         if self.horizon < inf:
-            cut += exp(-self.normal * min(self.horizon, 1e150) ** 2 / 2) / (pi * self.horizon)
+            cut += (
+                growth * exp(-self.normal * min(self.horizon, 1e150) ** 2 / 2) / (pi * self.horizon)
+            )
         alias = alias_bound(known, contour.index, epsilon, contour.period, total)
         bump = 0.0
         if total > 0.0:
-            bump = _bump(self, turn, each) if total <= _LARGEST**2 else inf
+            bump = _bump(self, turn, each, growth) if total <= _LARGEST**2 else inf
         lower = max(0.0, raw - rounding - cut - alias - bump)
         upper = max(0.0, raw + rounding + cut)
         power = self.exponent - tau * epsilon
@@ -171,7 +175,7 @@ def _power(values: ComplexArray, count: int) -> ComplexArray:
     return np.where(np.abs(values) < TINY, 0.0, power)
 
 
-def _bump(wave: Wave, turn: ComplexArray, each: float) -> float:
+def _bump(wave: Wave, turn: ComplexArray, each: float, growth: float) -> float:
     """Bound on E_P[κ(ε - L)], in units of e^(K(τ) - τε)."""
     contour, half = wave.contour, wave.contour.tau + 0.5
     s2, total = contour.smoothing**2, contour.smoothing**2 + wave.variance
@@ -190,5 +194,7 @@ def _bump(wave: Wave, turn: ComplexArray, each: float) -> float:
     rounding = measure * contour.nodes * size * 2 * each
     # what is behind the last node: ∫ e^(-qω²) from Ω is at most e^(-qΩ²) / (2qΩ)
     damping = wave.normal / 2 + more  # the smoothing is among the Gaussians
-    cut = size * exp(wave.always - more * contour.end**2) / (2 * pi * damping * contour.end)
+    cut = (
+        growth * size * exp(wave.always - more * contour.end**2) / (2 * pi * damping * contour.end)
+    )
     return front * (max(0.0, value) + rounding + cut) * (1 + 64 * ELEMENTARY)

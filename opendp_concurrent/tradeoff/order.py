@@ -33,11 +33,14 @@ from .product import Product
 Profile = Callable[[Array], Bounds]
 _POINTS, _SLOW_POINTS = 400, 60  # first cells; where each is a closed form, an inversion
 _PARTS, _DEPTH = 8, 4  # into how many parts a cell is divided, how often
+_LEAST_CELL = 1e-9  # narrower ones are within rounding
 _MOST_KINKS, _MOST_REACH = 6000, 600.0
 
 
 def is_at_most(one: Product, other: Product) -> bool:
     """Whether ``one`` is certainly at most ``other``."""
+    if _is_worst(other):
+        return True
     one, other = without_common(one, other)
     if not one.squares and not one.factors:
         return True
@@ -45,6 +48,11 @@ def is_at_most(one: Product, other: Product) -> bool:
         return True
     symmetric = is_symmetric(one) and is_symmetric(other)
     return _compared(one, other) and (symmetric or _compared(one.swapped(), other.swapped()))
+
+
+def _is_worst(product: Product) -> bool:
+    """Whether a factor tells the two apart with certainty."""
+    return any(isinstance(one, Finite) and not one.losses.size for one in product.factors)
 
 
 def without_common(one: Product, other: Product) -> tuple[Product, Product]:
@@ -122,6 +130,9 @@ def _compared(one: Product, other: Product) -> bool:
     reach = _reach(one, other)
     if reach is None or not reach < _MOST_REACH:
         return False
+    if reach == 0.0:
+        zero = np.zeros(1)
+        return bool(one.profile(zero).upper[0] <= other.profile(zero).lower[0])
     atoms = other.atoms if not other.squares else None
     if atoms is not None and len(atoms.losses) <= _MOST_KINKS:
         return _is_below_outcomes(one, other, reach)
@@ -137,6 +148,8 @@ def _reach(one: Product, other: Product) -> float | None:
     if one.most < inf:
         return max(one.most, 0.0)
     bounded = Product(0, one.factors).most
+    if max(one.infinite.upper, one.swapped().infinite.upper) > 0.0:
+        return None
     if bounded == inf or not one.squares < other.squares:
         return None
     return tail_from(bounded, one.mu, other.mu)
@@ -173,7 +186,7 @@ def _is_below_outcomes(one: Product, other: Product, reach: float) -> bool:
 
 def is_below(one: Profile, other: Profile, reach: float, points: int, depth: int) -> bool:
     """Whether h <= H from 0 to ``reach``."""
-    cell = reach / points
+    cell = max(reach / points, _LEAST_CELL)
     return _is_below(one, other, np.linspace(-2 * cell, reach + 2 * cell, points + 5), depth)
 
 
@@ -184,8 +197,8 @@ def _is_below(one: Profile, other: Profile, grid: Array, depth: int) -> bool:
     own = one(grid[2:-2])
     if np.any(own.lower > bounds.upper[2:-2]):
         return False
-    fails = one(kinks[2:-2]).upper > below[2:-2]
-    above = own.upper > bounds.lower[2:-2]
+    fails = ~(one(kinks[2:-2]).upper <= below[2:-2])
+    above = ~(own.upper <= bounds.lower[2:-2])
     if np.any(above):
         return False  # what rounding does not tell apart
     if not np.any(fails):

@@ -96,7 +96,10 @@ class Product:
 
     @cached_property
     def infinite(self) -> Bounds:
-        """P-probability that a loss is infinite."""
+        """P-probability that a loss is infinite; no more than that of a single factor."""
+        if sum(self.factors.values()) == 1:
+            (single,) = self.factors
+            return Bounds(single.infinite * (1 - 1e-12), single.infinite)
         logarithm = sum(
             n * (log1p(-factor.infinite) if factor.infinite < 1 else -inf)
             for factor, n in self.factors.items()
@@ -104,6 +107,8 @@ class Product:
         )
         value = -expm1(logarithm)
         error = value * (4 * ELEMENTARY + len(self.factors) * UNIT)
+        # rounded up where it is a sum; 1 - (1 - x)^n has at most the relative error of x
+        error += value * sum(4 * f.mass_error for f in self.factors if isinstance(f, Finite))
         return probabilities(value - error, value + error)
 
     @cached_property
@@ -116,6 +121,20 @@ class Product:
         exact = sum(n * Fraction(factor.most) for factor, n in self.factors.items())
         nearest = float(exact)
         return nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
+
+    @cached_property
+    def most_lower(self) -> float:
+        """Largest finite loss, rounded down."""
+        if self.most == inf:
+            return inf
+        exact = sum(
+            n * (Fraction(factor.losses[-1]) - Fraction(factor.loss_error))
+            if isinstance(factor, Finite) and factor.losses.size
+            else n * Fraction(factor.most)
+            for factor, n in self.factors.items()
+        )
+        nearest = float(exact)
+        return max(0.0, nearest if Fraction(nearest) <= exact else nextafter(nearest, -inf))
 
     @cached_property
     def known(self) -> Array:
@@ -135,7 +154,7 @@ class Product:
         for factor, n in sorted(self.factors.items(), key=lambda item: -item[1]):
             if not isinstance(factor, Finite):
                 return None
-            power = _power(factor, n, most // len(total.losses))
+            power = _power(factor, n, most // max(1, len(total.losses)))
             if power is None:
                 return None
             total = power if len(total.losses) == 1 and not total.losses[0] else total.times(power)
@@ -216,15 +235,22 @@ class Product:
             return Bounds(0.0, 0.0)
         if self.infinite.lower > delta:
             return Bounds(inf, inf)
+        found = self._epsilon(delta, tolerance)
+        top = max(0.0, self.most)
+        if self.infinite.upper <= delta and top < found.upper:  # nothing is left beyond
+            return Bounds(min(found.lower, top), top)
+        return found
+
+    def _epsilon(self, delta: float, tolerance: float) -> Bounds:
         finite = delta - float(self.infinite.upper)
         if not finite > 0.0:
-            near = self.most
+            near = max(0.0, self.most)
         elif self.is_exact:
             atoms = self.atoms if self.factors else None
             if atoms is not None and not self.squares:
                 near = atoms.epsilon_near(delta)
             else:
-                top = min(paths.renyi_epsilon(self.known, finite), self.most)
+                top = max(0.0, min(paths.renyi_epsilon(self.known, finite), self.most))
                 near = bisect(lambda epsilon: self._profile_at(epsilon, 0.0), delta, top)
         else:
             top = min(paths.renyi_epsilon(self.known, finite), self.most)
@@ -293,13 +319,19 @@ def _power(factor: Finite, n: int, most: int) -> Atoms | None:
         if n == 1:
             return atoms
         infinite = -expm1(n * log1p(-atoms.infinite)) if atoms.infinite < 1 else 1.0
-        error = n * atoms.mass_error + ELEMENTARY
+        largest = float(np.max(np.abs(n * atoms.losses), initial=0.0))
         return Atoms(
-            n * atoms.losses, atoms.masses**n, infinite, 0.0, error, (n + 1) * atoms.loss_error
+            n * atoms.losses,
+            atoms.masses**n,
+            infinite,
+            0.0,
+            n * (atoms.mass_error + ELEMENTARY),
+            n * atoms.loss_error + UNIT * largest,
+            4 * ELEMENTARY,
         )
     if len(atoms.losses) == 2:
         return _binomial(factor, n) if window(n, factor.masses)[2] <= most else None
-    if len(atoms.losses) ** n > most:
+    if len(atoms.losses) ** min(n, 64) > most:
         return None
     total = atoms
     for _ in range(n - 1):
@@ -324,4 +356,5 @@ def _binomial(factor: Finite, n: int) -> Atoms:
         atoms.rest,
         atoms.mass_error + error + 4 * ELEMENTARY,
         atoms.loss_error + n * factor.loss_error,
+        4 * ELEMENTARY,
     )

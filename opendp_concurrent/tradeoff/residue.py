@@ -8,10 +8,10 @@ at each: ``order.is_below`` up to where both tails fall apart.
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from math import inf, sqrt, tanh
+from math import exp, inf, sqrt, tanh
 
 import numpy as np
-from scipy.special import erfinv
+from scipy.special import erfinv, ndtri
 
 from ..rounding import SMALLEST, sqrt_down, sqrt_up, to_units
 from .gaussian import gaussian_profile
@@ -37,12 +37,11 @@ def residual(budget: float, child: Product) -> float | None:
 
 @lru_cache(maxsize=4096)
 def _residual(budget: float, child: Product) -> float | None:
-    bound = child.most
-    if child.infinite.upper > 0.0 or not bound < 600.0 or budget == 0.0:
+    both = [child] if is_symmetric(child) else [child, child.swapped()]
+    bound = max(one.most for one in both)
+    if any(one.infinite.upper > 0.0 for one in both) or not bound < 600.0 or budget == 0.0:
         return None
-    pairs = [outcomes(child)]
-    if not is_symmetric(child):
-        pairs.append(outcomes(child.swapped()))
+    pairs = [outcomes(one) for one in both]
 
     def fits(s: float) -> bool:
         reach = bound if s == 0.0 else tail_from(bound, s, budget)
@@ -84,7 +83,11 @@ def _after_sum(budget: float, bound: float) -> float | None:
 
 def _pure_to_gaussian(bound: float) -> float:
     """2 Φ⁻¹(e^ε/(1+e^ε)), rounded up; infinite where doubles do not tell it from infinity."""
-    return 2 * sqrt(2) * float(erfinv(tanh(bound / 2))) * (1 + 1e-12)
+    if bound < 1.0:
+        half = sqrt(2) * float(erfinv(tanh(bound / 2)))
+    else:  # from the tail, which keeps relative accuracy
+        half = -float(ndtri(exp(-bound) / (1 + exp(-bound))))
+    return 2 * half * (1 + 1e-12)
 
 
 @lru_cache(maxsize=65536)
@@ -93,9 +96,10 @@ def gaussian_bound(child: Product) -> float:
     own, rest = child.mu, Product(0, child.factors)
     if not rest.factors:
         return own
-    if rest.infinite.upper > 0.0 or not rest.most < inf:
+    both = (rest, rest.swapped())
+    if any(one.infinite.upper > 0.0 or not one.most < inf for one in both):
         return inf
-    low, high = 0.0, _pure_to_gaussian(max(rest.most, rest.swapped().most))
+    low, high = 0.0, _pure_to_gaussian(max(one.most for one in both))
     if not high < inf:
         return inf
     while high - low > 1e-6 * high:

@@ -38,13 +38,13 @@ def certify(
     :param known: the profile at ``near``
     """
     at_near = profile(near) if known is None else known
-    size = near if near > 0.0 else scale
+    size = max(near, UNIT * scale)
     first = max(move, 4 * UNIT * size)
     upper, step = near, first
     found = at_near
     while not found.upper <= delta:
         upper, step = near + step, 4 * step
-        if step > 1e6 * size:
+        if step > 1e6 * max(near, scale):
             return Bounds(_below(profile, delta, near, first, at_near), inf)
         found = profile(upper)
     return Bounds(_below(profile, delta, near, first, at_near), upper)

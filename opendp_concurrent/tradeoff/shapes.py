@@ -31,8 +31,8 @@ def pair(first: Sequence[float], second: Sequence[float]) -> Finite:
     return Finite(
         losses[order],
         p[both][order],
-        min(1.0, float(np.sum(p[q == 0.0])) * (1 + errors)),
-        min(1.0, float(np.sum(q[p == 0.0])) * (1 + errors)),
+        min(1.0, float(np.sum(p[q == 0.0])) * (1 + 2 * errors)),
+        min(1.0, float(np.sum(q[p == 0.0])) * (1 + 2 * errors)),
         errors,
         2 * errors + 2 * ELEMENTARY * largest,
     )
@@ -41,7 +41,7 @@ def pair(first: Sequence[float], second: Sequence[float]) -> Finite:
 def k_ary_response(prob: float, categories: int) -> Finite:
     """One of the categories, the truth with probability ``prob``."""
     lie = (1.0 - prob) / (categories - 1)
-    loss = log(prob) - log(lie)
+    loss = max(0.0, log(prob) - log(lie))
     error = 4 * ELEMENTARY * (1 + abs(log(lie)))
     losses, masses = [-loss, loss], [lie, prob]
     if categories > 2:
@@ -60,13 +60,15 @@ def from_losses(losses: Sequence[float], masses: Sequence[float], infinite: floa
     whole = float(np.sum(weights)) + infinite
     if not abs(whole - 1.0) <= 1e-9:
         raise InvalidValueError(f"probabilities and infinite must add up to 1, found {whole}")
+    weights, failing = weights / whole, min(1.0, infinite / whole * (1 + 4 * UNIT))
     other = float(np.sum(weights * np.exp(-values)))
     if not other <= 1.0 + 1e-9:
         raise InvalidValueError(
             f"losses: the mean of e^(-loss) is {other}, above 1: no pair has this loss distribution"
         )
     keep = weights > 0.0
-    return Finite(values[keep], weights[keep], infinite, max(0.0, 1.0 - other), 1e-15)
+    error = (len(values) + 4) * UNIT
+    return Finite(values[keep], weights[keep], failing, max(0.0, 1.0 - other) + 2 * error, error)
 
 
 def check_falling(name: str, epsilons: Sequence[float], deltas: Sequence[float]) -> None:
@@ -164,12 +166,13 @@ def mixture(shares: Sequence[float], pairs: Sequence[Finite]) -> Finite:
     order = np.argsort(losses, kind="stable")
     order = order[masses[order] > 0.0]
     weighted = list(zip(shares, pairs, strict=True))
+    errors = (4 + len(pairs)) * UNIT
     return Finite(
         losses[order],
         masses[order],
-        min(1.0, sum(share * one.infinite for share, one in weighted) * (1 + 8 * UNIT)),
-        min(1.0, sum(share * one.never for share, one in weighted) * (1 + 8 * UNIT)),
-        max(one.mass_error for one in pairs) + 4 * UNIT,
+        min(1.0, sum(share * one.infinite for share, one in weighted) * (1 + 2 * errors)),
+        min(1.0, sum(share * one.never for share, one in weighted) * (1 + 2 * errors)),
+        max(one.mass_error for one in pairs) + errors,
         max(one.loss_error for one in pairs),
     )
 

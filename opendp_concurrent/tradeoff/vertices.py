@@ -80,6 +80,8 @@ def iterate(pair: Finite, count: int) -> Finite:
 
     g = 1 - f maps Q(L > ε) to P(L > ε); it increases, is concave, and linear in between.
     """
+    if not pair.losses.size:
+        return pair
     c = _CONTEXT
     x, y = [_ZERO], [Decimal(pair.infinite)]
     for loss, mass in zip(pair.losses[::-1].tolist(), pair.masses[::-1].tolist(), strict=True):
@@ -107,7 +109,7 @@ def iterate(pair: Finite, count: int) -> Finite:
         np.array(masses)[order],
         float(image[0]) * (1 + 2 * UNIT),
         max(0.0, float(_ONE - _first_one(known, image))),
-        count * (pair.mass_error + pair.loss_error) + ELEMENTARY,
+        count * (pair.mass_error + pair.loss_error + ELEMENTARY),
         count * (pair.mass_error + pair.loss_error) + 4 * UNIT * float(np.max(np.abs(losses))),
     )
 

@@ -36,6 +36,11 @@ def gdp():
     return oc.gaussian_tradeoff()
 
 
+def tradeoff():
+    dp.enable_features("honest-but-curious")
+    return oc.tradeoff()
+
+
 @pytest.fixture
 def under(space):
     def make(measure, loss):
@@ -56,6 +61,7 @@ MEASURES = {
         oc.TruncatedConcentrated(0.125, 16.0),
     ),
     "GaussianTradeoff": (gdp, 0.5),
+    "Tradeoff": (tradeoff, oc.TradeoffFunction.laplace(0.5)),
     "SmoothedMaxDivergence": (lambda: PROFILE, None),
     "Approximate(ZeroConcentratedDivergence)": (
         lambda: dp.approximate(ZCDP),

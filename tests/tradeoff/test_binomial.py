@@ -21,7 +21,7 @@ def homogeneous(epsilon0, count, delta0=0.0):
     def delta(epsilon):
         scale = mp.exp(mpf(epsilon))
         terms = (comb(count, j) * (e**j - scale * e ** (count - j)) for j in range(count + 1))
-        return d + (1 - d) * mp.fsum(term for term in terms if term > 0) / whole
+        return min(d + (1 - d) * mp.fsum(term for term in terms if term > 0) / whole, mpf(1))
 
     return delta
 
