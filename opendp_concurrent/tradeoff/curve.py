@@ -44,7 +44,9 @@ def beta_bounds(product: Product, alpha: float) -> Bounds:
         )
 
     # the maximum is at 0 or more, so t is at most 1 / alpha; far left it is at most t (1 - alpha)
-    ends = np.linspace(-60.0, -log(alpha), _SCAN)
+    # the last kinks are the largest losses of both directions
+    least, most = max(-60.0, -product.swapped().most), min(-log(alpha), product.most)
+    ends = np.linspace(least - 1e-6, max(most, least) + 1e-6, _SCAN)
     every = [value(float(end)) for end in ends]
     top = int(np.argmax([one.lower for one in every]))
     low, high = float(ends[max(top - 1, 0)]), float(ends[min(top + 1, _SCAN - 1)])

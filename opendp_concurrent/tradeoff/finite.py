@@ -25,6 +25,7 @@ class Finite:
     :ivar never: Q-probability of what is impossible under P
     :ivar mass_error: relative error of the masses; 0 if the pair is what the masses say
     :ivar loss_error: absolute error of the losses
+    :ivar limit: bound on the losses that is known besides
     :ivar symmetric: whether the swapped pair is known to be the same
     """
 
@@ -35,6 +36,7 @@ class Finite:
     mass_error: float = 0.0
     loss_error: float = 0.0
     symmetric: bool = False
+    limit: float = inf
     horizon: float = field(default=inf, init=False)
 
     @cached_property
@@ -54,7 +56,7 @@ class Finite:
         if not self.losses.size:
             return 0.0
         top = float(self.losses[-1])
-        return nextafter(top + self.loss_error, inf) if self.loss_error else top
+        return min(self.limit, nextafter(top + self.loss_error, inf) if self.loss_error else top)
 
     @cached_property
     def spread(self) -> float:
@@ -111,6 +113,8 @@ class Finite:
         if not spacing <= 0.25:  # finer, so that the bounds on the dilation hold
             size <<= int(np.ceil(np.log2(spacing / 0.25)))
             spacing = 2 * pi / (step * size)
+        if tau * spacing > 60.0:  # a dilation that says nothing: inversion.py gives up
+            return Transform(np.ones(nodes, dtype=complex), error, pi / 8 * spacing**2)
         cell = np.floor(self.losses / spacing)
         left = self.losses - cell * spacing  # in [0, spacing]
         # share b of the right end: (1 - b) + b e^-spacing = e^-left

@@ -160,7 +160,9 @@ class TradeoffFunction:
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         width, shift = _positive(scale=scale), checks.count(sensitivity=sensitivity)
-        return cls.laplace(nextafter(shift / width, inf), float(shift))
+        nearest, exact = shift / width, Fraction(shift) / Fraction(width)
+        epsilon = nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
+        return cls.laplace(epsilon, float(shift))
 
     @classmethod
     def discrete_gaussian(cls, scale: float, sensitivity: int = 1) -> TradeoffFunction:

@@ -35,6 +35,7 @@ from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray
 from .contour import Contour, Counted, alias_bound
 from .gaussian import Gaussian
 
+_MOST_RISE = 600.0  # exponents beyond are not worked out
 _LARGEST = 0.25  # s up to which the bounds on κ hold
 
 
@@ -138,7 +139,10 @@ class Wave:
         measure = contour.step / pi
         raw = measure * float(np.einsum("j,j->", turn, both[0]).real)
         # a dilation may lift |ρ| above 1, by no more than it adds to K(τ)
-        growth = exp(min(self.variance * tau * (tau + 1) / 2, 700.0))
+        rise = self.variance * tau * (tau + 1) / 2
+        if not rise <= _MOST_RISE:
+            return Bounds(0.0, inf)
+        growth = exp(rise)
         each = growth * (self.error + 8 * ELEMENTARY)
         each += growth * UNIT * (4 * contour.end * abs(epsilon) + 2 * contour.nodes)
         rounding = measure * weight * each
@@ -186,11 +190,12 @@ def _bump(wave: Wave, turn: ComplexArray, each: float, growth: float) -> float:
     else:
         # a wider bump on the loss after the lattice: 1.25 sqrt(2)
         front, more = 1.7678 * (1 + root) * total * exp(s2 / 8), s2 / 2 + wave.variance
-    omega = wave.omega
+    if not more * half**2 <= _MOST_RISE:
+        return inf
+    omega, size = wave.omega, exp(more * half**2)
     damp = np.exp(more * (half**2 - omega * omega + 2j * half * omega)) if more else np.ones(1)
     measure = contour.step / pi
     value = measure * float(np.einsum("j,j->", turn * damp, wave.halved).real)
-    size = exp(more * half**2)
     rounding = measure * contour.nodes * size * 2 * each
     # what is behind the last node: ∫ e^(-qω²) from Ω is at most e^(-qΩ²) / (2qΩ)
     damping = wave.normal / 2 + more  # the smoothing is among the Gaussians

@@ -20,11 +20,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from math import inf
 
 import numpy as np
 
 from .bounds import UNIT, Array, Bounds
+from .coarse import exact_above
 from .factor import Factor
 from .finite import Finite
 from .laplace import Laplace
@@ -35,6 +37,8 @@ _POINTS, _SLOW_POINTS = 400, 60  # first cells; where each is a closed form, an 
 _PARTS, _DEPTH = 8, 4  # into how many parts a cell is divided, how often
 _LEAST_CELL = 1e-9  # narrower ones are within rounding
 _MOST_KINKS, _MOST_REACH = 6000, 600.0
+_OUTCOMES = 400  # of a pair that stands for a product whose profile is not exact
+_WIDTH = 1e-5  # of the bounds on a profile that is not
 
 
 def is_at_most(one: Product, other: Product) -> bool:
@@ -87,10 +91,17 @@ def _matched(one: Product, other: Product) -> bool:
 
 
 def _is_bounded_by(one: Product, other: Product) -> bool:
-    """Whether the losses of ``one`` are within those of a single randomized response [KOV15]."""
+    """Whether the losses of ``one`` are within those of a single randomized response [KOV15].
+
+    Or the shifts of Laplace noise within that of one coordinate: ``conversions`` has the proof.
+    """
     if other.squares or sum(other.factors.values()) != 1 or one.squares:
         return False
-    pair = _response(next(iter(other.factors)))
+    (single,) = other.factors
+    if isinstance(single, Laplace) and single.steps == inf:
+        smooth = all(isinstance(each, Laplace) and each.steps == inf for each in one.factors)
+        return smooth and one.most <= single.epsilon
+    pair = _response(single)
     if pair is None:
         return False
     epsilon, delta = pair
@@ -111,8 +122,9 @@ def single_at_most(one: Factor, other: Factor) -> bool:
     if isinstance(one, Laplace):
         return one.epsilon <= epsilon
     if isinstance(one, Finite):
-        least = -float(one.losses[0]) + one.loss_error if one.losses.size else 0.0
-        return max(one.most, least) <= epsilon and max(one.infinite, one.never) <= delta
+        return (
+            max(one.most, one.swapped().most) <= epsilon and max(one.infinite, one.never) <= delta
+        )
     return False
 
 
@@ -133,12 +145,15 @@ def _compared(one: Product, other: Product) -> bool:
     if reach == 0.0:
         zero = np.zeros(1)
         return bool(one.profile(zero).upper[0] <= other.profile(zero).lower[0])
+    exact = exact_above(one, _OUTCOMES)
+    if exact is None:
+        return False
+    one = exact
     atoms = other.atoms if not other.squares else None
     if atoms is not None and len(atoms.losses) <= _MOST_KINKS:
         return _is_below_outcomes(one, other, reach)
-    points = _POINTS if other.is_exact else _SLOW_POINTS
-    depth = _DEPTH if one.is_exact and other.is_exact else 1
-    return is_below(one.profile, other.profile, reach, points, depth)
+    points, depth = (_POINTS, _DEPTH) if other.is_exact else (_SLOW_POINTS, 0)
+    return is_below(one.profile, partial(other.profile, tolerance=_WIDTH), reach, points, depth)
 
 
 def _reach(one: Product, other: Product) -> float | None:

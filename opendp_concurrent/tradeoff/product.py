@@ -289,7 +289,7 @@ class Product:
     ) -> tuple[float, float]:
         """About the root, and -d ln δ / dε there."""
         low, ratio = 0.0, 0.0
-        infinite = (self.infinite.lower + self.infinite.upper) / 2
+        infinite = float(self.infinite.lower + self.infinite.upper) / 2
         for _ in range(60):
             value, slope = wave.value(near)
             middle = value + infinite

@@ -10,14 +10,13 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from math import exp, inf, sqrt, tanh
 
-import numpy as np
 from scipy.special import erfinv, ndtri
 
 from ..rounding import SMALLEST, sqrt_down, sqrt_up, to_units
+from .coarse import outcomes
 from .gaussian import gaussian_profile
 from .order import is_at_most, is_below, is_symmetric, tail_from
 from .product import Product
-from .vertices import from_vertices
 
 _POINTS, _DEPTH = 400, 4
 _OUTCOMES = 96  # of the finite pair that stands for a child
@@ -109,22 +108,3 @@ def gaussian_bound(child: Product) -> float:
         else:
             low = middle
     return sqrt_up(child.squares + to_units(high) ** 2, SMALLEST)
-
-
-def outcomes(child: Product) -> Product:
-    """A finite pair that loses at least as much, with few outcomes."""
-    atoms = child.atoms
-    if atoms is not None and len(atoms.losses) <= _OUTCOMES:
-        return child
-    grid = np.linspace(0.0, child.most, _OUTCOMES // 2)
-    forward = np.asarray(child.profile(grid).upper)
-    backward = np.asarray(child.swapped().profile(grid).upper)
-    return Product(
-        0,
-        {
-            from_vertices(
-                zip(grid.tolist(), forward.tolist(), strict=True),
-                zip(grid.tolist(), backward.tolist(), strict=True),
-            ): 1
-        },
-    )

@@ -13,8 +13,8 @@ import pytest
 from mpmath import mpf
 
 import opendp_concurrent as oc
+from opendp_concurrent.tradeoff import contour, product
 from opendp_concurrent.tradeoff import finite as finite_pairs
-from opendp_concurrent.tradeoff import product
 
 T = oc.TradeoffFunction
 DIGITS = 60
@@ -88,8 +88,8 @@ MAKERS = {
 
 def power(pairs, count):
     """Outcomes of ``count`` independent ones, equal numbers of each merged."""
-    if count == 1:
-        return pairs
+    if count <= 2:
+        return pairs if count == 1 else times(pairs, pairs)
     total = {(): (mpf(1), mpf(1), 0)}
     for index, (p, q) in enumerate(pairs):
         last = index == len(pairs) - 1
@@ -234,4 +234,5 @@ def inverted(request, monkeypatch):
     monkeypatch.setattr(product, "MOST_ATOMS", 2)
     monkeypatch.setattr(product, "_MIXED", 2)
     monkeypatch.setattr(finite_pairs, "_DIRECT", request.param)
+    monkeypatch.setattr(contour, "MOST_NODES", 2**15)  # for speed
     return request.param

@@ -30,8 +30,8 @@ def curve(outcomes, alpha):
         if q <= left:
             left, missed = left - q, missed - p
         else:
-            return missed - p * left / q
-    return max(missed, mpf(0))
+            return max(missed - p * left / q, mpf(0))
+    return max(missed, mpf(0))  # all outcomes of Q are left
 
 
 @pytest.mark.parametrize("parts", FINITE)
@@ -92,13 +92,13 @@ def test_printed_values():
 )
 def test_beta_and_delta_are_dual(f):
     """δ(ε) = sup 1 - f(α) - e^ε α, and f(α) = sup 1 - δ(ε) - e^ε α."""
-    alphas = np.linspace(0.0, 1.0, 41)
+    alphas = np.linspace(0.0, 1.0, 41 if f._product.is_exact else 8)
     betas = [f.beta_bounds(float(alpha)) for alpha in alphas]
     for epsilon in (-0.7, 0.0, 0.4, 1.0):
         found = f.delta_bounds(epsilon)
         best = max(1 - b.upper - math.exp(epsilon) * a for a, b in zip(alphas, betas, strict=True))
         assert best <= found.upper + 1e-15
-        assert best >= found.lower - 0.02
+        assert best >= found.lower - 1 / len(alphas)
     for alpha, beta in zip(alphas, betas, strict=True):
         assert 0.0 <= beta.lower <= beta.upper <= 1.0 - alpha + 1e-15
         for epsilon in (-0.5, 0.0, 0.8):
@@ -141,6 +141,7 @@ def test_conjugates_are_rounded_up(slope):
 def test_the_ends_of_the_curve(f):
     assert f.beta(1.0) == 0.0
     start = f.beta_bounds(0.0)
-    assert start == ((0.0, 0.0) if f == T.worst() else (1.0, 1.0))
+    assert start.lower == (0.0 if f == T.worst() else 1.0)
+    assert start.upper == pytest.approx(start.lower, abs=1e-11)
     failing = T.approximate(1.0, 0.25).beta_bounds(0.0)
     assert Fraction(failing.lower) <= Fraction(3, 4) <= Fraction(failing.upper)

@@ -103,7 +103,7 @@ def test_epsilon_and_delta_are_inverse(f, g, delta):
         assert made.delta_bounds(bounds.upper).lower <= delta
     if 0.0 < bounds.lower < np.inf:
         assert made.delta_bounds(bounds.lower).upper >= delta
-    assert made.epsilon(delta) == bounds.upper
+    assert made.epsilon(delta) == pytest.approx(bounds.upper, rel=1e-5, abs=1e-9)
     assert made.delta(0.5) == made.delta_bounds(0.5).upper
 
 
