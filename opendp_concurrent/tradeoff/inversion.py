@@ -155,8 +155,8 @@ class Wave:
         bump = 0.0
         if total > 0.0:
             bump = _bump(self, turn, each, growth) if total <= _LARGEST**2 else inf
-        lower = max(0.0, raw - rounding - cut - alias - bump)
-        upper = max(0.0, raw + rounding + cut)
+        lower = float(max(0.0, raw - rounding - cut - alias - bump))
+        upper = float(max(0.0, raw + rounding + cut))
         power = self.exponent - tau * epsilon
         error = self.exponent_error + 4 * UNIT * (abs(power) + tau * abs(epsilon) + self.exponent)
         least, most = (exp(min(power + side * error, 700.0)) for side in (-1, 1))

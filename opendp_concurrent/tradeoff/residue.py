@@ -40,7 +40,7 @@ def _residual(budget: float, child: Product) -> float | None:
     bound = max(one.most for one in both)
     if any(one.infinite.upper > 0.0 for one in both) or not bound < 600.0 or budget == 0.0:
         return None
-    pairs = [outcomes(one) for one in both]
+    pairs = [outcomes(one, _OUTCOMES) for one in both]
 
     def fits(s: float) -> bool:
         reach = bound if s == 0.0 else tail_from(bound, s, budget)
