@@ -18,7 +18,7 @@ from typing import Any
 
 from .. import checks
 from ..errors import InvalidValueError
-from ..rounding import SMALLEST, sqrt_up, to_units
+from ..rounding import SMALLEST, sqrt_down, sqrt_up, to_units
 from ..tradeoff.function import TradeoffFunction
 from .tradeoff_product import read_function
 
@@ -73,7 +73,8 @@ class Residual:
         """The residual, under the budget or more; else what the sum of squares leaves."""
         if TradeoffFunction.gaussian(self.mu) <= d_out:
             return TradeoffFunction.gaussian(self.left or 0.0)
-        return TradeoffFunction.identity()
+        left = 0 if self.squares is None else to_units(d_out.mu_down) ** 2 - self.squares
+        return TradeoffFunction.gaussian(sqrt_down(max(0, left), SMALLEST))
 
     def to_record(self) -> Any:
         """Residual and squares, exactly."""

@@ -118,9 +118,10 @@ def _on_integers(rho: float, scale: float) -> TradeoffFunction:
     """The discrete Gaussian at the shift whose zCDP is shift² / (2 scale²)."""
     if rho == 0.0 or scale == 0.0:
         return TradeoffFunction.worst() if rho else TradeoffFunction.identity()
-    shift = max(1, round(scale * sqrt(2 * rho)))
-    if not shift <= LISTED:
+    nearest = scale * sqrt(2 * rho)
+    if not nearest <= LISTED:
         return TradeoffFunction.worst()
+    shift = max(1, round(nearest))
     return TradeoffFunction.discrete_gaussian(scale, shift)
 
 

@@ -41,6 +41,7 @@ class Atoms:
     :ivar mass_error: relative error of the masses
     :ivar loss_error: absolute error of the losses
     :ivar infinite_error: how much too small ``infinite`` may be, relative
+    :ivar slack: how much of ``infinite`` may not be there
     """
 
     losses: Array
@@ -50,6 +51,7 @@ class Atoms:
     mass_error: float
     loss_error: float
     infinite_error: float = 0.0
+    slack: float = 0.0
 
     def times(self, other: Atoms) -> Atoms:
         """Outcomes of both, independent."""
@@ -65,6 +67,7 @@ class Atoms:
             self.mass_error + other.mass_error + 2 * UNIT,
             self.loss_error + other.loss_error + UNIT * largest,
             self.infinite_error + other.infinite_error + ELEMENTARY,
+            self.slack + other.slack,
         )
 
     @cached_property
@@ -150,7 +153,7 @@ class Atoms:
     @property
     def _infinite_error(self) -> float:
         """How much too large it may be: it is a sum of masses, rounded up, or a product of such."""
-        return self.infinite * (2 * ELEMENTARY + 4 * self.mass_error)
+        return self.slack + self.infinite * (2 * ELEMENTARY + 4 * self.mass_error)
 
     def epsilon_near(self, delta: float) -> float:
         """About the least ε >= 0 with δ(ε) <= delta, for delta above the infinite part."""

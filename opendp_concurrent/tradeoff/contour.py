@@ -97,7 +97,8 @@ def choose(factors: Counted, known: Array, epsilon: float, tolerance: float) -> 
         normal = sum(n * factor.spread for factor, n in factors if isinstance(factor, Gaussian))
         needed = 2 * log(1 / (0.03 * pi * horizon * tolerance * height)) / horizon**2
         damp = sqrt(max(0.0, needed - normal))
-    target = np.log(0.03 * tolerance * height * pi * reach)
+    with np.errstate(divide="ignore"):
+        target = np.log(0.03 * tolerance * height * pi * reach)
     plain = _first(reach, decay <= target)
     if plain / step <= _FEW and not damp:
         return Contour(best, step, max(8, int(plain / step) + 2), 0.0)

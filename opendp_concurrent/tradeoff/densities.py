@@ -67,6 +67,7 @@ def from_densities(
         max(0.0, 1.0 - other) + slack + ELEMENTARY,
         8 * ELEMENTARY,
         8 * ELEMENTARY * (1 + float(np.max(np.abs(joined)))),
+        slack=1.0,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import ceil, sqrt
+from fractions import Fraction
+from math import ceil, inf, nextafter, sqrt
 
 import numpy as np
 
@@ -34,4 +35,18 @@ def discrete_gaussian(scale: float, sensitivity: int) -> Finite:
     losses = (sensitivity - 2 * x) * (sensitivity / (2 * scale * scale))
     largest = float(np.max(np.abs(losses)))
     error = 2 * ELEMENTARY + UNIT * (4 * _DEVIATIONS**2 + sqrt(len(x)) + 64)
-    return Finite(losses[keep], masses[keep], TINY, TINY, error, 6 * UNIT * largest, True)
+    # proven in mechanisms/gaussian.py for scales of at least 1/2
+    exact, gaussian = Fraction(sensitivity + 1) / Fraction(scale), (sensitivity + 1) / scale
+    gaussian = gaussian if Fraction(gaussian) >= exact else nextafter(gaussian, inf)
+    gaussian = gaussian if scale >= 0.5 else inf
+    return Finite(
+        losses[keep],
+        masses[keep],
+        TINY,
+        TINY,
+        error,
+        6 * UNIT * largest,
+        symmetric=True,
+        slack=TINY,
+        gaussian=gaussian,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import exp, inf, log1p, nextafter, pi
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,8 @@ class Finite:
     :ivar mass_error: relative error of the masses; 0 if the pair is what the masses say
     :ivar loss_error: absolute error of the losses
     :ivar limit: bound on the losses that is known besides
+    :ivar slack: how much of ``infinite`` and of ``never`` may not be there
+    :ivar gaussian: μ of a Gaussian pair that is known to lose as much
     :ivar symmetric: whether the swapped pair is known to be the same
     """
 
@@ -37,12 +40,25 @@ class Finite:
     loss_error: float = 0.0
     symmetric: bool = False
     limit: float = inf
+    slack: float = 0.0
+    gaussian: float = inf
     horizon: float = field(default=inf, init=False)
 
     @cached_property
-    def key(self) -> tuple[bytes, bytes, float, float]:
-        """What makes two of these equal."""
-        return self.losses.tobytes(), self.masses.tobytes(), self.infinite, self.never
+    def key(self) -> tuple[Any, ...]:
+        """What makes two of these equal: also how well they are known."""
+        return (
+            self.losses.tobytes(),
+            self.masses.tobytes(),
+            self.infinite,
+            self.never,
+            self.mass_error,
+            self.loss_error,
+            self.slack,
+            self.limit,
+            self.gaussian,
+            self.__dict__.get("_origin"),  # what it was swapped from, which swapping gives back
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Finite) and self.key == other.key
@@ -75,7 +91,15 @@ class Finite:
     def atoms(self) -> Atoms:
         """As sums over outcomes."""
         error = self.mass_error
-        return Atoms(self.losses, self.masses, self.infinite, 0.0, error, self.loss_error)
+        return Atoms(
+            self.losses,
+            self.masses,
+            self.infinite,
+            0.0,
+            error,
+            self.loss_error,
+            slack=self.slack,
+        )
 
     def log_mgf(self, tau: Array) -> Array:
         """Logarithm of a sum of exponentials, scaled by the largest."""
@@ -140,16 +164,25 @@ class Finite:
         """The pair (Q, P)."""
         if self.symmetric:
             return self
+        twin: Finite | None = self.__dict__.get("_twin")
+        if twin is not None:
+            return twin
         masses = (self.masses * np.exp(-self.losses))[::-1]
         error = self.mass_error + self.loss_error + ELEMENTARY + 2 * UNIT * (1 + self.largest)
-        return Finite(
+        swapped = Finite(
             np.ascontiguousarray(-self.losses[::-1]),
             np.ascontiguousarray(masses),
             self.never,
             self.infinite,
             error,
             self.loss_error,
+            slack=self.slack,
+            gaussian=self.gaussian,
         )
+        swapped.__dict__["_origin"] = self.losses.tobytes(), self.masses.tobytes()
+        swapped.__dict__["_twin"] = self  # so that swapped twice it is the same
+        self.__dict__["_twin"] = swapped
+        return swapped
 
 
 def response(epsilon: float, delta: float = 0.0) -> Finite:

@@ -86,6 +86,9 @@ class TradeoffFunction:
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a TradeoffFunction is immutable")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a TradeoffFunction is immutable")
+
     # --- exact families --------------------------------------------------------------------
 
     @classmethod
@@ -289,6 +292,9 @@ class TradeoffFunction:
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         ends = _numbers(breakpoints=breakpoints)
+        for name, density in (("first", first), ("second", second)):
+            if not callable(density):
+                raise InvalidTypeError(f"{name} must be a function from an array to an array")
         if len(ends) < 2 or any(not a < b for a, b in pairwise(ends)):
             raise InvalidValueError("breakpoints must be at least two increasing numbers")
         return cls._single(from_densities(second, first, ends, checks.count(cells=cells)))
@@ -306,6 +312,8 @@ class TradeoffFunction:
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         parts = checks.weights(weights=weights)
+        if not isinstance(functions, Sequence):
+            raise InvalidTypeError("functions must be a sequence of trade-off functions")
         given = [_function(functions=one) for one in functions]
         if len(given) != len(parts):
             raise InvalidValueError(f"functions has {len(given)} elements, weights {len(parts)}")
@@ -430,9 +438,9 @@ class TradeoffFunction:
         if not product.squares and sum(product.factors.values()) == 1:
             (factor,) = product.factors
             if isinstance(factor, Laplace):
-                return TradeoffFunction.laplace(
-                    nextafter(factor.epsilon * k, inf), factor.steps * k
-                )
+                exact, nearest = Fraction(factor.epsilon) * k, factor.epsilon * k
+                shift = nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
+                return TradeoffFunction.laplace(shift, factor.steps * k)
         return TradeoffFunction._single(shapes.group(product, k))
 
     # --- order -----------------------------------------------------------------------------
@@ -577,6 +585,8 @@ def _distribution(**argument: Any) -> list[float]:
     masses = _numbers(**argument)
     if not all(0.0 <= mass <= 1.0 for mass in masses):
         raise InvalidValueError(f"{name} must be probabilities, in [0, 1]")
+    if any(0.0 < mass < 1e-300 for mass in masses):
+        raise InvalidValueError(f"{name} must be 0 or at least 1e-300, where doubles are accurate")
     if not abs(sum(masses) - 1.0) <= 1e-9:
         raise InvalidValueError(f"{name} must add up to 1, found {sum(masses)}")
     return masses

@@ -77,7 +77,7 @@ class Wave:
         for factor, count in factors:
             one = factor.transform(tau, contour.step, contour.nodes)
             values = values * (one.values if count == 1 else _power(one.values, count))
-            error += count * (one.error + 16 * UNIT) + ELEMENTARY
+            error += count * (one.error + 32 * UNIT) + ELEMENTARY
             variance += count * one.variance
             value = count * float(factor.log_mgf(at)[0])
             exponent += value

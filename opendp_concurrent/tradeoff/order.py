@@ -25,6 +25,7 @@ from math import inf
 
 import numpy as np
 
+from ..rounding import to_units
 from .bounds import UNIT, Array, Bounds
 from .coarse import exact_above
 from .factor import Factor
@@ -37,7 +38,7 @@ _POINTS, _SLOW_POINTS = 400, 60  # first cells; where each is a closed form, an 
 _PARTS, _DEPTH = 8, 4  # into how many parts a cell is divided, how often
 _LEAST_CELL = 1e-9  # narrower ones are within rounding
 _MOST_KINKS, _MOST_REACH = 6000, 600.0
-_OUTCOMES = 400  # of a pair that stands for a product whose profile is not exact
+_OUTCOMES = 240  # of a pair that stands for a product whose profile is not exact
 _WIDTH = 1e-5  # of the bounds on a profile that is not
 
 
@@ -45,18 +46,41 @@ def is_at_most(one: Product, other: Product) -> bool:
     """Whether ``one`` is certainly at most ``other``."""
     if _is_worst(other):
         return True
+    whole = one, other
     one, other = without_common(one, other)
     if not one.squares and not one.factors:
         return True
     if _matched(one, other) or _is_bounded_by(one, other):
         return True
+    if _compared_both_ways(one, other):
+        return True
+    if whole[0].squares and whole[1].squares and _compared_both_ways(*whole):
+        return True  # what is common may hide an infinite reach
+    larger = with_gaussians(one)
+    return larger != one and is_at_most(larger, other)
+
+
+def with_gaussians(product: Product) -> Product:
+    """A product that loses at least as much: Gaussians for factors that are known to be within."""
+    squares, rest = product.squares, dict(product.factors)
+    for factor, n in product.factors.items():
+        if isinstance(factor, Finite) and factor.gaussian < inf:
+            squares += n * to_units(factor.gaussian) ** 2
+            del rest[factor]
+    return Product(squares, rest)
+
+
+def _compared_both_ways(one: Product, other: Product) -> bool:
     symmetric = is_symmetric(one) and is_symmetric(other)
     return _compared(one, other) and (symmetric or _compared(one.swapped(), other.swapped()))
 
 
 def _is_worst(product: Product) -> bool:
     """Whether a factor tells the two apart with certainty."""
-    return any(isinstance(one, Finite) and not one.losses.size for one in product.factors)
+    return any(
+        isinstance(one, Finite) and not one.losses.size and one.infinite == 1.0
+        for one in product.factors
+    )
 
 
 def without_common(one: Product, other: Product) -> tuple[Product, Product]:
@@ -130,7 +154,9 @@ def single_at_most(one: Factor, other: Factor) -> bool:
 
 def _response(factor: Factor) -> tuple[float, float] | None:
     """(ε, δ) of a randomized response."""
-    if not isinstance(factor, Finite) or factor.loss_error or factor.infinite != factor.never:
+    if not isinstance(factor, Finite) or factor.loss_error or factor.slack:
+        return None
+    if factor.infinite != factor.never:
         return None
     if len(factor.losses) == 2 and factor.losses[0] == -factor.losses[1]:
         return float(factor.losses[1]), factor.infinite
@@ -139,16 +165,14 @@ def _response(factor: Factor) -> tuple[float, float] | None:
 
 def _compared(one: Product, other: Product) -> bool:
     """Whether h <= H for all ε >= 0."""
-    reach = _reach(one, other)
-    if reach is None or not reach < _MOST_REACH:
+    exact = exact_above(one, _OUTCOMES)
+    reach = None if exact is None else _reach(exact, other)
+    if exact is None or reach is None or not reach < _MOST_REACH:
         return False
+    one = exact
     if reach == 0.0:
         zero = np.zeros(1)
         return bool(one.profile(zero).upper[0] <= other.profile(zero).lower[0])
-    exact = exact_above(one, _OUTCOMES)
-    if exact is None:
-        return False
-    one = exact
     atoms = other.atoms if not other.squares else None
     if atoms is not None and len(atoms.losses) <= _MOST_KINKS:
         return _is_below_outcomes(one, other, reach)
@@ -160,6 +184,8 @@ def _reach(one: Product, other: Product) -> float | None:
     """ε from which on h <= H is clear, if it holds there; None if that is nowhere."""
     if one.infinite.upper > other.infinite.lower:
         return None
+    if one.most == inf and one.infinite.upper < other.infinite.lower:
+        return float(one.epsilon(other.infinite.lower, 1e-3).upper)
     if one.most < inf:
         return max(one.most, 0.0)
     bounded = Product(0, one.factors).most
@@ -188,13 +214,12 @@ def tail_from(shift: float, s: float, r: float) -> float | None:
 
 
 def _is_below_outcomes(one: Product, other: Product, reach: float) -> bool:
-    """H is linear between its losses: h is compared there, and h is convex in between."""
+    """H is linear in e^ε from 0 to its losses above: h is compared there, and h is convex."""
     atoms = other.atoms
     assert atoms is not None
     error = atoms.loss_error + 2 * UNIT * reach
-    kinks = atoms.losses[(atoms.losses >= 0.0) & (atoms.losses <= reach + error)]
-    before = atoms.losses[atoms.losses < 0.0][-1:]
-    kinks = np.concatenate([before, kinks, [max(reach, 0.0)]])
+    kinks = atoms.losses[(atoms.losses > 0.0) & (atoms.losses <= reach + error)]
+    kinks = np.concatenate([[0.0], kinks, [max(reach, 0.0)]])
     # a loss is where it is up to an error: h just before it, H just behind it
     return bool(np.all(one.profile(kinks - error).upper <= other.profile(kinks + error).lower))
 

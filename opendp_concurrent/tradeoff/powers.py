@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from .order import is_at_most
+from .order import is_at_most, with_gaussians
 from .product import Product
 
 MOST = 2**22  # units
@@ -18,6 +18,9 @@ def least_power(unit: Product, child: Product) -> int | None:
     known = _exact(unit, child, up=True)
     if known is not None:
         return known
+    larger = with_gaussians(child)
+    if unit.squares and larger != child:
+        return least_power(unit, larger)
     if unit.infinite.upper == 0.0 < child.infinite.upper:
         return None
     high = 1
@@ -46,6 +49,7 @@ def largest_power(unit: Product, budget: Product) -> int:
     low, high = 0, 1
     while high <= MOST and is_at_most(unit.power(high), budget):
         low, high = high, 2 * high
+    high = min(high, MOST + 1)
     while high - low > 1:
         middle = (low + high) // 2
         if is_at_most(unit.power(middle), budget):

@@ -68,10 +68,11 @@ class Product:
         factors.update(other.factors)
         both = Product(self.squares + other.squares, factors)
         big, small = (self, other) if len(self.factors) >= len(other.factors) else (other, self)
-        if big._wave is not None:
-            both._pending = big._wave, small.counted
-        elif big._pending is not None and len(big._pending[1]) < _PENDING:
-            both._pending = big._pending[0], [*big._pending[1], *small.counted]
+        wave, pending = big._wave, big._pending  # read once: other threads may fill them
+        if wave is not None:
+            both._pending = wave, small.counted
+        elif pending is not None and len(pending[1]) < _PENDING:
+            both._pending = pending[0], [*pending[1], *small.counted]
         if "known" in big.__dict__:
             both.__dict__["known"] = big.known + small.known
             both.__dict__["spread"] = big.spread + small.spread
@@ -99,7 +100,8 @@ class Product:
         """P-probability that a loss is infinite; no more than that of a single factor."""
         if sum(self.factors.values()) == 1:
             (single,) = self.factors
-            return Bounds(single.infinite * (1 - 1e-12), single.infinite)
+            least = single.infinite * (1 - 1e-12) - getattr(single, "slack", 0.0)
+            return Bounds(max(0.0, least), single.infinite)
         logarithm = sum(
             n * (log1p(-factor.infinite) if factor.infinite < 1 else -inf)
             for factor, n in self.factors.items()
@@ -107,9 +109,10 @@ class Product:
         )
         value = -expm1(logarithm)
         error = value * (4 * ELEMENTARY + len(self.factors) * UNIT)
+        slack = sum(n * getattr(factor, "slack", 0.0) for factor, n in self.factors.items())
         # rounded up where it is a sum; 1 - (1 - x)^n has at most the relative error of x
         error += value * sum(4 * f.mass_error for f in self.factors if isinstance(f, Finite))
-        return probabilities(value - error, value + error)
+        return probabilities(value - error - slack, value + error)
 
     @cached_property
     def most(self) -> float:
@@ -169,7 +172,10 @@ class Product:
 
     def swapped(self) -> Product:
         """The pair (Q, P)."""
-        return Product(self.squares, Counter({f.swapped(): n for f, n in self.factors.items()}))
+        counts: Counter[Factor] = Counter()
+        for factor, n in self.factors.items():
+            counts[factor.swapped()] += n
+        return Product(self.squares, counts)
 
     # --- the profile -----------------------------------------------------------------------
 
@@ -218,12 +224,13 @@ class Product:
 
     def _wave_at(self, epsilon: float, tolerance: float, fresh: bool) -> Wave:
         """A new wave; or that at hand, or one that grows out of that of a part."""
-        if not fresh and self._wave is not None:
-            return self._wave
-        if not fresh and self._pending is not None:
-            wave, factors = self._pending
-            self._pending, self._wave = None, wave.times(factors)
-            return self._wave
+        wave, pending = self._wave, self._pending  # read once: other threads may fill them
+        if not fresh and wave is not None:
+            return wave
+        if not fresh and pending is not None:
+            grown = pending[0].times(pending[1])
+            self._wave, self._pending = grown, None
+            return grown
         path = paths.choose(self.counted, self.known, epsilon, tolerance)
         return start(path).times(self.counted)
 
@@ -245,6 +252,8 @@ class Product:
         finite = delta - float(self.infinite.upper)
         if not finite > 0.0:
             near = max(0.0, self.most)
+            if not self.is_exact:
+                return Bounds(0.0, near)
         elif self.is_exact:
             atoms = self.atoms if self.factors else None
             if atoms is not None and not self.squares:
@@ -328,6 +337,7 @@ def _power(factor: Finite, n: int, most: int) -> Atoms | None:
             n * (atoms.mass_error + ELEMENTARY),
             n * atoms.loss_error + UNIT * largest,
             4 * ELEMENTARY,
+            n * atoms.slack,
         )
     if len(atoms.losses) == 2:
         return _binomial(factor, n) if window(n, factor.masses)[2] <= most else None
@@ -357,4 +367,5 @@ def _binomial(factor: Finite, n: int) -> Atoms:
         atoms.mass_error + error + 4 * ELEMENTARY,
         atoms.loss_error + n * factor.loss_error,
         4 * ELEMENTARY,
+        n * factor.slack,
     )

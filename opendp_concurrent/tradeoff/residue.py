@@ -15,7 +15,7 @@ from scipy.special import erfinv, ndtri
 from ..rounding import SMALLEST, sqrt_down, sqrt_up, to_units
 from .coarse import outcomes
 from .gaussian import gaussian_profile
-from .order import is_at_most, is_below, is_symmetric, tail_from
+from .order import is_at_most, is_below, is_symmetric, tail_from, with_gaussians
 from .product import Product
 
 _POINTS, _DEPTH = 400, 4
@@ -25,6 +25,7 @@ _RELATIVE = 1e-9  # to which the residual is found, downward
 
 def residual(budget: float, child: Product) -> float | None:
     """Largest double found with child (x) G_s >= G_budget, rounded down; None if there is none."""
+    child = with_gaussians(child)
     left = to_units(budget) ** 2 - child.squares
     if left < 0:
         return None
@@ -92,6 +93,7 @@ def _pure_to_gaussian(bound: float) -> float:
 @lru_cache(maxsize=65536)
 def gaussian_bound(child: Product) -> float:
     """A μ with child <= G_μ: by the largest loss, or smaller by certified comparisons."""
+    child = with_gaussians(child)
     own, rest = child.mu, Product(0, child.factors)
     if not rest.factors:
         return own

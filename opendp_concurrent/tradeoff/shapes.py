@@ -35,6 +35,7 @@ def pair(first: Sequence[float], second: Sequence[float]) -> Finite:
         min(1.0, float(np.sum(q[p == 0.0])) * (1 + 2 * errors)),
         errors,
         2 * errors + 2 * ELEMENTARY * largest,
+        slack=8 * errors,
     )
 
 
@@ -117,7 +118,8 @@ def _factor_name(factor: object) -> str:
         losses = factor.losses
         if not len(losses):
             return "worst"
-        if len(losses) == 2 and losses[0] == -losses[1] and factor.infinite == factor.never:
+        is_response = len(losses) == 2 and losses[0] == -losses[1] and not factor.loss_error
+        if is_response and factor.infinite == factor.never:
             delta = f", delta={factor.infinite!r}" if factor.infinite else ""
             return f"{'approximate' if delta else 'pure'}(epsilon={float(losses[1])!r}{delta})"
         return f"finite with {len(losses)} losses up to {float(losses[-1]):g}"
@@ -174,6 +176,7 @@ def mixture(shares: Sequence[float], pairs: Sequence[Finite]) -> Finite:
         min(1.0, sum(share * one.never for share, one in weighted) * (1 + 2 * errors)),
         max(one.mass_error for one in pairs) + errors,
         max(one.loss_error for one in pairs),
+        slack=max(one.slack for one in pairs) + 8 * errors,
     )
 
 

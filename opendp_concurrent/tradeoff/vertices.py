@@ -88,7 +88,11 @@ def iterate(pair: Finite, count: int) -> Finite:
         p = Decimal(mass)
         x.append(c.add(x[-1], c.divide(p, c.exp(Decimal(loss)))))
         y.append(c.add(y[-1], p))
-    if x[-1] < 1:
+    # what is known to add up to 1 is made to; the errors below allow for that
+    y = [c.divide(one, y[-1]) for one in y]
+    if not pair.never:
+        x = [c.divide(one, x[-1]) for one in x]
+    elif x[-1] < 1:
         x.append(_ONE)
         y.append(y[-1])
     known, image = x, y
@@ -104,13 +108,17 @@ def iterate(pair: Finite, count: int) -> Finite:
             losses.append(float(c.ln(c.divide(height, width))))
             masses.append(float(height))
     order = np.argsort(losses, kind="stable")
+    error = 2 * count * (pair.mass_error + pair.loss_error + ELEMENTARY)
+    infinite = min(1.0, float(image[0]) * (1 + 2 * UNIT))
+    never = max(0.0, float(_ONE - _first_one(known, image)))
     return Finite(
         np.array(losses)[order],
         np.array(masses)[order],
-        float(image[0]) * (1 + 2 * UNIT),
-        max(0.0, float(_ONE - _first_one(known, image))),
-        count * (pair.mass_error + pair.loss_error + ELEMENTARY),
-        count * (pair.mass_error + pair.loss_error) + 4 * UNIT * float(np.max(np.abs(losses))),
+        infinite,
+        infinite if pair.symmetric else never,
+        error,
+        error + 4 * UNIT * float(np.max(np.abs(losses), initial=0.0)),
+        pair.symmetric,
     )
 
 

@@ -134,11 +134,24 @@ def test_the_loss_of_an_odometer_by_residue():
 
 def test_what_has_no_gaussian_bound_leaves_nothing():
     start = oc.residue(1.0).start(None)
-    for child in (T.approximate(0.1, 1e-6), T.discrete_gaussian(10.0), T.worst()):
+    for child in (T.approximate(0.1, 1e-6), T.discrete_gaussian(0.4), T.worst()):
         after = start.after(child)
         assert after.left is None
         assert after.loss == T.worst()
         assert isinstance(Within(T.gaussian(1.0)).admits(start, child), BudgetExceededError)
+
+
+def test_a_discrete_gaussian_leaves_what_its_certificate_allows():
+    """(sensitivity + 1) / scale, proven in mechanisms/gaussian.py."""
+    child = T.discrete_gaussian(10.0)
+    assert child.gaussian_bound == 0.2
+    assert oc.residue(1.0).start(None).after(child).left == pytest.approx(math.sqrt(0.96))
+    assert child.units(T.gaussian(0.11)) == 4
+
+
+def test_what_is_left_below_the_budget_is_that_of_the_squares():
+    after = oc.residue(1.0).start(None).after(T.gaussian(0.6))
+    assert after.remaining(T.gaussian(0.9)).mu == pytest.approx(math.sqrt(0.81 - 0.36))
 
 
 def test_a_record_of_residues_continues_identically():

@@ -183,9 +183,7 @@ class Exact:
                     scale, noise = mp.exp(e), mpf(10) ** (8 - digits)
                     each = ((p - scale * q, p) for p, q in listed)
                     return mp.fsum(one for one, p in each if one > noise * p)
-                return mp.fsum(
-                    p * rest(e - mp.log(p / q)) if q else p for p, q in listed if p
-                )
+                return mp.fsum(p * rest(e - mp.log(p / q)) if q else p for p, q in listed if p)
 
         return delta
 

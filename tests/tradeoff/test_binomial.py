@@ -47,7 +47,10 @@ def test_bounds_contain_the_exact_value(epsilon0, count, delta0):
 @pytest.mark.parametrize("count", [10, 300, 1000])
 @pytest.mark.parametrize("delta", [1e-100, 1e-40, 1e-9, 1e-3, 0.1])
 def test_epsilon_lies_between_its_bounds(epsilon0, count, delta):
-    exact, bounds = homogeneous(epsilon0, count), T.pure(epsilon0).power(count).epsilon_bounds(delta)
+    exact, bounds = (
+        homogeneous(epsilon0, count),
+        T.pure(epsilon0).power(count).epsilon_bounds(delta),
+    )
     assert exact(bounds.upper) <= mpf(delta)
     assert bounds.lower == 0.0 or exact(bounds.lower) >= mpf(delta)
     assert bounds.width <= 1e-9 * bounds.upper

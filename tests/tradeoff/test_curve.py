@@ -49,10 +49,8 @@ def test_laplace_has_a_closed_form(epsilon, alpha):
     """[DRS22, Appendix A]: 1 - e^ε α, then e^-ε / (4 α), then e^-ε (1 - α)."""
     with mp.workdps(50):
         e, a = mp.exp(mpf(epsilon)), mpf(alpha)
-        if a < 1 / (2 * e):
-            value = 1 - e * a
-        else:
-            value = 1 / (4 * e * a) if a <= mpf(0.5) else (1 - a) / e
+        middle = 1 / (4 * e * a) if a <= mpf(0.5) else (1 - a) / e
+        value = 1 - e * a if a < 1 / (2 * e) else middle
         bounds = T.laplace(epsilon).beta_bounds(alpha)
         assert mpf(bounds.lower) <= value <= mpf(bounds.upper), (bounds, value)
         assert bounds.lower >= float(value) - 1e-9

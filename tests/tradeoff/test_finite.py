@@ -92,7 +92,9 @@ def test_epsilon_without_a_delta_is_the_largest_loss(first, second, exact):
             assert mpf(bounds.lower) <= count * largest <= mpf(bounds.upper)
 
 
-@pytest.mark.parametrize(("scale", "sensitivity"), [(0.3, 1), (0.5, 1), (1.0, 1), (2.0, 3), (7.5, 2)])
+@pytest.mark.parametrize(
+    ("scale", "sensitivity"), [(0.3, 1), (0.5, 1), (1.0, 1), (2.0, 3), (7.5, 2)]
+)
 def test_discrete_gaussian_contains_the_exact_value(scale, sensitivity, contains, exact):
     parts = [("discrete_gaussian", (scale, sensitivity), 1)]
     mu = sensitivity / scale

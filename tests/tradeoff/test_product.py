@@ -1,4 +1,4 @@
-"""Laws of products, structural and of their profiles."""
+"""Products: what is merged and counted, and what their profiles have in common."""
 
 import numpy as np
 import pytest
@@ -32,23 +32,6 @@ def agree(one, other, epsilons=EPSILONS):
     a, b = one.delta_bounds(epsilons), other.delta_bounds(epsilons)
     assert np.all(a.lower <= b.upper)
     assert np.all(b.lower <= a.upper)
-
-
-@given(functions(), functions(), functions())
-@settings(max_examples=40)
-def test_compose_is_commutative_and_associative(f, g, h):
-    assert f.compose(g) == g.compose(f)
-    assert hash(f.compose(g)) == hash(g.compose(f))
-    assert f.compose(g).compose(h) == f.compose(g.compose(h)) == f.compose(g, h)
-    agree(f.compose(g), g.compose(f), EPSILONS[1:3])
-
-
-@given(functions())
-@settings(max_examples=30)
-def test_the_identity_is_neutral(f):
-    assert f.compose(T.identity()) == T.identity().compose(f) == f
-    assert f.compose() == f.power(1) == f
-    assert f.power(0) == T.identity()
 
 
 @given(functions(), st.integers(2, 6))

@@ -31,7 +31,17 @@ def test_every_measure_and_rule_is_held_against_analysts():
     names = [promise.name.split(", ") for promise in PROMISES]
     families = {name[0] for name in names}
     assert families == {*(known.family for known in KNOWN), *OURS}
-    for rule in ("basic", "advanced", "zcdp", "renyi", "either", "best_rule", "from_rule", "ladder", "residue"):
+    for rule in (
+        "basic",
+        "advanced",
+        "zcdp",
+        "renyi",
+        "either",
+        "best_rule",
+        "from_rule",
+        "ladder",
+        "residue",
+    ):
         assert any(rule in name for name in names)
         assert rule in oc.__all__
 
