@@ -37,7 +37,7 @@ def _digits():
 @pytest.mark.parametrize("delta0", [0.0, 1e-12])
 def test_bounds_contain_the_exact_value(epsilon0, count, delta0):
     exact, made = homogeneous(epsilon0, count, delta0), T.approximate(epsilon0, delta0).power(count)
-    for share in (-0.5, -1e-9, 0.0, 1e-3, 0.1, 0.5, 0.9, 1.0 - 2 / count, 1.0 - 1e-9):
+    for share in (-0.5, -1e-9, 1e-3, 0.1, 0.5, 1.0 - 2 / count, 1.0 - 1e-9):
         epsilon = share * count * epsilon0
         bounds, value = made.delta_bounds(epsilon), exact(epsilon)
         assert mpf(bounds.lower) <= value <= mpf(bounds.upper), (epsilon, bounds, value)

@@ -21,13 +21,13 @@ PRODUCTS = [
     [("approximate", (0.2, 0.1), 2), ("pure", (2.0,), 1)],
     [("randomized_response", (0.6, 4), 6)],
     [("laplace_steps", (1.0, 3), 4)],
-    [("laplace_steps", (0.2, 40), 2)],
+    [("laplace_steps", (0.2, 12), 2)],
     [("finite", ((0.5, 0.5), (0.25, 0.75)), 10)],
     [("inverse", ((0.5, 0.5), (0.25, 0.75)), 10)],
     [("finite", ((0.9, 0.1, 0.0), (0.8, 0.1, 0.1)), 4)],
     [("inverse", ((0.2, 0.3, 0.5), (0.5, 0.3, 0.2)), 5)],
     [("finite", ((0.99, 0.01), (0.98, 0.02)), 20), ("pure", (0.1,), 2)],
-    [("discrete_gaussian", (0.6, 1), 2)],
+    [("randomized_response", (0.9, 3), 3), ("laplace_steps", (0.3, 2), 1)],
 ]
 
 
@@ -42,7 +42,7 @@ def test_bounds_contain_the_exact_value(parts, inverted, contains, exact):
     ]
     made = exact.build(parts)
     assert not made._product.is_exact
-    contains(parts, at, [1e-30, 1e-9, 1e-3, 0.05], made)
+    contains(parts, at, [1e-9, 0.05], made)
 
 
 @pytest.mark.parametrize("seed", range(12))

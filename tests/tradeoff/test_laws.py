@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import mpmath as mp
@@ -249,3 +250,59 @@ def test_densities_are_rounded_outward_and_close():
     for epsilon in (-1.0, 0.0, 0.5, 1.0, 3.0):
         exact = T.gaussian(1.0).delta_bounds(epsilon)
         assert exact.lower <= f.delta(epsilon) <= exact.upper * (1 + 2e-3)
+
+
+def test_no_factor_is_lost_when_a_product_is_swapped():
+    """Different pairs may swap to the same doubles."""
+    f = T.finite(
+        [0.3176896473077349, 0.5307638141940906, 0.1515465384981746],
+        [0.40286586541263647, 0.2478126963048958, 0.34932143828246776],
+    )
+    for again in (copy.deepcopy(f), f.inverse().inverse()):
+        product = f.compose(again)
+        assert sum(product.inverse()._product.factors.values()) == 2
+        agree(product.inverse(), f.inverse().power(2), slack=1e-9)
+
+
+def test_a_pair_that_is_rounded_never_equals_one_that_is_exact():
+    rounded, exact = T.randomized_response(0.75), T.pure(1.0986122886681096)  # below ln 3
+    assert rounded != exact
+    assert not rounded <= exact
+    with mp.workdps(40):
+        exactly = mp.mpf(1.0986122886681096) + mp.log(3)
+        assert mp.mpf(exact.compose(rounded).epsilon(0.0)) >= exactly
+        assert mp.mpf(rounded.compose(exact).epsilon(0.0)) >= exactly
+
+
+def test_what_is_an_upper_bound_on_one_side_is_none_on_the_other():
+    just_above = T.approximate(0.0, float(np.nextafter(0.1, 1.0)))
+    assert not just_above <= T.mixture([1.0], [T.approximate(0.0, 0.1)])
+    assert not T.approximate(0.0, 9e-301) <= T.discrete_gaussian(1.0)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (T.gaussian(1.0), T.approximate(6.0, 1e-6)),
+        (T.laplace(0.1).compose(T.gaussian(0.1)), T.approximate(5.0, 1e-6)),
+        (T.pure(0.5).compose(T.gaussian(0.8599)), T.gaussian(1.0)),
+        (T.discrete_gaussian(10.0), T.gaussian(0.2)),
+        (T.laplace(1.0).group(2), T.laplace(2.0)),
+    ],
+)
+def test_orders_across_unbounded_losses(one, other):
+    assert one <= other
+
+
+def test_many_threads_may_ask_one_function():
+    f = T.identity()
+    for index in range(12):
+        f = f.compose(T.laplace(0.1 + 0.01 * index))
+        f.epsilon(1e-5)
+    whole, expected = f.compose(T.gaussian(0.4), T.laplace(0.33)), []
+    with ThreadPoolExecutor(8) as pool:
+        expected = list(pool.map(lambda _: whole.epsilon_bounds(1e-6), range(32)))
+    fresh = copy.deepcopy(whole).epsilon_bounds(1e-6)
+    for bounds in expected:
+        assert bounds.lower <= fresh.upper
+        assert fresh.lower <= bounds.upper
