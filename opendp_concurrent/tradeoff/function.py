@@ -501,20 +501,14 @@ class TradeoffFunction:
 
         :param unit: not the identity
         """
-        base = _function(unit=unit)._product
-        if not base.squares and not base.factors:
-            raise InvalidValueError("unit must not be the identity, which has no privacy loss")
-        return least_power(base, self._product)
+        return least_power(_unit(unit), self._product)
 
     def admits(self, unit: TradeoffFunction) -> int:
         """Largest k with unit^k <= f, as far as that is shown.
 
         :param unit: not the identity
         """
-        base = _function(unit=unit)._product
-        if not base.squares and not base.factors:
-            raise InvalidValueError("unit must not be the identity, which has no privacy loss")
-        return largest_power(base, self._product)
+        return largest_power(_unit(unit), self._product)
 
     def residual(self, child: TradeoffFunction) -> float | None:
         """Largest s found with child ⊗ G_s <= f, for a Gaussian f; None if there is none.
@@ -590,6 +584,13 @@ def _distribution(**argument: Any) -> list[float]:
     if not abs(sum(masses) - 1.0) <= 1e-9:
         raise InvalidValueError(f"{name} must add up to 1, found {sum(masses)}")
     return masses
+
+
+def _unit(unit: Any) -> Product:
+    product = _function(unit=unit)._product
+    if not product.squares and not product.factors:
+        raise InvalidValueError("unit must not be the identity, which has no privacy loss")
+    return product
 
 
 def _function(**argument: Any) -> TradeoffFunction:

@@ -232,5 +232,5 @@ def inverted(request, monkeypatch):
     monkeypatch.setattr(product, "MOST_ATOMS", 2)
     monkeypatch.setattr(product, "_MIXED", 2)
     monkeypatch.setattr(finite_pairs, "_DIRECT", request.param)
-    monkeypatch.setattr(contour, "MOST_NODES", 2**15)  # for speed
+    monkeypatch.setattr(contour, "MOST_NODES", 2**14)  # for speed
     return request.param
