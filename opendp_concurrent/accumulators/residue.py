@@ -113,8 +113,8 @@ def residue(mu: float) -> Residue:
     Each child leaves the largest residual that its whole trade-off function allows, by a certified
     search that takes some 50 ms for a single mechanism; never less than its own μ-GDP would leave.
     The budget of the filter should be the Gaussian one with the same μ. A child whose loss may be
-    infinite, or is unbounded and not known to be within a Gaussian one, leaves nothing. Derivation: ``accumulators/residue.py``; the filter
-    is that of [RHLMTL26].
+    infinite, or is unbounded and not known to be within a Gaussian one, leaves nothing. Derivation:
+    ``accumulators/residue.py``; the filter is that of [RHLMTL26].
 
     :param mu: the budget, above 0
     :return: an accounting for the ``accumulator`` of ``make_concurrent_odometer``

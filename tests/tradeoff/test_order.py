@@ -210,6 +210,20 @@ def test_behind_the_tail_the_ratio_falls(seed, exact):
                 last = ratio
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_behind_the_tail_a_product_gains_on_its_gaussian(seed, exact):
+    """So what is below a product where the ratio to its Gaussian part falls stays below it."""
+    generator = np.random.default_rng(seed)
+    r, size = float(10.0 ** generator.uniform(-1, 0.5)), int(generator.integers(2, 4))
+    pair = tuple(tuple(generator.dirichlet(np.ones(size)).tolist()) for _ in range(2))
+    start = tail_from(float(10.0 ** generator.uniform(-2, 0.5)), 0.7 * r, r)
+    delta, last = exact.profile([("gaussian", (r,), 1), ("finite", pair, 1)]), 0
+    for factor in (1.0, 1.1, 1.4, 2.0):
+        ratio = delta(start * factor) / exact.gaussian_delta(r, start * factor)
+        assert ratio >= last
+        last = ratio
+
+
 def test_there_is_no_tail_unless_the_gaussian_is_larger():
     assert tail_from(1.0, 1.0, 1.0) is None
     assert tail_from(1.0, 2.0, 1.0) is None
