@@ -45,7 +45,7 @@ def test_bounds_contain_the_exact_value(epsilon0, count, delta0):
 
 @pytest.mark.parametrize("epsilon0", [0.01, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("count", [10, 300, 1000])
-@pytest.mark.parametrize("delta", [1e-100, 1e-40, 1e-9, 1e-3, 0.1])
+@pytest.mark.parametrize("delta", [1e-100, 1e-40, 1e-6, 0.1])
 def test_epsilon_lies_between_its_bounds(epsilon0, count, delta):
     exact, bounds = (
         homogeneous(epsilon0, count),

@@ -62,7 +62,7 @@ def test_bounds_are_probabilities_and_ordered(f):
         assert 0.0 <= bounds.lower <= bounds.upper <= 1.0
         assert bounds.upper >= -math.expm1(min(epsilon, 0.0)) * (1 - 1e-15)
         assert bounds.width <= 1e-3
-    for alpha in (0.0, 0.1, 0.5, 0.99, 1.0) if f._product.is_exact else (0.0, 0.5, 1.0):
+    for alpha in (0.0, 0.1, 0.5, 0.99, 1.0) if f._product.is_exact else (0.0, 0.5):
         bounds = f.beta_bounds(alpha)
         assert 0.0 <= bounds.lower <= bounds.upper <= 1.0 - alpha + 1e-15
         assert f.beta(alpha) == bounds.lower

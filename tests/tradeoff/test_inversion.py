@@ -16,13 +16,11 @@ PRODUCTS = [
     [("pure", (0.1,), 30)],
     [("pure", (1.0,), 5), ("pure", (0.3,), 2)],
     [("pure", (8.0,), 3)],
-    [("pure", (1e-3,), 40)],
-    [("approximate", (0.5, 1e-3), 4)],
+    [("pure", (1e-3,), 20)],
     [("approximate", (0.2, 0.1), 2), ("pure", (2.0,), 1)],
     [("randomized_response", (0.6, 4), 6)],
     [("laplace_steps", (1.0, 3), 4)],
     [("laplace_steps", (0.2, 12), 2)],
-    [("finite", ((0.5, 0.5), (0.25, 0.75)), 10)],
     [("inverse", ((0.5, 0.5), (0.25, 0.75)), 10)],
     [("finite", ((0.9, 0.1, 0.0), (0.8, 0.1, 0.1)), 4)],
     [("inverse", ((0.2, 0.3, 0.5), (0.5, 0.3, 0.2)), 5)],
@@ -45,7 +43,7 @@ def test_bounds_contain_the_exact_value(parts, inverted, contains, exact):
     contains(parts, at, [1e-9, 0.05], made)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(6))
 def test_bounds_of_random_products_contain_the_exact_value(seed, inverted, contains, exact):
     generator = np.random.default_rng(seed)
     parts = []

@@ -160,7 +160,7 @@ def test_extreme_scales_are_bounded_without_a_warning(epsilon, steps, exact):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("steps", [1, 2, 5, 5000, math.inf])
-@pytest.mark.parametrize("epsilon", [1e-300, 1e-100, 100.0, 700.0, 2000.0])
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-100, 100.0, 2000.0])
 def test_products_at_extreme_scales_are_bounded_without_a_warning(epsilon, steps):
     made = T.laplace(epsilon, steps).power(3)
     for share in (-1.5, 0.0, 1.2, 2.9, 3.5):

@@ -42,7 +42,7 @@ CHILDREN = [
 
 
 @pytest.mark.parametrize("parts", CHILDREN)
-@pytest.mark.parametrize("budget", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("budget", [1.0, 3.0])
 def test_child_and_residual_are_within_the_budget(parts, budget, exact):
     child = exact.build(parts)
     found = residual(budget, child._product)
@@ -59,7 +59,7 @@ def test_child_and_residual_are_within_the_budget(parts, budget, exact):
 
 
 @pytest.mark.parametrize("parts", [c for c in CHILDREN if c[0][0] != "gaussian"])
-@pytest.mark.parametrize("budget", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("budget", [1.0, 3.0])
 def test_it_is_never_worse_than_the_difference_of_squares(parts, budget, exact):
     child = exact.build(parts)
     top = max(child._product.most, child.inverse()._product.most)
