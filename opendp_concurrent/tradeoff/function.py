@@ -357,8 +357,9 @@ class TradeoffFunction:
         """Bounds on ε, to the relative ``width`` where that can be reached."""
         failure = checks.probability(delta=delta)
         if failure == 0.0:
-            top = inf if self._product.infinite.upper > 0.0 else max(0.0, self._product.most)
-            return Bounds(top if isinf(top) else self._product.most_lower, top)
+            if self._product.infinite.upper > 0.0:
+                return Bounds(inf, inf)
+            return Bounds(self._product.most_lower, max(0.0, self._product.most))
         bounds = self._product.epsilon(failure, checks.non_negative(width=width))
         return Bounds(float(bounds.lower), float(bounds.upper))
 

@@ -29,6 +29,7 @@ from .search import bisect, certify
 
 MOST_ATOMS = 2**17  # outcomes up to which products of finite pairs are exact
 _MIXED = 2**12  # the same beside a Gaussian
+_LARGEST = 1e300  # losses beyond count as infinite
 _PENDING = 64  # factors that are kept for the transform of a part
 
 
@@ -100,7 +101,8 @@ class Product:
         """P-probability that a loss is infinite; no more than that of a single factor."""
         if sum(self.factors.values()) == 1:
             (single,) = self.factors
-            least = single.infinite * (1 - 1e-12) - getattr(single, "slack", 0.0)
+            error = max(1e-12, 4 * getattr(single, "mass_error", 0.0))
+            least = single.infinite * (1 - error) - getattr(single, "slack", 0.0)
             return Bounds(max(0.0, least), single.infinite)
         logarithm = sum(
             n * (log1p(-factor.infinite) if factor.infinite < 1 else -inf)
@@ -122,13 +124,15 @@ class Product:
         if any(factor.most == inf for factor in self.factors):
             return inf
         exact = sum(n * Fraction(factor.most) for factor, n in self.factors.items())
+        if exact > _LARGEST:
+            return inf
         nearest = float(exact)
         return nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
 
     @cached_property
     def most_lower(self) -> float:
         """Largest finite loss, rounded down."""
-        if self.most == inf:
+        if self.squares or any(factor.most == inf for factor in self.factors):
             return inf
         exact = sum(
             n * (Fraction(factor.losses[-1]) - Fraction(factor.loss_error))
@@ -136,6 +140,8 @@ class Product:
             else n * Fraction(factor.most)
             for factor, n in self.factors.items()
         )
+        if exact > _LARGEST:
+            return _LARGEST
         nearest = float(exact)
         return max(0.0, nearest if Fraction(nearest) <= exact else nextafter(nearest, -inf))
 
