@@ -58,12 +58,9 @@ class Residual:
             if left is None:
                 break
             left = TradeoffFunction.gaussian(left).residual(child)
-        finite = squares is not None and own < 1e150
-        return Residual(
-            self.mu,
-            left,
-            squares + count * to_units(own) ** 2 if finite and squares is not None else None,
-        )
+        if squares is None or not own < LARGEST:
+            return Residual(self.mu, left, None)
+        return Residual(self.mu, left, squares + count * to_units(own) ** 2)
 
     def within(self, d_out: TradeoffFunction) -> bool:
         """Whether the loss is at most ``d_out``."""

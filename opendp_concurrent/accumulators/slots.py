@@ -76,9 +76,15 @@ class Slots:
         del d_out
         return self.left
 
-    def to_record(self) -> int:
-        """How many slots are left."""
-        return len(self.left)
+    def to_record(self) -> list[int]:
+        """Which slots are left, by their places in the plan."""
+        unused = Counter(self.left)
+        places = []
+        for place, slot in enumerate(self.slots):
+            if unused[slot]:
+                unused[slot] -= 1
+                places.append(place)
+        return places
 
 
 def covers(

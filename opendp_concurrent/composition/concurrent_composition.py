@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 from opendp.mod import Domain, Measure, Metric, assert_features
@@ -145,7 +146,10 @@ def _optimal(measure: CompositionMeasure, shares: tuple[Any, ...], delta: Any) -
             f"delta is for (epsilon, delta)-DP; output_measure is {measure.name}"
         )
     failure = checks.probability(delta=delta)
-    return optimal_composition(shares).epsilon(failure), failure
+    epsilon = optimal_composition(shares).epsilon(failure)
+    if not epsilon < inf:
+        raise InvalidValueError(f"delta ({delta}) must be above what the d_mids fail with together")
+    return epsilon, failure
 
 
 then_concurrent_composition = _native.to_then(make_concurrent_composition)

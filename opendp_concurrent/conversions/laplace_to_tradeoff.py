@@ -21,6 +21,7 @@ from math import floor, inf, isinf
 from ..tradeoff.function import TradeoffFunction
 
 _FINE = 2.0**30
+_LARGE = 1000.0  # beyond, the margin for rounding would not cover the grid
 
 
 @lru_cache(maxsize=4096)
@@ -35,6 +36,8 @@ def laplace_to_tradeoff(epsilon: float, step: float) -> TradeoffFunction:
     if isinf(epsilon):
         return TradeoffFunction.worst()
     if not step < epsilon:
+        return TradeoffFunction.pure(epsilon)
+    if epsilon > _LARGE:
         return TradeoffFunction.pure(epsilon)
     steps = epsilon / step * (1 + 1e-12) if step > 0.0 else inf
     return TradeoffFunction.laplace(epsilon, inf if steps > _FINE else float(floor(steps)))

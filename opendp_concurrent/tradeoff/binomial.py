@@ -30,7 +30,7 @@ _STIRLING = (  # (-1)^.. B_2k / (2k (2k - 1))
 
 
 def log_factorial(n: int) -> Decimal:
-    """Ln n!, with an error below 1e-40 for n up to 10^9."""
+    """The logarithm of n!, with an error below 1e-40 for n up to 10^9."""
     c = _CONTEXT
     if n < 2000:
         product = 1
@@ -51,14 +51,14 @@ _TWO_PI = Decimal("6.2831853071795864769252867665590057683943387987502116")
 
 
 def log_odds(loss: float) -> tuple[Decimal, Decimal]:
-    """Ln e^l/(1 + e^l) and ln 1/(1 + e^l)."""
+    """Logarithms of e^l/(1 + e^l) and 1/(1 + e^l)."""
     c = _CONTEXT
     low = c.minus(c.ln(c.add(Decimal(1), c.exp(Decimal(loss)))))
     return c.add(low, Decimal(loss)), low
 
 
 def log_share(mass: float, masses: Array) -> Decimal:
-    """Ln of a mass over the sum of all."""
+    """Logarithm of a mass over the sum of all."""
     c = _CONTEXT
     whole = Decimal(0)
     for one in masses:

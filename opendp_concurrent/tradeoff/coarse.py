@@ -6,6 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from .bounds import Array
+from .finite import Finite
 from .product import Product
 from .vertices import from_vertices
 
@@ -23,15 +25,19 @@ def outcomes(product: Product, most: int) -> Product:
         return product
     top = product.most
     even, near = np.linspace(0.0, top, most // 2), top * (1 - np.geomspace(1e-6, 1e-2, 8))
-    grid = np.unique(np.concatenate([even, near]))
+    return Product(0, {chords(product, np.unique(np.concatenate([even, near])), _WIDTH): 1})
 
-    def points(one: Product) -> list[tuple[float, float]]:
-        upper = np.asarray(one.profile(grid, _WIDTH).upper)
-        return list(zip(grid.tolist(), upper.tolist(), strict=True))
 
-    forward, swapped = points(product), product.swapped()
-    backward = forward if swapped == product else points(swapped)
-    return Product(0, {from_vertices(forward, backward): 1})
+def chords(product: Product, grid: Array, width: float) -> Finite:
+    """The pair whose profile goes through the upper bounds at some ε >= 0, in both directions."""
+    forward, swapped = points(product, grid, width), product.swapped()
+    return from_vertices(forward, forward if swapped == product else points(swapped, grid, width))
+
+
+def points(product: Product, grid: Array, width: float) -> list[tuple[float, float]]:
+    """Pairs of ε and an upper bound on δ, to about the relative ``width``."""
+    upper = np.asarray(product.profile(grid, width).upper)
+    return list(zip(grid.tolist(), upper.tolist(), strict=True))
 
 
 def exact_above(product: Product, most: int) -> Product | None:

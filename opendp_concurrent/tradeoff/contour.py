@@ -60,11 +60,19 @@ class Contour:
 
 
 def exponents(factors: Counted) -> Array:
-    """Ln E_P[e^(τL)] of a product on ``TAUS``: a sum over factors."""
+    """The logarithm of E_P[e^(τL)] of a product on ``TAUS``: a sum over factors."""
     values = np.zeros_like(TAUS)
     for factor, count in factors:
         values = values + count * factor.log_mgf(TAUS)
     return values
+
+
+def exponent_errors(factors: Counted) -> Array:
+    """Bound on the error of :func:`exponents`."""
+    errors = np.zeros_like(TAUS)
+    for factor, count in factors:
+        errors = errors + count * factor.mgf_error(TAUS)
+    return errors
 
 
 def spread(factors: Counted) -> float:
@@ -141,7 +149,7 @@ def _first(reach: Array, holds: NDArray[np.bool_]) -> float:
 
 @lru_cache(maxsize=256)
 def _log_rises(at: int, period: float) -> Array:
-    """Ln (e^(|σ - τ|P) - 1) on ``TAUS``; not read at τ itself."""
+    """The logarithm of (e^(|σ - τ|P) - 1) on ``TAUS``; not read at τ itself."""
     power = np.abs(TAUS - TAUS[at]) * period
     power[at] = 1.0
     rises: Array = power + np.log(-np.expm1(-power))
@@ -150,16 +158,24 @@ def _log_rises(at: int, period: float) -> Array:
 
 
 def alias_bound(
-    known: Array, at: int, epsilon: float, period: float, dilation: float = 0.0
+    known: Array,
+    at: int,
+    epsilon: float,
+    period: float,
+    dilation: float = 0.0,
+    error: Array | float = 0.0,
 ) -> float:
     """Bound on Σ over m ≠ 0 of e^(τmP) δ(ε + mP), in units of e^(K(τ) - τε), τ = TAUS[at].
 
     δ(x) <= e^(K(σ) - σx) for every σ > 0, and δ(x) <= 1. A dilation of variance s² adds at most
     s² σ (σ + 1) / 2 to K(σ).
+
+    :param error: bound on the error of ``known``
     """
     tau = float(TAUS[at])
-    base = float(known[at]) - tau * epsilon
-    each = known + dilation * _SQUARES - TAUS * epsilon - base - _log_rises(at, period)
+    least = known - error
+    base = float(least[at]) - tau * epsilon
+    each = known + error + dilation * _SQUARES - TAUS * epsilon - base - _log_rises(at, period)
     power = tau * period
     whole = -base - power - log(-expm1(-power))
     ahead, behind = float(each[at + 1 :].min(initial=inf)), float(each[:at].min(initial=whole))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from .bounds import Array, Bounds, ComplexArray
 
@@ -40,9 +40,9 @@ class Factor(Protocol):
         """Frequency up to which :meth:`log_decay` holds."""
 
     def log_mgf(self, tau: Array) -> Array:
-        """Ln E_P[e^(τL); L finite] for real τ, to a few units in the last place of 1 + |it|."""
+        """The logarithm of E_P[e^(τL); L finite] for real τ, up to :meth:`mgf_error`."""
 
-    def mgf_error(self, tau: float) -> float:
+    def mgf_error(self, tau: Any) -> Any:
         """Bound on the error of :meth:`log_mgf` at ``tau``."""
 
     def transform(self, tau: float, step: float, nodes: int) -> Transform:

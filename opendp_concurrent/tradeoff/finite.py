@@ -109,7 +109,7 @@ class Finite:
         value: Array = top + np.log(terms)
         return value
 
-    def mgf_error(self, tau: float) -> float:
+    def mgf_error(self, tau: Any) -> Any:
         """Errors of the masses, of the losses, and of the sum."""
         rounding = 3 * ELEMENTARY + 4 * UNIT * tau * self.largest
         return rounding + UNIT * len(self.losses) + self.mass_error + tau * self.loss_error

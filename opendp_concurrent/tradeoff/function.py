@@ -15,7 +15,7 @@ import numpy as np
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..rounding import SMALLEST, sqrt_down, to_units
-from . import shapes
+from . import arguments, shapes
 from .bounds import UNIT, Array, Bounds
 from .curve import beta_bounds
 from .densities import from_densities
@@ -93,12 +93,12 @@ class TradeoffFunction:
 
     @classmethod
     def identity(cls) -> TradeoffFunction:
-        """f(α) = 1 - α: no privacy loss."""
+        """The function f(α) = 1 - α: no privacy loss."""
         return cls._of(Product(0, {}))
 
     @classmethod
     def worst(cls) -> TradeoffFunction:
-        """F = 0: no privacy."""
+        """The function f = 0: no privacy."""
         return cls._single(response(0.0, 1.0))
 
     @classmethod
@@ -162,7 +162,7 @@ class TradeoffFunction:
         :param sensitivity: at least 1
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
-        width, shift = _positive(scale=scale), checks.count(sensitivity=sensitivity)
+        width, shift = arguments.positive(scale=scale), checks.count(sensitivity=sensitivity)
         nearest, exact = shift / width, Fraction(shift) / Fraction(width)
         epsilon = nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
         return cls.laplace(epsilon, float(shift))
@@ -177,7 +177,7 @@ class TradeoffFunction:
         :param sensitivity: at least 1
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
-        width, shift = _positive(scale=scale), checks.count(sensitivity=sensitivity)
+        width, shift = arguments.positive(scale=scale), checks.count(sensitivity=sensitivity)
         return cls._single(discrete_gaussian(width, shift))
 
     @classmethod
@@ -207,7 +207,7 @@ class TradeoffFunction:
         :param second: those of Q
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
-        p, q = _distribution(first=first), _distribution(second=second)
+        p, q = arguments.distribution(first=first), arguments.distribution(second=second)
         if len(p) != len(q):
             raise InvalidValueError(f"second has {len(q)} outcomes, first has {len(p)}")
         return cls._single(shapes.pair(q, p))
@@ -228,9 +228,9 @@ class TradeoffFunction:
         :param other_deltas: δ in the other direction; the same if left out
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
-        points = _numbers(epsilons=epsilons)
-        forward = _numbers(deltas=deltas)
-        backward = forward if other_deltas is None else _numbers(other_deltas=other_deltas)
+        points = arguments.numbers(epsilons=epsilons)
+        forward = arguments.numbers(deltas=deltas)
+        backward = forward if other_deltas is None else arguments.numbers(other_deltas=other_deltas)
         for name, values in (("deltas", forward), ("other_deltas", backward)):
             if len(values) != len(points):
                 raise InvalidValueError(f"{name} must have as many elements as epsilons")
@@ -251,7 +251,8 @@ class TradeoffFunction:
         :param betas: convex, not increasing, at most 1 - α, ending in 0
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
-        return cls._single(shapes.from_curve(_numbers(alphas=alphas), _numbers(betas=betas)))
+        x, y = arguments.numbers(alphas=alphas), arguments.numbers(betas=betas)
+        return cls._single(shapes.from_curve(x, y))
 
     @classmethod
     def from_loss_distribution(
@@ -264,9 +265,9 @@ class TradeoffFunction:
         :param infinite: probability of an infinite loss
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
-        values = _numbers(losses=losses)
+        values = arguments.numbers(losses=losses)
         failure = checks.probability(infinite=infinite)
-        masses = _numbers(probabilities=probabilities)
+        masses = arguments.numbers(probabilities=probabilities)
         if len(masses) != len(values):
             raise InvalidValueError("probabilities must have as many elements as losses")
         return cls._single(shapes.from_losses(values, masses, failure))
@@ -291,7 +292,7 @@ class TradeoffFunction:
         :param cells: into how many cells the line is cut between two of them
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
-        ends = _numbers(breakpoints=breakpoints)
+        ends = arguments.numbers(breakpoints=breakpoints)
         for name, density in (("first", first), ("second", second)):
             if not callable(density):
                 raise InvalidTypeError(f"{name} must be a function from an array to an array")
@@ -334,7 +335,7 @@ class TradeoffFunction:
 
     def delta_bounds(self, epsilon: float | Array, width: float = 1e-6) -> Bounds:
         """Bounds on δ, to the relative ``width`` where that can be reached."""
-        points = _array(epsilon=epsilon)
+        points = arguments.array(epsilon=epsilon)
         most, least = self._product.most, self._product.infinite.lower
         far = _FAR if most == inf else max(_FAR, most)
         clipped = np.clip(points, -_FAR, far)
@@ -390,7 +391,7 @@ class TradeoffFunction:
     # --- new ones --------------------------------------------------------------------------
 
     def compose(self, *others: TradeoffFunction) -> TradeoffFunction:
-        """F ⊗ g ⊗ ...: of independent mechanisms, run together [DRS22, Definition 3.1].
+        """The tensor product f ⊗ g ⊗ ... [DRS22, Definition 3.1]: independent, run together.
 
         Gaussians merge and equal factors are counted; nothing is computed yet.
         """
@@ -400,7 +401,7 @@ class TradeoffFunction:
         return TradeoffFunction._of(product)
 
     def power(self, count: int) -> TradeoffFunction:
-        """F ⊗ ... ⊗ f, ``count`` times.
+        """The tensor product of f with itself, ``count`` times.
 
         :param count: at least 0
         """
@@ -542,49 +543,6 @@ class TradeoffFunction:
     def mu(self) -> float | None:
         """μ, rounded up, if this is a Gaussian trade-off function; else None."""
         return None if self._product.factors else self._product.mu
-
-
-def _positive(**argument: Any) -> float:
-    ((name, value),) = argument.items()
-    double = checks.non_negative(**argument)
-    if not 0.0 < double < inf:
-        raise InvalidValueError(f"{name} ({value}) must be finite and above 0")
-    return double
-
-
-def _numbers(**argument: Any) -> list[float]:
-    ((name, values),) = argument.items()
-    if isinstance(values, np.ndarray):
-        values = values.tolist()
-    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not values:
-        raise InvalidTypeError(f"{name} must be a nonempty sequence of numbers")
-    doubles = [checks.real(**{name: value}) for value in values]
-    if not all(abs(double) < inf for double in doubles):
-        raise InvalidValueError(f"{name} must be finite")
-    return doubles
-
-
-def _array(**argument: Any) -> Array:
-    ((name, value),) = argument.items()
-    try:
-        points: Array = np.asarray("" if value is None else value, dtype=float)
-    except (TypeError, ValueError):
-        raise InvalidTypeError(f"{name} must be a number or an array of numbers") from None
-    if np.any(np.isnan(points)):
-        raise InvalidValueError(f"{name} must not be NaN")
-    return points
-
-
-def _distribution(**argument: Any) -> list[float]:
-    ((name, _),) = argument.items()
-    masses = _numbers(**argument)
-    if not all(0.0 <= mass <= 1.0 for mass in masses):
-        raise InvalidValueError(f"{name} must be probabilities, in [0, 1]")
-    if any(0.0 < mass < 1e-300 for mass in masses):
-        raise InvalidValueError(f"{name} must be 0 or at least 1e-300, where doubles are accurate")
-    if not abs(sum(masses) - 1.0) <= 1e-9:
-        raise InvalidValueError(f"{name} must add up to 1, found {sum(masses)}")
-    return masses
 
 
 def _unit(unit: Any) -> Product:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
@@ -78,9 +79,9 @@ class Gaussian:
         """τ (τ + 1) μ² / 2."""
         return tau * (tau + 1) * (self.mu * self.mu / 2)
 
-    def mgf_error(self, tau: float) -> float:
+    def mgf_error(self, tau: Any) -> Any:
         """A few roundings, that of μ among them."""
-        return 8 * UNIT * float(self.log_mgf(np.asarray(tau)))
+        return 8 * UNIT * self.log_mgf(np.asarray(tau))
 
     def transform(self, tau: float, step: float, nodes: int) -> Transform:
         """Of the normal distribution with mean (τ + 1/2) μ² and variance μ²."""

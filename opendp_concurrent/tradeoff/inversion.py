@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, inf, pi, sqrt
+from math import exp, expm1, inf, pi, sqrt
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class Wave:
             variance += count * one.variance
             value = count * float(factor.log_mgf(at)[0])
             exponent += value
-            exponent_error += count * factor.mgf_error(tau) + 2 * UNIT * (value + exponent)
+            exponent_error += count * float(factor.mgf_error(tau)) + 2 * UNIT * (value + exponent)
             falls = count * float(factor.log_decay(tau, end)[0])
             decay += falls
             always += falls if factor.horizon == inf else 0.0
@@ -127,10 +127,11 @@ class Wave:
         value, slope = np.einsum("j,ij->i", np.exp(-1j * epsilon * self.omega), both).real
         return scale * float(value), scale * float(slope)
 
-    def invert(self, known: Array, epsilon: float) -> Bounds:
+    def invert(self, known: Array, known_error: Array, epsilon: float) -> Bounds:
         """Bounds on the finite part of δ(``epsilon``).
 
         :param known: ln E_P[e^(τL)] on ``TAUS``, without the smoothing
+        :param known_error: bound on its error
         """
         contour, tau = self.contour, self.contour.tau
         total = contour.smoothing**2 + self.variance
@@ -143,7 +144,7 @@ class Wave:
         if not rise <= _MOST_RISE:
             return Bounds(0.0, inf)
         growth = exp(rise)
-        each = growth * (self.error + 8 * ELEMENTARY)
+        each = growth * (expm1(min(self.error, 600.0)) + 8 * ELEMENTARY)  # errors compound
         each += growth * UNIT * (4 * contour.end * abs(epsilon) + 2 * contour.nodes)
         rounding = measure * weight * each
         cut = growth * exp(self.decay) / (pi * contour.end)
@@ -151,7 +152,8 @@ class Wave:
             cut += (
                 growth * exp(-self.normal * min(self.horizon, 1e150) ** 2 / 2) / (pi * self.horizon)
             )
-        alias = alias_bound(known, contour.index, epsilon, contour.period, total)
+        ends = contour.index, epsilon, contour.period, total
+        alias = alias_bound(known, *ends, error=known_error)
         bump = 0.0
         if total > 0.0:
             bump = _bump(self, turn, each, growth) if total <= _LARGEST**2 else inf

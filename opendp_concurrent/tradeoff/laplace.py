@@ -60,7 +60,7 @@ class Laplace:
         return 2 / (1 + alpha), -expm1(-self._cell) / (1 + alpha)
 
     def log_mgf(self, tau: Array) -> Array:
-        """Ln of e^(-ε/2) (a cosh(uε) + b sinh(uε(1 - 1/d)) / sinh(uε/d)), u = τ + 1/2.
+        """The logarithm of e^(-ε/2) (a cosh(uε) + b sinh(uε(1 - 1/d)) / sinh(uε/d)), u = τ + 1/2.
 
         All exponentials are scaled by e^(-uε).
         """
@@ -77,7 +77,7 @@ class Laplace:
             return -np.expm1(-2 * whole) / (2 * u)
         return np.exp(-2 * cell) * np.expm1(-2 * (whole - cell)) / np.expm1(-2 * cell)
 
-    def mgf_error(self, tau: float) -> float:
+    def mgf_error(self, tau: Any) -> Any:
         """Errors of the exponentials, and of the sum of two large numbers."""
         return 4 * ELEMENTARY + 4 * UNIT * (1 + tau) * self.epsilon
 

@@ -3,7 +3,7 @@
 h is convex in t = e^ε. To show h <= H on a cell, the convex h is compared with a piecewise linear
 function below the convex H, at its kinks: H is above the extensions of its chords from both sides.
 Cells that fail are divided. Beyond the last point h is 0, or at most the limit of H; or all of h is
-a mixture of G_s shifted by at most B and H is at least G_r, s < r: then h/H falls from there on.
+a mixture of G_s shifted by at most B and H is that of G_r, s < r: then h/H falls from there on.
 
 That is so since d ln δ/dε of G_μ is -1 / (R(a)/R(a+μ) - 1), a = ε/μ - μ/2, with Mills' ratio R, and
 ln R(a)/R(a+μ) is the integral of m = 1/R - x from a to a + μ, where x/(x²+2) < m < 1/x [NIST DLMF,
@@ -54,8 +54,10 @@ def is_at_most(one: Product, other: Product) -> bool:
         return True
     if _compared_both_ways(one, other):
         return True
-    if whole[0].squares and whole[1].squares and _compared_both_ways(*whole):
-        return True  # what is common may hide an infinite reach
+    # taking away what is common may leave an unbounded loss against a bounded one
+    gaussian = Product(whole[1].squares, {})
+    if whole[0].squares and gaussian.squares and _compared_both_ways(whole[0], gaussian):
+        return True
     larger = with_gaussians(one)
     return larger != one and is_at_most(larger, other)
 
@@ -189,6 +191,8 @@ def _reach(one: Product, other: Product) -> float | None:
     if one.most < inf:
         return max(one.most, 0.0)
     bounded = Product(0, one.factors).most
+    if other.factors:
+        return None
     if max(one.infinite.upper, one.swapped().infinite.upper) > 0.0:
         return None
     if bounded == inf or not one.squares < other.squares:

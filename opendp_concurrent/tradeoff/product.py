@@ -19,12 +19,12 @@ import numpy as np
 from ..rounding import SMALLEST, sqrt_up
 from . import contour as paths
 from .atoms import Atoms
-from .binomial import binomial, log_odds, log_share, window
 from .bounds import ELEMENTARY, UNIT, Array, Bounds, probabilities
 from .factor import Factor
 from .finite import Finite
 from .gaussian import Gaussian, gaussian_profile
 from .inversion import Wave, start
+from .repeated import repeated
 from .search import bisect, certify
 
 MOST_ATOMS = 2**17  # outcomes up to which products of finite pairs are exact
@@ -76,6 +76,7 @@ class Product:
             both._pending = pending[0], [*pending[1], *small.counted]
         if "known" in big.__dict__:
             both.__dict__["known"] = big.known + small.known
+            both.__dict__["known_error"] = big.known_error + small.known_error
             both.__dict__["spread"] = big.spread + small.spread
         return both
 
@@ -147,8 +148,13 @@ class Product:
 
     @cached_property
     def known(self) -> Array:
-        """Ln E_P[e^(τL)] on the grid of τ."""
+        """The logarithm of E_P[e^(τL)] on the grid of τ."""
         return paths.exponents(self.counted)
+
+    @cached_property
+    def known_error(self) -> Array:
+        """Bound on its error; twice the sum, for the roundings of sums."""
+        return 2 * paths.exponent_errors(self.counted)
 
     @cached_property
     def spread(self) -> float:
@@ -163,7 +169,7 @@ class Product:
         for factor, n in sorted(self.factors.items(), key=lambda item: -item[1]):
             if not isinstance(factor, Finite):
                 return None
-            power = _power(factor, n, most // max(1, len(total.losses)))
+            power = repeated(factor, n, most // max(1, len(total.losses)))
             if power is None:
                 return None
             total = power if len(total.losses) == 1 and not total.losses[0] else total.times(power)
@@ -221,7 +227,7 @@ class Product:
         """What a wave says, beside the infinite losses."""
         if epsilon >= self.most:
             return self.infinite
-        found = wave.invert(self.known, epsilon)
+        found = wave.invert(self.known, self.known_error, epsilon)
         flat = -expm1(min(epsilon, 0.0)) * (1 - ELEMENTARY)  # δ is never below 1 - e^ε
         return Bounds(
             max(self.infinite.lower + found.lower, flat) * (1 - UNIT),
@@ -323,55 +329,3 @@ class Product:
                 return onward, ratio
             near = onward
         return near, ratio
-
-
-def _power(factor: Finite, n: int, most: int) -> Atoms | None:
-    """The outcomes of n equal factors, if they are at most ``most``."""
-    atoms = factor.atoms
-    if n == 1 or len(atoms.losses) <= 1:
-        if len(atoms.losses) > most:
-            return None
-        if n == 1:
-            return atoms
-        infinite = -expm1(n * log1p(-atoms.infinite)) if atoms.infinite < 1 else 1.0
-        largest = float(np.max(np.abs(n * atoms.losses), initial=0.0))
-        return Atoms(
-            n * atoms.losses,
-            atoms.masses**n,
-            infinite,
-            0.0,
-            n * (atoms.mass_error + ELEMENTARY),
-            n * atoms.loss_error + UNIT * largest,
-            4 * ELEMENTARY,
-            n * atoms.slack,
-        )
-    if len(atoms.losses) == 2:
-        return _binomial(factor, n) if window(n, factor.masses)[2] <= most else None
-    if len(atoms.losses) ** min(n, 64) > most:
-        return None
-    total = atoms
-    for _ in range(n - 1):
-        total = total.times(atoms)
-    return total
-
-
-def _binomial(factor: Finite, n: int) -> Atoms:
-    low, high = (float(loss) for loss in factor.losses)
-    infinite = -expm1(n * log1p(-factor.infinite))
-    error = 0.0
-    if low == -high and factor.infinite == factor.never and not factor.loss_error:
-        log_high, log_low = log_odds(high)  # exact, whatever the masses were rounded to
-    else:
-        log_high, log_low = (log_share(float(mass), factor.masses) for mass in factor.masses[::-1])
-        error = n * (factor.mass_error + UNIT)
-    atoms = binomial(window(n, factor.masses), low, high, log_low, log_high)
-    return Atoms(
-        atoms.losses,
-        atoms.masses * (1 - infinite),
-        infinite,
-        atoms.rest,
-        atoms.mass_error + error + 4 * ELEMENTARY,
-        atoms.loss_error + n * factor.loss_error,
-        4 * ELEMENTARY,
-        n * factor.slack,
-    )

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import InvalidValueError
 from .bounds import ELEMENTARY, UNIT, Array
+from .coarse import chords, points
 from .finite import Finite
 from .gaussian import Gaussian
 from .laplace import Laplace
@@ -17,6 +18,7 @@ from .product import Product
 from .vertices import from_vertices, iterate
 
 _OUTCOMES = 512  # of a finite pair that stands for something else
+_WIDTH = 1e-6  # of the bounds that it is made of
 
 
 def pair(first: Sequence[float], second: Sequence[float]) -> Finite:
@@ -69,7 +71,8 @@ def from_losses(losses: Sequence[float], masses: Sequence[float], infinite: floa
         )
     keep = weights > 0.0
     error = (len(values) + 4) * UNIT
-    return Finite(values[keep], weights[keep], failing, max(0.0, 1.0 - other) + 2 * error, error)
+    never = max(0.0, 1.0 - other) + 2 * error
+    return Finite(values[keep], weights[keep], failing, never, error, slack=2 * error)
 
 
 def check_falling(name: str, epsilons: Sequence[float], deltas: Sequence[float]) -> None:
@@ -138,13 +141,7 @@ def as_finite(product: Product) -> Finite:
             return factor
     if not product.squares and not product.factors:
         return Finite(np.zeros(1), np.ones(1))
-    grid = _grid(product)
-    return from_vertices(_points(product, grid), _points(product.swapped(), grid))
-
-
-def _points(product: Product, grid: Array) -> list[tuple[float, float]]:
-    upper = np.asarray(product.profile(grid, 1e-6).upper)
-    return list(zip(grid.tolist(), upper.tolist(), strict=True))
+    return chords(product, _grid(product), _WIDTH)
 
 
 def _grid(product: Product) -> Array:
@@ -187,7 +184,7 @@ def symmetrised(product: Product) -> Finite:
     both = [
         (epsilon, min(one, two))
         for (epsilon, one), (_, two) in zip(
-            _points(product, grid), _points(other, grid), strict=True
+            points(product, grid, _WIDTH), points(other, grid, _WIDTH), strict=True
         )
     ]
     return from_vertices(both, both)

@@ -57,17 +57,26 @@ def from_vertices(forward: Iterable[Point], backward: Iterable[Point]) -> Finite
             losses.append(epsilon)
             masses.append(mass)
     infinite = float(hull[-1][1])
-    never = max(0.0, float(c.add(_ONE, slopes[0])))
+    symmetric = forward == backward
+    # the slope at 0; never more than the last δ of the other direction, which digits do not blur
+    limit = min((delta for _, delta in backward), default=1.0)
+    never = infinite if symmetric else min(limit, _up(c.add(_ONE, slopes[0])) or 10 * _BLUR)
     if not losses:
         losses, masses = [0.0], [max(0.0, 1.0 - infinite)]
     return Finite(
         np.array(losses),
         np.array(masses),
         infinite,
-        infinite if forward == backward else never,
+        never,
         ELEMENTARY,
-        symmetric=forward == backward,
+        symmetric=symmetric,
+        slack=0.0 if symmetric else 2 * UNIT * never,
     )
+
+
+def _up(value: Decimal) -> float:
+    """A probability, rounded up."""
+    return min(1.0, float(value) * (1 + 2 * UNIT)) if value > _NOTHING else 0.0
 
 
 def _slope(one: tuple[Any, ...], two: tuple[Any, ...]) -> Decimal:
@@ -109,8 +118,7 @@ def iterate(pair: Finite, count: int) -> Finite:
             masses.append(float(height))
     order = np.argsort(losses, kind="stable")
     error = 2 * count * (pair.mass_error + pair.loss_error + ELEMENTARY)
-    infinite = min(1.0, float(image[0]) * (1 + 2 * UNIT))
-    never = max(0.0, float(_ONE - _first_one(known, image)))
+    infinite, never = _up(image[0]), _up(_ONE - _first_one(known, image))
     return Finite(
         np.array(losses)[order],
         np.array(masses)[order],
@@ -119,10 +127,12 @@ def iterate(pair: Finite, count: int) -> Finite:
         error,
         error + 4 * UNIT * float(np.max(np.abs(losses), initial=0.0)),
         pair.symmetric,
+        slack=error,
     )
 
 
 _NOTHING = Decimal("1e-45")
+_BLUR = 1e-45
 
 
 def _first_one(known: list[Decimal], image: list[Decimal]) -> Decimal:

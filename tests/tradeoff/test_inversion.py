@@ -100,10 +100,11 @@ def test_an_inverted_gaussian_is_its_closed_form(mu, shift, exact):
     """Bounds of the integral itself, at several tolerances."""
     factors = [(Gaussian(mu), 1)]
     known, epsilon = paths.exponents(factors), mu * (shift + mu / 2)
+    errors = paths.exponent_errors(factors)
     value = exact.gaussian_delta(mu, epsilon)
     for tolerance in (1e-3, 1e-6, 1e-10):
         path = paths.choose(factors, known, epsilon, tolerance)
-        bounds = start(path).times(factors).invert(known, epsilon)
+        bounds = start(path).times(factors).invert(known, errors, epsilon)
         assert mpf(bounds.lower) <= value <= mpf(bounds.upper)
         assert bounds.width <= 3 * tolerance * bounds.upper
 
@@ -112,12 +113,12 @@ def test_an_inverted_gaussian_is_its_closed_form(mu, shift, exact):
 def test_smoothing_is_paid_for(smoothing, exact):
     """A contour that was smoothed far more than is needed."""
     factors = [(Gaussian(0.4), 1)]
-    known = paths.exponents(factors)
+    known, errors = paths.exponents(factors), paths.exponent_errors(factors)
     path = paths.choose(factors, known, 0.3, 1e-6)
     smoothed = paths.Contour(path.index, path.step, path.nodes, smoothing)
     wave = start(smoothed).times(factors)
     for epsilon in (-0.2, 0.0, 0.3, 1.0):
-        bounds, value = wave.invert(known, epsilon), exact.gaussian_delta(0.4, epsilon)
+        bounds, value = wave.invert(known, errors, epsilon), exact.gaussian_delta(0.4, epsilon)
         assert mpf(bounds.lower) <= value <= mpf(bounds.upper)
 
 
@@ -132,7 +133,7 @@ def test_a_bad_contour_gives_wide_bounds_that_hold(nodes, stretch, exact):
         bad = paths.Contour(index, path.step * stretch, nodes, 0.0)
         wave = start(bad).times(factors)
         for epsilon in (-0.5, 0.1, 0.5, 1.5):
-            bounds = wave.invert(known, epsilon)
+            bounds = wave.invert(known, made._product.known_error, epsilon)
             assert mpf(bounds.lower) <= delta(epsilon) <= mpf(bounds.upper), (bounds, epsilon)
 
 
