@@ -56,6 +56,16 @@ from .conversions.truncated_tools import (
     subsampled_tcdp,
 )
 from .distances import TruncatedConcentrated
+from .interactive.bounded import make_bounded_interactive
+from .interactive.indexed import (
+    make_indexed_composition,
+    make_null_query_extension,
+    make_ordered_composition,
+    then_indexed_composition,
+    then_ordered_composition,
+)
+from .interactive.postprocessing import ANSWER, QUERY, make_interactive_postprocessing
+from .interactive.wrap import make_interactive
 from .measures.fixed_renyi_divergence import fixed_renyi_divergence
 from .measures.gaussian_tradeoff import gaussian_tradeoff
 from .measures.tradeoff import tradeoff
@@ -67,6 +77,8 @@ from .mechanisms.randomized_response import make_randomized_response, make_rando
 from .tradeoff.function import TradeoffFunction
 
 __all__ = [
+    "ANSWER",
+    "QUERY",
     "TradeoffFunction",
     "TruncatedConcentrated",
     "advanced",
@@ -90,6 +102,7 @@ __all__ = [
     "make_RDP_to_approxDP",
     "make_RDP_to_fixedRDP",
     "make_approxDP_to_fDP",
+    "make_bounded_interactive",
     "make_chain_ot",
     "make_chain_po",
     "make_concurrent_composition",
@@ -101,8 +114,13 @@ __all__ = [
     "make_fixedRDP_to_approxDP",
     "make_gaussian",
     "make_geometric",
+    "make_indexed_composition",
+    "make_interactive",
+    "make_interactive_postprocessing",
     "make_laplace",
     "make_larger_delta",
+    "make_null_query_extension",
+    "make_ordered_composition",
     "make_profile_to_fDP",
     "make_pureDP_to_GDP",
     "make_pureDP_to_RDP",
@@ -127,7 +145,9 @@ __all__ = [
     "then_concurrent_odometer",
     "then_gaussian",
     "then_geometric",
+    "then_indexed_composition",
     "then_laplace",
+    "then_ordered_composition",
     "tradeoff",
     "truncated_concentrated_divergence",
     "zcdp",

@@ -115,5 +115,24 @@ class ClosedChildError(RefusalError):
         self.reason = reason
 
 
+class MessageLimitError(RefusalError):
+    """The mechanism was built for a limited number of messages, and has answered them."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"the mechanism has answered {limit} of {limit} messages; "
+            "build it with a larger max_messages, or launch another"
+        )
+        self.limit = limit
+
+
+class PostprocessorError(ConcurrentError, OpenDPException):
+    """A person in the middle broke the protocol. Its state did not change."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the postprocessor cannot go on: {reason}")
+        self.reason = reason
+
+
 class LedgerError(ConcurrentError):
     """A charge could not be written to the ledger. It stays charged and did not run."""

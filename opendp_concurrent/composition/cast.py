@@ -244,7 +244,18 @@ def cast(
         raise InvalidTypeError(
             f"measurement must be a measurement, found {type(measurement).__name__}"
         )
-    source, target = measurement.output_measure, to_measure
+    convert = conversion(measurement.output_measure, to_measure, delta=delta, orders=orders)
+    return recertify(measurement, to_measure, convert)
+
+
+def conversion(
+    source: Measure,
+    target: Measure,
+    *,
+    delta: float | None = None,
+    orders: Sequence[float] | None = None,
+) -> Callable[[Any], Any]:
+    """Return the tightest conversion of distances that is known; parameters as of :func:`cast`."""
     grid = None if orders is None else checks.orders(orders=orders)
     at_delta = None if delta is None else checks.probability(delta=delta)
     steps = _path(_family(source), _family(target))
@@ -263,7 +274,7 @@ def cast(
             distance = step(distance, ends)
         return distance
 
-    return recertify(measurement, to_measure, convert)
+    return convert
 
 
 def _descriptor(measure: Measure) -> Any:

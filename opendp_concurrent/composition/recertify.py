@@ -8,10 +8,9 @@ from typing import Any
 from opendp.measures import new_privacy_profile, smoothed_max_divergence
 from opendp.mod import Measure, Measurement
 
-from .. import _native, checks
+from .. import checks
 from ..measures import composition_measure
-from ..queryables.data import Sealed, unseal
-from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.mechanism import ConcurrentMeasurement, run
 from .interactive_measurement import make_measurement
 
 
@@ -40,13 +39,14 @@ def recertify(
         distance = convert(validate("d_mid", measurement.map(d_in)))
         return new_privacy_profile(distance) if isinstance(distance, Profile) else distance
 
-    def spawn(token: Sealed) -> Any:
-        if isinstance(measurement, ConcurrentMeasurement):
-            return measurement.spawn(token)
-        return _native.invoke(measurement, unseal(token))
-
     summary = f"Measurement({measurement.output_measure} as {to_measure})"
-    return make_measurement(measurement.input_space, to_measure, spawn, privacy_map, summary)
+    return make_measurement(
+        measurement.input_space,
+        to_measure,
+        lambda token: run(measurement, token),
+        privacy_map,
+        summary,
+    )
 
 
 def _validator(measure: Measure) -> Callable[[str, Any], Any]:

@@ -17,7 +17,7 @@ from ..accumulators.accumulator import Accounting
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
 from .child import adopt
-from .data import Sealed, seal
+from .data import Sealed, seal, unseal
 
 Spawn = Callable[[Sealed], Any]
 
@@ -66,6 +66,13 @@ class ConcurrentMeasurement(Measurement):
 
     def __repr__(self) -> str:
         return self.summary
+
+
+def run(measurement: Measurement, token: Sealed) -> Any:
+    """Run a measurement that was paid for on sealed data."""
+    if isinstance(measurement, ConcurrentMeasurement):
+        return measurement.spawn(token)
+    return _native.invoke(measurement, unseal(token))
 
 
 class ConcurrentOdometer(Odometer):

@@ -16,8 +16,8 @@ from ..accounts.lifecycle import Lifecycle
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import CompositionMeasure
 from .child import adopt
-from .data import Sealed, unseal
-from .mechanism import ConcurrentMeasurement, ConcurrentOdometer
+from .data import Sealed
+from .mechanism import ConcurrentOdometer, run
 from .offer import Counter, MeasurementPrice
 from .sequential import SequentialRunner
 from .turn import Turn, inherited_lock, lock_for_turns
@@ -92,20 +92,15 @@ class Session:
         permit = self._charge(price)
         with permit.running():
             if self._runner is None:
-                answer = self._run(query)
+                answer = run(query, self._token)
             else:
-                answer = self._runner.run(lambda: self._run(query))
+                answer = self._runner.run(lambda: run(query, self._token))
             return adopt(answer, permit, self.lock)
 
     def _charge(self, price: MeasurementPrice) -> Lifecycle:
         permit = self.account.launch(price)
         self._counter.remember(price)
         return permit
-
-    def _run(self, query: Any) -> Any:
-        if isinstance(query, ConcurrentMeasurement):
-            return query.spawn(self._token)
-        return _native.invoke(query, unseal(self._token))
 
     def _open(self, odometer: Odometer) -> Any:
         if not isinstance(odometer, ConcurrentOdometer):

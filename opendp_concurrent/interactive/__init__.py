@@ -1,0 +1,1 @@
+"""Interactive mechanisms from measurements, and person-in-the-middle postprocessing of them."""

@@ -1,0 +1,63 @@
+"""A limit on messages: the finite communication that some theorems assume."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opendp.mod import Measurement, assert_features
+
+from .. import checks
+from ..errors import MessageLimitError
+from ..queryables.mechanism import ConcurrentMeasurement
+from .wrap import Answer, wrap
+
+
+def make_bounded_interactive(measurement: Measurement, max_messages: int) -> ConcurrentMeasurement:
+    """Let an interactive measurement answer a limited number of messages.
+
+    The theorems on concurrent composition for (ε, δ)-DP and f-DP [LW22], [VZ23] assume finite
+    communication; with this the assumption is enforced, not hoped for. Answers are finite as they
+    are on a machine. A message counts when it reaches the mechanism, also if the mechanism then
+    raises. Further ones are refused and do not reach it. What an answer of ``measurement`` itself
+    hands out, such as the child of a compositor, has no limit of its own.
+
+    Guarantee: that of ``measurement``; stopping after a fixed number of messages is postprocessing
+    [HSTVVXZ23, Theorem 2.17].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: interactive
+    :param max_messages: how many, at least 1
+    :return: a measurement that spawns a queryable, which raises ``MessageLimitError`` at the end
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    >>> queryable = oc.make_bounded_interactive(oc.make_interactive(count), 1)([1, 2, 3])
+    >>> release = queryable(None)
+    >>> queryable(None)
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.MessageLimitError: the mechanism has answered 1 of 1 messages; ...
+    """
+    assert_features("contrib", "honest-but-curious")
+    limit = checks.count(max_messages=max_messages)
+
+    def make_machine(ask: Answer) -> Answer:
+        asked = 0
+
+        def answer(message: Any) -> Any:
+            nonlocal asked
+            if asked >= limit:
+                raise MessageLimitError(limit)
+            asked += 1
+            return ask(message)
+
+        return answer
+
+    return wrap(measurement, make_machine, "BoundedInteractive")

@@ -1,0 +1,184 @@
+"""Several interactive mechanisms as one, whose messages say whom they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opendp.mod import Domain, Measure, Measurement, Metric, assert_features
+
+from .. import _native
+from ..composition.concurrent_composition import make_concurrent_composition
+from ..errors import InvalidTypeError, InvalidValueError
+from ..queryables.mechanism import ConcurrentMeasurement
+from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
+from .wrap import Answer, as_answering, wrap
+
+
+def make_indexed_composition(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    d_in: Any,
+    measurements: Sequence[Measurement],
+    *,
+    orders: Sequence[float] | None = None,
+) -> ConcurrentMeasurement:
+    """Compose interactive mechanisms into one whose messages are pairs of an index and a query.
+
+    Algorithm 1 of [HSTVVXZ23], ConComp, as it stands: all mechanisms are launched at once, and
+    ``(j, query)`` goes to the one at index ``j``, from 0.
+
+    Guarantee: that of :func:`make_concurrent_composition` with their losses at ``d_in``.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: domain of the data
+    :param input_metric: metric of the data
+    :param output_measure: how privacy is measured
+    :param d_in: distance between neighbouring inputs
+    :param measurements: interactive or not, on this space and measure
+    :param orders: for Rényi curves only, as in :func:`make_concurrent_composition`
+    :return: a measurement that spawns a queryable
+    :raises InvalidTypeError, InvalidValueError: naming the argument, or a message that is no pair
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> alarm = oc.make_above_threshold(*space, dp.max_divergence(), 1, scale=4.0, threshold=9)
+    >>> both = oc.make_indexed_composition(*space, dp.max_divergence(), 1, [alarm, alarm])
+    >>> both.map(1) == 2 * alarm.map(1)
+    True
+    >>> count = space >> dp.t.then_count()
+    >>> queryable = both([1, 2, 3])
+    >>> answers = queryable((0, count)), queryable((1, count)), queryable((0, count))
+    """
+    assert_features("contrib", "honest-but-curious")
+    if isinstance(measurements, Measurement) or not isinstance(measurements, Sequence):
+        raise InvalidTypeError(
+            f"measurements must be a sequence of measurements, found {type(measurements).__name__}"
+        )
+    for index, one in enumerate(measurements):
+        if not isinstance(one, Measurement):
+            raise InvalidTypeError(
+                f"measurements[{index}] must be a measurement, found {type(one).__name__}"
+            )
+    d_mids = [one.map(d_in) for one in measurements]
+    compositor = make_concurrent_composition(
+        input_domain, input_metric, output_measure, d_in, d_mids, orders=orders
+    )
+
+    def make_machine(launch: Answer) -> Answer:
+        children = [as_answering(launch(one)) for one in measurements]
+
+        def answer(message: Any) -> Any:
+            index, query = _pair(message, len(children))
+            return children[index](query)
+
+        return answer
+
+    return wrap(compositor, make_machine, "IndexedComposition")
+
+
+def _pair(message: Any, count: int) -> tuple[int, Any]:
+    if not isinstance(message, tuple) or len(message) != 2 or type(message[0]) is not int:
+        raise InvalidTypeError("the message must be a pair (index, query)")
+    if not 0 <= message[0] < count:
+        raise InvalidValueError(f"the index ({message[0]}) must be from 0 to {count - 1}")
+    return message
+
+
+def make_ordered_composition(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    d_in: Any,
+    measurements: Sequence[Measurement],
+    *,
+    orders: Sequence[float] | None = None,
+) -> ConcurrentMeasurement:
+    """Compose interactive mechanisms that are asked in turn: first to last, and again.
+
+    The ordered concurrent composition of [VW21, Definition 7], which postprocesses
+    :func:`make_indexed_composition`: the person in the middle only counts. With
+    :func:`make_null_query_extension` of each mechanism it is as general [VW21, Lemma 2].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: domain of the data
+    :param input_metric: metric of the data
+    :param output_measure: how privacy is measured
+    :param d_in: distance between neighbouring inputs
+    :param measurements: interactive or not, on this space and measure
+    :param orders: for Rényi curves only, as in :func:`make_concurrent_composition`
+    :return: a measurement that spawns a queryable
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    >>> ordered = oc.make_ordered_composition(*space, dp.max_divergence(), 1, [count, count])
+    >>> queryable = ordered([1, 2, 3])
+    >>> first, second, again = queryable(None), queryable(None), queryable(None)
+    >>> first == again
+    True
+    """
+    assert_features("contrib", "honest-but-curious")
+    indexed = make_indexed_composition(
+        input_domain, input_metric, output_measure, d_in, measurements, orders=orders
+    )
+    count = len(measurements)
+
+    def in_turn(turn: int, tag: Tag, message: Any) -> tuple[int, Tag, Any]:
+        if tag is QUERY:
+            return turn, QUERY, (turn, message)
+        return (turn + 1) % count, ANSWER, message
+
+    return make_interactive_postprocessing(indexed, in_turn, initial_state=0)
+
+
+def make_null_query_extension(measurement: Measurement) -> ConcurrentMeasurement:
+    """Let an interactive mechanism be asked nothing.
+
+    The null-query extension of [VW21, Definition 8]: ``(0, anything)`` does not reach the mechanism
+    and is answered by None; ``(1, query)`` goes to it.
+
+    Guarantee: that of ``measurement`` [HSTVVXZ23, Theorem 2.17].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: interactive; a noninteractive one is taken as by :func:`make_interactive`
+    :return: a measurement that spawns a queryable
+    :raises InvalidTypeError, InvalidValueError: naming the argument, or a message that is no pair
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    >>> queryable = oc.make_null_query_extension(count)([1, 2, 3])
+    >>> print(queryable((0, None)))
+    None
+    """
+    assert_features("contrib", "honest-but-curious")
+
+    def skip(state: None, tag: Tag, message: Any) -> tuple[None, Tag, Any]:
+        if tag is ANSWER:
+            return None, ANSWER, message
+        asked, query = _pair(message, 2)
+        return (None, QUERY, query) if asked else (None, ANSWER, None)
+
+    return make_interactive_postprocessing(measurement, skip)
+
+
+then_indexed_composition = _native.to_then(make_indexed_composition)
+then_ordered_composition = _native.to_then(make_ordered_composition)

@@ -1,0 +1,121 @@
+"""Person in the middle: a state machine between an analyst and an interactive mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from opendp.mod import Measurement, assert_features
+
+from .. import checks
+from ..errors import InvalidTypeError, PostprocessorError
+from ..queryables.mechanism import ConcurrentMeasurement
+from .wrap import Answer, wrap
+
+
+class Tag(Enum):
+    """What a message is: a query on its way in, or an answer on its way out."""
+
+    QUERY = "query"
+    ANSWER = "answer"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+QUERY, ANSWER = Tag.QUERY, Tag.ANSWER
+
+Postprocessor = Callable[[Any, Tag, Any], tuple[Any, Tag, Any]]
+
+
+def make_interactive_postprocessing(
+    measurement: Measurement,
+    postprocessor: Postprocessor,
+    *,
+    initial_state: Any = None,
+    max_asks: int = 1000,
+) -> ConcurrentMeasurement:
+    """Put a person in the middle between the analyst and an interactive measurement.
+
+    ``postprocessor(state, tag, message)`` returns the next state, a tag and a message. It is called
+    with each of the analyst's messages, tagged ``QUERY``. When it returns ``QUERY``, its message
+    goes to the measurement, and it is called again with the reply, tagged ``ANSWER``; when it
+    returns ``ANSWER``, its message is the answer to the analyst. So it may ask several times, or
+    not at all. This is Algorithm 7 of [HSTVVXZ23], in the corrected form in which the postprocessor
+    sees the query first.
+
+    If the postprocessor raises, or asks too often, its state is as it was before the analyst's
+    message, and the measurement, which may have answered meanwhile, goes on.
+
+    Guarantee: that of ``measurement`` [HSTVVXZ23, Theorem 2.17], under every measure. The
+    postprocessor must know the data through the measurement alone; it may be randomized.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: interactive; a noninteractive one is taken as by :func:`make_interactive`
+    :param postprocessor: the state machine; must not change ``state``, but return the next one
+    :param initial_state: its state before the first message
+    :param max_asks: how often it may ask for one message of the analyst
+    :return: a measurement that spawns a queryable
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    Two counts are asked for, their mean is answered:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> def mean(first, tag, message):
+    ...     if tag is oc.QUERY:
+    ...         return None, oc.QUERY, (0, None)
+    ...     if first is None:
+    ...         return message, oc.QUERY, (1, None)
+    ...     return None, oc.ANSWER, (first + message) / 2
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    >>> counts = oc.make_indexed_composition(*space, dp.max_divergence(), 1, [count, count])
+    >>> means = oc.make_interactive_postprocessing(counts, mean)
+    >>> means.map(1)
+    1.0
+    >>> answer = means([1, 2, 3])("the mean, please")
+    """
+    assert_features("contrib", "honest-but-curious")
+    if not callable(postprocessor):
+        raise InvalidTypeError(
+            f"postprocessor must be callable, found {type(postprocessor).__name__}; "
+            "pass a function of a state, a tag and a message"
+        )
+    limit = checks.count(max_asks=max_asks)
+
+    def make_machine(ask: Answer) -> Answer:
+        state = initial_state
+
+        def answer(message: Any) -> Any:
+            nonlocal state
+            after, tag, message = _step(postprocessor, state, QUERY, message)
+            asks = 0
+            while tag is QUERY:
+                if asks >= limit:
+                    raise PostprocessorError(
+                        f"it asked {limit} times for one message; mend its loop, or raise max_asks"
+                    )
+                asks += 1
+                after, tag, message = _step(postprocessor, after, ANSWER, ask(message))
+            state = after
+            return message
+
+        return answer
+
+    return wrap(measurement, make_machine, "InteractivePostprocessing")
+
+
+def _step(postprocessor: Postprocessor, state: Any, tag: Tag, message: Any) -> tuple[Any, Tag, Any]:
+    found = postprocessor(state, tag, message)
+    if not isinstance(found, tuple) or len(found) != 3 or not isinstance(found[1], Tag):
+        raise PostprocessorError(
+            "it must return a state, oc.QUERY or oc.ANSWER, and a message, "
+            f"found {type(found).__name__}"
+        )
+    return found

@@ -1,0 +1,57 @@
+"""What an interactive mechanism of this package hands out: a queryable around a state machine.
+
+The machine holds data and secret noise, so it is sealed as data are. Questions take turns, and a
+closed parent closes it. Handed out from within a native call it is a native queryable inside, so
+that the wrappers of OpenDP's own compositors hold for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opendp.mod import Queryable
+
+from .. import _native
+from ..accounts.lifecycle import Lifecycle, innermost_running
+from .data import seal, unseal
+from .turn import Turn, lock_for_turns
+
+
+class MachineQueryable(Queryable):
+    """A handle of an interactive mechanism.
+
+    :param machine: answers a query; may change its own state
+    :param description: what ``repr`` says
+    """
+
+    query_type = "ExtrinsicObject"
+
+    def __init__(self, machine: Callable[[Any], Any], description: str) -> None:
+        self._machine, self._description = seal(machine), description
+        self._lifecycle = Lifecycle(innermost_running())
+        self._lock = lock_for_turns()
+        native = _native.inside_native_call()
+        self._transport = _native.python_queryable(machine) if native else None
+
+    def __call__(self, query: Any) -> Any:
+        """Ask the mechanism; waits while another thread asks it."""
+        with _native.typed_errors():
+            self._lifecycle.check()
+            with Turn(self._lock):
+                self._lifecycle.check()
+                with self._lifecycle.running():
+                    if self._transport is None:
+                        return unseal(self._machine)(query)
+                    return _native.evaluate(self._transport, query)
+
+    @property
+    def __opendp_dict__(self) -> dict[str, Any]:
+        """Nothing: OpenDP would keep the arguments of its last call here, the data among them."""
+        return {}
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a queryable holds sensitive data and cannot be pickled or copied")
+
+    def __repr__(self) -> str:
+        return f"{self._description}({self._lifecycle.state.value})"
