@@ -73,12 +73,25 @@ from .measures.truncated_concentrated_divergence import truncated_concentrated_d
 from .mechanisms.gaussian import make_gaussian, then_gaussian
 from .mechanisms.geometric import make_geometric, then_geometric
 from .mechanisms.laplace import make_laplace, then_laplace
+from .mechanisms.questions import Deviation
 from .mechanisms.randomized_response import make_randomized_response, make_randomized_response_bool
+from .mechanisms.sparse_vector import (
+    Outcome,
+    SparseVectorAnswer,
+    make_above_threshold,
+    make_sparse_vector,
+    sparse_vector_accuracy,
+    then_above_threshold,
+    then_sparse_vector,
+)
 from .tradeoff.function import TradeoffFunction
 
 __all__ = [
     "ANSWER",
     "QUERY",
+    "Deviation",
+    "Outcome",
+    "SparseVectorAnswer",
     "TradeoffFunction",
     "TruncatedConcentrated",
     "advanced",
@@ -101,6 +114,7 @@ __all__ = [
     "make_GDP_to_zCDP",
     "make_RDP_to_approxDP",
     "make_RDP_to_fixedRDP",
+    "make_above_threshold",
     "make_approxDP_to_fDP",
     "make_bounded_interactive",
     "make_chain_ot",
@@ -130,6 +144,7 @@ __all__ = [
     "make_pureDP_to_zCDP",
     "make_randomized_response",
     "make_randomized_response_bool",
+    "make_sparse_vector",
     "make_tCDP_to_approxDP",
     "make_zCDP_to_RDP",
     "make_zCDP_to_fDP",
@@ -140,7 +155,9 @@ __all__ = [
     "renyi",
     "residue",
     "smallest_scale",
+    "sparse_vector_accuracy",
     "subsampled_tcdp",
+    "then_above_threshold",
     "then_concurrent_composition",
     "then_concurrent_odometer",
     "then_gaussian",
@@ -148,6 +165,7 @@ __all__ = [
     "then_indexed_composition",
     "then_laplace",
     "then_ordered_composition",
+    "then_sparse_vector",
     "tradeoff",
     "truncated_concentrated_divergence",
     "zcdp",

@@ -113,6 +113,20 @@ def transform(transformation: Transformation, pointer: Any) -> Any:
         del pointer
 
 
+def apply(transformation: Transformation, pointer: Any) -> Any:
+    """Apply a transformation to converted data, and convert the result."""
+    try:
+        result = _transform(transformation, pointer)
+    finally:
+        del pointer
+    return unwrap(result, AnyObjectPtr) if result.tag else _answer(result)
+
+
+def to_python(pointer: Any) -> Any:
+    """Convert data back from OpenDP's representation."""
+    return c_to_py(pointer)
+
+
 def check_distance(metric: Metric, name: str, d_in: Any) -> None:
     """Raise unless ``d_in`` has the distance type of ``metric``."""
     try:

@@ -19,6 +19,10 @@ REFERENCES = {
         "The Discrete Gaussian for Differential Privacy",
         "https://arxiv.org/abs/2004.00010",
     ),
+    "DR14": (
+        "The Algorithmic Foundations of Differential Privacy",
+        "https://doi.org/10.1561/0400000042",
+    ),
     "DRS22": (
         "Gaussian Differential Privacy",
         "https://arxiv.org/abs/1905.02383",
@@ -43,6 +47,10 @@ REFERENCES = {
     "KTH22": (
         "Individual Privacy Accounting with Gaussian Differential Privacy",
         "https://arxiv.org/abs/2209.15596",
+    ),
+    "LSL17": (
+        "Understanding the Sparse Vector Technique for Differential Privacy",
+        "https://arxiv.org/abs/1603.01699",
     ),
     "LW22": (
         "Composition Theorems for Interactive Differential Privacy",
@@ -87,6 +95,10 @@ REFERENCES = {
     "WRRW23": (
         "Fully Adaptive Composition in Differential Privacy",
         "https://arxiv.org/abs/2203.05481",
+    ),
+    "ZW20": (
+        "Improving Sparse Vector Technique with Renyi Differential Privacy",
+        "https://proceedings.neurips.cc/paper/2020/hash/e9bf14a419d77534105016f5ec122d62-Abstract.html",
     ),
     "ZDW22": (
         "Optimal Accounting of Differential Privacy via Characteristic Function",

@@ -1,0 +1,130 @@
+"""Questions of bounded sensitivity: checked before they see the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from opendp.metrics import absolute_distance
+from opendp.mod import Domain, Function, Metric, OpenDPException, Transformation
+
+from .. import _native
+from ..errors import InvalidTypeError, InvalidValueError, PrivacyMapError, SpaceMismatchError
+from ..queryables.data import Sealed, unseal
+from .steps import Steps
+
+INTEGERS = frozenset({"i8", "i16", "i32", "i64", "i128", "u8", "u16", "u32", "u64", "usize"})
+NUMBERS = INTEGERS | {"f32", "f64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """How far a question's answer is from a guess: as sensitive as the question.
+
+    :ivar question: a question
+    :ivar guess: a number that does not depend on the data
+    """
+
+    question: Any
+    guess: float
+
+
+class Questions:
+    """What may be asked of one dataset, and its answers in whole steps.
+
+    A transformation must map the space to a number, with a stability map of at most ``sensitivity``
+    at ``d_in``. Of any other callable its author promises this.
+
+    :param space: domain and metric of the data
+    :param d_in: distance between neighbouring inputs
+    :param sensitivity: bound on how far answers on neighbours are apart
+    :param token: the data
+    """
+
+    __slots__ = ("_d_in", "_known", "_python", "_sensitivity", "_space", "_token", "steps")
+
+    def __init__(
+        self,
+        space: tuple[Domain, Metric],
+        d_in: Any,
+        sensitivity: float,
+        steps: Steps,
+        token: Sealed,
+    ) -> None:
+        self._space, self._d_in, self._sensitivity = space, d_in, sensitivity
+        self.steps, self._token = steps, token
+        self._known: dict[int, Any] = {}
+        self._python: list[Any] = []
+
+    def accept(self, question: Any) -> Callable[[], int]:
+        """Return what computes the answer, or raise; nothing is computed yet."""
+        if isinstance(question, Deviation):
+            inner = self.accept(question.question)
+            guess = self.steps.of("guess", question.guess)
+            return lambda: abs(inner() - guess)
+        if self._known.get(id(question)) is not question:
+            self._check(question)
+            if isinstance(question, Transformation):
+                self._known[id(question)] = question  # held, so that its identity stays its own
+        if isinstance(question, Transformation):
+            return lambda: self._read(_native.apply(question, unseal(self._token)))
+        return lambda: self._read(question(self._data()))
+
+    def _read(self, answer: Any) -> int:
+        if self.steps.whole and not hasattr(answer, "__index__"):
+            raise InvalidTypeError(
+                f"the question must have an integer answer, found {type(answer).__name__}; "
+                "pass sensitivity as a float, such as 1.0, for answers that are floats"
+            )
+        return self.steps.of("the answer of the question", _plain(answer))
+
+    def _data(self) -> Any:
+        """The data as Python has them; converted once."""
+        if not self._python:
+            self._python.append(_native.to_python(unseal(self._token)))
+        return self._python[0]
+
+    def _check(self, question: Any) -> None:
+        if not isinstance(question, Transformation):
+            if not callable(question) or isinstance(question, (Function, type)):
+                raise InvalidTypeError(
+                    "the question must be a transformation, or a callable on the data, "
+                    f"found {type(question).__name__}"
+                )
+            return
+        check_question(question, self._space, self.steps.whole)
+        try:
+            sensitivity = question.map(self._d_in)
+        except (OpenDPException, TypeError, ValueError) as error:
+            raise PrivacyMapError(self._d_in, str(error).strip()) from error
+        if not sensitivity <= self._sensitivity:
+            raise InvalidValueError(
+                f"the sensitivity of the question ({sensitivity}) must be at most "
+                f"{self._sensitivity} at d_in ({self._d_in}); clamp more tightly, or build with a "
+                "larger sensitivity; nothing was asked"
+            )
+
+
+def check_question(question: Transformation, space: tuple[Domain, Metric], whole: bool) -> None:
+    """Raise unless a transformation maps ``space`` to a number."""
+    domain, metric = space
+    if question.input_domain != domain:
+        raise SpaceMismatchError("input_domain", domain, question.input_domain)
+    if question.input_metric != metric:
+        raise SpaceMismatchError("input_metric", metric, question.input_metric)
+    atom = str(question.output_domain.carrier_type)
+    if atom not in NUMBERS:
+        raise InvalidTypeError(f"the question must have one number as its answer, found {atom}")
+    if question.output_metric != absolute_distance(T=atom):
+        raise SpaceMismatchError("output_metric", absolute_distance(T=atom), question.output_metric)
+    if whole and atom not in INTEGERS:
+        raise InvalidTypeError(
+            f"the question must have an integer answer, found {atom}; "
+            "pass sensitivity as a float, such as 1.0, for answers that are floats"
+        )
+
+
+def _plain(answer: Any) -> Any:
+    """A number of NumPy's as one of Python's."""
+    return answer.__index__() if hasattr(answer, "__index__") else answer

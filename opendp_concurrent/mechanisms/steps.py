@@ -1,0 +1,80 @@
+"""Numbers as whole steps of a grid, so that comparisons under noise are exact.
+
+A proof that shifts noise needs reals; on floats rounding breaks it. Here a question's answer is
+rounded down to a whole step, which shifts with the answer: answers that differ by at most d steps,
+d an integer, stay at most d steps apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor, frexp, ldexp
+from typing import Any
+
+from .. import checks
+from ..errors import InvalidTypeError, InvalidValueError
+
+FINE = 30  # a sensitivity is at least 2^FINE steps, unless it is an integer
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A grid of multiples of 2^k.
+
+    :ivar k: exponent of the step
+    :ivar whole: whether numbers are integers, in and out
+    """
+
+    k: int
+    whole: bool
+
+    @staticmethod
+    def for_sensitivity(sensitivity: Any) -> Steps:
+        """Integers for an integer sensitivity; else a grid too fine to matter."""
+        if isinstance(sensitivity, int) and not isinstance(sensitivity, bool):
+            size = checks.count(sensitivity=sensitivity)
+            if size > 2**53:
+                raise InvalidValueError(f"sensitivity ({sensitivity}) must be at most 2**53")
+            return Steps(0, True)
+        real = checks.number(sensitivity=sensitivity)
+        if not 1e-200 <= real <= 1e200:
+            raise InvalidValueError(f"sensitivity ({sensitivity}) must be from 1e-200 to 1e200")
+        return Steps(frexp(real)[1] - 1 - FINE, False)
+
+    def up(self, value: float) -> int:
+        """The least number of steps that is at least ``value``."""
+        return ceil(ldexp(value, -self.k))
+
+    def of(self, name: str, value: Any) -> int:
+        """Whole steps in ``value``, rounded down; raises naming ``name`` and never the value."""
+        if self.whole and isinstance(value, int):
+            return value
+        try:
+            return floor(ldexp(float(value), -self.k))
+        except TypeError:
+            raise InvalidTypeError(
+                f"{name} must be a number, found {type(value).__name__}"
+            ) from None
+        except (ValueError, OverflowError):  # not a number, or infinite, or too far out
+            raise InvalidValueError(
+                f"{name} must be finite, and not too large for the sensitivity"
+            ) from None
+
+    def scale(self, **argument: Any) -> float:
+        """A noise scale in steps, or raise naming it."""
+        ((name, value),) = argument.items()
+        steps = ldexp(checks.finite(**{name: checks.non_negative(**argument)}), -self.k)
+        if not 0.0 < steps <= 2.0**62:
+            raise InvalidValueError(
+                f"{name} ({value}) must be above 0, and at most about 2**31 sensitivities"
+            )
+        return steps
+
+    def value(self, steps: int) -> int | float:
+        """The number that ``steps`` stand for, rounded to a double."""
+        if self.whole:
+            return steps
+        try:
+            return ldexp(float(steps), self.k)
+        except OverflowError:
+            return float("inf") if steps > 0 else float("-inf")
