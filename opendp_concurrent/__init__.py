@@ -72,7 +72,13 @@ from .measures.tradeoff import tradeoff
 from .measures.truncated_concentrated_divergence import truncated_concentrated_divergence
 from .mechanisms.gaussian import make_gaussian, then_gaussian
 from .mechanisms.geometric import make_geometric, then_geometric
+from .mechanisms.guess_and_check import make_guess_and_check, then_guess_and_check
 from .mechanisms.laplace import make_laplace, then_laplace
+from .mechanisms.multiplicative_weights import (
+    make_private_multiplicative_weights,
+    then_private_multiplicative_weights,
+)
+from .mechanisms.projection import make_projected_queries, then_projected_queries
 from .mechanisms.questions import Deviation
 from .mechanisms.randomized_response import make_randomized_response, make_randomized_response_bool
 from .mechanisms.sparse_vector import (
@@ -128,6 +134,7 @@ __all__ = [
     "make_fixedRDP_to_approxDP",
     "make_gaussian",
     "make_geometric",
+    "make_guess_and_check",
     "make_indexed_composition",
     "make_interactive",
     "make_interactive_postprocessing",
@@ -135,7 +142,9 @@ __all__ = [
     "make_larger_delta",
     "make_null_query_extension",
     "make_ordered_composition",
+    "make_private_multiplicative_weights",
     "make_profile_to_fDP",
+    "make_projected_queries",
     "make_pureDP_to_GDP",
     "make_pureDP_to_RDP",
     "make_pureDP_to_fDP",
@@ -162,9 +171,12 @@ __all__ = [
     "then_concurrent_odometer",
     "then_gaussian",
     "then_geometric",
+    "then_guess_and_check",
     "then_indexed_composition",
     "then_laplace",
     "then_ordered_composition",
+    "then_private_multiplicative_weights",
+    "then_projected_queries",
     "then_sparse_vector",
     "tradeoff",
     "truncated_concentrated_divergence",
@@ -179,6 +191,13 @@ for _constructor, _name in (
     (make_gaussian, "certified_gaussian"),
     (make_geometric, "certified_geometric"),
     (make_laplace, "certified_laplace"),
+    (make_above_threshold, "interactive_above_threshold"),
+    (make_guess_and_check, "guess_and_check"),
+    (make_private_multiplicative_weights, "private_multiplicative_weights"),
+    (make_projected_queries, "projected_queries"),
+    (make_sparse_vector, "sparse_vector"),
+    (make_indexed_composition, "indexed_composition"),
+    (make_ordered_composition, "ordered_composition"),
 ):
     if _name not in constructors:
         register(_constructor, _name)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 REFERENCES = {
+    "BBNS19": (
+        "Towards Instance-Optimal Private Query Release",
+        "https://arxiv.org/abs/1811.03763",
+    ),
     "BBGHS20": (
         "Hypothesis Testing Interpretations and Renyi Differential Privacy",
         "https://arxiv.org/abs/1905.09982",
@@ -35,6 +39,10 @@ REFERENCES = {
         "Exact zCDP Characterizations for Fundamental Differentially Private Mechanisms",
         "https://arxiv.org/abs/2510.25746",
     ),
+    "HR10": (
+        "A Multiplicative Weights Mechanism for Privacy-Preserving Data Analysis",
+        "https://doi.org/10.1109/FOCS.2010.85",
+    ),
     "HSTVVXZ23": (
         "Concurrent Composition for Interactive Differential Privacy "
         "with Adaptive Privacy-Loss Parameters",
@@ -63,6 +71,10 @@ REFERENCES = {
     "MV16": (
         "The Complexity of Computing the Optimal Composition of Differential Privacy",
         "https://arxiv.org/abs/1507.03113",
+    ),
+    "NTZ13": (
+        "The Geometry of Differential Privacy: the Sparse and Approximate Cases",
+        "https://arxiv.org/abs/1212.0297",
     ),
     "RHLMTL26": (
         "Privacy Filters are Captured by Residues",

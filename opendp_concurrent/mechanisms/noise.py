@@ -22,14 +22,15 @@ class LaplaceNoise:
     """Draws of one scale. Not thread-safe; holds noise that must stay secret.
 
     :param scale: in steps of the grid of integers
+    :param ahead: how many are drawn at once
     """
 
     __slots__ = ("_drawn", "_sample", "_zeros")
 
-    def __init__(self, scale: float) -> None:
-        space = vector_domain(atom_domain(T=ATOM), size=AHEAD), l1_distance(T=ATOM)
+    def __init__(self, scale: float, ahead: int = AHEAD) -> None:
+        space = vector_domain(atom_domain(T=ATOM), size=ahead), l1_distance(T=ATOM)
         self._sample = make_laplace(*space, scale)
-        self._zeros = _native.to_pointer([0] * AHEAD, self._sample.input_carrier_type)
+        self._zeros = _native.to_pointer([0] * ahead, self._sample.input_carrier_type)
         self._drawn: list[int] = []
 
     def draw(self) -> int:

@@ -64,7 +64,7 @@ class _SparseVector:
         self._left = noise.hits
         self._question = LaplaceNoise(noise.question)
         self._answer = None if noise.answer is None else LaplaceNoise(noise.answer)
-        self._raised = LaplaceNoise(noise.threshold).draw()
+        self._raised = LaplaceNoise(noise.threshold, 1).draw()
 
     def __call__(self, message: Any) -> SparseVectorAnswer:
         question, threshold = _parse(message, self._threshold)
@@ -78,7 +78,7 @@ class _SparseVector:
             return BELOW
         self._left -= 1
         if self._noise.refresh and self._left:
-            self._raised = LaplaceNoise(self._noise.threshold).draw()
+            self._raised = LaplaceNoise(self._noise.threshold, 1).draw()
         if self._answer is None:
             return ABOVE
         return SparseVectorAnswer(Outcome.ABOVE, steps.value(answer + self._answer.draw()))

@@ -1,0 +1,187 @@
+"""Datasets as histograms over a finite universe, and linear questions on them.
+
+Histograms are compared by the records that were added, removed or changed: their number bounds how
+far a linear question with values in [0, 1] can be apart. Questions are rounded to multiples of
+2^-20, so that their answers, up to 2^32 records, are exact in doubles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from opendp.domains import user_domain
+from opendp.metrics import (
+    change_one_distance,
+    hamming_distance,
+    insert_delete_distance,
+    symmetric_distance,
+    user_distance,
+)
+from opendp.mod import Domain, Metric, Transformation
+from opendp.transformations import make_user_transformation
+
+from .. import checks
+from ..errors import InvalidTypeError, InvalidValueError
+from .questions import INTEGERS
+
+Array = NDArray[np.float64]
+FRACTION = 2.0**20  # questions are multiples of its inverse
+SYNTHETIC = "synthetic"  # the message that asks for the histogram that answers come from
+
+
+class Universe:
+    """The values that a record may have, in order: cells of a histogram."""
+
+    __slots__ = ("cells", "values")
+
+    def __init__(self, universe: Any) -> None:
+        if isinstance(universe, int):
+            self.cells, self.values = checks.count(universe=universe), None
+            return
+        if isinstance(universe, (str, bytes)) or not isinstance(universe, Sequence):
+            raise InvalidTypeError(
+                "universe must be a number of categories, or a sequence of values, "
+                f"found {type(universe).__name__}"
+            )
+        try:
+            self.values = {value: cell for cell, value in enumerate(universe)}
+        except TypeError:
+            raise InvalidTypeError("universe must have hashable values") from None
+        self.cells = checks.count(universe=len(universe))
+        if len(self.values) != self.cells:
+            raise InvalidValueError("universe must have distinct values")
+
+    def count(self, records: Sequence[Any]) -> Array:
+        """How many records are in each cell; other values are in none."""
+        if self.values is not None:
+            known = self.values
+            indices = [known[record] for record in records if record in known]
+        else:
+            indices = [one for one in records if 0 <= one < self.cells]
+        counts = np.bincount(np.asarray(indices, dtype=np.int64), minlength=self.cells)
+        return counts.astype(np.float64)
+
+    def question(self, question: Any) -> Array:
+        """A linear question as its value in each cell, rounded; or raise."""
+        if callable(question):
+            values = range(self.cells) if self.values is None else self.values
+            question = [question(value) for value in values]
+        try:
+            array = np.asarray(question, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidTypeError(
+                "the question must be a value for each cell of the universe, or a function of a "
+                f"cell's value, found {type(question).__name__}"
+            ) from None
+        if array.shape != (self.cells,):
+            raise InvalidValueError(
+                f"the question must have {self.cells} values, one for each cell, "
+                f"found shape {array.shape}"
+            )
+        if not (array.min() >= 0.0 and array.max() <= 1.0):
+            raise InvalidValueError("the question must have values in [0, 1]; scale it")
+        return rounded(array)
+
+
+def rounded(values: Array) -> Array:
+    """Values as multiples of 2^-20."""
+    grid: Array = np.rint(values * FRACTION) / FRACTION
+    return grid
+
+
+class LinearQuestion:
+    """The sum of a question's values over the records of a histogram."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Array) -> None:
+        self.values = values
+
+    def __call__(self, histogram: Array) -> float:
+        """Answer on a histogram; exact."""
+        return float(self.values @ histogram)
+
+
+@lru_cache(maxsize=1)
+def records_added() -> Metric:
+    """How many records one histogram has more, and less, than the other, in all."""
+    return user_distance("records added or removed")
+
+
+@lru_cache(maxsize=1)
+def records_changed() -> Metric:
+    """The larger of how many records one histogram has more, and less, than the other."""
+    return user_distance("records changed")
+
+
+def make_histogram(
+    input_domain: Domain, input_metric: Metric, universe: Universe
+) -> Transformation:
+    """Count the records of a vector by value.
+
+    Stability: under the symmetric or insert-delete distance each record is added or removed; if the
+    size is known, two make one change. Under change-one or Hamming distance each is changed.
+    """
+    if not str(input_domain.carrier_type).startswith("Vec<"):
+        raise InvalidTypeError(f"input_domain ({input_domain}) must be of vectors")
+    if universe.values is None and str(input_domain.carrier_type)[4:-1] not in INTEGERS:
+        raise InvalidTypeError(
+            f"universe must list its values for records of {input_domain}; "
+            "a number of categories is for integers"
+        )
+    metric, stability_map = _stability(input_metric, known_size(input_domain) is not None)
+    return make_user_transformation(
+        input_domain,
+        input_metric,
+        user_domain(f"Histogram({universe.cells} cells)", lambda x: isinstance(x, np.ndarray)),
+        metric,
+        function=universe.count,
+        stability_map=stability_map,
+    )
+
+
+def known_size(input_domain: Domain) -> int | None:
+    """The number of records, if the domain fixes it."""
+    size: int | None = getattr(input_domain, "size", None)
+    return size
+
+
+def _stability(input_metric: Metric, sized: bool) -> tuple[Metric, Callable[[int], float]]:
+    if input_metric in (change_one_distance(), hamming_distance()):
+        return records_changed(), float
+    if input_metric not in (symmetric_distance(), insert_delete_distance()):
+        raise InvalidTypeError(
+            f"input_metric ({input_metric}) must be a distance of datasets: symmetric, "
+            "insert-delete, change-one or Hamming"
+        )
+    if sized:
+        return records_changed(), lambda d_in: float(d_in // 2)
+    return records_added(), float
+
+
+def public_size(input_domain: Domain, size: Any) -> int:
+    """The number of records, given or fixed by the domain."""
+    found = known_size(input_domain) if size is None else size
+    if found is None:
+        raise InvalidTypeError(
+            "size must be given, since input_domain does not fix it; if the number of records is "
+            "not public, release an estimate first"
+        )
+    if not checks.count(size=found) < 2**32:
+        raise InvalidValueError(f"size ({found}) must be below 2**32")
+    return int(found)
+
+
+def positive_distance(histogram: Transformation, d_in: Any) -> float:
+    """How many records neighbours at ``d_in`` differ by; at least one."""
+    distance: float = histogram.map(d_in)
+    if not distance > 0.0:
+        raise InvalidValueError(
+            f"d_in ({d_in}) must be at least 1, and at least 2 if records are added and removed at "
+            "a known size: one added means one removed"
+        )
+    return distance

@@ -1,0 +1,139 @@
+"""The parameters of private multiplicative weights, and the error that they promise.
+
+A synthetic histogram n p answers linear questions q with values in [0, 1]; guess and check finds
+out where it is wrong. Suppose that all noise stays in bounds: an answer that is said to be good is
+within α = T + t, one that is released was off by at least g = T - t, and its noise is below g. Then
+an update goes in the right direction, p' ∝ p exp(-η r), r = q or 1 - q, <r, p> - <r, x> >= d = g/n
+with x the true histogram over n. By Hoeffding's lemma log <p, exp(-η r)> <= -η <r, p> + η²/8, so
+the divergence of x from p falls by at least η d - η²/8, for η = 4d by 2d². It starts at no more
+than log m, m the number of cells, and is never negative: at most log m / (2 d²) updates. After
+[HR10] and [DR14, Section 4.2], whose Lemma 4.9 has η d - η² instead.
+
+Noise: the threshold is off by at most t - t', with c draws if it is refreshed, and each question's
+noise is at most t' to the side where it could err; each but for β/3. Releases stay below g but for
+β/3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log, sqrt
+from typing import Any
+
+from ..errors import InvalidValueError
+from ..measures import CompositionMeasure
+from ..measures.families import PURE
+from .composed import composed, laplace_loss
+from .sparse_vector_loss import SparseVectorNoise
+from .steps import Steps
+
+SHARES = (0.15, 0.2, 0.25, 1 / 3)  # of t in T
+TAIL = 1 - 1e-6  # discrete noise on a fine grid has tails above Laplace's by less than this
+
+
+@dataclass(frozen=True, slots=True)
+class MultiplicativeWeightsPlan:
+    """Parameters, and what they promise.
+
+    :ivar error: α: with probability at least 1 - β every answer is within this, in records
+    :ivar tolerance: T: how far off the synthetic histogram may be before it is updated
+    :ivar max_updates: c
+    :ivar learning_rate: η
+    :ivar scale: of the tolerance's noise
+    :ivar query_scale: of the noise of a check
+    :ivar answer_scale: of the noise of a release
+    :ivar refresh: whether the tolerance gets fresh noise after each release
+    """
+
+    error: float
+    tolerance: float
+    max_updates: int
+    learning_rate: float
+    scale: float
+    query_scale: float
+    answer_scale: float
+    refresh: bool
+
+    def loss(self, sensitivity: float, measure: CompositionMeasure) -> Any:
+        """Privacy loss, for questions of this sensitivity."""
+        steps, opendp = Steps.for_sensitivity(sensitivity), measure.opendp()
+        noise = SparseVectorNoise(
+            steps.scale(scale=self.scale),
+            steps.scale(query_scale=self.query_scale),
+            None,
+            self.max_updates,
+            self.refresh,
+            False,
+        )
+        shift = steps.up(sensitivity)
+        release = laplace_loss(steps.scale(answer_scale=self.answer_scale), shift, opendp)
+        return composed(opendp, [(noise.loss(shift, opendp), 1), (release, self.max_updates)])
+
+
+def plan(
+    measure: CompositionMeasure,
+    sensitivity: float,
+    d_out: Any,
+    *,
+    cells: int,
+    size: int,
+    questions: int,
+    beta: float,
+) -> MultiplicativeWeightsPlan:
+    """Return the parameters of the least error whose loss is at most ``d_out``."""
+    refresh = measure.family != PURE
+
+    def fits(candidate: MultiplicativeWeightsPlan) -> bool:
+        return measure.at_most(candidate.loss(sensitivity, measure), d_out)
+
+    best: MultiplicativeWeightsPlan | None = None
+    for share in SHARES:
+
+        def at(error: float, share: float = share) -> MultiplicativeWeightsPlan:
+            return _at(error, share, refresh, cells, size, questions, beta)
+
+        low, high = 0.0, float(size) if best is None else best.error
+        if not fits(at(high)):
+            continue
+        while high - low > 1e-4 * high:
+            middle = (low + high) / 2 if low else high / 4
+            if middle < sensitivity:  # below the noise that any release needs
+                break
+            low, high = (low, middle) if fits(at(middle)) else (middle, high)
+        best = at(high)
+    if best is None:
+        raise InvalidValueError(
+            f"d_out ({d_out}) must be larger for {size} records, {cells} cells and {questions} "
+            "questions: no error below the number of records can be promised"
+        )
+    return best
+
+
+def _at(
+    error: float,
+    share: float,
+    refresh: bool,
+    cells: int,
+    size: int,
+    questions: int,
+    beta: float,
+) -> MultiplicativeWeightsPlan:
+    tolerance = error / (1 + share)
+    gap = (1 - share) * tolerance
+    distance = gap / size
+    updates = max(1, ceil(log(cells) / (2 * distance**2)))
+    third = TAIL * beta / 3
+    threshold_tail = log((updates if refresh else 1) / third)
+    question_tail = log(max(2.0, questions / (2 * third)))
+    ratio = sqrt(2 * (1 if refresh else updates) * threshold_tail / question_tail)
+    scale = share * tolerance / (threshold_tail + ratio * question_tail)
+    return MultiplicativeWeightsPlan(
+        error=error,
+        tolerance=tolerance,
+        max_updates=updates,
+        learning_rate=4 * distance,
+        scale=scale,
+        query_scale=ratio * scale,
+        answer_scale=gap / log(updates / third),
+        refresh=refresh,
+    )
