@@ -1,0 +1,1 @@
+"""The demonstration: real data, interleaved mechanisms, one filter."""
