@@ -126,6 +126,20 @@ class MessageLimitError(RefusalError):
         self.limit = limit
 
 
+class StreamError(RefusalError):
+    """An update came at the wrong step, or after the horizon; nothing changed."""
+
+
+class StreamHaltedError(RefusalError):
+    """An update was not an item of the stream: the continual mechanism has halted."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the continual mechanism has halted: an update was not an item of its stream; "
+            "chain it with a clamp or a filter of the stream, and launch it anew"
+        )
+
+
 class PostprocessorError(ConcurrentError, OpenDPException):
     """A person in the middle broke the protocol. Its state did not change."""
 

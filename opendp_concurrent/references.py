@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 REFERENCES = {
+    "AP23": (
+        "A Smooth Binary Mechanism for Efficient Private Continual Observation",
+        "https://arxiv.org/abs/2306.09666",
+    ),
     "BBNS19": (
         "Towards Instance-Optimal Private Query Release",
         "https://arxiv.org/abs/1811.03763",
@@ -23,6 +27,14 @@ REFERENCES = {
         "The Discrete Gaussian for Differential Privacy",
         "https://arxiv.org/abs/2004.00010",
     ),
+    "CSS11": (
+        "Private and Continual Release of Statistics",
+        "https://doi.org/10.1145/2043621.2043626",
+    ),
+    "DNPR10": (
+        "Differential Privacy under Continual Observation",
+        "https://doi.org/10.1145/1806689.1806787",
+    ),
     "DR14": (
         "The Algorithmic Foundations of Differential Privacy",
         "https://doi.org/10.1561/0400000042",
@@ -42,6 +54,10 @@ REFERENCES = {
     "HR10": (
         "A Multiplicative Weights Mechanism for Privacy-Preserving Data Analysis",
         "https://doi.org/10.1109/FOCS.2010.85",
+    ),
+    "HSV25": (
+        "Concurrent Composition for Differentially Private Continual Mechanisms",
+        "https://arxiv.org/abs/2411.03299",
     ),
     "HSTVVXZ23": (
         "Concurrent Composition for Interactive Differential Privacy "

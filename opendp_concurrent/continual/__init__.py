@@ -1,0 +1,1 @@
+"""Continual mechanisms: data that arrive while questions are asked."""

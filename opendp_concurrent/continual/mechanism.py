@@ -1,0 +1,221 @@
+"""A continual mechanism: an interactive measurement that takes updates and questions.
+
+[HSV25, Definition 3.1]: an interactive mechanism on the empty stream, to which data come as
+messages. An update that is not an item of the stream is invalid, and halts the mechanism. So that
+an adversary learns nothing from halting, both of two neighbouring streams are of valid updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from opendp.mod import Domain, Measure, Metric
+
+from .. import checks
+from ..composition.interactive_measurement import make_measurement
+from ..errors import InvalidTypeError, StreamError, StreamHaltedError
+from ..queryables.data import Sealed
+from ..queryables.machine import MachineQueryable
+from ..queryables.mechanism import ConcurrentMeasurement
+from .stream import Categories, Integers, Items, items_of
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A message: one item arrives, or nothing.
+
+    :ivar item: an item of the stream, or None
+    :ivar step: which step this is, from 1; refused unless it is the next
+    """
+
+    item: Any
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Updates:
+    """A message: items arrive, one a step.
+
+    :ivar items: a sequence of items or None; for integers and categories also a NumPy array
+    """
+
+    items: Any
+
+
+class ContinualMachine(Protocol):
+    """What a continual mechanism does with valid messages."""
+
+    def update(self, item: Any) -> None:
+        """Take the item of the next step, or None."""
+
+    def update_all(self, items: Any) -> None:
+        """Take the items of the next steps: a sequence, or an array of integers."""
+
+    def ask(self, question: Any) -> Any:
+        """Answer a question, or raise and change nothing."""
+
+
+class _Checked:
+    """Checks updates, counts steps, and halts at an invalid one."""
+
+    __slots__ = ("_halted", "_horizon", "_items", "_machine", "_steps")
+
+    def __init__(self, machine: ContinualMachine, items: Items, horizon: int | None) -> None:
+        self._machine, self._items, self._horizon = machine, items, horizon
+        self._steps, self._halted = 0, False
+
+    def __call__(self, message: Any) -> Any:
+        if self._halted:
+            raise StreamHaltedError
+        if type(message) is Update:
+            return self._update(message.item, message.step)
+        if type(message) is Updates:
+            return self._update_all(message.items)
+        return self._machine.ask(message)
+
+    def _update(self, item: Any, step: Any) -> None:
+        if step is not None and step != self._steps + 1:
+            raise StreamError(
+                f"the update's step ({step}) must be {self._steps + 1}: "
+                + ("later ones have not come" if step > self._steps else "that one has come")
+            )
+        self._room(1)
+        if item is not None and not self._items.holds(item):
+            self._halt()
+        self._machine.update(item)
+        self._steps += 1
+
+    def _update_all(self, items: Any) -> None:
+        if isinstance(items, (str, bytes)) or not isinstance(items, (Sequence, np.ndarray)):
+            raise InvalidTypeError(f"items must be a sequence, found {type(items).__name__}")
+        self._room(len(items))
+        array = self._array(items)
+        if array is None and not all(item is None or self._items.holds(item) for item in items):
+            self._halt()
+        self._machine.update_all(items if array is None else array)
+        self._steps += len(items)
+
+    def _array(self, items: Any) -> Any:
+        """Integers as an array, if all of them are valid; None to look at each."""
+        if not isinstance(self._items, (Integers, Categories)):
+            return None
+        array = items if isinstance(items, np.ndarray) else np.array(items)
+        if array.ndim != 1 or array.dtype.kind not in "biu":
+            return None
+        bounds = self._items
+        lower, upper = (
+            (bounds.lower, bounds.upper) if isinstance(bounds, Integers) else (0, bounds.count - 1)
+        )
+        if len(array) and not (lower <= int(array.min()) and int(array.max()) <= upper):
+            self._halt()
+        return array.astype(np.int64)
+
+    def _room(self, steps: int) -> None:
+        if self._horizon is not None and self._steps + steps > self._horizon:
+            raise StreamError(
+                f"the horizon ({self._horizon} steps) has been reached: {self._steps} have come; "
+                "build with a larger horizon, or without one"
+            )
+
+    def _halt(self) -> None:
+        self._halted = True
+        raise StreamHaltedError
+
+
+def checked(
+    machine: ContinualMachine, items: Items, horizon: int | None = None
+) -> Callable[[Any], Any]:
+    """Return what takes messages for a machine, and checks updates first."""
+    return _Checked(machine, items, horizon)
+
+
+class ContinualQueryable(MachineQueryable):
+    """Handle of a continual mechanism: takes updates and questions."""
+
+    def update(self, item: Any, step: int | None = None) -> None:
+        """Let an item arrive, or nothing (None).
+
+        :param step: which step this is, from 1, to refuse late and repeated ones
+        :raises StreamError: it is not the next step, or the horizon has been reached; unchanged
+        :raises StreamHaltedError: it is not an item of the stream, now or earlier
+        """
+        self(Update(item, step))
+
+    def update_all(self, items: Any) -> None:
+        """Let items arrive, one a step.
+
+        :param items: a sequence of items or None, or a NumPy array of integers
+        """
+        self(Updates(items))
+
+
+def make_continual(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    start: Callable[[], ContinualMachine],
+    privacy_map: Callable[[Any], Any],
+    *,
+    horizon: int | None = None,
+) -> ConcurrentMeasurement:
+    """Make a continual mechanism of one's own.
+
+    The measurement spawns a :class:`ContinualQueryable` on the empty stream. Updates are checked
+    against the stream's items; one that is invalid halts the mechanism [HSV25, Definition 3.1].
+    Questions are what is sent that is no ``Update``.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: a stream
+    :param input_metric: when two streams are neighbours: ``event_presence()``, ``event_change()``,
+        or any ``dp.user_distance`` of one's own
+    :param output_measure: how privacy is measured
+    :param start: makes a fresh state machine, with ``update``, ``update_all`` and ``ask``
+    :param privacy_map: from a distance of streams to the privacy loss against a strongly adaptive
+        adversary [HSV25, Definition 3.3], who chooses both streams and all questions on the way
+    :param horizon: how many steps there may be; unlimited if left out
+    :return: a measurement
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    A mechanism that tells nothing but the time, whoever comes:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> class Clock:
+    ...     steps = 0
+    ...     def update(self, item):
+    ...         self.steps += 1
+    ...     def update_all(self, items):
+    ...         self.steps += len(items)
+    ...     def ask(self, question):
+    ...         return self.steps
+    >>> clock = oc.make_continual(
+    ...     oc.integer_stream(0, 1), oc.event_presence(), dp.max_divergence(), Clock, lambda d: 0.0
+    ... )
+    >>> queryable = clock([])
+    >>> queryable.update(1)
+    >>> queryable("how late is it?")
+    1
+    """
+    items = items_of(input_domain)
+    if not callable(start):
+        raise InvalidTypeError(f"start must be callable, found {type(start).__name__}")
+    if horizon is not None:
+        checks.count(horizon=horizon)
+
+    def spawn(token: Sealed) -> ContinualQueryable:
+        return ContinualQueryable(checked(start(), items, horizon), "Continual")
+
+    return make_measurement(
+        (input_domain, input_metric),
+        output_measure,
+        spawn,
+        privacy_map,
+        f"Continual({input_domain}, {output_measure})",
+    )

@@ -1,0 +1,160 @@
+"""One stream, cut into parts by the item: each part has a continual mechanism of its own.
+
+Under pure DP the loss is the maximum over the parts that an event touches: in a transcript, all
+other factors of the likelihood ratio are 1. With δ it is not: an adversary may wait until one of
+many mechanisms has failed, and then send the unequal update there, so that δ grows with their
+number [HSV25, version 4]. So other measures are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from opendp.mod import Domain, Measurement, Metric, assert_features
+
+from .. import _native
+from ..composition.interactive_measurement import make_measurement
+from ..composition.parallel_loss import ParallelLoss
+from ..errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    SpaceMismatchError,
+    UnsupportedMeasureError,
+)
+from ..measures import composition_measure
+from ..measures.families import PURE
+from ..queryables.data import Sealed
+from ..queryables.machine import MachineQueryable
+from ..queryables.mechanism import ConcurrentMeasurement, run
+from .concurrent import Subscriber
+from .counter import whole_distance
+from .mechanism import ContinualQueryable, Update, Updates, checked
+from .stream import items_of, require_events
+
+
+class _Parts:
+    """The state machine: an update goes to its part, and nothing to the others."""
+
+    __slots__ = ("_children", "_handles", "_key")
+
+    def __init__(
+        self, key: Callable[[Any], Hashable], children: dict[Hashable, ContinualQueryable]
+    ) -> None:
+        self._key = key
+        self._children = {part: Subscriber(child, None) for part, child in children.items()}
+        self._handles = {
+            part: MachineQueryable(child, "Part") for part, child in self._children.items()
+        }
+
+    def update(self, item: Any) -> None:
+        part = None if item is None else self._key(item)
+        for known, child in self._children.items():
+            child.deliver(Update(item if item is not None and known == part else None))
+
+    def update_all(self, items: Any) -> None:
+        plain = items.tolist() if isinstance(items, np.ndarray) else items
+        parts = [None if item is None else self._key(item) for item in plain]
+        for known, child in self._children.items():
+            child.deliver(
+                Updates(
+                    [
+                        item if item is not None and part == known else None
+                        for item, part in zip(plain, parts, strict=True)
+                    ]
+                )
+            )
+
+    def ask(self, question: Any) -> Any:
+        try:
+            return self._handles[question]
+        except (KeyError, TypeError):
+            raise InvalidValueError(
+                f"the part must be one of {', '.join(map(repr, self._handles))}"
+            ) from None
+
+
+def make_parallel_continual(
+    input_domain: Domain,
+    input_metric: Metric,
+    key: Callable[[Any], Hashable],
+    measurements: Mapping[Hashable, Measurement],
+) -> ConcurrentMeasurement:
+    """Cut a stream into parts, each with a continual mechanism of its own; for pure DP only.
+
+    ``queryable(part)`` gives the handle of a part, which takes questions. Updates go to the
+    queryable; each reaches the part that ``key`` says, and nothing arrives in the others at that
+    step. Items of other parts go to none.
+
+    Guarantee: the maximum over the parts for one added or removed event; a changed one may leave
+    one part and enter another, so it counts as two. Under pure DP this holds against adversaries
+    who choose updates adaptively. For measures with a δ or a Rényi divergence it is false, see
+    ``continual/parallel.py``; on data that do not change, use
+    :func:`make_parallel_composition`.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: a stream
+    :param input_metric: ``oc.event_presence()`` or ``oc.event_change()``
+    :param key: from an item to its part; a promise that it depends on the item only
+    :param measurements: a continual measurement for each part, on this stream
+    :return: a measurement on the empty stream
+    :raises UnsupportedMeasureError: for other measures than pure DP
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = oc.integer_stream(0, 9), oc.event_presence()
+    >>> counter = oc.make_counter(*space, dp.max_divergence(), scale=36.0)
+    >>> parts = oc.make_parallel_continual(
+    ...     *space, lambda item: item % 2, {0: counter, 1: counter}
+    ... )
+    >>> parts.map(1)
+    0.25
+    >>> queryable = parts([])
+    >>> queryable.update_all([1, 2, 3])
+    >>> even, odd = queryable(0)(None), queryable(1)(None)
+    """
+    assert_features("contrib", "honest-but-curious")
+    items = items_of(input_domain)
+    factor = 2 if require_events(input_metric) else 1
+    if not callable(key):
+        raise InvalidTypeError(f"key must be callable, found {type(key).__name__}")
+    if not isinstance(measurements, Mapping) or not measurements:
+        raise InvalidTypeError("measurements must be a nonempty mapping from a part's key to one")
+    for part, one in measurements.items():
+        if not isinstance(one, Measurement):
+            raise InvalidTypeError(
+                f"measurements[{part!r}] must be a measurement, found {type(one).__name__}"
+            )
+        known = composition_measure(one.output_measure)
+        if known.family != PURE:
+            raise UnsupportedMeasureError(
+                f"measurements[{part!r}] is under {known.name}: with adaptive updates the loss of "
+                "parts is the maximum for pure DP only [HSV25, version 4]; compose them instead"
+            )
+        if one.input_domain != input_domain:
+            raise SpaceMismatchError("input_domain", input_domain, one.input_domain)
+        if one.input_metric != input_metric:
+            raise SpaceMismatchError("input_metric", input_metric, one.input_metric)
+    measure = composition_measure(next(iter(measurements.values())).output_measure)
+    loss = ParallelLoss(measure, measurements)
+
+    def spawn(token: Sealed) -> ContinualQueryable:
+        children = {part: run(one, token) for part, one in measurements.items()}
+        return ContinualQueryable(checked(_Parts(key, children), items), "Parallel")
+
+    return make_measurement(
+        (input_domain, input_metric),
+        measure.opendp(),
+        spawn,
+        lambda d_in: loss.at(factor * whole_distance(input_metric, d_in)),
+        f"ParallelContinual({len(measurements)} parts)",
+    )
+
+
+then_parallel_continual = _native.to_then(make_parallel_continual)

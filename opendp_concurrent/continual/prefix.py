@@ -1,0 +1,138 @@
+"""Noisy sums of all items so far: with a horizon, or by doubling without one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, nextafter, sqrt
+from typing import Any, Protocol
+
+import numpy as np
+
+from .dyadic import AllLeaves, Dyadic, Leaves
+from .node_noise import NodeNoise
+
+
+class Prefix(Protocol):
+    """A sum so far that can be asked for at any time."""
+
+    def update(self, item: Any) -> None:
+        """Take the item of the next step."""
+
+    def update_all(self, items: Any) -> None:
+        """Take the items of the next steps."""
+
+    def total(self) -> Any:
+        """The noisy sum so far; the same when asked twice."""
+
+
+def _released(noise: NodeNoise, total: Any) -> Any:
+    if isinstance(total, np.ndarray):
+        return np.array([noise.release(one) for one in total.tolist()], dtype=object)
+    return noise.release(int(total))
+
+
+class TreePrefix:
+    """A tree. A node's noise is drawn when it is first asked for, and kept while the node is."""
+
+    __slots__ = ("_dyadic", "_noise", "_noisy")
+
+    def __init__(self, leaves: Leaves, noise: NodeNoise) -> None:
+        self._dyadic, self._noise = Dyadic(leaves), noise
+        self._noisy: dict[int, Any] = {}
+
+    def update(self, item: Any) -> None:
+        """Take the item of the next step."""
+        changed = self._dyadic.add(item)
+        if self._noisy:
+            self._forget(changed)
+
+    def update_all(self, items: Any) -> None:
+        """Take the items of the next steps."""
+        self._forget(self._dyadic.add_all(items))
+
+    def _forget(self, changed: int) -> None:
+        self._noisy = {bit: value for bit, value in self._noisy.items() if bit > changed}
+
+    def total(self) -> Any:
+        """The noisy sum so far; the same when asked twice."""
+        for bit, total in self._dyadic.sums.items():
+            if bit not in self._noisy:
+                self._noisy[bit] = _released(self._noise, total)
+        return sum(self._noisy.values())
+
+
+class DoublingPrefix:
+    """Epochs of 1, 2, 4, ... steps, each with a tree of its own, and a release of each whole epoch.
+
+    An item is in one epoch: in the release of its total, and in at most j nodes of its tree if the
+    epoch has 2^j steps. Half of the loss goes to either, whatever the epoch: j nodes get noise of
+    variance 2j (for Laplace noise: of scale 2j) times the unit's, the total of 2 times. So the loss
+    of an item is that of one release with noise of the unit's scale, forever [CSS11].
+
+    :param scale: the unit
+    """
+
+    __slots__ = ("_before", "_exact", "_laplace", "_length", "_scale", "_steps", "_totals", "_tree")
+
+    def __init__(self, scale: float, laplace: bool) -> None:
+        self._scale, self._laplace = scale, laplace
+        self._totals = NodeNoise(self._widened(1), laplace)
+        self._before: Any = 0  # released totals of epochs, summed
+        self._exact: list[Any] = []  # those not asked for yet, and that of the open epoch
+        self._length, self._steps = 1, 0
+        self._tree: TreePrefix | None = None
+
+    def _widened(self, nodes: int) -> float:
+        """Scale of the noise of one of ``nodes`` nodes that share half of the loss; rounded up."""
+        factor = 2.0 * nodes if self._laplace else nextafter(sqrt(2.0 * nodes), inf)
+        return nextafter(factor * self._scale, inf)
+
+    def update(self, item: Any) -> None:
+        """Take the item of the next step."""
+        if self._tree is None or self._steps + 1 == self._length:
+            self.update_all(np.array([item]))
+            return
+        self._exact[-1] = self._exact[-1] + item
+        self._steps += 1
+        self._tree.update(item)
+
+    def update_all(self, items: Any) -> None:
+        """Take the items of the next steps."""
+        while len(items):
+            now, items = items[: self._length - self._steps], items[self._length - self._steps :]
+            self._exact_add(now)
+            if self._steps == self._length:
+                self._close()
+
+    def _exact_add(self, items: Any) -> None:
+        if self._steps == 0:
+            self._exact.append(0)
+            bits = self._length.bit_length() - 1
+            noise = NodeNoise(self._widened(bits), self._laplace) if bits else None
+            self._tree = TreePrefix(AllLeaves(self._length - 1), noise) if noise else None
+        self._exact[-1] = self._exact[-1] + items.sum(axis=0)
+        self._steps += len(items)
+        if self._tree is not None and self._steps < self._length:
+            self._tree.update_all(items)
+
+    def _close(self) -> None:
+        self._length, self._steps, self._tree = 2 * self._length, 0, None
+
+    def total(self) -> Any:
+        """The noisy sum so far; the same when asked twice."""
+        open_epoch = self._steps > 0
+        whole = self._exact[:-1] if open_epoch else self._exact
+        for total in whole:
+            self._before = self._before + _released(self._totals, total)
+        self._exact = self._exact[-1:] if open_epoch else []
+        inside = self._tree.total() if open_epoch and self._tree is not None else 0
+        return self._before + inside
+
+
+def make_prefix(
+    leaves: Callable[[int], Leaves], horizon: int | None, scale: float, laplace: bool
+) -> Prefix:
+    """With a horizon one tree; without, doubling."""
+    if horizon is None:
+        return DoublingPrefix(scale, laplace)
+    return TreePrefix(leaves(horizon), NodeNoise(scale, laplace))

@@ -1,0 +1,237 @@
+"""Streams: what arrives, one item a step, and when two streams are neighbours.
+
+At each step a stream has one item, or nothing (None). Steps are public. The dataset that a
+continual mechanism is launched on is the empty stream, ``[]``; items arrive as updates. Kinds of
+items are frozen dataclasses without slots: OpenDP tries to set an attribute on descriptors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from opendp.domains import user_domain
+from opendp.metrics import user_distance
+from opendp.mod import Domain, Metric
+
+from .. import checks
+from ..errors import InvalidTypeError, InvalidValueError
+
+LARGEST_ITEM = 2**31
+
+
+@dataclass(frozen=True)
+class Integers:
+    """Items from ``lower`` to ``upper``."""
+
+    lower: int
+    upper: int
+
+    def holds(self, item: Any) -> bool:
+        """Whether this is an item."""
+        return isinstance(item, int | np.integer) and bool(self.lower <= item <= self.upper)
+
+    @property
+    def largest(self) -> int:
+        """How far adding or removing an item can move a sum."""
+        return max(self.upper, -self.lower, 0)
+
+    @property
+    def spread(self) -> int:
+        """How far changing an item, also into nothing, can move a sum."""
+        return max(self.upper, 0) - min(self.lower, 0)
+
+
+@dataclass(frozen=True)
+class Categories:
+    """Items from 0 to ``count`` - 1, to be counted each for itself."""
+
+    count: int
+
+    def holds(self, item: Any) -> bool:
+        """Whether this is an item."""
+        return isinstance(item, int | np.integer) and bool(0 <= item < self.count)
+
+
+@dataclass(frozen=True)
+class Records:
+    """Items of any kind.
+
+    :ivar name: identifies the kind: streams of equal names chain
+    :ivar member: whether this is an item
+    """
+
+    name: str
+    member: Callable[[Any], bool]
+
+    def holds(self, item: Any) -> bool:
+        """Whether this is an item."""
+        return bool(self.member(item))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Records) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+Items = Integers | Categories | Records
+
+
+def _stream(name: str, items: Items) -> Domain:
+    return user_domain(f"Stream({name})", lambda data: data == [], items)
+
+
+def integer_stream(lower: int, upper: int) -> Domain:
+    """Return the domain of streams of integers.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param lower: least item
+    :param upper: largest item; both at most 2^31 from 0
+    :return: a domain whose only initial dataset is the empty stream, ``[]``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> oc.integer_stream(0, 1)
+    Stream(integers from 0 to 1)
+    """
+    for name, bound in (("lower", lower), ("upper", upper)):
+        if isinstance(bound, bool) or not isinstance(bound, int):
+            raise InvalidTypeError(f"{name} must be an integer, found {type(bound).__name__}")
+        if not abs(bound) <= LARGEST_ITEM:
+            raise InvalidValueError(f"{name} ({bound}) must be at most 2**31 from 0")
+    if not lower <= upper or lower == upper == 0:
+        raise InvalidValueError(f"lower ({lower}) must be below upper ({upper})")
+    return _stream(f"integers from {lower} to {upper}", Integers(lower, upper))
+
+
+def category_stream(categories: int) -> Domain:
+    """Return the domain of streams of categories, from 0 to ``categories`` - 1.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param categories: how many, at least 1
+    :return: a domain whose only initial dataset is the empty stream, ``[]``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> oc.category_stream(12)
+    Stream(12 categories)
+    """
+    count = checks.count(categories=categories)
+    return _stream(f"{count} categories", Categories(count))
+
+
+def record_stream(name: str, member: Callable[[Any], bool]) -> Domain:
+    """Return the domain of streams of records of one's own kind, to be mapped to numbers.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param name: identifies the kind; streams of equal names chain
+    :param member: whether something is a record
+    :return: a domain whose only initial dataset is the empty stream, ``[]``
+    :raises InvalidTypeError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> oc.record_stream("visits", lambda record: isinstance(record, dict))
+    Stream(visits)
+    """
+    if not isinstance(name, str):
+        raise InvalidTypeError(f"name must be a string, found {type(name).__name__}")
+    if not callable(member):
+        raise InvalidTypeError(f"member must be callable, found {type(member).__name__}")
+    return _stream(name, Records(name, member))
+
+
+def items_of(input_domain: Domain) -> Items:
+    """What the items of a stream are, or raise."""
+    items = getattr(input_domain, "descriptor", None)
+    if not isinstance(items, Integers | Categories | Records):
+        raise InvalidTypeError(
+            f"input_domain ({input_domain}) must be a stream, such as oc.integer_stream(0, 1)"
+        )
+    return items
+
+
+def event_presence() -> Metric:
+    """Return the distance of streams by added or removed events: event-level privacy.
+
+    The number of steps at which one stream has an item and the other nothing; elsewhere they are
+    equal. Steps do not shift.
+
+    Required features: `honest-but-curious`
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("honest-but-curious")
+    >>> oc.event_presence()
+    EventPresence
+    """
+    return user_distance("EventPresence")
+
+
+def event_change() -> Metric:
+    """Return the distance of streams by changed events: event-level privacy.
+
+    The number of steps at which the streams differ, be it by an item or by nothing.
+
+    Required features: `honest-but-curious`
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("honest-but-curious")
+    >>> oc.event_change()
+    EventChange
+    """
+    return user_distance("EventChange")
+
+
+def user_presence() -> Metric:
+    """Return the distance of streams by users: user-level privacy.
+
+    Items are pairs of a user and what that user contributes. The number of users all of whose items
+    are in one stream and not, or nothing in their place, in the other. To be bounded by
+    :func:`make_bounded_contributions`.
+
+    Required features: `honest-but-curious`
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("honest-but-curious")
+    >>> oc.user_presence()
+    UserPresence
+    """
+    return user_distance("UserPresence")
+
+
+def require_events(input_metric: Metric) -> bool:
+    """Whether events may change, and not only be added or removed; raise for another metric."""
+    if input_metric == event_presence():
+        return False
+    if input_metric == event_change():
+        return True
+    raise InvalidTypeError(
+        f"input_metric ({input_metric}) must be oc.event_presence() or oc.event_change(); "
+        "for users, chain with oc.make_bounded_contributions"
+    )

@@ -1,0 +1,145 @@
+"""Sliding windows: the sum of the last steps.
+
+Time is cut into blocks of W steps. The window of the last W steps is the end of the block before
+and the beginning of this one: a prefix of this block's tree, and a prefix of the mirrored tree of
+the block before, which shrinks by an item a step. An item is in the nodes of both trees. The last
+W items are kept, as any window must; noise of O(log W) nodes is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from opendp.mod import Domain, Measure, Metric, assert_features
+
+from .. import _native, checks
+from ..errors import InvalidTypeError
+from ..queryables.mechanism import ConcurrentMeasurement
+from .counter import check_scale, counter_loss, whole_distance, whole_numbers
+from .dyadic import AllLeaves
+from .mechanism import make_continual
+from .node_noise import NodeNoise, is_laplace
+from .prefix import TreePrefix
+from .stream import Integers, items_of, require_events
+
+
+class _Shrinking:
+    """Noisy sums of the last items of a block that is over, fewer and fewer."""
+
+    __slots__ = ("_noise", "_noisy", "_suffix", "length")
+
+    def __init__(self, items: list[int], noise: NodeNoise) -> None:
+        self._suffix = np.concatenate([[0], np.cumsum(items[::-1])]).tolist()
+        self._noise, self.length = noise, len(items)
+        self._noisy: dict[tuple[int, int], int] = {}
+
+    def total(self, left: int) -> int:
+        """The sum of the last ``left`` items."""
+        nodes = {}
+        low = 0
+        for bit in reversed(range(left.bit_length())):
+            if left >> bit & 1:
+                node = (low, bit)
+                known = self._noisy.get(node)
+                if known is None:
+                    exact = self._suffix[low + (1 << bit)] - self._suffix[low]
+                    known = self._noise.release(exact)
+                nodes[node] = known
+                low += 1 << bit
+        self._noisy = nodes
+        return sum(nodes.values())
+
+
+class _Window:
+    """The state machine: one question, which is None."""
+
+    __slots__ = ("_before", "_block", "_noise", "_now", "_window")
+
+    def __init__(self, window: int, noise: NodeNoise) -> None:
+        self._window, self._noise = window, noise
+        self._before = _Shrinking([], noise)
+        self._block: list[int] = []
+        self._now = TreePrefix(AllLeaves(window), noise)
+
+    def update(self, item: Any) -> None:
+        if len(self._block) == self._window:
+            self._before = _Shrinking(self._block, self._noise)
+            self._block, self._now = [], TreePrefix(AllLeaves(self._window), self._noise)
+        self._block.append(item or 0)
+        self._now.update(item or 0)
+
+    def update_all(self, items: Any) -> None:
+        for item in whole_numbers(items).tolist():
+            self.update(item)
+
+    def ask(self, question: Any) -> int:
+        if question is not None:
+            raise InvalidTypeError(
+                f"the question must be None, for the sum of the window, found "
+                f"{type(question).__name__}"
+            )
+        left = max(0, self._before.length - len(self._block))
+        return int(self._now.total()) + self._before.total(left)
+
+
+def make_window_counter(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    scale: float,
+    window: int,
+) -> ConcurrentMeasurement:
+    """Count, or sum, the last ``window`` steps, at any time and without a horizon.
+
+    ``queryable(None)`` gives the noisy sum of the last ``window`` steps. An item is in at most
+    2 (floor(log2 W) + 1) nodes: those of a tree of its block of W steps, and those of the mirrored
+    tree, from which it leaves the window.
+
+    Guarantee: as many releases of the largest move of an event, composed, as in
+    :func:`make_counter`.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: ``oc.integer_stream(lower, upper)``
+    :param input_metric: ``oc.event_presence()`` or ``oc.event_change()``
+    :param output_measure: how privacy is measured
+    :param scale: of the noise of one node
+    :param window: W, how many steps
+    :return: a measurement on the empty stream
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = oc.integer_stream(0, 1), oc.event_presence()
+    >>> recent = oc.make_window_counter(*space, dp.max_divergence(), scale=8.0, window=7)
+    >>> recent.map(1)
+    0.75
+    >>> queryable = recent([])
+    >>> queryable.update_all([1] * 100)
+    >>> count = queryable(None)
+    """
+    assert_features("contrib", "honest-but-curious")
+    items = items_of(input_domain)
+    if not isinstance(items, Integers):
+        raise InvalidTypeError(f"input_domain ({input_domain}) must be oc.integer_stream(...)")
+    steps = checks.count(window=window)
+    shift = items.spread if require_events(input_metric) else items.largest
+    laplace = is_laplace(output_measure)
+    scale = check_scale(scale, steps, max(items.spread, 1))
+    height = 2 * steps.bit_length()
+    return make_continual(
+        input_domain,
+        input_metric,
+        output_measure,
+        lambda: _Window(steps, NodeNoise(scale, laplace)),
+        lambda d_in: counter_loss(
+            whole_distance(input_metric, d_in), shift, height, scale, output_measure
+        ),
+    )
+
+
+then_window_counter = _native.to_then(make_window_counter)
