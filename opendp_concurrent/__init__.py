@@ -12,6 +12,7 @@ from .accumulators.renyi import renyi
 from .accumulators.residue import residue
 from .accumulators.zcdp import zcdp
 from .calibration import largest_share, smallest_scale
+from .composition.analyst_quotas import AnalystQuotas, make_analyst_quotas
 from .composition.cast import cast
 from .composition.chain import make_chain_ot, make_chain_po
 from .composition.concurrent_composition import (
@@ -123,6 +124,7 @@ from .tradeoff.function import TradeoffFunction
 __all__ = [
     "ANSWER",
     "QUERY",
+    "AnalystQuotas",
     "Deviation",
     "Outcome",
     "SparseVectorAnswer",
@@ -155,6 +157,7 @@ __all__ = [
     "make_RDP_to_approxDP",
     "make_RDP_to_fixedRDP",
     "make_above_threshold",
+    "make_analyst_quotas",
     "make_approxDP_to_fDP",
     "make_bounded_contributions",
     "make_bounded_interactive",
@@ -245,6 +248,7 @@ for _constructor, _name in (
     (make_gaussian, "certified_gaussian"),
     (make_geometric, "certified_geometric"),
     (make_laplace, "certified_laplace"),
+    (make_analyst_quotas, "analyst_quotas"),
     (make_above_threshold, "interactive_above_threshold"),
     (make_guess_and_check, "guess_and_check"),
     (make_private_multiplicative_weights, "private_multiplicative_weights"),

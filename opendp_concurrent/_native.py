@@ -23,13 +23,17 @@ from opendp._convert import (
 )
 from opendp._lib import AnyObjectPtr, FfiResult, FfiSlice, lib, unwrap
 from opendp.core import new_queryable, odometer_queryable_invoke, queryable_eval
+from opendp.domains import _lazyframe_from_domain
 from opendp.extras._utilities import to_then as to_then
 from opendp.mod import (
+    Domain,
+    LazyFrameDomain,
     Measurement,
     Metric,
     OpenDPException,
     Transformation,
     UnknownTypeException,
+    VectorDomain,
 )
 from opendp.typing import _ELEMENTARY_TYPES
 
@@ -125,6 +129,23 @@ def apply(transformation: Transformation, pointer: Any) -> Any:
 def to_python(pointer: Any) -> Any:
     """Convert data back from OpenDP's representation."""
     return c_to_py(pointer)
+
+
+def element_domain(domain: Domain) -> Domain | None:
+    """Return the domain of a vector's elements, or None.
+
+    OpenDP cannot tell it for elements of a user's own domain, other than by how it was made.
+    """
+    if isinstance(domain, VectorDomain):
+        return domain.element_domain
+    made = getattr(domain, "__opendp_dict__", {})
+    of_users = domain.carrier_type == "Vec<ExtrinsicObject>"
+    return made.get("__kwargs__", {}).get("atom_domain") if of_users else None
+
+
+def empty_frame(domain: LazyFrameDomain) -> Any:
+    """Make a Polars frame without rows that is a member of ``domain``."""
+    return _lazyframe_from_domain(domain).collect()
 
 
 def check_distance(metric: Metric, name: str, d_in: Any) -> None:

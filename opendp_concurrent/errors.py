@@ -65,12 +65,12 @@ class PrivacyMapError(ConcurrentError, OpenDPException):
 
 
 class ReentrantLaunchError(ConcurrentError, RuntimeError, OpenDPException):
-    """A running mechanism tried to launch on the account that is paying for it."""
+    """A running mechanism asked itself, or tried to launch on the account that pays for it."""
 
     def __init__(self) -> None:
         super().__init__(
-            "a mechanism may not launch on the account that pays for it while it runs: "
-            "the launch could depend on the data; launch after it has answered"
+            "a mechanism may not ask itself, or launch on the account that pays for it, while it "
+            "runs: that could depend on the data; ask after it has answered"
         )
 
 

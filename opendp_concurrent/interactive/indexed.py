@@ -9,10 +9,18 @@ from opendp.mod import Domain, Measure, Measurement, Metric, assert_features
 
 from .. import _native
 from ..composition.concurrent_composition import make_concurrent_composition
-from ..errors import InvalidTypeError, InvalidValueError
+from ..errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    SpaceMismatchError,
+    UnsupportedMeasureError,
+)
+from ..measures import Composability, composition_measure
 from ..queryables.mechanism import ConcurrentMeasurement
 from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
 from .wrap import Answer, as_answering, wrap
+
+PARTS = "input_domain", "input_metric", "output_measure"
 
 
 def make_indexed_composition(
@@ -41,6 +49,7 @@ def make_indexed_composition(
     :param orders: for Rényi curves only, as in :func:`make_concurrent_composition`
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument, or a message that is no pair
+    :raises UnsupportedMeasureError: for several, under approximate zCDP, where concurrency is open
 
     :example:
 
@@ -61,11 +70,23 @@ def make_indexed_composition(
         raise InvalidTypeError(
             f"measurements must be a sequence of measurements, found {type(measurements).__name__}"
         )
+    if not measurements:
+        raise InvalidValueError("measurements must have at least one element")
+    expected = input_domain, input_metric, output_measure
     for index, one in enumerate(measurements):
         if not isinstance(one, Measurement):
             raise InvalidTypeError(
                 f"measurements[{index}] must be a measurement, found {type(one).__name__}"
             )
+        found = one.input_domain, one.input_metric, one.output_measure
+        for part, here, there in zip(PARTS, expected, found, strict=True):
+            if here != there:
+                raise SpaceMismatchError(f"{part} of measurements[{index}]", here, there)
+    measure = composition_measure(output_measure)
+    if measure.composability is Composability.SEQUENTIAL and len(measurements) > 1:
+        raise UnsupportedMeasureError(
+            f"{measure.name} composes one interactive mechanism at a time: {measure.reason}"
+        )
     d_mids = [one.map(d_in) for one in measurements]
     compositor = make_concurrent_composition(
         input_domain, input_metric, output_measure, d_in, d_mids, orders=orders

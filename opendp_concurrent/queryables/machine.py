@@ -8,6 +8,7 @@ that the wrappers of OpenDP's own compositors hold for it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import RLock
 from typing import Any
 
 from opendp.mod import Queryable
@@ -15,7 +16,7 @@ from opendp.mod import Queryable
 from .. import _native
 from ..accounts.lifecycle import Lifecycle, innermost_running
 from .data import seal, unseal
-from .turn import Turn, lock_for_turns
+from .turn import Turn, inherited_lock, lock_for_turns
 
 
 class MachineQueryable(Queryable):
@@ -30,15 +31,18 @@ class MachineQueryable(Queryable):
     def __init__(self, machine: Callable[[Any], Any], description: str) -> None:
         self._machine, self._description = seal(machine), description
         self._lifecycle = Lifecycle(innermost_running())
-        self._lock = lock_for_turns()
-        native = _native.inside_native_call()
+        native, inherited = _native.inside_native_call(), inherited_lock()
         self._transport = _native.python_queryable(machine) if native else None
+        # what native code made asks it for permission later, so all of it takes turns on one lock
+        shared = native or inherited is not None
+        self._lock: Any = Turn(lock_for_turns()) if shared else RLock()
 
     def __call__(self, query: Any) -> Any:
         """Ask the mechanism; waits while another thread asks it."""
         with _native.typed_errors():
+            self._lifecycle.check_not_running()
             self._lifecycle.check()
-            with Turn(self._lock):
+            with self._lock:
                 self._lifecycle.check()
                 with self._lifecycle.running():
                     if self._transport is None:

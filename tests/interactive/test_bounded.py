@@ -1,0 +1,211 @@
+"""A limit on messages: so many reach the mechanism, and no more."""
+
+import itertools
+import sys
+import threading
+from collections import Counter
+
+import opendp.prelude as dp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opendp.mod import OpenDPException
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    MessageLimitError,
+    RefusalError,
+)
+
+PURE = dp.max_divergence()
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+DATA = [1, 2, 3]
+
+
+def asking(reached=None, d_mid=0.25):
+    """Counts its queries, in ``reached`` as well; raises on 'bad'."""
+    reached = [] if reached is None else reached
+
+    def function(rows):
+        asked = itertools.count(1)
+
+        def transition(query):
+            reached.append(query)
+            number = next(asked)
+            if query == "bad":
+                raise ValueError("a query that the mechanism refuses")
+            return number
+
+        return dp.new_queryable(transition)
+
+    return dp.m.make_user_measurement(
+        *SPACE, PURE, function, lambda d_in: d_mid, TO="ExtrinsicObject"
+    )
+
+
+def laplace(epsilon=0.25):
+    return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
+
+
+def filter_(d_out=1.0):
+    return oc.make_concurrent_filter(oc.make_concurrent_odometer(*SPACE, PURE), 1, d_out)
+
+
+@given(limit=st.integers(1, 20), more=st.integers(1, 5))
+def test_exactly_as_many_are_answered(limit, more):
+    reached = []
+    queryable = oc.make_bounded_interactive(asking(reached), limit)(DATA)
+    assert [queryable(n) for n in range(limit)] == list(range(1, limit + 1))
+    for _ in range(more):
+        with pytest.raises(MessageLimitError) as refused:
+            queryable("one more")
+        assert refused.value.limit == limit
+    assert reached == list(range(limit))
+
+
+def test_the_message_says_what_to_do():
+    queryable = oc.make_bounded_interactive(asking(), 1)(DATA)
+    queryable("q")
+    with pytest.raises(MessageLimitError, match="answered 1 of 1 messages; build it with a larger"):
+        queryable("q")
+
+
+def test_it_is_a_refusal_that_a_user_of_opendp_catches():
+    assert issubclass(MessageLimitError, RefusalError)
+    assert issubclass(MessageLimitError, OpenDPException)
+
+
+def test_a_message_that_the_mechanism_refuses_counts():
+    reached = []
+    queryable = oc.make_bounded_interactive(asking(reached), 2)(DATA)
+    with pytest.raises(OpenDPException, match="refuses"):
+        queryable("bad")
+    assert queryable("q") == 2
+    with pytest.raises(MessageLimitError):
+        queryable("q")
+    assert reached == ["bad", "q"]
+
+
+def test_a_launch_that_a_filter_refuses_counts():
+    queryable = oc.make_bounded_interactive(filter_(1.0), 3)(DATA)
+    for query, error in ((laplace(5.0), BudgetExceededError), ("text", InvalidTypeError)):
+        with pytest.raises(error):
+            queryable(query)
+    assert isinstance(queryable(laplace()), int)
+    with pytest.raises(MessageLimitError):
+        queryable(laplace())
+
+
+def test_messages_to_children_of_what_is_bounded_are_not_counted():
+    queryable = oc.make_bounded_interactive(filter_(1.0), 1)(DATA)
+    child = queryable(asking())
+    assert [child("q") for _ in range(50)] == list(range(1, 51))
+
+
+def test_a_bounded_child_of_a_bounded_filter():
+    queryable = oc.make_bounded_interactive(filter_(1.0), 2)(DATA)
+    children = [queryable(oc.make_bounded_interactive(asking(), 3)) for _ in range(2)]
+    for child in children:
+        assert [child("q") for _ in range(3)] == [1, 2, 3]
+        with pytest.raises(MessageLimitError, match="3 of 3"):
+            child("q")
+    with pytest.raises(MessageLimitError, match="2 of 2"):
+        queryable(asking())
+
+
+def test_invocations_count_apart():
+    measurement = oc.make_bounded_interactive(asking(), 1)
+    assert [measurement(DATA)("q") for _ in range(5)] == [1] * 5
+
+
+def test_the_tightest_of_nested_limits_holds():
+    for outer, inner in ((2, 5), (5, 2)):
+        measurement = oc.make_bounded_interactive(
+            oc.make_bounded_interactive(asking(), inner), outer
+        )
+        queryable = measurement(DATA)
+        assert [queryable("q"), queryable("q")] == [1, 2]
+        with pytest.raises(MessageLimitError, match="2 of 2"):
+            queryable("q")
+
+
+def test_a_release_is_read_a_limited_number_of_times():
+    queryable = oc.make_bounded_interactive(laplace(), 2)(DATA)
+    assert queryable("q") == queryable("q")
+    with pytest.raises(MessageLimitError):
+        queryable("q")
+
+
+def test_a_postprocessor_in_front_pays_a_message_for_each_of_its_own():
+    def thrice(state, tag, message):
+        if tag is oc.QUERY:
+            return 1, oc.QUERY, message
+        return (state + 1, oc.QUERY, message) if state < 3 else (0, oc.ANSWER, message)
+
+    reached = []
+    bounded = oc.make_bounded_interactive(asking(reached), 5)
+    queryable = oc.make_interactive_postprocessing(bounded, thrice)(DATA)
+    assert queryable("q") == 3
+    with pytest.raises(MessageLimitError):
+        queryable("q")
+    assert len(reached) == 5
+
+
+def test_the_error_keeps_its_type_below_a_native_parent():
+    root = dp.c.make_adaptive_composition(*SPACE, PURE, d_in=1, d_mids=[0.25] * 2)(DATA)
+    child = root(oc.make_bounded_interactive(asking(), 1))
+    assert child("q") == 1
+    with pytest.raises(MessageLimitError) as refused:
+        child("q")
+    assert refused.value.limit == 1
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["top level", "below a native parent"])
+def test_eight_threads_get_exactly_a_hundred_answers(native):
+    reached = []
+    measurement = oc.make_bounded_interactive(asking(reached), 100)
+    if native:
+        parent = dp.c.make_adaptive_composition(*SPACE, PURE, d_in=1, d_mids=[0.25])
+        queryable = parent(DATA)(measurement)
+    else:
+        queryable = measurement(DATA)
+    answers, outcomes = [], [Counter() for _ in range(8)]
+
+    def work(number):
+        for _ in range(50):
+            try:
+                answers.append(queryable(number))
+                outcomes[number]["answered"] += 1
+            except MessageLimitError:
+                outcomes[number]["refused"] += 1
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(interval)
+    assert sum(outcomes, Counter()) == {"answered": 100, "refused": 300}
+    assert sorted(answers) == list(range(1, 101))
+    assert len(reached) == 100
+
+
+@pytest.mark.parametrize("bad", [0, -1, -(10**30)])
+def test_a_limit_below_one(bad):
+    with pytest.raises(InvalidValueError, match="^max_messages .* must be at least 1"):
+        oc.make_bounded_interactive(asking(), bad)
+
+
+@pytest.mark.parametrize("bad", [None, 1.0, float("inf"), "3", True, (1,)])
+def test_a_limit_that_is_no_integer(bad):
+    with pytest.raises(InvalidTypeError, match="^max_messages must be an integer"):
+        oc.make_bounded_interactive(asking(), bad)
+
+
+def test_a_limit_may_be_huge():
+    assert oc.make_bounded_interactive(asking(), 10**30)(DATA)("q") == 1
