@@ -49,6 +49,7 @@ from .composition.named_casts import (
     make_zCDP_to_tCDP,
 )
 from .context import concurrent_context
+from .continual.checkpoint import Checkpoint, make_resumable
 from .continual.concurrent import make_concurrent_continual
 from .continual.counter import (
     make_counter,
@@ -125,6 +126,7 @@ __all__ = [
     "ANSWER",
     "QUERY",
     "AnalystQuotas",
+    "Checkpoint",
     "Deviation",
     "Outcome",
     "SparseVectorAnswer",
@@ -196,6 +198,7 @@ __all__ = [
     "make_pureDP_to_zCDP",
     "make_randomized_response",
     "make_randomized_response_bool",
+    "make_resumable",
     "make_sparse_vector",
     "make_stream_clamp",
     "make_stream_filter",

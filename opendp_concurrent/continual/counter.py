@@ -43,6 +43,12 @@ class _Counter:
             )
         return int(self._prefix.total())
 
+    def to_record(self) -> Any:
+        return self._prefix.to_record()
+
+    def restore(self, record: Any) -> None:
+        self._prefix.restore(record)
+
 
 def whole_numbers(items: Any) -> Any:
     """Items as an array, nothing as 0."""
@@ -177,6 +183,7 @@ def make_counter(
             whole_distance(input_metric, d_in), shift, height, scale, output_measure
         ),
         horizon=horizon,
+        name=f"Counter[scale={scale}, horizon={horizon}, {method}]",
     )
 
 
@@ -208,6 +215,12 @@ class _Histogram:
             return counts
         order = sorted(range(self._categories), key=lambda one: (-counts[one], one))
         return [(category, counts[category]) for category in order[:top]]
+
+    def to_record(self) -> Any:
+        return self._prefix.to_record()
+
+    def restore(self, record: Any) -> None:
+        self._prefix.restore(record)
 
     def _top(self, question: Any) -> int | None:
         if question is None:
@@ -280,6 +293,7 @@ def make_histogram_counter(
             whole_distance(input_metric, d_in), 1, height, scale, output_measure, parts
         ),
         horizon=horizon,
+        name=f"HistogramCounter[scale={scale}, horizon={horizon}, {method}]",
     )
 
 

@@ -24,6 +24,16 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 
 
+def plain(total: Any) -> Any:
+    """An integer, or a list of them, from whatever integers or arrays."""
+    return [int(one) for one in total] if isinstance(total, np.ndarray) else int(total)
+
+
+def unplain(total: Any) -> Any:
+    """The inverse of :func:`plain`."""
+    return np.array(total, dtype=object) if isinstance(total, list) else total
+
+
 class Leaves(Protocol):
     """An order of leaves.
 
@@ -112,6 +122,16 @@ class Dyadic:
         self._leaves, self.count = leaves, 0
         self._leaf = leaves.leaf(0)
         self.sums: dict[int, Any] = {}
+
+    def to_record(self) -> dict[str, Any]:
+        """What :meth:`restore` needs, as JSON has it."""
+        sums = {str(bit): plain(total) for bit, total in self.sums.items()}
+        return {"count": self.count, "sums": sums}
+
+    def restore(self, record: dict[str, Any]) -> None:
+        """Go on from a record."""
+        self.count, self._leaf = record["count"], self._leaves.leaf(record["count"])
+        self.sums = {int(bit): unplain(total) for bit, total in record["sums"].items()}
 
     def add(self, item: Any) -> int:
         """Take an item; return the bit below which (and at which) nodes are new."""

@@ -58,7 +58,7 @@ class ContinualMachine(Protocol):
         """Answer a question, or raise and change nothing."""
 
 
-class _Checked:
+class Checked:
     """Checks updates, counts steps, and halts at an invalid one."""
 
     __slots__ = ("_halted", "_horizon", "_items", "_machine", "_steps")
@@ -68,6 +68,7 @@ class _Checked:
         self._steps, self._halted = 0, False
 
     def __call__(self, message: Any) -> Any:
+        """Take an update, or answer a question."""
         if self._halted:
             raise StreamHaltedError
         if type(message) is Update:
@@ -113,6 +114,21 @@ class _Checked:
             self._halt()
         return array.astype(np.int64)
 
+    def to_record(self) -> dict[str, Any]:
+        """The state, as JSON has it; the machine must be able to tell its own."""
+        record = self._machine.to_record()  # type: ignore[attr-defined]
+        return {"steps": self._steps, "halted": self._halted, "machine": record}
+
+    def restore(self, record: dict[str, Any]) -> None:
+        """Go on from a record."""
+        self._steps, self._halted = record["steps"], record["halted"]
+        self._machine.restore(record["machine"])  # type: ignore[attr-defined]
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the machine can tell its state."""
+        return hasattr(self._machine, "to_record") and hasattr(self._machine, "restore")
+
     def _room(self, steps: int) -> None:
         if self._horizon is not None and self._steps + steps > self._horizon:
             raise StreamError(
@@ -125,11 +141,9 @@ class _Checked:
         raise StreamHaltedError
 
 
-def checked(
-    machine: ContinualMachine, items: Items, horizon: int | None = None
-) -> Callable[[Any], Any]:
+def checked(machine: ContinualMachine, items: Items, horizon: int | None = None) -> Checked:
     """Return what takes messages for a machine, and checks updates first."""
-    return _Checked(machine, items, horizon)
+    return Checked(machine, items, horizon)
 
 
 class ContinualQueryable(MachineQueryable):
@@ -160,6 +174,7 @@ def make_continual(
     privacy_map: Callable[[Any], Any],
     *,
     horizon: int | None = None,
+    name: str = "Continual",
 ) -> ConcurrentMeasurement:
     """Make a continual mechanism of one's own.
 
@@ -177,6 +192,7 @@ def make_continual(
     :param privacy_map: from a distance of streams to the privacy loss against a strongly adaptive
         adversary [HSV25, Definition 3.3], who chooses both streams and all questions on the way
     :param horizon: how many steps there may be; unlimited if left out
+    :param name: what it is and with which parameters, for ``repr`` and for checkpoints
     :return: a measurement
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -217,5 +233,5 @@ def make_continual(
         output_measure,
         spawn,
         privacy_map,
-        f"Continual({input_domain}, {output_measure})",
+        f"{name}({input_domain}, {input_metric}, {output_measure})",
     )

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .dyadic import AllLeaves, Dyadic, Leaves
+from .dyadic import AllLeaves, Dyadic, Leaves, plain, unplain
 from .node_noise import NodeNoise
 
 
@@ -23,6 +23,12 @@ class Prefix(Protocol):
 
     def total(self) -> Any:
         """The noisy sum so far; the same when asked twice."""
+
+    def to_record(self) -> dict[str, Any]:
+        """Sums, and the noise of those in use, as JSON has it."""
+
+    def restore(self, record: dict[str, Any]) -> None:
+        """Go on from a record."""
 
 
 def _released(noise: NodeNoise, total: Any) -> Any:
@@ -59,6 +65,17 @@ class TreePrefix:
             if bit not in self._noisy:
                 self._noisy[bit] = _released(self._noise, total)
         return sum(self._noisy.values())
+
+    def to_record(self) -> dict[str, Any]:
+        """Sums, and the noise of those in use, as JSON has it."""
+        self.total()  # so that all nodes in use have their noise
+        noisy = {str(bit): plain(value) for bit, value in self._noisy.items()}
+        return {"dyadic": self._dyadic.to_record(), "noisy": noisy}
+
+    def restore(self, record: dict[str, Any]) -> None:
+        """Go on from a record."""
+        self._dyadic.restore(record["dyadic"])
+        self._noisy = {int(bit): unplain(value) for bit, value in record["noisy"].items()}
 
 
 class DoublingPrefix:
@@ -104,12 +121,37 @@ class DoublingPrefix:
             if self._steps == self._length:
                 self._close()
 
+    def _open(self) -> None:
+        """Begin the tree of an epoch; one of a single step has none."""
+        bits = self._length.bit_length() - 1
+        noise = NodeNoise(self._widened(bits), self._laplace) if bits else None
+        self._tree = TreePrefix(AllLeaves(self._length - 1), noise) if noise else None
+
+    def to_record(self) -> dict[str, Any]:
+        """Sums, and the noise of those in use, as JSON has it."""
+        self.total()  # so that all epochs that are over have their noise
+        return {
+            "before": plain(self._before),
+            "exact": [plain(total) for total in self._exact],
+            "length": self._length,
+            "steps": self._steps,
+            "tree": self._tree.to_record() if self._tree is not None else None,
+        }
+
+    def restore(self, record: dict[str, Any]) -> None:
+        """Go on from a record."""
+        self._before = unplain(record["before"])
+        self._exact = [unplain(total) for total in record["exact"]]
+        self._length, self._steps = record["length"], record["steps"]
+        if record["tree"] is not None:
+            self._open()
+            assert self._tree is not None
+            self._tree.restore(record["tree"])
+
     def _exact_add(self, items: Any) -> None:
         if self._steps == 0:
             self._exact.append(0)
-            bits = self._length.bit_length() - 1
-            noise = NodeNoise(self._widened(bits), self._laplace) if bits else None
-            self._tree = TreePrefix(AllLeaves(self._length - 1), noise) if noise else None
+            self._open()
         self._exact[-1] = self._exact[-1] + items.sum(axis=0)
         self._steps += len(items)
         if self._tree is not None and self._steps < self._length:

@@ -50,6 +50,14 @@ class _Shrinking:
         self._noisy = nodes
         return sum(nodes.values())
 
+    def to_record(self) -> Any:
+        noisy = [[low, bit, value] for (low, bit), value in self._noisy.items()]
+        return {"suffix": self._suffix, "noisy": noisy}
+
+    def restore(self, record: Any) -> None:
+        self._suffix, self.length = record["suffix"], len(record["suffix"]) - 1
+        self._noisy = {(low, bit): value for low, bit, value in record["noisy"]}
+
 
 class _Window:
     """The state machine: one question, which is None."""
@@ -66,8 +74,8 @@ class _Window:
         if len(self._block) == self._window:
             self._before = _Shrinking(self._block, self._noise)
             self._block, self._now = [], TreePrefix(AllLeaves(self._window), self._noise)
-        self._block.append(item or 0)
-        self._now.update(item or 0)
+        self._block.append(int(item or 0))
+        self._now.update(int(item or 0))
 
     def update_all(self, items: Any) -> None:
         for item in whole_numbers(items).tolist():
@@ -81,6 +89,16 @@ class _Window:
             )
         left = max(0, self._before.length - len(self._block))
         return int(self._now.total()) + self._before.total(left)
+
+    def to_record(self) -> Any:
+        self.ask(None)  # so that all nodes in use have their noise
+        parts = self._before.to_record(), self._now.to_record()
+        return {"before": parts[0], "now": parts[1], "block": [int(one) for one in self._block]}
+
+    def restore(self, record: Any) -> None:
+        self._before.restore(record["before"])
+        self._now.restore(record["now"])
+        self._block = record["block"]
 
 
 def make_window_counter(
@@ -139,6 +157,7 @@ def make_window_counter(
         lambda d_in: counter_loss(
             whole_distance(input_metric, d_in), shift, height, scale, output_measure
         ),
+        name=f"WindowCounter[scale={scale}, window={steps}]",
     )
 
 

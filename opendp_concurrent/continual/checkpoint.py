@@ -1,0 +1,123 @@
+"""Stop and go on: the state of a continual mechanism, for the one who holds the data."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from opendp.mod import assert_features
+
+from ..composition.interactive_measurement import make_measurement
+from ..errors import InvalidTypeError, InvalidValueError
+from ..queryables.data import Sealed, seal, unseal
+from ..queryables.mechanism import ConcurrentMeasurement
+from .mechanism import Checked, ContinualQueryable
+
+
+class Checkpoint:
+    """Where a mechanism's state can be saved, and read back. Keep it from analysts.
+
+    The state holds data and noise, in plain text: whoever reads it reads the data. It is for the
+    one who holds the data anyway; a queryable does not give it away.
+
+    A state must be resumed once. Two mechanisms that go on from the same state draw their noise for
+    the same data independently, which costs as much privacy as two mechanisms do.
+
+    :param saved: what ``save`` returned, to go on from there
+    """
+
+    def __init__(self, saved: str | None = None) -> None:
+        self._record: Any = None
+        self._machine: Sealed | None = None
+        self._name = ""
+        if saved is None:
+            return
+        try:
+            self._record = json.loads(saved)
+            assert set(self._record) == {"name", "state", "version"}
+        except (TypeError, ValueError, AssertionError):
+            raise InvalidValueError("saved must be what Checkpoint.save returned") from None
+        if self._record["version"] != 1:
+            raise InvalidValueError("saved is of another version of this package")
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a checkpoint holds sensitive data and cannot be pickled or copied")
+
+    def save(self) -> str:
+        """Return the state as text. Nodes in use get their noise first, if they have none."""
+        if self._machine is None:
+            raise InvalidValueError("nothing was launched with this checkpoint; launch it first")
+        state = unseal(self._machine).to_record()
+        return json.dumps({"version": 1, "name": self._name, "state": state})
+
+    def _attach(self, name: str, machine: Checked) -> None:
+        if self._machine is not None:
+            raise InvalidValueError(
+                "checkpoint is for one launch, and has had it; take another Checkpoint"
+            )
+        if self._record is not None:
+            if self._record["name"] != name:
+                raise InvalidValueError(
+                    f"checkpoint is of {self._record['name']}, and cannot be resumed by {name}"
+                )
+            machine.restore(self._record["state"])
+        self._name, self._machine, self._record = name, seal(machine), None
+
+
+def make_resumable(
+    measurement: ConcurrentMeasurement, checkpoint: Checkpoint
+) -> ConcurrentMeasurement:
+    """Let a continual mechanism be stopped and resumed, by the one who holds its checkpoint.
+
+    Noise that was drawn is kept: answers after a restart are those before it, and nothing is drawn
+    twice. Chain transformations that remember nothing in front of it.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: a counter of this package; or made by :func:`make_continual` of a machine
+        with ``to_record`` and ``restore``
+    :param checkpoint: a new one, or with a state to go on from
+    :return: a measurement that is launched once
+    :raises InvalidTypeError: naming the argument
+    :raises InvalidValueError: at launch, if the state is of another mechanism
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = oc.integer_stream(0, 1), oc.event_presence()
+    >>> counter = oc.make_counter(*space, dp.max_divergence(), scale=20.0, horizon=1000)
+    >>> checkpoint = oc.Checkpoint()
+    >>> before = oc.make_resumable(counter, checkpoint)([])
+    >>> before.update_all([1, 1, 0])
+    >>> after = oc.make_resumable(counter, oc.Checkpoint(checkpoint.save()))([])
+    >>> after(None) == before(None)
+    True
+    """
+    assert_features("contrib", "honest-but-curious")
+    if not isinstance(measurement, ConcurrentMeasurement):
+        raise InvalidTypeError(
+            f"measurement must be a continual mechanism, found {type(measurement).__name__}"
+        )
+    if not isinstance(checkpoint, Checkpoint):
+        raise InvalidTypeError(
+            f"checkpoint must be an oc.Checkpoint, found {type(checkpoint).__name__}"
+        )
+    inner = measurement.spawn
+
+    def spawn(token: Sealed) -> ContinualQueryable:
+        queryable: ContinualQueryable = inner(token)
+        machine = unseal(queryable._machine) if isinstance(queryable, ContinualQueryable) else None
+        if not isinstance(machine, Checked) or not machine.resumable:
+            raise InvalidTypeError("measurement must be a counter, or able to tell its state")
+        checkpoint._attach(measurement.summary, machine)
+        return queryable
+
+    return make_measurement(
+        measurement.input_space,
+        measurement.output_measure,
+        spawn,
+        measurement.privacy_map,
+        measurement.summary,
+    )
