@@ -48,6 +48,8 @@ from .composition.named_casts import (
     make_zCDP_to_RDP,
     make_zCDP_to_tCDP,
 )
+from .composition.parallel import make_parallel_composition, then_parallel_composition
+from .composition.partition import by_column, by_key, by_split, by_values
 from .context import concurrent_context
 from .continual.checkpoint import Checkpoint, make_resumable
 from .continual.concurrent import make_concurrent_continual
@@ -57,7 +59,7 @@ from .continual.counter import (
     then_counter,
     then_histogram_counter,
 )
-from .continual.mechanism import Update, Updates, make_continual
+from .continual.mechanism import Update, Updates, make_continual, then_continual
 from .continual.parallel import make_parallel_continual, then_parallel_continual
 from .continual.stream import (
     category_stream,
@@ -138,6 +140,10 @@ __all__ = [
     "bad_event_probability",
     "basic",
     "best_rule",
+    "by_column",
+    "by_key",
+    "by_split",
+    "by_values",
     "cast",
     "category_stream",
     "concurrent_context",
@@ -186,6 +192,7 @@ __all__ = [
     "make_larger_delta",
     "make_null_query_extension",
     "make_ordered_composition",
+    "make_parallel_composition",
     "make_parallel_continual",
     "make_private_multiplicative_weights",
     "make_profile_to_fDP",
@@ -221,6 +228,7 @@ __all__ = [
     "then_bounded_contributions",
     "then_concurrent_composition",
     "then_concurrent_odometer",
+    "then_continual",
     "then_counter",
     "then_gaussian",
     "then_geometric",
@@ -229,6 +237,7 @@ __all__ = [
     "then_indexed_composition",
     "then_laplace",
     "then_ordered_composition",
+    "then_parallel_composition",
     "then_parallel_continual",
     "then_private_multiplicative_weights",
     "then_projected_queries",
@@ -251,6 +260,7 @@ for _constructor, _name in (
     (make_gaussian, "certified_gaussian"),
     (make_geometric, "certified_geometric"),
     (make_laplace, "certified_laplace"),
+    (make_parallel_composition, "parallel_composition"),
     (make_analyst_quotas, "analyst_quotas"),
     (make_above_threshold, "interactive_above_threshold"),
     (make_guess_and_check, "guess_and_check"),

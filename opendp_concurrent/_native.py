@@ -34,11 +34,13 @@ from opendp.mod import (
     Transformation,
     UnknownTypeException,
     VectorDomain,
+    _PartialConstructor,
 )
 from opendp.typing import _ELEMENTARY_TYPES
 
 from .errors import ConcurrentError, InvalidTypeError
 
+PARTIAL_CONSTRUCTOR: type = _PartialConstructor
 F = TypeVar("F", bound=Callable[..., Any])
 _CALLBACKS = frozenset({_invoke_py_callback.__code__, _invoke_py_transition.__code__})
 _CARRIED: ContextVar[list[ConcurrentError] | None] = ContextVar("_CARRIED", default=None)

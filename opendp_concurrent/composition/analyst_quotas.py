@@ -28,6 +28,16 @@ class AnalystQuotas(ConcurrentMeasurement):
     :ivar quotas: each analyst's d_out, by name
     :ivar d_in: distance between neighbouring inputs
     :ivar compositor: makes the fixed composition of some d_outs, at a δ or without
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> oc.make_analyst_quotas(odometer, 1, {"alice": 1.0, "bob": 0.5}).coalition(["bob"])
+    0.5
     """
 
     _type_ = Measurement._type_  # which ctypes does not inherit

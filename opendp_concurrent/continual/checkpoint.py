@@ -24,6 +24,17 @@ class Checkpoint:
     the same data independently, which costs as much privacy as two mechanisms do.
 
     :param saved: what ``save`` returned, to go on from there
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = oc.integer_stream(0, 1), oc.event_presence()
+    >>> counter = oc.make_counter(*space, dp.max_divergence(), scale=1.0)
+    >>> checkpoint = oc.Checkpoint()
+    >>> queryable = oc.make_resumable(counter, checkpoint)([])
+    >>> saved = checkpoint.save()
     """
 
     def __init__(self, saved: str | None = None) -> None:

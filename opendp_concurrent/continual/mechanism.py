@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from opendp.mod import Domain, Measure, Metric
 
-from .. import checks
+from .. import _native, checks
 from ..composition.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, StreamError, StreamHaltedError
 from ..queryables.data import Sealed
@@ -29,6 +29,15 @@ class Update:
 
     :ivar item: an item of the stream, or None
     :ivar step: which step this is, from 1; refused unless it is the next
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = oc.integer_stream(0, 1), oc.event_presence()
+    >>> queryable = oc.make_counter(*space, dp.max_divergence(), scale=1.0)([])
+    >>> queryable(oc.Update(1))  # as queryable.update(1)
     """
 
     item: Any
@@ -40,6 +49,15 @@ class Updates:
     """A message: items arrive, one a step.
 
     :ivar items: a sequence of items or None; for integers and categories also a NumPy array
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = oc.integer_stream(0, 1), oc.event_presence()
+    >>> queryable = oc.make_counter(*space, dp.max_divergence(), scale=1.0)([])
+    >>> queryable(oc.Updates([1, None, 0]))  # as queryable.update_all([1, None, 0])
     """
 
     items: Any
@@ -235,3 +253,6 @@ def make_continual(
         privacy_map,
         f"{name}({input_domain}, {input_metric}, {output_measure})",
     )
+
+
+then_continual = _native.to_then(make_continual)

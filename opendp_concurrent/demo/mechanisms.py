@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from random import Random
+from itertools import combinations, product
 from typing import Any
 
 import opendp.prelude as dp
@@ -12,24 +12,29 @@ import opendp_concurrent as oc
 from .data import COLUMNS
 
 RHO, QUESTIONS = 2.0, 60
-BITS = tuple(COLUMNS)
+NAMES = tuple(COLUMNS)
+STRIDE = 1009  # a prime
 
 
-def _cell_question(universe: list[tuple[int, ...]], random: Random) -> tuple[str, list[float]]:
-    """A range of levels of two columns, as a linear question."""
-    text, value = [], [1.0] * len(universe)
-    for place in random.sample(range(len(BITS)), 2):
-        levels = list(COLUMNS.values())[place]
-        low, high = sorted(random.choices(range(levels), k=2))
-        text.append(f"{BITS[place]} {low}..{high}")
-        for cell, levels_of_cell in enumerate(universe):
-            value[cell] *= low <= levels_of_cell[place] <= high
-    return " and ".join(text), value
+def _questions(universe: list[tuple[int, ...]]) -> list[tuple[str, list[float]]]:
+    """Ranges of levels of two columns each, as linear questions, in an order without a pattern."""
+    questions = []
+    for one, two in combinations(range(len(NAMES)), 2):
+        ranges = [
+            [(low, high) for high in range(levels) for low in range(high + 1)]
+            for levels in (COLUMNS[NAMES[one]], COLUMNS[NAMES[two]])
+        ]
+        for (low, high), (least, most) in product(*ranges):
+            text = f"{NAMES[one]} {low}..{high} and {NAMES[two]} {least}..{most}"
+            value = [
+                float(low <= cell[one] <= high and least <= cell[two] <= most) for cell in universe
+            ]
+            questions.append((text, value))
+    return [questions[STRIDE * turn % len(questions)] for turn in range(QUESTIONS)]
 
 
 def show(records: list[int], universe: list[tuple[int, ...]]) -> None:
     """Launch the four, ask them in turn, and print what they said and what it cost."""
-    random = Random(1)  # chooses questions; the noise is OpenDP's
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     zcdp = dp.zero_concentrated_divergence()
     count = space >> dp.t.then_count() >> dp.m.then_gaussian(scale=20.0)
@@ -62,8 +67,7 @@ def show(records: list[int], universe: list[tuple[int, ...]]) -> None:
 
     answered = updated = 0
     said = []
-    for turn in range(QUESTIONS):
-        text, question = _cell_question(universe, random)
+    for turn, (text, question) in enumerate(_questions(universe)):
         answer = children["weights"](question)
         updated += bool(answer)
         total = _total(question)

@@ -15,7 +15,18 @@ from .wrap import Answer, wrap
 
 
 class Tag(Enum):
-    """What a message is: a query on its way in, or an answer on its way out."""
+    """What a message is: a query on its way in, or an answer on its way out.
+
+    :example:
+
+    A postprocessor that hands messages on:
+
+    >>> import opendp_concurrent as oc
+    >>> def identity(state, tag, message):
+    ...     return state, tag, message
+    >>> identity(None, oc.QUERY, "how many?")
+    (None, QUERY, 'how many?')
+    """
 
     QUERY = "query"
     ANSWER = "answer"

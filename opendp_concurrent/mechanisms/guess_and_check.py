@@ -42,7 +42,9 @@ class _Release:
 
     def __call__(self, question: Any) -> ConcurrentMeasurement:
         def spawn(token: Sealed) -> int | float:
-            questions = Questions(self._space, self._d_in, self._sensitivity, self._steps, token)
+            questions = Questions(
+                self._space, self._d_in, self._sensitivity, self._steps, token, monotone=False
+            )
             answer = questions.accept(question)()
             return self._steps.value(answer + LaplaceNoise(self._scale, 1).draw())
 

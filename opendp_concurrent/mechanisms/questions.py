@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 from opendp.metrics import absolute_distance
-from opendp.mod import Domain, Function, Metric, OpenDPException, Transformation
+from opendp.mod import (
+    Domain,
+    Function,
+    Measurement,
+    Metric,
+    Odometer,
+    OdometerQueryable,
+    OpenDPException,
+    Queryable,
+    Transformation,
+)
 
 from .. import _native
 from ..errors import InvalidTypeError, InvalidValueError, PrivacyMapError, SpaceMismatchError
@@ -16,6 +28,16 @@ from .steps import Steps
 
 INTEGERS = frozenset({"i8", "i16", "i32", "i64", "i128", "u8", "u16", "u32", "u64", "usize"})
 NUMBERS = INTEGERS | {"f32", "f64"}
+REMEMBERED = 4096  # transformations that are not checked again
+NOT_ASKED = (  # callable, and not on data
+    Function,
+    Measurement,
+    Odometer,
+    OdometerQueryable,
+    Queryable,
+    _native.PARTIAL_CONSTRUCTOR,
+    type,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +46,16 @@ class Deviation:
 
     :ivar question: a question
     :ivar guess: a number that does not depend on the data
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> far = oc.make_above_threshold(*space, dp.max_divergence(), 1, scale=2.0, threshold=100)
+    >>> far([1] * 1000)(oc.Deviation(space >> dp.t.then_count(), guess=1000)).outcome
+    BELOW
     """
 
     question: Any
@@ -42,7 +74,16 @@ class Questions:
     :param token: the data
     """
 
-    __slots__ = ("_d_in", "_known", "_python", "_sensitivity", "_space", "_token", "steps")
+    __slots__ = (
+        "_d_in",
+        "_known",
+        "_monotone",
+        "_python",
+        "_sensitivity",
+        "_space",
+        "_token",
+        "steps",
+    )
 
     def __init__(
         self,
@@ -51,43 +92,55 @@ class Questions:
         sensitivity: float,
         steps: Steps,
         token: Sealed,
+        *,
+        monotone: bool,
     ) -> None:
         self._space, self._d_in, self._sensitivity = space, d_in, sensitivity
-        self.steps, self._token = steps, token
+        self.steps, self._token, self._monotone = steps, token, monotone
         self._known: dict[int, Any] = {}
         self._python: list[Any] = []
 
     def accept(self, question: Any) -> Callable[[], int]:
         """Return what computes the answer, or raise; nothing is computed yet."""
         if isinstance(question, Deviation):
+            if self._monotone:
+                raise InvalidValueError(
+                    "the question is a deviation, which is not monotone whatever its question; "
+                    "build with monotone=False"
+                )
             inner = self.accept(question.question)
             guess = self.steps.of("guess", question.guess)
             return lambda: abs(inner() - guess)
-        if self._known.get(id(question)) is not question:
+        if self._known.get(id(question), self) is not question:
             self._check(question)
             if isinstance(question, Transformation):
+                if len(self._known) == REMEMBERED:
+                    self._known.clear()
                 self._known[id(question)] = question  # held, so that its identity stays its own
         if isinstance(question, Transformation):
             return lambda: self._read(_native.apply(question, unseal(self._token)))
         return lambda: self._read(question(self._data()))
 
     def _read(self, answer: Any) -> int:
-        if self.steps.whole and not hasattr(answer, "__index__"):
+        with suppress(TypeError):  # an integer, of NumPy's too
+            answer = index(answer)
+        if self.steps.whole and not isinstance(answer, int):
             raise InvalidTypeError(
                 f"the question must have an integer answer, found {type(answer).__name__}; "
                 "pass sensitivity as a float, such as 1.0, for answers that are floats"
             )
-        return self.steps.of("the answer of the question", _plain(answer))
+        return self.steps.of("the answer of the question", answer)
 
     def _data(self) -> Any:
-        """The data as Python has them; converted once."""
+        """The data as Python has them: converted once, a list handed out as a copy."""
         if not self._python:
             self._python.append(_native.to_python(unseal(self._token)))
-        return self._python[0]
+        data = self._python[0]
+        return list(data) if type(data) is list else data
 
     def _check(self, question: Any) -> None:
         if not isinstance(question, Transformation):
-            if not callable(question) or isinstance(question, (Function, type)):
+            if not callable(question) or isinstance(question, NOT_ASKED):
                 raise InvalidTypeError(
                     "the question must be a transformation, or a callable on the data, "
                     f"found {type(question).__name__}"
@@ -123,8 +176,3 @@ def check_question(question: Transformation, space: tuple[Domain, Metric], whole
             f"the question must have an integer answer, found {atom}; "
             "pass sensitivity as a float, such as 1.0, for answers that are floats"
         )
-
-
-def _plain(answer: Any) -> Any:
-    """A number of NumPy's as one of Python's."""
-    return answer.__index__() if hasattr(answer, "__index__") else answer

@@ -25,7 +25,14 @@ from .steps import Steps
 
 
 class Outcome(Enum):
-    """What a sparse vector says of a question."""
+    """What a sparse vector says of a question.
+
+    :example:
+
+    >>> import opendp_concurrent as oc
+    >>> [*oc.Outcome]
+    [BELOW, ABOVE, EXHAUSTED]
+    """
 
     BELOW = "below"
     ABOVE = "above"
@@ -35,13 +42,19 @@ class Outcome(Enum):
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
 class SparseVectorAnswer:
     """Answer to one question; true if it is above.
 
     :ivar outcome: below, above, or exhausted: all answers above were given, and the question was
         not looked at
     :ivar value: the question's answer with noise, if it is above and numbers are released
+
+    :example:
+
+    >>> import opendp_concurrent as oc
+    >>> bool(oc.SparseVectorAnswer(oc.Outcome.ABOVE, 12.5))
+    True
     """
 
     outcome: Outcome
@@ -71,7 +84,7 @@ class _SparseVector:
         steps = self._questions.steps
         level = -steps.of("threshold", -threshold)  # rounded up
         compute = self._questions.accept(question)
-        if self._left == 0:
+        if self._left <= 0:
             return EXHAUSTED
         answer = compute()
         if answer + self._question.draw() < level + self._raised:
@@ -193,7 +206,7 @@ def make_sparse_vector(
     space = input_domain, input_metric
 
     def spawn(token: Sealed) -> MachineQueryable:
-        questions = Questions(space, d_in, sensitivity, steps, token)
+        questions = Questions(space, d_in, sensitivity, steps, token, monotone=monotone)
         return MachineQueryable(_SparseVector(questions, noise, threshold), "SparseVector")
 
     return make_interactive_measurement(

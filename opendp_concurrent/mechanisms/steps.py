@@ -7,8 +7,10 @@ d an integer, stay at most d steps apart.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from math import ceil, floor, frexp, ldexp
+from math import ceil, frexp, inf, ldexp
+from operator import index
 from typing import Any
 
 from .. import checks
@@ -47,23 +49,31 @@ class Steps:
 
     def of(self, name: str, value: Any) -> int:
         """Whole steps in ``value``, rounded down; raises naming ``name`` and never the value."""
+        with suppress(TypeError):  # an integer, of NumPy's too
+            value = index(value)
         if self.whole and isinstance(value, int):
             return value
+        as_ratio = getattr(value, "as_integer_ratio", None)
+        if not callable(as_ratio):
+            raise InvalidTypeError(f"{name} must be a number, found {type(value).__name__}")
         try:
-            return floor(ldexp(float(value), -self.k))
-        except TypeError:
-            raise InvalidTypeError(
-                f"{name} must be a number, found {type(value).__name__}"
-            ) from None
-        except (ValueError, OverflowError):  # not a number, or infinite, or too far out
-            raise InvalidValueError(
-                f"{name} must be finite, and not too large for the sensitivity"
-            ) from None
+            numerator, denominator = as_ratio()
+        except (ValueError, OverflowError):  # not a number, or infinite
+            denominator = 0
+        if denominator == 0:  # outside of the handler, whose error says the value
+            raise InvalidValueError(f"{name} must be finite")
+        if self.k <= 0:
+            return int((numerator << -self.k) // denominator)
+        return int(numerator // (denominator << self.k))
 
     def scale(self, **argument: Any) -> float:
         """A noise scale in steps, or raise naming it."""
         ((name, value),) = argument.items()
-        steps = ldexp(checks.finite(**{name: checks.non_negative(**argument)}), -self.k)
+        finite = checks.finite(**{name: checks.non_negative(**argument)})
+        try:
+            steps = ldexp(finite, -self.k)
+        except OverflowError:
+            steps = inf
         if not 0.0 < steps <= 2.0**62:
             raise InvalidValueError(
                 f"{name} ({value}) must be above 0, and at most about 2**31 sensitivities"

@@ -1,0 +1,626 @@
+"""How a sparse vector behaves, and that its answers have the law that its price is for.
+
+Statistical bounds fail by chance with odds below 1e-9 each; noise is OpenDP's.
+"""
+
+import copy
+import gc
+import math
+import pickle
+import sys
+import threading
+from collections import Counter
+from contextlib import suppress
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+from scipy.stats import binom
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    ClosedChildError,
+    ConcurrentError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnsupportedMeasureError,
+)
+from opendp_concurrent.queryables.data import unseal
+
+PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
+ABOVE, BELOW, EXHAUSTED = oc.Outcome.ABOVE, oc.Outcome.BELOW, oc.Outcome.EXHAUSTED
+SURE = 1e-3  # a scale whose noise is 0, but for odds of e^-1000
+ODDS = 1e-11
+SECRET = 987654321
+
+
+def sparse(space, threshold=0, max_hits=2, scale=SURE, measure=PURE, d_in=1, **more):
+    more.setdefault("query_scale", scale)
+    return oc.make_sparse_vector(*space, measure, d_in, scale, threshold, max_hits, **more)
+
+
+# --- the law of the answers -------------------------------------------------------------------
+
+
+def tail(scale, least):
+    """P(noise >= least) of discrete Laplace noise."""
+    q = math.exp(-1 / scale)
+    far = np.exp(-np.maximum(least, 1 - least) / scale) / (1 + q)
+    return np.where(least >= 1, far, 1 - far)
+
+
+def law(answers, threshold, question, hits, refresh):
+    """Probability of each string of outcomes, summed over the threshold's noise."""
+    reach = int(60 * threshold) + 20
+    grid = np.arange(-reach, reach + 1)
+    prior = math.tanh(1 / (2 * threshold)) * np.exp(-np.abs(grid) / threshold)
+    paths = {"": prior}
+    for answer in answers:
+        after = {}
+        for string, weights in paths.items():
+            if string.count("A") == hits:
+                after[string + "E"] = weights
+                continue
+            above = weights * tail(question, grid - answer)
+            after[string + "B"] = weights * tail(question, answer - grid + 1)
+            after[string + "A"] = above.sum() * prior if refresh else above
+        paths = after
+    return {string: float(weights.sum()) for string, weights in paths.items()}
+
+
+def band(runs, p):
+    return binom.isf(1 - ODDS, runs, p) - 1, binom.isf(ODDS, runs, p) + 1
+
+
+LETTERS = {BELOW: "B", ABOVE: "A", EXHAUSTED: "E"}
+INSTANCES = [
+    ((0, 1, -1), 1.0, 2.0, 1, False),
+    ((1, 0, 2, -1), 2.0, 1.0, 2, False),
+    ((1, 0, 2, -1), 2.0, 1.0, 2, True),
+    ((0, 0, 0, 0), 4.0, 0.5, 3, True),
+]
+
+
+@pytest.mark.parametrize(("answers", "threshold", "question", "hits", "refresh"), INSTANCES)
+def test_answers_have_the_law_that_is_paid_for(space, answers, threshold, question, hits, refresh):
+    exact, runs = law(answers, threshold, question, hits, refresh), 1_000
+    assert math.fsum(exact.values()) == pytest.approx(1.0, abs=1e-12)
+    made = sparse(space, 100, max_hits=hits, scale=threshold, query_scale=question, refresh=refresh)
+    found = Counter()
+    for _ in range(runs):
+        queryable = made([1, 2])
+        found["".join(LETTERS[queryable(lambda _, a=a: 100 + a).outcome] for a in answers)] += 1
+    assert set(found) <= set(exact)
+    for string, p in exact.items():
+        low, high = band(runs, p)
+        assert low <= found[string] <= high, (string, found[string], runs * p)
+
+
+def test_a_wrong_law_would_be_seen():
+    """Bands of the right law and of each wrong one do not meet, for some outcome."""
+
+    def apart(right, wrong, runs=1_000):
+        bands = [(band(runs, p), band(runs, wrong.get(s, 0.0))) for s, p in right.items()]
+        return any(one[0] > other[1] or other[0] > one[1] for one, other in bands)
+
+    answers, threshold, question, hits, refresh = INSTANCES[1]
+    right = law(answers, threshold, question, hits, refresh)
+    assert apart(right, law(answers, threshold / 3, question, hits, refresh))
+    assert apart(right, law(answers, 3 * threshold, question, hits, refresh))
+    for instance in INSTANCES[1:]:
+        answers, threshold, question, hits, refresh = instance
+        right = law(*instance)
+        assert apart(right, law(tuple(a + 2 for a in answers), threshold, question, hits, refresh))
+        assert apart(right, law(answers, threshold, question, hits - 1, refresh))
+    assert apart(right, law(answers, question, threshold, hits, refresh))
+    assert apart(right, law(answers, threshold, question, hits, not refresh))
+
+
+def test_many_rounds_of_one_conversation(space):
+    """Refreshed, rounds are independent: how long each is has one law."""
+    rounds, threshold, question = 8_000, 3.0, 1.0
+    queryable = sparse(
+        space, 0, max_hits=rounds, scale=threshold, query_scale=question, refresh=True
+    )([1])
+    lengths = Counter()
+    for _ in range(rounds):
+        waiting = 0
+        while waiting < 9 and queryable(lambda _: 0).outcome is BELOW:
+            waiting += 1
+        lengths[waiting] += 1
+        while waiting == 9 and not queryable((lambda _: 0, -(10**6))):
+            pass  # end a round that takes long
+    right = round_law(threshold, question)
+    for length in range(9):
+        low, high = band(rounds, right[length])
+        assert low <= lengths[length] <= high
+    for wrong in ((1.0, 1.0), (9.0, 1.0), (3.0, 0.5), (3.0, 2.0), (1.0, 3.0)):  # would be seen
+        bands = [
+            (band(rounds, p), band(rounds, q))
+            for p, q in zip(right, round_law(*wrong), strict=True)
+        ]
+        assert any(one[0] > other[1] or other[0] > one[1] for one, other in bands), wrong
+
+
+def round_law(threshold, question):
+    """How long a round is, for answers at the threshold: 0 to 8 below, then one above."""
+    grid = np.arange(-300, 301)
+    prior = math.tanh(1 / (2 * threshold)) * np.exp(-np.abs(grid) / threshold)
+    below, above = tail(question, 1 - grid), tail(question, grid)
+    return [float((prior * below**length * above).sum()) for length in range(9)]
+
+
+def test_a_threshold_that_is_not_refreshed_stays(space):
+    """With exact questions the outcomes tell the threshold, the same before and after a hit."""
+    stays = fresh = 0
+    for refresh in (False, True):
+        made = sparse(space, 0, max_hits=40, scale=50.0, query_scale=1e-3, refresh=refresh)
+        for _ in range(20):
+            queryable, levels = made([1]), []
+            for _ in range(2):
+                level = -600
+                while not queryable(lambda _, a=level: a):
+                    level += 1
+                levels.append(level)
+            if refresh:
+                fresh += levels[0] != levels[1]
+            else:
+                stays += levels[0] == levels[1]
+    assert stays == 20
+    assert fresh >= 8  # each is equal with odds of 1 to 200
+
+
+@pytest.mark.parametrize("sensitivity", [1, 1.0])
+def test_numbers_have_their_own_noise(space, sensitivity):
+    """Given that it is above, the number is the answer with fresh noise of its scale."""
+    runs, scale = 1_000, 2.0
+    queryable = sparse(
+        space,
+        -1000,
+        max_hits=runs,
+        scale=1.0,
+        query_scale=1.0,
+        answer_scale=scale,
+        sensitivity=sensitivity,
+    )([1])
+    answers = [queryable(lambda _: 7) for _ in range(runs)]
+    assert all(answer.outcome is ABOVE for answer in answers)
+    kind = int if sensitivity == 1 and isinstance(sensitivity, int) else float
+    assert all(type(answer.value) is kind for answer in answers)
+    values = [answer.value - 7 for answer in answers]
+    for edge in (1, 3, 6):
+        p = float(tail(scale, edge)) if kind is int else math.exp(-edge / scale) / 2
+        for side in (1, -1):
+            low, high = band(runs, p)
+            assert low <= sum(side * value >= edge for value in values) <= high
+
+
+def test_an_answer_below_has_no_number(space):
+    queryable = sparse(space, 5, answer_scale=SURE)([1])
+    below, above = queryable(lambda _: 4), queryable(lambda _: 6)
+    assert (below.outcome, below.value) == (BELOW, None)
+    assert (above.outcome, above.value) == (ABOVE, 6)
+    assert queryable(lambda _: 8).value == 8
+    assert queryable(lambda _: 9) == oc.SparseVectorAnswer(EXHAUSTED)
+
+
+# --- conversations ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hits", [1, 2, 7])
+@pytest.mark.parametrize("refresh", [False, True])
+def test_exhausted_after_exactly_so_many_hits_and_the_data_are_left_alone(space, hits, refresh):
+    seen = []
+
+    def question(rows):
+        seen.append(rows)
+        return 10 if len(seen) % 2 else -10
+
+    queryable = sparse(space, 0, max_hits=hits, refresh=refresh)([1, 2])
+    found = [queryable(question) for _ in range(2 * hits + 5)]
+    assert [bool(one) for one in found[: 2 * hits - 1]] == ([True, False] * hits)[:-1]
+    assert all(one.outcome is EXHAUSTED and one.value is None for one in found[2 * hits - 1 :])
+    assert len(seen) == 2 * hits - 1
+    assert sum(map(bool, found)) == hits
+    for _ in range(100):
+        assert queryable(question).outcome is EXHAUSTED
+    assert len(seen) == 2 * hits - 1
+
+
+def test_answers_are_values():
+    one, other = oc.SparseVectorAnswer(ABOVE, 3), oc.SparseVectorAnswer(ABOVE, 3)
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one
+    assert not oc.SparseVectorAnswer(BELOW)
+    assert not oc.SparseVectorAnswer(EXHAUSTED)
+    with pytest.raises(AttributeError):
+        one.value = 4
+    assert repr(one) == "SparseVectorAnswer(outcome=ABOVE, value=3)"
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert {outcome.value for outcome in oc.Outcome} == {"above", "below", "exhausted"}
+
+
+def test_invocations_are_apart(space):
+    made = sparse(space, 2)
+    first, second = made([1, 2]), made([1])
+    count = space >> dp.t.then_count()
+    assert first(count)
+    assert first(count)
+    assert first(count).outcome is EXHAUSTED
+    assert second(count).outcome is BELOW
+    assert made([1, 2])(count).outcome is ABOVE
+
+
+def test_thresholds_of_their_own(space):
+    queryable = sparse(space, 500, max_hits=100)([1] * 500)
+    count = space >> dp.t.then_count()
+    assert queryable(count)
+    assert queryable((count, 500))
+    assert queryable((count, 499.5))  # 500 >= 500
+    assert not queryable((count, 500.5))  # 500 >= 501
+    assert not queryable((count, 501))
+    assert queryable((lambda rows: -3, -3.5))
+    assert not queryable((lambda rows: -4, -3.5))
+    assert queryable((count, -math.ldexp(1, 1000)))
+    assert not queryable((count, math.ldexp(1, 1000)))
+    assert queryable((count, np.float64(3.0)))
+
+
+def test_a_question_may_not_ask_its_own_mechanism_for_more_than_its_hits(space):
+    queryable = sparse(space, 0, max_hits=1)([1])
+    with suppress(ConcurrentError):
+        queryable(lambda rows: 5 if queryable(lambda _: 7) else 6)
+    answers = [bool(queryable(lambda _: 7)) for _ in range(5)]
+    assert sum(answers) <= 1
+
+
+def test_eight_threads_get_no_more_than_the_hits(space):
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for hits in (1, 5, 50):
+            queryable, found = sparse(space, 0, max_hits=hits)([1]), [Counter() for _ in range(8)]
+
+            def work(number, queryable=queryable, found=found):
+                for _ in range(50):
+                    found[number][queryable(lambda _: 7).outcome] += 1
+
+            threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            total = sum(found, Counter())
+            assert total == {ABOVE: hits, EXHAUSTED: 400 - hits}
+    finally:
+        sys.setswitchinterval(interval)
+
+
+# --- arguments --------------------------------------------------------------------------------
+
+
+def arguments(space):
+    return {
+        "input_domain": space[0],
+        "input_metric": space[1],
+        "output_measure": PURE,
+        "d_in": 1,
+        "scale": 2.0,
+        "threshold": 5,
+        "max_hits": 2,
+    }
+
+
+WRONG = [
+    ("input_domain", None, InvalidTypeError, "^input_domain must be a domain, found NoneType"),
+    ("input_metric", "x", InvalidTypeError, "^input_metric must be a metric, found str"),
+    ("output_measure", "x", InvalidTypeError, "^output_measure"),
+    (
+        "output_measure",
+        dp.smoothed_max_divergence(),
+        UnsupportedMeasureError,
+        "^output_measure .SmoothedMaxDivergence. has no composition rule",
+    ),
+    (
+        "output_measure",
+        dp.approximate(ZCDP),
+        UnsupportedMeasureError,
+        "^there is no conversion from MaxDivergence to Approximate.ZeroConc",
+    ),
+    ("d_in", -1, InvalidValueError, "^d_in .-1. must be at least 0"),
+    ("d_in", 1.5, InvalidTypeError, "^d_in .1.5. must be a distance of SymmetricDistance"),
+    ("d_in", True, InvalidTypeError, "^d_in .True. must be a distance"),
+    ("d_in", None, InvalidTypeError, "^d_in .None. must be a distance"),
+    ("scale", 0.0, InvalidValueError, "^scale .0.0. must be above 0"),
+    ("scale", -1.0, InvalidValueError, "^scale .-1.0. must be at least 0"),
+    ("scale", math.nan, InvalidValueError, "^scale .nan. must be at least 0"),
+    ("scale", math.inf, InvalidValueError, "^scale .inf. must be finite"),
+    ("scale", 2.0**70, InvalidValueError, "^scale .1.18.*. must be above 0, and at most about"),
+    ("scale", "2", InvalidTypeError, "^scale must be a number, found str"),
+    ("scale", True, InvalidTypeError, "^scale must be a number, found bool"),
+    ("threshold", math.nan, InvalidValueError, "^threshold must be finite"),
+    ("threshold", math.inf, InvalidValueError, "^threshold must be finite"),
+    ("threshold", "5", InvalidTypeError, "^threshold must be a number, found str"),
+    ("threshold", None, InvalidTypeError, "^threshold must be a number, found NoneType"),
+    ("max_hits", 0, InvalidValueError, "^max_hits .0. must be at least 1"),
+    ("max_hits", -3, InvalidValueError, "^max_hits .-3. must be at least 1"),
+    ("max_hits", 2.0, InvalidTypeError, "^max_hits must be an integer, found float"),
+    ("max_hits", True, InvalidTypeError, "^max_hits must be an integer, found bool"),
+    ("sensitivity", 0, InvalidValueError, "^sensitivity .0. must be at least 1"),
+    ("sensitivity", -1.0, InvalidValueError, "^sensitivity .-1.0. must be from 1e-200"),
+    ("sensitivity", math.nan, InvalidValueError, "^sensitivity .nan. must be from"),
+    ("sensitivity", None, InvalidTypeError, "^sensitivity must be a number"),
+    ("query_scale", 0.0, InvalidValueError, "^query_scale .0.0. must be above 0"),
+    ("query_scale", math.nan, InvalidValueError, "^query_scale .nan. must be at least 0"),
+    ("query_scale", "x", InvalidTypeError, "^query_scale must be a number"),
+    ("answer_scale", 0.0, InvalidValueError, "^answer_scale .0.0. must be above 0"),
+    ("answer_scale", -1.0, InvalidValueError, "^answer_scale .-1.0. must be at least 0"),
+    ("answer_scale", "x", InvalidTypeError, "^answer_scale must be a number"),
+    ("refresh", 1, InvalidTypeError, "^refresh must be True or False, found 1"),
+    ("refresh", None, InvalidTypeError, "^refresh must be True or False, found None"),
+    ("monotone", 0, InvalidTypeError, "^monotone must be True or False, found 0"),
+    ("monotone", "no", InvalidTypeError, "^monotone must be True or False, found 'no'"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "error", "match"), WRONG)
+def test_bad_arguments_are_named(space, name, value, error, match):
+    good = arguments(space)
+    assert oc.make_sparse_vector(**good).map(1) > 0.0
+    with pytest.raises(error, match=match):
+        oc.make_sparse_vector(**{**good, name: value})
+    if name not in ("max_hits", "answer_scale", "refresh"):
+        good.pop("max_hits")
+        with pytest.raises(error, match=match):
+            oc.make_above_threshold(**{**good, name: value})
+
+
+def test_features_are_asked_for(space):
+    dp.disable_features("honest-but-curious")
+    try:
+        with pytest.raises(Exception, match="honest-but-curious"):
+            sparse(space)
+    finally:
+        dp.enable_features("honest-but-curious")
+
+
+def test_the_map_is_for_one_d_in(space):
+    made = sparse(space, scale=2.0, d_in=2, sensitivity=2)
+    assert made.map(1) == made.map(2) == made.map(0) > 0.0
+    assert made.check(2, made.map(2))
+    assert not made.check(2, made.map(2) / 2)
+    with pytest.raises(InvalidValueError, match=r"^d_in \(3\) must be at most 2"):
+        made.map(3)
+
+
+def test_above_threshold_is_a_sparse_vector_of_one_hit(space):
+    for more in ({}, {"monotone": True}, {"query_scale": 3.0}, {"sensitivity": 2.0}):
+        one = oc.make_above_threshold(*space, PURE, 1, 2.0, 5, **more)
+        other = oc.make_sparse_vector(*space, PURE, 1, 2.0, 5, 1, **more)
+        assert one.map(1) == other.map(1)
+        then = space >> oc.then_above_threshold(PURE, 1, 2.0, 5, **more)
+        assert then.map(1) == one.map(1)
+    queryable = oc.make_above_threshold(*space, PURE, 1, SURE, 5, query_scale=SURE)([1] * 5)
+    assert queryable(len).outcome is ABOVE
+    assert queryable(len).outcome is EXHAUSTED
+
+
+# --- inside of others -------------------------------------------------------------------------
+
+
+def converse(queryable, count, hits=2):
+    """Below, above until exhausted."""
+    assert queryable((count, 100)).outcome is BELOW
+    for _ in range(hits):
+        assert queryable((count, 1)).outcome is ABOVE
+    assert queryable((count, 1)).outcome is EXHAUSTED
+
+
+def test_children_of_a_filter_interleave(space):
+    count, noisy = space >> dp.t.then_count(), space >> dp.t.then_count() >> dp.m.then_laplace(4.0)
+    made = sparse(space, 2, max_hits=2, scale=8.0, query_scale=16.0, d_in=1)
+    assert made.map(1) == 0.375
+    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 1.1)([1] * 3)
+    first, second = root(made), root(made)
+    assert root.privacy_loss() == 0.75
+    assert isinstance(root(noisy), int)
+    assert root.privacy_loss() == 1.0
+    found = [Counter(), Counter()]
+    for turn in range(200):
+        which = turn % 2
+        found[which][(first, second)[which]((count, -1000)).outcome] += 1
+    assert found == [{ABOVE: 2, EXHAUSTED: 98}] * 2
+    assert root.privacy_loss() == 1.0  # asking is free
+    with pytest.raises(BudgetExceededError):
+        root(made)
+    assert first(count).outcome is EXHAUSTED
+
+
+def test_children_of_an_odometer_and_a_compositor(space):
+    count = space >> dp.t.then_count()
+    for measure in (PURE, ZCDP, dp.approximate(PURE), oc.gaussian_tradeoff(), oc.tradeoff()):
+        made = sparse(space, scale=SURE, measure=measure, d_in=1)
+        loss = made.map(1)
+        compositor = oc.make_concurrent_composition(*space, measure, 1, [loss, loss])
+        root = compositor([1] * 3)
+        first, second = root(made), root(made)
+        assert first((count, 2))
+        converse(second, count)
+        assert first((count, 3))
+        assert first(count).outcome is EXHAUSTED
+        with pytest.raises(ConcurrentError):
+            root(made)
+    odometer = oc.make_concurrent_odometer(*space, PURE)([1] * 3)
+    child = odometer(sparse(space, scale=8.0, query_scale=16.0))
+    assert odometer.privacy_loss(1) == 0.375
+    assert child((count, -1000))
+    assert odometer.privacy_loss(1) == 0.375
+
+
+@pytest.mark.parametrize("measure", [PURE, ZCDP], ids=str)
+def test_inside_of_opendp_s_compositor(space, measure):
+    count = space >> dp.t.then_count()
+    made = sparse(space, measure=measure)
+    loss = made.map(1)
+    native = dp.c.make_adaptive_composition(*space, measure, 1, [loss, loss])
+    root = native([1] * 3)
+    first = root(made)
+    converse(first, count)
+    second = root(made)
+    converse(second, count)
+    with pytest.raises(InvalidTypeError, match="^the question must be a transformation"):
+        second(5)
+    with pytest.raises(InvalidValueError, match="^the sensitivity of the question"):
+        second(dp.t.make_clamp(*space, (0, 5)) >> dp.t.then_sum())
+
+
+def test_an_older_child_of_opendp_s_sequential_compositor_is_frozen(space):
+    measure = dp.approximate(ZCDP)
+    count = space >> dp.t.then_count()
+    made = dp.c.make_approximate(sparse(space, measure=ZCDP, max_hits=9))
+    native = dp.c.make_adaptive_composition(*space, measure, 1, [made.map(1)] * 2)
+    root = native([1] * 3)
+    first = root(made)
+    assert first((count, 2))
+    second = root(made)
+    assert second((count, 2))
+    with pytest.raises(Exception, match="(?i)sequential|frozen|lock|closed|new query|compositor"):
+        first((count, 2))
+
+
+@pytest.mark.parametrize("make", ["filter", "compositor"])
+def test_under_approximate_zcdp_an_older_child_is_closed(space, make):
+    measure, count = dp.approximate(ZCDP), space >> dp.t.then_count()
+    made = dp.c.make_approximate(sparse(space, measure=ZCDP, max_hits=9))
+    loss = made.map(1)
+    if make == "filter":
+        odometer = oc.make_concurrent_odometer(*space, measure)
+        root = oc.make_concurrent_filter(odometer, 1, (3 * loss[0], 1e-6))([1] * 3)
+    else:
+        root = oc.make_concurrent_composition(*space, measure, 1, [loss] * 3)([1] * 3)
+    first = root(made)
+    assert first((count, 2)).outcome is ABOVE
+    second = root(made)
+    assert second((count, 2)).outcome is ABOVE
+    seen = []
+    with pytest.raises(ClosedChildError):
+        first(lambda rows: seen.append(rows) or 0)
+    assert seen == []
+    assert second((count, 4)).outcome is BELOW
+
+
+def test_chained_after_a_transformation(space):
+    """Questions are on the clamped rows; d_in is measured after the clamp."""
+    clamp = dp.t.make_clamp(*space, (0, 5))
+    clamped = clamp.output_space
+    chained = (
+        space
+        >> dp.t.then_clamp((0, 5))
+        >> oc.then_sparse_vector(PURE, 1, SURE, 10, 2, query_scale=SURE, sensitivity=5)
+    )
+    other = clamp >> sparse(clamped, 10, sensitivity=5)
+    total = clamped >> dp.t.then_sum()
+    for made in (chained, other):
+        assert made.map(1) == sparse(clamped, 10, sensitivity=5).map(1)
+        queryable = made([100, 100, 100])
+        assert queryable(total)
+        assert not queryable((total, 16))
+        seen = []
+        assert queryable(lambda rows, seen=seen: seen.append(rows) or sum(rows))
+        assert seen == [[5, 5, 5]]
+        assert queryable(total).outcome is EXHAUSTED
+    with pytest.raises(InvalidValueError, match="^input_domain does not match"):
+        chained([1])(space >> dp.t.then_count())
+    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 1e9)([7, 7, 7])
+    assert root(chained)(total)
+
+
+def test_casts_and_postprocessing(space):
+    count = space >> dp.t.then_count()
+    as_zcdp = oc.cast(sparse(space), ZCDP)
+    assert as_zcdp.map(1) > 0.0
+    converse(as_zcdp([1] * 3), count)
+    native = dp.c.make_pureDP_to_zCDP(sparse(space))
+    converse(native([1] * 3), count)
+
+
+# --- nothing of the data ----------------------------------------------------------------------
+
+
+def reachable(thing, depth):
+    seen, frontier = {}, [thing]
+    for _ in range(depth + 1):
+        following = []
+        for one in frontier:
+            if id(one) in seen or isinstance(one, type(sys)):
+                continue
+            seen[id(one)] = one
+            following += gc.get_referents(one)
+            for attribute in ("__dict__", "__closure__", "__opendp_dict__", "cell_contents"):
+                with suppress(Exception):
+                    following.append(getattr(one, attribute))
+        frontier = following
+    return list(seen.values())
+
+
+def queryables(space):
+    data, made = [SECRET, 2, 3], sparse(space, answer_scale=2.0)
+    yield made(data)
+    yield oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 1e9)(data)(made)
+    yield dp.c.make_adaptive_composition(*space, PURE, 1, [made.map(1)])(data)(made)
+    yield (
+        dp.t.make_clamp(*space, (0, 10**9))
+        >> sparse(dp.t.make_clamp(*space, (0, 10**9)).output_space)
+    )(data)
+
+
+def test_a_handle_shows_neither_data_nor_noise(space):
+    for queryable in queryables(space):
+        with suppress(InvalidValueError):
+            queryable(space >> dp.t.then_count())
+        queryable(len)  # the rows are converted now
+        assert str(SECRET) not in repr(queryable) + str(vars(queryable)) + str(dir(queryable))
+        assert "SparseVector" in repr(queryable)
+        assert queryable.__opendp_dict__ == {}
+        for take in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match=r"sensitive|pickle"):
+                take(queryable)
+        for thing in reachable(queryable, 3):
+            assert not (isinstance(thing, (list, tuple)) and SECRET in [*filter(whole, thing)])
+            assert type(thing).__name__ not in {"_SparseVector", "LaplaceNoise", "Questions"}
+
+
+def whole(thing):
+    return type(thing) is int
+
+
+def test_the_walk_would_find_the_machine(space):
+    machine = unseal(sparse(space)([SECRET, 2])._machine)
+    machine(len)
+    found = reachable(machine, 3)
+    assert any(type(thing).__name__ == "LaplaceNoise" for thing in found)
+    assert any(isinstance(thing, list) and SECRET in [*filter(whole, thing)] for thing in found)
+
+
+def test_errors_hold_no_data(space):
+    queryable = sparse(space, sensitivity=1.0)([SECRET, 2, 3])
+    for question in (
+        lambda rows: rows,
+        lambda rows: math.nan,
+        lambda rows: math.inf,
+        lambda rows: {"secret": rows[0]},
+        lambda rows: complex(rows[0]),
+    ):
+        with pytest.raises(ConcurrentError) as caught:
+            queryable(question)
+        error = caught.value
+        assert str(SECRET) not in str(error) + repr(error.args)
+
+
+def test_a_measurement_says_what_it_is(space):
+    made = sparse(space, max_hits=3)
+    assert repr(made) == "SparseVector(MaxDivergence, d_in=1, max_hits=3)"
+    assert repr(made([1])) == "SparseVector(open)"
+    assert str(SURE) not in repr(made([1]))
