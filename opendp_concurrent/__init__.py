@@ -51,6 +51,8 @@ from .composition.named_casts import (
 from .composition.parallel import make_parallel_composition, then_parallel_composition
 from .composition.partition import by_column, by_key, by_split, by_values
 from .context import concurrent_context
+from .continual.accuracy import counter_nodes, square_root_rmse
+from .continual.alarm import make_alarm, then_alarm
 from .continual.checkpoint import Checkpoint, make_resumable
 from .continual.concurrent import make_concurrent_continual
 from .continual.counter import (
@@ -147,6 +149,7 @@ __all__ = [
     "cast",
     "category_stream",
     "concurrent_context",
+    "counter_nodes",
     "either",
     "event_change",
     "event_presence",
@@ -165,6 +168,7 @@ __all__ = [
     "make_RDP_to_approxDP",
     "make_RDP_to_fixedRDP",
     "make_above_threshold",
+    "make_alarm",
     "make_analyst_quotas",
     "make_approxDP_to_fDP",
     "make_bounded_contributions",
@@ -223,8 +227,10 @@ __all__ = [
     "residue",
     "smallest_scale",
     "sparse_vector_accuracy",
+    "square_root_rmse",
     "subsampled_tcdp",
     "then_above_threshold",
+    "then_alarm",
     "then_bounded_contributions",
     "then_concurrent_composition",
     "then_concurrent_odometer",
@@ -260,6 +266,10 @@ for _constructor, _name in (
     (make_gaussian, "certified_gaussian"),
     (make_geometric, "certified_geometric"),
     (make_laplace, "certified_laplace"),
+    (make_alarm, "continual_alarm"),
+    (make_counter, "continual_counter"),
+    (make_histogram_counter, "continual_histogram"),
+    (make_window_counter, "continual_window"),
     (make_parallel_composition, "parallel_composition"),
     (make_analyst_quotas, "analyst_quotas"),
     (make_above_threshold, "interactive_above_threshold"),

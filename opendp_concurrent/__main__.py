@@ -1,7 +1,8 @@
 """The demonstration: sessions on survey data, with interactive mechanisms interleaved.
 
 Run ``python -m opendp_concurrent`` (extra ``demo``), or with a table of your own:
-``python -m opendp_concurrent --csv FILE --column NAME --bounds LO HI``.
+``python -m opendp_concurrent --csv FILE --column NAME --bounds LO HI``. With ``--stream`` the data
+arrive while questions are asked; ``--picture FILE`` draws the answers (extra ``plot``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 
 import opendp.prelude as dp
 
-from .demo import data, launches, mechanisms
+from .demo import data, launches, mechanisms, stream
 
 
 def main() -> None:
@@ -20,12 +21,19 @@ def main() -> None:
     parser.add_argument("--csv", help="a CSV file with a header")
     parser.add_argument("--column", help="a column of numbers")
     parser.add_argument("--bounds", nargs=2, type=float, metavar=("LO", "HI"))
+    parser.add_argument("--stream", action="store_true", help="data arrive while one asks")
+    parser.add_argument("--picture", help="with --stream: a file to draw to, such as stream.svg")
     arguments = parser.parse_args()
     given = [arguments.csv, arguments.column, arguments.bounds]
     if any(given) and not all(given):
         parser.error("--csv, --column and --bounds go together")
     os.environ["RUST_BACKTRACE"] = "0"  # OpenDP turns it on; each of its errors then costs 50 ms
     dp.enable_features("contrib", "honest-but-curious")
+    if arguments.picture and not arguments.stream:
+        parser.error("--picture goes with --stream")
+    if arguments.stream:
+        stream.show(*data.arrivals(), arguments.picture)
+        return
     if all(given):
         launches.show(*data.table(*given))
         return

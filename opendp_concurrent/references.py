@@ -43,6 +43,10 @@ REFERENCES = {
         "Gaussian Differential Privacy",
         "https://arxiv.org/abs/1905.02383",
     ),
+    "FHU23": (
+        "Constant Matters: Fine-Grained Complexity of Differentially Private Continual Observation",
+        "https://arxiv.org/abs/2202.11205",
+    ),
     "FZ21": (
         "Individual Privacy Accounting via a Renyi Filter",
         "https://arxiv.org/abs/2008.11193",

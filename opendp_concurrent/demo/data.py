@@ -41,6 +41,12 @@ def cells() -> tuple[list[int], list[tuple[int, ...]]]:
     return records, universe
 
 
+def arrivals() -> tuple[list[int], list[str]]:
+    """How religious each respondent is, in the order of the survey, and what the levels mean."""
+    levels = ["not", "mildly", "fairly", "strongly"]
+    return [int(level) - 1 for level in _fair()["religious"]], levels
+
+
 def table(path: str, column: str, bounds: list[float]) -> tuple[str, list[float], Any]:
     """Read a column of numbers from a CSV file."""
     with open(path, newline="") as file:

@@ -193,7 +193,7 @@ def make_sparse_vector(
     hits = checks.count(max_hits=max_hits)
     own = steps.scale(scale=scale)
     if query_scale is None:
-        query_scale = scale * _least_cost(1 if refresh else hits, monotone)
+        query_scale = scale * least_cost(1 if refresh else hits, monotone)
     noise = SparseVectorNoise(
         threshold=own,
         question=steps.scale(query_scale=query_scale),
@@ -218,7 +218,7 @@ def make_sparse_vector(
     )
 
 
-def _least_cost(hits: int, monotone: bool) -> float:
+def least_cost(hits: int, monotone: bool) -> float:
     """Ratio of the scales that minimises the variance of their sum at a given ε [LSL17]."""
     ratio: float = (hits if monotone else 2 * hits) ** (1 / 3)
     return ratio

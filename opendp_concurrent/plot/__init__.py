@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .budgets import plot_budgets
 from .profile import plot_profile
+from .stream import plot_stream
 from .tradeoff import plot_tradeoff
 
-__all__ = ["plot_budgets", "plot_profile", "plot_tradeoff"]
+__all__ = ["plot_budgets", "plot_profile", "plot_stream", "plot_tradeoff"]

@@ -6,6 +6,16 @@ of production as they are.
 
 from .adversary import Worst, worst_analyst
 from .audit import Audit, audit
+from .continual import (
+    ContinualLaw,
+    Identifier,
+    Replayed,
+    clamped_noise,
+    continual_delta,
+    continual_epsilon,
+    continual_renyi,
+    events_differ,
+)
 from .interactive import (
     FiniteInteractiveMechanism,
     random_interactive,
@@ -32,21 +42,29 @@ from .strategy import Launch, Stop
 
 __all__ = [
     "Audit",
+    "ContinualLaw",
     "FiniteInteractiveMechanism",
     "FiniteMechanism",
+    "Identifier",
     "Item",
     "Launch",
     "Limited",
     "Outcome",
     "Promise",
+    "Replayed",
     "Simulation",
     "Stop",
     "Worst",
     "audit",
     "certify",
+    "clamped_noise",
     "composition_delta",
     "composition_pair",
     "concurrent_delta",
+    "continual_delta",
+    "continual_epsilon",
+    "continual_renyi",
+    "events_differ",
     "k_ary_response",
     "promises",
     "random_interactive",

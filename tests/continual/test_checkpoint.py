@@ -28,7 +28,9 @@ def mechanisms(scale):
     }
 
 
-NAMES = list(mechanisms(1.0))
+
+
+NAMES = ["tree", "smooth", "doubling", "window", "histogram", "doubling histogram"]
 
 
 def resumed(measurement, saved=None):

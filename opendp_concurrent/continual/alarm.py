@@ -1,0 +1,155 @@
+"""A sparse vector on a stream, which tells when a sum has come above a threshold.
+
+Between neighbouring streams at most ``d_in`` events apart the sums differ by at most that many
+times the move of an event, at every step, whatever was answered before. That is all that the proof
+of the sparse vector needs, so it holds with data that arrive in between and are chosen adaptively.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from opendp.mod import Domain, Measure, Metric, assert_features
+
+from .. import _native, checks
+from ..errors import InvalidTypeError
+from ..mechanisms.composed import composed
+from ..mechanisms.noise import LaplaceNoise
+from ..mechanisms.sparse_vector import Outcome, SparseVectorAnswer, least_cost
+from ..mechanisms.sparse_vector_loss import SparseVectorNoise
+from ..mechanisms.steps import Steps
+from ..queryables.mechanism import ConcurrentMeasurement
+from .counter import whole_distance, whole_numbers
+from .mechanism import make_continual
+from .stream import Integers, items_of, require_events
+
+STEPS = Steps(0, True)
+
+
+class _Alarm:
+    """The state machine: a question is None, or a threshold of its own."""
+
+    __slots__ = ("_items", "_left", "_noise", "_question", "_raised", "_sum", "_threshold")
+
+    def __init__(self, noise: SparseVectorNoise, threshold: int, window: int | None) -> None:
+        self._noise, self._threshold, self._left = noise, threshold, noise.hits
+        self._question = LaplaceNoise(noise.question)
+        self._raised = LaplaceNoise(noise.threshold, 1).draw()
+        self._items: deque[int] | None = None if window is None else deque([0] * window, window)
+        self._sum = 0
+
+    def update(self, item: Any) -> None:
+        number = int(item or 0)
+        self._sum += number
+        if self._items is not None:
+            self._sum -= self._items[0]
+            self._items.append(number)
+
+    def update_all(self, items: Any) -> None:
+        for item in whole_numbers(items).tolist():
+            self.update(item)
+
+    def ask(self, question: Any) -> SparseVectorAnswer:
+        level = self._threshold
+        if question is not None:
+            level = -STEPS.of("question", -checks.number(question=question))
+        if self._left <= 0:
+            return SparseVectorAnswer(Outcome.EXHAUSTED)
+        if self._sum + self._question.draw() < level + self._raised:
+            return SparseVectorAnswer(Outcome.BELOW)
+        self._left -= 1
+        if self._noise.refresh and self._left:
+            self._raised = LaplaceNoise(self._noise.threshold, 1).draw()
+        return SparseVectorAnswer(Outcome.ABOVE)
+
+
+def make_alarm(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    scale: float,
+    threshold: int,
+    *,
+    max_hits: int = 1,
+    window: int | None = None,
+    query_scale: float | None = None,
+    refresh: bool = False,
+) -> ConcurrentMeasurement:
+    """Say when a stream's sum, or that of its last steps, is above a threshold.
+
+    A :func:`make_sparse_vector` whose data arrive. ``queryable(None)`` asks whether the sum is
+    above the threshold now, ``queryable(number)`` whether it is above that; any number of times, of
+    which ``max_hits`` may be above. Without questions nothing is said.
+
+    Guarantee: that of :func:`make_sparse_vector`, against a strongly adaptive adversary [HSV25,
+    Definition 3.3]; its proof needs only that at every step the sums differ by no more than their
+    sensitivity.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: ``oc.integer_stream(lower, upper)``
+    :param input_metric: ``oc.event_presence()`` or ``oc.event_change()``
+    :param output_measure: how privacy is measured
+    :param scale: of the threshold's Laplace noise
+    :param threshold: an integer
+    :param max_hits: how many answers may be above
+    :param window: of the last how many steps; all if left out
+    :param query_scale: of each question's noise; as in :func:`make_sparse_vector` if left out
+    :param refresh: give the threshold fresh noise after each hit
+    :return: a measurement on the empty stream
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = oc.integer_stream(0, 1), oc.event_presence()
+    >>> alarm = oc.make_alarm(
+    ...     *space, dp.max_divergence(), scale=4.0, query_scale=8.0, threshold=400, window=1000
+    ... )
+    >>> alarm.map(1)
+    0.5
+    >>> queryable = alarm([])
+    >>> queryable.update_all([0] * 1000)
+    >>> queryable(None).outcome
+    BELOW
+    >>> queryable.update_all([1] * 800)
+    >>> queryable(None).outcome
+    ABOVE
+    """
+    assert_features("contrib", "honest-but-curious")
+    items = items_of(input_domain)
+    if not isinstance(items, Integers):
+        raise InvalidTypeError(f"input_domain ({input_domain}) must be oc.integer_stream(...)")
+    shift = items.spread if require_events(input_metric) else items.largest
+    if isinstance(threshold, bool) or not isinstance(threshold, int):
+        raise InvalidTypeError(f"threshold must be an integer, found {type(threshold).__name__}")
+    hits = checks.count(max_hits=max_hits)
+    steps = None if window is None else checks.count(window=window)
+    own = STEPS.scale(scale=scale)
+    if query_scale is None:
+        query_scale = own * least_cost(1 if refresh else hits, monotone=False)
+    noise = SparseVectorNoise(
+        own, STEPS.scale(query_scale=query_scale), None, hits, refresh, monotone=False
+    )
+
+    def privacy_map(d_in: Any) -> Any:
+        events = whole_distance(input_metric, d_in)
+        if events == 0:
+            return composed(output_measure, [])
+        return noise.loss(events * shift, output_measure)
+
+    privacy_map(1)  # raises for a measure that pure DP does not convert to
+    return make_continual(
+        input_domain,
+        input_metric,
+        output_measure,
+        lambda: _Alarm(noise, threshold, steps),
+        privacy_map,
+        name=f"Alarm[scale={scale}, query_scale={query_scale}, {max_hits} hits, window={window}]",
+    )
+
+
+then_alarm = _native.to_then(make_alarm)

@@ -1,0 +1,380 @@
+"""Continual mechanisms against adversaries who choose both streams on the way, computed.
+
+A strongly adaptive adversary sends pairs of updates and questions; an :class:`Identifier` forwards
+one side of the pairs, as long as the two streams are neighbours [HSV25, Definitions 3.2 and 3.3].
+How well can the adversary tell the sides apart? For mechanisms with finitely many answers this is
+a dynamic programme over *all* adversaries. A mechanism is a law (:class:`ContinualLaw`), or real
+code whose noise is replaced by a finite one (:class:`Replayed`):
+
+>>> from opendp_concurrent import verify
+>>> class Running:                                       # noise for every sum, of a scale for one
+...     def __init__(self, release):
+...         self.total, self.release = 0, release
+...     def update(self, item):
+...         self.total += item or 0
+...     def __call__(self, question):
+...         return self.release(self.total, 2.0)
+>>> law = verify.Replayed(Running, verify.clamped_noise(0, 2))
+>>> neighbouring = verify.events_differ(1)
+>>> [verify.continual_epsilon([law], (None, 1), neighbouring, horizon) for horizon in (1, 2, 3)]
+[0.5, 1.0, 1.5]
+
+How: what matters of the past is, for each side, with which probability the answers so far came
+about and the mechanism is in which hidden state. The adversary sends a pair, or asks, or stops;
+answers split these measures. Deterministic adversaries suffice [HSTVVXZ23, Lemma 2.3].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cache
+from itertools import product
+from math import exp, inf, log
+from typing import Any, Protocol
+
+import numpy as np
+
+from .. import checks
+from ..errors import InvalidTypeError, InvalidValueError, StreamHaltedError
+from .mechanism import excess, scale_of
+
+Stream = tuple[Any, ...]
+Neighbouring = Callable[[Sequence[Any], Sequence[Any]], bool]
+Weights = dict[Any, float]  # by hidden state
+Outcomes = list[tuple[int, float]]  # what a noisy value may be, with which probability
+REACH = 60.0  # noise is cut at so many scales, with exp(-60) of its mass beyond
+
+
+def events_differ(at_most: int, *, presence: bool = True) -> Neighbouring:
+    """Streams that differ at so many steps; with ``presence``, by an item or nothing there.
+
+    Reflexive, so that it holds for prefixes from the start.
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> verify.events_differ(1)((0, 1), (0, None)), verify.events_differ(1)((0, 1), (0, 0))
+    (True, False)
+    """
+    limit = checks.count(at_most=at_most)
+
+    def neighbouring(first: Sequence[Any], second: Sequence[Any]) -> bool:
+        pairs = [(one, other) for one, other in zip(first, second, strict=True) if one != other]
+        return len(pairs) <= limit and not (presence and any(None not in pair for pair in pairs))
+
+    return neighbouring
+
+
+class Identifier:
+    """Stands between a strongly adaptive adversary and a continual mechanism [HSV25, Algorithm 2].
+
+    A proof device: a deployed mechanism receives single updates.
+
+    :param handle: of a continual mechanism: has ``update(item)``, and is called with questions
+    :param side: 0 or 1: which of each pair is forwarded
+    :param neighbouring: whether two prefixes are neighbours; must be reflexive
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> class Total:
+    ...     total = 0
+    ...     def update(self, item):
+    ...         self.total += item or 0
+    ...     def __call__(self, question):
+    ...         return self.total
+    >>> identifier = verify.Identifier(Total(), 1, verify.events_differ(1))
+    >>> identifier.update(5, 5)
+    >>> identifier.update(None, 3)
+    >>> identifier(None)
+    8
+    >>> identifier.update(2, None)
+    Traceback (most recent call last):
+    opendp_concurrent.errors.InvalidValueError: the streams are no longer neighbours: halted
+    """
+
+    __slots__ = ("_halted", "_handle", "_neighbouring", "_side", "_streams")
+
+    def __init__(self, handle: Any, side: int, neighbouring: Neighbouring) -> None:
+        if side not in (0, 1):
+            raise InvalidValueError(f"side ({side!r}) must be 0 or 1")
+        if not callable(neighbouring):
+            raise InvalidTypeError(
+                f"neighbouring must be callable, found {type(neighbouring).__name__}"
+            )
+        self._handle, self._side, self._neighbouring = handle, side, neighbouring
+        self._streams: tuple[list[Any], list[Any]] = ([], [])
+        self._halted = False
+
+    def update(self, first: Any, second: Any) -> None:
+        """Send a pair of updates, of which one goes on; halt if the streams are not neighbours."""
+        self._check()
+        for stream, item in zip(self._streams, (first, second), strict=True):
+            stream.append(item)
+        if not self._neighbouring(*self._streams):
+            self._halted = True
+            raise InvalidValueError("the streams are no longer neighbours: halted")
+        self._handle.update((first, second)[self._side])
+
+    def __call__(self, question: Any) -> Any:
+        """Ask a question, which goes on as it is."""
+        self._check()
+        return self._handle(question)
+
+    def _check(self) -> None:
+        if self._halted:
+            raise StreamHaltedError
+
+
+class ContinualLaw(Protocol):
+    """A continual mechanism with finitely many answers. States are hidden, and hashable."""
+
+    @property
+    def start(self) -> Hashable:
+        """The state before the first message."""
+
+    @property
+    def questions(self) -> Sequence[Any]:
+        """What may be asked."""
+
+    def update(self, state: Any, item: Any) -> Hashable:
+        """The state after an update."""
+
+    def answers(self, state: Any, question: Any) -> Iterable[tuple[Hashable, float, Hashable]]:
+        """Each answer there may be, its probability, and the state after it."""
+
+
+class _Undecided(BaseException):  # no code between here and there may take it for an error
+    def __init__(self, outcomes: Outcomes) -> None:
+        self.outcomes = outcomes
+
+
+class Replayed:
+    """The law of real code, from running it again and again on every outcome of its noise.
+
+    :param make: from ``release(total, scale)``, to be called instead of adding noise of ``scale``,
+        to a fresh handle, with ``update(item)``; whatever else it does must be deterministic
+    :param noise: such as ``clamped_noise(...)``: from total and scale to outcomes
+    :param questions: what may be asked
+    :param ask: asks a handle
+    """
+
+    start: Hashable = ()
+
+    def __init__(
+        self,
+        make: Callable[[Callable[[int, float], int]], Any],
+        noise: Callable[[int, float], Outcomes],
+        *,
+        questions: Sequence[Any] = (None,),
+        ask: Callable[[Any, Any], Hashable] = lambda handle, question: handle(question),
+    ) -> None:
+        self.questions = tuple(questions)
+        self._make, self._noise, self._ask = make, noise, ask
+        self._known: dict[Any, list[tuple[Hashable, float, Hashable]]] = {}
+
+    def update(self, state: Any, item: Any) -> Hashable:
+        """The state is the list of messages, with the noise that each got."""
+        return (*state, ("update", item, ()))
+
+    def answers(self, state: Any, question: Any) -> Iterable[tuple[Hashable, float, Hashable]]:
+        """Run it on all outcomes; an update's own noise is drawn here too, when it is replayed."""
+        found = self._known.get((state, question))
+        if found is None:
+            found = self._known[state, question] = []
+            decided = tuple(outcome for message in state for outcome in message[2])
+            branches: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
+            while branches:
+                chosen, probability = branches.pop()
+                try:
+                    answer = self._run(state, question, (*decided, *chosen))
+                except _Undecided as undecided:
+                    branches += [
+                        ((*chosen, value), probability * mass)
+                        for value, mass in undecided.outcomes
+                        if mass > 0.0
+                    ]
+                    continue
+                found.append((answer, probability, (*state, ("ask", question, chosen))))
+        return found
+
+    def _run(self, state: Any, question: Any, outcomes: tuple[int, ...]) -> Hashable:
+        left = iter(outcomes)
+
+        def release(total: int, scale: float) -> int:
+            for value in left:
+                return value
+            raise _Undecided(self._noise(int(total), scale))
+
+        handle = self._make(release)
+        for kind, content, _ in state:
+            if kind == "update":
+                handle.update(content)
+            else:
+                self._ask(handle, content)
+        return self._ask(handle, question)
+
+
+def clamped_noise(
+    low: int, high: int, *, gaussian: bool = False
+) -> Callable[[int, float], Outcomes]:
+    """Discrete Laplace (or Gaussian) noise on integers, clamped to ``low``..``high``.
+
+    Clamping is postprocessing; for Laplace noise it keeps the largest loss, which the ends have.
+
+    :return: from a total and a scale to pairs of a value and its probability
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> for value, probability in verify.clamped_noise(0, 1)(0, 1.0):
+    ...     print(value, round(probability, 6))
+    0 0.731059
+    1 0.268941
+    """
+    if not low < high:
+        raise InvalidValueError(f"low ({low}) must be below high ({high})")
+
+    @cache
+    def noise(total: int, scale: float) -> Outcomes:
+        reach = int(REACH * scale) + abs(total) + max(abs(low), abs(high)) + 2
+        grid = np.arange(-reach, reach + 1)
+        away = np.abs(grid) / scale
+        mass = np.exp(-(away**2) / 2 if gaussian else -away)
+        value = np.clip(total + grid, low, high)
+        chances = np.bincount(value - low, weights=mass / mass.sum(), minlength=high - low + 1)
+        return list(zip(range(low, high + 1), chances.tolist(), strict=True))
+
+    return noise
+
+
+def continual_delta(
+    mechanisms: Sequence[ContinualLaw],
+    items: Sequence[Any],
+    neighbouring: Neighbouring,
+    horizon: int,
+    epsilon: float,
+    *,
+    asks: int = 1,
+) -> float:
+    """Least δ at ``epsilon`` against every strongly adaptive adversary.
+
+    Several mechanisms get the same updates, and are asked in any order.
+
+    :param mechanisms: at least one
+    :param items: what may arrive at a step, None for nothing among them
+    :param neighbouring: symmetric, reflexive, on pairs of prefixes
+    :param horizon: how many steps there are
+    :param asks: how often each question may be asked between two updates
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    """
+    scale = scale_of(epsilon)
+    return _solve(
+        mechanisms, items, neighbouring, horizon, asks, sum, lambda p, q: excess(p, q, scale)
+    )
+
+
+def continual_epsilon(
+    mechanisms: Sequence[ContinualLaw],
+    items: Sequence[Any],
+    neighbouring: Neighbouring,
+    horizon: int,
+    *,
+    asks: int = 1,
+) -> float:
+    """Least ε at δ = 0 against every strongly adaptive adversary; see :func:`continual_delta`."""
+
+    def ratio(p: float, q: float) -> float:
+        return (log(p) - log(q) if q > 0.0 else inf) if p > 0.0 else -inf
+
+    found = _solve(mechanisms, items, neighbouring, horizon, asks, max, ratio)
+    return round(found, 12)
+
+
+def continual_renyi(
+    mechanisms: Sequence[ContinualLaw],
+    items: Sequence[Any],
+    neighbouring: Neighbouring,
+    horizon: int,
+    order: float,
+    *,
+    asks: int = 1,
+) -> float:
+    """Least Rényi divergence of ``order`` that all adversaries stay below.
+
+    See :func:`continual_delta`.
+    """
+    alpha = checks.order(order=order)
+
+    def power(p: float, q: float) -> float:
+        if p == 0.0:
+            return 0.0
+        return exp(alpha * log(p) + (1 - alpha) * log(q)) if q > 0.0 else inf
+
+    found = _solve(mechanisms, items, neighbouring, horizon, asks, sum, power)
+    return log(found) / (alpha - 1)
+
+
+def _solve(
+    mechanisms: Any,
+    items: Sequence[Any],
+    neighbouring: Neighbouring,
+    horizon: int,
+    asks: int,
+    combine: Callable[[Iterable[float]], float],
+    leaf: Callable[[float, float], float],
+) -> float:
+    if not isinstance(mechanisms, Sequence) or not mechanisms:
+        raise InvalidTypeError("mechanisms must be a nonempty sequence")
+    pairs = list(product(tuple(items), repeat=2))
+    steps, limit = checks.count(horizon=horizon), checks.count(asks=asks)
+    questions = [(i, q) for i, one in enumerate(mechanisms) for q in one.questions]
+
+    def related(first: Stream, second: Stream) -> bool:
+        both = {bool(neighbouring(first, second)), bool(neighbouring(second, first))}
+        if len(both) == 2:
+            raise InvalidValueError("neighbouring must be symmetric")
+        return both.pop()
+
+    def told(weights: Weights, index: int, question: Any) -> dict[Hashable, Weights]:
+        """Split by the answer."""
+        split: dict[Hashable, Weights] = {}
+        for state, weight in weights.items():
+            for answer, probability, after in mechanisms[index].answers(state[index], question):
+                onward = (*state[:index], after, *state[index + 1 :])
+                part = split.setdefault(answer, {})
+                part[onward] = part.get(onward, 0.0) + weight * probability
+        return split
+
+    def moved(weights: Weights, item: Any) -> Weights:
+        after: Weights = {}
+        for state, weight in weights.items():
+            onward = tuple(
+                one.update(part, item) for one, part in zip(mechanisms, state, strict=True)
+            )
+            after[onward] = after.get(onward, 0.0) + weight
+        return after
+
+    def value(p: Weights, q: Weights, streams: tuple[Stream, Stream], asked: Stream) -> float:
+        best = leaf(sum(p.values()), sum(q.values()))
+        for place, (index, question) in enumerate(questions):
+            if asked[place] < limit:
+                onward = (*asked[:place], asked[place] + 1, *asked[place + 1 :])
+                first, second = told(p, index, question), told(q, index, question)
+                total = combine(
+                    [
+                        value(first.get(answer, {}), second.get(answer, {}), streams, onward)
+                        for answer in {**first, **second}
+                    ]
+                )
+                best = max(best, total)
+        if len(streams[0]) < steps:
+            for one, other in pairs:
+                longer = (*streams[0], one), (*streams[1], other)
+                if related(*longer):
+                    none = (0,) * len(questions)
+                    best = max(best, value(moved(p, one), moved(q, other), longer, none))
+        return best
+
+    start = {tuple(one.start for one in mechanisms): 1.0}
+    return value(start, start, ((), ()), (0,) * len(questions))
