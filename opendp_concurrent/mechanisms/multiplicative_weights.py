@@ -25,6 +25,7 @@ from .histogram import (
     Array,
     LinearQuestion,
     Universe,
+    inner,
     make_histogram,
     positive_distance,
     public_size,
@@ -62,7 +63,7 @@ class _MultiplicativeWeights:
             if isinstance(message, str) and message == SYNTHETIC:
                 return state, ANSWER, self._size * state.distribution
             question = self._universe.question(message)
-            guess = self._size * float(question @ state.distribution)
+            guess = self._size * inner(question, state.distribution)
             asking = _State(state.log_weights, state.distribution, question, guess)
             return asking, QUERY, (LinearQuestion(question), guess)
         assert state.question is not None
@@ -101,7 +102,8 @@ def make_private_multiplicative_weights(
 
     Guarantee: that of guess and check, by [HSTVVXZ23, Theorem 2.17]; for (ε, δ) with δ > 0, zCDP
     converted at δ. Accuracy: with probability at least 1 - ``beta``, if ``size`` is the number of
-    records in the universe, the first ``questions`` answers are all within ``plan.error``, and
+    records in the universe, the first ``questions`` answers are all within ``plan.error`` (of the
+    questions rounded to multiples of 2^-20), and
     there are at most ``plan.max_updates`` updates; proved in
     ``mechanisms/multiplicative_weights_plan.py``.
 

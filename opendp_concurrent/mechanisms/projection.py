@@ -40,6 +40,7 @@ from .histogram import (
 )
 
 Array = NDArray[np.float64]
+MOST_QUERIES = 2**22
 
 
 def project(answers: Array, queries: Array, size: int, rounds: int) -> Array:
@@ -75,13 +76,21 @@ class _Batch:
     """A batch of queries, and the measurement that releases noisy answers to them."""
 
     def __init__(self, queries: Any, universe: Universe) -> None:
-        if isinstance(queries, (str, bytes)) or not isinstance(queries, (Sequence, np.ndarray)):
+        if (
+            isinstance(queries, (str, bytes))
+            or not isinstance(queries, (Sequence, np.ndarray))
+            or (isinstance(queries, np.ndarray) and queries.ndim == 0)
+        ):
             raise InvalidTypeError(
                 "the batch must be a sequence of linear queries, each a value for each cell or a "
                 f"function of a cell's value, found {type(queries).__name__}"
             )
         if len(queries) == 0:
             raise InvalidValueError("the batch must have at least one query")
+        if len(queries) >= MOST_QUERIES:  # squares of columns are summed in 64 bits
+            raise InvalidValueError(
+                f"the batch must have fewer than 2**22 queries, found {len(queries)}; split it"
+            )
         self.matrix = rounded(np.stack([universe.question(query) for query in queries]))
         columns = np.square((self.matrix * FRACTION).astype(np.int64)).sum(axis=0)
         squared = int(columns.max())

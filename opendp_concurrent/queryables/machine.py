@@ -32,7 +32,8 @@ class MachineQueryable(Queryable):
         self._machine, self._description = seal(machine), description
         self._lifecycle = Lifecycle(innermost_running())
         native, inherited = _native.inside_native_call(), inherited_lock()
-        self._transport = _native.python_queryable(machine) if native else None
+        # boxed: OpenDP would set an attribute on an answer, and some do not take it
+        self._transport = _native.python_queryable(lambda q: (machine(q),)) if native else None
         # what native code made asks it for permission later, so all of it takes turns on one lock
         shared = native or inherited is not None
         self._lock: Any = Turn(lock_for_turns()) if shared else RLock()
@@ -47,7 +48,8 @@ class MachineQueryable(Queryable):
                 with self._lifecycle.running():
                     if self._transport is None:
                         return unseal(self._machine)(query)
-                    return _native.evaluate(self._transport, query)
+                    (answer,) = _native.evaluate(self._transport, query)
+                    return answer
 
     @property
     def __opendp_dict__(self) -> dict[str, Any]:

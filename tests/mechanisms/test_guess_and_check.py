@@ -1,0 +1,583 @@
+"""Guess and check: what it costs, against its exact law, and what it says.
+
+The oracle knows nothing of the package: it enumerates outcomes together with the numbers released,
+for analysts whose questions and guesses depend on both. Statistical tests raise a false alarm with
+odds below 1e-9.
+"""
+
+import math
+import pickle
+from collections import Counter
+
+import mpmath as mp
+import numpy as np
+import opendp.prelude as dp
+import pytest
+from mpmath import mpf
+from scipy.stats import binom, norm
+
+import opendp_concurrent as oc
+from opendp_concurrent import verify
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnsupportedMeasureError,
+)
+
+dp.enable_features("contrib", "honest-but-curious")  # measures of ours are parameters of tests
+PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
+APPROXIMATE = dp.approximate(PURE)
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+SURE = 1e-3  # a scale whose noise is 0, but for odds of e^-1000
+ODDS = 1e-12  # of a false alarm, of one of two sides
+CRUMB = 1e-10  # of the oracle's doubles
+BELOW, ABOVE, EXHAUSTED = oc.Outcome.BELOW, oc.Outcome.ABOVE, oc.Outcome.EXHAUSTED
+
+
+def make(measure=PURE, scale=SURE, tolerance=3, max_hits=3, *, d_in=1, **more):
+    return oc.make_guess_and_check(*SPACE, measure, d_in, scale, tolerance, max_hits, **more)
+
+
+# --- the map is the composition of its parts ---------------------------------------------------
+
+
+def scales_of(eps1, c, e2):
+    """Half of eps1 for the tolerance, half for the checks."""
+    return {"scale": 2 / eps1, "query_scale": 4 * c / eps1, "answer_scale": 1 / e2}
+
+
+@pytest.mark.parametrize("refresh", [False, True])
+@pytest.mark.parametrize(("c", "sensitivity"), [(1, 1), (3, 1), (5, 4), (3, 2.5)])
+def test_pure_loss_is_the_sum_of_the_theory(c, sensitivity, refresh):
+    s, t, u = 5.0, 40.0, 7.0
+    made = make(
+        scale=s,
+        max_hits=c,
+        sensitivity=sensitivity,
+        query_scale=t,
+        answer_scale=u,
+        refresh=refresh,
+    )
+    exact = (c if refresh else 1) * sensitivity / s + 2 * c * sensitivity / t + c * sensitivity / u
+    assert exact * (1 - 1e-15) <= made.map(1) <= exact * (1 + 1e-8)
+    assert make(
+        APPROXIMATE,
+        scale=s,
+        max_hits=c,
+        sensitivity=sensitivity,
+        query_scale=t,
+        answer_scale=u,
+        refresh=refresh,
+    ).map(1) == (made.map(1), 0.0)
+
+
+def add(parts):
+    return math.fsum(parts)
+
+
+def root_of_squares(parts):
+    return math.sqrt(math.fsum(one * one for one in parts))
+
+
+@pytest.mark.parametrize("refresh", [False, True])
+@pytest.mark.parametrize("c", [1, 4])
+@pytest.mark.parametrize(
+    ("measure", "sum_of"),
+    [
+        (PURE, add),
+        (ZCDP, add),
+        (oc.fixed_renyi_divergence(1.5), add),
+        (oc.fixed_renyi_divergence(16.0), add),
+        (oc.gaussian_tradeoff(), root_of_squares),
+    ],
+)
+def test_the_map_composes_a_sparse_vector_and_the_releases(measure, sum_of, c, refresh):
+    checker = oc.make_sparse_vector(
+        *SPACE, measure, 1, 3.0, 10, c, query_scale=9.0, refresh=refresh
+    ).map(1)
+    whole = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+    release = oc.make_laplace(*whole, 6.0, measure).map(1)
+    found = make(measure, 3.0, max_hits=c, query_scale=9.0, answer_scale=6.0, refresh=refresh).map(
+        1
+    )
+    exact = sum_of([checker] + [release] * c)
+    assert exact * (1 - 1e-15) <= found <= exact * (1 + 1e-14)
+
+
+def test_truncated_concentrated_loss_adds_up():
+    measure = oc.truncated_concentrated_divergence(8.0)
+    checker = oc.make_sparse_vector(*SPACE, measure, 1, 3.0, 10, 2, query_scale=9.0).map(1)
+    whole = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+    release = oc.make_laplace(*whole, 6.0, measure).map(1)
+    found = make(measure, 3.0, max_hits=2, query_scale=9.0, answer_scale=6.0).map(1)
+    assert found.omega == 8.0
+    assert found.rho == pytest.approx(checker.rho + 2 * release.rho, rel=1e-14)
+
+
+def test_renyi_curves_are_compared_at_orders():
+    scales = {"scale": 3.0, "query_scale": 9.0, "answer_scale": 6.0}
+    with pytest.raises(InvalidTypeError, match="^orders must be given"):
+        make(RENYI, **scales)
+    orders = [1.5, 2.0, 16.0]
+    curve = make(RENYI, **scales, orders=orders).map(1)
+    for alpha in orders:
+        fixed = make(oc.fixed_renyi_divergence(alpha), **scales).map(1)
+        assert curve(alpha) == pytest.approx(fixed, rel=1e-13)
+        assert curve(alpha) >= fixed * (1 - 1e-15)
+
+
+def optimal_epsilon(eps1, c, e2, delta):
+    """ε of randomized responses side by side, RR_eps1 and c times RR_e2, outcome by outcome."""
+    with mp.workdps(40):
+        one, two = (1 / (1 + mp.exp(-mpf(e))) for e in (eps1, e2))
+        outcomes = [
+            (
+                (one if sign > 0 else 1 - one) * mp.binomial(c, j) * two**j * (1 - two) ** (c - j),
+                sign * mpf(eps1) + (2 * j - c) * mpf(e2),
+            )
+            for sign in (1, -1)
+            for j in range(c + 1)
+        ]
+        assert abs(mp.fsum(p for p, _ in outcomes) - 1) < mpf("1e-30")
+        low, high = mpf(0), max(loss for _, loss in outcomes)
+        for _ in range(100):
+            middle = (low + high) / 2
+            found = mp.fsum(
+                p * (1 - mp.exp(middle - loss)) for p, loss in outcomes if loss > middle
+            )
+            low, high = (middle, high) if found > delta else (low, middle)
+        return float(high)
+
+
+def test_the_values_of_the_theory():
+    assert make(**scales_of(0.5, 3, 0.1)).map(1) == pytest.approx(0.8, abs=1e-15)
+    f = make(oc.tradeoff(), **scales_of(0.5, 3, 0.1))
+    for delta, value in ((1e-3, 0.7888343220), (1e-2, 0.6823017626)):
+        assert optimal_epsilon(0.5, 3, 0.1, delta) == pytest.approx(value, abs=1e-9)
+        assert value - 1e-9 <= f.map(1).epsilon(delta) <= value + 1e-6
+        epsilon, left = oc.cast(f, APPROXIMATE, delta=delta).map(1)
+        assert left == delta
+        assert value - 1e-9 <= epsilon <= value + 1e-6
+
+
+@pytest.mark.parametrize(("eps1", "c", "e2"), [(0.5, 3, 0.1), (1.0, 1, 1.0), (0.3, 6, 0.25)])
+@pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-5, 1e-2, 0.1])
+def test_under_f_dp_it_is_the_optimal_composition_of_its_parts(eps1, c, e2, delta):
+    found = make(oc.tradeoff(), max_hits=c, **scales_of(eps1, c, e2)).map(1).epsilon(delta)
+    exact = optimal_epsilon(eps1, c, e2, delta)
+    assert exact - 1e-14 <= found <= exact + 1e-6
+    assert found <= make(max_hits=c, **scales_of(eps1, c, e2)).map(1) + 1e-12
+
+
+@pytest.mark.parametrize("d_in", [2, 3])
+def test_the_map_at_other_distances(d_in):
+    """At ``d_in`` it is the loss at ``sensitivity``, whatever that is per record."""
+    made = make(scale=4.0, d_in=d_in, sensitivity=d_in, query_scale=24.0, answer_scale=8.0)
+    assert made.map(d_in) == pytest.approx(d_in * (1 / 4 + 6 / 24 + 3 / 8), rel=1e-14)
+    assert made.map(1) <= made.map(d_in)
+    with pytest.raises(Exception, match="d_in"):
+        made.map(d_in + 1)
+
+
+# --- the exact law -----------------------------------------------------------------------------
+
+
+def mass(scale, at):
+    return math.tanh(1 / (2 * scale)) * np.exp(-np.abs(at) / scale)
+
+
+def tail(scale, least):
+    """P(noise >= least), to the last digits on both sides."""
+    q = math.exp(-1 / scale)
+    far = np.exp(-np.maximum(least, 1 - least) / scale) / (1 + q)
+    return np.where(least >= 1, far, 1 - far)
+
+
+def law(scales, hits, refresh, tolerance, analyst, length, reach):
+    """Probabilities of all transcripts on two datasets; numbers beyond ``reach`` are left out.
+
+    :param analyst: from the transcript, answers on both datasets and a guess
+    """
+    own, query, answer = scales
+    span = int(50 * own) + 20
+    grid = np.arange(-span, span + 1)
+    prior, leaves = mass(own, grid), []
+    numbers = np.arange(-reach, reach + 1)
+
+    def walk(transcript, weights, left):
+        if len(transcript) == length or left == 0:
+            leaves.append((float(weights[0].sum()), float(weights[1].sum()), transcript))
+            return
+        *answers, guess = analyst(transcript)
+        least = [tolerance + grid - abs(a - guess) for a in answers]
+        below = [w * tail(query, 1 - t) for w, t in zip(weights, least, strict=True)]
+        walk((*transcript, None), below, left)
+        above = [w * tail(query, t) for w, t in zip(weights, least, strict=True)]
+        if refresh:
+            above = [w.sum() * prior for w in above]
+        for number in numbers:
+            released = [w * mass(answer, number - a) for w, a in zip(above, answers, strict=True)]
+            walk((*transcript, int(number)), released, left - 1)
+
+    walk((), [prior, prior], hits)
+    return leaves
+
+
+def fixed(transcript):
+    """Each answer moves the way that tells most: away from the guess, then towards it."""
+    return (0, 1, -2) if len(transcript) % 2 else (0, 1, 2)
+
+
+def learner(transcript):
+    """Guesses what was last released, and asks about what moves the other way if it was low."""
+    released = [one for one in transcript if one is not None]
+    if not released:
+        return 0, 1, 3
+    return (0, -1, released[-1]) if released[-1] < 1 else (1, 2, -released[-1])
+
+
+ANALYSTS = pytest.mark.parametrize("analyst", [fixed, learner])
+
+
+@ANALYSTS
+@pytest.mark.parametrize("refresh", [False, True])
+@pytest.mark.parametrize(
+    ("scales", "hits", "length"), [((1.0, 2.0, 1.0), 1, 4), ((1.5, 1.0, 0.75), 2, 3)]
+)
+def test_no_transcript_costs_more_than_the_map_says(scales, hits, length, refresh, analyst):
+    own, query, answer = scales
+
+    def at(measure):
+        return make(
+            measure,
+            own,
+            1,
+            hits,
+            query_scale=query,
+            answer_scale=answer,
+            refresh=refresh,
+        ).map(1)
+
+    leaves = law(scales, hits, refresh, 1, analyst, length, int(28 * answer))
+    p, q = (np.array([leaf[i] for leaf in leaves]) for i in (0, 1))
+    assert p.sum() == pytest.approx(1.0, abs=1e-8)  # the rest is beyond reach
+    assert q.sum() == pytest.approx(1.0, abs=1e-8)
+    epsilon = at(PURE)
+    losses = np.abs(np.log(p / q))
+    assert 0.4 * epsilon <= losses.max() <= epsilon + CRUMB
+    rho, mu, f = at(ZCDP), at(oc.gaussian_tradeoff()), at(oc.tradeoff())
+    for alpha in (1.2, 2.0, 5.0, 20.0):
+        moments = [np.sum(a * (a / b) ** (alpha - 1)) for a, b in ((p, q), (q, p))]
+        exact = math.log(max(moments)) / (alpha - 1)
+        assert 0.0 < exact <= at(oc.fixed_renyi_divergence(alpha)) + 1e-7
+        assert exact <= rho * alpha + 1e-7
+    for level in (0.0, 0.4, 1.0, 2.0):
+        exact = max(np.maximum(0, a - math.exp(level) * b).sum() for a, b in ((p, q), (q, p)))
+        assert exact <= f.delta(level) + 1e-7
+        gaussian = norm.cdf(mu / 2 - level / mu) - math.exp(level) * norm.cdf(-mu / 2 - level / mu)
+        assert exact <= gaussian + 1e-7
+    assert max(0.0, (p - q).sum()) < 1e-7
+
+
+def test_releases_that_are_not_counted_are_seen_by_the_oracle():
+    scales = 1.0, 2.0, 1.0
+    claimed = make(PURE, 1.0, 1, 1, query_scale=2.0, answer_scale=1.0).map(1)
+    leaves = law(scales, 3, False, 6, lambda transcript: (1, 0, 3), 3, 4)
+    worst = max(abs(math.log(p / q)) for p, q, _ in leaves)
+    assert worst > 1.2 * claimed
+
+
+def transcript_of(queryable, analyst, length, low):
+    """Ask about the answer on the first dataset of the oracle, or on the second."""
+    seen, told = [], []
+    for _ in range(length):
+        *answers, guess = analyst(tuple(seen))
+        said = queryable((lambda rows, a=answers: a[0] if rows == [0] else a[1], guess))
+        if said.outcome is EXHAUSTED:
+            break
+        seen.append(said.value if said else None)
+        told.append(-2 if not said else min(1, max(-1, said.value - low)))
+    return tuple(told)
+
+
+@pytest.mark.parametrize(("refresh", "analyst"), [(False, learner), (True, fixed)])
+def test_real_runs_have_the_law_of_the_oracle(refresh, analyst):
+    scales, hits, length, runs, low = (1.5, 1.0, 0.75), 2, 3, 250, 0
+    mechanism = make(
+        PURE, scales[0], 1, hits, query_scale=scales[1], answer_scale=scales[2], refresh=refresh
+    )
+    leaves = law(scales, hits, refresh, 1, analyst, length, 24)
+    for index, data in enumerate(([0], [0, 0])):
+        expected = Counter()
+        for *chances, transcript in leaves:
+            told = tuple(-2 if o is None else min(1, max(-1, o - low)) for o in transcript)
+            expected[told] += chances[index]
+        found = Counter(transcript_of(mechanism(data), analyst, length, low) for _ in range(runs))
+        assert set(found) <= set(expected)
+        for told, p in expected.items():
+            p = min(1.0, max(0.0, p))
+            low_band, high_band = binom.isf(1 - ODDS, runs, p), binom.isf(ODDS, runs, p)
+            assert low_band - 1 <= found[told] <= high_band + 1, (told, found[told], runs * p)
+
+
+def test_rounds_of_a_refreshed_tolerance_have_the_law_of_the_oracle():
+    """One queryable, many rounds: how long until a hit, and which number."""
+    own, query, answer, runs = 1.5, 1.0, 0.75, 400
+    queryable = make(PURE, own, 2, runs, query_scale=query, answer_scale=answer, refresh=True)(
+        [1, 2, 3]
+    )
+    leaves = law((own, query, answer), 1, False, 2, lambda transcript: (3, 3, 2), 5, 24)
+    expected, found = Counter(), Counter()
+    for p, _, transcript in leaves:
+        number = transcript[-1]
+        expected[len(transcript), number if number is None else min(4, max(2, number))] += p
+    for _ in range(runs):
+        length = 0
+        while not (said := queryable((len, 2))):
+            length += 1
+        found[(5, None) if length >= 5 else (length + 1, min(4, max(2, said.value)))] += 1
+    assert found.total() == runs
+    assert queryable((len, 2)).outcome is EXHAUSTED
+    for told, p in expected.items():
+        low, high = binom.isf(1 - ODDS, runs, p), binom.isf(ODDS, runs, p)
+        assert low - 1 <= found[told] <= high + 1, (told, found[told], runs * p)
+
+
+def test_an_audit_of_real_runs():
+    """Odds 1e-9; and the same runs refute ε = 1/2."""
+    scales = {"scale": 1.0, "query_scale": 2.0, "answer_scale": 0.25}
+    mechanism = make(PURE, tolerance=1, max_hits=1, **scales)
+    assert mechanism.map(1) == pytest.approx(1.0 + 1.0 + 4.0)
+
+    def analyst(queryable):
+        said = queryable((len, 4))  # 3 or 2 records
+        return said.value if said else -math.inf
+
+    found = verify.audit(mechanism, [1, 2, 3], [1, 2], analyst, n=400)
+    assert not found.violates(6.0)
+    assert found.violates(0.5)
+
+
+# --- what it says ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("guess", [2, 3, 5, 3.7, 0.5])
+def test_a_confirmed_guess_comes_back_unchanged(guess):
+    queryable = make(tolerance=100)([1, 2, 3])
+    said = queryable((len, guess))
+    assert said == oc.SparseVectorAnswer(BELOW, float(guess))
+    assert said.value == guess
+    assert not said
+
+
+def test_a_bad_guess_is_answered_until_hits_are_used_up():
+    count = SPACE[0], SPACE[1]
+    count = count >> dp.t.then_count()
+    queryable = make(tolerance=3, max_hits=2)([1, 2, 3])
+    assert queryable((count, 5)) == oc.SparseVectorAnswer(BELOW, 5.0)
+    assert queryable((count, 6)) == oc.SparseVectorAnswer(ABOVE, 3)  # off by 3: not below
+    assert queryable((count, 1)) == oc.SparseVectorAnswer(BELOW, 1.0)
+    assert queryable((count, -99)) == oc.SparseVectorAnswer(ABOVE, 3)
+    for guess in (3, 99):
+        assert queryable((count, guess)) == oc.SparseVectorAnswer(EXHAUSTED, None)
+
+
+def test_numbers_that_are_released_are_whole_or_not_as_the_questions():
+    whole = make(scale=2.0, query_scale=2.0, answer_scale=5.0)([1, 2, 3])((len, 10**6))
+    assert type(whole.value) is int
+    fine = make(scale=2.0, query_scale=2.0, answer_scale=5.0, sensitivity=1.0)([1, 2, 3])
+    found = [fine((lambda rows: len(rows) / 8, 10**6)).value for _ in range(3)]
+    assert all(type(one) is float for one in found)
+    assert len(set(found)) == 3
+
+
+@pytest.mark.parametrize("refresh", [False, True])
+@pytest.mark.parametrize("max_hits", [1, 2, 7])
+def test_no_more_releases_than_max_hits_with_noise(max_hits, refresh):
+    queryable = make(
+        scale=5.0, max_hits=max_hits, query_scale=5.0, answer_scale=5.0, refresh=refresh
+    )([1, 2, 3])
+    said = [queryable((len, guess)).outcome for guess in (3, 50) * 60]
+    assert said.count(ABOVE) == max_hits  # 60 guesses that are far off
+    last = max(i for i, one in enumerate(said) if one is ABOVE)
+    assert set(said[last + 1 :]) == {EXHAUSTED}
+    assert EXHAUSTED not in said[:last]
+
+
+def test_the_answer_released_is_that_of_the_question_not_of_its_deviation():
+    queryable = make()([1, 2, 3])
+    assert queryable((len, 1000)).value == 3
+    assert queryable((oc.Deviation(len, 10), 1000)).value == 7
+
+
+def test_the_scale_of_a_release():
+    """Its noise has its own scale, by default that of the tolerance."""
+    runs = 500
+    for more, scale in (({"answer_scale": 20.0}, 20.0), ({}, 3.0)):
+        mechanism = make(scale=3.0, query_scale=1.0, max_hits=runs, **more)
+        queryable = mechanism([1, 2, 3])
+        found = [queryable((len, 10**6)).value - 3 for _ in range(runs)]
+        p = float(tail(scale, 4))
+        beyond = sum(abs(one) >= 4 for one in found)
+        assert binom.isf(1 - ODDS, runs, 2 * p) <= beyond <= binom.isf(ODDS, runs, 2 * p)
+
+
+def test_a_bad_message_changes_nothing():
+    queryable = make(max_hits=1)([1, 2, 3])
+    narrow = dp.vector_domain(dp.atom_domain(bounds=(0, 9))), dp.symmetric_distance()
+
+    def fails(rows):
+        raise ZeroDivisionError("the question's own")
+
+    bad = [
+        (len, InvalidTypeError, "must be a pair of a question and a guess"),
+        ((len,), InvalidTypeError, "must be a pair"),
+        ((len, 1, 2), InvalidTypeError, "must be a pair"),
+        ([len, 1], InvalidTypeError, "must be a pair"),
+        (None, InvalidTypeError, "must be a pair"),
+        ((len, "3"), InvalidTypeError, "^guess must be"),
+        ((len, None), InvalidTypeError, "^guess must be"),
+        ((len, math.nan), InvalidValueError, "^guess"),
+        ((len, math.inf), InvalidValueError, "^guess"),
+        ((3, 99), InvalidTypeError, "^the question must be a transformation"),
+        (("count", 99), InvalidTypeError, "^the question must be a transformation"),
+        ((narrow >> dp.t.then_count(), 99), Exception, "(?i)input_domain"),
+        ((lambda rows: 0.5, 99), InvalidTypeError, "integer answer"),
+        ((lambda rows: "3", 99), InvalidTypeError, "integer answer"),
+        ((fails, 99), ZeroDivisionError, "own"),
+    ]
+    for message, error, match in bad:
+        with pytest.raises(error, match=match):
+            queryable(message)
+    assert queryable((len, 4)) == oc.SparseVectorAnswer(BELOW, 4.0)
+    assert queryable((len, 99)) == oc.SparseVectorAnswer(ABOVE, 3)
+    for message, error, match in bad[:13]:
+        if message in ((len, math.nan), (len, math.inf)) or not isinstance(message, tuple):
+            with pytest.raises(error, match=match):
+                queryable(message)
+    assert queryable((len, 99)).outcome is EXHAUSTED
+
+
+def test_a_question_that_fails_when_it_is_released_has_used_a_hit():
+    """It was told that the guess was bad: that was paid for."""
+    asked = []
+
+    def second_time_fails(rows):
+        asked.append(1)
+        if len(asked) == 2:
+            raise ZeroDivisionError("the question's own")
+        return len(rows)
+
+    queryable = make(max_hits=2)([1, 2, 3])
+    with pytest.raises(ZeroDivisionError):
+        queryable((second_time_fails, 99))
+    assert queryable((len, 99)).outcome is ABOVE
+    assert queryable((len, 99)).outcome is EXHAUSTED
+
+
+def test_a_transformation_that_is_too_sensitive_is_refused():
+    bounded = dp.vector_domain(dp.atom_domain(bounds=(0, 9))), dp.symmetric_distance()
+    total = bounded >> dp.t.then_sum()
+    queryable = oc.make_guess_and_check(*bounded, PURE, 1, SURE, 3, 1)([1, 2, 3])
+    with pytest.raises(InvalidValueError, match="sensitivity of the question"):
+        queryable((total, 99))
+    wide = oc.make_guess_and_check(*bounded, PURE, 1, SURE, 3, 1, sensitivity=9)([1, 2, 3])
+    assert wide((total, 99)) == oc.SparseVectorAnswer(ABOVE, 6)
+
+
+# --- beside others ------------------------------------------------------------------------------
+
+
+def test_interleaved_with_other_children_of_a_filter():
+    checker = make(scale=SURE, tolerance=3, max_hits=2)
+    small = make(scale=200.0, query_scale=800.0, answer_scale=400.0, max_hits=2)
+    count = SPACE[0], SPACE[1]
+    noisy = count >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
+    alarm = oc.make_above_threshold(*SPACE, PURE, 1, 100.0, 10)
+    d_out = checker.map(1) + small.map(1) + alarm.map(1) + 0.21
+    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+    root = oc.make_concurrent_filter(odometer, 1, d_out)([1, 2, 3])
+    first = root(checker)
+    assert first((len, 4)).outcome is BELOW
+    second, third = root(small), root(alarm)
+    assert first((len, 99)) == oc.SparseVectorAnswer(ABOVE, 3)
+    second((len, 3))
+    root(noisy)
+    third(len)
+    assert first((len, 2)).outcome is BELOW
+    loss = root.privacy_loss()
+    assert first((len, 99)).outcome is ABOVE
+    assert first((len, 99)).outcome is EXHAUSTED
+    assert root.privacy_loss() == loss
+    root(noisy)
+    with pytest.raises(BudgetExceededError):
+        root(small)
+    second((len, 3))
+
+
+def test_inside_native_compositors_and_chains():
+    checker = make(tolerance=3, max_hits=1)
+    native = dp.c.make_adaptive_composition(*SPACE, PURE, 1, [checker.map(1)] * 2)([1, 2, 3])
+    child = native(checker)
+    assert child((len, 4)).outcome is BELOW
+    assert child((len, 99)) == oc.SparseVectorAnswer(ABOVE, 3)
+    assert child((len, 99)).outcome is EXHAUSTED
+    clamp = SPACE[0], SPACE[1]
+    clamp = clamp >> dp.t.then_clamp((0, 1))
+    inner = oc.make_guess_and_check(
+        clamp.output_domain, clamp.output_metric, PURE, 1, SURE, 3, 1, sensitivity=1
+    )
+    chained = clamp >> inner
+    assert chained.map(1) == inner.map(1)
+    assert chained([5, 6, 7])((sum, 99)) == oc.SparseVectorAnswer(ABOVE, 3)
+
+
+def test_a_limit_on_messages_and_postprocessing_hold_for_it():
+    bounded = oc.make_bounded_interactive(make(tolerance=3), 2)([1, 2, 3])
+    assert bounded((len, 4)).outcome is BELOW
+    assert bounded((len, 99)).outcome is ABOVE
+    with pytest.raises(Exception, match="2 of 2 messages"):
+        bounded((len, 4))
+
+
+def test_two_runs_do_not_share_hits():
+    mechanism = make(max_hits=1)
+    one, other = mechanism([1, 2, 3]), mechanism([1, 2, 3, 4])
+    assert one((len, 99)).value == 3
+    assert other((len, 99)).value == 4
+    assert one((len, 99)).outcome is other((len, 99)).outcome is EXHAUSTED
+
+
+def test_no_data_can_be_seen():
+    queryable = make()([123456789] * 3)
+    queryable((len, 99))
+    for thing in (make(), queryable):
+        assert "123456789" not in repr(thing)
+    assert "123456789" not in str(vars(queryable))
+    assert queryable.__opendp_dict__ == {}
+    with pytest.raises(TypeError, match="sensitive"):
+        pickle.dumps(queryable)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "error", "match"),
+    [
+        (("zCDP", 1, 1.0, 3, 3), {}, InvalidTypeError, "^output_measure"),
+        ((oc.tradeoff(), -1, 1.0, 3, 3), {}, Exception, "(?i)d_in"),
+        ((PURE, 1, 0.0, 3, 3), {}, InvalidValueError, "^scale"),
+        ((PURE, 1, math.nan, 3, 3), {}, InvalidValueError, "^scale"),
+        ((PURE, 1, 1.0, math.nan, 3), {}, InvalidValueError, "^threshold|^tolerance"),
+        ((PURE, 1, 1.0, 3, 0), {}, InvalidValueError, "^max_hits"),
+        ((PURE, 1, 1.0, 3, 2.0), {}, InvalidTypeError, "^max_hits"),
+        ((PURE, 1, 1.0, 3, 3), {"sensitivity": 0}, InvalidValueError, "^sensitivity"),
+        ((PURE, 1, 1.0, 3, 3), {"query_scale": -1.0}, InvalidValueError, "^query_scale"),
+        ((PURE, 1, 1.0, 3, 3), {"answer_scale": 0.0}, InvalidValueError, "^answer_scale"),
+        ((PURE, 1, 1.0, 3, 3), {"answer_scale": "1"}, InvalidTypeError, "^answer_scale"),
+        ((PURE, 1, 1.0, 3, 3), {"refresh": 1}, InvalidTypeError, "^refresh"),
+        ((dp.approximate(ZCDP), 1, 1.0, 3, 3), {}, UnsupportedMeasureError, "no conversion"),
+    ],
+)
+def test_bad_input(arguments, more, error, match):
+    with pytest.raises(error, match=match):
+        oc.make_guess_and_check(*SPACE, *arguments, **more)
