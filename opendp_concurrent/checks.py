@@ -20,7 +20,10 @@ def number(**argument: Any) -> float:
         raise InvalidTypeError(
             f"{name} must be a number, found {type(value).__name__}; pass a float"
         )
-    double = float(value)
+    try:
+        double = float(value)
+    except OverflowError:
+        raise InvalidValueError(f"{name} must be within the doubles, about 1.8e308") from None
     if double != value and double == double:
         raise InvalidValueError(f"{name} ({value}) has no exact double; pass a float")
     return double

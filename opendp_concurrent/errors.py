@@ -118,10 +118,10 @@ class ClosedChildError(RefusalError):
 class MessageLimitError(RefusalError):
     """The mechanism was built for a limited number of messages, and has answered them."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, what: str = "messages", more: str = "a larger max_messages"):
         super().__init__(
-            f"the mechanism has answered {limit} of {limit} messages; "
-            "build it with a larger max_messages, or launch another"
+            f"the mechanism has answered {limit} of {limit} {what}; "
+            f"build it with {more}, or launch another"
         )
         self.limit = limit
 

@@ -53,7 +53,7 @@ class _Alarm:
     def ask(self, question: Any) -> SparseVectorAnswer:
         level = self._threshold
         if question is not None:
-            level = -STEPS.of("question", -checks.number(question=question))
+            level = STEPS.level("question", question)
         if self._left <= 0:
             return SparseVectorAnswer(Outcome.EXHAUSTED)
         if self._sum + self._question.draw() < level + self._raised:

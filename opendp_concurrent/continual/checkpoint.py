@@ -40,6 +40,7 @@ class Checkpoint:
     def __init__(self, saved: str | None = None) -> None:
         self._record: Any = None
         self._machine: Sealed | None = None
+        self._lock: Any = None  # that of the queryable, so that nothing is drawn in between
         self._name = ""
         if saved is None:
             return
@@ -58,10 +59,11 @@ class Checkpoint:
         """Return the state as text. Nodes in use get their noise first, if they have none."""
         if self._machine is None:
             raise InvalidValueError("nothing was launched with this checkpoint; launch it first")
-        state = unseal(self._machine).to_record()
+        with self._lock:
+            state = unseal(self._machine).to_record()
         return json.dumps({"version": 1, "name": self._name, "state": state})
 
-    def _attach(self, name: str, machine: Checked) -> None:
+    def _attach(self, name: str, machine: Checked, lock: Any) -> None:
         if self._machine is not None:
             raise InvalidValueError(
                 "checkpoint is for one launch, and has had it; take another Checkpoint"
@@ -72,7 +74,8 @@ class Checkpoint:
                     f"checkpoint is of {self._record['name']}, and cannot be resumed by {name}"
                 )
             machine.restore(self._record["state"])
-        self._name, self._machine, self._record = name, seal(machine), None
+        self._name, self._lock = name, lock
+        self._machine, self._record = seal(machine), None
 
 
 def make_resumable(
@@ -122,7 +125,7 @@ def make_resumable(
         machine = unseal(queryable._machine) if isinstance(queryable, ContinualQueryable) else None
         if not isinstance(machine, Checked) or not machine.resumable:
             raise InvalidTypeError("measurement must be a counter, or able to tell its state")
-        checkpoint._attach(measurement.summary, machine)
+        checkpoint._attach(measurement.summary, machine, queryable._lock)
         return queryable
 
     return make_measurement(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import RLock
 from typing import Any
 
 from opendp.mod import assert_features
@@ -11,6 +12,8 @@ from ..composition.interactive_measurement import make_measurement
 from ..errors import (
     InvalidTypeError,
     MessageLimitError,
+    PostprocessorError,
+    RefusalError,
     StreamError,
     UnsupportedMeasureError,
 )
@@ -26,30 +29,34 @@ from .stream import items_of
 class Subscriber:
     """A child that gets its updates from a stream: the analyst only asks.
 
-    :param child: a continual mechanism
+    Updates and questions come on different handles, so it has a lock of its own.
+
+    :param child: handle of a continual mechanism, perhaps with others around it
     :param limit: how many messages it may get in all; unlimited if None
     """
 
-    __slots__ = ("_child", "_left", "_limit", "ended")
+    __slots__ = ("_child", "_left", "_limit", "_lock", "ended")
 
-    def __init__(self, child: ContinualQueryable, limit: int | None) -> None:
+    def __init__(self, child: MachineQueryable, limit: int | None) -> None:
         self._child, self._limit, self._left = child, limit, limit
+        self._lock = RLock()
         self.ended = False
 
     def deliver(self, message: Update | Updates) -> None:
-        """Pass an update on; at the child's horizon, or its limit, it gets no more."""
-        if self.ended:
-            return
+        """Pass an update on; a child that refuses it, or is at its limit, gets no more."""
         steps = len(message.items) if isinstance(message, Updates) else 1
-        try:
-            if self._left is not None and self._left < steps:
-                raise StreamError("out of messages")
-            self._child(message)
-        except StreamError:
-            self.ended = True
-            return
-        if self._left is not None:
-            self._left -= steps
+        with self._lock:
+            if self.ended:
+                return
+            try:
+                if self._left is not None and self._left < steps:
+                    raise StreamError("out of messages")
+                self._child(message)
+            except (RefusalError, PostprocessorError):
+                self.ended = True
+                return
+            if self._left is not None:
+                self._left -= steps
 
     def __call__(self, question: Any) -> Any:
         """Answer a question."""
@@ -57,16 +64,24 @@ class Subscriber:
             raise InvalidTypeError(
                 "this child gets its updates from the stream of its parent; update that"
             )
-        if self.ended:
-            raise StreamError(
-                "this child has missed updates, since it reached its horizon or its limit of "
-                "messages; launch another"
-            )
-        if self._left is not None and self._limit is not None:
-            if self._left == 0:
-                raise MessageLimitError(self._limit)
-            self._left -= 1
-        return self._child(question)
+        answer = self._ask(self._child, question)
+        if self._limit is not None and isinstance(answer, MachineQueryable):
+            return MachineQueryable(lambda message: self._ask(answer, message), "Subscriber")
+        return answer
+
+    def _ask(self, child: MachineQueryable, question: Any) -> Any:
+        """Ask the child, or what it handed out: all of it counts."""
+        with self._lock:
+            if self.ended:
+                raise StreamError(
+                    "this child has missed updates: it reached its horizon or its limit of "
+                    "messages, or halted; launch another"
+                )
+            if self._left is not None and self._limit is not None:
+                if self._left == 0:
+                    raise MessageLimitError(self._limit)
+                self._left -= 1
+            return child(question)
 
 
 class _FanOut:
@@ -92,7 +107,7 @@ class _FanOut:
 
     def ask(self, question: Any) -> Any:
         answer = self._root(question)
-        if not isinstance(answer, ContinualQueryable):
+        if not getattr(answer, "takes_updates", False):
             return answer
         child = Subscriber(answer, self._limit)
         self._children.append(child)
@@ -162,7 +177,7 @@ def make_concurrent_continual(
     >>> stream.update(1)
     >>> answers = forever(None), recent(None)
     >>> stream.privacy_loss()
-    0.875
+    0.75
     """
     assert_features("contrib", "honest-but-curious")
     if not isinstance(composition, (ConcurrentMeasurement, ConcurrentOdometer)):

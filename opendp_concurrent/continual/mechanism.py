@@ -20,7 +20,7 @@ from ..errors import InvalidTypeError, StreamError, StreamHaltedError
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
-from .stream import Categories, Integers, Items, items_of
+from .stream import Categories, Integers, Items, Records, items_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,16 @@ class Updates:
     items: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A message of transformations: are there so many steps left? Refused if not.
+
+    :ivar steps: how many are to come
+    """
+
+    steps: int
+
+
 class ContinualMachine(Protocol):
     """What a continual mechanism does with valid messages."""
 
@@ -93,6 +103,8 @@ class Checked:
             return self._update(message.item, message.step)
         if type(message) is Updates:
             return self._update_all(message.items)
+        if type(message) is Room:
+            return self._room(message.steps)
         return self._machine.ask(message)
 
     def _update(self, item: Any, step: Any) -> None:
@@ -102,26 +114,43 @@ class Checked:
                 + ("later ones have not come" if step > self._steps else "that one has come")
             )
         self._room(1)
-        if item is not None and not self._items.holds(item):
-            self._halt()
-        self._machine.update(item)
+        self._machine.update(self._valid(item))
         self._steps += 1
 
     def _update_all(self, items: Any) -> None:
         if isinstance(items, (str, bytes)) or not isinstance(items, (Sequence, np.ndarray)):
             raise InvalidTypeError(f"items must be a sequence, found {type(items).__name__}")
-        self._room(len(items))
+        if isinstance(items, np.ndarray):
+            if not items.ndim:
+                raise InvalidTypeError("items must be a sequence, found an array of one number")
+            if isinstance(items, np.ma.MaskedArray):
+                items = items.tolist()  # what is masked is None
+        count = len(items)
+        self._room(count)
         array = self._array(items)
-        if array is None and not all(item is None or self._items.holds(item) for item in items):
+        self._machine.update_all([self._valid(one) for one in items] if array is None else array)
+        self._steps += count
+
+    def _valid(self, item: Any) -> Any:
+        """The item, integers as Python has them: those of NumPy wrap. Or halt."""
+        if item is None:
+            return None
+        try:
+            holds = self._items.holds(item)
+        except Exception:  # its own text may tell data
+            holds = False
+        if not holds:
             self._halt()
-        self._machine.update_all(items if array is None else array)
-        self._steps += len(items)
+        return item if isinstance(self._items, Records) else int(item)
 
     def _array(self, items: Any) -> Any:
         """Integers as an array, if all of them are valid; None to look at each."""
         if not isinstance(self._items, (Integers, Categories)):
             return None
-        array = items if isinstance(items, np.ndarray) else np.array(items)
+        try:
+            array = items if isinstance(items, np.ndarray) else np.array(items)
+        except ValueError:  # of sequences of several lengths
+            return None
         if array.ndim != 1 or array.dtype.kind not in "biu":
             return None
         bounds = self._items
@@ -153,6 +182,9 @@ class Checked:
                 f"the horizon ({self._horizon} steps) has been reached: {self._steps} have come; "
                 "build with a larger horizon, or without one"
             )
+        behind = getattr(self._machine, "room", None)
+        if behind is not None:
+            behind(steps)
 
     def _halt(self) -> None:
         self._halted = True
@@ -166,6 +198,8 @@ def checked(machine: ContinualMachine, items: Items, horizon: int | None = None)
 
 class ContinualQueryable(MachineQueryable):
     """Handle of a continual mechanism: takes updates and questions."""
+
+    takes_updates = True
 
     def update(self, item: Any, step: int | None = None) -> None:
         """Let an item arrive, or nothing (None).

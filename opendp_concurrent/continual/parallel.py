@@ -146,6 +146,9 @@ def make_parallel_continual(
 
     def spawn(token: Sealed) -> ContinualQueryable:
         children = {part: run(one, token) for part, one in measurements.items()}
+        for part, child in children.items():
+            if not getattr(child, "takes_updates", False):
+                raise InvalidTypeError(f"measurements[{part!r}] must be a continual mechanism")
         return ContinualQueryable(checked(_Parts(key, children), items), "Parallel")
 
     return make_measurement(

@@ -20,6 +20,7 @@ from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
 
 LARGEST_ITEM = 2**31
+INTEGERS = (int, np.integer, np.bool_)
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Integers:
 
     def holds(self, item: Any) -> bool:
         """Whether this is an item."""
-        return isinstance(item, int | np.integer) and bool(self.lower <= item <= self.upper)
+        return isinstance(item, INTEGERS) and self.lower <= int(item) <= self.upper
 
     @property
     def largest(self) -> int:
@@ -52,7 +53,7 @@ class Categories:
 
     def holds(self, item: Any) -> bool:
         """Whether this is an item."""
-        return isinstance(item, int | np.integer) and bool(0 <= item < self.count)
+        return isinstance(item, INTEGERS) and 0 <= int(item) < self.count
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ..composition.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.data import Sealed
 from ..queryables.mechanism import ConcurrentMeasurement, run
-from .mechanism import ContinualQueryable, Update, Updates, checked
+from .mechanism import ContinualQueryable, Room, Update, Updates, checked
 from .stream import Integers, event_presence, items_of, require_events, user_presence
 
 PerItem = Callable[[Any], Any]
@@ -84,6 +84,11 @@ class _Transformed:
 
     def __init__(self, of: PerItem, inner: Any) -> None:
         self._of, self._inner = of, inner
+
+    def room(self, steps: int) -> None:
+        """Refuse before a transformation remembers what then does not come."""
+        if isinstance(self._inner, ContinualQueryable):
+            self._inner(Room(steps))
 
     def update(self, item: Any) -> None:
         self._inner(Update(None if item is None else self._of(item)))

@@ -23,6 +23,8 @@ from .node_noise import NodeNoise, is_laplace
 from .prefix import TreePrefix
 from .stream import Integers, items_of, require_events
 
+MOST_PLACES = 2**18  # of which all are looked at
+
 
 class _Shrinking:
     """Noisy sums of the last items of a block that is over, fewer and fewer."""
@@ -101,6 +103,23 @@ class _Window:
         self._block = record["block"]
 
 
+def nodes_of(window: int) -> int:
+    """The most nodes that an item is in, over its places in a block.
+
+    At level p an item is in a node of its own tree if bit p of its place is not set and the node is
+    within the block, and likewise in the mirrored tree, of which one leaf less is asked for.
+    """
+    if window > MOST_PLACES:
+        return window.bit_length() + (window - 1).bit_length()
+    forward = np.arange(window)
+    nodes = np.zeros(window, dtype=np.int64)
+    for place, leaves in ((forward, window), (forward[::-1], window - 1)):
+        for bit in range(window.bit_length()):
+            low = place >> bit << bit
+            nodes += ((place >> bit & 1) == 0) & (low + (1 << bit) <= leaves)
+    return int(nodes.max())
+
+
 def make_window_counter(
     input_domain: Domain,
     input_metric: Metric,
@@ -110,9 +129,9 @@ def make_window_counter(
 ) -> ConcurrentMeasurement:
     """Count, or sum, the last ``window`` steps, at any time and without a horizon.
 
-    ``queryable(None)`` gives the noisy sum of the last ``window`` steps. An item is in at most
-    2 (floor(log2 W) + 1) nodes: those of a tree of its block of W steps, and those of the mirrored
-    tree, from which it leaves the window.
+    ``queryable(None)`` gives the noisy sum of the last ``window`` steps. An item is in nodes of a
+    tree of its block of W steps, and of the mirrored tree, from which it leaves the window: in at
+    most log2 W + 1 in all if W is a power of two, and never more than 2 (floor(log2 W) + 1).
 
     Guarantee: as many releases of the largest move of an event, composed, as in
     :func:`make_counter`.
@@ -135,7 +154,7 @@ def make_window_counter(
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
     >>> recent = oc.make_window_counter(*space, dp.max_divergence(), scale=8.0, window=7)
     >>> recent.map(1)
-    0.75
+    0.5
     >>> queryable = recent([])
     >>> queryable.update_all([1] * 100)
     >>> count = queryable(None)
@@ -148,7 +167,7 @@ def make_window_counter(
     shift = items.spread if require_events(input_metric) else items.largest
     laplace = is_laplace(output_measure)
     scale = check_scale(scale, steps, max(items.spread, 1))
-    height = 2 * steps.bit_length()
+    height = nodes_of(steps)
     return make_continual(
         input_domain,
         input_metric,

@@ -32,7 +32,9 @@ def wrap(
 
     def spawn(token: Sealed) -> MachineQueryable:
         answer = adopt(run(measurement, token), Lifecycle(innermost_running()), None)
-        return MachineQueryable(make_machine(as_answering(answer)), name)
+        queryable = MachineQueryable(make_machine(as_answering(answer)), name)
+        queryable.takes_updates = getattr(answer, "takes_updates", False)
+        return queryable
 
     return make_measurement(
         measurement.input_space,

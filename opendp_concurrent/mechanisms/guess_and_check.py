@@ -7,7 +7,7 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import _native, checks
+from .. import _native
 from ..composition.concurrent_composition import make_concurrent_composition
 from ..composition.interactive_measurement import make_interactive_measurement
 from ..composition.space import constant_map
@@ -72,7 +72,7 @@ class _GuessAndCheck:
                 f"the message must be a pair of a question and a guess, found "
                 f"{type(message).__name__}"
             )
-        question, guess = message[0], checks.number(guess=message[1])
+        question, guess = message
         answer: SparseVectorAnswer = self._check(Deviation(question, guess))
         if answer.outcome is Outcome.BELOW:
             return SparseVectorAnswer(Outcome.BELOW, guess)
@@ -142,7 +142,7 @@ def make_guess_and_check(
     >>> queryable = mechanism([1, 2, 3] * 1000)
     >>> count = space >> dp.t.then_count()
     >>> queryable((count, 3100))
-    SparseVectorAnswer(outcome=BELOW, value=3100.0)
+    SparseVectorAnswer(outcome=BELOW, value=3100)
     >>> queryable((count, 0)).outcome
     ABOVE
     """

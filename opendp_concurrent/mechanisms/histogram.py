@@ -58,12 +58,20 @@ class Universe:
     def count(self, records: Sequence[Any]) -> Array:
         """How many records are in each cell; other values are in none."""
         if self.values is not None:
-            known = self.values
-            indices = [known[record] for record in records if record in known]
+            cells = [self._cell(record) for record in records]
+            indices = [cell for cell in cells if cell is not None]
         else:
             indices = [one for one in records if 0 <= one < self.cells]
         counts = np.bincount(np.asarray(indices, dtype=np.int64), minlength=self.cells)
         return counts.astype(np.float64)
+
+    def _cell(self, record: Any) -> int | None:
+        """The cell of a record; none if it cannot be looked up: an error would tell of it."""
+        assert self.values is not None
+        try:
+            return self.values.get(record)
+        except Exception:
+            return None
 
     def question(self, question: Any) -> Array:
         """A linear question as its value in each cell, rounded; or raise."""

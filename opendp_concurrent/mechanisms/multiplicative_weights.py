@@ -136,7 +136,7 @@ def make_private_multiplicative_weights(
     >>> mechanism.map(1) <= 0.5
     True
     >>> mechanism.plan.max_updates, round(mechanism.plan.error)
-    (146, 2388)
+    (100, 1940)
     >>> queryable = mechanism([0, 1, 2, 3] * 2500)
     >>> answer = queryable(lambda value: value % 2)
     >>> queryable("synthetic").shape

@@ -6,8 +6,8 @@ within α = T + t, one that is released was off by at least g = T - t, and its n
 an update goes in the right direction, p' ∝ p exp(-η r), r = q or 1 - q, <r, p> - <r, x> >= d = g/n
 with x the true histogram over n. By Hoeffding's lemma log <p, exp(-η r)> <= -η <r, p> + η²/8, so
 the divergence of x from p falls by at least η d - η²/8, for η = 4d by 2d². It starts at no more
-than log m, m the number of cells, and is never negative: at most log m / (2 d²) updates. After
-[HR10] and [DR14, Section 4.2], whose Lemma 4.9 has η d - η² instead.
+than log m, m the number of cells, and is never negative: at most log m / (2 d²) updates, and no
+more than there are questions. After [HR10] and [DR14, Section 4.2], whose Lemma 4.9 has η d - η².
 
 Noise: the threshold is off by at most t - t', with c draws if it is refreshed, and each question's
 noise is at most t' to the side where it could err; each but for β/3. Releases stay below g but for
@@ -121,7 +121,7 @@ def _at(
     tolerance = error / (1 + share)
     gap = (1 - share) * tolerance
     distance = gap / size
-    updates = max(1, ceil(log(cells) / (2 * distance**2)))
+    updates = max(1, min(questions, ceil(log(cells) / (2 * distance**2))))
     third = TAIL * beta / 3
     threshold_tail = log((updates if refresh else 1) / third)
     question_tail = log(max(2.0, questions / (2 * third)))

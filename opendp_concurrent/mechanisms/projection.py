@@ -94,7 +94,8 @@ class _Batch:
         self.matrix = rounded(np.stack([universe.question(query) for query in queries]))
         columns = np.square((self.matrix * FRACTION).astype(np.int64)).sum(axis=0)
         squared = int(columns.max())
-        self.longest = upper(lambda real: real(squared).sqrt() / real(int(FRACTION)))
+        root = upper(lambda real: real(squared).sqrt() / real(int(FRACTION)))
+        self.longest = root if squared else 0.0
 
     def measurement(
         self, space: tuple[Domain, Metric], d_in: float, measure: Measure, d_mid: float
@@ -107,6 +108,8 @@ class _Batch:
         matrix, columns = self.matrix, 2 if space[1] == records_changed() else 1
 
         def stability_map(distance: float) -> float:
+            if self.longest == 0.0:
+                return 0.0
             return upper(lambda real: real(columns).sqrt() * real(self.longest) * real(distance))
 
         answers = make_user_transformation(
@@ -117,7 +120,8 @@ class _Batch:
             stability_map=stability_map,
         )
         zcdp = composition_measure(measure).family == ZCDP
-        self.scale = stability_map(d_in) / (sqrt(2 * d_mid) if zcdp else d_mid)
+        sensitivity = stability_map(d_in) or 1.0  # a batch that asks nothing takes any noise
+        self.scale = sensitivity / (sqrt(2 * d_mid) if zcdp else d_mid)
         while True:
             noisy = answers >> make_gaussian(
                 answers.output_domain, answers.output_metric, self.scale, measure
@@ -152,7 +156,7 @@ class _Projection:
             return histogram
         batch = _Batch(message, self._universe)
         if self._asked == len(self._d_mids):
-            raise MessageLimitError(self._asked)
+            raise MessageLimitError(self._asked, "batches", "more d_mids")
         measurement = self._release(batch, self._d_mids[self._asked])
         self._asked += 1
         answers = np.asarray(self._launch(measurement))

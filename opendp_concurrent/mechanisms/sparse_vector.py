@@ -7,6 +7,7 @@ from enum import Enum
 from math import exp, log
 from typing import Any
 
+from opendp.metrics import change_one_distance, hamming_distance
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native, checks
@@ -82,11 +83,13 @@ class _SparseVector:
     def __call__(self, message: Any) -> SparseVectorAnswer:
         question, threshold = _parse(message, self._threshold)
         steps = self._questions.steps
-        level = -steps.of("threshold", -threshold)  # rounded up
+        level = steps.level("threshold", threshold)
         compute = self._questions.accept(question)
         if self._left <= 0:
             return EXHAUSTED
         answer = compute()
+        if self._left <= 0:  # asked in the meantime, by the question itself
+            return EXHAUSTED
         if answer + self._question.draw() < level + self._raised:
             return BELOW
         self._left -= 1
@@ -105,7 +108,7 @@ def _parse(message: Any, threshold: float) -> tuple[Any, float]:
             "the message must be a question, or a question and its threshold, found a tuple of "
             f"length {len(message)}"
         )
-    return message[0], checks.number(threshold=message[1])
+    return message
 
 
 def make_sparse_vector(
@@ -157,8 +160,9 @@ def make_sparse_vector(
         (2c)^(1/3) times ``scale``, for monotone questions c^(1/3), refreshed with c = 1
     :param answer_scale: release the answers that are above, with Laplace noise of this scale
     :param refresh: give the threshold fresh noise after each hit
-    :param monotone: a promise that from one neighbour to another all answers rise, or all fall, as
-        counts do if neighbours differ by one record more
+    :param monotone: a promise that from one neighbour to another the most that any answer rises and
+        the most that any falls add up to at most ``sensitivity``, as for counts if records are
+        added and removed
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
@@ -185,11 +189,15 @@ def make_sparse_vector(
     composition_measure(output_measure)
     validate_d_in(input_metric, d_in)
     steps = Steps.for_sensitivity(sensitivity)
-    checks.number(threshold=threshold)
-    steps.of("threshold", -threshold)
+    steps.level("threshold", threshold)
     for name, flag in (("refresh", refresh), ("monotone", monotone)):
         if not isinstance(flag, bool):
             raise InvalidTypeError(f"{name} must be True or False, found {flag!r}")
+    if monotone and input_metric in (change_one_distance(), hamming_distance()):
+        raise InvalidValueError(
+            f"monotone must be False under {input_metric}: a record that changes lets some counts "
+            "rise and others fall"
+        )
     hits = checks.count(max_hits=max_hits)
     own = steps.scale(scale=scale)
     if query_scale is None:
@@ -253,7 +261,7 @@ def make_above_threshold(
         with integer answers
     :param query_scale: of each question's noise; 2^(1/3) times ``scale`` if left out, for monotone
         questions ``scale``
-    :param monotone: a promise that from one neighbour to another all answers rise, or all fall
+    :param monotone: a promise as in :func:`make_sparse_vector`
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
 

@@ -16,9 +16,10 @@ a shift of ν by 2D costs a factor e^η, η = 2D/s'. So F(ρ) <= e^(cη) F'(ρ +
   the last with F = F(ρ) and F' = F'(ρ+D); F^α F'^(1-α) = F (F/F')^(α-1) <= F e^((α-1)cη); and the
   sum of F over all a is 1.
 
-**Monotone questions**, which on a neighbour are all at least, or all at most, those on the data:
-η = D/s' [LSL17, Theorem 4]. If q' >= q: as before with ν + D, since q' + ν + D >= q + ν + D. If
-q' <= q: ρ stays; below stays below, and above q' + (ν + D) >= q + ν.
+**Monotone questions**: η = D/s' [LSL17, Theorem 4]. For two neighbours let u be the most that any
+question rises, and v the most that any falls, with u + v <= D; all may rise, or all fall, or u
+records were added and v removed. Below, q' + ν < T + ρ + u; above, q' + (ν + u + v) >= T + ρ + u.
+So ρ is shifted by u <= D, and ν by at most D. The neighbours fix u and v, whatever is asked.
 
 **Threshold refreshed** after each answer above [DR14, Algorithm 2]: c rounds of the case c = 1, one
 after the other, composed under the measure at hand.

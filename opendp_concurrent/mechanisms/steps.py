@@ -66,6 +66,16 @@ class Steps:
             return int((numerator << -self.k) // denominator)
         return int(numerator // (denominator << self.k))
 
+    def level(self, name: str, value: Any) -> int:
+        """Whole steps in a threshold, rounded up: what whole answers have to reach."""
+        try:
+            negative = -value
+        except TypeError:
+            raise InvalidTypeError(
+                f"{name} must be a number, found {type(value).__name__}"
+            ) from None
+        return -self.of(name, negative)
+
     def scale(self, **argument: Any) -> float:
         """A noise scale in steps, or raise naming it."""
         ((name, value),) = argument.items()

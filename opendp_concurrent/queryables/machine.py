@@ -15,8 +15,21 @@ from opendp.mod import Queryable
 
 from .. import _native
 from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..errors import ReentrantLaunchError
 from .data import seal, unseal
 from .turn import Turn, inherited_lock, lock_for_turns
+
+
+def forget_frames(error: BaseException) -> None:
+    """Take the frames from an exception and those that it came from: they hold data and noise."""
+    seen: set[int] = set()
+    left: list[BaseException | None] = [error]
+    while left:
+        one = left.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            one.__traceback__ = None
+            left += [one.__cause__, one.__context__]
 
 
 class MachineQueryable(Queryable):
@@ -27,10 +40,11 @@ class MachineQueryable(Queryable):
     """
 
     query_type = "ExtrinsicObject"
+    takes_updates = False  # whether it is a continual mechanism's, perhaps with others around it
 
     def __init__(self, machine: Callable[[Any], Any], description: str) -> None:
         self._machine, self._description = seal(machine), description
-        self._lifecycle = Lifecycle(innermost_running())
+        self._lifecycle, self._busy = Lifecycle(innermost_running()), False
         native, inherited = _native.inside_native_call(), inherited_lock()
         # boxed: OpenDP would set an attribute on an answer, and some do not take it
         self._transport = _native.python_queryable(lambda q: (machine(q),)) if native else None
@@ -45,11 +59,23 @@ class MachineQueryable(Queryable):
             self._lifecycle.check()
             with self._lock:
                 self._lifecycle.check()
-                with self._lifecycle.running():
-                    if self._transport is None:
-                        return unseal(self._machine)(query)
-                    (answer,) = _native.evaluate(self._transport, query)
-                    return answer
+                if self._busy:  # by a way around the context, such as one of its own
+                    raise ReentrantLaunchError
+                self._busy = True
+                try:
+                    with self._lifecycle.running():
+                        return self._answer(query)
+                except BaseException as error:
+                    forget_frames(error)
+                    raise error from error.__cause__
+                finally:
+                    self._busy = False
+
+    def _answer(self, query: Any) -> Any:
+        if self._transport is None:
+            return unseal(self._machine)(query)
+        (answer,) = _native.evaluate(self._transport, query)
+        return answer
 
     @property
     def __opendp_dict__(self) -> dict[str, Any]:

@@ -28,8 +28,6 @@ def mechanisms(scale):
     }
 
 
-
-
 NAMES = ["tree", "smooth", "doubling", "window", "histogram", "doubling histogram"]
 
 

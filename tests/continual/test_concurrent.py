@@ -1,0 +1,425 @@
+"""One stream for many children: who gets which updates, and what is charged."""
+
+import threading
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    MessageLimitError,
+    RefusalError,
+    StreamError,
+    StreamHaltedError,
+    UnsupportedMeasureError,
+)
+
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+TINY = 1e-3
+
+
+def exact(space, **options):
+    return oc.make_counter(*space, PURE, TINY, **options)
+
+
+def of_loss(space, epsilon):
+    return oc.make_counter(*space, PURE, 1 / epsilon)
+
+
+def identity(state, tag, message):
+    return state, tag, message
+
+
+# --- updates ---------------------------------------------------------------------------------
+
+
+def test_each_update_goes_to_all_children(bits, make_stream):
+    stream = make_stream(bits)([])
+    one, window = stream(exact(bits)), stream(oc.make_window_counter(*bits, PURE, TINY, 2))
+    stream.update(1, step=1)
+    stream.update_all([1, None, 1])
+    assert (one(None), window(None)) == (3, 1)
+    stream.update(1)
+    assert (window(None), one(None)) == (2, 4)
+
+
+def test_a_child_that_comes_late_gets_what_comes_after(bits, make_stream):
+    stream = make_stream(bits)([])
+    stream.update_all([1] * 5)
+    late = stream(exact(bits, horizon=3))
+    assert late(None) == 0
+    stream.update_all([1, 1])
+    assert late(None) == 2
+    stream.update(1, step=8)
+    assert late(None) == 3
+
+
+def test_a_childs_horizon_ends_and_the_stream_goes_on(bits, make_stream):
+    stream = make_stream(bits)([])
+    short, long = stream(exact(bits, horizon=2)), stream(exact(bits))
+    stream.update_all([1, 1])
+    assert short(None) == 2
+    stream.update(1)
+    with pytest.raises(StreamError, match="missed updates"):
+        short(None)
+    stream.update_all([1, 1])
+    assert long(None) == 5
+    with pytest.raises(StreamError):
+        short(None)
+
+
+def test_a_batch_beyond_a_childs_horizon(bits, make_stream):
+    stream = make_stream(bits)([])
+    short, long = stream(exact(bits, horizon=2)), stream(exact(bits))
+    stream.update_all([1] * 3)
+    assert long(None) == 3
+    with pytest.raises(StreamError):
+        short(None)
+
+
+def test_a_child_refuses_updates_of_its_own(bits, make_stream):
+    stream = make_stream(bits)([])
+    child = stream(exact(bits))
+    for message in (oc.Update(1), oc.Updates([1])):
+        with pytest.raises(InvalidTypeError, match="stream of its parent"):
+            child(message)
+    assert not hasattr(child, "update")
+    assert child(None) == 0
+
+
+def test_an_invalid_update_halts_the_stream_for_all(bits, make_stream):
+    stream = make_stream(bits)([])
+    child = stream(exact(bits))
+    stream.update(1)
+    for send in (
+        lambda: stream.update(2),
+        lambda: stream.update(1),
+        lambda: stream(exact(bits)),
+    ):
+        with pytest.raises(StreamHaltedError):
+            send()
+    assert child(None) == 1  # of what came before
+
+
+def test_chained_children(make_stream):
+    space = oc.integer_stream(-9, 9), oc.event_presence()
+    clamp = oc.make_stream_clamp(*space, oc.integer_stream(0, 1))
+    stream = make_stream(space)([])
+    child = stream(clamp >> oc.then_counter(PURE, TINY))
+    all_of_it = stream(exact(space))
+    stream.update_all([5, -5, None, 9])
+    assert (child(None), all_of_it(None)) == (2, 9)
+
+
+def test_a_stream_in_a_stream(bits, make_stream):
+    outer = make_stream(bits)([])
+    inner = outer(
+        oc.make_concurrent_continual(oc.make_concurrent_composition(*bits, PURE, 1, [1e5]))
+    )
+    child = inner(exact(bits))
+    outer.update_all([1, 1])
+    assert child(None) == 2
+
+
+WRAPPERS = {
+    "postprocessed": lambda one: oc.make_interactive_postprocessing(one, identity),
+    "bounded": lambda one: oc.make_bounded_interactive(one, 1000),
+    "interactive": oc.make_interactive,
+    "twice": lambda one: oc.make_interactive(oc.make_bounded_interactive(one, 1000)),
+    "plain": lambda one: one,
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_wrapped_children_get_their_updates(bits, make_stream, name):
+    """A person in the middle sees updates as messages, and passes them on."""
+    stream = make_stream(bits)([])
+    child = stream(WRAPPERS[name](exact(bits)))
+    stream.update_all([1, 1])
+    stream.update(1)
+    assert child(None) == 3
+    with pytest.raises(InvalidTypeError, match="stream of its parent"):
+        child(oc.Update(1))
+
+
+def test_a_bounded_child_ends_at_its_bound(bits, make_stream):
+    stream = make_stream(bits)([])
+    child = stream(oc.make_bounded_interactive(exact(bits), 2))
+    other = stream(exact(bits))
+    for _ in range(3):
+        stream.update(1)
+    assert other(None) == 3
+    with pytest.raises((StreamError, MessageLimitError)):
+        child(None)
+
+
+def test_a_wrapped_counter_by_itself(bits):
+    for wrapper in WRAPPERS.values():
+        handle = wrapper(exact(bits))([])
+        handle(oc.Update(1))
+        handle(oc.Updates([1, 1]))
+        assert handle(None) == 3
+
+
+def test_a_child_that_halts_does_not_stop_the_others(make_stream):
+    """Its transformation breaks a promise; the stream and its other children go on in step."""
+    space = oc.integer_stream(0, 9), oc.event_presence()
+    wrong = oc.make_stream_map(*space, oc.integer_stream(0, 1), lambda item: item)
+    stream = make_stream(space)([])
+    before, bad, after = (
+        stream(one) for one in (exact(space), wrong >> oc.then_counter(PURE, TINY), exact(space))
+    )
+    for item in (1, 7, 1):
+        stream.update(item)
+    assert before(None) == after(None) == 9
+    with pytest.raises(RefusalError):
+        bad(None)
+
+
+# --- charges ---------------------------------------------------------------------------------
+
+
+def test_launches_are_charged_and_questions_are_not(bits, make_stream):
+    stream = make_stream(bits, 1.0)([])
+    assert stream.privacy_loss() == stream.privacy_loss(1) == 0.0
+    child = stream(of_loss(bits, 0.25))
+    stream.update_all([1] * 10)
+    for _ in range(5):
+        child(None)
+    assert stream.privacy_loss() == 0.25
+    assert stream.remaining() == 0.75
+    stream(of_loss(bits, 0.25))
+    assert stream.privacy_loss() == 0.5
+
+
+def test_a_refusal_leaves_the_stream_as_it_was(bits, make_stream):
+    stream = make_stream(bits, 1.0)([])
+    child = stream(of_loss(bits, 0.75))
+    stream.update(1)
+    with pytest.raises(BudgetExceededError) as refused:
+        stream(of_loss(bits, 0.5))
+    assert refused.value.spent == pytest.approx(0.75)
+    assert refused.value.remaining == pytest.approx(0.25)
+    stream.update(1)
+    assert isinstance(child(None), int)
+    assert isinstance(stream(of_loss(bits, 0.125))(None), int)
+    with pytest.raises(BudgetExceededError):
+        stream(of_loss(bits, 0.5))
+
+
+def test_a_compositor(bits):
+    composition = oc.make_concurrent_composition(*bits, PURE, 1, [1e4, 1e4])
+    measurement = oc.make_concurrent_continual(composition)
+    assert measurement.map(1) == composition.map(1) == 2e4
+    stream = measurement([])
+    children = [stream(exact(bits)) for _ in range(2)]
+    stream.update(1)
+    assert [child(None) for child in children] == [1, 1]
+    with pytest.raises(RefusalError):
+        stream(exact(bits))
+
+
+def test_an_odometer(bits):
+    odometer = oc.make_concurrent_odometer(*bits, PURE)
+    stream = oc.make_concurrent_continual(odometer)([])
+    assert stream.privacy_loss(1) == 0.0
+    child = stream(of_loss(bits, 0.5))
+    stream.update(1)
+    child(None)
+    assert [stream.privacy_loss(d_in) for d_in in (1, 2, 3)] == [0.5, 1.0, 1.5]
+    with pytest.raises(TypeError):
+        stream.privacy_loss()
+
+
+def test_mechanisms_that_do_not_fit(bits, make_stream):
+    stream = make_stream(bits)([])
+    other = oc.integer_stream(0, 2), oc.event_presence()
+    for wrong in (
+        exact(other),
+        oc.make_counter(*bits, ZCDP, 1.0),
+        oc.make_counter(bits[0], oc.event_change(), PURE, 1.0),
+    ):
+        with pytest.raises(InvalidValueError):
+            stream(wrong)
+    for wrong in (None, "count", 7):
+        with pytest.raises(InvalidTypeError):
+            stream(wrong)
+    assert stream.privacy_loss() == 0.0
+
+
+def test_the_bound_is_that_of_the_composition(bits, make_stream):
+    assert make_stream(bits, 0.75).map(1) == 0.75
+
+
+# --- finite communication --------------------------------------------------------------------
+
+MEASURES = {
+    "approximate": (lambda: dp.approximate(PURE), (1e9, 0.0)),
+    "zcdp": (lambda: ZCDP, 1e9),
+    "gaussian": (oc.gaussian_tradeoff, 1e9),
+    "renyi": (lambda: oc.fixed_renyi_divergence(4.0), 1e9),
+}
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_max_messages_is_required(bits, make_stream, name):
+    measure, d_out = MEASURES[name][0](), MEASURES[name][1]
+    with pytest.raises(InvalidTypeError, match="^max_messages"):
+        make_stream(bits, d_out, measure)
+    scale = 0.5 if name == "gaussian" else TINY
+    stream = make_stream(bits, d_out, measure, max_messages=10)([])
+    child = stream(oc.make_counter(*bits, measure, scale))
+    stream.update(1)
+    assert isinstance(child(None), int)
+
+
+@pytest.mark.parametrize(("bad", "error"), [(0, InvalidValueError), (1.5, InvalidTypeError)])
+def test_bad_max_messages(bits, make_stream, bad, error):
+    with pytest.raises(error, match="^max_messages"):
+        make_stream(bits, max_messages=bad)
+
+
+def test_questions_and_updates_count(bits, make_stream):
+    stream = make_stream(bits, 1e9, ZCDP, max_messages=5)([])
+    child = stream(oc.make_counter(*bits, ZCDP, TINY))
+    stream.update_all([1, 1, 1])
+    assert child(None) == 3
+    stream.update(1)
+    with pytest.raises(MessageLimitError) as over:
+        child(None)
+    assert over.value.limit == 5
+    fresh = stream(oc.make_counter(*bits, ZCDP, TINY))
+    stream.update(1)
+    with pytest.raises((StreamError, MessageLimitError)):
+        child(None)
+    assert fresh(None) == 1
+
+
+def test_an_update_beyond_the_limit_ends_the_child(bits, make_stream):
+    stream = make_stream(bits, 1e9, ZCDP, max_messages=3)([])
+    child, other = (stream(oc.make_counter(*bits, ZCDP, TINY)) for _ in range(2))
+    stream.update_all([1, 1])
+    assert other(None) == 2
+    stream.update_all([1, 1])
+    for one in (child, other):
+        with pytest.raises(StreamError, match="missed updates"):
+            one(None)
+
+
+class Slow:
+    """Counts what reaches it; a batch takes until a question has been sent."""
+
+    def __init__(self):
+        self.heard, self.begun, self.sent = 0, threading.Event(), threading.Event()
+
+    def update(self, item):
+        self.heard += 1
+
+    def update_all(self, items):
+        self.begun.set()
+        self.sent.wait(timeout=0.2)
+        self.heard += len(items)
+
+    def ask(self, question):
+        self.heard += 1
+        return self.heard
+
+
+def test_a_question_during_an_update_is_within_the_limit(bits, make_stream):
+    machine = Slow()
+    slow = oc.make_continual(*bits, ZCDP, lambda: machine, lambda d_in: 0.0)
+    stream = make_stream(bits, 1.0, ZCDP, max_messages=5)([])
+    child, refused = stream(slow), []
+
+    def ask():
+        assert machine.begun.wait(timeout=5)
+        threading.Timer(0.02, machine.sent.set).start()
+        for _ in range(4):
+            try:
+                child(None)
+            except MessageLimitError:
+                refused.append(True)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    stream.update_all([1] * 5)
+    asking.join(timeout=10)
+    assert machine.heard == 5
+    assert len(refused) == 4
+
+
+def test_threads_do_not_exceed_the_limit(bits, make_stream):
+    """Updates and questions of one child from several threads, up to its limit and no further."""
+    stream = make_stream(bits, 1e9, ZCDP, max_messages=200)([])
+    child, answered = stream(oc.make_counter(*bits, ZCDP, TINY)), []
+
+    def ask():
+        for _ in range(150):
+            try:
+                answered.append(child(None))
+            except (StreamError, MessageLimitError):
+                return
+
+    def feed():
+        for _ in range(100):
+            stream.update(1)
+
+    threads = [threading.Thread(target=work) for work in (ask, ask, feed)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert len(answered) <= 200
+    assert max(answered) <= 100
+
+
+def test_approximate_zcdp_is_refused(bits):
+    odometer = oc.make_concurrent_odometer(*bits, dp.approximate(ZCDP))
+    for composition in (odometer, oc.make_concurrent_filter(odometer, 1, (1.0, 1e-6))):
+        with pytest.raises(UnsupportedMeasureError):
+            oc.make_concurrent_continual(composition, max_messages=5)
+
+
+def test_what_is_no_composition(bits, space):
+    for bad in (None, dp.c.make_fully_adaptive_composition(*bits, PURE), "filter"):
+        with pytest.raises(InvalidTypeError, match="^composition"):
+            oc.make_concurrent_continual(bad)
+    with pytest.raises(InvalidTypeError, match="stream"):
+        oc.make_concurrent_continual(oc.make_concurrent_odometer(*space, PURE))
+
+
+# --- streams of their own --------------------------------------------------------------------
+
+
+def test_without_a_common_stream_each_child_has_its_own(bits):
+    odometer = oc.make_concurrent_odometer(*bits, PURE)
+    root = oc.make_concurrent_filter(odometer, 1, 1e9)([])
+    one, two = root(exact(bits)), root(exact(bits, horizon=3))
+    one.update_all([1] * 5)
+    two.update(1)
+    one.update(1)
+    assert (one(None), two(None)) == (6, 1)
+
+
+def test_under_opendps_own_compositor_and_filter(bits):
+    for parent in (
+        dp.c.make_adaptive_composition(*bits, PURE, 1, [1e4, 1e4]),
+        dp.c.make_privacy_filter(dp.c.make_fully_adaptive_composition(*bits, PURE), 1, 1e5),
+    ):
+        root = parent([])
+        one, two = root(exact(bits)), root(exact(bits))
+        one(oc.Update(1))
+        two(oc.Updates([1, 1]))
+        one(oc.Update(1))
+        assert (one(None), two(None)) == (2, 2)
+
+
+def test_a_stream_under_opendps_own_compositor(bits, make_stream):
+    root = dp.c.make_adaptive_composition(*bits, PURE, 1, [1e9])([])
+    stream = root(make_stream(bits))
+    child = stream(exact(bits))
+    stream(oc.Updates([1, 1]))
+    assert child(None) == 2

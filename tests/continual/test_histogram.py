@@ -1,0 +1,119 @@
+"""Histograms: counts of categories, the largest of them, negative ones."""
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, StreamHaltedError
+
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+TINY = 1e-3
+KINDS = {"tree": {"horizon": 60}, "smooth": {"horizon": 60, "method": "smooth"}, "doubling": {}}
+
+
+@pytest.fixture(params=KINDS)
+def options(request):
+    return KINDS[request.param]
+
+
+def histogram(categories=4, measure=PURE, scale=TINY, metric=oc.event_presence, **options):
+    return oc.make_histogram_counter(
+        oc.category_stream(categories), metric(), measure, scale, **options
+    )
+
+
+@pytest.mark.parametrize("measure", [PURE, ZCDP], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_are_exact_without_noise(options, measure, seed):
+    generator = np.random.default_rng(seed)
+    stream = [None if one == 4 else one for one in generator.integers(0, 5, size=60).tolist()]
+    handle, taken = histogram(measure=measure, **options)([]), 0
+    while taken < 60:
+        size = int(generator.integers(0, 8))
+        now = stream[taken : taken + size]
+        if len(now) == 1:
+            handle.update(now[0])
+        elif None in now:
+            handle.update_all(now)
+        else:
+            handle.update_all(np.array(now, dtype=np.uint8))
+        taken += len(now)
+        assert handle(None) == [stream[:taken].count(category) for category in range(4)]
+
+
+def test_the_largest_come_first_and_ties_by_number(options):
+    handle = histogram(**options)([])
+    handle.update_all([3, 3, 1, 1, 0, None])
+    assert handle(("top", 1)) == [(1, 2)]
+    assert handle(("top", 3)) == [(1, 2), (3, 2), (0, 1)]
+    assert handle(("top", 9)) == [(1, 2), (3, 2), (0, 1), (2, 0)]
+    assert handle(None) == [1, 2, 0, 2]
+
+
+def test_the_largest_are_postprocessing_of_the_counts(options):
+    handle = histogram(8, scale=1e6, **options)([])
+    handle.update_all([0] * 7)
+    counts = handle(None)
+    order = sorted(range(8), key=lambda one: -counts[one])
+    assert handle(("top", 8)) == [(one, counts[one]) for one in order]
+    assert handle(None) == counts
+
+
+def test_negative_counts_stay(options):
+    handle = histogram(200, scale=1e6, **options)([])
+    handle.update(0)
+    counts = handle(None)
+    assert min(counts) < 0 < max(counts)
+    assert len(set(counts)) > 150  # noise of their own
+    assert all(type(one) is int for one in counts)
+
+
+def test_before_the_first_item(options):
+    handle = histogram(3, scale=1e6, **options)([])
+    assert handle(None) == [0, 0, 0]
+    assert handle(("top", 2)) == [(0, 0), (1, 0)]
+
+
+@pytest.mark.parametrize("d_in", [0, 1, 2, 3])
+@pytest.mark.parametrize("horizon", [None, 1000])
+def test_losses_against_their_formulas(d_in, horizon):
+    nodes = 10 if horizon else 1
+    for metric, parts in ((oc.event_presence, 1), (oc.event_change, 2)):
+        pure = histogram(5, PURE, 20.0, metric, horizon=horizon)
+        assert pure.map(d_in) == pytest.approx(d_in * nodes * parts / 20)
+        zcdp = histogram(5, ZCDP, 20.0, metric, horizon=horizon)
+        assert zcdp.map(d_in) == pytest.approx(nodes * parts * (d_in / 20) ** 2 / 2)
+
+
+def test_what_is_no_category_halts(options):
+    for bad in (4, -1, 0.0, "0", [0]):
+        handle = histogram(**options)([])
+        handle.update(0)
+        with pytest.raises(StreamHaltedError):
+            handle.update(bad)
+        with pytest.raises(StreamHaltedError):
+            handle(None)
+
+
+@pytest.mark.parametrize(
+    ("question", "error"),
+    [
+        ("top", InvalidTypeError),
+        (("top", 0), InvalidValueError),
+        (("top", 1.5), InvalidTypeError),
+        (("bottom", 1), InvalidTypeError),
+        (1, InvalidTypeError),
+    ],
+)
+def test_other_questions_are_refused(question, error):
+    handle = histogram()([])
+    handle.update(1)
+    with pytest.raises(error):
+        handle(question)
+    assert handle(None) == [0, 1, 0, 0]
+
+
+def test_what_is_no_stream_of_categories():
+    with pytest.raises(InvalidTypeError, match="^input_domain"):
+        oc.make_histogram_counter(oc.integer_stream(0, 3), oc.event_presence(), PURE, 1.0)

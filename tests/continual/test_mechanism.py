@@ -1,0 +1,387 @@
+"""Updates and questions: what halts, what is refused, what is hidden, what threads do."""
+
+import copy
+import gc
+import itertools
+import pickle
+import threading
+import time
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent import verify
+from opendp_concurrent.continual import prefix
+from opendp_concurrent.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    StreamError,
+    StreamHaltedError,
+)
+
+PURE = dp.max_divergence()
+TINY = 1e-3
+SECRET = 314159265
+
+
+def counter(lower=0, upper=1, scale=TINY, **options):
+    space = oc.integer_stream(lower, upper), oc.event_presence()
+    return oc.make_counter(*space, PURE, scale, **options)([])
+
+
+KINDS = [{"horizon": 50}, {"horizon": 50, "method": "smooth"}, {}]
+
+INVALID = {
+    "too large": 2,
+    "too small": -1,
+    "huge": 2**80,
+    "float": 1.0,
+    "nan": float("nan"),
+    "string": "1",
+    "list": [1],
+    "array": np.array([1]),
+    "object": object(),
+    "double": np.float64(1.0),
+    "wide": np.uint64(2**64 - 1),
+}
+
+
+@pytest.mark.parametrize("name", INVALID)
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_an_invalid_item_halts_for_good(name, options):
+    for send in (
+        lambda handle: handle.update(INVALID[name]),
+        lambda handle: handle.update_all([1, INVALID[name], 0]),
+        lambda handle: handle.update_all([None, INVALID[name]]),
+        lambda handle: handle(oc.Update(INVALID[name])),
+    ):
+        handle = counter(**options)
+        handle.update(1)
+        for message in (send, lambda h: h.update(1), lambda h: h(None), lambda h: h.update_all([])):
+            with pytest.raises(StreamHaltedError):
+                message(handle)
+
+
+ARRAYS = {
+    "unsigned that would wrap": np.array([1, 2**64 - 1], dtype=np.uint64),
+    "unsigned that is 2^63": np.array([2**63], dtype=np.uint64),
+    "too large": np.array([0, 2]),
+    "negative bytes": np.array([-1], dtype=np.int8),
+    "doubles": np.array([1.0, 0.0]),
+    "nan": np.array([np.nan]),
+    "strings": np.array(["1", "0"]),
+    "rows": np.ones((2, 2), dtype=int),
+    "objects": np.array([1, "1"], dtype=object),
+    "complex": np.array([1j]),
+    "times": np.array(["2020-01-01"], dtype="datetime64[D]"),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_an_invalid_array_halts_for_good(name, options):
+    handle = counter(**options)
+    with pytest.raises(StreamHaltedError):
+        handle.update_all(ARRAYS[name])
+    with pytest.raises(StreamHaltedError):
+        handle(None)
+
+
+@pytest.mark.parametrize(
+    ("items", "total"),
+    [
+        ([], 0),
+        ((1, 0, None), 1),
+        ([True, False, True], 2),
+        (np.array([True, False, True]), 2),
+        (np.array([1, 1], dtype=np.uint64), 2),
+        (np.array([1, 1], dtype=np.int8), 2),
+        (np.array([], dtype=np.float64), 0),
+        (np.array([1, None, 1], dtype=object), 2),
+        ([np.uint64(1), 1, np.int8(1)], 3),
+        (range(2), 1),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_batches_of_all_kinds(items, total, options):
+    handle = counter(**options)
+    handle.update_all(items)
+    assert handle(None) == total
+    handle.update(1)
+    assert handle(None) == total + 1
+
+
+@pytest.mark.parametrize("item", [True, np.True_, np.int8(1), np.uint64(1), np.int64(1)], ids=repr)
+def test_an_item_is_valid_by_itself_if_it_is_in_an_array(item):
+    handle = counter()
+    handle.update_all(np.array([item]))
+    handle.update(item)
+    assert handle(None) == 2
+
+
+@pytest.mark.parametrize(
+    "items", ["11", b"11", 1, None, {1}, {1: 1}, iter([1]), np.array(1)], ids=repr
+)
+def test_what_is_no_batch_is_refused_and_nothing_taken(items):
+    handle = counter()
+    with pytest.raises(InvalidTypeError, match="^items must be a sequence"):
+        handle.update_all(items)
+    handle.update(1)
+    assert handle(None) == 1
+
+
+def test_a_ragged_batch_halts():
+    handle = counter()
+    with pytest.raises(StreamHaltedError):
+        handle.update_all([1, [1, 1]])
+    with pytest.raises(StreamHaltedError):
+        handle(None)
+
+
+def test_a_record_that_breaks_its_member_function_halts():
+    """Whether something is an item may itself fail: then it is none."""
+    pairs = oc.record_stream("pairs", lambda pair: pair[1] in (0, 1))
+    bounded = oc.make_bounded_contributions(pairs, oc.user_presence(), oc.integer_stream(0, 1), 1)
+    handle = (bounded >> oc.then_counter(PURE, TINY))([])
+    with pytest.raises(StreamHaltedError):
+        handle.update(SECRET)
+    with pytest.raises(StreamHaltedError):
+        handle(None)
+
+
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_steps_come_in_order(options):
+    handle = counter(**options)
+    handle.update(1, step=1)
+    for late in (1, 0, -1):
+        with pytest.raises(StreamError, match="that one has come"):
+            handle.update(1, step=late)
+    with pytest.raises(StreamError, match="later ones have not come"):
+        handle.update(1, step=3)
+    assert handle(None) == 1
+    handle.update_all([1, 1])
+    handle.update(1, step=4)
+    assert handle(None) == 4
+
+
+@pytest.mark.parametrize("options", KINDS[:2], ids=str)
+def test_the_horizon(options):
+    handle = counter(**options)
+    handle.update_all([1] * 48)
+    with pytest.raises(StreamError, match=r"horizon \(50 steps\)"):
+        handle.update_all([1] * 3)
+    assert handle(None) == 48
+    with pytest.raises(StreamError):
+        handle.update_all([None] * 3)
+    handle.update_all([1] * 2)
+    before = handle(None)
+    for send in (lambda: handle.update(1), lambda: handle.update(None), lambda: handle.update(7)):
+        with pytest.raises(StreamError):
+            send()
+    handle.update_all([])
+    assert handle(None) == before == 50
+
+
+def test_it_starts_with_the_empty_stream():
+    space = oc.integer_stream(0, 1), oc.event_presence()
+    measurement = oc.make_counter(*space, PURE, 1.0)
+    assert measurement.input_domain.member([])
+    assert not measurement.input_domain.member([1])
+    assert oc.integer_stream(0, 1) == oc.integer_stream(0, 1) != oc.integer_stream(0, 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (lambda: oc.integer_stream(0.0, 1), InvalidTypeError, "^lower"),
+        (lambda: oc.integer_stream(0, True), InvalidTypeError, "^upper"),
+        (lambda: oc.integer_stream(0, 2**31 + 1), InvalidValueError, "^upper"),
+        (lambda: oc.integer_stream(2, 1), InvalidValueError, "^lower"),
+        (lambda: oc.integer_stream(0, 0), InvalidValueError, "^lower"),
+        (lambda: oc.category_stream(0), InvalidValueError, "^categories"),
+        (lambda: oc.record_stream(1, bool), InvalidTypeError, "^name"),
+        (lambda: oc.record_stream("r", 1), InvalidTypeError, "^member"),
+    ],
+)
+def test_bad_streams(make, error, match):
+    with pytest.raises(error, match=match):
+        make()
+
+
+def test_bad_arguments_of_ones_own_mechanism(bits):
+    with pytest.raises(InvalidTypeError, match="^start"):
+        oc.make_continual(*bits, PURE, 7, lambda d_in: 0.0)
+    with pytest.raises(InvalidValueError, match="^horizon"):
+        oc.make_continual(*bits, PURE, list, lambda d_in: 0.0, horizon=0)
+
+
+# --- an identifier ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_an_identifier_stands_before_real_handles(options):
+    for side in (0, 1):
+        handle = counter(**options)
+        identifier = verify.Identifier(handle, side, verify.events_differ(1))
+        identifier.update(1, 1)
+        assert identifier(None) == 1
+        identifier.update(None, 1)
+        identifier.update(1, 1)
+        assert identifier(None) == 2 + side
+        with pytest.raises(InvalidValueError, match="no longer neighbours"):
+            identifier.update(1, None)
+        assert handle(None) == 2 + side
+
+
+# --- secrets ---------------------------------------------------------------------------------
+
+
+def test_no_data_are_shown():
+    handle = counter(0, 2**30)
+    handle.update(SECRET)
+    handle(None)
+    assert str(SECRET) not in repr(handle) + str(vars(handle))
+    assert handle.__opendp_dict__ == {}
+    for take in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="sensitive"):
+            take(handle)
+
+
+def walk(thing, seen, depth=6):
+    """All that attributes, slots, items and closures lead to."""
+    if id(thing) in seen or depth == 0:
+        return
+    seen[id(thing)] = thing
+    parts = list(vars(thing).values()) if hasattr(thing, "__dict__") else []
+    for kind in type(thing).__mro__:
+        slots = getattr(kind, "__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if hasattr(thing, name):
+                parts.append(getattr(thing, name))
+    if isinstance(thing, dict):
+        parts += thing.values()
+    if isinstance(thing, list | tuple | set):
+        parts += thing
+    for part in parts:
+        walk(part, seen, depth - 1)
+
+
+@pytest.mark.parametrize("kind", ["counter", "window", "chained", "stream", "child"])
+def test_attributes_do_not_lead_to_data(kind, make_stream):
+    space = oc.integer_stream(0, 2**30), oc.event_presence()
+    if kind == "counter":
+        handle = counter(0, 2**30)
+    elif kind == "window":
+        handle = oc.make_window_counter(*space, PURE, 1e9, 7)([])
+    elif kind == "chained":
+        filtered = oc.make_stream_filter(*space, lambda item: True)
+        handle = (filtered >> oc.then_counter(PURE, 1e9))([])
+    else:
+        handle = make_stream(space)([])
+        child = handle(oc.make_counter(*space, PURE, 1e9))
+    handle.update(SECRET)
+    seen = {}
+    walk(child if kind == "child" else handle, seen)
+    assert len(seen) > 3
+    assert not any(type(one) is int and one == SECRET for one in seen.values())
+    gc.collect()
+
+
+def test_an_error_tells_no_data():
+    handle = counter(0, 10)
+    handle.update(7)
+    with pytest.raises(StreamHaltedError) as halted:
+        handle.update(SECRET)
+    assert str(SECRET) not in str(halted.value) + repr(halted.value)
+    handle = counter(0, 2**30, horizon=1)
+    handle.update(5)
+    with pytest.raises(StreamError) as refused:
+        handle.update(SECRET)
+    assert str(SECRET) not in str(refused.value)
+
+
+# --- threads ---------------------------------------------------------------------------------
+
+
+def in_threads(work, count=8):
+    failures = []
+
+    def run(number):
+        try:
+            work(number)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert failures == []
+
+
+@pytest.mark.parametrize("options", [{"horizon": 4000}, {}], ids=str)
+def test_eight_threads_update_and_ask(options):
+    handle = counter(**options)
+
+    def work(number):
+        for turn in range(60):
+            if turn % 3:
+                handle.update(1)
+            else:
+                handle.update_all([1] * 5)
+            assert 0 < handle(None) <= 8 * (40 + 100)
+
+    in_threads(work)
+    assert handle(None) == 8 * (40 + 100)
+
+
+def test_a_checkpoint_is_saved_between_questions(bits, monkeypatch):
+    """Noise that is drawn to be saved is the noise that is told: a node has one, ever."""
+
+    class SlowAtFirst:
+        draws = itertools.count(1, 1)
+
+        def __init__(self, scale, laplace):
+            pass
+
+        def release(self, total):
+            noise = next(self.draws)
+            if noise == 1:
+                drawing.set()
+                time.sleep(0.1)
+            return total + noise
+
+    monkeypatch.setattr(prefix, "NodeNoise", SlowAtFirst)
+    drawing, checkpoint, told = threading.Event(), oc.Checkpoint(), []
+    handle = oc.make_resumable(oc.make_counter(*bits, PURE, 1.0, horizon=7), checkpoint)([])
+    handle.update(0)
+
+    def work(number):
+        if number == 0:
+            checkpoint.save()
+        else:
+            assert drawing.wait(timeout=5)
+            told.append(handle(None))
+
+    in_threads(work, 2)
+    assert told == [handle(None)]
+
+
+def test_of_eight_threads_one_has_the_step():
+    handle, taken = counter(), []
+
+    def work(number):
+        for step in range(1, 41):
+            try:
+                handle.update(1, step)
+            except StreamError:
+                continue
+            taken.append(step)
+
+    in_threads(work)
+    assert sorted(taken) == sorted(set(taken)) == list(range(1, len(taken) + 1))
+    assert handle(None) == len(taken) >= 1

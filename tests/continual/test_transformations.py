@@ -1,0 +1,295 @@
+"""Stream transformations: what arrives, and by how much distances grow, by brute force."""
+
+from itertools import product
+from math import inf
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+from opendp.mod import OpenDPException
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    StreamError,
+    StreamHaltedError,
+)
+
+PURE = dp.max_divergence()
+TINY = 1e-3
+
+
+def anything():
+    return oc.record_stream("anything", lambda item: True)
+
+
+class Tape:
+    """Tells all that arrived: no privacy at all."""
+
+    def __init__(self):
+        self.items = []
+
+    def update(self, item):
+        self.items.append(item)
+
+    def update_all(self, items):
+        self.items.extend(items.tolist() if isinstance(items, np.ndarray) else items)
+
+    def ask(self, question):
+        return tuple(self.items)
+
+
+def image(transformation, stream, *, at_once=False):
+    """What arrives behind a transformation."""
+    space = transformation.output_domain, transformation.output_metric
+    tape = oc.make_continual(*space, PURE, Tape, lambda d_in: 0.0)
+    handle = (transformation >> tape)([])
+    if at_once:
+        handle.update_all(list(stream))
+    else:
+        for item in stream:
+            handle.update(item)
+    return handle(None)
+
+
+def events(first, second, presence):
+    pairs = [pair for pair in zip(first, second, strict=True) if pair[0] != pair[1]]
+    return inf if presence and any(None not in pair for pair in pairs) else len(pairs)
+
+
+def users(first, second):
+    """The fewest users with all of their items in one stream only."""
+    names = {item[0] for item in (*first, *second) if item is not None}
+    moved = set()
+    for name in names:
+        mine = [
+            [item if item is not None and item[0] == name else None for item in stream]
+            for stream in (first, second)
+        ]
+        if mine[0] != mine[1]:
+            moved.add(name)
+            if any(one is not None for one in mine[0]) and any(one is not None for one in mine[1]):
+                return inf
+    unchanged = all(
+        one == other or {one[0] if one else None, other[0] if other else None} <= {*moved, None}
+        for one, other in zip(first, second, strict=True)
+    )
+    both = any(
+        one is not None and other is not None and one != other
+        for one, other in zip(first, second, strict=True)
+    )
+    return len(moved) if unchanged and not both else inf
+
+
+def on_integers(metric):
+    space = oc.integer_stream(-2, 2), metric()
+    return {
+        "map": (
+            oc.make_stream_map(*space, oc.integer_stream(0, 4), lambda item: item * item),
+            lambda item: item * item,
+        ),
+        "map that drops": (
+            oc.make_stream_map(*space, space[0], lambda item: item if item else None),
+            lambda item: item or None,
+        ),
+        "filter": (
+            oc.make_stream_filter(*space, lambda item: item > 0),
+            lambda item: item if item > 0 else None,
+        ),
+        "clamp": (
+            oc.make_stream_clamp(*space, oc.integer_stream(0, 1)),
+            lambda item: min(1, max(0, item)),
+        ),
+        "two": (
+            oc.make_stream_filter(*space, lambda item: item != 1)
+            >> oc.make_stream_clamp(*space, oc.integer_stream(-1, 1)),
+            lambda item: None if item == 1 else min(1, max(-1, item)),
+        ),
+    }
+
+
+@pytest.mark.parametrize("metric", [oc.event_presence, oc.event_change])
+@pytest.mark.parametrize("name", ["map", "map that drops", "filter", "clamp", "two"])
+def test_events_stay_as_many_at_most(metric, name):
+    transformation, expected = on_integers(metric)[name]
+    presence = metric is oc.event_presence
+    streams = list(product((None, -2, 0, 1, 2), repeat=2))
+    images = {stream: image(transformation, stream) for stream in streams}
+    for stream, found in images.items():
+        assert found == tuple(None if item is None else expected(item) for item in stream)
+        assert image(transformation, stream, at_once=True) == found
+    for one, other in product(streams, repeat=2):
+        d_in = events(one, other, presence)
+        if d_in < inf:
+            assert events(images[one], images[other], presence) <= transformation.map(d_in)
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_users_become_so_many_events_at_most(limit):
+    bounded = oc.make_bounded_contributions(
+        anything(), oc.user_presence(), oc.integer_stream(0, 1), limit
+    )
+    items = (None, ("a", 0), ("a", 1), ("b", 1))
+    streams = list(product(items, repeat=3))
+    images = {stream: image(bounded, stream) for stream in streams}
+    worst = 0
+    for one, other in product(streams, repeat=2):
+        d_in = users(one, other)
+        if d_in < inf:
+            d_out = events(images[one], images[other], True)
+            assert d_out <= bounded.map(d_in) == limit * d_in
+            worst = max(worst, d_out if d_in == 1 else 0)
+    assert worst == limit
+
+
+def test_the_first_items_of_each_user_are_kept():
+    bounded = oc.make_bounded_contributions(
+        anything(), oc.user_presence(), oc.integer_stream(0, 9), 2
+    )
+    stream = [("a", 1), ("b", 2), None, ("a", 3), ("a", 4), ("b", 5), ("b", 6), ("c", 7)]
+    expected = (1, 2, None, 3, None, 5, None, 7)
+    assert image(bounded, stream) == image(bounded, stream, at_once=True) == expected
+    assert image(bounded, stream) == expected  # each handle remembers for itself
+
+
+@pytest.mark.parametrize("d_in", [-1, 1.0, True, "1"])
+def test_distances_that_are_no_number_of_users(d_in):
+    bounded = oc.make_bounded_contributions(
+        anything(), oc.user_presence(), oc.integer_stream(0, 9), 2
+    )
+    with pytest.raises(OpenDPException, match="whole number of users"):
+        bounded.map(d_in)
+
+
+def test_chains_to_all_continual_mechanisms():
+    wide = oc.integer_stream(-1000, 1000), oc.event_presence()
+    narrow = oc.integer_stream(0, 4)
+    clamp = oc.make_stream_clamp(*wide, narrow)
+    space = narrow, oc.event_presence()
+    odd = oc.make_stream_filter(*space, lambda item: item % 2 == 1)
+    stream = [-5, 3, None, 1000, 1, 2]
+    for counter, expected in (
+        (oc.make_counter(*space, PURE, TINY, horizon=10), 4),
+        (oc.make_counter(*space, PURE, TINY), 4),
+        (oc.make_window_counter(*space, PURE, TINY, 3), 1),
+    ):
+        for chained in (clamp >> odd >> counter, clamp >> (odd >> counter)):
+            assert chained.map(1) == counter.map(1)
+            assert chained.input_domain == wide[0]
+            handle = chained([])
+            handle.update_all(stream)
+            assert handle(None) == expected
+
+
+def test_to_categories():
+    space = oc.integer_stream(0, 99), oc.event_change()
+    tens = oc.make_stream_map(*space, oc.category_stream(10), lambda item: item // 10)
+    histogram = tens >> oc.then_histogram_counter(PURE, TINY)
+    handle = histogram([])
+    handle.update_all(np.array([5, 7, 99, 50]))
+    handle.update(np.int8(55))
+    assert handle(("top", 2)) == [(0, 2), (5, 2)]
+    assert histogram.map(1) == oc.make_histogram_counter(
+        oc.category_stream(10), oc.event_change(), PURE, TINY
+    ).map(1)
+
+
+def test_the_units_are_those_of_the_head():
+    bounded = oc.make_bounded_contributions(
+        anything(), oc.user_presence(), oc.integer_stream(0, 1), 3
+    )
+    counter = bounded >> oc.then_counter(PURE, 30.0, horizon=1)
+    assert counter.input_metric == oc.user_presence()
+    assert [counter.map(d_in) for d_in in (0, 1, 2)] == [0.0, 0.1, 0.2]
+
+
+def test_chains_under_a_filter_and_in_opendp():
+    space = oc.integer_stream(-9, 9), oc.event_presence()
+    clamp = oc.make_stream_clamp(*space, oc.integer_stream(0, 1))
+    counter = clamp >> oc.then_counter(PURE, TINY)
+    root = dp.c.make_adaptive_composition(*space, PURE, 1, [1e4])([])
+    handle = root(counter)
+    handle(oc.Updates([5, -5, 1]))
+    assert handle(None) == 2
+
+
+def test_a_function_that_breaks_its_promise_halts():
+    space = oc.integer_stream(0, 9), oc.event_presence()
+    wrong = oc.make_stream_map(*space, oc.integer_stream(0, 1), lambda item: item)
+    handle = (wrong >> oc.then_counter(PURE, TINY))([])
+    handle.update(1)
+    with pytest.raises(StreamHaltedError):
+        handle.update(7)
+    with pytest.raises(StreamHaltedError):
+        handle(None)
+
+
+def test_what_comes_in_is_checked_before_it_is_transformed():
+    space = oc.integer_stream(0, 9), oc.event_presence()
+    seen = []
+    mapped = oc.make_stream_map(*space, space[0], lambda item: seen.append(item) or item)
+    for send in (lambda handle: handle.update(10), lambda handle: handle.update_all([1, 10])):
+        handle = (mapped >> oc.then_counter(PURE, TINY))([])
+        with pytest.raises(StreamHaltedError):
+            send(handle)
+    assert seen == []
+
+
+def test_a_horizon_behind_a_transformation():
+    space = oc.integer_stream(0, 9), oc.event_presence()
+    clamp = oc.make_stream_clamp(*space, oc.integer_stream(0, 1))
+    handle = (clamp >> oc.then_counter(PURE, TINY, horizon=2))([])
+    with pytest.raises(StreamError):
+        handle.update_all([1, 1, 1])
+    handle.update_all([1, 1])
+    with pytest.raises(StreamError):
+        handle.update(1)
+    assert handle(None) == 2
+
+
+def test_a_refused_update_uses_up_no_contribution():
+    """The horizon says no, nothing was taken, and the user's item may come again."""
+    bounded = oc.make_bounded_contributions(
+        anything(), oc.user_presence(), oc.integer_stream(0, 1), 2
+    )
+    handle = (bounded >> oc.then_counter(PURE, TINY, horizon=3))([])
+    with pytest.raises(StreamError):
+        handle.update_all([("a", 1)] * 4)
+    handle.update_all([("a", 1)] * 2)
+    assert handle(None) == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda s: oc.make_stream_map(*s, s[0], 7), "^function"),
+        (lambda s: oc.make_stream_filter(*s, None), "^predicate"),
+        (lambda s: oc.make_stream_clamp(*s, oc.category_stream(2)), "^output_domain"),
+        (lambda s: oc.make_stream_clamp(anything(), s[1], s[0]), "^input_domain"),
+        (lambda s: oc.make_stream_map(s[0], dp.symmetric_distance(), s[0], abs), "^input_metric"),
+        (lambda s: oc.make_bounded_contributions(anything(), s[1], s[0], 2), "^input_metric"),
+        (
+            lambda s: oc.make_bounded_contributions(anything(), oc.user_presence(), s[0], 1.5),
+            "^max_contributions",
+        ),
+    ],
+)
+def test_bad_arguments(make, match):
+    with pytest.raises(InvalidTypeError, match=match):
+        make((oc.integer_stream(0, 1), oc.event_presence()))
+
+
+def test_no_contributions_are_refused():
+    with pytest.raises(InvalidValueError, match="^max_contributions"):
+        oc.make_bounded_contributions(anything(), oc.user_presence(), oc.integer_stream(0, 1), 0)
+
+
+def test_what_does_not_fit():
+    space = oc.integer_stream(0, 9), oc.event_presence()
+    clamp = oc.make_stream_clamp(*space, oc.integer_stream(0, 1))
+    other = oc.make_counter(oc.integer_stream(0, 2), oc.event_presence(), PURE, 1.0)
+    changed = oc.make_counter(oc.integer_stream(0, 1), oc.event_change(), PURE, 1.0)
+    for wrong in (other, changed):
+        with pytest.raises(Exception, match="(?i)mismatch"):
+            clamp >> wrong
