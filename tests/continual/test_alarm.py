@@ -1,0 +1,155 @@
+"""The alarm: a sparse vector whose data arrive."""
+
+import itertools
+import math
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+
+PURE = dp.max_divergence()
+TINY = 1e-3  # noise is 0 but once in e^1000
+
+
+def space(lower=0, upper=1, metric=None):
+    return oc.integer_stream(lower, upper), metric or oc.event_presence()
+
+
+@pytest.mark.parametrize("window", [None, 1, 3, 10])
+def test_without_noise_it_compares_the_sum(window):
+    random = np.random.default_rng(5)
+    items = random.integers(-2, 4, size=60).tolist()
+    alarm = oc.make_alarm(*space(-2, 3), PURE, TINY, 7, max_hits=1000, window=window)([])
+    for step, item in enumerate(items, 1):
+        alarm.update(item if item else None)
+        now = sum(items[max(0, step - (window or step)) : step])
+        assert bool(alarm(None)) == (now >= 7)
+        assert alarm(now)
+        assert not alarm(now + 1)
+    batched = oc.make_alarm(*space(-2, 3), PURE, TINY, 7, window=window)([])
+    batched.update_all(items)
+    now = sum(items[-(window or 60) :])
+    assert bool(batched(now - 0.5))
+    assert batched(now).outcome is oc.Outcome.EXHAUSTED
+
+
+def test_hits_are_counted_and_questions_below_are_free():
+    alarm = oc.make_alarm(*space(), PURE, TINY, 2, max_hits=2)([])
+    said = []
+    for _ in range(6):
+        said.append(alarm(None).outcome.name)
+        alarm.update(1)
+    assert said == ["BELOW", "BELOW", "ABOVE", "ABOVE", "EXHAUSTED", "EXHAUSTED"]
+
+
+LOSSES = [
+    ((0, 1), oc.event_presence, 1),
+    ((-3, 2), oc.event_presence, 3),
+    ((-3, 2), oc.event_change, 5),
+    ((2, 5), oc.event_change, 5),
+]
+
+
+@pytest.mark.parametrize(("bounds", "metric", "shift"), LOSSES)
+@pytest.mark.parametrize("d_in", [0, 1, 2, 3])
+def test_the_loss_is_that_of_the_sparse_vector(bounds, metric, shift, d_in):
+    keywords = {"scale": 16.0, "query_scale": 64.0, "max_hits": 3}
+    alarm = oc.make_alarm(*space(*bounds, metric()), PURE, threshold=5, **keywords)
+    exact = d_in * shift / 16 + 3 * 2 * d_in * shift / 64
+    assert exact <= alarm.map(d_in) <= exact * (1 + 1e-12)
+    refreshed = oc.make_alarm(
+        *space(*bounds, metric()), PURE, threshold=5, refresh=True, **keywords
+    )
+    exact = 3 * (d_in * shift / 16 + 2 * d_in * shift / 64)
+    assert exact <= refreshed.map(d_in) <= exact * (1 + 1e-12)
+
+
+def test_no_adaptive_pair_of_streams_exceeds_the_loss():
+    """All pairs of binary streams of three steps, asked at each: laws summed over the noise."""
+    scale, query_scale, threshold, reach = 2.0, 3.0, 1, 60
+    decay, rate = math.exp(-1 / scale), math.exp(-1 / query_scale)
+
+    def mass(k):
+        return (1 - decay) / (1 + decay) * decay ** abs(k)
+
+    def above(gap):
+        """P(noise >= gap)."""
+        if gap > 0:
+            return rate**gap / (1 + rate)
+        return 1 - rate ** (1 - gap) / (1 + rate)
+
+    def law(stream, outcomes):
+        """Outcomes: below until the first above, at which it ends."""
+        total = 0.0
+        for noise in range(-reach, reach + 1):
+            probability = mass(noise)
+            for step, said in enumerate(outcomes, 1):
+                hit = above(threshold + noise - sum(stream[:step]))
+                probability *= hit if said else 1 - hit
+            total += probability
+        return total
+
+    conversations = [(0,) * k + (1,) for k in range(3)] + [(0, 0, 0)]
+    alarm = oc.make_alarm(*space(), PURE, scale, threshold, query_scale=query_scale)
+    worst = 0.0
+    for stream in itertools.product([0, 1], repeat=3):
+        for at in range(3):
+            other = [*stream[:at], 1 - stream[at], *stream[at + 1 :]]
+            for outcomes in conversations:
+                worst = max(worst, math.log(law(stream, outcomes) / law(other, outcomes)))
+    assert 0.3 < worst <= alarm.map(1)
+
+
+def test_it_runs_beside_counters_on_one_stream():
+    odometer = oc.make_concurrent_odometer(*space(), PURE)
+    stream = oc.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1e9))([])
+    alarm = stream(oc.make_alarm(*space(), PURE, TINY, 5))
+    counter = stream(oc.make_counter(*space(), PURE, TINY, horizon=100))
+    stream.update_all([1] * 4)
+    assert (counter(None), bool(alarm(None))) == (4, False)
+    stream.update(1)
+    assert (counter(None), bool(alarm(None))) == (5, True)
+
+
+def test_it_chains_and_casts():
+    clamp = oc.make_stream_clamp(*space(-100, 100), oc.integer_stream(0, 4))
+    chained = clamp >> oc.then_alarm(PURE, 16.0, 5, query_scale=32.0)
+    assert chained.map(1) == 0.5
+    zcdp = oc.make_alarm(*space(), dp.zero_concentrated_divergence(), 2.0, 5, query_scale=4.0)
+    assert zcdp.map(1) == pytest.approx(math.tanh(0.5), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "match"),
+    [
+        ({"threshold": 1.5}, InvalidTypeError, "^threshold"),
+        ({"threshold": True}, InvalidTypeError, "^threshold"),
+        ({"scale": 0.0}, InvalidValueError, "^scale"),
+        ({"scale": "1"}, InvalidTypeError, "^scale"),
+        ({"query_scale": -1.0}, InvalidValueError, "^query_scale"),
+        ({"max_hits": 0}, InvalidValueError, "^max_hits"),
+        ({"window": 0}, InvalidValueError, "^window"),
+        ({"input_domain": oc.category_stream}, InvalidTypeError, "^input_domain"),
+    ],
+)
+def test_bad_arguments(keywords, error, match):
+    arguments = {"scale": 1.0, "threshold": 5, **keywords}
+    domain, metric = space()
+    if "input_domain" in arguments:
+        domain = arguments.pop("input_domain")(3)
+    with pytest.raises(error, match=match):
+        oc.make_alarm(domain, metric, PURE, **arguments)
+
+
+def test_bad_measures_and_questions():
+    with pytest.raises(UnsupportedMeasureError):
+        oc.make_alarm(*space(), dp.approximate(dp.zero_concentrated_divergence()), 1.0, 5)
+    alarm = oc.make_alarm(*space(), PURE, TINY, 5)([])
+    for question in ("now?", [5], math.nan):
+        with pytest.raises((InvalidTypeError, InvalidValueError)):
+            alarm(question)
+    alarm.update_all([1] * 5)
+    assert alarm(None)

@@ -1,0 +1,67 @@
+"""The interactive mechanisms in OpenDP's Context API, with the scale left to be found."""
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+
+ROWS = [3] * 9000 + [5] * 1000
+PURE = dp.max_divergence()
+
+
+def context(loss, **keywords):
+    return oc.concurrent_context(
+        data=ROWS,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=loss,
+        split_evenly_over=2,
+        domain=dp.vector_domain(dp.atom_domain(T=int)),
+        **keywords,
+    )
+
+
+def equal(value):
+    return lambda rows: rows.count(value)
+
+
+@pytest.mark.parametrize(
+    ("loss", "measure", "share"),
+    [
+        (dp.loss_of(epsilon=1.0), dp.max_divergence, 0.5),
+        (dp.loss_of(rho=1.0), dp.zero_concentrated_divergence, 0.5),
+    ],
+)
+def test_the_scale_of_a_sparse_vector_is_found(loss, measure, share):
+    made = context(loss)
+    query = made.query().sparse_vector(measure(), 1, threshold=4000, max_hits=2)
+    scale = query.param()
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    assert oc.make_sparse_vector(*space, measure(), 1, scale, 4000, 2).map(1) <= share
+    assert oc.make_sparse_vector(*space, measure(), 1, scale * 0.999, 4000, 2).map(1) > share
+    queryable = query.release()
+    assert queryable(equal(3))
+    assert not queryable(equal(5))
+
+
+def test_others_are_registered_as_well():
+    made = context(dp.loss_of(epsilon=1.0))
+    alarm = made.query().interactive_above_threshold(PURE, 1, threshold=4000).release()
+    checker = made.query().guess_and_check(PURE, 1, tolerance=3000, max_hits=1).release()
+    assert alarm(equal(3))
+    assert checker((equal(3), 9000)).outcome is oc.Outcome.BELOW
+    assert made.remaining_privacy_loss() == []
+
+
+def test_parts_and_weights_in_a_context():
+    made = context(dp.loss_of(rho=20.0))
+    weights = made.query().private_multiplicative_weights(
+        dp.zero_concentrated_divergence(), 1, 10.0, universe=8, questions=3, size=10_000
+    )
+    answer = weights.release()(lambda value: value == 3)
+    assert abs(answer.value - 9000) < 9000
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    noisy = space >> dp.t.then_count() >> dp.m.then_gaussian(scale=1.0)
+    parts = made.query().parallel_composition(oc.by_key(lambda row: row), {3: noisy, 5: noisy})
+    released = parts.release()
+    assert abs(released(3) - 9000) < 100
+    assert abs(released(5) - 1000) < 100
