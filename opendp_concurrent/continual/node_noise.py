@@ -22,7 +22,7 @@ from ..mechanisms.gaussian import make_gaussian as make_certified_gaussian
 from ..mechanisms.laplace import make_laplace as make_certified_laplace
 
 ATOM = "i64"
-AHEAD = 256
+FIRST_AHEAD, MOST_AHEAD = 16, 256
 LARGEST_SUM, LARGEST_RELEASE = 2**61, 2**62
 LAPLACE = (PURE, APPROXIMATE)
 CONTINUOUS = (ZCDP, TRUNCATED, FIXED, RENYI, GAUSSIAN)
@@ -54,19 +54,30 @@ class NodeNoise:
     :param laplace: whether to draw Laplace noise, or Gaussian
     """
 
-    __slots__ = ("_drawn", "_sample", "_zeros")
+    __slots__ = ("_ahead", "_drawn", "_laplace", "_sample", "_scale", "_zeros")
 
     def __init__(self, scale: float, laplace: bool) -> None:
-        domain = vector_domain(atom_domain(T=ATOM), size=AHEAD)
-        if laplace:
-            self._sample = make_laplace(domain, l1_distance(T=ATOM), scale)
-        else:
-            self._sample = make_gaussian(domain, l2_distance(T="f64"), scale)
-        self._zeros = _native.to_pointer([0] * AHEAD, self._sample.input_carrier_type)
+        self._scale, self._laplace, self._ahead = scale, laplace, 0
+        self._sample: Any = None
+        self._zeros: Any = None
         self._drawn: list[int] = []
+
+    def _draw(self) -> list[int]:
+        """Draw ahead: few at first, then more and more."""
+        if self._ahead < MOST_AHEAD:
+            self._ahead = min(max(FIRST_AHEAD, 4 * self._ahead), MOST_AHEAD)
+            domain = vector_domain(atom_domain(T=ATOM), size=self._ahead)
+            if self._laplace:
+                self._sample = make_laplace(domain, l1_distance(T=ATOM), self._scale)
+            else:
+                self._sample = make_gaussian(domain, l2_distance(T="f64"), self._scale)
+            carrier = self._sample.input_carrier_type
+            self._zeros = _native.to_pointer([0] * self._ahead, carrier)
+        drawn: list[int] = _native.invoke(self._sample, self._zeros)
+        return drawn
 
     def release(self, total: int) -> int:
         """Return ``total`` plus the next draw, clamped."""
         if not self._drawn:
-            self._drawn = _native.invoke(self._sample, self._zeros)
+            self._drawn = self._draw()
         return max(-LARGEST_RELEASE, min(LARGEST_RELEASE, total + self._drawn.pop()))

@@ -8,7 +8,6 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.continual import node_noise
 from opendp_concurrent.continual.dyadic import BalancedLeaves
 from opendp_concurrent.errors import (
     InvalidTypeError,
@@ -328,9 +327,8 @@ def asked(measurement):
     return run
 
 
-def test_an_audit_flags_a_forgotten_height(bits, monkeypatch):
+def test_an_audit_flags_a_forgotten_height(bits):
     """At T = 1000, of scale 10 for ε = 1, and of scale 1, which is for one node."""
-    monkeypatch.setattr(node_noise, "AHEAD", 16)  # draws; there are fewer than that
     zeros = [0] * 1000
     one = [1, *zeros[1:]]
     right = oc.make_counter(*bits, PURE, 10.0, horizon=600)
