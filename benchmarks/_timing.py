@@ -59,13 +59,14 @@ def report(
 ) -> None:
     """Print the figures beside what is aimed at, then, if asked for, as one line of JSON.
 
-    :param targets: ``"at most"``, ``"at least"`` or ``"below"``, and the number
+    :param targets: ``"at most"``, ``"at least"``, ``"below"`` or ``"within 3% of"``, and the number
     :param estimated: figures that were not measured as the target says, and how they were found
     """
     reached: dict[str, Callable[[float, float], bool]] = {
         "at most": lambda figure, target: figure <= target,
         "at least": lambda figure, target: figure >= target,
         "below": lambda figure, target: figure < target,
+        "within 3% of": lambda figure, target: abs(figure - target) <= 0.03 * target,
     }
     rows = []
     for name, figure in figures.items():

@@ -115,6 +115,16 @@ class ClosedChildError(RefusalError):
         self.reason = reason
 
 
+class ForkedError(RefusalError):
+    """The process was forked: its queryables stay with the parent."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this process was forked from the one that holds the data, whose queryables would give "
+            "the same noise twice and charge for themselves; ask there, or launch here"
+        )
+
+
 class MessageLimitError(RefusalError):
     """The mechanism was built for a limited number of messages, and has answered them."""
 
@@ -131,12 +141,13 @@ class StreamError(RefusalError):
 
 
 class StreamHaltedError(RefusalError):
-    """An update was not an item of the stream: the continual mechanism has halted."""
+    """The continual mechanism has halted: an update was invalid or failed, or it was saved."""
 
     def __init__(self) -> None:
         super().__init__(
-            "the continual mechanism has halted: an update was not an item of its stream; "
-            "chain it with a clamp or a filter of the stream, and launch it anew"
+            "the continual mechanism has halted: an update was not an item of its stream, or could "
+            "not be taken, or its state was saved to go on elsewhere; chain it with a clamp or a "
+            "filter of the stream, and launch it anew"
         )
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from math import sqrt
 
 from .. import checks
+from ..errors import InvalidValueError
 from .counter import leaves_for
 from .dyadic import BalancedLeaves
+
+MOST_STEPS = 2**24
 
 
 def counter_nodes(horizon: int, method: str = "tree") -> tuple[int, float]:
@@ -32,6 +35,10 @@ def counter_nodes(horizon: int, method: str = "tree") -> tuple[int, float]:
     """
     steps = checks.count(horizon=horizon)
     leaves, height = leaves_for(method, steps)
+    if not steps <= MOST_STEPS:
+        raise InvalidValueError(
+            f"horizon ({horizon}) must be at most 2**24: steps are gone through"
+        )
     order = leaves(steps)
     total, leaf = 0, order.leaf(0)
     for _ in range(steps):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from threading import Lock
 from typing import Any
+from uuid import uuid4
 
 from opendp.mod import assert_features
 
@@ -13,6 +15,9 @@ from ..queryables.data import Sealed, seal, unseal
 from ..queryables.mechanism import ConcurrentMeasurement
 from .mechanism import Checked, ContinualQueryable
 
+_LOCK = Lock()
+_RESUMED: set[str] = set()  # ids of states that were resumed by this process
+
 
 class Checkpoint:
     """Where a mechanism's state can be saved, and read back. Keep it from analysts.
@@ -20,8 +25,9 @@ class Checkpoint:
     The state holds data and noise, in plain text: whoever reads it reads the data. It is for the
     one who holds the data anyway; a queryable does not give it away.
 
-    A state must be resumed once. Two mechanisms that go on from the same state draw their noise for
-    the same data independently, which costs as much privacy as two mechanisms do.
+    A state must be resumed once, and the mechanism that it was saved from must not go on. Two
+    mechanisms that go on from the same state draw their noise for the same data independently,
+    which costs as much privacy as two mechanisms do. Within one process a second is refused.
 
     :param saved: what ``save`` returned, to go on from there
 
@@ -46,22 +52,34 @@ class Checkpoint:
             return
         try:
             self._record = json.loads(saved)
-            assert set(self._record) == {"name", "state", "version"}
-        except (TypeError, ValueError, AssertionError):
+        except (TypeError, ValueError):
             raise InvalidValueError("saved must be what Checkpoint.save returned") from None
+        fields = {"id", "name", "state", "version"}
+        if not isinstance(self._record, dict) or set(self._record) != fields:
+            raise InvalidValueError("saved must be what Checkpoint.save returned")
         if self._record["version"] != 1:
             raise InvalidValueError("saved is of another version of this package")
 
     def __reduce__(self) -> Any:
         raise TypeError("a checkpoint holds sensitive data and cannot be pickled or copied")
 
-    def save(self) -> str:
-        """Return the state as text. Nodes in use get their noise first, if they have none."""
+    def save(self, *, go_on: bool = False) -> str:
+        """Return the state as text, and stop the mechanism: what goes on is what resumes it.
+
+        Nodes in use get their noise first, if they have none.
+
+        :param go_on: let it go on. Then save after each answer, before anybody sees it: what was
+            answered after the last save would be drawn again when that is resumed
+        """
         if self._machine is None:
             raise InvalidValueError("nothing was launched with this checkpoint; launch it first")
+        machine = unseal(self._machine)
         with self._lock:
-            state = unseal(self._machine).to_record()
-        return json.dumps({"version": 1, "name": self._name, "state": state})
+            state = machine.to_record()
+            if not go_on:
+                machine.stop()
+        record = {"version": 1, "id": uuid4().hex, "name": self._name, "state": state}
+        return json.dumps(record)
 
     def _attach(self, name: str, machine: Checked, lock: Any) -> None:
         if self._machine is not None:
@@ -73,7 +91,14 @@ class Checkpoint:
                 raise InvalidValueError(
                     f"checkpoint is of {self._record['name']}, and cannot be resumed by {name}"
                 )
-            machine.restore(self._record["state"])
+            with _LOCK:
+                if self._record["id"] in _RESUMED:
+                    raise InvalidValueError("saved was resumed before, which is possible once")
+                _RESUMED.add(self._record["id"])
+            try:
+                machine.restore(self._record["state"])
+            except (KeyError, TypeError, ValueError, AttributeError):
+                raise InvalidValueError("saved must be what Checkpoint.save returned") from None
         self._name, self._lock = name, lock
         self._machine, self._record = seal(machine), None
 
@@ -105,8 +130,9 @@ def make_resumable(
     >>> checkpoint = oc.Checkpoint()
     >>> before = oc.make_resumable(counter, checkpoint)([])
     >>> before.update_all([1, 1, 0])
-    >>> after = oc.make_resumable(counter, oc.Checkpoint(checkpoint.save()))([])
-    >>> after(None) == before(None)
+    >>> count, saved = before(None), checkpoint.save()
+    >>> after = oc.make_resumable(counter, oc.Checkpoint(saved))([])
+    >>> after(None) == count
     True
     """
     assert_features("contrib", "honest-but-curious")
@@ -128,10 +154,13 @@ def make_resumable(
         checkpoint._attach(measurement.summary, machine, queryable._lock)
         return queryable
 
-    return make_measurement(
+    made: Any = make_measurement(
         measurement.input_space,
         measurement.output_measure,
         spawn,
         measurement.privacy_map,
         measurement.summary,
     )
+    made.resumable = True
+    resumable: ConcurrentMeasurement = made
+    return resumable

@@ -5,15 +5,13 @@ from __future__ import annotations
 from threading import RLock
 from typing import Any
 
-from opendp.mod import assert_features
+from opendp.mod import Odometer, OdometerQueryable, Queryable, assert_features
 
 from .. import checks
 from ..composition.interactive_measurement import make_measurement
 from ..errors import (
     InvalidTypeError,
     MessageLimitError,
-    PostprocessorError,
-    RefusalError,
     StreamError,
     UnsupportedMeasureError,
 )
@@ -22,8 +20,14 @@ from ..measures.families import PURE
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
+from ..queryables.root import ConcurrentCompositionQueryable
 from .mechanism import ContinualQueryable, Update, Updates, checked
 from .stream import items_of
+
+NESTED = (
+    "the children of a composition would not get the updates of this stream; wrap it in "
+    "make_concurrent_continual and launch that"
+)
 
 
 class Subscriber:
@@ -52,7 +56,7 @@ class Subscriber:
                 if self._left is not None and self._left < steps:
                     raise StreamError("out of messages")
                 self._child(message)
-            except (RefusalError, PostprocessorError):
+            except Exception:
                 self.ended = True
                 return
             if self._left is not None:
@@ -65,11 +69,11 @@ class Subscriber:
                 "this child gets its updates from the stream of its parent; update that"
             )
         answer = self._ask(self._child, question)
-        if self._limit is not None and isinstance(answer, MachineQueryable):
+        if self._limit is not None and isinstance(answer, Queryable):
             return MachineQueryable(lambda message: self._ask(answer, message), "Subscriber")
         return answer
 
-    def _ask(self, child: MachineQueryable, question: Any) -> Any:
+    def _ask(self, child: Queryable, question: Any) -> Any:
         """Ask the child, or what it handed out: all of it counts."""
         with self._lock:
             if self.ended:
@@ -106,7 +110,11 @@ class _FanOut:
             self._children = [child for child in self._children if not child.ended]
 
     def ask(self, question: Any) -> Any:
+        if isinstance(question, Odometer) or getattr(question, "odometer", None) is not None:
+            raise InvalidTypeError(NESTED)
         answer = self._root(question)
+        if isinstance(answer, (OdometerQueryable, ConcurrentCompositionQueryable)):
+            raise InvalidTypeError(NESTED)
         if not getattr(answer, "takes_updates", False):
             return answer
         child = Subscriber(answer, self._limit)
@@ -150,7 +158,9 @@ def make_concurrent_continual(
     neighbouring streams, launches and questions on the way: [HSV25, Corollary 7.2] for pure DP,
     which needs no bound on messages; [HSV25, Corollary 6.3, 6.4] and the filters of [HSTVVXZ23]
     for the others, with ``max_messages`` for each child. A child's stream is the end of the whole
-    one, and ends of neighbouring streams are neighbours.
+    one; under the metrics of this package ends of neighbouring streams are neighbours, and of a
+    metric of one's own this is a promise. Transform before: ``transformation >>
+    make_concurrent_continual(...)``.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -184,6 +194,12 @@ def make_concurrent_continual(
         raise InvalidTypeError(
             "composition must be made by make_concurrent_composition, make_concurrent_filter or "
             f"make_concurrent_odometer, found {type(composition).__name__}"
+        )
+    odometer = composition if isinstance(composition, ConcurrentOdometer) else composition.odometer
+    if odometer is not None and odometer.transformation is not None:
+        raise InvalidTypeError(
+            "composition must not be chained yet: wrap it first, so that children get what was "
+            "transformed, transformation >> make_concurrent_continual(...)"
         )
     measure = composition_measure(composition.output_measure)
     if measure.composability is Composability.SEQUENTIAL:

@@ -174,15 +174,18 @@ def make_counter(
     leaves, height = leaves_for(method, horizon)
     scale = check_scale(scale, horizon, max(items.spread, 1))
 
+    def privacy_map(d_in: Any) -> Any:
+        events = whole_distance(input_metric, d_in)
+        return counter_loss(events, shift, height, scale, output_measure)
+
+    privacy_map(1)  # raises where there is no certificate
     return make_continual(
         input_domain,
         input_metric,
         output_measure,
         lambda: _Counter(make_prefix(leaves, horizon, scale, laplace)),
-        lambda d_in: counter_loss(
-            whole_distance(input_metric, d_in), shift, height, scale, output_measure
-        ),
-        horizon=horizon,
+        privacy_map,
+        horizon=LARGEST_SUM // max(items.spread, 1) if horizon is None else horizon,
         name=f"Counter[scale={scale}, horizon={horizon}, {method}]",
     )
 
@@ -284,15 +287,19 @@ def make_histogram_counter(
     laplace = is_laplace(output_measure)
     leaves, height = leaves_for(method, horizon)
     scale = check_scale(scale, horizon, 1)
+
+    def privacy_map(d_in: Any) -> Any:
+        events = whole_distance(input_metric, d_in)
+        return counter_loss(events, 1, height, scale, output_measure, parts)
+
+    privacy_map(1)  # raises where there is no certificate
     return make_continual(
         input_domain,
         input_metric,
         output_measure,
         lambda: _Histogram(make_prefix(leaves, horizon, scale, laplace), items.count),
-        lambda d_in: counter_loss(
-            whole_distance(input_metric, d_in), 1, height, scale, output_measure, parts
-        ),
-        horizon=horizon,
+        privacy_map,
+        horizon=LARGEST_SUM if horizon is None else horizon,
         name=f"HistogramCounter[scale={scale}, horizon={horizon}, {method}]",
     )
 

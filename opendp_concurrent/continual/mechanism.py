@@ -16,7 +16,7 @@ from opendp.mod import Domain, Measure, Metric
 
 from .. import _native, checks
 from ..composition.interactive_measurement import make_measurement
-from ..errors import InvalidTypeError, StreamError, StreamHaltedError
+from ..errors import InvalidTypeError, RefusalError, StreamError, StreamHaltedError
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -114,7 +114,7 @@ class Checked:
                 + ("later ones have not come" if step > self._steps else "that one has come")
             )
         self._room(1)
-        self._machine.update(self._valid(item))
+        self._take(self._machine.update, self._valid(item))
         self._steps += 1
 
     def _update_all(self, items: Any) -> None:
@@ -128,8 +128,21 @@ class Checked:
         count = len(items)
         self._room(count)
         array = self._array(items)
-        self._machine.update_all([self._valid(one) for one in items] if array is None else array)
+        self._take(
+            self._machine.update_all,
+            [self._valid(one) for one in items] if array is None else array,
+        )
         self._steps += count
+
+    def _take(self, take: Callable[[Any], None], content: Any) -> None:
+        """Take what came, or halt: a step that is half taken would shift the stream."""
+        try:
+            take(content)
+        except RefusalError:
+            raise
+        except BaseException:  # part of it may have been taken
+            self._halted = True
+            raise
 
     def _valid(self, item: Any) -> Any:
         """The item, integers as Python has them: those of NumPy wrap. Or halt."""
@@ -165,6 +178,10 @@ class Checked:
         """The state, as JSON has it; the machine must be able to tell its own."""
         record = self._machine.to_record()  # type: ignore[attr-defined]
         return {"steps": self._steps, "halted": self._halted, "machine": record}
+
+    def stop(self) -> None:
+        """Halt: another goes on from the record."""
+        self._halted = True
 
     def restore(self, record: dict[str, Any]) -> None:
         """Go on from a record."""

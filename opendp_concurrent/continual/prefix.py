@@ -164,9 +164,10 @@ class DoublingPrefix:
         """The noisy sum so far; the same when asked twice."""
         open_epoch = self._steps > 0
         whole = self._exact[:-1] if open_epoch else self._exact
+        before = self._before
         for total in whole:
-            self._before = self._before + _released(self._totals, total)
-        self._exact = self._exact[-1:] if open_epoch else []
+            before = before + _released(self._totals, total)
+        self._before, self._exact = before, self._exact[-1:] if open_epoch else []
         inside = self._tree.total() if open_epoch and self._tree is not None else 0
         return self._before + inside
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from opendp.mod import Domain, Measurement, Metric, Transformation, assert_features
+from opendp.mod import Domain, Measurement, Metric, Odometer, Transformation, assert_features
 from opendp.transformations import make_user_transformation
 
 from .. import _native, checks
@@ -14,24 +14,38 @@ from ..composition.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.data import Sealed
 from ..queryables.mechanism import ConcurrentMeasurement, run
+from .concurrent import StreamQueryable
 from .mechanism import ContinualQueryable, Room, Update, Updates, checked
 from .stream import Integers, event_presence, items_of, require_events, user_presence
 
 PerItem = Callable[[Any], Any]
+NOT_CONTINUAL = (
+    "a stream transformation is for a continual mechanism, which takes updates: chain with >>, and "
+    "wrap a composition in make_concurrent_continual first, so that its children get what was "
+    "transformed"
+)
 
 
 class StreamTransformation(Transformation):
     """A transformation of streams, item by item: chains with ``>>`` to another, or a measurement.
 
-    :ivar start: makes a function from an item to an item or None, for one stream; it may remember
+    :ivar start: makes a function from an item to an item or None, for one stream
+    :ivar remembers: whether that function does
     """
 
     _type_ = Transformation._type_
     start: Callable[[], PerItem]
+    remembers: bool
 
     def __rshift__(self, other: Any) -> Any:
         if isinstance(other, StreamTransformation):
-            return _transformation(super().__rshift__(other), _after(self.start, other.start))
+            return _transformation(
+                super().__rshift__(other),
+                _after(self.start, other.start),
+                self.remembers or other.remembers,
+            )
+        if isinstance(other, Odometer) or getattr(other, "odometer", None) is not None:
+            raise InvalidTypeError(NOT_CONTINUAL)
         if isinstance(other, Measurement):
             return _chain(other, self)
         return super().__rshift__(other)
@@ -50,9 +64,11 @@ def _after(first: Callable[[], PerItem], second: Callable[[], PerItem]) -> Calla
     return start
 
 
-def _transformation(transformation: Any, start: Callable[[], PerItem]) -> StreamTransformation:
+def _transformation(
+    transformation: Any, start: Callable[[], PerItem], remembers: bool
+) -> StreamTransformation:
     transformation.__class__ = StreamTransformation
-    transformation.start = start
+    transformation.start, transformation.remembers = start, remembers
     stream: StreamTransformation = transformation
     return stream
 
@@ -61,12 +77,20 @@ def _chain(measurement: Measurement, transformation: StreamTransformation) -> Co
     """``transformation >> measurement``: updates are transformed, questions go through."""
     Transformation.__rshift__(transformation, measurement)  # OpenDP checks that they fit
     items = items_of(transformation.input_domain)
+    if transformation.remembers and getattr(measurement, "resumable", False):
+        raise InvalidValueError(
+            "the transformation remembers what it has seen, which a checkpoint behind it does not "
+            "save; resume without it, or bound contributions before the stream"
+        )
 
     def spawn(token: Sealed) -> ContinualQueryable:
         inner = run(measurement, token)
-        return ContinualQueryable(
-            checked(_Transformed(transformation.start(), inner), items), "Continual"
-        )
+        if not getattr(inner, "takes_updates", False):
+            raise InvalidTypeError(NOT_CONTINUAL)
+        machine = checked(_Transformed(transformation.start(), inner), items)
+        if isinstance(inner, StreamQueryable):
+            return StreamQueryable(inner.root, machine)
+        return ContinualQueryable(machine, "Continual")
 
     return make_measurement(
         (transformation.input_domain, transformation.input_metric),
@@ -101,6 +125,11 @@ class _Transformed:
         return self._inner(question)
 
 
+def _only_in_chains(data: Any) -> Any:
+    """What OpenDP's own chains would run: they do not see updates."""
+    raise InvalidTypeError(NOT_CONTINUAL)
+
+
 def _make(
     input_domain: Domain,
     input_metric: Metric,
@@ -108,16 +137,17 @@ def _make(
     output_metric: Metric,
     start: Callable[[], PerItem],
     stability_map: Callable[[Any], Any] = lambda d_in: d_in,
+    remembers: bool = False,
 ) -> StreamTransformation:
     transformation = make_user_transformation(
         input_domain,
         input_metric,
         output_domain,
         output_metric,
-        function=lambda data: data,
+        function=_only_in_chains,
         stability_map=stability_map,
     )
-    return _transformation(transformation, start)
+    return _transformation(transformation, start, remembers)
 
 
 def make_stream_map(
@@ -250,7 +280,8 @@ def make_bounded_contributions(
 ) -> StreamTransformation:
     """Keep the first items of each user: from user-level to event-level privacy.
 
-    Items are pairs of a user, hashable, and an item of ``output_domain``. Of each user the first
+    Items are pairs of a user and an item of ``output_domain``. Users are told apart by ``==`` and
+    must be hashable; an item whose user is not halts the mechanism. Of each user the first
     ``max_contributions`` are kept, without the user; then comes nothing in their place. A user who
     is added or removed moves at most so many events: the distance grows by this factor, from
     ``user_presence()`` to ``event_presence()``. Memory grows with the number of users.
@@ -288,6 +319,8 @@ def make_bounded_contributions(
 
         def keep(pair: Any) -> Any:
             user, item = pair
+            if user != user:
+                raise InvalidValueError("a user must be equal to itself")
             seen[user] = seen.get(user, 0) + 1
             return item if seen[user] <= limit else None
 
@@ -298,7 +331,9 @@ def make_bounded_contributions(
             raise InvalidValueError(f"d_in ({d_in!r}) must be a whole number of users")
         return d_in * limit
 
-    return _make(input_domain, input_metric, output_domain, event_presence(), start, stability_map)
+    return _make(
+        input_domain, input_metric, output_domain, event_presence(), start, stability_map, True
+    )
 
 
 then_stream_map = _native.to_then(make_stream_map)

@@ -68,13 +68,9 @@ class Steps:
 
     def level(self, name: str, value: Any) -> int:
         """Whole steps in a threshold, rounded up: what whole answers have to reach."""
-        try:
-            negative = -value
-        except TypeError:
-            raise InvalidTypeError(
-                f"{name} must be a number, found {type(value).__name__}"
-            ) from None
-        return -self.of(name, negative)
+        if isinstance(value, bool) or not hasattr(value, "__neg__"):
+            raise InvalidTypeError(f"{name} must be a number, found {type(value).__name__}")
+        return -self.of(name, -value)
 
     def scale(self, **argument: Any) -> float:
         """A noise scale in steps, or raise naming it."""

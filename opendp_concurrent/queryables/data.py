@@ -6,10 +6,13 @@ leave with it. They are reachable neither from the token's attributes nor from i
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
+
+from ..errors import ForkedError
 
 
 class Sealed:
@@ -40,6 +43,9 @@ class _Pending:
 
 
 _CONTENTS: WeakKeyDictionary[Sealed, Any] = WeakKeyDictionary()
+if hasattr(os, "register_at_fork"):
+    # both processes would hold the same noise, and each would charge for itself
+    os.register_at_fork(after_in_child=_CONTENTS.clear)
 
 
 def seal(pointer: Any) -> Sealed:
@@ -60,5 +66,8 @@ def seal_transformed(source: Sealed, function: Callable[[Any], Any]) -> Sealed:
 
 def unseal(token: Sealed) -> Any:
     """Return the converted data, to run a mechanism that was paid for."""
-    content = _CONTENTS[token]
+    try:
+        content = _CONTENTS[token]
+    except KeyError:
+        raise ForkedError from None
     return content.settle(token) if isinstance(content, _Pending) else content

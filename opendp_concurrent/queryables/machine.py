@@ -72,8 +72,9 @@ class MachineQueryable(Queryable):
                     self._busy = False
 
     def _answer(self, query: Any) -> Any:
+        machine = unseal(self._machine)  # not there any more after a fork
         if self._transport is None:
-            return unseal(self._machine)(query)
+            return machine(query)
         (answer,) = _native.evaluate(self._transport, query)
         return answer
 

@@ -331,11 +331,11 @@ def test_an_audit_flags_a_forgotten_height(bits):
     """At T = 1000, of scale 10 for ε = 1, and of scale 1, which is for one node."""
     zeros = [0] * 1000
     one = [1, *zeros[1:]]
-    right = oc.make_counter(*bits, PURE, 10.0, horizon=600)
+    right = oc.make_counter(*bits, PURE, 10.0, horizon=1000)
     assert right.map(1) == pytest.approx(1.0)
     found = verify.audit(asked(right), one, zeros, first_item_seen, n=600)
     assert not found.violates(1.0)
-    wrong = oc.make_counter(*bits, PURE, 1.0, horizon=600)
+    wrong = oc.make_counter(*bits, PURE, 1.0, horizon=1000)
     found = verify.audit(asked(wrong), one, zeros, first_item_seen, n=600)
     assert found.violates(1.0)
     assert not found.violates(wrong.map(1))

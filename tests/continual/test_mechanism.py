@@ -362,7 +362,7 @@ def test_a_checkpoint_is_saved_between_questions(bits, monkeypatch):
 
     def work(number):
         if number == 0:
-            checkpoint.save()
+            checkpoint.save(go_on=True)
         else:
             assert drawing.wait(timeout=5)
             told.append(handle(None))

@@ -1,0 +1,188 @@
+"""Where a continual mechanism meets others: order of chains, failures, forks, restarts."""
+
+import os
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, StreamHaltedError
+
+PURE, ZCDP, TINY = dp.max_divergence(), dp.zero_concentrated_divergence(), 1e-3
+
+
+def bits():
+    return oc.integer_stream(0, 1), oc.event_presence()
+
+
+def counter(scale=TINY, **keywords):
+    return oc.make_counter(*bits(), PURE, scale, **keywords)
+
+
+def bounded(limit=1):
+    pairs = oc.record_stream("pairs", lambda pair: isinstance(pair, tuple)), oc.user_presence()
+    return oc.make_bounded_contributions(*pairs, oc.integer_stream(0, 1), limit)
+
+
+def filter_(d_out=1e9):
+    return oc.make_concurrent_filter(oc.make_concurrent_odometer(*bits(), PURE), 1, d_out)
+
+
+# --- transformations come before compositions --------------------------------------------------
+
+
+def test_in_the_right_order_contributions_are_bounded():
+    stream = (bounded() >> oc.make_concurrent_continual(filter_()))([])
+    child = stream(counter())
+    stream.update_all([("ann", 1)] * 9)
+    assert child(None) == 1
+    assert stream.privacy_loss() == counter().map(1)
+    assert stream.remaining() == 1e9 - counter().map(1)
+
+
+def test_a_composition_behind_a_transformation_is_refused():
+    compositor = oc.make_concurrent_composition(*bits(), PURE, 1, [1000.0])
+    for composition in (filter_(), oc.make_concurrent_odometer(*bits(), PURE)):
+        with pytest.raises(InvalidTypeError, match="make_concurrent_continual first"):
+            bounded() >> composition
+    for composition in (compositor, dp.c.make_adaptive_composition(*bits(), PURE, 1, [1000.0])):
+        with pytest.raises(InvalidTypeError, match="make_concurrent_continual first"):
+            (bounded() >> composition)([])
+    native = dp.c.make_chain_mt(counter(), bounded())
+    with pytest.raises(Exception, match="make_concurrent_continual first"):
+        native([])
+
+
+def test_a_composition_on_a_stream_is_wrapped_first():
+    stream = oc.make_concurrent_continual(filter_())([])
+    compositor = oc.make_concurrent_composition(*bits(), PURE, 1, [1.0])
+    for inner in (filter_(1.0), oc.make_concurrent_odometer(*bits(), PURE), compositor):
+        with pytest.raises(InvalidTypeError, match="would not get the updates"):
+            stream(inner)
+    nested = stream(oc.make_concurrent_continual(filter_(1e6)))
+    child = nested(counter())
+    stream.update_all([1, 1, 1])
+    assert child(None) == 3
+
+
+# --- failures ----------------------------------------------------------------------------------
+
+
+def explosive():
+    def function(item):
+        if item == 1:
+            raise ValueError("no")
+        return 1
+
+    return oc.make_stream_map(*bits(), oc.integer_stream(0, 1), function)
+
+
+def test_a_map_that_fails_halts_its_child_and_no_other():
+    stream = oc.make_concurrent_continual(filter_())([])
+    first, second, third = (stream(one) for one in (counter(), explosive() >> counter(), counter()))
+    for _ in range(3):
+        stream.update(1)
+    assert (first(None), third(None)) == (3, 3)
+    with pytest.raises(oc.errors.StreamError, match="missed updates"):
+        second(None)
+
+
+def test_a_map_that_fails_halts_its_chain():
+    queryable = (explosive() >> counter())([])
+    queryable.update(0)
+    with pytest.raises(ValueError, match="no"):
+        queryable.update(1)
+    for message in (lambda: queryable.update(0), lambda: queryable(None)):
+        with pytest.raises(StreamHaltedError):
+            message()
+
+
+@pytest.mark.parametrize("user", [[], float("nan"), np.nan])
+def test_a_user_who_cannot_be_told_apart_halts(user):
+    queryable = (bounded() >> counter())([])
+    with pytest.raises((TypeError, InvalidValueError)):
+        queryable.update((user, 1))
+    with pytest.raises(StreamHaltedError):
+        queryable.update(("ann", 1))
+
+
+def test_an_interrupted_answer_releases_no_epoch_twice(monkeypatch):
+    from opendp_concurrent.continual import prefix
+
+    queryable = counter()([])
+    queryable.update_all([1] * 7)
+    released, draws = prefix._released, []
+
+    def interrupted(noise, total):
+        draws.append(total)
+        if len(draws) == 3:
+            raise KeyboardInterrupt
+        return released(noise, total)
+
+    monkeypatch.setattr(prefix, "_released", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        queryable(None)
+    assert queryable(None) == 7
+
+
+# --- forks and restarts ------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_queryables_stay_with_the_parent_of_a_fork():
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    handles = [counter(5.0)([]), oc.make_above_threshold(*space, PURE, 1, 5.0, 3)([1])]
+    asked = [None, len]
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        said = []
+        for handle, question in zip(handles, asked, strict=True):
+            try:
+                handle(question)
+                said.append("answered")
+            except oc.errors.ForkedError:
+                said.append("refused")
+        os.write(writing, " ".join(said).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 100) == b"refused refused"
+    for handle, question in zip(handles, asked, strict=True):
+        handle(question)
+
+
+def test_saving_stops_the_mechanism():
+    checkpoint = oc.Checkpoint()
+    before = oc.make_resumable(counter(50.0), checkpoint)([])
+    before.update_all([1] * 5)
+    count = before(None)
+    saved = checkpoint.save()
+    with pytest.raises(StreamHaltedError):
+        before(None)
+    after = oc.make_resumable(counter(50.0), oc.Checkpoint(saved))([])
+    assert after(None) == count
+    with pytest.raises(InvalidValueError, match="resumed before"):
+        oc.make_resumable(counter(50.0), oc.Checkpoint(saved))([])
+
+
+def test_what_remembers_does_not_go_before_what_resumes():
+    resumable = oc.make_resumable(counter(), oc.Checkpoint())
+    with pytest.raises(InvalidValueError, match="remembers"):
+        bounded() >> resumable
+    clamp = oc.make_stream_clamp(
+        oc.integer_stream(0, 9), oc.event_presence(), oc.integer_stream(0, 1)
+    )
+    assert (clamp >> resumable).map(1) == counter().map(1)
+
+
+def test_a_record_that_was_meddled_with_is_refused():
+    import json
+
+    checkpoint = oc.Checkpoint()
+    oc.make_resumable(counter(50.0), checkpoint)([])
+    record = json.loads(checkpoint.save())
+    del record["state"]["machine"]["before"]
+    with pytest.raises(InvalidValueError, match="^saved must be what"):
+        oc.make_resumable(counter(50.0), oc.Checkpoint(json.dumps(record)))([])
