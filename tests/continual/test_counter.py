@@ -322,6 +322,8 @@ def asked(measurement):
             handle.update_all(stream[taken:step])
             taken = step
             answers.append(handle(None))
+        handle.update_all(stream[taken:])
+        handle(None)
         return answers
 
     return run
