@@ -1,7 +1,10 @@
+import os
+
 import opendp.prelude as dp
 import pytest
 from hypothesis import settings
 
+os.environ["RUST_BACKTRACE"] = "0"  # OpenDP turns it on; each of its errors then costs 50 ms
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci")
 
