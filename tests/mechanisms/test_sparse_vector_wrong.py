@@ -224,6 +224,7 @@ def near(asked, step):
     return next((at for at in range(-40, 40, step) if asked((0, at))), 40)
 
 
+@pytest.mark.slow
 def test_the_audit_catches_algorithm_6():
     found = verify.audit(lambda x: Variant(x, 4.0, 4.0), 1, 0, lambda q: surplus(q, 80), n=2_000)
     assert found.violates(0.5)
@@ -257,6 +258,7 @@ def test_the_audit_passes_the_right_one(hits):
     assert not found.violates(made.map(1))
 
 
+@pytest.mark.slow
 def test_the_audit_catches_hits_that_are_not_counted():
     """The package's own machine, were it to forget its hits."""
     made = right(4.0, 4.0, 1)
