@@ -21,7 +21,7 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 from ..queryables.root import ConcurrentCompositionQueryable
-from .mechanism import ContinualQueryable, Update, Updates, checked
+from .mechanism import Checked, ContinualQueryable, Update, Updates
 from .stream import items_of
 
 NESTED = (
@@ -214,7 +214,7 @@ def make_concurrent_continual(
     items = items_of(composition.input_domain)
 
     def fan_out(root: Any) -> StreamQueryable:
-        return StreamQueryable(root, checked(_FanOut(root, max_messages), items))
+        return StreamQueryable(root, Checked(_FanOut(root, max_messages), items))
 
     if isinstance(composition, ConcurrentOdometer):
         return lambda data: fan_out(composition(data))

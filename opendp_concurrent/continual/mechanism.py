@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from opendp.mod import Domain, Measure, Metric
@@ -86,13 +86,25 @@ class ContinualMachine(Protocol):
         """Answer a question, or raise and change nothing."""
 
 
+@runtime_checkable
+class Resumable(Protocol):
+    """A machine that can tell its state, and go on from it."""
+
+    def to_record(self) -> Any:
+        """The state, as JSON has it."""
+
+    def restore(self, record: Any) -> None:
+        """Go on from a record."""
+
+
 class Checked:
     """Checks updates, counts steps, and halts at an invalid one."""
 
-    __slots__ = ("_halted", "_horizon", "_items", "_machine", "_steps")
+    __slots__ = ("_behind", "_halted", "_horizon", "_items", "_machine", "_steps")
 
-    def __init__(self, machine: ContinualMachine, items: Items, horizon: int | None) -> None:
+    def __init__(self, machine: ContinualMachine, items: Items, horizon: int | None = None) -> None:
         self._machine, self._items, self._horizon = machine, items, horizon
+        self._behind = getattr(machine, "room", None)  # of a transformation
         self._steps, self._halted = 0, False
 
     def __call__(self, message: Any) -> Any:
@@ -108,6 +120,8 @@ class Checked:
         return self._machine.ask(message)
 
     def _update(self, item: Any, step: Any) -> None:
+        if step is not None and not isinstance(step, int):
+            raise InvalidTypeError(f"step must be an integer, found {type(step).__name__}")
         if step is not None and step != self._steps + 1:
             raise StreamError(
                 f"the update's step ({step}) must be {self._steps + 1}: "
@@ -148,13 +162,16 @@ class Checked:
         """The item, integers as Python has them: those of NumPy wrap. Or halt."""
         if item is None:
             return None
+        kind = self._items
+        if type(item) is int and type(kind) is Integers and kind.lower <= item <= kind.upper:
+            return item
         try:
-            holds = self._items.holds(item)
+            holds = kind.holds(item)
         except Exception:  # its own text may tell data
             holds = False
         if not holds:
             self._halt()
-        return item if isinstance(self._items, Records) else int(item)
+        return item if isinstance(kind, Records) else int(item)
 
     def _array(self, items: Any) -> Any:
         """Integers as an array, if all of them are valid; None to look at each."""
@@ -176,7 +193,8 @@ class Checked:
 
     def to_record(self) -> dict[str, Any]:
         """The state, as JSON has it; the machine must be able to tell its own."""
-        record = self._machine.to_record()  # type: ignore[attr-defined]
+        assert isinstance(self._machine, Resumable)
+        record = self._machine.to_record()
         return {"steps": self._steps, "halted": self._halted, "machine": record}
 
     def stop(self) -> None:
@@ -185,13 +203,14 @@ class Checked:
 
     def restore(self, record: dict[str, Any]) -> None:
         """Go on from a record."""
+        assert isinstance(self._machine, Resumable)
+        self._machine.restore(record["machine"])
         self._steps, self._halted = record["steps"], record["halted"]
-        self._machine.restore(record["machine"])  # type: ignore[attr-defined]
 
     @property
     def resumable(self) -> bool:
         """Whether the machine can tell its state."""
-        return hasattr(self._machine, "to_record") and hasattr(self._machine, "restore")
+        return isinstance(self._machine, Resumable)
 
     def _room(self, steps: int) -> None:
         if self._horizon is not None and self._steps + steps > self._horizon:
@@ -199,18 +218,12 @@ class Checked:
                 f"the horizon ({self._horizon} steps) has been reached: {self._steps} have come; "
                 "build with a larger horizon, or without one"
             )
-        behind = getattr(self._machine, "room", None)
-        if behind is not None:
-            behind(steps)
+        if self._behind is not None:
+            self._behind(steps)
 
     def _halt(self) -> None:
         self._halted = True
         raise StreamHaltedError
-
-
-def checked(machine: ContinualMachine, items: Items, horizon: int | None = None) -> Checked:
-    """Return what takes messages for a machine, and checks updates first."""
-    return Checked(machine, items, horizon)
 
 
 class ContinualQueryable(MachineQueryable):
@@ -295,7 +308,7 @@ def make_continual(
         checks.count(horizon=horizon)
 
     def spawn(token: Sealed) -> ContinualQueryable:
-        return ContinualQueryable(checked(start(), items, horizon), "Continual")
+        return ContinualQueryable(Checked(start(), items, horizon), "Continual")
 
     return make_measurement(
         (input_domain, input_metric),

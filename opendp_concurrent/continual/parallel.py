@@ -30,7 +30,7 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, run
 from .concurrent import Subscriber
 from .counter import whole_distance
-from .mechanism import ContinualQueryable, Update, Updates, checked
+from .mechanism import Checked, ContinualQueryable, Update, Updates
 from .stream import items_of, require_events
 
 
@@ -149,7 +149,7 @@ def make_parallel_continual(
         for part, child in children.items():
             if not getattr(child, "takes_updates", False):
                 raise InvalidTypeError(f"measurements[{part!r}] must be a continual mechanism")
-        return ContinualQueryable(checked(_Parts(key, children), items), "Parallel")
+        return ContinualQueryable(Checked(_Parts(key, children), items), "Parallel")
 
     return make_measurement(
         (input_domain, input_metric),

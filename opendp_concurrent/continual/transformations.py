@@ -15,7 +15,7 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.data import Sealed
 from ..queryables.mechanism import ConcurrentMeasurement, run
 from .concurrent import StreamQueryable
-from .mechanism import ContinualQueryable, Room, Update, Updates, checked
+from .mechanism import Checked, ContinualQueryable, Room, Update, Updates
 from .stream import Integers, event_presence, items_of, require_events, user_presence
 
 PerItem = Callable[[Any], Any]
@@ -87,7 +87,7 @@ def _chain(measurement: Measurement, transformation: StreamTransformation) -> Co
         inner = run(measurement, token)
         if not getattr(inner, "takes_updates", False):
             raise InvalidTypeError(NOT_CONTINUAL)
-        machine = checked(_Transformed(transformation.start(), inner), items)
+        machine = Checked(_Transformed(transformation.start(), inner), items)
         if isinstance(inner, StreamQueryable):
             return StreamQueryable(inner.root, machine)
         return ContinualQueryable(machine, "Continual")

@@ -54,22 +54,19 @@ class MachineQueryable(Queryable):
 
     def __call__(self, query: Any) -> Any:
         """Ask the mechanism; waits while another thread asks it."""
-        with _native.typed_errors():
-            self._lifecycle.check_not_running()
+        with _native.typed_errors(), self._lock:
             self._lifecycle.check()
-            with self._lock:
-                self._lifecycle.check()
-                if self._busy:  # by a way around the context, such as one of its own
-                    raise ReentrantLaunchError
-                self._busy = True
-                try:
-                    with self._lifecycle.running():
-                        return self._answer(query)
-                except BaseException as error:
-                    forget_frames(error)
-                    raise error from error.__cause__
-                finally:
-                    self._busy = False
+            if self._busy:  # it asks itself, perhaps by way of others
+                raise ReentrantLaunchError
+            self._busy = True
+            try:
+                with self._lifecycle.running():
+                    return self._answer(query)
+            except BaseException as error:
+                forget_frames(error)
+                raise error from error.__cause__
+            finally:
+                self._busy = False
 
     def _answer(self, query: Any) -> Any:
         machine = unseal(self._machine)  # not there any more after a fork

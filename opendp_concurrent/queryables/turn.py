@@ -6,7 +6,7 @@ call asks it for permission later. So what is made during a turn takes its turns
 
 from __future__ import annotations
 
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from threading import RLock
 from typing import Any
 
@@ -26,15 +26,16 @@ def lock_for_turns() -> Any:
 class Turn:
     """A ``with`` block that holds a lock, which is inherited by what is made inside."""
 
-    __slots__ = ("_lock", "_token")
+    __slots__ = ("_lock", "_tokens")
 
     def __init__(self, lock: Any) -> None:
         self._lock = lock
+        self._tokens: list[Token[Any]] = []  # one for each entry, as the lock can be taken again
 
     def __enter__(self) -> None:
         self._lock.acquire()
-        self._token = _HELD.set(self._lock)
+        self._tokens.append(_HELD.set(self._lock))
 
     def __exit__(self, *error: object) -> None:
-        _HELD.reset(self._token)
+        _HELD.reset(self._tokens.pop())
         self._lock.release()
