@@ -2,6 +2,7 @@
 
 from opendp.context import constructors, register
 
+from .accounts.charge import labelled
 from .accumulators.advanced import advanced
 from .accumulators.basic import basic
 from .accumulators.best_rule import best_rule, launches_admitted
@@ -158,6 +159,7 @@ __all__ = [
     "gaussian_tradeoff",
     "group_tcdp",
     "integer_stream",
+    "labelled",
     "ladder",
     "largest_share",
     "launches_admitted",

@@ -3,20 +3,25 @@
 Run ``python -m opendp_concurrent`` (extra ``demo``), or with a table of your own:
 ``python -m opendp_concurrent --csv FILE --column NAME --bounds LO HI``. With ``--stream`` the data
 arrive while questions are asked; ``--picture FILE`` draws the answers (extra ``plot``).
+``opendp-concurrent ledger show|verify|plot PATH_OR_URL`` reads a ledger (extra ``ledger``).
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 
 import opendp.prelude as dp
 
+from . import command
 from .demo import data, launches, mechanisms, stream
 
 
 def main() -> None:
-    """Run the demonstration."""
+    """Run the demonstration, or a command on a ledger."""
+    if sys.argv[1:2] == ["ledger"]:
+        sys.exit(command.main(sys.argv[2:]))
     parser = argparse.ArgumentParser(prog="python -m opendp_concurrent", description=__doc__)
     parser.add_argument("--csv", help="a CSV file with a header")
     parser.add_argument("--column", help="a column of numbers")

@@ -21,6 +21,7 @@ from opendp.mod import (
 )
 
 from . import checks
+from .accounts.charge import Ledger
 from .accumulators.accumulator import Accounting
 from .composition.cast import cast
 from .composition.concurrent_composition import make_concurrent_composition
@@ -43,6 +44,7 @@ def concurrent_context(
     *,
     orders: Sequence[float] | None = None,
     accumulator: Accounting | None = None,
+    ledger: Ledger | None = None,
 ) -> Context:
     """Build a ``dp.Context`` whose queries compose concurrently.
 
@@ -63,6 +65,8 @@ def concurrent_context(
     :param orders: for Rényi curves only: the orders at which the loss is enforced
     :param accumulator: how losses add up that are chosen on the way, as in
         ``make_concurrent_odometer``; not with a split
+    :param ledger: where charges are durable before mechanisms run, made by
+        ``opendp_concurrent.ledger``; not with a split
     :return: a context
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -96,6 +100,7 @@ def concurrent_context(
         split_by_weights,
         orders,
         accumulator,
+        ledger,
     )
     try:
         queryable = accountant(data)
@@ -208,6 +213,7 @@ class ConcurrentQuery(Query):
             split_by_weights,
             None,
             None,
+            None,
         )
 
         def wrap_release(queryable: Any) -> Context:
@@ -236,6 +242,7 @@ def _accountant(
     split_by_weights: Sequence[float] | None,
     orders: Sequence[float] | None,
     accumulator: Accounting | None,
+    ledger: Ledger | None,
 ) -> tuple[ConcurrentMeasurement | ConcurrentOdometer, list[Any] | None, Any]:
     """Return what spawns the queryable, its d_mids if fixed, and its bound if it has one."""
     metric, d_in = privacy_unit
@@ -247,16 +254,25 @@ def _accountant(
                 f"accumulator ({accumulator!r}) is for losses that are chosen on the way; "
                 "leave it out, or the split"
             )
+        if ledger is not None:
+            raise InvalidTypeError(
+                "ledger is for losses that are chosen on the way; leave it out, or the split"
+            )
         measure = composition_measure(output_measure)
         d_mids = measure.split(measure.validate_budget("d_out", d_out), weights)
         compositor = make_concurrent_composition(
             domain, metric, output_measure, d_in, d_mids, orders=orders
         )
         return compositor, d_mids, None
-    odometer = make_concurrent_odometer(domain, metric, output_measure, accumulator=accumulator)
-    if d_out in (inf, (inf, inf), (inf, 1.0)) or getattr(d_out, "rho", None) == inf:
+    unbounded = d_out in (inf, (inf, inf), (inf, 1.0)) or getattr(d_out, "rho", None) == inf
+    kept = {"ledger": ledger, "d_in": d_in} if unbounded and ledger is not None else {}
+    odometer = make_concurrent_odometer(
+        domain, metric, output_measure, accumulator=accumulator, **kept
+    )
+    if unbounded:
         return odometer, None, None
-    return make_concurrent_filter(odometer, d_in, d_out, orders=orders), None, d_out
+    limit = make_concurrent_filter(odometer, d_in, d_out, orders=orders, ledger=ledger)
+    return limit, None, d_out
 
 
 def _weights(evenly: int | None, weights: Sequence[float] | None) -> list[Fraction] | None:

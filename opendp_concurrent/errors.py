@@ -160,4 +160,30 @@ class PostprocessorError(ConcurrentError, OpenDPException):
 
 
 class LedgerError(ConcurrentError):
-    """A charge could not be written to the ledger. It stays charged and did not run."""
+    """A ledger could not be read, or a charge not be written. The mechanism did not run."""
+
+
+class LedgerMismatchError(LedgerError):
+    """A ledger was kept for something else than it is opened for; nothing was charged.
+
+    :ivar name: what differs
+    :ivar recorded: as the ledger has it
+    :ivar given: as it was opened
+    """
+
+    def __init__(self, name: str, recorded: object, given: object) -> None:
+        super().__init__(
+            f"{name} does not match: the ledger has {recorded}, given is {given}; "
+            "go on under the recorded terms, or create another ledger"
+        )
+        self.name, self.recorded, self.given = name, recorded, given
+
+
+class LedgerDamagedError(LedgerError):
+    """What a ledger says does not fit together: it was edited, cut, or is an older copy."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}; the ledger was edited, damaged, or replaced by another copy: nothing can be "
+            "charged to it, restore the newest copy"
+        )

@@ -7,6 +7,8 @@
 * A refused launch changes nothing; with ``halt`` it closes the account.
 * A question changes no loss. An odometer without a bound keeps the loss at each d_in that was
   asked for: from then on it refuses a launch whose loss there is not known.
+* With a ledger, the ledger is what counts: a launch is decided on what it says, in a turn that
+  nobody else has, and charged when it is durable. The account follows.
 """
 
 from __future__ import annotations
@@ -23,10 +25,9 @@ from ..errors import (
     BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
-    LedgerError,
     PrivacyMapError,
 )
-from .charge import Charge, Ledger
+from .charge import Book, Charge, current_label
 from .lifecycle import Event, Lifecycle, innermost_running
 from .price import Inward, Lifted, Price, distance_key
 from .rule import ContinuationRule, Unlimited
@@ -44,13 +45,16 @@ class Tracked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What an account enforces: a rule on one accumulator, at one d_in."""
+    """What an account enforces: a rule on one accumulator, at one d_in.
+
+    :ivar book: where charges are durable, and shared; then ``start`` is what it said when opened
+    """
 
     d_in: Any
     rule: ContinuationRule
     start: Accumulator
     halt: bool = False
-    ledger: Ledger | None = None
+    book: Book | None = None
 
 
 class Account:
@@ -107,8 +111,12 @@ class Account:
 
     @property
     def launches(self) -> int:
-        """How many launches were charged."""
-        return len(self._history)
+        """How many launches were charged, as far as is known here."""
+        return len(self._history) if self._book is None else self._book.launches
+
+    @property
+    def _book(self) -> Book | None:
+        return None if self._bound is None else self._bound.book
 
     # --- launching -------------------------------------------------------------------------
 
@@ -118,29 +126,31 @@ class Account:
         :return: the lifecycle of the child that is about to run
         :raises BudgetExceededError, HaltedError, ClosedChildError: refused
         :raises PrivacyMapError: the price cannot be used
-        :raises LedgerError: the charge stands, but could not be written: do not run
+        :raises LedgerError: it could not be made durable: do not run
         """
-        chain = self._chain
+        chain, book = self._chain, self._chain[-1]._book
         for account in chain:
             account.lifecycle.check_not_running()
         self.lifecycle.check()
         prices = self._prices(price)
+        own = len(chain) if book is None else len(chain) - 1  # states that nobody else changes
         while True:
             before = [account._state for account in chain]
-            plans = list(map(Account._plan, chain, before, prices))
+            plans = list(map(Account._plan, chain[:own], before, prices))
+            if book is not None:
+                prices[-1].at(chain[-1]._query_d_in)  # untrusted: read it before the lock is taken
             with self._lock:
-                if not all(map(is_, before, [account._state for account in chain])):
+                if not all(map(is_, before[:own], [account._state for account in chain[:own]])):
                     continue
                 self.lifecycle.check()
-                refusal = self._refuse(plans)
-                if refusal is not None:
-                    raise refusal
-                child = self._rebind(plans, prices)
-                charges = self._charges()
-                break
-        for ledger, charge in charges:
-            _append(ledger, charge)
-        return child
+                if book is None:
+                    self._refuse(plans)
+                else:
+                    with book.turn() as turn:
+                        plans = [*plans, chain[-1]._plan_on(turn.accumulator, prices[-1])]
+                        self._refuse(plans)
+                        turn.write(*chain[-1]._charge(plans[-1], prices[-1]))
+                return self._rebind(plans, prices)
 
     def _prices(self, price: Price) -> list[Price]:
         prices = [price]
@@ -178,15 +188,33 @@ class Account:
             after[key] = Tracked(tracked.d_in, tracked.query_d_in, verdict)
         return after
 
-    def _refuse(
-        self, plans: list[dict[Any, Tracked] | BudgetExceededError]
-    ) -> BudgetExceededError | None:
+    def _plan_on(
+        self, accumulator: Accumulator, price: Price
+    ) -> dict[Any, Tracked] | BudgetExceededError:
+        """Plan on what the ledger says; the price was read before, and is remembered."""
+        self._follow(accumulator)
+        return self._plan(self._state, price)
+
+    def _follow(self, accumulator: Accumulator) -> None:
+        tracked = self._state[self._bound_key]._replace(accumulator=accumulator)
+        self._state = {self._bound_key: tracked}
+
+    @property
+    def _query_d_in(self) -> Any:
+        return self._state[self._bound_key].query_d_in
+
+    def _charge(self, plan: Any, price: Price) -> tuple[Charge, Accumulator]:
+        """What the ledger is told of a launch."""
+        tracked: Tracked = plan[self._bound_key]
+        d_mid = tracked.accumulator.read(price.at(tracked.query_d_in))
+        return Charge(d_mid, price.mechanism, current_label()), tracked.accumulator
+
+    def _refuse(self, plans: list[dict[Any, Tracked] | BudgetExceededError]) -> None:
         for account, plan in zip(self._chain, plans, strict=True):
             if isinstance(plan, BudgetExceededError):
                 if account._bound and account._bound.halt:
                     account.lifecycle.happen(Event.REFUSED_WITH_HALT)
-                return plan
-        return None
+                raise plan
 
     def _rebind(self, plans: Iterable[Any], prices: Iterable[Price]) -> Lifecycle:
         for account, plan, price in zip(self._chain, plans, prices, strict=True):
@@ -199,18 +227,6 @@ class Account:
             root._current.happen(Event.SUPERSEDED)
         root._current = Lifecycle(self.lifecycle, self._sequential_reason)
         return root._current
-
-    def _charges(self) -> list[tuple[Ledger, Charge]]:
-        """What the launch just made must be written down, as of now."""
-        charges = []
-        for account in self._chain:
-            bound = account._bound
-            if bound is not None and bound.ledger is not None:
-                tracked = account._state[account._bound_key]
-                d_mid = account._history[-1].at(tracked.query_d_in)
-                charge = Charge(account.launches, bound.d_in, d_mid, tracked.accumulator.loss)
-                charges.append((bound.ledger, charge))
-        return charges
 
     # --- questions -------------------------------------------------------------------------
 
@@ -230,13 +246,25 @@ class Account:
         """What the bound still admits; None without a bound."""
         if self._bound is None:
             return None
+        self._read_ledger()
         return self._bound.rule.remaining(self._state[self._bound_key].accumulator)
+
+    @property
+    def known_loss(self) -> Any:
+        """Loss at the d_in of the bound, as far as is known here: reads no ledger."""
+        return self._state[self._bound_key].accumulator.loss
 
     def knows(self, d_in: Any) -> bool:
         """Whether the loss at ``d_in`` is kept up to date."""
         return distance_key(d_in) in self._state
 
+    def _read_ledger(self) -> None:
+        if self._book is not None:
+            with self._lock:
+                self._follow(self._book.read())
+
     def _accumulator(self, d_in: Any) -> Accumulator:
+        self._read_ledger()
         tracked = self._state.get(distance_key(d_in))
         return tracked.accumulator if tracked else self._track(d_in)
 
@@ -244,8 +272,9 @@ class Account:
         """Read the history once for a d_in not asked before, then keep it up to date."""
         if self._start is None:
             assert self._bound is not None
+            what = "compositor" if self._bound.book is None else "budget in a ledger"
             raise InvalidValueError(
-                f"d_in ({d_in}): the loss of a compositor is known at its own d_in "
+                f"d_in ({d_in}): the loss of a {what} is known at its own d_in "
                 f"({self._bound.d_in}) only"
             )
         query_d_in = self._inward(d_in) if self._inward else d_in
@@ -260,13 +289,3 @@ class Account:
                     tracked = Tracked(d_in, query_d_in, accumulator)
                     self._state = {**self._state, distance_key(d_in): tracked}
                     return accumulator
-
-
-def _append(ledger: Ledger, charge: Charge) -> None:
-    try:
-        ledger.append(charge)
-    except Exception as error:
-        raise LedgerError(
-            f"charge {charge.sequence} could not be written ({type(error).__name__}): "
-            "it stays charged and the mechanism did not run; mend the ledger and ask again"
-        ) from error

@@ -1,29 +1,124 @@
-"""A charge: the fact that a launch was paid for, and where such facts are written."""
+"""A charge: the fact that a launch was paid for, and where such facts are written.
+
+A ledger is the arbiter of a budget that several processes share and that survives them. A launch
+takes a turn at its book: it reads what was charged so far by anyone, decides, writes, and leaves
+once the charge is durable. Only then does its mechanism run.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from ..accumulators.accumulator import Accounting, Accumulator
+from ..errors import InvalidTypeError
+
+_LABEL: ContextVar[str] = ContextVar("_LABEL", default="")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a budget is about. A ledger refuses to go on with it under any others.
+
+    :ivar measure: name of the privacy measure, with its parameters
+    :ivar accounting: which theorem adds up the losses
+    :ivar zero: the loss of nothing, under the measure; None where the accounting knows it
+    :ivar metric: in whose units d_in is
+    :ivar d_in: distance between neighbouring inputs
+    :ivar d_out: bound on the whole; None for an odometer
+    """
+
+    measure: str
+    accounting: Accounting
+    zero: Any
+    metric: str
+    d_in: Any
+    d_out: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One launch, paid. Written before the mechanism runs; says nothing of what ran.
+    """One launch, paid. Written before the mechanism runs.
 
-    :ivar sequence: number of this launch in its account, from 1
-    :ivar d_in: distance between neighbouring inputs that the account bounds
-    :ivar d_mid: privacy loss of the launch at ``d_in``
-    :ivar loss: bound on the whole after this launch
+    :ivar d_mid: privacy loss of the launch at the d_in of the terms
+    :ivar mechanism: what was launched, as far as its constructor says
+    :ivar label: what the one who launched it called it
     """
 
-    sequence: int
-    d_in: Any
     d_mid: Any
-    loss: Any
+    mechanism: str
+    label: str
+
+
+class Turn(Protocol):
+    """A turn at a book: nobody else charges meanwhile."""
+
+    @property
+    def accumulator(self) -> Accumulator:
+        """All charges so far, of every process."""
+
+    def write(self, charge: Charge, after: Accumulator) -> None:
+        """Add ``charge``, which makes ``after`` of the accumulator; durable when the turn ends."""
+
+
+class Book(Protocol):
+    """One budget, shared with everyone who has it open."""
+
+    @property
+    def launches(self) -> int:
+        """How many charges were seen at the last turn or reading."""
+
+    def read(self) -> Accumulator:
+        """All charges so far; never fewer than were read before.
+
+        :raises LedgerError: if it cannot be read
+        """
+
+    def turn(self) -> AbstractContextManager[Turn]:
+        """Take a turn; what was written is durable at its end. An exception undoes it.
+
+        :raises LedgerError: if it could not be written; the mechanism must not run
+        """
 
 
 class Ledger(Protocol):
-    """Where charges are written. ``append`` returns once the charge is durable, or raises."""
+    """Where charges are written."""
 
-    def append(self, charge: Charge) -> None:
-        """Write ``charge`` down."""
+    def book(self, terms: Terms) -> Book:
+        """Open the budget under ``terms``; the first to come settles them.
+
+        :raises LedgerError: if it was kept under others
+        """
+
+
+@contextmanager
+def labelled(label: str) -> Iterator[None]:
+    """Give launches in this block a label, for the ledger.
+
+    A label is written in plain text, and read by whoever reads the ledger: it must not depend on
+    the data.
+
+    :param label: what the launches are for, such as ``"mean age, by Ada"``
+    :raises InvalidTypeError: naming the argument
+
+    :example:
+
+    >>> import opendp_concurrent as oc
+    >>> with oc.labelled("mean age, for the report"):
+    ...     pass  # launch here
+    """
+    if not isinstance(label, str):
+        raise InvalidTypeError(f"label must be a str, found {type(label).__name__}")
+    token = _LABEL.set(label)
+    try:
+        yield
+    finally:
+        _LABEL.reset(token)
+
+
+def current_label() -> str:
+    """Return the label of launches made here."""
+    return _LABEL.get()

@@ -9,6 +9,10 @@ from typing import Any, Protocol
 class Price(Protocol):
     """Privacy loss of one launch at any d_in; equal prices are the same object."""
 
+    @property
+    def mechanism(self) -> str:
+        """What is launched, in a few words, from its constructors."""
+
     def at(self, d_in: Any) -> Any:
         """Return the validated d_mid, or raise :class:`PrivacyMapError`."""
 
@@ -44,6 +48,11 @@ class Lifted:
 
     def __init__(self, price: Price, inward: Inward) -> None:
         self._price, self._inward = price, inward
+
+    @property
+    def mechanism(self) -> str:
+        """What is launched."""
+        return self._price.mechanism
 
     def at(self, d_in: Any) -> Any:
         """Return the d_mid at the parent's d_in."""

@@ -57,7 +57,7 @@ def make_chain_ot(
     head = (
         transformation if inner.transformation is None else transformation >> inner.transformation
     )
-    return replace(inner, transformation=head, postprocessors=inner.postprocessors)
+    return replace(inner, transformation=head)
 
 
 def make_chain_po(postprocessor: Any, odometer: ConcurrentOdometer) -> ConcurrentOdometer:

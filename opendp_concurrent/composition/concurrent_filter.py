@@ -12,8 +12,9 @@ from ..accounts.charge import Ledger
 from ..accounts.rule import Within
 from ..accumulators.orders_sum import OnOrders, grid_curve
 from ..checks import orders as check_orders
-from ..errors import InvalidTypeError
-from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
+from ..errors import InvalidTypeError, InvalidValueError
+from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
+from ..queryables.recorded import check_ledger, open_book
 from ..queryables.session import validate_d_in
 from ..queryables.spawn import spawn_filter
 from .accounting import check_budget
@@ -51,9 +52,12 @@ def make_concurrent_filter(
     :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
     :param halt: close the whole interaction, children too, at the first refusal, as Algorithm 3 of
         [HSTVVXZ23] does
-    :param ledger: where every charge is written before its mechanism runs
+    :param ledger: where every charge is durable before its mechanism runs, made by
+        ``opendp_concurrent.ledger``: all processes that have it open share the budget, and it goes
+        on where it was left
     :return: a measurement that spawns a :class:`ConcurrentFilterQueryable`
     :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises LedgerError: if the ledger cannot be read, or was kept under other terms
 
     :example:
 
@@ -79,25 +83,36 @@ def make_concurrent_filter(
         )
     if not isinstance(halt, bool):
         raise InvalidTypeError(f"halt must be True or False, found {halt!r}")
-    if ledger is not None and not callable(getattr(ledger, "append", None)):
-        raise InvalidTypeError(f"ledger must have a method append, found {type(ledger).__name__}")
+    if odometer.record is not None:
+        raise InvalidTypeError(
+            "odometer must have no ledger of its own; pass the ledger to the filter"
+        )
     measure = odometer.measure
     input_domain, input_metric = odometer.input_space
     validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out)
     check_budget(odometer.accounting, budget)
-    start = odometer.accounting.start(measure.zero)
+    accounting: Any = odometer.accounting
     if callable(measure.zero):
         if orders is None:
             raise InvalidTypeError(
                 "orders must be given for Rényi curves, which can only be compared on a grid; "
                 "pass for example orders=[1.5, 2, 4, 8, 16, 32, 64]"
             )
-        grid = check_orders(orders=orders)
-        budget, start = grid_curve(grid, budget, "d_out"), OnOrders(grid).start(measure.zero)
+        accounting = OnOrders(check_orders(orders=orders))
+        budget = grid_curve(accounting.orders, budget, "d_out")
     elif orders is not None:
         raise InvalidTypeError(f"orders is for Rényi curves; {measure.name} has none")
-    bound = Bound(d_in, Within(budget), start, halt, ledger)
+    book, start = None, accounting.start(measure.zero)
+    if ledger is not None:
+        check_ledger(ledger, measure)
+        if halt:
+            raise InvalidValueError(
+                "halt must be False with a ledger: a refusal in one process cannot close what is "
+                "open in another"
+            )
+        book, start = open_book(ledger, measure, accounting, input_metric, d_in, budget)
+    bound = Bound(d_in, Within(budget), start, halt, book)
     return make_interactive_measurement(
         input_domain,
         input_metric,
@@ -105,5 +120,5 @@ def make_concurrent_filter(
         lambda token: spawn_filter(odometer, token, bound),
         constant_map(input_metric, d_in, budget),
         f"ConcurrentFilter({measure.name}, {odometer.accounting}, d_in={d_in}, d_out={budget})",
-        odometer,
+        odometer if ledger is None else replace(odometer, record=(ledger, d_in)),
     )

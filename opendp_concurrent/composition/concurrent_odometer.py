@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native
+from ..accounts.charge import Ledger
 from ..accumulators.accumulator import Accounting
+from ..errors import InvalidTypeError
 from ..measures import composition_measure
 from ..queryables.mechanism import ConcurrentOdometer
+from ..queryables.recorded import check_ledger
 from ..queryables.spawn import spawn_odometer
 from .accounting import accounting_for
 from .space import check_space
@@ -19,6 +24,8 @@ def make_concurrent_odometer(
     output_measure: Measure,
     *,
     accumulator: Accounting | None = None,
+    ledger: Ledger | None = None,
+    d_in: Any = None,
 ) -> ConcurrentOdometer:
     """Compose mechanisms, interactive or not, whose privacy losses are chosen on the way.
 
@@ -41,6 +48,11 @@ def make_concurrent_odometer(
     :param accumulator: how losses add up, part of the odometer's identity: ``oc.basic()`` if left
         out; for (ε, δ)-DP also ``oc.advanced``, ``oc.zcdp``, ``oc.renyi``, ``oc.either`` or
         ``oc.best_rule``; ``oc.from_rule`` where the distance is one number
+    :param ledger: where every charge is durable before its mechanism runs, made by
+        ``opendp_concurrent.ledger``: all processes that have it open share the loss, and it goes on
+        where it was left; opened when data arrive
+    :param d_in: with a ledger only: the distance between neighbouring inputs at which losses are
+        recorded and known, in units of the input metric (of the head, if the odometer is chained)
     :return: an odometer that spawns a :class:`ConcurrentOdometerQueryable`
     :raises UnsupportedMeasureError: if no composition rule is known for ``output_measure``, or
         ``accumulator`` is for another one
@@ -62,7 +74,21 @@ def make_concurrent_odometer(
     check_space(input_domain, input_metric)
     measure = composition_measure(output_measure)
     accounting = accounting_for(measure, accumulator)
-    return ConcurrentOdometer((input_domain, input_metric), measure, accounting, spawn_odometer)
+    if (ledger is None) != (d_in is None):
+        raise InvalidTypeError(
+            "ledger and d_in go together: a ledger has losses at one d_in, so pass both or neither"
+        )
+    if ledger is not None:
+        check_ledger(ledger, measure)
+        if callable(measure.zero):
+            raise InvalidTypeError(
+                "ledger needs a filter under Rényi curves, with orders; an odometer of one order "
+                "is under oc.fixed_renyi_divergence"
+            )
+    record = None if ledger is None else (ledger, d_in)
+    return ConcurrentOdometer(
+        (input_domain, input_metric), measure, accounting, spawn_odometer, record=record
+    )
 
 
 then_concurrent_odometer = _native.to_then(make_concurrent_odometer)

@@ -8,8 +8,9 @@ window, so nothing here depends on a backend; ``ax.figure.savefig(...)`` writes 
 from __future__ import annotations
 
 from .budgets import plot_budgets
+from .ledger import plot_ledger
 from .profile import plot_profile
 from .stream import plot_stream
 from .tradeoff import plot_tradeoff
 
-__all__ = ["plot_budgets", "plot_profile", "plot_stream", "plot_tradeoff"]
+__all__ = ["plot_budgets", "plot_ledger", "plot_profile", "plot_stream", "plot_tradeoff"]

@@ -12,6 +12,7 @@ from typing import Any
 from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer, Transformation
 
 from .. import _native
+from ..accounts.charge import Ledger
 from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..accumulators.accumulator import Accounting
 from ..errors import InvalidTypeError, UnsupportedMeasureError
@@ -84,6 +85,7 @@ class ConcurrentOdometer(Odometer):
     :param query_space: domain and metric of the queries
     :param transformation: maps the odometer's input to ``query_space``, if they differ
     :param postprocessors: applied to every answer, first to last
+    :param record: a ledger, and the d_in at which it is kept
     """
 
     _type_ = Odometer._type_
@@ -96,13 +98,14 @@ class ConcurrentOdometer(Odometer):
         spawn: Callable[[ConcurrentOdometer, Sealed, Any], Any],
         transformation: Transformation | None = None,
         postprocessors: tuple[Callable[[Any], Any], ...] = (),
+        record: tuple[Ledger, Any] | None = None,
     ) -> None:
         self.query_space = query_space
         self.measure = measure
         self.accounting = accounting
         self.transformation = transformation
         self.postprocessors = postprocessors
-        self.spawn = spawn
+        self.spawn, self.record = spawn, record
 
     def __del__(self) -> None:
         """Nothing to free."""
@@ -147,20 +150,17 @@ class ConcurrentOdometer(Odometer):
         )
 
 
-def replace(
-    odometer: ConcurrentOdometer,
-    *,
-    transformation: Transformation | None,
-    postprocessors: tuple[Callable[[Any], Any], ...],
-) -> ConcurrentOdometer:
-    """Return the odometer with another head or tail."""
+def replace(odometer: ConcurrentOdometer, **changes: Any) -> ConcurrentOdometer:
+    """Return the odometer with another head, tail or ledger."""
+    kept = {
+        name: getattr(odometer, name) for name in ("transformation", "postprocessors", "record")
+    }
     return ConcurrentOdometer(
         odometer.query_space,
         odometer.measure,
         odometer.accounting,
         odometer.spawn,
-        transformation,
-        postprocessors,
+        **{**kept, **changes},
     )
 
 
@@ -173,4 +173,4 @@ def postprocess(odometer: ConcurrentOdometer, postprocessor: Any) -> ConcurrentO
             f"postprocessor must be callable, found {type(postprocessor).__name__}"
         )
     tail = (*odometer.postprocessors, postprocessor)
-    return replace(odometer, transformation=odometer.transformation, postprocessors=tail)
+    return replace(odometer, postprocessors=tail)

@@ -15,16 +15,25 @@ from ..errors import (
     SpaceMismatchError,
 )
 from ..measures import CompositionMeasure
+from .describe import describe
 
 
 class MeasurementPrice:
     """The privacy map of a measurement, untrusted: every value is validated."""
 
-    __slots__ = ("_losses", "_measure", "measurement")
+    __slots__ = ("_losses", "_measure", "_mechanism", "measurement")
 
     def __init__(self, measurement: Measurement, measure: CompositionMeasure) -> None:
         self.measurement, self._measure = measurement, measure
         self._losses: dict[Any, Any] = {}
+        self._mechanism: str | None = None
+
+    @property
+    def mechanism(self) -> str:
+        """What is launched, in a few words."""
+        if self._mechanism is None:
+            self._mechanism = describe(self.measurement)
+        return self._mechanism
 
     def at(self, d_in: Any) -> Any:
         """Return the validated d_mid at ``d_in``."""

@@ -108,7 +108,7 @@ class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
     def __repr__(self) -> str:
         return (
             f"ConcurrentFilterQueryable({self._description}, {self._launches()}, "
-            f"spent {self.privacy_loss()} of {self._d_out} at d_in={self._d_in}, "
+            f"spent {self._session.account.known_loss} of {self._d_out} at d_in={self._d_in}, "
             f"{self._session.account.lifecycle.state.value})"
         )
 

@@ -6,17 +6,21 @@ from typing import Any
 
 from .. import _native
 from ..accounts.account import Account, Bound
+from ..accounts.charge import Ledger
 from ..accounts.price import Inward
+from ..accounts.rule import Unlimited
+from ..errors import InvalidTypeError
 from ..measures import Composability, CompositionMeasure
 from .data import Sealed, seal_transformed, unseal
 from .mechanism import ConcurrentOdometer
+from .recorded import open_book
 from .root import (
     ConcurrentCompositionQueryable,
     ConcurrentFilterQueryable,
     ConcurrentOdometerQueryable,
 )
 from .sequential import SequentialRunner
-from .session import Session
+from .session import Session, validate_d_in
 
 
 def _runner(measure: CompositionMeasure) -> SequentialRunner | None:
@@ -53,16 +57,32 @@ def _session(
     )
 
 
+def _recorded(odometer: ConcurrentOdometer, ledger: Ledger, d_in: Any) -> Bound:
+    validate_d_in(odometer.input_metric, d_in)
+    book, start = open_book(
+        ledger, odometer.measure, odometer.accounting, odometer.input_metric, d_in, None
+    )
+    return Bound(d_in, Unlimited(), start, book=book)
+
+
 def spawn_odometer(
     odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
 ) -> ConcurrentOdometerQueryable:
     """Spawn an odometer; below ``parent`` its launches are charged there too."""
-    measure = odometer.measure
+    measure, bound = odometer.measure, None
+    if odometer.record is not None:
+        if parent is not None:
+            raise InvalidTypeError(
+                "an odometer with a ledger cannot be launched: what launches it charges for each "
+                "of its launches; pass the ledger to that one"
+            )
+        bound = _recorded(odometer, *odometer.record)
     token, inward = _head(odometer, token)
     if parent is None:
         unseal(token)  # the data's owner hears of a transformation that fails, at once
     account = Account(
-        odometer.accounting.start(measure.zero),
+        None if bound else odometer.accounting.start(measure.zero),
+        bound=bound,
         inward=inward,
         parent=parent.account if parent else None,
         sequential_reason=_reason(measure),
@@ -80,7 +100,7 @@ def spawn_filter(
     token, inward = _head(odometer, token)
     unseal(token)
     account = Account(
-        bound.start,
+        None if bound.book else bound.start,  # others charge it too: no history is known here
         bound=bound,
         inward=inward,
         sequential_reason=_reason(measure),

@@ -1,5 +1,7 @@
 """The account alone: no OpenDP, no data, no FFI."""
 
+import contextlib
+import functools
 import math
 import sys
 import threading
@@ -7,6 +9,7 @@ import threading
 import pytest
 
 from opendp_concurrent.accounts.account import Account, Bound
+from opendp_concurrent.accounts.charge import Charge, labelled
 from opendp_concurrent.accounts.price import Inward
 from opendp_concurrent.accounts.rule import Shares, Within
 from opendp_concurrent.accumulators.basic import basic
@@ -32,6 +35,8 @@ def at_most(left, right):
 class Linear:
     """A price of ``epsilon`` per unit of d_in, which counts how often it is read."""
 
+    mechanism = "linear"
+
     def __init__(self, epsilon, largest=math.inf):
         self.epsilon, self.largest, self.read = epsilon, largest, 0
 
@@ -52,9 +57,9 @@ def filter_(d_out, d_in=1, **arguments):
         Within(d_out),
         ZERO,
         arguments.pop("halt", False),
-        arguments.pop("ledger", None),
+        arguments.pop("book", None),
     )
-    return Account(ZERO, bound=bound, **arguments)
+    return Account(None if bound.book else ZERO, bound=bound, **arguments)
 
 
 def compositor(*d_mids):
@@ -227,37 +232,106 @@ def test_no_launch_on_an_account_whose_mechanism_is_running():
 
 
 class Book:
+    """A ledger's book, in memory; the charges of others can be added to it."""
+
     def __init__(self, failing=False):
-        self.failing, self.charges = failing, []
+        self.failing, self.charges, self.accumulator = failing, [], ZERO
 
-    def append(self, charge):
-        if self.failing:
-            raise OSError("disk full")
-        self.charges.append(charge)
+    launches = property(lambda self: len(self.charges))
+
+    def read(self):
+        return self.accumulator
+
+    @contextlib.contextmanager
+    def turn(self):
+        self.pending = None
+        yield self
+        if self.pending:
+            if self.failing:
+                raise LedgerError("disk full")
+            self.charges.append(self.pending[0])
+            self.accumulator = self.pending[1]
+
+    def write(self, charge, after):
+        self.pending = charge, after
+
+    def charged_by_another(self, d_mid):
+        self.charges.append(Charge(d_mid, "", ""))
+        self.accumulator = self.accumulator.after(d_mid)
 
 
-def test_every_charge_is_written_with_its_number_and_the_loss_after():
+def test_every_charge_is_written_with_its_label_and_mechanism():
     book = Book()
-    root = filter_(1.0, d_in=2, ledger=book)
+    root = filter_(1.0, d_in=2, book=book)
     root.launch(Linear(0.125))
-    odometer(parent=root).launch(Linear(0.25))
-    assert [(c.sequence, c.d_in, c.d_mid, c.loss) for c in book.charges] == [
-        (1, 2, 0.25, 0.25),
-        (2, 2, 0.5, 0.75),
-    ]
+    with labelled("mean age"):
+        odometer(parent=root).launch(Linear(0.25))
+    assert book.charges == [Charge(0.25, "linear", ""), Charge(0.5, "linear", "mean age")]
     with pytest.raises(BudgetExceededError):
         root.launch(Linear(1.0))
-    assert len(book.charges) == 2
+    assert len(book.charges) == root.launches == 2
 
 
-def test_a_charge_that_cannot_be_written_stands():
-    root = filter_(1.0, ledger=Book(failing=True))
-    with pytest.raises(LedgerError, match="charge 1 could not be written") as failed:
-        root.launch(Linear(0.75))
-    assert isinstance(failed.value.__cause__, OSError)
+def test_what_others_charge_counts():
+    book = Book()
+    root = filter_(1.0, book=book)
+    child = odometer(parent=root)
+    book.charged_by_another(0.75)
     assert root.privacy_loss(1) == 0.75
-    with pytest.raises(BudgetExceededError):
-        root.launch(Linear(0.75))
+    assert root.remaining() == 0.25
+    book.charged_by_another(0.125)
+    for account in (root, child):
+        with pytest.raises(BudgetExceededError) as refused:
+            account.launch(Linear(0.25))
+        assert (refused.value.spent, refused.value.remaining) == (0.875, 0.125)
+    child.launch(Linear(0.125))
+    assert (root.launches, child.launches) == (3, 1)
+    assert (root.privacy_loss(1), child.privacy_loss(1)) == (1.0, 0.125)
+
+
+def test_a_charge_that_cannot_be_written_is_none():
+    """What counts is what the ledger says; nothing ran."""
+    book = Book(failing=True)
+    root = filter_(1.0, book=book)
+    child = odometer(parent=root)
+    for account in (root, child):
+        with pytest.raises(LedgerError, match="disk full"):
+            account.launch(Linear(0.75))
+    assert (root.privacy_loss(1), child.privacy_loss(1)) == (0.0, 0.0)
+    book.failing = False
+    child.launch(Linear(0.75))
+    assert (root.privacy_loss(1), child.privacy_loss(1)) == (0.75, 0.75)
+
+
+def test_a_budget_in_a_ledger_is_known_at_its_own_distance():
+    root = filter_(1.0, d_in=2, book=Book())
+    with pytest.raises(InvalidValueError, match="a budget in a ledger is known at its own d_in"):
+        root.privacy_loss(1)
+
+
+def test_prices_are_read_before_the_turn_is_taken():
+    class Busy(Book):
+        taken = False
+
+        @contextlib.contextmanager
+        def turn(self):
+            self.taken = True
+            with super().turn() as turn:
+                yield turn
+            self.taken = False
+
+    book = Busy()
+
+    class Price(Linear):
+        @functools.cache  # noqa: B019  as prices are
+        def at(self, d_in):
+            assert not book.taken
+            return super().at(d_in)
+
+    root = filter_(1.0, book=book)
+    root.launch(Price(0.25))
+    odometer(parent=root, inward=Inward(lambda d_in: 2 * d_in)).launch(Price(0.125))
+    assert root.privacy_loss(1) == 0.5
 
 
 def test_threads_spend_exactly_the_budget():

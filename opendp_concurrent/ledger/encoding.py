@@ -1,0 +1,135 @@
+"""Distances and accountings as text: exact, and the same text for the same value.
+
+Doubles are written in hexadecimal, so that they survive bit for bit; arrays of them by their bytes.
+The text is JSON without spaces, keys in order. What is decoded encodes to the same text again.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from ..accumulators.advanced import Advanced
+from ..accumulators.basic import Basic
+from ..accumulators.either import Either
+from ..accumulators.ladder import Ladder
+from ..accumulators.orders_sum import GridCurve, OnOrders
+from ..accumulators.renyi import Renyi
+from ..accumulators.residue import Residue
+from ..accumulators.square_sum import Squares
+from ..accumulators.truncated_sum import Truncated
+from ..accumulators.zcdp import Zcdp
+from ..distances import TruncatedConcentrated
+from ..errors import InvalidTypeError, InvalidValueError
+from ..tradeoff.finite import Finite
+from ..tradeoff.function import TradeoffFunction
+from ..tradeoff.laplace import Laplace
+from ..tradeoff.product import Product
+
+_PLAIN = {  # values that are their fields
+    one.__name__: one
+    for one in (
+        Advanced,
+        Basic,
+        Either,
+        GridCurve,
+        Ladder,
+        Laplace,
+        OnOrders,
+        Renyi,
+        Residue,
+        Squares,
+        Truncated,
+        TruncatedConcentrated,
+        Zcdp,
+    )
+}
+_FINITE = [field.name for field in fields(Finite) if field.init]
+
+
+_WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def canonical(value: Any) -> str:
+    """Write what JSON can say, in the one way that counts here."""
+    return _WRITER.encode(value)
+
+
+def encode(name: str, value: Any) -> str:
+    """Write a distance or an accounting; ``name`` says which argument it is.
+
+    :raises InvalidTypeError: if it has no exact form
+    """
+    try:
+        return canonical(_shape(value))
+    except InvalidTypeError as error:
+        raise InvalidTypeError(f"{name} ({value}) cannot be kept in a ledger: {error}") from None
+
+
+def decode(text: str) -> Any:
+    """Inverse of :func:`encode`.
+
+    :raises InvalidValueError: if the text is not what :func:`encode` writes
+    """
+    try:
+        value = _value(json.loads(text))
+        if encode("value", value) == text:
+            return value
+    except (TypeError, ValueError, KeyError, AttributeError):
+        pass
+    raise InvalidValueError(f"{text[:200]!r} is not an exact record of a value")
+
+
+def _shape(value: Any) -> Any:
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float:
+        return {"double": value.hex()}
+    if type(value) is tuple:
+        return [_shape(one) for one in value]
+    name = type(value).__name__
+    if _PLAIN.get(name) is type(value):
+        return {name: {field.name: _shape(getattr(value, field.name)) for field in fields(value)}}
+    if isinstance(value, TradeoffFunction):
+        return {"TradeoffFunction": _product(value._product)}
+    if isinstance(value, Finite):
+        return _finite(value)
+    if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1:
+        return {"doubles": b64encode(value.astype("<f8").tobytes()).decode("ascii")}
+    raise InvalidTypeError(f"a {name} has no exact form there")
+
+
+def _product(product: Product) -> Any:
+    factors = [[_shape(factor), count] for factor, count in product.factors.items()]
+    return {"squares": hex(product.squares), "factors": sorted(factors, key=canonical)}
+
+
+def _finite(pair: Finite) -> Any:
+    original = pair.__dict__.get("_twin")
+    if original is not None and "_origin" in pair.__dict__:
+        return {"swapped": _finite(original)}
+    return {"Finite": {name: _shape(getattr(pair, name)) for name in _FINITE}}
+
+
+def _value(shape: Any) -> Any:
+    if isinstance(shape, list):
+        return tuple(_value(one) for one in shape)
+    if not isinstance(shape, dict):
+        return shape
+    ((name, inner),) = shape.items()
+    if name == "double":
+        return float.fromhex(inner)
+    if name == "doubles":
+        return np.frombuffer(b64decode(inner, validate=True), "<f8").astype(np.float64)
+    if name == "TradeoffFunction":
+        factors = {_value(factor): int(count) for factor, count in inner["factors"]}
+        return TradeoffFunction._of(Product(int(inner["squares"], 16), factors))
+    if name == "Finite":
+        return Finite(**{key: _value(one) for key, one in inner.items()})
+    if name == "swapped":
+        return _value(inner).swapped()
+    return _PLAIN[name](**{key: _value(one) for key, one in inner.items()})

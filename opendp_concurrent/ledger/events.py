@@ -1,0 +1,85 @@
+"""Charges as events of dp-accounting: of the worst mechanism that each privacy loss allows.
+
+A d_mid is a certificate, so the event of the mechanism that attains it is an upper bound for what
+was launched, whatever that was. An ε-DP mechanism is a postprocessing of randomized response
+[KOV15], which the discrete Laplace mechanism at distance 1 is; the continuous Laplace mechanism
+loses less, and would be too small for the noise on integers that OpenDP draws.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import inf, nextafter
+from typing import Any
+
+from ..accounts.charge import Terms
+from ..errors import InvalidValueError
+from ..measures.families import GAUSSIAN, TRADEOFF
+from ..tradeoff.function import TradeoffFunction
+from ..tradeoff.laplace import Laplace
+
+PURE, ZERO_CONCENTRATED = "MaxDivergence", "ZeroConcentratedDivergence"
+
+
+def events(terms: Terms | None, d_mids: list[Any]) -> Any:
+    """Return a ``ComposedDpEvent`` of one event for each d_mid."""
+    try:
+        from dp_accounting import dp_event
+    except ImportError as error:
+        raise ImportError(
+            "to_dp_events needs dp-accounting; install opendp-concurrent[events]",
+            name="dp_accounting",
+        ) from error
+    measure = "" if terms is None else terms.measure
+    return dp_event.ComposedDpEvent([_event(dp_event, measure, one) for one in d_mids])
+
+
+def _event(dp_event: Any, measure: str, d_mid: Any) -> Any:
+    if measure == TRADEOFF:
+        return _of_function(dp_event, d_mid)
+    if not isinstance(d_mid, float):
+        return dp_event.UnsupportedDpEvent()
+    if d_mid == 0.0:
+        return dp_event.NoOpDpEvent()
+    if d_mid == inf:
+        return dp_event.NonPrivateDpEvent()
+    if measure == PURE:
+        return dp_event.DiscreteLaplaceDpEvent(d_mid, 1)
+    if measure == ZERO_CONCENTRATED:
+        return dp_event.ZCDpEvent(d_mid)
+    if measure == GAUSSIAN:
+        return dp_event.GaussianDpEvent(_reciprocal_down(d_mid))
+    return dp_event.UnsupportedDpEvent()
+
+
+def _of_function(dp_event: Any, function: TradeoffFunction) -> Any:
+    product, found = function._product, []
+    if product.squares:
+        mu = nextafter(product.mu, inf)
+        found.append(dp_event.GaussianDpEvent(_reciprocal_down(mu)))
+    for factor, count in product.factors.items():
+        if not isinstance(factor, Laplace):
+            return dp_event.UnsupportedDpEvent()
+        found += [_laplace(dp_event, factor)] * count
+    if not found:
+        return dp_event.NoOpDpEvent()
+    return found[0] if len(found) == 1 else dp_event.ComposedDpEvent(found)
+
+
+def _laplace(dp_event: Any, factor: Laplace) -> Any:
+    if factor.steps == inf:
+        return dp_event.LaplaceDpEvent(_reciprocal_down(factor.epsilon))
+    exact, nearest = Fraction(factor.epsilon) / int(factor.steps), factor.epsilon / factor.steps
+    step = nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
+    return dp_event.DiscreteLaplaceDpEvent(step, int(factor.steps))
+
+
+def _reciprocal_down(loss: float) -> float:
+    """Largest double at most 1/loss: the noise multiplier, rounded to less noise."""
+    try:
+        nearest = 1.0 / loss
+        if nearest == inf or Fraction(nearest) * Fraction(loss) <= 1:
+            return min(nearest, 1.7976931348623157e308)
+        return nextafter(nearest, 0.0)
+    except OverflowError as error:  # pragma: no cover - a double divides without
+        raise InvalidValueError(f"loss ({loss}) is too small") from error

@@ -1,0 +1,251 @@
+"""Ledgers as users see them: made once, then opened."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import Self
+
+from .. import checks
+from ..accounts.charge import Terms
+from ..errors import InvalidTypeError, InvalidValueError, LedgerDamagedError, LedgerError
+from . import tables
+from .audit import Summary, audit
+from .book import Known, SqlBook
+from .chain import first_hash
+from .encoding import canonical
+from .entries import Entry
+from .events import events
+from .schema import make_tables, names_of_datasets, require_dataset
+from .store import Store
+from .terms import require_same, write_terms
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class SqlLedger:
+    """A budget that is written down. Made by :func:`create_ledger` and :func:`open_ledger`.
+
+    Handed to ``make_concurrent_filter`` or ``make_concurrent_odometer``; may be handed to several,
+    in as many threads and processes as one likes, under the same terms: they share the budget.
+
+    :ivar dataset: what the budget is for
+    """
+
+    def __init__(self, store: Store, dataset: str) -> None:
+        self._store, self.dataset = store, dataset
+
+    def book(self, terms: Terms) -> SqlBook:
+        """Open the budget under ``terms``: the first to come settles them.
+
+        :raises LedgerMismatchError: if they are not those that were settled
+        :raises LedgerDamagedError: if what is written does not fit together
+        """
+        text = write_terms(terms)
+        with self._store.writing() as line:
+            connection = line.connection
+            row = connection.execute(tables.LOCK_BUDGET, {"of": self.dataset}).one_or_none()
+            if row is None:
+                raise LedgerDamagedError(f"the budget of {self.dataset!r} is gone")
+            if row.terms is None:
+                start = terms.accounting.start(terms.zero)
+                settled = {
+                    "of": self.dataset,
+                    "terms": text,
+                    "head": first_hash(self.dataset, text),
+                    "record": canonical(start.to_record()),
+                }
+                connection.execute(tables.SETTLE_TERMS, settled)
+            else:
+                require_same(row.terms, terms)
+            summary, total = audit(connection, self.dataset)
+            assert total is not None
+            known = Known(summary.launches, summary.anchor.partition(":")[2], total)
+        return SqlBook(self._store, self.dataset, terms, known)
+
+    def summary(self, anchor: str | None = None) -> Summary:
+        """Read the ledger whole, check that it fits together, and say where it stands.
+
+        :param anchor: of an earlier summary, kept elsewhere: the ledger must go on from there
+        :raises LedgerDamagedError: naming what does not fit
+        """
+        with self._store.snapshot() as connection:
+            return audit(connection, self.dataset, anchor)[0]
+
+    def entries(self) -> list[Entry]:
+        """Return all charges in order, after the same checks.
+
+        :raises LedgerDamagedError: naming what does not fit
+        """
+        found: list[Entry] = []
+        with self._store.snapshot() as connection:
+            audit(connection, self.dataset, tell=found.append)
+        return found
+
+    def to_dp_events(self) -> Any:
+        """Return the charges as events of dp-accounting, one after the other.
+
+        Each is the event of the mechanism that its privacy loss certifies to be the worst: what
+        was launched is at most that. Pure DP: the discrete Laplace mechanism at distance 1, which
+        is randomized response [KOV15]. Zero-concentrated DP: a ``ZCDpEvent``. Gaussian DP, and
+        f-DP made of Gaussian, Laplace and discrete Laplace factors: those mechanisms. For others
+        dp-accounting has no such event: they are an ``UnsupportedDpEvent``, which its accountants
+        refuse. Needs dp-accounting, the extra ``events``.
+
+        :return: a ``dp_accounting.ComposedDpEvent``
+        :raises LedgerDamagedError: naming what does not fit
+        """
+        summary = self.summary()
+        return events(summary.terms, [entry.d_mid for entry in self.entries()])
+
+    def close(self) -> None:
+        """Close all connections. What was spawned with this ledger can launch nothing any more."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"SqlLedger({self._store.name!r}, dataset={self.dataset!r})"
+
+
+def create_ledger(
+    path_or_url: str | os.PathLike[str], dataset: str, *, wait: float = 60.0
+) -> SqlLedger:
+    """Make a ledger for the privacy budget of a dataset.
+
+    Once: from then on it is opened by :func:`open_ledger`. One file, or one database, may hold the
+    budgets of several datasets.
+
+    :param path_or_url: path of an SQLite file, on a local disk; or for several machines the URL of
+        a PostgreSQL database, such as ``"postgresql+psycopg://user@host/database"``
+    :param dataset: name of the dataset: whoever opens the ledger must give the same
+    :param wait: seconds to wait for other processes before a launch fails
+    :return: a ledger, for the argument ``ledger`` of ``make_concurrent_filter``
+    :raises LedgerError: if the dataset has one there, or it cannot be written
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from opendp_concurrent.ledger import create_ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with create_ledger(Path(folder.name) / "budget.db", dataset="survey 2026") as ledger:
+    ...     ledger.summary().launches
+    0
+    >>> folder.cleanup()
+    """
+    _check(dataset, wait)
+    store = Store(path_or_url, create=True, wait=wait)
+    try:
+        make_tables(store)
+        with store.writing() as line:
+            store.lock_all(line)
+            connection = line.connection
+            if connection.execute(tables.READ_BUDGET, {"of": dataset}).first() is not None:
+                raise LedgerError(
+                    f"ledger {store.name} has a budget of {dataset!r} already; open_ledger opens it"
+                )
+            row = {
+                "dataset": dataset,
+                "created": datetime.now(timezone.utc).isoformat(timespec="microseconds"),
+                "terms": None,
+                "sequence": 0,
+                "head": first_hash(dataset, None),
+                "record": None,
+            }
+            connection.execute(tables.budgets.insert(), row)
+    except BaseException:
+        store.close()
+        raise
+    return SqlLedger(store, dataset)
+
+
+def open_ledger(
+    path_or_url: str | os.PathLike[str],
+    dataset: str,
+    *,
+    anchor: str | None = None,
+    wait: float = 60.0,
+) -> SqlLedger:
+    """Open a ledger that was made by :func:`create_ledger`, and check that it fits together.
+
+    :param path_or_url: as it was created
+    :param dataset: as it was created
+    :param anchor: of an earlier ``ledger.summary()``, kept elsewhere: the ledger must go on from
+        there. Only this notices that newest charges were cut off with all their traces, or that
+        the whole was written anew
+    :param wait: seconds to wait for other processes before a launch fails
+    :return: a ledger, for the argument ``ledger`` of ``make_concurrent_filter``
+    :raises LedgerMismatchError: if there is no budget of that dataset
+    :raises LedgerDamagedError: if what is written does not fit together
+    :raises LedgerError: if there is no ledger, or it has another schema
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from opendp_concurrent.ledger import create_ledger, open_ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "budget.db"
+    >>> create_ledger(path, dataset="survey 2026").close()
+    >>> open_ledger(path, dataset="survey 2025")
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.LedgerMismatchError: dataset does not match: the ledger has ...
+    >>> open_ledger(path, dataset="survey 2026").close()
+    >>> folder.cleanup()
+    """
+    _check(dataset, wait)
+    store = Store(path_or_url, create=False, wait=wait)
+    try:
+        require_dataset(store, dataset)
+        ledger = SqlLedger(store, dataset)
+        ledger.summary(anchor)
+    except BaseException:
+        store.close()
+        raise
+    return ledger
+
+
+def datasets(path_or_url: str | os.PathLike[str], *, wait: float = 60.0) -> list[str]:
+    """Return the names of the datasets whose budgets a ledger has.
+
+    :param path_or_url: as it was created
+    :param wait: seconds to wait for other processes
+    :raises LedgerError: if there is no ledger, or it has another schema
+
+    :example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from opendp_concurrent.ledger import create_ledger, datasets
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "budget.db"
+    >>> create_ledger(path, dataset="survey 2026").close()
+    >>> datasets(path)
+    ['survey 2026']
+    >>> folder.cleanup()
+    """
+    checks.non_negative(wait=wait)
+    store = Store(path_or_url, create=False, wait=wait)
+    try:
+        return names_of_datasets(store)
+    finally:
+        store.close()
+
+
+def _check(dataset: Any, wait: Any) -> None:
+    if not isinstance(dataset, str):
+        raise InvalidTypeError(f"dataset must be a str, found {type(dataset).__name__}")
+    if not dataset:
+        raise InvalidValueError("dataset must not be empty; name what the budget is for")
+    checks.non_negative(wait=wait)

@@ -1,0 +1,69 @@
+"""Whether a database is one of ours, and of which version."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, inspect, select
+
+from ..errors import LedgerError, LedgerMismatchError
+from . import tables
+from .store import Store
+
+
+def make_tables(store: Store) -> None:
+    """Make the tables, unless they are there.
+
+    :raises LedgerError: if the database is an SQLite file of somebody else, or of another version
+    """
+    store.prepare()
+    with store.writing() as line:
+        store.lock_all(line)
+        connection = line.connection
+        names = inspect(connection).get_table_names()
+        if tables.schema.name in names:
+            _require_version(store, connection)
+            return
+        if names and store.embedded:
+            raise _foreign(store)
+        tables.metadata.create_all(connection)
+        connection.execute(tables.schema.insert(), {"version": tables.SCHEMA_VERSION})
+
+
+def require_dataset(store: Store, dataset: str) -> None:
+    """Raise unless the database is a ledger of this version, and has a budget of ``dataset``.
+
+    :raises LedgerError: saying what it is instead
+    """
+    found = names_of_datasets(store)
+    if dataset not in found:
+        raise LedgerMismatchError("dataset", " and ".join(map(repr, found)), repr(dataset))
+
+
+def names_of_datasets(store: Store) -> list[str]:
+    """Return what the budgets of a ledger are for.
+
+    :raises LedgerError: if it is no ledger of this version
+    """
+    with store.reading() as connection:
+        if tables.schema.name not in inspect(connection).get_table_names():
+            raise _foreign(store)
+        _require_version(store, connection)
+        return list(connection.execute(tables.READ_DATASETS).scalars())
+
+
+def _foreign(store: Store) -> LedgerError:
+    return LedgerError(
+        f"{store.name} is not a ledger: it has no table {tables.schema.name}; look at its name, "
+        "create_ledger makes a new one"
+    )
+
+
+def _require_version(store: Store, connection: Connection) -> None:
+    versions = list(connection.execute(select(tables.schema.c.version)).scalars())
+    if versions == [tables.SCHEMA_VERSION]:
+        return
+    found = versions[0] if len(versions) == 1 else versions
+    how = "a newer" if isinstance(found, int) and found > tables.SCHEMA_VERSION else "an older"
+    raise LedgerError(
+        f"{store.name} has schema {found}, this version of opendp_concurrent reads "
+        f"{tables.SCHEMA_VERSION}: use {how} one, or create another ledger for what is left"
+    )

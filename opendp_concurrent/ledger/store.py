@@ -1,0 +1,323 @@
+"""One database: connections, transactions that are durable when they end, and what went wrong.
+
+SQLite is opened in WAL mode with ``synchronous=FULL``: a commit returns when the disk has it. A
+transaction begins as a writer, so that what it reads is what it decides on.
+
+PostgreSQL commits in two steps. The transaction itself commits without waiting for the disk, which
+lets the next one go on; then a second, empty one is flushed. The log is written in order, so the
+first is on disk with it, and with every charge that it was decided on; and many sessions are
+flushed by one write, as PostgreSQL's own commits are.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, Executable, create_engine, event, make_url
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+
+from ..errors import InvalidTypeError, InvalidValueError, LedgerError
+from .faults import explain
+
+NOTHING = "nothing was charged, and no mechanism ran"
+
+
+class Line:
+    """A connection, and its driver: in a launch, each microsecond is everybody's."""
+
+    __slots__ = ("_texts", "connection", "execute")
+
+    def __init__(self, connection: Connection, texts: dict[Executable, Any]) -> None:
+        self.connection, self._texts = connection, texts
+        driver: Any = connection.connection.driver_connection
+        self.execute: Callable[..., Any] = driver.execute
+
+    def run(self, statement: Executable, values: dict[str, Any]) -> Any:
+        """Execute a statement, whose text is made once; return the driver's cursor."""
+        text, names = self._texts.get(statement) or self._compile(statement)
+        return self.execute(text, values if names is None else [values[name] for name in names])
+
+    def _compile(self, statement: Any) -> tuple[str, list[str] | None]:
+        compiled = statement.compile(self.connection)
+        made = str(compiled), compiled.positiontup if compiled.positional else None
+        self._texts[statement] = made
+        return made
+
+    def drop(self) -> None:
+        """Close the connection, whatever it is in the middle of."""
+        self.connection.invalidate()
+        self.connection.close()
+
+
+class Store:
+    """One database.
+
+    :param name: path of an SQLite file, or the URL of a database
+    :param create: make the file if there is none
+    :param wait: seconds to wait for others who write
+    """
+
+    def __init__(self, name: str | os.PathLike[str], create: bool, wait: float) -> None:
+        text = os.fspath(name)
+        if not isinstance(text, str):
+            raise InvalidTypeError(f"path_or_url must be a str or a path, found {name!r}")
+        engine = _server(text, wait) if "://" in text else _file(Path(text), create, wait)
+        self.name = engine.url.render_as_string(hide_password=True) if "://" in text else text
+        self._engine, self._wait = engine, wait
+        self.embedded = engine.dialect.name == "sqlite"
+        self._begin = "BEGIN IMMEDIATE" if self.embedded else "BEGIN"
+        self.failures = SQLAlchemyError, engine.dialect.loaded_dbapi.Error
+        self._texts: dict[Executable, tuple[str, list[str] | None]] = {}  # made once
+        self._idle: deque[Line] = deque()  # of writers: faster than to ask the pool
+        self.closed = False
+        self._close = weakref.finalize(self, _close, engine, self._idle)
+        _STORES.add(self)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.closed = True
+        self._close()
+
+    def prepare(self) -> None:
+        """Settle what lasts: how the database makes commits durable.
+
+        :raises LedgerError: if it does not
+        """
+        with self.reading() as connection:
+            if self.embedded:
+                mode = connection.exec_driver_sql("PRAGMA journal_mode=WAL").scalar_one()
+                if mode != "wal":
+                    raise LedgerError(
+                        f"ledger {self.name}: its file system has no shared memory, which SQLite "
+                        "needs to share a file; put it on a local disk, or take PostgreSQL"
+                    )
+            elif connection.exec_driver_sql("SHOW fsync").scalar_one() != "on":
+                raise LedgerError(
+                    f"ledger {self.name}: the server runs with fsync=off, so that nothing is "
+                    "durable; turn it on"
+                )
+
+    def lock_all(self, line: Line) -> None:
+        """Keep others from making tables and budgets, until the transaction ends."""
+        if not self.embedded:
+            line.execute("SELECT pg_advisory_xact_lock(2026112117)")
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection to read with, one statement at a time.
+
+        :raises LedgerError: if it fails
+        """
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except self.failures as error:
+            raise self._error(error, NOTHING) from error
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A connection whose statements all see the same state.
+
+        :raises LedgerError: if it fails
+        """
+        with self.reading() as connection:
+            begin = "BEGIN" if self.embedded else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+            connection.exec_driver_sql(begin)
+            try:
+                yield connection
+            finally:
+                with suppress(SQLAlchemyError):
+                    connection.exec_driver_sql("COMMIT")
+
+    @contextmanager
+    def line(self) -> Iterator[Line]:
+        """A connection to execute single statements with.
+
+        :raises LedgerError: if it fails
+        """
+        line = self.begin(None)
+        try:
+            yield line
+        except self.failures as error:
+            line.drop()
+            raise self._error(error, NOTHING) from error
+        except BaseException:
+            self._put_back(line)
+            raise
+        self._put_back(line)
+
+    @contextmanager
+    def writing(self) -> Iterator[Line]:
+        """A transaction beside which nobody else writes what it locks; durable at the end.
+
+        :raises LedgerError: if it fails; an exception of the block undoes it
+        """
+        line = self.begin()
+        try:
+            yield line
+        except BaseException as error:
+            self.undo(line, error)
+            raise
+        self.commit(line)
+
+    def begin(self, how: str | None = "write") -> Line:
+        """Begin a transaction, on another connection if one was lost while nobody used it.
+
+        :param how: None for a connection that is in no transaction
+        :raises LedgerError: if it fails
+        """
+        text = "SELECT 1" if how is None else self._begin
+        while True:
+            used = bool(self._idle)
+            try:
+                line = self._idle.pop() if used else Line(self._engine.connect(), self._texts)
+            except IndexError:  # another thread has taken it
+                continue
+            except self.failures as error:
+                raise self._error(error, NOTHING) from error
+            try:
+                line.execute(text)
+                return line
+            except self.failures as error:
+                line.drop()
+                if self.embedded or not used:
+                    raise self._error(error, NOTHING) from error
+
+    def commit(self, line: Line) -> None:
+        """Make what was written durable.
+
+        :raises LedgerError: if it is not known to be
+        """
+        try:
+            line.execute("COMMIT")
+            self.flush(line)
+        except BaseException as error:  # what it is in the middle of, nobody knows
+            line.drop()
+            if isinstance(error, self.failures):
+                raise self._error(error, "the launch may be charged, and its mechanism did not run") from error
+            raise
+        self._put_back(line)
+
+    def undo(self, line: Line, error: BaseException) -> None:
+        """End a transaction that failed, or was refused, with ``error``.
+
+        :raises LedgerError: if ``error`` is one of the driver's
+        """
+        try:
+            line.execute("ROLLBACK")
+            self._put_back(line)
+        except self.failures:
+            line.drop()
+        if isinstance(error, self.failures):
+            raise self._error(error, NOTHING) from error
+
+    def flush(self, line: Line) -> None:
+        """Wait until all that this connection has seen is on disk."""
+        if not self.embedded:
+            line.execute(_FLUSH)
+
+    def _put_back(self, line: Line) -> None:
+        if self.closed:
+            line.connection.close()
+        else:
+            self._idle.append(line)
+
+    def _error(self, error: Exception, stands: str) -> LedgerError:
+        return LedgerError(explain(self.name, error, stands, self._wait))
+
+
+# --- the two kinds -----------------------------------------------------------------------------
+
+_FLUSH = (
+    "SELECT set_config('synchronous_commit', "
+    "current_setting('opendp_concurrent.synchronous_commit'), true), "
+    "pg_logical_emit_message(true, 'opendp_concurrent', '')"
+)
+
+
+def _file(path: Path, create: bool, wait: float) -> Engine:
+    mode = "rwc" if create else "rw"
+    uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=wait, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA fullfsync=ON")  # where a plain fsync is not enough: macOS
+        return connection
+
+    return create_engine(
+        "sqlite+pysqlite://",
+        creator=connect,
+        poolclass=QueuePool,
+        max_overflow=-1,
+        isolation_level="AUTOCOMMIT",
+    )
+
+
+def _server(text: str, wait: float) -> Engine:
+    try:
+        url = make_url(text)
+    except SQLAlchemyError as error:
+        raise InvalidValueError(f"path_or_url is not a URL: {error}") from None
+    if url.get_backend_name() != "postgresql":
+        raise InvalidValueError(
+            f"path_or_url is for {url.get_backend_name()}, which is not supported; pass the path "
+            "of an SQLite file, or postgresql+psycopg://user@host/database"
+        )
+    engine = create_engine(
+        url,
+        isolation_level="AUTOCOMMIT",
+        max_overflow=-1,
+        pool_pre_ping=True,  # the server may have been restarted
+        connect_args={"connect_timeout": max(2, int(wait))},
+    )
+
+    def settle(connection: Any, record: object) -> None:
+        del record
+        with connection.cursor() as cursor:
+            asked = cursor.execute("SHOW synchronous_commit").fetchone()[0]
+            durable = "on" if asked in ("off", "local") else asked
+            for name, value in (
+                ("opendp_concurrent.synchronous_commit", durable),
+                ("synchronous_commit", "off"),
+                ("lock_timeout", f"{max(1, int(1000 * wait))}ms"),
+            ):
+                cursor.execute("SELECT set_config(%s, %s, false)", (name, value))
+
+    event.listen(engine, "connect", settle)
+    return engine
+
+
+def _close(engine: Engine, idle: deque[Line]) -> None:
+    while idle:
+        with suppress(SQLAlchemyError):
+            idle.pop().connection.close()
+    engine.dispose()
+
+
+# --- forked processes: a connection stays with the process that opened it -----------------------
+
+_STORES: weakref.WeakSet[Store] = weakref.WeakSet()
+_OF_PARENT: list[object] = []  # never closed here: that would undo locks of the parent
+
+
+def _leave_to_parent() -> None:
+    for store in list(_STORES):
+        _OF_PARENT.append((store._engine.pool, list(store._idle)))
+        store._idle.clear()
+        store._engine.dispose(close=False)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)

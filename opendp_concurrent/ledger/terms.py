@@ -1,0 +1,63 @@
+"""What a budget is about, as text, and whether two are about the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..accounts.charge import Terms
+from ..errors import InvalidTypeError, LedgerDamagedError, LedgerMismatchError
+from .encoding import canonical, decode, encode
+
+_FIELDS = ("measure", "accounting", "zero", "metric", "d_in", "d_out")
+
+
+def write_terms(terms: Terms) -> str:
+    """Write ``terms``.
+
+    :raises InvalidTypeError: if one of them has no exact form
+    """
+    try:
+        encode("accumulator", terms.accounting)
+    except InvalidTypeError:
+        raise InvalidTypeError(
+            f"accumulator ({terms.accounting!r}) cannot be kept in a ledger: "
+            "a rule of your own has no exact record"
+        ) from None
+    return canonical({name: encode(name, getattr(terms, name)) for name in _FIELDS})
+
+
+def read_terms(text: str) -> Terms:
+    """Inverse of :func:`write_terms`."""
+    try:
+        shape = json.loads(text)
+        terms = Terms(**{name: decode(shape[name]) for name in _FIELDS})
+        if write_terms(terms) == text:
+            return terms
+    except (TypeError, ValueError, KeyError):
+        pass
+    raise LedgerDamagedError("the terms are unreadable")
+
+
+def require_same(recorded: str, terms: Terms) -> None:
+    """Raise unless ``terms`` are those that were recorded.
+
+    :raises LedgerMismatchError: naming the first that differs
+    """
+    if recorded == write_terms(terms):
+        return
+    before = read_terms(recorded)
+    for name in ("measure", "metric", "accounting", "d_in", "d_out", "zero"):
+        one, other = getattr(before, name), getattr(terms, name)
+        if encode(name, one) != encode(name, other):
+            raise LedgerMismatchError(_argument(name), _shown(name, one), _shown(name, other))
+
+
+def _argument(name: str) -> str:
+    return {"measure": "output_measure", "metric": "input_metric", "accounting": "accumulator"}.get(
+        name, name
+    )
+
+
+def _shown(name: str, value: Any) -> Any:
+    return "no bound (an odometer)" if name == "d_out" and value is None else value

@@ -1,0 +1,36 @@
+"""What a measurement is, in a few words: the names and numbers that it was constructed with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_LONGEST = 200
+
+
+def describe(measurement: Any) -> str:
+    """Describe a measurement by its constructors, such as ``count >> laplace(scale=2.0)``.
+
+    Only from what is public: names of constructors and their numbers. What its maker told nobody
+    is described by its type.
+    """
+    text = " ".join((getattr(measurement, "summary", None) or _text(measurement)).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _text(one: Any) -> str:
+    made = getattr(one, "__opendp_dict__", None) or {}
+    name, arguments = made.get("__function__"), made.get("__kwargs__", {})
+    if not isinstance(name, str):
+        return type(one).__name__
+    if name.startswith("make_chain_"):  # numbered from the end: measurement1, transformation0
+        parts = [arguments[key] for key in sorted(arguments, key=lambda key: str(key)[-1])]
+        return " >> ".join(map(_text, parts))
+    name = name.removeprefix("make_").removeprefix("new_")
+    if "measurement" in arguments:
+        return f"{name}({_text(arguments['measurement'])})"
+    numbers = [
+        f"{key}={value!r}"
+        for key, value in arguments.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    ]
+    return f"{name}({', '.join(numbers)})" if numbers else name

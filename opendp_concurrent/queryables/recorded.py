@@ -1,0 +1,42 @@
+"""Opening the book of a budget that is kept in a ledger."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opendp.mod import Metric
+
+from ..accounts.charge import Book, Ledger, Terms
+from ..accumulators.accumulator import Accounting, Accumulator
+from ..errors import InvalidTypeError, UnsupportedMeasureError
+from ..measures import Composability, CompositionMeasure
+
+
+def check_ledger(ledger: Any, measure: CompositionMeasure) -> None:
+    """Raise unless ``ledger`` is one, and children of several processes may be interleaved."""
+    if not callable(getattr(ledger, "book", None)):
+        raise InvalidTypeError(
+            f"ledger must be made by opendp_concurrent.ledger, found {type(ledger).__name__}"
+        )
+    if measure.composability is Composability.SEQUENTIAL:
+        raise UnsupportedMeasureError(
+            f"ledger cannot be kept under {measure.name}: {measure.reason}, and a launch in one "
+            "process cannot close the children of another; take another measure"
+        )
+
+
+def open_book(
+    ledger: Ledger,
+    measure: CompositionMeasure,
+    accounting: Accounting,
+    metric: Metric,
+    d_in: Any,
+    d_out: Any,
+) -> tuple[Book, Accumulator]:
+    """Open the budget with these terms; also return what was charged so far.
+
+    :raises LedgerError: if the ledger was kept under others
+    """
+    zero = None if callable(measure.zero) else measure.zero
+    book = ledger.book(Terms(measure.name, accounting, zero, str(metric), d_in, d_out))
+    return book, book.read()
