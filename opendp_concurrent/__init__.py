@@ -91,6 +91,9 @@ from .conversions.truncated_tools import (
     subsampled_tcdp,
 )
 from .distances import TruncatedConcentrated
+from .individual.individual_filter import make_individual_filter, then_individual_filter
+from .individual.noisy_sum import NoisySum
+from .individual.price import individual_scale
 from .interactive.bounded import make_bounded_interactive
 from .interactive.indexed import (
     make_indexed_composition,
@@ -133,6 +136,7 @@ __all__ = [
     "AnalystQuotas",
     "Checkpoint",
     "Deviation",
+    "NoisySum",
     "Outcome",
     "SparseVectorAnswer",
     "TradeoffFunction",
@@ -158,6 +162,7 @@ __all__ = [
     "from_rule",
     "gaussian_tradeoff",
     "group_tcdp",
+    "individual_scale",
     "integer_stream",
     "labelled",
     "ladder",
@@ -192,6 +197,7 @@ __all__ = [
     "make_guess_and_check",
     "make_histogram_counter",
     "make_indexed_composition",
+    "make_individual_filter",
     "make_interactive",
     "make_interactive_postprocessing",
     "make_laplace",
@@ -243,6 +249,7 @@ __all__ = [
     "then_guess_and_check",
     "then_histogram_counter",
     "then_indexed_composition",
+    "then_individual_filter",
     "then_laplace",
     "then_ordered_composition",
     "then_parallel_composition",
@@ -280,6 +287,7 @@ for _constructor, _name in (
     (make_projected_queries, "projected_queries"),
     (make_sparse_vector, "sparse_vector"),
     (make_indexed_composition, "indexed_composition"),
+    (make_individual_filter, "individual_filter"),
     (make_ordered_composition, "ordered_composition"),
 ):
     if _name not in constructors:

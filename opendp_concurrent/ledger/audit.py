@@ -65,7 +65,9 @@ def audit(
     :param tell: is told every entry, in order
     :raises LedgerDamagedError: naming what does not fit
     """
-    row = connection.execute(tables.READ_BUDGET, {"of": dataset}).mappings().one()
+    row = connection.execute(tables.READ_BUDGET, {"of": dataset}).mappings().one_or_none()
+    if row is None:
+        raise LedgerDamagedError(f"the budget of {dataset!r} is gone")
     terms = None if row["terms"] is None else read_terms(row["terms"])
     head, total = first_hash(dataset, row["terms"]), _start(terms)
     anchored, sequence = _Anchor(anchor, head), 0
@@ -75,7 +77,7 @@ def audit(
             raise LedgerDamagedError(f"charge {sequence} is missing")
         if total is None:
             raise LedgerDamagedError(f"charge {sequence} was made before there were terms")
-        head = next_hash(head, tuple(charge[name] for name in _HASHED))
+        head = _follow(head, charge)
         if charge["hash"] != head:
             raise LedgerDamagedError(f"charge {sequence} does not follow from those before it")
         d_mid, total = _add(total, charge)
@@ -102,6 +104,13 @@ def _charges(connection: Connection, dataset: str) -> Iterator[Any]:
         tables.READ_CHARGES, {"of": dataset}, execution_options={"yield_per": 1000}
     )
     return iter(result.mappings())
+
+
+def _follow(head: str, charge: Any) -> str | None:
+    try:
+        return next_hash(head, tuple(charge[name] for name in _HASHED))
+    except (TypeError, ValueError):  # not even text: SQLite keeps what it is given
+        return None
 
 
 def _start(terms: Terms | None) -> Any:

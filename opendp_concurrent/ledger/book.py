@@ -55,7 +55,8 @@ class SqlBook:
         :raises ForkedError: in a process that was forked from the one that opened the book
         """
         self._check_process()
-        with self.lock, self.store.line() as line:
+        with self.lock, self.store.reading() as connection:
+            line = self.store.line(connection)
             known = self.newest(line, tables.READ_HEAD)
             if known is not self.known:
                 self.store.flush(line)

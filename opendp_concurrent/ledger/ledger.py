@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+_LONGEST = 1e6  # seconds to wait: databases count milliseconds in 32 bits
+
+
 class SqlLedger:
     """A budget that is written down. Made by :func:`create_ledger` and :func:`open_ledger`.
 
@@ -208,6 +211,7 @@ def open_ledger(
     store = Store(path_or_url, create=False, wait=wait)
     try:
         require_dataset(store, dataset)
+        store.prepare()
         ledger = SqlLedger(store, dataset)
         ledger.summary(anchor)
     except BaseException:
@@ -235,7 +239,7 @@ def datasets(path_or_url: str | os.PathLike[str], *, wait: float = 60.0) -> list
     ['survey 2026']
     >>> folder.cleanup()
     """
-    checks.non_negative(wait=wait)
+    _check_wait(wait)
     store = Store(path_or_url, create=False, wait=wait)
     try:
         return names_of_datasets(store)
@@ -248,4 +252,11 @@ def _check(dataset: Any, wait: Any) -> None:
         raise InvalidTypeError(f"dataset must be a str, found {type(dataset).__name__}")
     if not dataset:
         raise InvalidValueError("dataset must not be empty; name what the budget is for")
-    checks.non_negative(wait=wait)
+    if not dataset.isprintable():
+        raise InvalidValueError(f"dataset ({dataset!r}) must be printable, as errors name it")
+    _check_wait(wait)
+
+
+def _check_wait(wait: Any) -> None:
+    if not checks.non_negative(wait=wait) <= _LONGEST:
+        raise InvalidValueError(f"wait ({wait}) must be at most {_LONGEST:g} s")

@@ -14,6 +14,8 @@ def make_tables(store: Store) -> None:
 
     :raises LedgerError: if the database is an SQLite file of somebody else, or of another version
     """
+    if store.embedded:
+        _require_own(store)
     store.prepare()
     with store.writing() as line:
         store.lock_all(line)
@@ -22,10 +24,16 @@ def make_tables(store: Store) -> None:
         if tables.schema.name in names:
             _require_version(store, connection)
             return
-        if names and store.embedded:
-            raise _foreign(store)
         tables.metadata.create_all(connection)
         connection.execute(tables.schema.insert(), {"version": tables.SCHEMA_VERSION})
+
+
+def _require_own(store: Store) -> None:
+    """Raise if an SQLite file is somebody else's, before anything in it changes."""
+    with store.reading() as connection:
+        names = inspect(connection).get_table_names()
+    if names and tables.schema.name not in names:
+        raise _foreign(store)
 
 
 def require_dataset(store: Store, dataset: str) -> None:

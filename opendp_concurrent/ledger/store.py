@@ -18,17 +18,30 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, Executable, create_engine, event, make_url
+from sqlalchemy import Connection, Engine, Executable, create_engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from ..errors import InvalidTypeError, InvalidValueError, LedgerError
+from ..errors import InvalidTypeError, InvalidValueError, LedgerDamagedError, LedgerError
 from .faults import explain
 
+_BEGIN = (  # for this transaction only, as a connection may be shared by way of a pooler
+    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO off; "
+    "SET LOCAL lock_timeout TO '{wait}ms'"
+)
+_FLUSH = (
+    "SELECT set_config('synchronous_commit', '{durable}', true), "
+    "pg_logical_emit_message(true, 'opendp_concurrent', '')"
+)
+
+_PAUSE = 0.0004  # seconds between two tries to write an SQLite file: about a commit
+
 NOTHING = "nothing was charged, and no mechanism ran"
+IN_FLIGHT = "the launch may be charged, and its mechanism did not run"
 
 
 class Line:
@@ -70,11 +83,15 @@ class Store:
         text = os.fspath(name)
         if not isinstance(text, str):
             raise InvalidTypeError(f"path_or_url must be a str or a path, found {name!r}")
-        engine = _server(text, wait) if "://" in text else _file(Path(text), create, wait)
+        self._file = None if "://" in text else _File(Path(text), create, wait)
+        engine = _server(text, wait) if self._file is None else self._file.engine()
         self.name = engine.url.render_as_string(hide_password=True) if "://" in text else text
         self._engine, self._wait = engine, wait
-        self.embedded = engine.dialect.name == "sqlite"
-        self._begin = "BEGIN IMMEDIATE" if self.embedded else "BEGIN"
+        self.embedded = self._file is not None
+        self._begin = "BEGIN IMMEDIATE"
+        self._flush = ""
+        if not self.embedded:
+            self._begin = _BEGIN.format(wait=max(1, int(1000 * wait)))
         self.failures = SQLAlchemyError, engine.dialect.loaded_dbapi.Error
         self._texts: dict[Executable, tuple[str, list[str] | None]] = {}  # made once
         self._idle: deque[Line] = deque()  # of writers: faster than to ask the pool
@@ -94,7 +111,9 @@ class Store:
         """
         with self.reading() as connection:
             if self.embedded:
-                mode = connection.exec_driver_sql("PRAGMA journal_mode=WAL").scalar_one()
+                mode = connection.exec_driver_sql("PRAGMA journal_mode").scalar_one()
+                if mode != "wal":
+                    mode = connection.exec_driver_sql("PRAGMA journal_mode=WAL").scalar_one()
                 if mode != "wal":
                     raise LedgerError(
                         f"ledger {self.name}: its file system has no shared memory, which SQLite "
@@ -117,11 +136,16 @@ class Store:
 
         :raises LedgerError: if it fails
         """
+        self._check()
         try:
             with self._engine.connect() as connection:
                 yield connection
         except self.failures as error:
             raise self._error(error, NOTHING) from error
+
+    def line(self, connection: Connection) -> Line:
+        """The driver of a connection."""
+        return Line(connection, self._texts)
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -139,23 +163,6 @@ class Store:
                     connection.exec_driver_sql("COMMIT")
 
     @contextmanager
-    def line(self) -> Iterator[Line]:
-        """A connection to execute single statements with.
-
-        :raises LedgerError: if it fails
-        """
-        line = self.begin(None)
-        try:
-            yield line
-        except self.failures as error:
-            line.drop()
-            raise self._error(error, NOTHING) from error
-        except BaseException:
-            self._put_back(line)
-            raise
-        self._put_back(line)
-
-    @contextmanager
     def writing(self) -> Iterator[Line]:
         """A transaction beside which nobody else writes what it locks; durable at the end.
 
@@ -169,28 +176,37 @@ class Store:
             raise
         self.commit(line)
 
-    def begin(self, how: str | None = "write") -> Line:
+    def begin(self) -> Line:
         """Begin a transaction, on another connection if one was lost while nobody used it.
 
-        :param how: None for a connection that is in no transaction
         :raises LedgerError: if it fails
         """
-        text = "SELECT 1" if how is None else self._begin
+        patience = monotonic() + self._wait
         while True:
             used = bool(self._idle)
             try:
-                line = self._idle.pop() if used else Line(self._engine.connect(), self._texts)
+                line = self._idle.pop() if used else self._new_line()
             except IndexError:  # another thread has taken it
                 continue
             except self.failures as error:
                 raise self._error(error, NOTHING) from error
             try:
-                line.execute(text)
+                line.execute(self._begin)
                 return line
             except self.failures as error:
+                if self.embedded and "locked" in str(error) and monotonic() < patience:
+                    self._put_back(line)
+                    sleep(_PAUSE)
+                    continue
                 line.drop()
                 if self.embedded or not used:
                     raise self._error(error, NOTHING) from error
+
+    def _new_line(self) -> Line:
+        line = Line(self._engine.connect(), self._texts)
+        if self.embedded:
+            line.execute("PRAGMA busy_timeout=0")  # SQLite's own pauses are long: see begin
+        return line
 
     def commit(self, line: Line) -> None:
         """Make what was written durable.
@@ -203,7 +219,9 @@ class Store:
         except BaseException as error:  # what it is in the middle of, nobody knows
             line.drop()
             if isinstance(error, self.failures):
-                raise self._error(error, "the launch may be charged, and its mechanism did not run") from error
+                raise self._error(
+                    error, "the launch may be charged, and its mechanism did not run"
+                ) from error
             raise
         self._put_back(line)
 
@@ -222,14 +240,24 @@ class Store:
 
     def flush(self, line: Line) -> None:
         """Wait until all that this connection has seen is on disk."""
-        if not self.embedded:
-            line.execute(_FLUSH)
+        if self.embedded:
+            return
+        if not self._flush:
+            (asked,) = line.execute("SHOW synchronous_commit").fetchone()
+            self._flush = _FLUSH.format(durable="on" if asked in ("off", "local") else asked)
+        line.execute(self._flush)
 
     def _put_back(self, line: Line) -> None:
         if self.closed:
-            line.connection.close()
+            line.drop()
         else:
             self._idle.append(line)
+
+    def _check(self) -> None:
+        if self.closed:
+            raise LedgerError(f"ledger {self.name} was closed: open it again; {NOTHING}")
+        if self._file is not None:
+            self._file.check()
 
     def _error(self, error: Exception, stands: str) -> LedgerError:
         return LedgerError(explain(self.name, error, stands, self._wait))
@@ -237,32 +265,59 @@ class Store:
 
 # --- the two kinds -----------------------------------------------------------------------------
 
-_FLUSH = (
-    "SELECT set_config('synchronous_commit', "
-    "current_setting('opendp_concurrent.synchronous_commit'), true), "
-    "pg_logical_emit_message(true, 'opendp_concurrent', '')"
-)
 
+class _File:
+    """An SQLite file, which must stay the one that was opened first."""
 
-def _file(path: Path, create: bool, wait: float) -> Engine:
-    mode = "rwc" if create else "rw"
-    uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    def __init__(self, path: Path, create: bool, wait: float) -> None:
+        self._path, self._wait = path.absolute(), wait
+        self._uri = f"file:{quote(str(self._path))}?mode={'rwc' if create else 'rw'}"
+        self.identity: tuple[int, int] | None = None
 
-    def connect() -> sqlite3.Connection:
+    def engine(self) -> Engine:
+        """Connections to it."""
+        return create_engine(
+            "sqlite+pysqlite://",
+            creator=self._connect,
+            poolclass=QueuePool,
+            max_overflow=-1,
+            isolation_level="AUTOCOMMIT",
+        )
+
+    def check(self) -> None:
+        """Raise unless the file is where it was: what is written to another one is lost.
+
+        :raises LedgerDamagedError: if it was moved or replaced
+        """
+        if self.identity is not None and self._found() != self.identity:
+            raise LedgerDamagedError(f"the file {self._path} is not the one that was opened")
+
+    def _found(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._found() in _OPEN_IN_PARENT:
+            raise LedgerError(
+                f"ledger {self._path}: this process was forked from one that had it open, and "
+                "SQLite cannot lock it here; start processes by 'spawn' or 'forkserver', or open "
+                f"it only after forking; {NOTHING}"
+            )
         connection = sqlite3.connect(
-            uri, uri=True, timeout=wait, isolation_level=None, check_same_thread=False
+            self._uri,
+            uri=True,
+            timeout=self._wait,
+            isolation_level=None,
+            check_same_thread=False,
         )
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA fullfsync=ON")  # where a plain fsync is not enough: macOS
+        if self.identity is None:
+            self.identity = self._found()
         return connection
-
-    return create_engine(
-        "sqlite+pysqlite://",
-        creator=connect,
-        poolclass=QueuePool,
-        max_overflow=-1,
-        isolation_level="AUTOCOMMIT",
-    )
 
 
 def _server(text: str, wait: float) -> Engine:
@@ -275,28 +330,13 @@ def _server(text: str, wait: float) -> Engine:
             f"path_or_url is for {url.get_backend_name()}, which is not supported; pass the path "
             "of an SQLite file, or postgresql+psycopg://user@host/database"
         )
-    engine = create_engine(
+    return create_engine(
         url,
         isolation_level="AUTOCOMMIT",
         max_overflow=-1,
         pool_pre_ping=True,  # the server may have been restarted
         connect_args={"connect_timeout": max(2, int(wait))},
     )
-
-    def settle(connection: Any, record: object) -> None:
-        del record
-        with connection.cursor() as cursor:
-            asked = cursor.execute("SHOW synchronous_commit").fetchone()[0]
-            durable = "on" if asked in ("off", "local") else asked
-            for name, value in (
-                ("opendp_concurrent.synchronous_commit", durable),
-                ("synchronous_commit", "off"),
-                ("lock_timeout", f"{max(1, int(1000 * wait))}ms"),
-            ):
-                cursor.execute("SELECT set_config(%s, %s, false)", (name, value))
-
-    event.listen(engine, "connect", settle)
-    return engine
 
 
 def _close(engine: Engine, idle: deque[Line]) -> None:
@@ -307,14 +347,20 @@ def _close(engine: Engine, idle: deque[Line]) -> None:
 
 
 # --- forked processes: a connection stays with the process that opened it -----------------------
+#
+# SQLite keeps its locks of a file for a process. A forked one has them in its memory, but not from
+# the system: it must not open the file, which others would then take to be nobody's.
 
 _STORES: weakref.WeakSet[Store] = weakref.WeakSet()
 _OF_PARENT: list[object] = []  # never closed here: that would undo locks of the parent
+_OPEN_IN_PARENT: set[tuple[int, int] | None] = set()
 
 
 def _leave_to_parent() -> None:
     for store in list(_STORES):
         _OF_PARENT.append((store._engine.pool, list(store._idle)))
+        if store._file is not None and store._file.identity is not None and not store.closed:
+            _OPEN_IN_PARENT.add(store._file.identity)
         store._idle.clear()
         store._engine.dispose(close=False)
 

@@ -1,0 +1,1 @@
+"""A budget for each person, where others hold one budget for all."""

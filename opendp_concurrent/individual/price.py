@@ -1,0 +1,141 @@
+"""What a query costs: in whole units of a budget, never below the exact loss.
+
+A budget is ``UNITS`` units, whatever it is. They are below 2^53, so that a double holds every
+number of units exactly, and divide by 1 to 36, so that a budget can be split evenly. A value of w
+steps costs factor (|w|/s)^power, in units P |w|^power with P a rational number. It is computed in
+doubles and rounded up:
+
+    |w|^power times the rate, rounded up to a whole number; at most the exact price of the bound.
+
+Each product is at least (1 - 2^-53) times the exact one, so that a rate of at least (1 + 2^-50) P
+makes up for two of them; rounding up and the minimum are exact. So a charge is at least the exact
+loss, and above it by one unit and 2^-49 of it at most. Values at the bound pay the exact price,
+rounded up to a unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, inf, lcm, ldexp, nextafter
+from typing import Any
+
+from .. import checks
+from ..errors import InvalidValueError
+from ..measures import composition_measure
+from ..rounding import least_double
+from .noise_loss import NoiseLoss, noise_loss
+from .noisy_sum import NoisySum, scale_limits, step_exponent, whole_steps
+
+UNITS = lcm(*range(1, 37)) * 2**5  # 2^52.04
+MARGIN = 1 + Fraction(1, 2**50)  # for two products that are rounded down
+LEAST_RATE = 2.0**-100  # far below one unit for the largest value, and far above underflow
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Public facts of one query.
+
+    :ivar exponent: values are rounded to multiples of 2^exponent, steps
+    :ivar reach: values are clipped to so many steps
+    :ivar scale: of the noise, in steps
+    :ivar power: of the value that is paid for
+    :ivar rate: units for a value of one step, rounded up
+    :ivar most: units for a value at ``reach``, rounded up
+    """
+
+    exponent: int
+    reach: int
+    scale: float
+    power: int
+    rate: float
+    most: int
+
+    @staticmethod
+    def of(query: NoisySum, loss: NoiseLoss, d_out: float) -> Price:
+        """The price of a query, or raise if one release may cost a person more than ``d_out``."""
+        bound = float(query.bound)
+        exponent = step_exponent(bound=bound)
+        scale = ldexp(float(query.scale), -exponent)  # exact
+        reach = whole_steps(bound, exponent)
+        if not loss.of(Fraction(reach), scale) <= Fraction(d_out):
+            raise InvalidValueError(
+                f"scale ({query.scale}) must be at least {least_scale(loss, d_out, bound, 1)} for "
+                f"bound ({query.bound}), so that one query cannot cost a person more than d_out "
+                f"({d_out}); nothing was asked"
+            )
+        return Price.in_steps(reach, scale, loss, d_out, exponent)
+
+    @staticmethod
+    def in_steps(
+        reach: int, scale: float, loss: NoiseLoss, d_out: float, exponent: int = 0
+    ) -> Price:
+        """The price of values up to ``reach`` at a noise scale, both in steps."""
+        rate = loss.of(Fraction(1), scale) * UNITS / Fraction(d_out)
+        most = ceil(rate * reach**loss.power)
+        return Price(exponent, reach, scale, loss.power, double_up(rate * MARGIN), most)
+
+
+def double_up(rate: Fraction) -> float:
+    """A double that is at least ``rate`` and at least ``LEAST_RATE``."""
+    double = max(float(rate), LEAST_RATE)
+    return double if Fraction(double) >= rate else nextafter(double, inf)
+
+
+def least_scale(loss: NoiseLoss, d_out: float, bound: float, launches: int) -> float:
+    """Least scale at which each person's budget is enough for so many queries."""
+    exponent = step_exponent(bound=bound)
+    value = Fraction(whole_steps(bound, exponent)) * Fraction(2) ** exponent
+    share = Fraction(UNITS // launches) * Fraction(d_out) / UNITS
+
+    def fits(scale: float) -> bool:
+        return scale > 0.0 and loss.of(value, scale) <= share
+
+    return least_double(fits, near=bound)
+
+
+def individual_scale(output_measure: Any, d_out: float, bound: float, launches: int = 1) -> float:
+    """Return the least noise scale at which nobody drops out before ``launches`` queries.
+
+    As every charge is rounded up to whole units of the budget, the least scale for which the exact
+    price of a value at ``bound`` is at most a share of whole units. People with smaller values take
+    part in more.
+
+    :param output_measure: that of :func:`make_individual_filter`
+    :param d_out: budget of one person
+    :param bound: of the queries
+    :param launches: how many of them
+    :return: in units of ``bound``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: if :func:`make_individual_filter` does not take the measure
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> oc.individual_scale(dp.max_divergence(), d_out=1.0, bound=1, launches=10)
+    10.0
+    >>> oc.individual_scale(dp.zero_concentrated_divergence(), d_out=0.5, bound=2, launches=100)
+    20.0
+    """
+    loss, budget = noise_loss(output_measure), individual_budget(output_measure, d_out)
+    count = checks.count(launches=launches)
+    if not count <= 2**40:
+        raise InvalidValueError(f"launches ({launches}) must be at most 2**40")
+    lowest, highest = scale_limits(bound=bound)
+    scale = least_scale(loss, budget, float(bound), count)
+    if not scale <= highest:
+        raise InvalidValueError(
+            f"d_out ({d_out}) is too small for {launches} launches with bound ({bound}): noise is "
+            f"up to {highest:.3g} there"
+        )
+    return max(scale, lowest)
+
+
+def individual_budget(output_measure: Any, d_out: Any) -> float:
+    """Return ``d_out`` as a budget above 0, or raise."""
+    budget: float = composition_measure(output_measure).validate_budget("d_out", d_out)
+    if not budget > 0.0:
+        raise InvalidValueError(f"d_out ({d_out}) must be above 0")
+    return budget

@@ -1,0 +1,445 @@
+"""How a filter of individual budgets behaves, and that its noise has the law that is paid for.
+
+Statistical bounds fail by chance with odds below 1e-10 each; noise is OpenDP's.
+"""
+
+import copy
+import gc
+import math
+import os
+import pickle
+import sys
+import threading
+import warnings
+from contextlib import suppress
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+from scipy.stats import chi2, gamma, norm
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    ForkedError,
+    InvalidTypeError,
+    InvalidValueError,
+    ReentrantLaunchError,
+    UnsupportedMeasureError,
+)
+from opendp_concurrent.individual.individual_filter import (
+    make_individual_filter,
+    then_individual_filter,
+)
+from opendp_concurrent.individual.noisy_sum import NoisySum
+from opendp_concurrent.individual.price import individual_scale
+from opendp_concurrent.queryables.data import unseal
+
+dp.enable_features("contrib", "honest-but-curious")
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+RENYI = oc.fixed_renyi_divergence(alpha=8.0)
+ODDS = 1e-11
+SPACE = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
+SECRET = 987654.25
+
+
+def first(rows):
+    return rows[:, 0]
+
+
+def second(rows):
+    return rows[:, 1]
+
+
+def ones(rows):
+    return np.ones(len(rows))
+
+
+def sure(bound=1.0, per_row=first):
+    """A query whose noise is below 0.05, but for odds of e^-50; it costs |v| times 1000."""
+    return NoisySum(per_row, bound, 0.001)
+
+
+def rows_of(*values):
+    return np.array([[value, 1.0] for value in values])
+
+
+def whole(number):
+    assert abs(number - round(number, 1)) < 0.05
+    return round(number, 1)
+
+
+# --- the law of the answers -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", [PURE, ZCDP, RENYI], ids=str)
+def test_noise_has_the_law_that_is_paid_for(measure):
+    draws, scale = 3000, 7.0
+    queryable = make_individual_filter(*SPACE, measure, 1e6)(rows_of(3.5, -1.0))
+    noise = np.array([queryable(NoisySum(first, 5.0, scale)) - 2.5 for _ in range(draws)])
+    if measure is PURE:
+        law, found = gamma(draws, scale=scale), np.abs(noise).sum()
+        middle = math.sqrt(2) * scale * norm.isf(ODDS) / math.sqrt(draws)
+    else:
+        law, found = chi2(draws, scale=scale**2), np.square(noise).sum()
+        middle = scale * norm.isf(ODDS) / math.sqrt(draws)
+    assert law.isf(1 - ODDS) <= found <= law.isf(ODDS)
+    assert abs(noise.mean()) <= 1.2 * middle
+    for wrong in (0.7, 1.4):  # would be seen
+        factor = wrong if measure is PURE else wrong**2
+        assert not law.isf(1 - ODDS) <= found * factor <= law.isf(ODDS)
+
+
+def test_noise_is_as_fine_as_the_values():
+    queryable = make_individual_filter(*SPACE, ZCDP, 1e6)(rows_of(0.3))
+    answers = [queryable(NoisySum(first, 1.0, 0.1)) for _ in range(20)]
+    assert len(set(answers)) == 20
+    assert all((answer * 2**29).is_integer() for answer in answers)
+
+
+def test_people_drop_out_one_by_one_and_nobody_says_so():
+    queryable = make_individual_filter(*SPACE, PURE, 3100.0)(rows_of(1.0, 0.5, 0.3))
+    answers = [whole(queryable(sure())) for _ in range(12)]
+    assert answers == [1.8] * 3 + [0.8] * 3 + [0.3] * 4 + [0.0] * 2
+    assert repr(queryable) == "IndividualFilter(open)"
+
+
+def test_who_cannot_pay_may_pay_for_a_cheaper_query():
+    queryable = make_individual_filter(*SPACE, PURE, 1500.0)(rows_of(1.0))
+    assert whole(queryable(sure())) == 1.0
+    assert whole(queryable(sure())) == 0.0
+    assert whole(queryable(sure(0.5))) == 0.5  # clipped, and half the price
+    assert whole(queryable(sure(0.5))) == 0.0
+
+
+def test_a_count_of_those_who_can_pay():
+    queryable = make_individual_filter(*SPACE, PURE, 2500.0)(rows_of(1.0, 1.0, 0.2))
+    assert whole(queryable(sure(per_row=ones))) == 3.0
+    queryable(sure())
+    assert whole(queryable(sure(per_row=ones))) == 1.0
+
+
+@pytest.mark.parametrize("measure", [PURE, ZCDP, RENYI], ids=str)
+def test_the_planned_launches_are_there(measure):
+    d_out = 1e7
+    scale = individual_scale(measure, d_out, 1.0, 7)
+    queryable = make_individual_filter(*SPACE, measure, d_out)(rows_of(*[1.0] * 1000))
+    answers = [round(queryable(NoisySum(first, 1.0, scale)), -2) for _ in range(9)]
+    assert answers == [1000.0] * 7 + [0.0] * 2
+
+
+def test_vectors_and_structured_arrays():
+    for kind, data, per_row in (
+        (int, [1, 2, 3], lambda rows: rows),
+        (bool, [True] * 6, lambda rows: rows),
+        (float, [1.5, 4.5], lambda rows: rows),
+        (str, ["aa", "bbbb"], lambda rows: np.array([len(row) for row in rows], dtype=np.int64)),
+    ):
+        space = dp.vector_domain(dp.atom_domain(T=kind)), dp.symmetric_distance()
+        queryable = make_individual_filter(*space, PURE, 1e5)(data)
+        assert whole(queryable(NoisySum(per_row, 10.0, 0.001))) == 6.0
+    domain = dp.user_domain("people", lambda data: isinstance(data, np.ndarray))
+    people = np.array([(40, 1.0), (50, 2.0)], dtype=[("age", int), ("weight", float)])
+    queryable = make_individual_filter(domain, dp.insert_delete_distance(), PURE, 1e6)(people)
+    assert whole(queryable(NoisySum(lambda rows: rows["age"], 100.0, 0.001))) == 90.0
+
+
+def test_nobody():
+    queryable = make_individual_filter(*SPACE, PURE, 1e5)(np.zeros((0, 2)))
+    assert whole(queryable(sure())) == 0.0
+
+
+# --- maps and arguments -----------------------------------------------------------------------
+
+
+def test_the_map():
+    for measure, power in ((PURE, 1), (ZCDP, 2), (RENYI, 2)):
+        made = make_individual_filter(*SPACE, measure, 0.1)
+        assert made.map(0) == 0.0
+        assert made.map(1) == 0.1
+        assert made.map(3) >= 0.1 * 3**power
+        assert made.map(3) == pytest.approx(0.1 * 3**power, rel=1e-15)
+        assert made.check(1, 0.1)
+        assert not made.check(1, 0.09999)
+        for bad in (-1, 1.5, True, "1", None):
+            with pytest.raises((InvalidTypeError, InvalidValueError)):
+                made.map(bad)
+    assert repr(made) == "IndividualFilter(FixedRenyiDivergence(alpha=8.0), d_out=0.1)"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "match"),
+    [
+        ("input_domain", 1, InvalidTypeError, "^input_domain must be a domain"),
+        ("input_domain", dp.atom_domain(T=int), InvalidTypeError, "^input_domain .* of vectors"),
+        ("input_metric", 1, InvalidTypeError, "^input_metric must be a metric"),
+        ("input_metric", dp.change_one_distance(), InvalidValueError, "^input_metric .*depends on"),
+        ("input_metric", dp.hamming_distance(), InvalidValueError, "^input_metric .*depends on"),
+        ("output_measure", dp.approximate(ZCDP), UnsupportedMeasureError, "^output_measure"),
+        ("output_measure", "zCDP", InvalidTypeError, "^output_measure must be a measure"),
+        ("d_out", 0, InvalidValueError, r"^d_out \(0\) must be above 0"),
+        ("d_out", -1.0, InvalidValueError, "^d_out"),
+        ("d_out", math.nan, InvalidValueError, "^d_out"),
+        ("d_out", math.inf, InvalidValueError, "^d_out .* must be finite"),
+        ("d_out", (1.0, 1e-6), InvalidTypeError, "^d_out must be a number"),
+    ],
+)
+def test_bad_arguments_are_named(name, value, error, match):
+    arguments = {
+        "input_domain": SPACE[0],
+        "input_metric": SPACE[1],
+        "output_measure": PURE,
+        "d_out": 1.0,
+        name: value,
+    }
+    with pytest.raises(error, match=match):
+        make_individual_filter(**arguments)
+
+
+def test_features_are_asked_for():
+    dp.disable_features("honest-but-curious")
+    with pytest.raises(dp.OpenDPException, match="honest-but-curious"):
+        make_individual_filter(*SPACE, PURE, 1.0)
+
+
+def test_a_query_is_checked_before_rows_are_looked_at():
+    seen = []
+
+    def per_row(rows):
+        seen.append(rows)
+        return rows[:, 0]
+
+    queryable = make_individual_filter(*SPACE, PURE, 1.0)(rows_of(1.0))
+    for query in (per_row, "sum", None, SPACE[0], (per_row, 1.0, 1.0)):
+        with pytest.raises(InvalidTypeError, match="^the query must be a NoisySum"):
+            queryable(query)
+    with pytest.raises(InvalidValueError, match=r"^scale \(0.5\) must be at least 1.0 for bound"):
+        queryable(NoisySum(per_row, 1.0, 0.5))
+    assert seen == []
+    queryable(NoisySum(per_row, 1.0, 1.0))  # nothing was charged
+
+
+def test_a_function_that_raises_costs_nothing():
+    queryable = make_individual_filter(*SPACE, PURE, 1000.0)(rows_of(*[1.0] * 100_000))
+    calls = []
+
+    def late(rows):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyError("late")
+        return rows[:, 0]
+
+    with pytest.raises(KeyError, match="late"):
+        queryable(NoisySum(late, 1.0, 0.001))
+    with pytest.raises(InvalidTypeError, match="^per_row must return"):
+        queryable(NoisySum(lambda rows: rows, 1.0, 0.001))
+    assert whole(queryable(sure())) == 100_000.0
+    assert whole(queryable(sure())) == 0.0
+
+
+def test_a_function_of_rows_may_not_ask_its_own_filter():
+    queryable = make_individual_filter(*SPACE, PURE, 1000.0)(rows_of(1.0))
+
+    def nested(rows):
+        queryable(sure())
+        return rows[:, 0]
+
+    with pytest.raises(ReentrantLaunchError):
+        queryable(NoisySum(nested, 1.0, 0.001))
+    assert whole(queryable(sure())) == 1.0
+
+
+def test_threads_do_not_pay_twice_or_too_little():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        queryable = make_individual_filter(*SPACE, PURE, 20_100.0)(rows_of(1.0, 0.5))
+        found = []
+
+        def work():
+            for _ in range(8):
+                found.append(whole(queryable(sure())))
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(found, reverse=True) == [1.5] * 20 + [0.5] * 20 + [0.0] * 24
+    finally:
+        sys.setswitchinterval(interval)
+
+
+# --- inside of others -------------------------------------------------------------------------
+
+
+def test_it_is_a_child_that_pays_at_launch():
+    made = make_individual_filter(*SPACE, ZCDP, 0.25)
+    other = make_individual_filter(*SPACE, ZCDP, 0.5)
+    odometer = oc.make_concurrent_odometer(*SPACE, ZCDP)
+    root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)(rows_of(1.0, 2.0))
+    one, two = root(made), root(other)
+    assert root.privacy_loss() == 0.75
+    for _ in range(5):
+        assert isinstance(one(NoisySum(first, 2.0, 30.0)), float)
+        assert isinstance(two(NoisySum(second, 2.0, 30.0)), float)
+    assert root.privacy_loss() == 0.75  # asking is free
+    with pytest.raises(BudgetExceededError):
+        root(other)
+    root(made)
+    assert root.privacy_loss() == 1.0
+
+
+@pytest.mark.parametrize("measure", [PURE, ZCDP, RENYI], ids=str)
+def test_in_compositors_of_ours(measure):
+    made = make_individual_filter(*SPACE, measure, 1e7)
+    root = oc.make_concurrent_composition(*SPACE, measure, 1, [1e7, 1e7])(rows_of(1.0))
+    one, two = root(made), root(made)
+    assert whole(one(sure())) == whole(two(sure())) == 1.0
+
+
+@pytest.mark.parametrize("measure", [PURE, ZCDP], ids=str)
+def test_inside_of_opendp_s_compositor(measure):
+    made = make_individual_filter(*SPACE, measure, 1e7)
+    root = dp.c.make_adaptive_composition(*SPACE, measure, 1, [1e7, 1e7])(rows_of(1.0, 0.5))
+    queryable = root(made)
+    assert whole(queryable(sure())) == 1.5
+    with pytest.raises(InvalidTypeError, match="^the query must be a NoisySum"):
+        queryable(5)
+
+
+def test_chained_after_a_transformation():
+    halved = dp.t.make_user_transformation(
+        *SPACE, *SPACE, lambda rows: rows / 2, lambda d_in: 2 * d_in
+    )
+    for made in (
+        halved >> make_individual_filter(*SPACE, PURE, 1e5),
+        halved >> then_individual_filter(PURE, 1e5),
+    ):
+        assert made.map(1) == 2e5
+        assert whole(made(rows_of(1.0, 1.0, 1.0))(sure())) == 1.5
+    assert (SPACE >> then_individual_filter(PURE, 2.0)).map(2) == 4.0
+
+
+def test_casts():
+    made = oc.cast(make_individual_filter(*SPACE, ZCDP, 0.5), dp.approximate(PURE), delta=1e-6)
+    assert 0.5 < made.map(1)[0] < 6.0
+    assert isinstance(made(rows_of(1.0))(NoisySum(first, 1.0, 5.0)), float)
+
+
+# --- nothing of the data ----------------------------------------------------------------------
+
+
+def reachable(thing, depth):
+    seen, frontier = {}, [thing]
+    for _ in range(depth + 1):
+        following = []
+        for one in frontier:
+            if id(one) in seen or isinstance(one, type(sys)):
+                continue
+            seen[id(one)] = one
+            following += gc.get_referents(one)
+            for attribute in ("__dict__", "__closure__", "__opendp_dict__", "cell_contents"):
+                with suppress(Exception):
+                    following.append(getattr(one, attribute))
+        frontier = following
+    return list(seen.values())
+
+
+def queryables(data):
+    made = make_individual_filter(*SPACE, PURE, 1.0)
+    yield made(data)
+    yield oc.make_concurrent_filter(oc.make_concurrent_odometer(*SPACE, PURE), 1, 9.0)(data)(made)
+    yield dp.c.make_adaptive_composition(*SPACE, PURE, 1, [1.0])(data)(made)
+
+
+def test_a_handle_shows_neither_data_nor_budgets():
+    for queryable in queryables(rows_of(SECRET, 2.0)):
+        queryable(NoisySum(first, 1.0, 2.0))
+        shown = repr(queryable) + str(vars(queryable)) + str(dir(queryable))
+        assert str(SECRET) not in shown
+        assert "IndividualFilter" in repr(queryable)
+        for word in ("left", "active", "exhausted", "bank", "spent", "people"):
+            assert not any(word in name for name in dir(queryable))
+        assert queryable.__opendp_dict__ == {}
+        for take in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match=r"sensitive|pickle"):
+                take(queryable)
+        for thing in reachable(queryable, 3):
+            assert not (isinstance(thing, np.ndarray) and thing.ndim and SECRET in thing)
+            assert type(thing).__name__ not in {"_IndividualFilter", "Bank"}
+
+
+def test_the_walk_would_find_the_machine():
+    machine = unseal(make_individual_filter(*SPACE, PURE, 1.0)(rows_of(SECRET))._machine)
+    found = reachable(machine, 2)
+    assert any(type(thing).__name__ == "Bank" for thing in found)
+
+
+def test_refusals_are_the_same_for_all_data_and_states():
+    said = set()
+    for data in (rows_of(), rows_of(1.0), rows_of(SECRET, 2.0, 3.0), rows_of(*[9.0] * 70_000)):
+        data = data.reshape(-1, 2)
+        queryable = make_individual_filter(*SPACE, PURE, 1.0)(data)
+        for _ in range(3):
+            queryable(NoisySum(first, 1.0, 1.0))
+            messages = []
+            for query in (
+                NoisySum(first, 1.0, 0.5),
+                NoisySum(lambda rows: rows, 1.0, 1.0),
+                NoisySum(lambda rows: rows[:, 0].tolist(), 1.0, 1.0),
+                5,
+            ):
+                with pytest.raises((InvalidTypeError, InvalidValueError)) as caught:
+                    queryable(query)
+                assert caught.value.__context__ is None
+                messages.append(str(caught.value))
+            said.add(tuple(messages))
+            said.add(repr(queryable))
+    assert len(said) == 2
+
+
+def test_errors_hold_no_frames_with_data():
+    queryable = make_individual_filter(*SPACE, PURE, 1.0)(rows_of(SECRET))
+
+    def failing(rows):
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        queryable(NoisySum(failing, 1.0, 1.0))
+    trace = caught.value.__traceback__
+    while trace is not None:
+        assert not any(isinstance(one, np.ndarray) for one in trace.tb_frame.f_locals.values())
+        trace = trace.tb_next
+
+
+def test_values_beyond_numbers_do_not_warn():
+    data = rows_of(math.nan, math.inf, -math.inf, 1e308, -1.0)
+    queryable = make_individual_filter(*SPACE, PURE, 1e7)(data)
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        assert whole(queryable(sure())) == 0.0
+        assert whole(queryable(sure(per_row=lambda rows: np.log(rows[:, 0]) * 1e308))) == 2.0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_forked_process_has_nothing():
+    queryable = make_individual_filter(*SPACE, PURE, 1.0)(rows_of(1.0))
+    child = os.fork()
+    if child == 0:
+        try:
+            queryable(NoisySum(first, 1.0, 1.0))
+        except ForkedError:
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+@pytest.mark.slow
+def test_ten_million_people():
+    people = 10**7
+    data = np.full((people, 1), 1.0)
+    space = dp.numpy.array2_domain(T=float, num_columns=1), dp.symmetric_distance()
+    queryable = make_individual_filter(*space, PURE, 3000.0)(data)
+    assert [whole(queryable(sure())) for _ in range(5)] == [1e7] * 3 + [0.0] * 2
