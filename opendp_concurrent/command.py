@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from .errors import ConcurrentError, LedgerMismatchError
+from .errors import ConcurrentError, InvalidValueError
 
 if TYPE_CHECKING:
     from .ledger import Entry, SqlLedger, Summary
@@ -24,7 +24,9 @@ def main(arguments: list[str]) -> int:
         with _open(options) as ledger:
             run = {"show": _show, "verify": _verify, "plot": _plot}[options.action]
             run(ledger, options)
-    except (ConcurrentError, ImportError) as error:
+    except (ConcurrentError, ImportError, OSError) as error:
+        if getattr(options, "json", False):
+            print(json.dumps({"fits": False, "error": str(error)}))
         print(error, file=sys.stderr)
         return 1
     return 0
@@ -56,13 +58,14 @@ def _open(options: argparse.Namespace) -> SqlLedger:
     if dataset is None:
         found = datasets(options.ledger)
         if len(found) != 1:
-            raise LedgerMismatchError("--dataset", " and ".join(map(repr, found)), "none")
+            names = ", ".join(map(repr, found)) or "none"
+            raise InvalidValueError(f"--dataset must be given: the ledger has {names}")
         (dataset,) = found
     return open_ledger(options.ledger, dataset, anchor=options.anchor)
 
 
 def _show(ledger: SqlLedger, options: argparse.Namespace) -> None:
-    entries, summary = ledger.entries(), ledger.summary()
+    summary, entries = ledger.read(options.anchor)
     if options.json:
         charges = [_charge(entry) for entry in entries]
         print(json.dumps({**_facts(summary), "charges": charges}, allow_nan=False))

@@ -133,23 +133,22 @@ class Account:
             account.lifecycle.check_not_running()
         self.lifecycle.check()
         prices = self._prices(price)
-        own = len(chain) if book is None else len(chain) - 1  # states that nobody else changes
         while True:
             before = [account._state for account in chain]
-            plans = list(map(Account._plan, chain[:own], before, prices))
-            if book is not None:
-                prices[-1].at(chain[-1]._query_d_in)  # untrusted: read it before the lock is taken
+            plans = list(map(Account._plan, chain, before, prices))
+            if book is not None:  # untrusted maps are read here, before locks are taken
+                charge = chain[-1]._charge(prices[-1])
             with self._lock:
-                if not all(map(is_, before[:own], [account._state for account in chain[:own]])):
+                if not all(map(is_, before, [account._state for account in chain])):
                     continue
                 self.lifecycle.check()
                 if book is None:
                     self._refuse(plans)
                 else:
                     with book.turn() as turn:
-                        plans = [*plans, chain[-1]._plan_on(turn.accumulator, prices[-1])]
+                        plans[-1] = chain[-1]._plan_on(turn.accumulator, charge, plans[-1])
                         self._refuse(plans)
-                        turn.write(*chain[-1]._charge(plans[-1], prices[-1]))
+                        turn.write(charge, chain[-1]._tracked(plans[-1]).accumulator)
                 return self._rebind(plans, prices)
 
     def _prices(self, price: Price) -> list[Price]:
@@ -188,26 +187,37 @@ class Account:
             after[key] = Tracked(tracked.d_in, tracked.query_d_in, verdict)
         return after
 
+    def _charge(self, price: Price) -> Charge:
+        """What the ledger is told of a launch: the d_mid as it is counted."""
+        tracked = self._tracked(self._state)
+        try:
+            d_mid = tracked.accumulator.read(price.at(tracked.query_d_in))
+        except (InvalidTypeError, InvalidValueError) as error:
+            raise PrivacyMapError(tracked.query_d_in, str(error)) from error
+        return Charge(d_mid, price.mechanism, current_label())
+
     def _plan_on(
-        self, accumulator: Accumulator, price: Price
+        self, accumulator: Accumulator, charge: Charge, plan: Any
     ) -> dict[Any, Tracked] | BudgetExceededError:
-        """Plan on what the ledger says; the price was read before, and is remembered."""
+        """The plan on what the ledger says: ``plan`` if that is what it was made on."""
+        assert self._bound is not None
+        if accumulator is self._tracked(self._state).accumulator:
+            planned: dict[Any, Tracked] | BudgetExceededError = plan
+            return planned
         self._follow(accumulator)
-        return self._plan(self._state, price)
+        verdict = self._bound.rule.admits(accumulator, charge.d_mid)
+        if isinstance(verdict, BudgetExceededError):
+            return verdict
+        return {self._bound_key: self._tracked(self._state)._replace(accumulator=verdict)}
 
     def _follow(self, accumulator: Accumulator) -> None:
-        tracked = self._state[self._bound_key]._replace(accumulator=accumulator)
-        self._state = {self._bound_key: tracked}
+        tracked = self._tracked(self._state)
+        if tracked.accumulator is not accumulator:
+            self._state = {self._bound_key: tracked._replace(accumulator=accumulator)}
 
-    @property
-    def _query_d_in(self) -> Any:
-        return self._state[self._bound_key].query_d_in
-
-    def _charge(self, plan: Any, price: Price) -> tuple[Charge, Accumulator]:
-        """What the ledger is told of a launch."""
-        tracked: Tracked = plan[self._bound_key]
-        d_mid = tracked.accumulator.read(price.at(tracked.query_d_in))
-        return Charge(d_mid, price.mechanism, current_label()), tracked.accumulator
+    def _tracked(self, state: Any) -> Tracked:
+        tracked: Tracked = state[self._bound_key]
+        return tracked
 
     def _refuse(self, plans: list[dict[Any, Tracked] | BudgetExceededError]) -> None:
         for account, plan in zip(self._chain, plans, strict=True):
@@ -219,7 +229,8 @@ class Account:
     def _rebind(self, plans: Iterable[Any], prices: Iterable[Price]) -> Lifecycle:
         for account, plan, price in zip(self._chain, plans, prices, strict=True):
             account._state = plan
-            account._history.append(price)
+            if account._book is None:  # else others charge it too, and the ledger remembers
+                account._history.append(price)
         if self._sequential_reason is None:
             return self.lifecycle
         root = self._chain[-1]
@@ -247,12 +258,12 @@ class Account:
         if self._bound is None:
             return None
         self._read_ledger()
-        return self._bound.rule.remaining(self._state[self._bound_key].accumulator)
+        return self._bound.rule.remaining(self._tracked(self._state).accumulator)
 
     @property
     def known_loss(self) -> Any:
         """Loss at the d_in of the bound, as far as is known here: reads no ledger."""
-        return self._state[self._bound_key].accumulator.loss
+        return self._tracked(self._state).accumulator.loss
 
     def knows(self, d_in: Any) -> bool:
         """Whether the loss at ``d_in`` is kept up to date."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..accumulators.accumulator import Accounting, Accumulator
-from ..errors import InvalidTypeError
+from ..errors import InvalidTypeError, InvalidValueError
 
 _LABEL: ContextVar[str] = ContextVar("_LABEL", default="")
 
@@ -101,8 +101,10 @@ def labelled(label: str) -> Iterator[None]:
     A label is written in plain text, and read by whoever reads the ledger: it must not depend on
     the data.
 
+    It holds in this thread; a thread that is started inside has none.
+
     :param label: what the launches are for, such as ``"mean age, by Ada"``
-    :raises InvalidTypeError: naming the argument
+    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
@@ -112,6 +114,8 @@ def labelled(label: str) -> Iterator[None]:
     """
     if not isinstance(label, str):
         raise InvalidTypeError(f"label must be a str, found {type(label).__name__}")
+    if "\0" in label or any("\ud800" <= one <= "\udfff" for one in label):
+        raise InvalidValueError(f"label ({label!r}) must be text, without NUL and lone surrogates")
     token = _LABEL.set(label)
     try:
         yield

@@ -10,6 +10,7 @@ from opendp.measurements import make_user_measurement
 from opendp.mod import Domain, Measure, Metric, PrivacyProfile, Transformation
 
 from .. import _native
+from ..errors import InvalidTypeError
 from ..measures import CompositionMeasure
 from ..queryables.data import seal, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, Spawn
@@ -62,9 +63,18 @@ def make_measurement(
 def chain(
     measurement: ConcurrentMeasurement, transformation: Transformation
 ) -> ConcurrentMeasurement:
-    """Return ``transformation >> measurement``; OpenDP checks that they fit."""
+    """Return ``transformation >> measurement``; OpenDP checks that they fit.
+
+    :raises InvalidTypeError: if the measurement is a filter with a ledger
+    """
     spawn, privacy_map = measurement.spawn, measurement.privacy_map
     odometer = measurement.odometer
+    if odometer is not None and odometer.record is not None:
+        raise InvalidTypeError(
+            "a filter with a ledger cannot be chained: its d_in, which the ledger has, would be "
+            "that of the transformed data; chain the odometer, and make the filter of that: "
+            "make_concurrent_filter(transformation >> odometer, d_in, d_out, ledger=ledger)"
+        )
     return _direct(
         make_chain_mt(measurement, transformation),
         lambda token: spawn(seal(_native.transform(transformation, unseal(token)))),

@@ -45,9 +45,10 @@ class Bank:
         """
         if self._spare is None:  # asked by ``values``
             raise ReentrantLaunchError
-        left, after, self._spare = self._left, self._spare, None
-        total, buffers = 0, _Buffers(min(CHUNK, len(left)))
+        left, after, total = self._left, self._spare, 0
         try:
+            self._spare = None
+            buffers = _Buffers(min(CHUNK, len(left)))
             with np.errstate(all="ignore"):  # a warning would tell of a value
                 for start in range(0, max(1, len(left)), CHUNK):  # asks even if there is nobody
                     part = slice(start, min(start + CHUNK, len(left)))

@@ -7,11 +7,12 @@ the next turn.
 
 from __future__ import annotations
 
-import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Lock
 from time import time_ns
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from ..accounts.charge import Charge, Terms
 from ..accumulators.accumulator import Accumulator
@@ -19,18 +20,9 @@ from ..errors import ForkedError, LedgerDamagedError
 from . import tables
 from .chain import next_hash
 from .encoding import canonical, encode
+from .follow import Known, follow
 from .store import Line, Store
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-
-class Known(NamedTuple):
-    """The newest charge, and what all of them add up to."""
-
-    sequence: int
-    head: str
-    accumulator: Accumulator
+from .total import agreed_total
 
 
 class SqlBook:
@@ -40,14 +32,14 @@ class SqlBook:
     """
 
     def __init__(self, store: Store, dataset: str, terms: Terms, known: Known) -> None:
-        self.store, self.dataset, self._terms = store, dataset, terms
-        self.known, self.lock, self._process = known, Lock(), os.getpid()
+        self._store, self.dataset, self._terms = store, dataset, terms
+        self._known, self._lock, self._process = known, Lock(), os.getpid()
         self._text: tuple[Any, str] = (None, "")
 
     @property
     def launches(self) -> int:
         """How many charges were seen at the last turn or reading."""
-        return self.known.sequence
+        return self._known.sequence
 
     def read(self) -> Accumulator:
         """All charges so far.
@@ -55,28 +47,33 @@ class SqlBook:
         :raises ForkedError: in a process that was forked from the one that opened the book
         """
         self._check_process()
-        with self.lock, self.store.reading() as connection:
-            line = self.store.line(connection)
-            known = self.newest(line, tables.READ_HEAD)
-            if known is not self.known:
-                self.store.flush(line)
-                self.known = known
+        with self._lock, self._store.reading() as connection:
+            line = self._store.line(connection)
+            known = self._newest(line, tables.READ_HEAD)
+            if known is not self._known:
+                self._store.flush(line)
+                self._known = known
             return known.accumulator
 
-    def turn(self) -> SqlTurn:
+    @contextmanager
+    def turn(self) -> Iterator[SqlTurn]:
         """Take a turn.
 
         :raises ForkedError: in a process that was forked from the one that opened the book
         """
         self._check_process()
-        return SqlTurn(self)
+        with self._lock:
+            with self._store.writing() as line:
+                turn = SqlTurn(self, line, self._newest(line, tables.LOCK_HEAD))
+                yield turn
+            self._known = turn.after
 
-    def newest(self, line: Line, query: Any) -> Known:
-        """Where the ledger is now, if it can have come there from where it was.
+    def _newest(self, line: Line, query: Any) -> Known:
+        """Where the ledger is now, if it has come there from where it was known to be.
 
-        :raises LedgerDamagedError: if it cannot
+        :raises LedgerDamagedError: if it has not
         """
-        known, row = self.known, line.run(query, {"of": self.dataset}).fetchone()
+        known, row = self._known, line.run(query, {"of": self.dataset}).fetchone()
         if row is None:
             raise LedgerDamagedError(f"the budget of {self.dataset!r} is gone")
         sequence, head, record = row
@@ -87,9 +84,11 @@ class SqlBook:
                 f"charge {known.sequence} was written, but the ledger has {sequence} charges or "
                 "another one in its place"
             )
-        terms = self._terms
-        total = terms.accounting.from_record(terms.zero, json.loads(record))
-        return Known(sequence, head, total)
+        places = {"of": self.dataset, "after": known.sequence, "upto": sequence}
+        newest = follow(known, line.run(tables.READ_LATER, places))
+        if newest[:2] != (sequence, head):
+            raise LedgerDamagedError(f"charge {sequence} is missing, or another one is there")
+        return newest._replace(accumulator=agreed_total(self._terms, record, newest.accumulator))
 
     def text(self, d_mid: Any) -> str:
         """Encode a d_mid; many launches in a row have the same."""
@@ -105,27 +104,13 @@ class SqlBook:
 
 
 class SqlTurn:
-    """A turn at a book. Inside, nobody else has one; at the end, what was written is durable."""
+    """A turn at a book. Inside, nobody else has one."""
 
-    __slots__ = ("_after", "_book", "_line", "_now")
+    __slots__ = ("_book", "_line", "_now", "after")
 
-    def __init__(self, book: SqlBook) -> None:
-        self._book = book
-
-    def __enter__(self) -> Self:
-        book = self._book
-        book.lock.acquire()
-        try:
-            self._line = line = book.store.begin()
-            try:
-                self._now = self._after = book.newest(line, tables.LOCK_HEAD)
-            except BaseException as error:
-                book.store.undo(line, error)
-                raise
-        except BaseException:
-            book.lock.release()
-            raise
-        return self
+    def __init__(self, book: SqlBook, line: Line, now: Known) -> None:
+        self._book, self._line = book, line
+        self._now = self.after = now
 
     @property
     def accumulator(self) -> Accumulator:
@@ -154,15 +139,4 @@ class SqlTurn:
         self._line.run(
             tables.MOVE_HEAD, {"of": dataset, "sequence": sequence, "head": head, "record": record}
         )
-        self._after = Known(sequence, head, after)
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        book = self._book
-        try:
-            if error is None:
-                book.store.commit(self._line)
-                book.known = self._after
-            else:
-                book.store.undo(self._line, error)
-        finally:
-            book.lock.release()
+        self.after = Known(sequence, head, after)

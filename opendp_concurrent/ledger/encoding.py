@@ -79,7 +79,7 @@ def decode(text: str) -> Any:
         value = _value(json.loads(text))
         if encode("value", value) == text:
             return value
-    except (TypeError, ValueError, KeyError, AttributeError):
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         pass
     raise InvalidValueError(f"{text[:200]!r} is not an exact record of a value")
 

@@ -13,10 +13,9 @@ from math import inf, nextafter
 from typing import Any
 
 from ..accounts.charge import Terms
-from ..errors import InvalidValueError
 from ..measures.families import GAUSSIAN, TRADEOFF
 from ..tradeoff.function import TradeoffFunction
-from ..tradeoff.laplace import Laplace
+from ..tradeoff.laplace import Laplace, laplace
 
 PURE, ZERO_CONCENTRATED = "MaxDivergence", "ZeroConcentratedDivergence"
 
@@ -37,6 +36,8 @@ def events(terms: Terms | None, d_mids: list[Any]) -> Any:
 def _event(dp_event: Any, measure: str, d_mid: Any) -> Any:
     if measure == TRADEOFF:
         return _of_function(dp_event, d_mid)
+    if d_mid == (0.0, 0.0):
+        return dp_event.NoOpDpEvent()
     if not isinstance(d_mid, float):
         return dp_event.UnsupportedDpEvent()
     if d_mid == 0.0:
@@ -53,17 +54,31 @@ def _event(dp_event: Any, measure: str, d_mid: Any) -> Any:
 
 
 def _of_function(dp_event: Any, function: TradeoffFunction) -> Any:
+    if function == TradeoffFunction.worst():
+        return dp_event.NonPrivateDpEvent()
     product, found = function._product, []
     if product.squares:
         mu = nextafter(product.mu, inf)
         found.append(dp_event.GaussianDpEvent(_reciprocal_down(mu)))
     for factor, count in product.factors.items():
-        if not isinstance(factor, Laplace):
+        noise = factor if isinstance(factor, Laplace) else _as_laplace(factor)
+        if noise is None:
             return dp_event.UnsupportedDpEvent()
-        found += [_laplace(dp_event, factor)] * count
+        found += [_laplace(dp_event, noise)] * count
     if not found:
         return dp_event.NoOpDpEvent()
     return found[0] if len(found) == 1 else dp_event.ComposedDpEvent(found)
+
+
+def _as_laplace(factor: Any) -> Laplace | None:
+    """The Laplace noise of few steps, or the randomized response, that a finite pair is."""
+    steps = len(getattr(factor, "losses", ())) - 1
+    if not steps >= 1:
+        return None
+    epsilon = float(factor.losses[-1]) if steps == 1 else factor.limit
+    if not 0.0 < epsilon < inf or laplace(epsilon, float(steps)) != factor:
+        return None
+    return Laplace(epsilon, float(steps))
 
 
 def _laplace(dp_event: Any, factor: Laplace) -> Any:
@@ -76,10 +91,5 @@ def _laplace(dp_event: Any, factor: Laplace) -> Any:
 
 def _reciprocal_down(loss: float) -> float:
     """Largest double at most 1/loss: the noise multiplier, rounded to less noise."""
-    try:
-        nearest = 1.0 / loss
-        if nearest == inf or Fraction(nearest) * Fraction(loss) <= 1:
-            return min(nearest, 1.7976931348623157e308)
-        return nextafter(nearest, 0.0)
-    except OverflowError as error:  # pragma: no cover - a double divides without
-        raise InvalidValueError(f"loss ({loss}) is too small") from error
+    nearest = min(1.0 / loss, 1.7976931348623157e308)
+    return nearest if Fraction(nearest) * Fraction(loss) <= 1 else nextafter(nearest, 0.0)

@@ -6,18 +6,17 @@ import os
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from typing_extensions import Self
-
 from .. import checks
 from ..accounts.charge import Terms
 from ..errors import InvalidTypeError, InvalidValueError, LedgerDamagedError, LedgerError
 from . import tables
 from .audit import Summary, audit
-from .book import Known, SqlBook
+from .book import SqlBook
 from .chain import first_hash
 from .encoding import canonical
 from .entries import Entry
 from .events import events
+from .follow import Known
 from .schema import make_tables, names_of_datasets, require_dataset
 from .store import Store
 from .terms import require_same, write_terms
@@ -38,8 +37,9 @@ class SqlLedger:
     :ivar dataset: what the budget is for
     """
 
-    def __init__(self, store: Store, dataset: str) -> None:
+    def __init__(self, store: Store, dataset: str, known: Known | None = None) -> None:
         self._store, self.dataset = store, dataset
+        self._known = known  # where it was when it was audited
 
     def book(self, terms: Terms) -> SqlBook:
         """Open the budget under ``terms``: the first to come settles them.
@@ -64,10 +64,8 @@ class SqlLedger:
                 connection.execute(tables.SETTLE_TERMS, settled)
             else:
                 require_same(row.terms, terms)
-            summary, total = audit(connection, self.dataset)
-            assert total is not None
-            known = Known(summary.launches, summary.anchor.partition(":")[2], total)
-        return SqlBook(self._store, self.dataset, terms, known)
+        first = Known(0, first_hash(self.dataset, text), terms.accounting.start(terms.zero))
+        return SqlBook(self._store, self.dataset, terms, self._known or first)
 
     def summary(self, anchor: str | None = None) -> Summary:
         """Read the ledger whole, check that it fits together, and say where it stands.
@@ -83,26 +81,37 @@ class SqlLedger:
 
         :raises LedgerDamagedError: naming what does not fit
         """
+        return self.read()[1]
+
+    def read(self, anchor: str | None = None) -> tuple[Summary, list[Entry]]:
+        """Return :meth:`summary` and :meth:`entries`, of the same moment.
+
+        :param anchor: of an earlier summary, kept elsewhere: the ledger must go on from there
+        :raises LedgerDamagedError: naming what does not fit
+        """
         found: list[Entry] = []
         with self._store.snapshot() as connection:
-            audit(connection, self.dataset, tell=found.append)
-        return found
+            return audit(connection, self.dataset, anchor, found.append)[0], found
 
     def to_dp_events(self) -> Any:
         """Return the charges as events of dp-accounting, one after the other.
 
-        Each is the event of the mechanism that its privacy loss certifies to be the worst: what
-        was launched is at most that. Pure DP: the discrete Laplace mechanism at distance 1, which
-        is randomized response [KOV15]. Zero-concentrated DP: a ``ZCDpEvent``. Gaussian DP, and
-        f-DP made of Gaussian, Laplace and discrete Laplace factors: those mechanisms. For others
-        dp-accounting has no such event: they are an ``UnsupportedDpEvent``, which its accountants
-        refuse. Needs dp-accounting, the extra ``events``.
+        Each is the event of the worst mechanism that its privacy loss allows: what was launched is
+        at most that. Pure DP: the discrete Laplace mechanism at distance 1, which is randomized
+        response [KOV15]. Zero-concentrated DP: a ``ZCDpEvent``. Gaussian DP: the Gaussian
+        mechanism. f-DP: these, and products of Gaussian, Laplace and discrete Laplace mechanisms.
+        For others dp-accounting has no such event: they are an ``UnsupportedDpEvent``, which its
+        accountants refuse. Needs dp-accounting, the extra ``events``.
+
+        The losses of a ledger were chosen on the way. A bound that adds up Rényi or concentrated
+        losses holds for them; the privacy loss distribution of the whole bounds nothing then, as
+        it does only for losses that were fixed in advance.
 
         :return: a ``dp_accounting.ComposedDpEvent``
         :raises LedgerDamagedError: naming what does not fit
         """
-        summary = self.summary()
-        return events(summary.terms, [entry.d_mid for entry in self.entries()])
+        summary, entries = self.read()
+        return events(summary.terms, [entry.d_mid for entry in entries])
 
     def close(self) -> None:
         """Close all connections. What was spawned with this ledger can launch nothing any more."""
@@ -212,12 +221,12 @@ def open_ledger(
     try:
         require_dataset(store, dataset)
         store.prepare()
-        ledger = SqlLedger(store, dataset)
-        ledger.summary(anchor)
+        with store.snapshot() as connection:
+            known = audit(connection, dataset, anchor)[1]
     except BaseException:
         store.close()
         raise
-    return ledger
+    return SqlLedger(store, dataset, known)
 
 
 def datasets(path_or_url: str | os.PathLike[str], *, wait: float = 60.0) -> list[str]:

@@ -181,6 +181,7 @@ class Store:
 
         :raises LedgerError: if it fails
         """
+        self._check()
         patience = monotonic() + self._wait
         while True:
             used = bool(self._idle)
@@ -192,6 +193,7 @@ class Store:
                 raise self._error(error, NOTHING) from error
             try:
                 line.execute(self._begin)
+                self._check()  # again: the file may have been replaced while others wrote
                 return line
             except self.failures as error:
                 if self.embedded and "locked" in str(error) and monotonic() < patience:
@@ -201,6 +203,9 @@ class Store:
                 line.drop()
                 if self.embedded or not used:
                     raise self._error(error, NOTHING) from error
+            except BaseException:
+                line.drop()
+                raise
 
     def _new_line(self) -> Line:
         line = Line(self._engine.connect(), self._texts)
@@ -216,12 +221,11 @@ class Store:
         try:
             line.execute("COMMIT")
             self.flush(line)
+            self._check()
         except BaseException as error:  # what it is in the middle of, nobody knows
             line.drop()
             if isinstance(error, self.failures):
-                raise self._error(
-                    error, "the launch may be charged, and its mechanism did not run"
-                ) from error
+                raise self._error(error, IN_FLIGHT) from error
             raise
         self._put_back(line)
 
@@ -233,8 +237,10 @@ class Store:
         try:
             line.execute("ROLLBACK")
             self._put_back(line)
-        except self.failures:
+        except BaseException as another:
             line.drop()
+            if not isinstance(another, self.failures):
+                raise
         if isinstance(error, self.failures):
             raise self._error(error, NOTHING) from error
 
@@ -252,6 +258,8 @@ class Store:
             line.drop()
         else:
             self._idle.append(line)
+            if self.closed:  # meanwhile
+                _empty(self._idle)
 
     def _check(self) -> None:
         if self.closed:
@@ -325,25 +333,34 @@ def _server(text: str, wait: float) -> Engine:
         url = make_url(text)
     except SQLAlchemyError as error:
         raise InvalidValueError(f"path_or_url is not a URL: {error}") from None
-    if url.get_backend_name() != "postgresql":
+    if url.drivername != "postgresql+psycopg":
         raise InvalidValueError(
-            f"path_or_url is for {url.get_backend_name()}, which is not supported; pass the path "
-            "of an SQLite file, or postgresql+psycopg://user@host/database"
+            f"path_or_url is for {url.drivername}, which is not supported; pass the path of an "
+            "SQLite file, or postgresql+psycopg://user@host/database"
         )
-    return create_engine(
-        url,
-        isolation_level="AUTOCOMMIT",
-        max_overflow=-1,
-        pool_pre_ping=True,  # the server may have been restarted
-        connect_args={"connect_timeout": max(2, int(wait))},
-    )
+    try:
+        return create_engine(
+            url,
+            isolation_level="AUTOCOMMIT",
+            max_overflow=-1,
+            pool_pre_ping=True,  # the server may have been restarted
+            connect_args={"connect_timeout": max(2, int(wait))},
+        )
+    except ImportError as error:
+        raise ImportError(
+            "PostgreSQL needs psycopg: install opendp-concurrent[postgresql]", name="psycopg"
+        ) from error
 
 
 def _close(engine: Engine, idle: deque[Line]) -> None:
-    while idle:
-        with suppress(SQLAlchemyError):
-            idle.pop().connection.close()
+    _empty(idle)
     engine.dispose()
+
+
+def _empty(idle: deque[Line]) -> None:
+    while idle:
+        with suppress(SQLAlchemyError, IndexError):
+            idle.pop().drop()
 
 
 # --- forked processes: a connection stays with the process that opened it -----------------------

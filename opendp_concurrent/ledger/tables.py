@@ -62,6 +62,12 @@ for _change in ("UPDATE", "DELETE"):
         "opendp_concurrent_charges BEGIN SELECT RAISE(ABORT, 'charges are append-only'); END",
     )
 _after_create(
+    "sqlite",  # INSERT OR REPLACE deletes without asking
+    "CREATE TRIGGER opendp_concurrent_no_replace BEFORE INSERT ON opendp_concurrent_charges "
+    "WHEN EXISTS (SELECT 1 FROM opendp_concurrent_charges WHERE dataset = NEW.dataset "
+    "AND sequence = NEW.sequence) BEGIN SELECT RAISE(ABORT, 'charges are append-only'); END",
+)
+_after_create(
     "postgresql",
     "CREATE OR REPLACE FUNCTION opendp_concurrent_append_only() RETURNS trigger AS "
     "$$ BEGIN RAISE EXCEPTION 'charges are append-only'; END $$ LANGUAGE plpgsql",
@@ -81,6 +87,9 @@ LOCK_BUDGET = READ_BUDGET.with_for_update()
 READ_DATASETS = select(budgets.c.dataset).order_by(budgets.c.dataset)
 READ_CHARGES = select(charges).where(charges.c.dataset == bindparam("of"))
 READ_CHARGES = READ_CHARGES.order_by(charges.c.sequence)
+READ_LATER = READ_CHARGES.where(
+    charges.c.sequence > bindparam("after"), charges.c.sequence <= bindparam("upto")
+)
 ADD_CHARGE = insert(charges).values({column.name: bindparam(column.name) for column in charges.c})
 MOVE_HEAD = update(budgets).where(_OF_DATASET)
 MOVE_HEAD = MOVE_HEAD.values({c: bindparam(c) for c in ("sequence", "head", "record")})

@@ -45,7 +45,7 @@ def plot_ledger(ledger: SqlLedger, *, against: str = "time", ax: Axes | None = N
     """
     if against not in ("time", "launches"):
         raise InvalidValueError(f"against ({against!r}) must be 'time' or 'launches'")
-    summary, entries = ledger.summary(), ledger.entries()
+    summary, entries = ledger.read()
     x: list[Any] = [one.time if against == "time" else one.sequence for one in entries]
     ax = axes(ax)
     curve(ax, x, [_number(one.loss) for one in entries], None, "spent")

@@ -23,7 +23,7 @@ def _text(one: Any) -> str:
     if not isinstance(name, str):
         return type(one).__name__
     if name.startswith("make_chain_"):  # numbered from the end: measurement1, transformation0
-        parts = [arguments[key] for key in sorted(arguments, key=lambda key: str(key)[-1])]
+        parts = [arguments[key] for key in sorted(arguments, key=lambda key: str(key)[-1:])]
         return " >> ".join(map(_text, parts))
     name = name.removeprefix("make_").removeprefix("new_")
     if "measurement" in arguments:
