@@ -39,7 +39,7 @@ def follow(
             head = next_hash(head, tuple(charge))
         except (TypeError, ValueError):  # what no charge has
             head = ""
-        if written != head:
+        if not head or written != head:
             raise LedgerDamagedError(f"charge {sequence} does not follow from those before it")
         d_mid, total = _add(total, sequence, charge[5])
         if tell is not None:

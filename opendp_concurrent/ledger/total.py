@@ -50,7 +50,7 @@ def agreed_total(terms: Terms, text: str, added: Any) -> Accumulator:
 def _read(terms: Terms, text: str) -> Any:
     try:
         total = terms.accounting.from_record(terms.zero, json.loads(text))
-        if canonical(total.to_record()) == text:
+        if canonical(total.to_record()) == text and total.loss is not None:
             return total
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         pass

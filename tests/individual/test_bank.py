@@ -283,3 +283,17 @@ def test_nothing_is_skipped_for_those_who_have_nothing_left(monkeypatch):
             seen.append(list(calls))
     assert seen[0]
     assert all(one == seen[0] for one in seen)
+
+
+def test_a_query_that_found_no_memory_leaves_the_bank_usable(monkeypatch):
+    money = Bank(3)
+    price = Price.in_steps(4, 8.0, noise_loss(dp.max_divergence()), 1.0)
+
+    def fail(size):
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "_Buffers", fail)
+        with pytest.raises(MemoryError):
+            money.charge(lambda part: np.ones(3)[part], price)
+    assert money.charge(lambda part: np.ones(3)[part], price) == 3

@@ -1,0 +1,294 @@
+"""Whether a ledger forgets a charge when processes are killed, and when its server crashes.
+
+    python benchmarks/kills.py [--quick] [--json]
+
+Two processes at a time open one ledger and launch as fast as they can; each says of every answer
+that it was given. Both get SIGKILL at random moments: half of them while they open the ledger, half
+while they launch. Then the ledger is opened again and read whole. An answer without a charge is
+lost: there must be none. A charge without an answer was in flight: at most one for each kill, or
+for each launch whose writer was told that it may be charged. Where PostgreSQL is installed, its
+clients are killed as well, and the server itself is crashed (``pg_ctl -m immediate``) below three
+of them.
+
+A killed process, or server, leaves to the system what it has written. What a disk forgets that
+loses power cannot be tried this way: there one relies on its flushes, which every charge waits for.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+os.environ["RUST_BACKTRACE"] = "0"
+
+import opendp.prelude as dp
+from _postgres import binaries, server
+from _timing import parser, print_machine, print_table, report
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import LedgerError
+from opendp_concurrent.ledger import SqlLedger, create_ledger, open_ledger
+
+dp.enable_features("contrib", "honest-but-curious")
+
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+EPSILON, BUDGET = 2.0**-10, 2.0**40  # sums of losses are exact
+QUERY = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / EPSILON)
+ANSWER, FAILURE = b"a", b"f"
+ROUNDS = 50  # on one ledger: reading a longer one would take most of the time
+SEED = 20260101
+
+
+@dataclass
+class Tally:
+    """What happened, to one kind of ledger."""
+
+    kills: int = 0
+    crashes: int = 0
+    answers: int = 0
+    failures: int = 0
+    charges: int = 0
+    lost: int = 0
+    seconds: float = 0.0
+
+    @property
+    def in_flight(self) -> int:
+        """Charges without an answer."""
+        return self.charges - self.answers + self.lost
+
+
+class Victim:
+    """A process that launches until it is killed."""
+
+    def __init__(self, address: str) -> None:
+        self._reader, writer = os.pipe()
+        self._text = b""
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                launch_forever(address, writer)
+            finally:
+                os._exit(1)
+        os.close(writer)
+
+    def wait_for_answer(self) -> None:
+        """Wait until it launches; it may have to wait for others."""
+        while ANSWER not in self._text:
+            if not select.select([self._reader], [], [], 60.0)[0]:
+                raise RuntimeError("no answer for a minute")
+            text = os.read(self._reader, 1 << 16)
+            if not text:
+                raise RuntimeError("a process that launches has ended by itself")
+            self._text += text
+
+    def kill(self) -> tuple[int, int]:
+        """Kill it; return how many answers it was given, and how often it was told of a failure."""
+        os.kill(self.pid, signal.SIGKILL)
+        _, status = os.waitpid(self.pid, 0)
+        if not os.WIFSIGNALED(status):
+            raise RuntimeError("a process that launches has ended by itself")
+        with os.fdopen(self._reader, "rb") as pipe:
+            self._text += pipe.read()
+        return self._text.count(ANSWER), self._text.count(FAILURE)
+
+
+def launch_forever(address: str, writer: int) -> None:
+    while True:
+        try:
+            with open_ledger(address, "survey") as ledger:
+                root = filtered(ledger)
+                while True:
+                    try:
+                        root(QUERY)
+                    except LedgerError:
+                        os.write(writer, FAILURE)
+                    else:
+                        os.write(writer, ANSWER)
+        except LedgerError:  # while it is opened: the server is down
+            time.sleep(0.01)
+
+
+def filtered(ledger: SqlLedger) -> Any:
+    odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
+    return oc.make_concurrent_filter(odometer, 1, BUDGET, ledger=ledger)([1, 2, 3])
+
+
+def fresh(address: str) -> None:
+    with create_ledger(address, "survey") as ledger:
+        odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
+        oc.make_concurrent_filter(odometer, 1, BUDGET, ledger=ledger)  # settles the terms
+
+
+class Account:
+    """One ledger: what was answered, beside what is charged."""
+
+    def __init__(self, address: str, tally: Tally) -> None:
+        self.address, self._tally = address, tally
+        self._kills = self._answers = self._failures = self._lost = 0
+        fresh(address)
+
+    def add(self, found: list[tuple[int, int]]) -> None:
+        """Note what killed processes said, and read the ledger."""
+        self._kills += len(found)
+        self._answers += sum(answers for answers, _ in found)
+        self._failures += sum(failures for _, failures in found)
+        with open_ledger(self.address, "survey") as ledger:  # or it does not fit together
+            summary = ledger.summary()
+        if summary.terms is None or summary.spent != summary.launches * EPSILON:
+            raise RuntimeError(f"{summary.launches} charges, but the loss is {summary.spent}")
+        self._lost = max(self._lost, self._answers - summary.launches)
+        spare = summary.launches - self._answers
+        if spare > self._kills + self._failures:
+            raise RuntimeError(f"{spare} charges without an answer, after {self._kills} kills")
+        self._charges = summary.launches
+
+    def close(self) -> None:
+        """Add to the tally."""
+        self._tally.kills += self._kills
+        self._tally.answers += self._answers
+        self._tally.failures += self._failures
+        self._tally.charges += self._charges
+        self._tally.lost += self._lost
+
+
+def kill_many(new: Callable[[], str], kills: int, tally: Tally) -> None:
+    """Kill ``kills`` processes, two at a time."""
+    chance, start = random.Random(SEED), time.perf_counter()
+    opening = launching = 0.0
+    left = kills
+    while left > 0:
+        account = Account(new(), tally)
+        for _ in range(min(ROUNDS, (left + 1) // 2)):
+            begun = time.perf_counter()
+            victims = [Victim(account.address) for _ in range(2)]
+            if chance.random() < 0.5 or not opening:
+                for victim in victims:
+                    victim.wait_for_answer()
+                if not opening:
+                    opening = time.perf_counter() - begun
+                    launching = opening / 4
+                time.sleep(chance.uniform(0.0, launching))
+            else:
+                time.sleep(chance.uniform(0.0, opening))
+            found = [victims[0].kill()]
+            time.sleep(chance.uniform(0.0, 0.002))
+            account.add([*found, victims[1].kill()])
+            left -= 2
+        account.close()
+    tally.seconds = time.perf_counter() - start
+
+
+def crash_many(new: Callable[[], str], restart: Callable[[], None], tally: Tally) -> None:
+    """Crash the server below three clients, which go on when it is there again."""
+    chance, start, crashes = random.Random(SEED), time.perf_counter(), tally.crashes
+    for _ in range(crashes):
+        account = Account(new(), tally)
+        victims = [Victim(account.address) for _ in range(3)]
+        for victim in victims:
+            victim.wait_for_answer()
+        time.sleep(chance.uniform(0.0, 0.1))
+        restart()
+        time.sleep(0.1)
+        account.add([victim.kill() for victim in victims])
+        account.close()
+    tally.seconds = time.perf_counter() - start
+
+
+def restarter(url: str) -> Callable[[], None]:
+    """What crashes the server at ``url`` and starts it again."""
+    import psycopg
+
+    with psycopg.connect(url.replace("+psycopg", "")) as connection:
+        row = connection.execute("SHOW data_directory").fetchone()
+    data = row[0] if row else ""
+    command = f"{binaries()}/pg_ctl -D {data} -m immediate -l {data}/log -w restart"
+    as_user = ["su", "postgres", "-c"] if os.geteuid() == 0 else ["sh", "-c"]
+    return lambda: (
+        subprocess.run([*as_user, command], check=True, stdout=subprocess.DEVNULL, cwd="/") and None
+    )
+
+
+def schemas(url: str) -> Callable[[], str]:
+    """What makes an empty schema on the server at ``url``, and returns the URL of that."""
+    import psycopg
+
+    names = iter(range(10**6))
+
+    def new() -> str:
+        name = f"kills_{next(names)}"
+        with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}".encode())
+        return f"{url}?options=-csearch_path%3D{name}"
+
+    return new
+
+
+def main() -> None:
+    """Run, print, report."""
+    options = parser(__doc__).parse_args()
+    print_machine()
+    on_file, on_server, crashes = (200, 40, 2) if options.quick else (1000, 500, 20)
+    tallies = {"SQLite, processes killed": Tally()}
+    with tempfile.TemporaryDirectory() as folder:
+        names = iter(range(10**6))
+        kill_many(
+            lambda: str(Path(folder) / f"{next(names)}.db"),
+            on_file,
+            tallies["SQLite, processes killed"],
+        )
+    with server() as url:
+        if url is None:
+            print("PostgreSQL is not installed: the ledger was NOT tried on it")
+        else:
+            killed, crashed = Tally(), Tally(crashes=crashes)
+            tallies |= {"PostgreSQL, clients killed": killed, "PostgreSQL, crashed": crashed}
+            new = schemas(url)
+            kill_many(new, on_server, killed)
+            crash_many(new, restarter(url), crashed)
+    every = tallies.values()
+    print_table(
+        "Two processes at a time; three where the server crashes",
+        ["", "kills", "crashes", "answers", "charges", "lost", "in flight", "failures", "s"],
+        [
+            [
+                name,
+                one.kills,
+                one.crashes,
+                one.answers,
+                one.charges,
+                one.lost,
+                one.in_flight,
+                one.failures,
+                one.seconds,
+            ]
+            for name, one in tallies.items()
+        ],
+    )
+    kills = sum(one.kills for one in every)
+    report(
+        {
+            "kills": kills,
+            "lost": sum(one.lost for one in every),
+            "charged_in_flight": sum(one.in_flight for one in every),
+        },
+        {
+            "kills": ("at least", on_file),
+            "lost": ("at most", 0),
+            "charged_in_flight": ("at most", kills + sum(one.failures for one in every)),
+        },
+        {"kills": "1,000 and more without --quick"} if options.quick else {},
+        options,
+    )
+
+
+if __name__ == "__main__":
+    main()

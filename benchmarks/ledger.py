@@ -1,0 +1,232 @@
+"""What a durable launch costs, beside the commits of the database itself.
+
+    python benchmarks/ledger.py [--quick] [--json]
+
+The peer is the database alone: the same row, inserted and committed by its own driver, with the
+same durability. For several processes both are measured with 1, 2, 4 and 8 of them: the peers write
+rows that have nothing to do with each other, ours decide on one budget that all of them share.
+PostgreSQL is a throw-away server from the system's packages. With the kills of ``kills.py`` and the
+individual budgets of ``individual.py``.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+os.environ["RUST_BACKTRACE"] = "0"
+
+import individual
+import kills
+import numpy as np
+import opendp.prelude as dp
+from _postgres import server
+from _timing import parser, print_machine, print_table, report
+
+import opendp_concurrent as oc
+from opendp_concurrent.ledger import create_ledger, open_ledger
+
+dp.enable_features("contrib", "honest-but-curious")
+
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+DATASET, ROWS = "survey", [1, 2, 3]
+TABLE = (
+    "CREATE TABLE bare (dataset TEXT, sequence BIGINT, time BIGINT, label TEXT, mechanism TEXT, "
+    "d_mid TEXT, hash TEXT, PRIMARY KEY (dataset, sequence))"
+)
+REST = (1795282338170711, "", "count >> laplace(scale=10.0)", '{"double":"0x1.9p-4"}', "ab" * 32)
+
+
+def launcher(ledger: Any) -> Callable[[], object]:
+    """Return what launches once on the ledger's budget."""
+    odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
+    root = oc.make_concurrent_filter(odometer, 1, 1e6, ledger=ledger)(ROWS)
+    count = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
+    return lambda: root(count)
+
+
+def bare_sqlite(path: Path, dataset: str) -> Callable[[], object]:
+    """Return what inserts and commits one row, by Python's own driver."""
+    connection = sqlite3.connect(path, isolation_level=None, timeout=60.0)
+    connection.execute("PRAGMA synchronous=FULL")
+    numbers = iter(range(10**9))
+
+    def insert() -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        row = (dataset, next(numbers), *REST)
+        connection.execute("INSERT INTO bare VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        connection.execute("COMMIT")
+
+    return insert
+
+
+def bare_postgresql(url: str, dataset: str) -> Callable[[], object]:
+    """Return what inserts and commits one row, by psycopg."""
+    import psycopg
+
+    connection = psycopg.connect(url.replace("+psycopg", ""))
+    numbers = iter(range(10**9))
+
+    def insert() -> None:
+        row = (dataset, next(numbers), *REST)
+        connection.execute("INSERT INTO bare VALUES (%s, %s, %s, %s, %s, %s, %s)", row)
+        connection.commit()
+
+    return insert
+
+
+def sqlite_files(folder: Path) -> tuple[Path, Path]:
+    """Make a ledger, and a file with the bare table."""
+    ledger, bare = folder / "ledger.db", folder / "bare.db"
+    create_ledger(ledger, DATASET).close()
+    with sqlite3.connect(bare) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute(TABLE + " WITHOUT ROWID")
+    connection.close()
+    return ledger, bare
+
+
+def postgresql_tables(url: str) -> None:
+    """Make a ledger and the bare table in one database."""
+    import psycopg
+
+    create_ledger(url, DATASET).close()
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute(TABLE)
+
+
+def microseconds(run: Callable[[], object], count: int) -> float:
+    """Microseconds for one run, the mean over ``count``."""
+    start = time.perf_counter()
+    for _ in range(count):
+        run()
+    return 1e6 * (time.perf_counter() - start) / count
+
+
+def alone(folder: Path, blocks: int, count: int = 100) -> tuple[float, float]:
+    """Medians over alternating blocks: microseconds of a bare row, and of a launch."""
+    path, bare_path = sqlite_files(folder)
+    with open_ledger(path, DATASET) as ledger:
+        bare, ours = bare_sqlite(bare_path, "alone"), launcher(ledger)
+        microseconds(bare, count), microseconds(ours, count)
+        pairs = [(microseconds(bare, count), microseconds(ours, count)) for _ in range(blocks)]
+    return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
+
+
+def worker(kind: str, where: Any, number: int, count: int, barrier: Any) -> None:
+    """Run ``count`` times, when all processes are ready."""
+    if kind == "ours":
+        with open_ledger(where, DATASET) as ledger:
+            run = launcher(ledger)
+            timed(run, count, barrier)
+        return
+    bare: Any = bare_postgresql if isinstance(where, str) else bare_sqlite
+    run = bare(where, f"process {number} at {time.time_ns()}")
+    timed(run, count, barrier)
+
+
+def timed(run: Callable[[], object], count: int, barrier: Any) -> None:
+    """Run when all processes are ready, and say when it is over: their ends take long."""
+    run()
+    barrier.wait()
+    microseconds(run, count)
+    barrier.wait()
+
+
+def rate(kind: str, where: Any, processes: int, total: int) -> float:
+    """Runs per second of several processes together."""
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(processes + 1)
+    running = [
+        context.Process(target=worker, args=(kind, where, number, total // processes, barrier))
+        for number in range(processes)
+    ]
+    for process in running:
+        process.start()
+    barrier.wait()
+    start = time.perf_counter()
+    barrier.wait()
+    seconds = time.perf_counter() - start
+    for process in running:
+        process.join()
+        assert process.exitcode == 0
+    return total / seconds
+
+
+def rates(
+    name: str, bare: Any, ledger: Any, counts: list[int], total: int, rounds: int
+) -> list[list[Any]]:
+    """A row for each number of processes: commits, launches, their ratio."""
+    rows = []
+    for processes in counts:
+        pairs = [
+            (rate("bare", bare, processes, total), rate("ours", ledger, processes, total))
+            for _ in range(rounds)
+        ]
+        commits, launches = (median(column) for column in zip(*pairs, strict=True))
+        rows.append([name, processes, commits, launches, launches / commits])
+    return rows
+
+
+def main() -> None:
+    """Measure, print, report."""
+    options = parser(__doc__).parse_args()
+    print_machine()
+    quick = options.quick
+    counts, total, rounds = ([8], 800, 1) if quick else ([1, 2, 4, 8], 4000, 3)
+    with tempfile.TemporaryDirectory() as home, server() as url:
+        folder = Path(home)
+        (folder / "alone").mkdir()
+        row, launch = alone(folder / "alone", 10 if quick else 50)
+        print_table(
+            "One process, SQLite: microseconds (medians of blocks of 100)",
+            ["", "µs"],
+            [["INSERT and COMMIT", row], ["launch with a ledger", launch]],
+        )
+        ledger, bare = sqlite_files(folder)
+        table = rates("SQLite", bare, ledger, counts, total, rounds)
+        if url is not None:
+            postgresql_tables(url)
+            table += rates("PostgreSQL", url, url, counts, total, rounds)
+        print_table(
+            "Several processes: per second, all together",
+            ["", "processes", "commits of bare rows", "launches on one budget", "ratio"],
+            table,
+        )
+        killed, names = kills.Tally(), iter(range(10**6))
+        kills.kill_many(
+            lambda: str(folder / f"kills {next(names)}.db"), 100 if quick else 1000, killed
+        )
+    people = np.random.default_rng(0).normal(size=(10**7, 1))
+    bank = median(individual.paired(people, individual.ZCDP, 9 if quick else 60)[0])
+    figures = {
+        "kills": killed.kills,
+        "lost": killed.lost,
+        "insert_ratio": launch / row,
+        "sqlite_8_over_engine": next(r[4] for r in table if r[:2] == ["SQLite", 8]),
+        "postgres_8_over_engine": next(
+            (r[4] for r in table if r[:2] == ["PostgreSQL", 8]), float("nan")
+        ),
+        "bank_1e7_ms": 1e3 * bank,
+    }
+    targets = {
+        "kills": ("at least", 1000),
+        "lost": ("at most", 0),
+        "insert_ratio": ("at most", 1.5),
+        "sqlite_8_over_engine": ("at least", 0.5),
+        "postgres_8_over_engine": ("at least", 0.5),
+        "bank_1e7_ms": ("at most", 100.0),
+    }
+    few = {"kills": "1,000 without --quick, and in kills.py"} if quick else {}
+    report(figures, targets, few, options)
+
+
+if __name__ == "__main__":
+    main()

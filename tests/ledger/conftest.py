@@ -1,0 +1,288 @@
+"""Ledgers to test with: in an SQLite file, and on a PostgreSQL server that is started for it."""
+
+import contextlib
+import importlib.util
+import os
+import pickle
+import shutil
+import sqlite3
+import subprocess
+import traceback
+from pathlib import Path
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import BudgetExceededError
+
+pytest.importorskip("sqlalchemy")
+
+from opendp_concurrent.ledger import create_ledger, open_ledger
+
+DATASET = "survey 2026"
+_NOT_TESTED = "the ledger was NOT tested on it"
+
+
+def pytest_terminal_summary(terminalreporter):
+    skipped = (str(report.longrepr) for report in terminalreporter.getreports("skipped"))
+    if any(_NOT_TESTED in reason for reason in skipped):
+        terminalreporter.write_line(
+            f"There is no PostgreSQL server: {_NOT_TESTED}", red=True, bold=True
+        )
+
+
+# --- what is launched ----------------------------------------------------------------------
+
+
+def space():
+    return dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+
+
+def count(epsilon=0.25):
+    """A measurement that loses ``epsilon``, a power of two."""
+    return space() >> dp.t.then_count() >> dp.m.then_laplace(scale=1.0 / epsilon)
+
+
+def limit(ledger, d_out=1.0, d_in=1, measure=None, accumulator=None, **keywords):
+    """The queryable of a filter that is kept in ``ledger``."""
+    measure = measure or dp.max_divergence()
+    odometer = oc.make_concurrent_odometer(*space(), measure, accumulator=accumulator)
+    return oc.make_concurrent_filter(odometer, d_in, d_out, ledger=ledger, **keywords)([1, 2, 3])
+
+
+def counted(epsilon=0.25):
+    """The same, with the list of its runs."""
+    ran = []
+
+    def function(data):
+        ran.append(len(data))
+        return len(ran)
+
+    made = dp.m.make_user_measurement(
+        *space(), dp.max_divergence(), function, lambda d_in: d_in * epsilon
+    )
+    return made, ran
+
+
+def launch_until_refused(root, query):
+    """How many launches answered."""
+    answers = 0
+    while True:
+        try:
+            root(query)
+        except BudgetExceededError:
+            return answers
+        answers += 1
+
+
+class Child:
+    """A forked process: what its function returned, or raised."""
+
+    def __init__(self, function):
+        self._read, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid:
+            os.close(write)
+            return
+        os.close(self._read)
+        try:
+            try:
+                found = True, function()
+            except BaseException as error:
+                found = False, f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
+            with os.fdopen(write, "wb") as pipe:
+                pipe.write(pickle.dumps(found))
+        finally:
+            os._exit(0)
+
+    def result(self):
+        with os.fdopen(self._read, "rb") as pipe:
+            text = pipe.read()
+        os.waitpid(self.pid, 0)
+        succeeded, value = pickle.loads(text)
+        if not succeeded:
+            raise AssertionError(value)
+        return value
+
+
+# --- where it is written -------------------------------------------------------------------
+
+
+class Store:
+    """A place for a ledger, and a way around it."""
+
+    def __init__(self):
+        self._open = contextlib.ExitStack()
+
+    def create(self, dataset=DATASET, **keywords):
+        return self._open.enter_context(create_ledger(self.address, dataset, **keywords))
+
+    def open(self, dataset=DATASET, **keywords):
+        return self._open.enter_context(open_ledger(self.address, dataset, **keywords))
+
+    def close(self):
+        """Close all ledgers that are open here."""
+        self._open.close()
+
+    def rows(self):
+        """All that is written, schema, budgets and charges."""
+        return [
+            self.execute(f"SELECT * FROM opendp_concurrent_{table} ORDER BY {order}")
+            for table, order in (("schema", 1), ("budgets", "1"), ("charges", "1, 2"))
+        ]
+
+    def charges(self):
+        """How many there are."""
+        return self.execute("SELECT count(*) FROM opendp_concurrent_charges")[0][0]
+
+
+class SqliteStore(Store):
+    embedded = True
+
+    def __init__(self, folder):
+        super().__init__()
+        self.address = str(folder / "budget.db")
+
+    def execute(self, statement):
+        """Execute it as somebody would who may, and wants, anything."""
+        with contextlib.closing(sqlite3.connect(self.address)) as connection, connection:
+            for change in ("update", "delete"):
+                if statement[:6].upper() in ("UPDATE", "DELETE"):
+                    connection.execute(f"DROP TRIGGER IF EXISTS opendp_concurrent_no_{change}")
+            return connection.execute(statement).fetchall()
+
+    def content(self):
+        """The bytes of all files, but the one that is memory which processes share."""
+        files = Path(self.address).parent.iterdir()
+        return {file.name: file.read_bytes() for file in files if file.suffix != ".db-shm"}
+
+
+class PostgresqlStore(Store):
+    embedded = False
+
+    def __init__(self, server, name):
+        super().__init__()
+        self.server, self._name = server, name
+        self.address = f"{server.url}?options=-csearch_path%3D{name}"
+        server.execute(f"CREATE SCHEMA {name}")
+
+    def execute(self, statement):
+        """Execute it as somebody would who may, and wants, anything."""
+        return self.server.execute(
+            f"SET search_path TO {self._name}; SET session_replication_role TO replica; {statement}"
+        )
+
+    content = Store.rows
+
+    def drop(self):
+        self.server.execute(f"DROP SCHEMA {self._name} CASCADE")
+
+
+class Server:
+    """A PostgreSQL server of our own."""
+
+    def __init__(self, url, folder):
+        self.url, self._folder = url, folder
+        self._data = self.execute("SHOW data_directory")[0][0]
+        ((port,),) = self.execute("SHOW port")
+        ((sockets,),) = self.execute("SHOW unix_socket_directories")
+        self._options = (
+            f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={sockets}"
+        )
+
+    def execute(self, statements):
+        import psycopg
+
+        url = self.url.replace("+psycopg", "")
+        with psycopg.connect(url, autocommit=True) as connection:
+            cursor = connection.execute(statements)
+            while cursor.nextset():
+                pass
+            return cursor.fetchall() if cursor.description else []
+
+    def stop(self, mode="immediate"):
+        """Stop it: at once, which is a crash, or ``fast``."""
+        self._control(f"-m {mode} -w stop")
+
+    def start(self):
+        """Start it again, as it was started."""
+        self._control(f"-l {self._data}/log -o '{self._options}' -w start")
+
+    def _control(self, how):
+        as_user = ["su", "postgres", "-c"] if os.geteuid() == 0 else ["sh", "-c"]
+        command = f"{self._folder}/pg_ctl -D {self._data} {how}"
+        subprocess.run([*as_user, command], check=True, stdout=subprocess.DEVNULL, cwd="/")
+
+
+def _helper():
+    path = Path(__file__).parents[2] / "benchmarks" / "_postgres.py"
+    specification = importlib.util.spec_from_file_location("_postgres", path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def server():
+    """A PostgreSQL server, for all tests; they are skipped, aloud, where there is none."""
+
+    def skip(reason):
+        pytest.skip(f"{reason}: {_NOT_TESTED}")
+
+    helper = _helper()
+    if helper.binaries() is None or (os.geteuid() == 0 and shutil.which("su") is None):
+        skip("PostgreSQL is not installed")
+    if importlib.util.find_spec("psycopg") is None:
+        skip("psycopg is not installed")
+    with contextlib.ExitStack() as stack:
+        try:
+            url = stack.enter_context(helper.server())
+            found = Server(url, helper.binaries())
+        except (OSError, subprocess.CalledProcessError) as error:
+            skip(f"PostgreSQL cannot be started ({error})")
+        yield found
+
+
+@pytest.fixture
+def sqlite(tmp_path):
+    """An SQLite file that is not there yet."""
+    folder = tmp_path / "ledger"
+    folder.mkdir()
+    store = SqliteStore(folder)
+    yield store
+    store.close()
+
+
+_NAMES = iter(f"ledger_{number}" for number in range(10**6))
+
+
+@pytest.fixture
+def postgresql(server):
+    """A schema on the server."""
+    store = PostgresqlStore(server, next(_NAMES))
+    yield store
+    store.close()
+    store.drop()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request):
+    """Each kind of place."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def tools():
+    """What is launched, as functions."""
+    import types
+
+    return types.SimpleNamespace(
+        DATASET=DATASET,
+        Child=Child,
+        count=count,
+        counted=counted,
+        launch_until_refused=launch_until_refused,
+        limit=limit,
+        space=space,
+    )

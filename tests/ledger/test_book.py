@@ -1,0 +1,128 @@
+"""What a process that has a ledger open notices of what others have done to it."""
+
+import json
+import os
+import shutil
+import threading
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, LedgerDamagedError
+from opendp_concurrent.ledger.chain import first_hash, next_hash
+
+CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
+HASHED = "dataset, sequence, time, label, mechanism, d_mid"
+
+
+def test_a_running_total_that_was_edited_is_not_believed(store, tools):
+    one, other = tools.limit(store.create()), tools.limit(store.open())
+    for _ in range(3):
+        one(tools.count(0.25))
+    store.execute(f"""UPDATE {BUDGETS} SET record = '"0x0"'""")
+    for ask in (other.privacy_loss, other.remaining, lambda: other(tools.count(1.0))):
+        with pytest.raises(LedgerDamagedError, match="running total is 0.0, where the charges add"):
+            ask()
+
+
+def test_a_ledger_that_was_rewound_and_went_on_is_noticed(store, tools):
+    root = tools.limit(store.create())
+    for _ in range(3):
+        root(tools.count(0.25))
+    ((dataset, terms),) = store.execute(f"SELECT dataset, terms FROM {BUDGETS}")
+    rewritten, head = [], first_hash(dataset, terms)
+    for number in range(1, 5):
+        d_mid = json.dumps({"double": (0.125).hex()}, separators=(",", ":"))
+        row = (dataset, number, 5, "", "another", d_mid)
+        head = next_hash(head, row)
+        rewritten.append((*row, head))
+    for statement in (
+        *(("DROP TRIGGER opendp_concurrent_no_delete",) if store.embedded else ()),
+        *(() if store.embedded else (f"ALTER TABLE {CHARGES} DISABLE TRIGGER ALL",)),
+        f"DELETE FROM {CHARGES}",
+        *(f"INSERT INTO {CHARGES} VALUES {row!r}" for row in rewritten),
+        f"UPDATE {BUDGETS} SET sequence = 4, head = '{head}', record = '\"{_units(0.5)}\"'",
+    ):
+        store.execute(statement)
+    store.open().close()  # by itself it fits together
+    for ask in (root.privacy_loss, lambda: root(tools.count(0.125))):
+        with pytest.raises(LedgerDamagedError, match="does not follow"):
+            ask()
+
+
+def _units(total):
+    from opendp_concurrent.accumulators.scalar_sum import ScalarSum
+
+    return ScalarSum().after(total).to_record()
+
+
+def test_a_charge_is_not_replaced_either(sqlite, tools):
+    tools.limit(sqlite.create())(tools.count(0.25))
+    with pytest.raises(Exception, match="append-only"):
+        sqlite.execute(f"INSERT OR REPLACE INTO {CHARGES} SELECT * FROM {CHARGES}")
+
+
+def test_a_file_that_is_replaced_while_a_launch_waits_is_noticed(sqlite, tools):
+    root = tools.limit(sqlite.create())
+    answers, errors = [], []
+
+    def launch():
+        try:
+            answers.append(root(tools.count(0.25)))
+        except LedgerDamagedError as error:
+            errors.append(error)
+
+    import sqlite3
+
+    holder = sqlite3.connect(sqlite.address, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    thread = threading.Thread(target=launch)
+    thread.start()
+    copy = str(sqlite.address) + ".copy"
+    shutil.copyfile(sqlite.address, copy)
+    os.replace(copy, sqlite.address)
+    holder.execute("ROLLBACK")
+    holder.close()
+    thread.join()
+    assert not answers
+    assert "is not the one that was opened" in str(errors[0])
+
+
+def test_a_curve_of_an_analyst_runs_outside_of_the_turn(store, tools):
+    """It may ask for the loss, or take long: nobody waits for it."""
+    space, measure = tools.space(), dp.renyi_divergence()
+    odometer = oc.make_concurrent_odometer(*space, measure)
+    root = oc.make_concurrent_filter(
+        odometer, 1, lambda alpha: 1.0 * alpha, orders=[2.0, 4.0], ledger=store.create()
+    )([1, 2, 3])
+    asked = []
+
+    def curve(alpha):
+        asked.append(root.privacy_loss()(2.0))
+        return 0.125 * alpha
+
+    mechanism = dp.m.make_user_measurement(*space, measure, len, lambda d_in: curve)
+    assert root(mechanism) == 3
+    assert asked
+    assert root.privacy_loss()(2.0) == 0.25
+
+
+def test_a_filter_with_a_ledger_is_not_chained(store, tools):
+    """The d_in that the ledger has would be that of the transformed data."""
+    space = tools.space()
+    clamp = dp.t.make_clamp(*space, (0, 10))
+    budget = oc.make_concurrent_filter(
+        oc.make_concurrent_odometer(*space, dp.max_divergence()), 1, 1.0, ledger=store.create()
+    )
+    with pytest.raises(InvalidTypeError, match="chain the odometer"):
+        clamp >> budget
+
+
+def test_many_charges_of_others_are_followed(store, tools):
+    one, other = tools.limit(store.create(), d_out=100.0), tools.limit(store.open(), d_out=100.0)
+    for number in range(120):
+        one(tools.count(0.25 if number % 2 else 0.125))
+    assert other.privacy_loss() == 22.5
+    other(tools.count(0.5))
+    assert one.privacy_loss() == 23.0

@@ -1,0 +1,172 @@
+"""``opendp-concurrent ledger``: what it prints, and what it returns."""
+
+import json
+import subprocess
+import sys
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.command import main
+
+
+@pytest.fixture
+def ledger(store, tools):
+    """Three charges, with labels; nobody has it open."""
+    root = tools.limit(store.create())
+    for label in ("mean age", "x" * 60, "a\n\x1b[31mb\tc\u202e"):
+        with oc.labelled(label):
+            root(tools.count(0.125))
+    store.close()
+    return store
+
+
+@pytest.fixture
+def run(capsys):
+    def run_(*arguments):
+        code = main(list(arguments))
+        out, error = capsys.readouterr()
+        return code, out, error
+
+    return run_
+
+
+def test_show_prints_each_charge_in_a_line(ledger, run):
+    code, out, error = run("show", ledger.address)
+    assert (code, error) == (0, "")
+    table, facts = out.split("\n\n")
+    lines = table.splitlines()
+    assert lines[0].split() == ["time", "(UTC)", "label", "mechanism", "d_mid", "loss"]
+    assert len(lines) == 4
+    assert lines[1].split()[0] == "1"
+    assert "count >> laplace(scale=8.0)" in lines[1]
+    assert lines[3].endswith("0.125  0.375")
+    assert "x" * 37 + "..." in lines[2]
+    known = dict(line.split(":", 1) for line in facts.splitlines())
+    assert known["spent"].strip() == "0.375"
+    assert known["remaining"].strip() == "0.625"
+    assert known["measure"].strip() == "MaxDivergence"
+    assert known["anchor"].strip().startswith("3:")
+
+
+def test_labels_cannot_move_the_cursor(ledger, run):
+    _, out, _ = run("show", ledger.address)
+    assert "a  [31mb c" in out
+    assert all(one.isprintable() for line in out.splitlines() for one in line)
+
+
+def test_show_prints_one_object_for_programs(ledger, run):
+    code, out, _ = run("show", ledger.address, "--json")
+    found = json.loads(out)
+    assert (code, len(out.splitlines())) == (0, 1)
+    assert [charge["d_mid"] for charge in found["charges"]] == [0.125] * 3
+    assert [charge["loss"] for charge in found["charges"]] == [0.125, 0.25, 0.375]
+    assert found["charges"][2]["label"] == "a\n\x1b[31mb\tc\u202e"
+    assert (found["spent"], found["d_in"], found["d_out"]) == (0.375, 1, 1.0)
+    assert found["charges"][2]["hash"] == found["anchor"].partition(":")[2]
+
+
+def test_verify_says_that_all_fits_and_the_anchor(ledger, run):
+    code, out, error = run("verify", ledger.address)
+    assert (code, error) == (0, "")
+    assert out.startswith("3 charges fit together; anchor 3:")
+    anchor = out.split()[-1]
+    assert run("verify", ledger.address, "--anchor", anchor)[0] == 0
+    code, out, _ = run("verify", ledger.address, "--json")
+    found = json.loads(out)
+    assert (code, found["fits"], found["anchor"]) == (0, True, anchor)
+
+
+@pytest.mark.parametrize("action", ["show", "verify"])
+def test_an_edited_ledger_is_reported(ledger, run, action):
+    _, out, _ = run("verify", ledger.address)
+    anchor = out.split()[-1]
+    code, out, error = run(action, ledger.address, "--anchor", f"3:{64 * '0'}")
+    assert (code, out) == (1, "")
+    assert "charge 3 is not the one of the anchor" in error
+    ledger.execute("UPDATE opendp_concurrent_charges SET label = 'x' WHERE sequence = 2")
+    code, out, error = run(action, ledger.address, "--anchor", anchor)
+    assert (code, out) == (1, "")
+    assert "charge 2 does not follow" in error
+
+
+def test_the_dataset_must_be_named_if_there_are_several(ledger, run):
+    ledger.create("another").close()
+    code, _, error = run("show", ledger.address)
+    assert code == 1
+    assert "--dataset must be given: the ledger has 'another', 'survey 2026'" in error
+    code, out, _ = run("show", ledger.address, "--dataset", "another", "--json")
+    assert (code, json.loads(out)["launches"]) == (0, 0)
+    assert json.loads(out)["charges"] == []
+
+
+def test_a_fresh_ledger_is_shown(store, run):
+    store.create().close()
+    code, out, _ = run("show", store.address)
+    assert code == 0
+    assert "launches:    0" in out
+    assert run("verify", store.address)[0] == 0
+
+
+def test_what_is_no_ledger_is_reported(tmp_path, run):
+    code, out, error = run("show", str(tmp_path / "no.db"))
+    assert (code, out) == (1, "")
+    assert "look at the name" in error
+    assert not list(tmp_path.iterdir())
+
+
+def test_losses_of_any_kind_are_printed(sqlite, run):
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    ledger = sqlite.create("functions")
+    odometer = oc.make_concurrent_odometer(
+        *space,
+        oc.tradeoff(),
+        accumulator=oc.ladder(oc.TradeoffFunction.pure(0.25)),
+        ledger=ledger,
+        d_in=1,
+    )
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
+    odometer([1, 2])(oc.make_pureDP_to_fDP(count))
+    pairs = oc.make_concurrent_odometer(
+        *space, dp.approximate(dp.max_divergence()), ledger=sqlite.create("pairs"), d_in=1
+    )([1, 2])
+    pairs(dp.c.make_approximate(count))
+    pairs(
+        dp.m.make_user_measurement(
+            *space, dp.approximate(dp.max_divergence()), len, lambda d_in: (float("inf"), 1.0)
+        )
+    )
+    sqlite.close()
+    _, out, _ = run("show", sqlite.address, "--dataset", "functions", "--json")
+    assert "pure(epsilon=0.25)" in json.loads(out)["spent"]
+    _, out, _ = run("show", sqlite.address, "--dataset", "pairs", "--json")
+    assert json.loads(out)["charges"][0]["d_mid"] == [0.25, 0.0]
+    assert json.loads(out)["spent"] == ["inf", 1.0]
+    _, out, _ = run("show", sqlite.address, "--dataset", "pairs")
+    assert "(0.25, 0.0)" in out
+    assert "(inf, 1.0)" in out
+
+
+def test_plot_draws_a_file(sqlite, tools, run, tmp_path):
+    pytest.importorskip("matplotlib")
+    tools.limit(sqlite.create())(tools.count())
+    picture = tmp_path / "loss.svg"
+    code, out, error = run("plot", sqlite.address, "--output", str(picture))
+    assert (code, out.strip(), error) == (0, str(picture), "")
+    assert "<svg" in picture.read_text()
+
+
+@pytest.mark.parametrize("arguments", [[], ["burn"], ["show"], ["show", "a", "--colour"]])
+def test_misuse_is_explained(arguments, capsys):
+    with pytest.raises(SystemExit) as raised:
+        main(arguments)
+    assert raised.value.code == 2
+    assert "opendp-concurrent ledger" in capsys.readouterr().err
+
+
+def test_the_program_itself(sqlite, tools):
+    tools.limit(sqlite.create())(tools.count())
+    command = [sys.executable, "-m", "opendp_concurrent", "ledger", "verify", sqlite.address]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout[:26]) == (0, "1 charges fit together; an"), done.stderr

@@ -1,0 +1,132 @@
+"""Charges as events of dp-accounting: what its accountants make of them is an upper bound."""
+
+import math
+import sys
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.accounts.charge import Terms
+from opendp_concurrent.ledger.events import events as as_events
+from opendp_concurrent.measures import composition_measure
+
+dp_accounting = pytest.importorskip("dp_accounting")
+
+from dp_accounting import dp_event  # noqa: E402
+from dp_accounting.pld import PLDAccountant  # noqa: E402
+from dp_accounting.rdp import RdpAccountant  # noqa: E402
+
+F = oc.TradeoffFunction
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+DELTA = 1e-5
+
+
+@pytest.fixture
+def charged(sqlite):
+    """A ledger with charges under a measure, at a d_in of 1."""
+
+    def charge(measure, *d_mids, accumulator=None, **keywords):
+        ledger = sqlite.create()
+        odometer = oc.make_concurrent_odometer(
+            *SPACE, measure, accumulator=accumulator, ledger=ledger, d_in=1
+        )
+        root = odometer([1, 2, 3])
+        for d_mid in d_mids:
+            root(dp.m.make_user_measurement(*SPACE, measure, len, lambda d_in, loss=d_mid: loss))
+        return ledger
+
+    return charge
+
+
+def epsilon(events, accountant=None):
+    accountant = accountant or PLDAccountant()
+    accountant.compose(events)
+    return accountant.get_epsilon(DELTA)
+
+
+def test_no_charges_are_no_events(sqlite):
+    events = sqlite.create().to_dp_events()
+    assert events == dp_event.ComposedDpEvent([])
+
+
+@pytest.mark.parametrize("loss", [1e-3, 0.1, 1.0, 3.0])
+@pytest.mark.parametrize("launches", [1, 2, 30])
+def test_pure_losses_are_at_least_randomized_response(charged, loss, launches):
+    events = charged(dp.max_divergence(), *[loss] * launches).to_dp_events()
+    exact = F.pure(loss).power(launches).epsilon_bounds(DELTA)
+    assert len(events.events) == launches
+    assert exact.lower <= epsilon(events) <= exact.upper + 2e-3
+
+
+def test_gaussian_losses_are_those_of_the_gaussian_mechanism(charged):
+    events = charged(oc.gaussian_tradeoff(), 0.3, 0.4, 1.2).to_dp_events()
+    exact = F.gaussian(1.3).epsilon_bounds(DELTA)
+    assert exact.lower <= epsilon(events) <= exact.upper + 2e-3
+
+
+def test_concentrated_losses_are_events_of_their_own(charged):
+    events = charged(dp.zero_concentrated_divergence(), 0.01, 0.02).to_dp_events()
+    assert events.events == [dp_event.ZCDpEvent(0.01), dp_event.ZCDpEvent(0.02)]
+    exact = F.gaussian(math.sqrt(2 * 0.03)).epsilon(DELTA)
+    assert epsilon(events, RdpAccountant()) >= exact
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        F.gaussian(0.7),
+        F.laplace(0.5),
+        F.laplace(0.5, 8192.0),
+        F.laplace(0.1).power(10),
+        F.gaussian(0.3).compose(F.laplace(0.5)),
+        F.identity(),
+    ],
+    ids=repr,
+)
+def test_functions_that_are_known_mechanisms_are_those(charged, function):
+    ledger = charged(oc.tradeoff(), function, accumulator=oc.ladder(F.gaussian(1.0)))
+    events = ledger.to_dp_events()
+    exact = function.epsilon_bounds(DELTA)
+    found = epsilon(events)
+    assert exact.lower - 1e-12 <= found <= exact.upper + 2e-3
+
+
+def test_the_extremes_are_events(charged):
+    events = charged(dp.max_divergence(), 0.0, math.inf).to_dp_events().events
+    assert events == [dp_event.NoOpDpEvent(), dp_event.NonPrivateDpEvent()]
+
+
+@pytest.mark.parametrize("loss", [5e-324, 1e-300, 1e300, 1.7976931348623157e308])
+def test_any_loss_is_an_event(loss):
+    for measure in (dp.max_divergence(), oc.gaussian_tradeoff()):
+        name = composition_measure(measure).name
+        (event,) = as_events(Terms(name, None, 0.0, "", 1, None), [loss]).events
+        if isinstance(event, dp_event.GaussianDpEvent):
+            assert 0.0 <= event.noise_multiplier < math.inf
+            assert event.noise_multiplier * loss <= 1.0
+        else:
+            assert event == dp_event.DiscreteLaplaceDpEvent(loss, 1)
+
+
+def test_losses_without_an_event_are_refused_by_accountants(charged):
+    ledger = charged(dp.approximate(dp.max_divergence()), (0.5, 1e-7))
+    events = ledger.to_dp_events()
+    assert events.events == [dp_event.UnsupportedDpEvent()]
+    for accountant in (PLDAccountant(), RdpAccountant()):
+        with pytest.raises(Exception, match="nsupported"):
+            accountant.compose(events)
+
+
+@pytest.mark.parametrize("part", [F.finite([0.2, 0.5, 0.3], [0.5, 0.4, 0.1]), F.worst()], ids=repr)
+def test_functions_that_are_not_are_refused_as_a_whole(charged, part):
+    function = F.gaussian(0.3).compose(part)
+    ledger = charged(oc.tradeoff(), function, accumulator=oc.ladder(F.gaussian(1.0)))
+    assert ledger.to_dp_events().events == [dp_event.UnsupportedDpEvent()]
+
+
+def test_without_dp_accounting_the_error_names_the_extra(charged, monkeypatch):
+    ledger = charged(dp.max_divergence(), 0.5)
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    with pytest.raises(ImportError, match=r"install opendp-concurrent\[events\]"):
+        ledger.to_dp_events()

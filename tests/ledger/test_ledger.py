@@ -1,0 +1,417 @@
+"""A budget in a ledger goes on where it was left, under every measure, until exactly its bound."""
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    LedgerError,
+    LedgerMismatchError,
+    PrivacyMapError,
+    UnsupportedMeasureError,
+)
+from opendp_concurrent.ledger import open_ledger
+
+F = oc.TradeoffFunction
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+APPROXIMATE = dp.approximate(PURE)
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+
+
+def laplace(scale):
+    return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=scale)
+
+
+def gaussian(scale):
+    return SPACE >> dp.t.then_count() >> dp.m.then_gaussian(scale=scale)
+
+
+CURVES = dp.renyi_divergence()
+
+
+def with_slack(accumulator):
+    return APPROXIMATE, dp.c.make_approximate(laplace(10.0)), (2.5, 1e-6), accumulator
+
+
+def of_one_order():
+    measure = oc.fixed_renyi_divergence(4.0)
+    return measure, oc.cast(gaussian(3.0), measure), 1.0
+
+
+def on_orders():
+    orders = {"orders": [1.5, 2.0, 16.0]}
+    return CURVES, oc.cast(gaussian(3.0), CURVES), lambda alpha: 0.4 * alpha, None, orders
+
+
+def truncated():
+    query = oc.make_zCDP_to_tCDP(gaussian(3.0), 32.0)
+    return query.output_measure, query, oc.TruncatedConcentrated(0.4, 32.0)
+
+
+def on_functions(d_out, accumulator):
+    return oc.tradeoff(), oc.make_pureDP_to_fDP(laplace(8.0)), d_out, accumulator
+
+
+CASES = {  # what makes: measure, query, bound, accumulator, other arguments of the filter
+    "pure": lambda: (PURE, laplace(8.0), 1.0),
+    "approximate": lambda: (APPROXIMATE, dp.c.make_approximate(laplace(8.0)), (0.7, 1e-9)),
+    "approximate, advanced": lambda: with_slack(oc.advanced(1e-7)),
+    "approximate, zcdp": lambda: with_slack(oc.zcdp(1e-7)),
+    "approximate, renyi": lambda: with_slack(oc.renyi(8.0, 1e-7)),
+    "approximate, either": lambda: with_slack(oc.either(oc.basic(), oc.zcdp(1e-7))),
+    "zCDP": lambda: (ZCDP, gaussian(3.0), 0.5),
+    "Rényi of one order": of_one_order,
+    "Rényi on orders": on_orders,
+    "tCDP": truncated,
+    "GDP": lambda: (oc.gaussian_tradeoff(), oc.make_pureDP_to_GDP(laplace(8.0)), 0.5),
+    "f-DP, ladder": lambda: on_functions(F.pure(0.125).power(7), oc.ladder(F.pure(0.125))),
+    "f-DP, residue": lambda: on_functions(F.gaussian(0.5), oc.residue(0.5)),
+}
+
+
+def spawn(case, ledger=None):
+    measure, query, d_out, accumulator, keywords = (*case, *(None, {})[len(case) - 3 :])
+    odometer = oc.make_concurrent_odometer(*SPACE, measure, accumulator=accumulator)
+    limit = oc.make_concurrent_filter(odometer, 1, d_out, ledger=ledger, **keywords)
+    return limit([1, 2, 3]), query
+
+
+@pytest.mark.parametrize("make", CASES.values(), ids=list(CASES))
+def test_a_budget_goes_on_where_it_was_left_until_its_bound(store, tools, make):
+    case = make()
+    memory, query = spawn(case)
+    losses = [memory.privacy_loss()]
+    for _ in range(tools.launch_until_refused(spawn(case)[0], query)):
+        memory(query)
+        losses.append(memory.privacy_loss())
+    assert len(losses) >= 4
+
+    root, _ = spawn(case, store.create())
+    for loss in losses[1:3]:
+        assert isinstance(root(query), int)
+        assert root.privacy_loss() == loss
+    left = root.remaining()
+    store.close()
+
+    root, _ = spawn(case, store.open())
+    assert (root.privacy_loss(), root.remaining()) == (losses[2], left)
+    root(query)
+    store.close()
+
+    def elsewhere():
+        with open_ledger(store.address, tools.DATASET) as ledger:
+            there, _ = spawn(case, ledger)
+            known = there.privacy_loss() == losses[3]
+            return known, tools.launch_until_refused(there, query)
+
+    assert tools.Child(elsewhere).result() == (True, len(losses) - 1 - 3)
+    ledger = store.open()
+    root, _ = spawn(case, ledger)
+    assert root.privacy_loss() == losses[-1]
+    with pytest.raises(BudgetExceededError):
+        root(query)
+    summary = ledger.summary()
+    assert (summary.launches, summary.spent) == (len(losses) - 1, losses[-1])
+    assert summary.remaining == root.remaining() == memory.remaining()
+    assert [entry.loss for entry in ledger.entries()] == losses[1:]
+
+
+def test_an_entry_says_when_what_and_for_whom(store, tools):
+    ledger = store.create()
+    root = tools.limit(ledger)
+    with oc.labelled("mean age,\nfor Ada é"):
+        root(laplace(8.0))
+    root(dp.m.make_user_measurement(*SPACE, PURE, len, lambda d_in: 0.25 * d_in))
+    first, second = ledger.entries()
+    assert (first.label, second.label) == ("mean age,\nfor Ada é", "")
+    assert first.mechanism == "count >> laplace(scale=8.0)"
+    assert "user_measurement" in second.mechanism
+    assert (first.d_mid, second.d_mid, second.loss) == (0.125, 0.25, 0.375)
+    assert first.time <= second.time
+    assert str(first.time.tzinfo) == "UTC"
+    assert second.hash == ledger.summary().anchor.partition(":")[2]
+
+
+def test_a_summary_says_what_the_budget_is_about(store, tools):
+    ledger = store.create()
+    summary = ledger.summary()
+    assert (summary.terms, summary.launches, summary.spent, summary.remaining) == (
+        None,
+        0,
+        None,
+        None,
+    )
+    assert (summary.dataset, ledger.entries()) == (tools.DATASET, [])
+    tools.limit(ledger)
+    terms = ledger.summary().terms
+    assert (terms.measure, terms.d_in, terms.d_out) == ("MaxDivergence", 1, 1.0)
+    assert (ledger.summary().spent, ledger.summary().remaining) == (0.0, 1.0)
+    assert "secret" not in repr(ledger)
+    assert tools.DATASET in repr(ledger)
+
+
+# --- odometers, chains, children -----------------------------------------------------------
+
+
+def odometer(ledger=None, d_in=None, **keywords):
+    return oc.make_concurrent_odometer(*SPACE, PURE, ledger=ledger, d_in=d_in, **keywords)
+
+
+def test_an_odometer_goes_on_where_it_was_left(store, tools):
+    root = odometer(store.create(), 2)([1, 2, 3])
+    for _ in range(3):
+        root(laplace(8.0))
+    assert root.privacy_loss(2) == 0.75
+    store.close()
+    root = odometer(store.open(), 2)([1, 2, 3])
+    root(laplace(8.0))
+    assert root.privacy_loss(2) == 1.0
+    assert root.loss_after([laplace(8.0)], 2) == 1.25
+    assert store.open().summary().remaining is None
+    with pytest.raises(InvalidValueError, match="known at its own d_in"):
+        root.privacy_loss(1)
+    refused = odometer(store.open(), 3)
+    with pytest.raises(LedgerMismatchError, match="d_in"):
+        refused([1, 2, 3])
+
+
+def test_a_loss_at_another_distance_is_not_known(store, tools):
+    root = tools.limit(store.create())
+    assert root.privacy_loss(1) == 0.0
+    with pytest.raises(InvalidValueError, match="known at its own d_in"):
+        root.privacy_loss(2)
+
+
+def test_a_chain_is_charged_in_units_of_its_head(store, tools):
+    texts = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
+    doubled = dp.t.make_user_transformation(
+        *texts, *SPACE, lambda rows: [len(row) for row in rows], lambda d_in: 2 * d_in
+    )
+    limit = oc.make_concurrent_filter(doubled >> odometer(), 1, 1.0, ledger=store.create())
+    root = limit(["a", "b"])
+    root(laplace(8.0))
+    assert root.privacy_loss() == 0.25
+    assert store.open().entries()[0].d_mid == 0.25
+    store.close()
+    limit = oc.make_concurrent_filter(doubled >> odometer(), 1, 1.0, ledger=store.open())
+    assert tools.launch_until_refused(limit(["a"]), laplace(8.0)) == 3
+
+
+def test_a_chained_odometer_is_charged_in_units_of_its_head(store):
+    doubled = dp.t.make_user_transformation(
+        *SPACE, *SPACE, lambda rows: rows, lambda d_in: 2 * d_in
+    )
+    root = (doubled >> odometer(store.create(), 1))([1, 2])
+    root(laplace(8.0))
+    assert root.privacy_loss(1) == 0.25
+    assert store.open().summary().spent == 0.25
+
+
+def test_launches_of_child_odometers_are_charged_one_by_one(store, tools):
+    ledger = store.create()
+    root = tools.limit(ledger)
+    child = root(odometer())
+    grandchild = child(odometer())
+    assert ledger.summary().launches == 0
+    child(laplace(8.0))
+    grandchild(laplace(4.0))
+    assert [entry.d_mid for entry in ledger.entries()] == [0.125, 0.25]
+    assert (root.privacy_loss(), child.privacy_loss(1), grandchild.privacy_loss(1)) == (
+        0.375,
+        0.375,
+        0.25,
+    )
+    with pytest.raises(BudgetExceededError):
+        grandchild(laplace(1.0))
+    assert ledger.summary().launches == 2
+    assert grandchild.privacy_loss(1) == 0.25
+
+
+def test_a_filter_below_is_charged_once_and_whole(store, tools):
+    ledger = store.create()
+    root = tools.limit(ledger)
+    child = root(oc.make_concurrent_filter(odometer(), 1, 0.5))
+    for _ in range(4):
+        child(laplace(8.0))
+    assert [entry.d_mid for entry in ledger.entries()] == [0.5]
+    assert ledger.entries()[0].mechanism.startswith("ConcurrentFilter")
+    assert root.remaining() == 0.5
+
+
+def test_interactive_children_go_on_without_further_charges(store, tools):
+    ledger = store.create()
+    root = tools.limit(ledger)
+    one = root(oc.make_concurrent_composition(*SPACE, PURE, 1, [0.125, 0.125]))
+    other = root(oc.make_concurrent_composition(*SPACE, PURE, 1, [0.25]))
+    for child in (one, other, one):
+        child(laplace(8.0))
+    assert [entry.d_mid for entry in ledger.entries()] == [0.25, 0.25]
+
+
+def test_mechanisms_are_cast_before_they_are_charged(store, tools):
+    ledger = store.create()
+    root = tools.limit(ledger, 1.0, measure=ZCDP)
+    cast = oc.cast(laplace(1.0), ZCDP)
+    root(cast)
+    root(gaussian(1.0))
+    assert [entry.d_mid for entry in ledger.entries()] == [cast.map(1), 0.5]
+    assert ledger.summary().spent == root.privacy_loss() < 1.0
+
+
+def test_a_context_keeps_a_ledger(store):
+    def context(ledger, **keywords):
+        return oc.concurrent_context(
+            data=[1, 2, 3],
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=dp.loss_of(epsilon=1.0),
+            domain=dp.vector_domain(dp.atom_domain(T=int)),
+            ledger=ledger,
+            **keywords,
+        )
+
+    context(store.create()).query(epsilon=0.25).count().laplace().release()
+    store.close()
+    again = context(store.open())
+    assert again.remaining_privacy_loss() == 0.75
+    with pytest.raises(InvalidTypeError, match="ledger is for losses that are chosen on the way"):
+        context(store.open(), split_evenly_over=2)
+
+
+def test_a_context_without_a_bound_keeps_one_too(store):
+    keywords = {
+        "data": [1, 2, 3],
+        "privacy_unit": dp.unit_of(contributions=2),
+        "privacy_loss": (PURE, float("inf")),
+        "domain": dp.vector_domain(dp.atom_domain(T=int)),
+    }
+    context = oc.concurrent_context(**keywords, ledger=store.create())
+    context.query(epsilon=0.5).count().laplace().release()
+    assert store.open().summary().spent == 0.5
+
+
+# --- what is charged -----------------------------------------------------------------------
+
+
+def test_a_refusal_changes_nothing_that_is_written(store, tools):
+    root = tools.limit(store.create())
+    root(laplace(2.0))
+    before = store.content()
+    wrong = dp.m.make_user_measurement(*SPACE, PURE, len, lambda d_in: float("nan"))
+    for query, error in (
+        (laplace(1.0), BudgetExceededError),
+        (wrong, PrivacyMapError),
+        (gaussian(1.0), InvalidValueError),
+        (1, InvalidTypeError),
+    ):
+        with pytest.raises(error):
+            root(query)
+    assert store.content() == before
+    root(laplace(2.0))
+    assert root.remaining() == 0.0
+
+
+def test_a_mechanism_that_fails_stays_charged(store, tools):
+    def fail(data):
+        raise ValueError("the data say so")
+
+    ledger = store.create()
+    root = tools.limit(ledger)
+    with pytest.raises(Exception, match="the data say so"):
+        root(dp.m.make_user_measurement(*SPACE, PURE, fail, lambda d_in: 0.25 * d_in))
+    assert ledger.summary().spent == root.privacy_loss() == 0.25
+
+
+def test_a_launch_of_no_loss_is_written_and_of_infinite_loss_refused(store, tools):
+    ledger = store.create()
+    root = tools.limit(ledger)
+    nothing, all_ = (
+        dp.m.make_user_measurement(*SPACE, PURE, len, lambda d_in, loss=loss: loss)
+        for loss in (0.0, float("inf"))
+    )
+    root(nothing)
+    with pytest.raises(BudgetExceededError):
+        root(all_)
+    assert [entry.d_mid for entry in ledger.entries()] == [0.0]
+
+
+def test_an_odometer_records_an_infinite_loss_and_goes_on(store):
+    root = odometer(store.create(), 1)([1])
+    root(dp.m.make_user_measurement(*SPACE, PURE, len, lambda d_in: float("inf")))
+    store.close()
+    root = odometer(store.open(), 1)([1])
+    root(laplace(8.0))
+    assert root.privacy_loss(1) == store.open().summary().spent == float("inf")
+
+
+def test_losses_add_up_exactly_over_many_openings(sqlite, tools):
+    """Ten doubles of 0.1 are more than 1."""
+    sqlite.create().close()
+    for _ in range(9):
+        tools.limit(sqlite.open())(laplace(10.0))
+        sqlite.close()
+    root = tools.limit(sqlite.open())
+    assert (root.privacy_loss(), root.remaining()) == (0.9000000000000001, 0.09999999999999995)
+    with pytest.raises(BudgetExceededError):
+        root(laplace(10.0))
+    assert sqlite.open().summary().remaining == 0.09999999999999995
+
+
+# --- what is refused -----------------------------------------------------------------------
+
+
+def test_a_measure_that_composes_sequentially_is_refused(store):
+    sequential = oc.make_concurrent_odometer(*SPACE, dp.approximate(ZCDP))
+    with pytest.raises(UnsupportedMeasureError, match="ledger cannot be kept under"):
+        oc.make_concurrent_filter(sequential, 1, (1.0, 1e-6), ledger=store.create())
+    with pytest.raises(UnsupportedMeasureError, match="ledger cannot be kept under"):
+        oc.make_concurrent_odometer(*SPACE, dp.approximate(ZCDP), ledger=store.open(), d_in=1)
+
+
+def test_a_filter_that_halts_is_refused(store):
+    with pytest.raises(InvalidValueError, match="halt must be False with a ledger"):
+        oc.make_concurrent_filter(odometer(), 1, 1.0, halt=True, ledger=store.create())
+    assert store.open().summary().terms is None
+
+
+def test_an_odometer_with_a_ledger_is_no_child_and_under_no_filter(store, tools):
+    ledger = store.create()
+    recorded = odometer(ledger, 1)
+    with pytest.raises(InvalidTypeError, match="pass the ledger to the filter"):
+        oc.make_concurrent_filter(recorded, 1, 1.0)
+    root = oc.make_concurrent_filter(odometer(), 1, 1.0)([1, 2, 3])
+    with pytest.raises(InvalidTypeError, match="an odometer with a ledger cannot be launched"):
+        root(recorded)
+    assert ledger.summary().terms is None
+
+
+def test_ledger_and_d_in_go_together(store):
+    ledger = store.create()
+    for keywords in ({"ledger": ledger}, {"d_in": 1}):
+        with pytest.raises(InvalidTypeError, match="ledger and d_in go together"):
+            oc.make_concurrent_odometer(*SPACE, PURE, **keywords)
+    for wrong in (-1, 1.5, "1", True):
+        with pytest.raises((InvalidTypeError, InvalidValueError), match="d_in"):
+            odometer(ledger, wrong)([1])
+    with pytest.raises(InvalidTypeError, match="ledger needs a filter under Rényi curves"):
+        oc.make_concurrent_odometer(*SPACE, CURVES, ledger=ledger, d_in=1)
+
+
+@pytest.mark.parametrize("ledger", ["budget.db", 1, object()])
+def test_what_is_no_ledger_is_named(ledger):
+    with pytest.raises(InvalidTypeError, match=r"ledger must be made by opendp_concurrent.ledger"):
+        oc.make_concurrent_filter(odometer(), 1, 1.0, ledger=ledger)
+
+
+def test_the_odometer_of_a_recorded_filter_is_kept_under_its_terms(store):
+    """A filter's bound is settled: its odometer cannot go on without one."""
+    limit = oc.make_concurrent_filter(odometer(), 1, 1.0, ledger=store.create())
+    with pytest.raises(LedgerMismatchError, match="d_out"):
+        oc.make_filter_to_odometer(limit)([1, 2, 3])
+
+
+def test_errors_of_the_ledger_are_of_one_kind(store):
+    with pytest.raises(LedgerError):
+        store.open()
