@@ -127,8 +127,11 @@ class Account:
         :raises BudgetExceededError, HaltedError, ClosedChildError: refused
         :raises PrivacyMapError: the price cannot be used
         :raises LedgerError: it could not be made durable: do not run
+        :raises ForkedError: the ledger was opened before this process was forked
         """
         chain, book = self._chain, self._chain[-1]._book
+        if book is not None:
+            book.check_process()
         for account in chain:
             account.lifecycle.check_not_running()
         self.lifecycle.check()
@@ -271,6 +274,7 @@ class Account:
 
     def _read_ledger(self) -> None:
         if self._book is not None:
+            self._book.check_process()
             with self._lock:
                 self._follow(self._book.read())
 

@@ -71,6 +71,12 @@ class Book(Protocol):
     def launches(self) -> int:
         """How many charges were seen at the last turn or reading."""
 
+    def check_process(self) -> None:
+        """Raise in a process that was forked from the one that opened the book.
+
+        :raises ForkedError: there; before any lock is taken, as others may have held it
+        """
+
     def read(self) -> Accumulator:
         """All charges so far; never fewer than were read before.
 

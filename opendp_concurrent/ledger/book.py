@@ -46,12 +46,15 @@ class SqlBook:
 
         :raises ForkedError: in a process that was forked from the one that opened the book
         """
-        self._check_process()
-        with self._lock, self._store.reading() as connection:
-            line = self._store.line(connection)
-            known = self._newest(line, tables.READ_HEAD)
+        self.check_process()
+        with self._lock:
+            with self._store.snapshot() as connection:
+                line = self._store.line(connection)
+                found = line.run(self._place(), tables.READ_HEAD, tables.READ_LATER)
+            known = self._newest(*found)
             if known is not self._known:
-                self._store.flush(line)
+                with self._store.reading() as connection:
+                    self._store.flush(self._store.line(connection))
                 self._known = known
             return known.accumulator
 
@@ -61,22 +64,35 @@ class SqlBook:
 
         :raises ForkedError: in a process that was forked from the one that opened the book
         """
-        self._check_process()
+        self.check_process()
         with self._lock:
-            with self._store.writing() as line:
-                turn = SqlTurn(self, line, self._newest(line, tables.LOCK_HEAD))
+            reading = tables.LOCK_HEAD, tables.READ_LATER
+            with self._store.writing(self._place(), *reading) as (line, found):
+                turn = SqlTurn(self, line, self._newest(*found))
                 yield turn
             self._known = turn.after
 
-    def _newest(self, line: Line, query: Any) -> Known:
+    def check_process(self) -> None:
+        """Raise in a process that was forked from the one that opened the book.
+
+        :raises ForkedError: there
+        """
+        if os.getpid() != self._process:
+            raise ForkedError
+
+    def _place(self) -> dict[str, Any]:
+        return {"of": self.dataset, "after": self._known.sequence}
+
+    def _newest(self, heads: list[Any], later: list[Any]) -> Known:
         """Where the ledger is now, if it has come there from where it was known to be.
 
+        :param heads: the row of the budget
+        :param later: charges after the known one
         :raises LedgerDamagedError: if it has not
         """
-        known, row = self._known, line.run(query, {"of": self.dataset}).fetchone()
-        if row is None:
+        if not heads:
             raise LedgerDamagedError(f"the budget of {self.dataset!r} is gone")
-        sequence, head, record = row
+        known, (sequence, head, record) = self._known, heads[0]
         if sequence == known.sequence and head == known.head:
             return known
         if sequence <= known.sequence:
@@ -84,8 +100,7 @@ class SqlBook:
                 f"charge {known.sequence} was written, but the ledger has {sequence} charges or "
                 "another one in its place"
             )
-        places = {"of": self.dataset, "after": known.sequence, "upto": sequence}
-        newest = follow(known, line.run(tables.READ_LATER, places))
+        newest = follow(known, later)
         if newest[:2] != (sequence, head):
             raise LedgerDamagedError(f"charge {sequence} is missing, or another one is there")
         return newest._replace(accumulator=agreed_total(self._terms, record, newest.accumulator))
@@ -97,10 +112,6 @@ class SqlBook:
             text = encode("d_mid", d_mid)
             self._text = d_mid, text
         return text
-
-    def _check_process(self) -> None:
-        if os.getpid() != self._process:
-            raise ForkedError
 
 
 class SqlTurn:
@@ -124,19 +135,19 @@ class SqlTurn:
         label, mechanism = charge.label, charge.mechanism
         head = next_hash(head, (dataset, sequence, time, label, mechanism, d_mid))
         self._line.run(
-            tables.ADD_CHARGE,
             {
                 "dataset": dataset,
+                "of": dataset,
                 "sequence": sequence,
                 "time": time,
                 "label": label,
                 "mechanism": mechanism,
                 "d_mid": d_mid,
                 "hash": head,
+                "head": head,
+                "record": canonical(after.to_record()),
             },
-        )
-        record = canonical(after.to_record())
-        self._line.run(
-            tables.MOVE_HEAD, {"of": dataset, "sequence": sequence, "head": head, "record": record}
+            tables.ADD_CHARGE,
+            tables.MOVE_HEAD,
         )
         self.after = Known(sequence, head, after)

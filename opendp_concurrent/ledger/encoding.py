@@ -1,7 +1,8 @@
-"""Distances and accountings as text: exact, and the same text for the same value.
+"""Distances and accountings as text: exact, so that what is decoded computes the same.
 
 Doubles are written in hexadecimal, so that they survive bit for bit; arrays of them by their bytes.
-The text is JSON without spaces, keys in order. What is decoded encodes to the same text again.
+The text is JSON without spaces, keys in order. What is decoded encodes to the same text again, and
+values that are equal to the same text, but for the order of a product's factors.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -70,6 +72,7 @@ def encode(name: str, value: Any) -> str:
         raise InvalidTypeError(f"{name} ({value}) cannot be kept in a ledger: {error}") from None
 
 
+@lru_cache(maxsize=1024)  # values are immutable, and mostly the same few
 def decode(text: str) -> Any:
     """Inverse of :func:`encode`.
 
@@ -104,8 +107,9 @@ def _shape(value: Any) -> Any:
 
 
 def _product(product: Product) -> Any:
+    # in their order, in which they are added up: so the last digits are the same when they are read
     factors = [[_shape(factor), count] for factor, count in product.factors.items()]
-    return {"squares": hex(product.squares), "factors": sorted(factors, key=canonical)}
+    return {"squares": hex(product.squares), "factors": factors}
 
 
 def _finite(pair: Finite) -> Any:

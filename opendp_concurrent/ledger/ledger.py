@@ -19,7 +19,7 @@ from .events import events
 from .follow import Known
 from .schema import make_tables, names_of_datasets, require_dataset
 from .store import Store
-from .terms import require_same, write_terms
+from .terms import read_terms, require_same, write_terms
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -48,7 +48,7 @@ class SqlLedger:
         :raises LedgerDamagedError: if what is written does not fit together
         """
         text = write_terms(terms)
-        with self._store.writing() as line:
+        with self._store.writing({}) as (line, _):
             connection = line.connection
             row = connection.execute(tables.LOCK_BUDGET, {"of": self.dataset}).one_or_none()
             if row is None:
@@ -64,6 +64,7 @@ class SqlLedger:
                 connection.execute(tables.SETTLE_TERMS, settled)
             else:
                 require_same(row.terms, terms)
+                text, terms = row.terms, read_terms(row.terms)
         first = Known(0, first_hash(self.dataset, text), terms.accounting.start(terms.zero))
         return SqlBook(self._store, self.dataset, terms, self._known or first)
 
@@ -158,7 +159,7 @@ def create_ledger(
     store = Store(path_or_url, create=True, wait=wait)
     try:
         make_tables(store)
-        with store.writing() as line:
+        with store.writing({}) as (line, _):
             store.lock_all(line)
             connection = line.connection
             if connection.execute(tables.READ_BUDGET, {"of": dataset}).first() is not None:

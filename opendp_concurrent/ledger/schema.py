@@ -17,7 +17,7 @@ def make_tables(store: Store) -> None:
     if store.embedded:
         _require_own(store)
     store.prepare()
-    with store.writing() as line:
+    with store.writing({}) as (line, _):
         store.lock_all(line)
         connection = line.connection
         names = inspect(connection).get_table_names()

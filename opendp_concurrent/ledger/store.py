@@ -38,30 +38,62 @@ _FLUSH = (
     "pg_logical_emit_message(true, 'opendp_concurrent', '')"
 )
 
-_PAUSE = 0.0004  # seconds between two tries to write an SQLite file: about a commit
+_PAUSES = 0.0005, 0.025  # seconds between tries to write an SQLite file: the first, the longest
 
 NOTHING = "nothing was charged, and no mechanism ran"
 IN_FLIGHT = "the launch may be charged, and its mechanism did not run"
 
 
 class Line:
-    """A connection, and its driver: in a launch, each microsecond is everybody's."""
+    """A connection, and its driver: in a launch, each microsecond is everybody's.
 
-    __slots__ = ("_texts", "connection", "execute")
+    PostgreSQL is sent several statements at once, as one message to the server and back takes as
+    long as what it does with them.
+    """
+
+    __slots__ = ("_embedded", "_texts", "connection", "execute")
 
     def __init__(self, connection: Connection, texts: dict[Executable, Any]) -> None:
         self.connection, self._texts = connection, texts
         driver: Any = connection.connection.driver_connection
+        self._embedded = connection.dialect.name == "sqlite"
         self.execute: Callable[..., Any] = driver.execute
+        if not self._embedded:
+            from psycopg import ClientCursor  # which takes values for several statements
 
-    def run(self, statement: Executable, values: dict[str, Any]) -> Any:
-        """Execute a statement, whose text is made once; return the driver's cursor."""
-        text, names = self._texts.get(statement) or self._compile(statement)
-        return self.execute(text, values if names is None else [values[name] for name in names])
+            self.execute = ClientCursor(driver).execute
 
-    def _compile(self, statement: Any) -> tuple[str, list[str] | None]:
+    def run(
+        self, values: dict[str, Any], *statements: Executable, before: str = ""
+    ) -> list[list[Any]]:
+        """Execute statements, whose texts are made once; return the rows of each.
+
+        :param before: a text to execute before them
+        """
+        if self._embedded:
+            return self._one_by_one(values, statements, before)
+        texts = [(self._texts.get(one) or self._compile(one))[0] for one in statements]
+        cursor = self.execute("; ".join([before, *texts] if before else texts), values)
+        for _ in range(before.count(";") + 1 if before else 0):
+            cursor.nextset()
+        found = []
+        for _ in statements:
+            found.append(cursor.fetchall() if cursor.description else [])
+            cursor.nextset()
+        return found
+
+    def _one_by_one(self, values: dict[str, Any], statements: Any, before: str) -> list[list[Any]]:
+        found = []
+        if before:
+            self.execute(before)
+        for statement in statements:
+            text, names = self._texts.get(statement) or self._compile(statement)
+            found.append(self.execute(text, [values[name] for name in names]).fetchall())
+        return found
+
+    def _compile(self, statement: Any) -> tuple[str, list[str]]:
         compiled = statement.compile(self.connection)
-        made = str(compiled), compiled.positiontup if compiled.positional else None
+        made = str(compiled), compiled.positiontup or []
         self._texts[statement] = made
         return made
 
@@ -88,12 +120,11 @@ class Store:
         self.name = engine.url.render_as_string(hide_password=True) if "://" in text else text
         self._engine, self._wait = engine, wait
         self.embedded = self._file is not None
-        self._begin = "BEGIN IMMEDIATE"
-        self._flush = ""
+        self._start, self._flush = "BEGIN IMMEDIATE", ""
         if not self.embedded:
-            self._begin = _BEGIN.format(wait=max(1, int(1000 * wait)))
+            self._start = _BEGIN.format(wait=max(1, int(1000 * wait)))
         self.failures = SQLAlchemyError, engine.dialect.loaded_dbapi.Error
-        self._texts: dict[Executable, tuple[str, list[str] | None]] = {}  # made once
+        self._texts: dict[Executable, tuple[str, list[str]]] = {}  # made once
         self._idle: deque[Line] = deque()  # of writers: faster than to ask the pool
         self.closed = False
         self._close = weakref.finalize(self, _close, engine, self._idle)
@@ -163,42 +194,42 @@ class Store:
                     connection.exec_driver_sql("COMMIT")
 
     @contextmanager
-    def writing(self) -> Iterator[Line]:
+    def writing(
+        self, values: dict[str, Any], *statements: Executable
+    ) -> Iterator[tuple[Line, list[list[Any]]]]:
         """A transaction beside which nobody else writes what it locks; durable at the end.
 
+        :param statements: executed with ``values`` as it begins; yields the rows of each
         :raises LedgerError: if it fails; an exception of the block undoes it
         """
-        line = self.begin()
+        line, found = self._begin(values, statements)
         try:
-            yield line
+            yield line, found
         except BaseException as error:
             self.undo(line, error)
             raise
         self.commit(line)
 
-    def begin(self) -> Line:
+    def _begin(
+        self, values: dict[str, Any], statements: tuple[Executable, ...]
+    ) -> tuple[Line, list[list[Any]]]:
         """Begin a transaction, on another connection if one was lost while nobody used it.
 
         :raises LedgerError: if it fails
         """
         self._check()
-        patience = monotonic() + self._wait
+        patience, pause = monotonic() + self._wait, _PAUSES[0]
         while True:
-            used = bool(self._idle)
+            line, used = self._take()
             try:
-                line = self._idle.pop() if used else self._new_line()
-            except IndexError:  # another thread has taken it
-                continue
-            except self.failures as error:
-                raise self._error(error, NOTHING) from error
-            try:
-                line.execute(self._begin)
+                found = line.run(values, *statements, before=self._start)
                 self._check()  # again: the file may have been replaced while others wrote
-                return line
+                return line, found
             except self.failures as error:
                 if self.embedded and "locked" in str(error) and monotonic() < patience:
                     self._put_back(line)
-                    sleep(_PAUSE)
+                    sleep(pause)
+                    pause = min(2 * pause, _PAUSES[1])
                     continue
                 line.drop()
                 if self.embedded or not used:
@@ -207,11 +238,20 @@ class Store:
                 line.drop()
                 raise
 
-    def _new_line(self) -> Line:
-        line = Line(self._engine.connect(), self._texts)
-        if self.embedded:
-            line.execute("PRAGMA busy_timeout=0")  # SQLite's own pauses are long: see begin
-        return line
+    def _take(self) -> tuple[Line, bool]:
+        """A connection, and whether it has been used before."""
+        with suppress(IndexError):
+            return self._idle.pop(), True
+        try:
+            line = Line(self._engine.connect(), self._texts)
+            if self.embedded:
+                line.execute("PRAGMA busy_timeout=0")  # SQLite's own pauses are long: see _begin
+            elif not self._flush:
+                (asked,) = line.execute("SHOW synchronous_commit").fetchone()
+                self._flush = _FLUSH.format(durable="on" if asked in ("off", "local") else asked)
+            return line, False
+        except self.failures as error:
+            raise self._error(error, NOTHING) from error
 
     def commit(self, line: Line) -> None:
         """Make what was written durable.
@@ -221,7 +261,8 @@ class Store:
         try:
             line.execute("COMMIT")
             self.flush(line)
-            self._check()
+            if self._file is not None:
+                self._file.check()
         except BaseException as error:  # what it is in the middle of, nobody knows
             line.drop()
             if isinstance(error, self.failures):
@@ -246,12 +287,8 @@ class Store:
 
     def flush(self, line: Line) -> None:
         """Wait until all that this connection has seen is on disk."""
-        if self.embedded:
-            return
-        if not self._flush:
-            (asked,) = line.execute("SHOW synchronous_commit").fetchone()
-            self._flush = _FLUSH.format(durable="on" if asked in ("off", "local") else asked)
-        line.execute(self._flush)
+        if self._flush:
+            line.execute(self._flush)
 
     def _put_back(self, line: Line) -> None:
         if self.closed:

@@ -239,6 +239,9 @@ class Book:
 
     launches = property(lambda self: len(self.charges))
 
+    def check_process(self):
+        pass
+
     def read(self):
         return self.accumulator
 

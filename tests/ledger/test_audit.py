@@ -152,7 +152,7 @@ def test_the_tables_themselves_refuse_changes_of_charges(store, tools):
     for change in (f"UPDATE {CHARGES} SET label = 'x'", f"DELETE FROM {CHARGES}"):
         with (
             pytest.raises(LedgerError, match=r"charges are append-only.*other means"),
-            ledger._store.writing() as line,
+            ledger._store.writing({}) as (line, _),
         ):
             line.execute(change)
     assert ledger.summary().launches == 1
