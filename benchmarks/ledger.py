@@ -37,6 +37,7 @@ dp.enable_features("contrib", "honest-but-curious")
 
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 DATASET, ROWS = "survey", [1, 2, 3]
+KINDS = "bare", "ours"
 TABLE = (
     "CREATE TABLE bare (dataset TEXT, sequence BIGINT, time BIGINT, label TEXT, mechanism TEXT, "
     "d_mid TEXT, hash TEXT, PRIMARY KEY (dataset, sequence))"
@@ -120,59 +121,56 @@ def alone(folder: Path, blocks: int, count: int = 100) -> tuple[float, float]:
     return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
 
 
-def worker(kind: str, where: Any, number: int, count: int, barrier: Any) -> None:
-    """Run ``count`` times, when all processes are ready."""
-    if kind == "ours":
-        with open_ledger(where, DATASET) as ledger:
-            run = launcher(ledger)
-            timed(run, count, barrier)
-        return
-    bare: Any = bare_postgresql if isinstance(where, str) else bare_sqlite
-    run = bare(where, f"process {number} at {time.time_ns()}")
-    timed(run, count, barrier)
+def worker(number: int, jobs: list[tuple[str, Any]], count: int, barrier: Any) -> None:
+    """Run each job ``count`` times, all processes at the same time."""
+    for kind, where in jobs:
+        ledger = open_ledger(where, DATASET) if kind == "ours" else None
+        bare: Any = bare_sqlite if isinstance(where, Path) else bare_postgresql
+        own = f"process {number} at {time.time_ns()}"
+        run = bare(where, own) if ledger is None else launcher(ledger)
+        run()
+        barrier.wait()
+        microseconds(run, count)
+        barrier.wait()
+        if ledger is not None:
+            ledger.close()
 
 
-def timed(run: Callable[[], object], count: int, barrier: Any) -> None:
-    """Run when all processes are ready, and say when it is over: their ends take long."""
-    run()
-    barrier.wait()
-    microseconds(run, count)
-    barrier.wait()
-
-
-def rate(kind: str, where: Any, processes: int, total: int) -> float:
-    """Runs per second of several processes together."""
+def per_second(jobs: list[tuple[str, Any]], processes: int, total: int) -> list[float]:
+    """Runs per second of several processes together, job by job."""
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(processes + 1)
     running = [
-        context.Process(target=worker, args=(kind, where, number, total // processes, barrier))
+        context.Process(target=worker, args=(number, jobs, total // processes, barrier))
         for number in range(processes)
     ]
     for process in running:
         process.start()
-    barrier.wait()
-    start = time.perf_counter()
-    barrier.wait()
-    seconds = time.perf_counter() - start
+    found = []
+    for _ in jobs:
+        barrier.wait()
+        start = time.perf_counter()
+        barrier.wait()
+        found.append(total / (time.perf_counter() - start))
     for process in running:
         process.join()
         assert process.exitcode == 0
-    return total / seconds
+    return found
 
 
-def rates(
-    name: str, bare: Any, ledger: Any, counts: list[int], total: int, rounds: int
-) -> list[list[Any]]:
-    """A row for each number of processes: commits, launches, their ratio."""
+def rates(places: dict[str, tuple[Any, Any]], counts: list[int], total: int, rounds: int) -> Any:
+    """A row for each database and number of processes: commits, launches, their ratio."""
     rows = []
     for processes in counts:
-        pairs = [
-            (rate("bare", bare, processes, total), rate("ours", ledger, processes, total))
-            for _ in range(rounds)
+        jobs = [
+            (kind, where) for one in places.values() for kind, where in zip(KINDS, one, strict=True)
         ]
-        commits, launches = (median(column) for column in zip(*pairs, strict=True))
-        rows.append([name, processes, commits, launches, launches / commits])
-    return rows
+        found = iter(per_second(jobs * rounds, processes, total))
+        rounds_of = [[(next(found), next(found)) for _ in places] for _ in range(rounds)]
+        for name, pairs in zip(places, zip(*rounds_of, strict=True), strict=True):
+            commits, launches = (median(column) for column in zip(*pairs, strict=True))
+            rows.append([name, processes, commits, launches, launches / commits])
+    return sorted(rows, key=lambda row: list(places).index(row[0]))
 
 
 def main() -> None:
@@ -180,7 +178,7 @@ def main() -> None:
     options = parser(__doc__).parse_args()
     print_machine()
     quick = options.quick
-    counts, total, rounds = ([8], 800, 1) if quick else ([1, 2, 4, 8], 4000, 3)
+    counts, total, rounds = ([8], 1600, 1) if quick else ([1, 2, 4, 8], 4000, 3)
     with tempfile.TemporaryDirectory() as home, server() as url:
         folder = Path(home)
         (folder / "alone").mkdir()
@@ -191,10 +189,11 @@ def main() -> None:
             [["INSERT and COMMIT", row], ["launch with a ledger", launch]],
         )
         ledger, bare = sqlite_files(folder)
-        table = rates("SQLite", bare, ledger, counts, total, rounds)
+        places: dict[str, tuple[Any, Any]] = {"SQLite": (bare, str(ledger))}
         if url is not None:
             postgresql_tables(url)
-            table += rates("PostgreSQL", url, url, counts, total, rounds)
+            places["PostgreSQL"] = url, url
+        table = rates(places, counts, total, rounds)
         print_table(
             "Several processes: per second, all together",
             ["", "processes", "commits of bare rows", "launches on one budget", "ratio"],

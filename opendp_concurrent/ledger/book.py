@@ -51,7 +51,7 @@ class SqlBook:
             with self._store.snapshot() as connection:
                 line = self._store.line(connection)
                 found = line.run(self._place(), tables.READ_HEAD, tables.READ_LATER)
-            known = self._newest(*found)
+            known = self._newest(line, *found)
             if known is not self._known:
                 with self._store.reading() as connection:
                     self._store.flush(self._store.line(connection))
@@ -66,9 +66,11 @@ class SqlBook:
         """
         self.check_process()
         with self._lock:
-            reading = tables.LOCK_HEAD, tables.READ_LATER
+            reading = [tables.LOCK_HEAD, tables.READ_LATER]
+            if self._store.embedded:  # it is near: ask for later ones only if there are any
+                reading.pop()
             with self._store.writing(self._place(), *reading) as (line, found):
-                turn = SqlTurn(self, line, self._newest(*found))
+                turn = SqlTurn(self, line, self._newest(line, *found))
                 yield turn
             self._known = turn.after
 
@@ -83,11 +85,11 @@ class SqlBook:
     def _place(self) -> dict[str, Any]:
         return {"of": self.dataset, "after": self._known.sequence}
 
-    def _newest(self, heads: list[Any], later: list[Any]) -> Known:
+    def _newest(self, line: Line, heads: list[Any], later: list[Any] | None = None) -> Known:
         """Where the ledger is now, if it has come there from where it was known to be.
 
         :param heads: the row of the budget
-        :param later: charges after the known one
+        :param later: charges after the known one, if they were read already
         :raises LedgerDamagedError: if it has not
         """
         if not heads:
@@ -100,6 +102,8 @@ class SqlBook:
                 f"charge {known.sequence} was written, but the ledger has {sequence} charges or "
                 "another one in its place"
             )
+        if later is None:
+            (later,) = line.run(self._place(), tables.READ_LATER)
         newest = follow(known, later)
         if newest[:2] != (sequence, head):
             raise LedgerDamagedError(f"charge {sequence} is missing, or another one is there")

@@ -167,7 +167,8 @@ class Store:
 
         :raises LedgerError: if it fails
         """
-        self._check()
+        self._check_open()
+        self._check_file()
         try:
             with self._engine.connect() as connection:
                 yield connection
@@ -217,13 +218,12 @@ class Store:
 
         :raises LedgerError: if it fails
         """
-        self._check()
+        self._check_open()
         patience, pause = monotonic() + self._wait, _PAUSES[0]
         while True:
             line, used = self._take()
             try:
                 found = line.run(values, *statements, before=self._start)
-                self._check()  # again: the file may have been replaced while others wrote
                 return line, found
             except self.failures as error:
                 if self.embedded and "locked" in str(error) and monotonic() < patience:
@@ -261,8 +261,7 @@ class Store:
         try:
             line.execute("COMMIT")
             self.flush(line)
-            if self._file is not None:
-                self._file.check()
+            self._check_file()  # now: it may have been replaced at any time before
         except BaseException as error:  # what it is in the middle of, nobody knows
             line.drop()
             if isinstance(error, self.failures):
@@ -298,9 +297,11 @@ class Store:
             if self.closed:  # meanwhile
                 _empty(self._idle)
 
-    def _check(self) -> None:
+    def _check_open(self) -> None:
         if self.closed:
             raise LedgerError(f"ledger {self.name} was closed: open it again; {NOTHING}")
+
+    def _check_file(self) -> None:
         if self._file is not None:
             self._file.check()
 

@@ -62,12 +62,6 @@ for _change in ("UPDATE", "DELETE"):
         "opendp_concurrent_charges BEGIN SELECT RAISE(ABORT, 'charges are append-only'); END",
     )
 _after_create(
-    "sqlite",  # INSERT OR REPLACE deletes without asking
-    "CREATE TRIGGER opendp_concurrent_no_replace BEFORE INSERT ON opendp_concurrent_charges "
-    "WHEN EXISTS (SELECT 1 FROM opendp_concurrent_charges WHERE dataset = NEW.dataset "
-    "AND sequence = NEW.sequence) BEGIN SELECT RAISE(ABORT, 'charges are append-only'); END",
-)
-_after_create(
     "postgresql",
     "CREATE OR REPLACE FUNCTION opendp_concurrent_append_only() RETURNS trigger AS "
     "$$ BEGIN RAISE EXCEPTION 'charges are append-only'; END $$ LANGUAGE plpgsql",

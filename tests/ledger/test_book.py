@@ -57,12 +57,6 @@ def _units(total):
     return ScalarSum().after(total).to_record()
 
 
-def test_a_charge_is_not_replaced_either(sqlite, tools):
-    tools.limit(sqlite.create())(tools.count(0.25))
-    with pytest.raises(Exception, match="append-only"):
-        sqlite.execute(f"INSERT OR REPLACE INTO {CHARGES} SELECT * FROM {CHARGES}")
-
-
 def test_a_file_that_is_replaced_while_a_launch_waits_is_noticed(sqlite, tools):
     root = tools.limit(sqlite.create())
     answers, errors = [], []
