@@ -51,11 +51,12 @@ class Line:
     long as what it does with them.
     """
 
-    __slots__ = ("_embedded", "_texts", "connection", "execute")
+    __slots__ = ("_driver", "_embedded", "_texts", "connection", "execute")
 
     def __init__(self, connection: Connection, texts: dict[Executable, Any]) -> None:
         self.connection, self._texts = connection, texts
         driver: Any = connection.connection.driver_connection
+        self._driver = driver
         self._embedded = connection.dialect.name == "sqlite"
         self.execute: Callable[..., Any] = driver.execute
         if not self._embedded:
@@ -96,6 +97,11 @@ class Line:
         made = str(compiled), compiled.positiontup or []
         self._texts[statement] = made
         return made
+
+    @property
+    def lost(self) -> bool:
+        """Whether the server is not there any more."""
+        return not self._embedded and bool(self._driver.closed)
 
     def drop(self) -> None:
         """Close the connection, whatever it is in the middle of."""
@@ -231,8 +237,9 @@ class Store:
                     sleep(pause)
                     pause = min(2 * pause, _PAUSES[1])
                     continue
+                again = used and line.lost
                 line.drop()
-                if self.embedded or not used:
+                if not again:
                     raise self._error(error, NOTHING) from error
             except BaseException:
                 line.drop()
