@@ -123,7 +123,9 @@ def test_an_item_is_valid_by_itself_if_it_is_in_an_array(item):
 
 
 @pytest.mark.parametrize(
-    "items", ["11", b"11", 1, None, {1}, {1: 1}, iter([1]), np.array(1)], ids=repr
+    "items",
+    ["11", b"11", 1, None, {1}, {1: 1}, iter([1]), np.array(1)],
+    ids=lambda one: type(one).__name__,
 )
 def test_what_is_no_batch_is_refused_and_nothing_taken(items):
     handle = counter()
