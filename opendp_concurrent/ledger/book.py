@@ -65,13 +65,18 @@ class SqlBook:
         :raises ForkedError: in a process that was forked from the one that opened the book
         """
         self.check_process()
+        store, reading = self._store, [tables.LOCK_HEAD, tables.READ_LATER]
+        if store.embedded:  # it is near: ask for later ones only if there are any
+            reading.pop()
         with self._lock:
-            reading = [tables.LOCK_HEAD, tables.READ_LATER]
-            if self._store.embedded:  # it is near: ask for later ones only if there are any
-                reading.pop()
-            with self._store.writing(self._place(), *reading) as (line, found):
+            line, found = store.begin(self._place(), *reading)
+            try:
                 turn = SqlTurn(self, line, self._newest(line, *found))
                 yield turn
+            except BaseException as error:
+                store.undo(line, error)
+                raise
+            store.commit(line)
             self._known = turn.after
 
     def check_process(self) -> None:

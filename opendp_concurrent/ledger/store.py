@@ -209,7 +209,7 @@ class Store:
         :param statements: executed with ``values`` as it begins; yields the rows of each
         :raises LedgerError: if it fails; an exception of the block undoes it
         """
-        line, found = self._begin(values, statements)
+        line, found = self.begin(values, *statements)
         try:
             yield line, found
         except BaseException as error:
@@ -217,8 +217,8 @@ class Store:
             raise
         self.commit(line)
 
-    def _begin(
-        self, values: dict[str, Any], statements: tuple[Executable, ...]
+    def begin(
+        self, values: dict[str, Any], *statements: Executable
     ) -> tuple[Line, list[list[Any]]]:
         """Begin a transaction, on another connection if one was lost while nobody used it.
 
@@ -252,7 +252,7 @@ class Store:
         try:
             line = Line(self._engine.connect(), self._texts)
             if self.embedded:
-                line.execute("PRAGMA busy_timeout=0")  # SQLite's own pauses are long: see _begin
+                line.execute("PRAGMA busy_timeout=0")  # SQLite's own pauses are long: see begin
             elif not self._flush:
                 (asked,) = line.execute("SHOW synchronous_commit").fetchone()
                 self._flush = _FLUSH.format(durable="on" if asked in ("off", "local") else asked)
