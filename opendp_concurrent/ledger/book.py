@@ -21,7 +21,8 @@ from . import tables
 from .chain import next_hash
 from .encoding import canonical, encode
 from .follow import Known, follow
-from .store import Line, Store
+from .line import Line
+from .store import Store
 from .total import agreed_total
 
 

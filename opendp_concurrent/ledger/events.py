@@ -13,11 +13,9 @@ from math import inf, nextafter
 from typing import Any
 
 from ..accounts.charge import Terms
-from ..measures.families import GAUSSIAN, TRADEOFF
+from ..measures.families import GAUSSIAN, PURE, TRADEOFF, ZCDP
 from ..tradeoff.function import TradeoffFunction
 from ..tradeoff.laplace import Laplace, laplace
-
-PURE, ZERO_CONCENTRATED = "MaxDivergence", "ZeroConcentratedDivergence"
 
 
 def events(terms: Terms | None, d_mids: list[Any]) -> Any:
@@ -46,7 +44,7 @@ def _event(dp_event: Any, measure: str, d_mid: Any) -> Any:
         return dp_event.NonPrivateDpEvent()
     if measure == PURE:
         return dp_event.DiscreteLaplaceDpEvent(d_mid, 1)
-    if measure == ZERO_CONCENTRATED:
+    if measure == ZCDP:
         return dp_event.ZCDpEvent(d_mid)
     if measure == GAUSSIAN:
         return dp_event.GaussianDpEvent(_reciprocal_down(d_mid))

@@ -12,22 +12,21 @@ flushed by one write, as PostgreSQL's own commits are.
 from __future__ import annotations
 
 import os
-import sqlite3
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
-from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, Executable, create_engine, make_url
+from sqlalchemy import Connection, Engine, Executable
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import QueuePool
 
-from ..errors import InvalidTypeError, InvalidValueError, LedgerDamagedError, LedgerError
+from ..errors import InvalidTypeError, LedgerError
 from .faults import explain
+from .line import Line
+from .places import OPEN_IN_PARENT, File, server
 
 _BEGIN = (  # for this transaction only, as a connection may be shared by way of a pooler
     "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO off; "
@@ -44,71 +43,6 @@ NOTHING = "nothing was charged, and no mechanism ran"
 IN_FLIGHT = "the launch may be charged, and its mechanism did not run"
 
 
-class Line:
-    """A connection, and its driver: in a launch, each microsecond is everybody's.
-
-    PostgreSQL is sent several statements at once, as one message to the server and back takes as
-    long as what it does with them.
-    """
-
-    __slots__ = ("_driver", "_embedded", "_texts", "connection", "execute")
-
-    def __init__(self, connection: Connection, texts: dict[Executable, Any]) -> None:
-        self.connection, self._texts = connection, texts
-        driver: Any = connection.connection.driver_connection
-        self._driver = driver
-        self._embedded = connection.dialect.name == "sqlite"
-        self.execute: Callable[..., Any] = driver.execute
-        if not self._embedded:
-            from psycopg import ClientCursor  # which takes values for several statements
-
-            self.execute = ClientCursor(driver).execute
-
-    def run(
-        self, values: dict[str, Any], *statements: Executable, before: str = ""
-    ) -> list[list[Any]]:
-        """Execute statements, whose texts are made once; return the rows of each.
-
-        :param before: a text to execute before them
-        """
-        if self._embedded:
-            return self._one_by_one(values, statements, before)
-        texts = [(self._texts.get(one) or self._compile(one))[0] for one in statements]
-        cursor = self.execute("; ".join([before, *texts] if before else texts), values)
-        for _ in range(before.count(";") + 1 if before else 0):
-            cursor.nextset()
-        found = []
-        for _ in statements:
-            found.append(cursor.fetchall() if cursor.description else [])
-            cursor.nextset()
-        return found
-
-    def _one_by_one(self, values: dict[str, Any], statements: Any, before: str) -> list[list[Any]]:
-        found = []
-        if before:
-            self.execute(before)
-        for statement in statements:
-            text, names = self._texts.get(statement) or self._compile(statement)
-            found.append(self.execute(text, [values[name] for name in names]).fetchall())
-        return found
-
-    def _compile(self, statement: Any) -> tuple[str, list[str]]:
-        compiled = statement.compile(self.connection)
-        made = str(compiled), compiled.positiontup or []
-        self._texts[statement] = made
-        return made
-
-    @property
-    def lost(self) -> bool:
-        """Whether the server is not there any more."""
-        return not self._embedded and bool(self._driver.closed)
-
-    def drop(self) -> None:
-        """Close the connection, whatever it is in the middle of."""
-        self.connection.invalidate()
-        self.connection.close()
-
-
 class Store:
     """One database.
 
@@ -121,8 +55,8 @@ class Store:
         text = os.fspath(name)
         if not isinstance(text, str):
             raise InvalidTypeError(f"path_or_url must be a str or a path, found {name!r}")
-        self._file = None if "://" in text else _File(Path(text), create, wait)
-        engine = _server(text, wait) if self._file is None else self._file.engine()
+        self._file = None if "://" in text else File(Path(text), create, wait)
+        engine = server(text, wait) if self._file is None else self._file.engine()
         self.name = engine.url.render_as_string(hide_password=True) if "://" in text else text
         self._engine, self._wait = engine, wait
         self.embedded = self._file is not None
@@ -229,10 +163,10 @@ class Store:
         while True:
             line, used = self._take()
             try:
-                found = line.run(values, *statements, before=self._start)
-                return line, found
+                return line, line.run(values, *statements, before=self._start)
             except self.failures as error:
-                if self.embedded and "locked" in str(error) and monotonic() < patience:
+                waits = self.embedded and "locked" in str(error) and not line.in_transaction
+                if waits and monotonic() < patience:
                     self._put_back(line)
                     sleep(pause)
                     pause = min(2 * pause, _PAUSES[1])
@@ -316,87 +250,6 @@ class Store:
         return LedgerError(explain(self.name, error, stands, self._wait))
 
 
-# --- the two kinds -----------------------------------------------------------------------------
-
-
-class _File:
-    """An SQLite file, which must stay the one that was opened first."""
-
-    def __init__(self, path: Path, create: bool, wait: float) -> None:
-        self._path, self._wait = path.absolute(), wait
-        self._uri = f"file:{quote(str(self._path))}?mode={'rwc' if create else 'rw'}"
-        self.identity: tuple[int, int] | None = None
-
-    def engine(self) -> Engine:
-        """Connections to it."""
-        return create_engine(
-            "sqlite+pysqlite://",
-            creator=self._connect,
-            poolclass=QueuePool,
-            max_overflow=-1,
-            isolation_level="AUTOCOMMIT",
-        )
-
-    def check(self) -> None:
-        """Raise unless the file is where it was: what is written to another one is lost.
-
-        :raises LedgerDamagedError: if it was moved or replaced
-        """
-        if self.identity is not None and self._found() != self.identity:
-            raise LedgerDamagedError(f"the file {self._path} is not the one that was opened")
-
-    def _found(self) -> tuple[int, int] | None:
-        try:
-            found = os.stat(self._path)
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
-
-    def _connect(self) -> sqlite3.Connection:
-        if self._found() in _OPEN_IN_PARENT:
-            raise LedgerError(
-                f"ledger {self._path}: this process was forked from one that had it open, and "
-                "SQLite cannot lock it here; start processes by 'spawn' or 'forkserver', or open "
-                f"it only after forking; {NOTHING}"
-            )
-        connection = sqlite3.connect(
-            self._uri,
-            uri=True,
-            timeout=self._wait,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("PRAGMA fullfsync=ON")  # where a plain fsync is not enough: macOS
-        if self.identity is None:
-            self.identity = self._found()
-        return connection
-
-
-def _server(text: str, wait: float) -> Engine:
-    try:
-        url = make_url(text)
-    except SQLAlchemyError as error:
-        raise InvalidValueError(f"path_or_url is not a URL: {error}") from None
-    if url.drivername != "postgresql+psycopg":
-        raise InvalidValueError(
-            f"path_or_url is for {url.drivername}, which is not supported; pass the path of an "
-            "SQLite file, or postgresql+psycopg://user@host/database"
-        )
-    try:
-        return create_engine(
-            url,
-            isolation_level="AUTOCOMMIT",
-            max_overflow=-1,
-            pool_pre_ping=True,  # the server may have been restarted
-            connect_args={"connect_timeout": max(2, int(wait))},
-        )
-    except ImportError as error:
-        raise ImportError(
-            "PostgreSQL needs psycopg: install opendp-concurrent[postgresql]", name="psycopg"
-        ) from error
-
-
 def _close(engine: Engine, idle: deque[Line]) -> None:
     _empty(idle)
     engine.dispose()
@@ -409,20 +262,16 @@ def _empty(idle: deque[Line]) -> None:
 
 
 # --- forked processes: a connection stays with the process that opened it -----------------------
-#
-# SQLite keeps its locks of a file for a process. A forked one has them in its memory, but not from
-# the system: it must not open the file, which others would then take to be nobody's.
 
 _STORES: weakref.WeakSet[Store] = weakref.WeakSet()
 _OF_PARENT: list[object] = []  # never closed here: that would undo locks of the parent
-_OPEN_IN_PARENT: set[tuple[int, int] | None] = set()
 
 
 def _leave_to_parent() -> None:
     for store in list(_STORES):
         _OF_PARENT.append((store._engine.pool, list(store._idle)))
         if store._file is not None and store._file.identity is not None and not store.closed:
-            _OPEN_IN_PARENT.add(store._file.identity)
+            OPEN_IN_PARENT.add(store._file.identity)
         store._idle.clear()
         store._engine.dispose(close=False)
 

@@ -51,7 +51,7 @@ charges = Table(
 
 
 def _after_create(dialect: str, statement: str) -> None:
-    ddl: Any = DDL(statement)  # type: ignore[no-untyped-call]
+    ddl: Any = DDL(statement)  # type: ignore[no-untyped-call]  # SQLAlchemy has no types there
     event.listen(charges, "after_create", ddl.execute_if(dialect=dialect))
 
 

@@ -13,7 +13,8 @@ def describe(measurement: Any) -> str:
     Only from what is public: names of constructors and their numbers. What its maker told nobody
     is described by its type.
     """
-    text = " ".join((getattr(measurement, "summary", None) or _text(measurement)).split())
+    summary = getattr(measurement, "summary", None)  # of one of ours
+    text = " ".join((summary if isinstance(summary, str) else _text(measurement)).split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
