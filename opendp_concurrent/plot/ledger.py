@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..accumulators.orders_sum import GridCurve
-from ..distances import TruncatedConcentrated
 from ..errors import InvalidValueError
-from ..tradeoff.function import TradeoffFunction
 from .drawing import axes, curve, finish
+from .losses import height, name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..ledger import SqlLedger
-
-_DELTA = 1e-6
 
 
 def plot_ledger(ledger: SqlLedger, *, against: str = "time", ax: Axes | None = None) -> Axes:
@@ -48,36 +44,16 @@ def plot_ledger(ledger: SqlLedger, *, against: str = "time", ax: Axes | None = N
     summary, entries = ledger.read()
     x: list[Any] = [one.time if against == "time" else one.sequence for one in entries]
     ax = axes(ax)
-    curve(ax, x, [_number(one.loss) for one in entries], None, "spent")
+    curve(ax, x, [height(one.loss) for one in entries], None, "spent")
     ax.get_lines()[-1].set_drawstyle("steps-post")
     ax.get_lines()[-1].set_marker(".")
     if summary.terms is not None and summary.terms.d_out is not None:
-        ax.axhline(_number(summary.terms.d_out), color="0.5", linestyle=":", label="d_out")
+        ax.axhline(height(summary.terms.d_out), color="0.5", linestyle=":", label="d_out")
     ax.set_ylim(bottom=0.0)
-    name = "privacy loss" if summary.terms is None else _name(summary.terms)
-    return finish(ax, "time (UTC)" if against == "time" else "launches", name)
-
-
-def _number(loss: Any) -> float:
-    if isinstance(loss, tuple):
-        return float(loss[0])
-    if isinstance(loss, TruncatedConcentrated):
-        return loss.rho
-    if isinstance(loss, GridCurve):
-        return loss.values[0]
-    if isinstance(loss, TradeoffFunction):
-        return loss.epsilon(_DELTA)
-    return float(loss)
+    label = "privacy loss" if summary.terms is None else _name(summary.terms)
+    return finish(ax, "time (UTC)" if against == "time" else "launches", label)
 
 
 def _name(terms: Any) -> str:
-    zero = terms.zero
-    if isinstance(zero, tuple):
-        part = "ε"
-    elif isinstance(zero, TruncatedConcentrated):
-        part = "ρ"
-    elif isinstance(zero, TradeoffFunction):
-        part = f"ε at δ = {_DELTA:g}"
-    else:
-        part = "loss" if zero is not None else f"loss at order {terms.accounting.orders[0]:g}"
-    return f"{part} under {terms.measure}"
+    order = None if terms.zero is not None else terms.accounting.orders[0]
+    return f"{name(terms.zero, order)} under {terms.measure}"

@@ -1,0 +1,232 @@
+"""Make every picture of the docs.
+
+    python docs/pictures/make.py [DIRECTORY] [--only NAME]
+
+Nothing here depends on noise: a picture is the same, byte for byte, whenever it is made with the
+same matplotlib. With a DIRECTORY they go there, as PNG too, to be looked at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from itertools import count, cycle
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import opendp.prelude as dp
+
+import opendp_concurrent as oc
+from opendp_concurrent import verify
+from opendp_concurrent.errors import BudgetExceededError
+from opendp_concurrent.plot import (
+    plot_budgets,
+    plot_counter_error,
+    plot_profile,
+    plot_session,
+    plot_strategy,
+    plot_tradeoff,
+)
+from opendp_concurrent.verify.forbidden import (
+    BestOrder,
+    EitherUndivided,
+    Launched,
+    NaturalOptimal,
+    bernoulli,
+)
+
+F = oc.TradeoffFunction
+DELTA = 1e-6
+
+
+def session(plain):
+    """The same requests to filters over three rules, until each has refused three."""
+    dp.enable_features("contrib", "honest-but-curious")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    measure, d_out = dp.approximate(dp.max_divergence()), (1.0, DELTA)
+
+    def query(epsilon):
+        return dp.c.make_approximate(space >> dp.t.then_count() >> dp.m.then_laplace(1 / epsilon))
+
+    small, large = query(0.01), query(0.05)
+    rules = {"basic": oc.basic(), "advanced": oc.advanced(DELTA), "zcdp": oc.zcdp(DELTA)}
+    losses = {name: [] for name in rules}
+    refused = {name: [] for name in rules}
+    for name, rule in rules.items():
+        odometer = oc.make_concurrent_odometer(*space, measure, accumulator=rule)
+        root = oc.make_concurrent_filter(odometer, d_in=1, d_out=d_out)([1, 2, 3])
+        for number, one in zip(count(1), cycle([small] * 9 + [large])):
+            try:
+                root(one)
+            except BudgetExceededError:
+                refused[name].append(number)
+            losses[name].append(root.privacy_loss())
+            if len(refused[name]) == 3:
+                break
+    plot_session(losses, refused=refused, d_out=d_out, ylabel=f"ε at δ = {DELTA:g}", ax=plain)
+
+
+def counters(plain):
+    """Continual counters at the same privacy loss."""
+    plot_counter_error(["doubling", "tree", "smooth", "square root"], 255, ax=plain)
+
+
+def natural():
+    """Optimal composition is no filter: pure children only."""
+    menu, rule = verify.response_menu(0.5, 0.7425, 1.0), NaturalOptimal(0.5, 0.28765)
+    return verify.worst_analyst(menu, Launched(), rule, epsilon=0.5), 0.5
+
+
+def best_order():
+    """The best of two Rényi orders is no filter at an undivided δ."""
+    best = BestOrder(orders=(4.0, 60.0), epsilon=3.1, delta=1e-3)
+    menu = [
+        best.item("probe", bernoulli(0.0577, 0.0506)),
+        best.item("wide", bernoulli(0.9519797737, 0.0480202260)),
+        best.item("rare", bernoulli(0.0038474, 0.00012904)),
+    ]
+    return verify.worst_analyst(menu, (best.start, 2), verify.Limited(best), epsilon=3.1), 3.1
+
+
+def least_slack():
+    """The least of the losses at two slacks is no loss at an undivided δ."""
+    delta = 0.0324
+    rule = oc.either(oc.renyi(20.0, 1e-11), oc.renyi(20.0, delta))
+    menu = [
+        *verify.response_menu(1.0, 2.0512),
+        verify.Item("tell", (0.0, 0.032), verify.randomized_response(0.0, 0.032)),
+    ]
+    undivided = EitherUndivided(epsilon=3.0, delta=delta)
+    return verify.worst_analyst(menu, rule.start(None), undivided, epsilon=3.0), 3.0
+
+
+def adaptive_parts():
+    """Parts that say that they have failed, before the event that differs is sent."""
+    delta, onward = 0.01, verify.Stop(0.0)
+    for part in (2, 1):
+        ends = (1.0, 0.0, verify.Stop(np.inf)), (0.0, 1.0, verify.Stop(-np.inf))
+        failed = verify.Launch(f"event for part {part}", 0.0, ends)
+        branches = (delta, delta, failed), (1 - delta, 1 - delta, onward)
+        onward = verify.Launch(f"part {part}", 0.0, branches)
+    return onward, 0.0
+
+
+def tradeoff(plain):
+    """Three families, and two of each."""
+    units = {"Gaussian, μ = 1": F.gaussian(1.0), "Laplace, ε = 1": F.laplace(1.0)}
+    units["pure, ε = 1"] = F.pure(1.0)
+    ax = plot_tradeoff(list(units.values()), labels=list(units), ax=plain)
+    colors = [line.get_color() for line in ax.get_lines()[:3]]
+    ax.get_lines()[-1].remove()  # drawn again below
+    twice = [unit.power(2) for unit in units.values()]
+    ax = plot_tradeoff(twice, labels=[f"two of {name.split(',')[0]}" for name in units], ax=plain)
+    for line, color in zip(ax.get_lines()[3:6], colors, strict=True):
+        line.set(color=color, linestyle="--")
+    for band in ax.collections:
+        band.remove()  # narrower than a line
+    ax.legend()
+
+
+def profile(plain):
+    """An inversion, and its bracket when it is told not to try hard; two rules beside it."""
+    launches, epsilon = 100, 0.1
+    optimum = F.laplace(epsilon).power(launches)
+    points = np.linspace(0.0, 10.5, 211)
+    coarse = F.laplace(epsilon).power(launches).delta_bounds(points, width=0.8)
+    plot_profile(
+        [optimum, F.pure(launches * epsilon)],
+        labels=["100 of Laplace, ε = 0.1", "basic: what (10, 0)-DP says"],
+        epsilons=points,
+        ax=plain,
+    )
+    slacks = np.geomspace(1e-14, 0.9, 200).tolist()
+    rules = [oc.advanced(slack).start((0.0, 0.0)) for slack in slacks]
+    losses = [rule.after((epsilon, 0.0), launches).loss for rule in rules]
+    plain.plot(*zip(*losses, strict=True), label="advanced, by slack")
+    grey = {"color": "0.75", "zorder": 1}  # behind the lines
+    plain.fill_between(points, *coarse, **grey, label="Laplace, bracket at width=0.8")
+    plain.set_ylim(1e-12, 2.0)
+    plain.legend(loc="lower left")
+
+
+def budgets(plain):
+    """What k randomized responses cost, by four ways to account for them."""
+    epsilon = 0.01
+    unit, none = F.pure(epsilon), (0.0, 0.0)
+
+    def rule(accounting):
+        return lambda k: accounting.start(none).after((epsilon, 0.0), k).loss[0]
+
+    plot_budgets(
+        {
+            "basic: the sum": rule(oc.basic()),
+            "advanced": rule(oc.advanced(DELTA)),
+            "zcdp": rule(oc.zcdp(DELTA)),
+            "optimum, if fixed up front": lambda k: unit.power(k).epsilon_bounds(DELTA),
+        },
+        [*range(1, 50), *range(50, 1001, 10)],
+        ylabel=f"ε at δ = {DELTA:g}",
+        ax=plain,
+    )
+    plain.set_xlim(0.0, 1000.0)
+    plain.set_ylim(0.0, 2.0)  # the sum leaves at k = 200
+    plain.legend(loc="lower right")
+
+
+def marginals(folder: Path) -> None:
+    """Made by its benchmark, from the counts that are in the table beside it."""
+    sys.path.insert(0, str(BENCHMARKS))
+    spec = importlib.util.spec_from_file_location("marginals", BENCHMARKS / "marginals.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sizes = np.unique(np.geomspace(50, 20_000, 33).round().astype(int))
+    columns = np.array([module.marginals(int(size)) for size in sizes]).T
+    module.picture(str(folder / "marginals.svg"), sizes, columns)
+
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+PLOTS = {
+    session: (6.0, 4.0),
+    budgets: (6.0, 4.0),
+    tradeoff: (4.8, 4.8),
+    profile: (6.0, 4.0),
+    counters: (6.0, 4.0),
+}
+TREES = natural, best_order, least_slack, adaptive_parts
+
+
+def main() -> None:
+    """Draw all of them."""
+    from matplotlib.figure import Figure
+
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("directory", nargs="?", type=Path, help="beside this file, if left out")
+    options.add_argument("--only", help="the name of one picture")
+    options = options.parse_args()
+    folder = options.directory or Path(__file__).parent
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def write(figure, name):
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        if options.directory is not None:
+            figure.savefig(folder / f"{name}.png", dpi=117)  # 6 inches are 700 pixels
+
+    matplotlib.rcParams["svg.hashsalt"] = "opendp_concurrent"
+    for draw, size in PLOTS.items():
+        if options.only in (None, draw.__name__):
+            figure = Figure(figsize=size, layout="constrained")
+            draw(figure.subplots())
+            write(figure, draw.__name__)
+    for found in TREES:
+        if options.only in (None, found.__name__):
+            strategy, epsilon = found()
+            strategy = getattr(strategy, "strategy", strategy)
+            write(plot_strategy(strategy, epsilon=epsilon).figure, found.__name__)
+    if options.only in (None, "marginals"):
+        marginals(folder)
+
+
+if __name__ == "__main__":
+    main()
