@@ -8,6 +8,7 @@ import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
+from math import isnan
 from typing import Any
 
 
@@ -59,7 +60,9 @@ def report(
 ) -> None:
     """Print the figures beside what is aimed at, then, if asked for, as one line of JSON.
 
-    :param targets: ``"at most"``, ``"at least"``, ``"below"`` or ``"within 3% of"``, and the number
+    :param figures: NaN where there was nothing to measure with
+    :param targets: ``"at most"``, ``"at least"``, ``"below"`` or ``"within 3% of"``, and the
+        number; figures without one are printed only
     :param estimated: figures that were not measured as the target says, and how they were found
     """
     reached: dict[str, Callable[[float, float], bool]] = {
@@ -70,10 +73,23 @@ def report(
     }
     rows = []
     for name, figure in figures.items():
-        words, target = targets[name]
-        verdict = "reached" if reached[words](figure, target) else "MISSED"
-        rows.append([name, f"{figure:.3f}", f"{words} {target:g}", verdict, estimated.get(name)])
+        aim, verdict = None, None
+        if name in targets:
+            words, target = targets[name]
+            aim = f"{words} {target:g}"
+            verdict = "reached" if reached[words](figure, target) else "MISSED"
+        value = f"{figure:,.3f}" if abs(figure) >= 0.01 else f"{figure:.3g}"
+        if isnan(figure):
+            value, verdict = None, "not measured"
+        rows.append([name, value, aim, verdict, estimated.get(name)])
     print_table("Figures", ["figure", "value", "target", "", "note"], rows)
     if options.json:
-        rounded = {name: round(figure, 4) for name, figure in figures.items()}
+        rounded = {name: _rounded(figure) for name, figure in figures.items()}
         print(json.dumps({**rounded, "quick": options.quick, "estimated": dict(estimated)}))
+
+
+def _rounded(figure: float) -> float | None:
+    """Four digits, or all of an integer; JSON has no NaN."""
+    if isinstance(figure, int):
+        return figure
+    return None if isnan(figure) else float(f"{figure:.4g}")

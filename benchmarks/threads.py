@@ -3,13 +3,12 @@
     python benchmarks/threads.py [--quick] [--json]
 
 The peer is OpenDP's odometer, whose queryables may be used by one thread at a time: it runs from
-one thread here.
+one thread here. ``speedup_2`` is of ours, ``speedup_2_bare`` that of the measurement without any
+accounting: the most that there is to gain.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import threading
 import time
@@ -18,19 +17,17 @@ from statistics import median
 os.environ["RUST_BACKTRACE"] = "0"
 
 import opendp.prelude as dp
-from opendp._convert import py_to_c
-from opendp._lib import AnyObjectPtr
+from _timing import parser, print_machine, print_table, report
 
 import opendp_concurrent as oc
+from opendp_concurrent import _native
 
 dp.enable_features("contrib", "honest-but-curious")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="under 50 seconds")
-    parser.add_argument("--json", action="store_true", help="figures as JSON on the last line")
-    arguments = parser.parse_args()
+def main() -> None:
+    options = parser(__doc__).parse_args()
+    print_machine()
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     measurement = (
         space >> dp.t.then_clamp((0, 100)) >> dp.t.then_sum() >> dp.m.then_laplace(scale=1000.0)
@@ -39,12 +36,12 @@ def main():
     odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
     ours = oc.make_concurrent_filter(odometer, 1, 1e9)(data)
     native = dp.c.make_fully_adaptive_composition(*space, dp.max_divergence())(data)
-    pointer = py_to_c(data, AnyObjectPtr, measurement.input_carrier_type)
+    pointer = _native.to_pointer(data, measurement.input_carrier_type)
 
     def bare(one):
         return one(pointer)
 
-    launches, rounds = (40, 25) if arguments.quick else (40, 100)
+    launches, rounds = (40, 25) if options.quick else (40, 100)
 
     def work(launch):
         for _ in range(launches):
@@ -64,21 +61,29 @@ def main():
         ("bare measurement", 2): bare,
         ("ours", 1): ours,
         ("ours", 2): ours,
-        ("native odometer", 1): native,
+        ("OpenDP's odometer", 1): native,
     }
-    rates = {subject: [] for subject in subjects}
+    rates: dict[tuple[str, int], list[float]] = {subject: [] for subject in subjects}
     for _ in range(rounds):
         for (name, threads), launch in subjects.items():
             rates[name, threads].append(throughput(launch, threads))
         time.sleep(0.2)  # shared machines take a core back from who uses both for long
-    print("launches per second, best and median of the rounds")
-    for (name, threads), seen in rates.items():
-        print(f"{name:>18}, {threads} thread(s): {max(seen):8.1f} {median(seen):8.1f}")
-    speedup = max(rates["ours", 2]) / max(rates["ours", 1])
-    limit = max(rates["bare measurement", 2]) / max(rates["bare measurement", 1])
-    print(f"speedup_2: {speedup:.3f} (the bare measurement, without any accounting: {limit:.3f})")
-    if arguments.json:
-        print(json.dumps({"speedup_2": speedup, "speedup_2_bare": limit}))
+    print_table(
+        f"Launches per second over {rounds} rounds",
+        ["", "threads", "best", "median"],
+        [[name, threads, max(seen), median(seen)] for (name, threads), seen in rates.items()],
+    )
+    best = {subject: max(seen) for subject, seen in rates.items()}
+    report(
+        {
+            "speedup_2": best["ours", 2] / best["ours", 1],
+            "speedup_2_bare": best["bare measurement", 2] / best["bare measurement", 1],
+            "rate_over_native_odometer": best["ours", 1] / best["OpenDP's odometer", 1],
+        },
+        {},
+        {},
+        options,
+    )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ bracket does not overlap that of dp-accounting, or misses an exact sum.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import resource
@@ -24,14 +23,13 @@ import sys
 import time
 import tracemalloc
 import warnings
-from argparse import Namespace
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from _timing import parser, print_machine, print_table
+from _timing import parser, print_machine, print_table, report
 
 import opendp_concurrent as oc
 
@@ -473,21 +471,6 @@ def growth(quick: bool) -> dict[str, float]:
     return {"growth_relative_width": widest}
 
 
-def report_small(figures: Mapping[str, float], options: Namespace) -> None:
-    """As ``_timing.report``, for figures that may be far below 1."""
-    rows = []
-    for name, figure in figures.items():
-        words, target = TARGETS.get(name, ("", math.nan))
-        reached = figure >= target if words == "at least" else figure <= target
-        verdict = "reached" if reached else "MISSED"
-        aim = [f"{words} {target:g}", verdict] if words else ["", ""]
-        rows.append([name, f"{figure:.3g}", *aim])
-    print_table("Figures", ["figure", "value", "target", ""], rows)
-    if options.json:
-        rounded = {name: float(f"{figure:.4g}") for name, figure in figures.items()}
-        print(json.dumps({**rounded, "quick": options.quick, "estimated": {}}))
-
-
 def main() -> None:
     options = parser(__doc__).parse_args()
     print_machine()
@@ -498,7 +481,7 @@ def main() -> None:
     figures |= on_the_way(options.quick, peer_seconds)
     figures |= homogeneous(options.quick)
     figures |= far_out()
-    report_small({**figures, **memory, **growth(options.quick)}, options)
+    report({**figures, **memory, **growth(options.quick)}, TARGETS, {}, options)
 
 
 if __name__ == "__main__":

@@ -135,6 +135,8 @@ class Bracket:
 
     def is_narrow(self) -> bool:
         """Whether the exact value is known far beyond a double."""
+        if not (self.lower.is_finite() and self.upper.is_finite()):
+            return False  # else infinities would look as near to each other as to 0
         up, smaller = self.digits.up, min(self.lower.copy_abs(), self.upper.copy_abs())
         return up.subtract(self.upper, self.lower) <= up.multiply(NARROW, smaller)
 

@@ -79,9 +79,14 @@ def largest_share(
         return bool(total.within(budget))
 
     if not fits(0.0):
+        if not pairs:
+            raise InvalidValueError(
+                f"launches ({launches}) of loss 0 already exceed {budget} under {accounting!r}; "
+                "plan fewer, or pass a larger bound"
+            )
         raise InvalidValueError(
             f"delta ({delta}) of each launch is too large for {launches} launches: with the slack "
-            f"of {accounting!r} they exceed {budget[1]}"
+            f"of {accounting!r} they exceed {budget[1]}; pass a smaller one"
         )
     top = largest_double(fits, near=budget[0] if pairs else budget)
     shares = [share(top, weight) for weight, _ in counts]

@@ -69,6 +69,8 @@ def concurrent_context(
         ``opendp_concurrent.ledger``; not with a split
     :return: a context
     :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: if no composition rule is known for the measure
+    :raises LedgerError: if the ledger cannot be read, or was kept under other terms
 
     :example:
 
@@ -277,7 +279,9 @@ def _accountant(
 
 def _weights(evenly: int | None, weights: Sequence[float] | None) -> list[Fraction] | None:
     if evenly is not None and weights is not None:
-        raise InvalidValueError("split_evenly_over and split_by_weights exclude each other")
+        raise InvalidValueError(
+            "split_evenly_over and split_by_weights exclude each other; pass one of them"
+        )
     if evenly is not None:
         return [Fraction(1)] * checks.count(split_evenly_over=evenly)
     if weights is None:

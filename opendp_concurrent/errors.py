@@ -128,7 +128,9 @@ class ForkedError(RefusalError):
 class MessageLimitError(RefusalError):
     """The mechanism was built for a limited number of messages, and has answered them."""
 
-    def __init__(self, limit: int, what: str = "messages", more: str = "a larger max_messages"):
+    def __init__(
+        self, limit: int, what: str = "messages", more: str = "a larger max_messages"
+    ) -> None:
         super().__init__(
             f"the mechanism has answered {limit} of {limit} {what}; "
             f"build it with {more}, or launch another"

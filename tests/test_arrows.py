@@ -3,12 +3,10 @@
 import ast
 import subprocess
 import sys
-from inspect import isfunction
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "opendp_concurrent"
-PRIVATE_ELSEWHERE = {"opendp.extras._utilities"}
 
 
 def imported(path):
@@ -41,16 +39,3 @@ def test_imports_point_to_lower_levels_only():
         [sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stdout
-
-
-def test_each_public_constructor_has_its_then_and_an_example():
-    import opendp_concurrent as oc
-
-    for name in oc.__all__:
-        public = getattr(oc, name)
-        assert ":example:" in public.__doc__, name
-        if not isfunction(public):
-            continue
-        arguments = public.__code__.co_varnames[:2]
-        if name.startswith("make_") and arguments == ("input_domain", "input_metric"):
-            assert f"then_{name[5:]}" in oc.__all__

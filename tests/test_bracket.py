@@ -105,6 +105,16 @@ def test_a_zero_that_cannot_be_told_is_still_a_bound():
     assert not is_nonnegative(lambda real: zero(real) - Decimal("1e-5000"))
 
 
+def test_a_bracket_without_ends_is_not_known():
+    """A divisor that may be zero with few digits, and is not."""
+
+    def large(real):
+        return 1 / (real(1.0) + Decimal("1e-60") - 1)
+
+    assert lower(large) <= 1e60 <= upper(large)
+    assert upper(large) == pytest.approx(1e60, rel=1e-15)
+
+
 @given(st.fractions(min_value=-(10**30), max_value=10**30))
 def test_doubles_are_rounded_up_once(truth):
     value = double_up(Decimal(truth.numerator) / Decimal(truth.denominator))

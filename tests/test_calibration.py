@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 
 import opendp.prelude as dp
 import pytest
@@ -119,7 +120,11 @@ def test_scales_of_gaussian_noise(measure, d_out, expected):
         (lambda: oc.largest_share((PURE, math.inf), 3), InvalidValueError, "^d_out"),
         (lambda: oc.largest_share((PURE, 1.0), 0), InvalidValueError, "^launches"),
         (lambda: oc.largest_share((PURE, 1.0), "3"), InvalidTypeError, "^launches must be"),
-        (lambda: oc.largest_share((PURE, 1.0), []), InvalidValueError, "^launches must have"),
+        (
+            lambda: oc.largest_share((PURE, 1.0), []),
+            InvalidTypeError,
+            "^launches must be a nonempty",
+        ),
         (lambda: oc.largest_share((PURE, 1.0), [0, 0]), InvalidValueError, "^launches must have"),
         (lambda: oc.largest_share((PURE, 1.0), [1, -1]), InvalidValueError, "^launches"),
         (
@@ -152,3 +157,29 @@ def test_scales_of_gaussian_noise(measure, d_out, expected):
 def test_bad_input(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+def test_a_rule_of_ones_own_may_admit_no_launch_at_all():
+    class Fee:
+        start = Fraction(0)
+
+        def after(self, state, d_mid):
+            return state + 1 + Fraction(d_mid)
+
+        def continues(self, state, d_out):
+            return state <= d_out
+
+    rule = oc.from_rule(Fee())
+    assert oc.largest_share((PURE, 4.0), launches=2, accumulator=rule) == 1.0
+    with pytest.raises(InvalidValueError, match=r"^launches \(3\) of loss 0 already exceed 2.0"):
+        oc.largest_share((PURE, 2.0), launches=3, accumulator=rule)
+
+
+def test_what_is_typical_is_named():
+    rule = oc.ladder(oc.TradeoffFunction.pure(0.1))
+    with pytest.raises(InvalidTypeError, match="^d_out must be a TradeoffFunction"):
+        oc.launches_admitted(rule, (1.0, 0.0), [oc.TradeoffFunction.pure(0.1)])
+    with pytest.raises(InvalidTypeError, match=r"^typical\[0\] must be a TradeoffFunction"):
+        oc.launches_admitted(rule, oc.TradeoffFunction.pure(1.0), [0.1])
+    with pytest.raises(InvalidTypeError, match="^typical must be a nonempty sequence"):
+        oc.launches_admitted(rule, oc.TradeoffFunction.pure(1.0), [])

@@ -160,7 +160,7 @@ def test_renyi_curves_are_split_on_a_grid():
         ({"split_evenly_over": 2.0}, InvalidTypeError, "^split_evenly_over"),
         ({"split_by_weights": [-1.0, 2.0]}, InvalidValueError, "^split_by_weights"),
         ({"split_by_weights": [0.0]}, InvalidValueError, "^split_by_weights"),
-        ({"split_by_weights": []}, InvalidValueError, "^split_by_weights"),
+        ({"split_by_weights": []}, InvalidTypeError, "^split_by_weights must be a nonempty"),
         ({"split_by_weights": ["1"]}, InvalidTypeError, "^split_by_weights"),
         ({"split_evenly_over": 2, "split_by_weights": [1]}, InvalidValueError, "exclude"),
     ],

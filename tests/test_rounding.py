@@ -69,9 +69,9 @@ def test_shares_never_exceed_the_whole(total, weights):
 @pytest.mark.parametrize("total", [1.0, 0.1, 3.7])
 def test_even_shares_can_all_be_spent_and_no_more(total):
     for k in range(1, 1001):
-        shares = split(total, [Fraction(1)] * k)
-        assert sum(map(Fraction, shares)) <= Fraction(total)
-        assert sum(map(Fraction, shares)) + Fraction(shares[0]) > Fraction(total)
+        share, *others = split(total, [Fraction(1)] * k)
+        assert all(other == share for other in others)
+        assert k * Fraction(share) <= Fraction(total) < (k + 1) * Fraction(share)
 
 
 @given(st.integers(0, 2**2200))

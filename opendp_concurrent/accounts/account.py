@@ -183,7 +183,9 @@ class Account:
                 continue  # not the bound's d_in: what was once asked must not refuse a launch
             try:
                 verdict = (bound.rule if bound else UNLIMITED).admits(tracked.accumulator, d_mid)
-            except (InvalidTypeError, InvalidValueError) as error:
+            except (InvalidTypeError, InvalidValueError) as error:  # of a curve, read just now
+                if self._bound and not bound:
+                    continue
                 raise PrivacyMapError(tracked.query_d_in, str(error)) from error
             if isinstance(verdict, BudgetExceededError):
                 return verdict

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import fields, is_dataclass
 from typing import Any, Protocol
 
 
@@ -17,11 +18,49 @@ class Price(Protocol):
         """Return the validated d_mid, or raise :class:`PrivacyMapError`."""
 
 
-def distance_key(d_in: Any) -> Any:
-    """Identify a d_in: numbers by type and value, anything else by what it prints."""
+def distance_key(d_in: Any) -> Hashable:
+    """Identify a d_in: equal keys only for distances at which every map says the same.
+
+    Numbers, and all that can be hashed, by type and value; sequences, dictionaries and dataclasses
+    by their parts; arrays by their bytes; anything else is known as the object that it is.
+    """
+    kind = d_in.__class__
     if isinstance(d_in, (int, float)):
-        return d_in.__class__, d_in
-    return repr(d_in)
+        return kind, d_in
+    if isinstance(d_in, (list, tuple)):
+        return kind, tuple(map(distance_key, d_in))
+    if isinstance(d_in, dict):
+        return kind, tuple((distance_key(key), distance_key(d_in[key])) for key in d_in)
+    try:
+        hash(d_in)
+    except TypeError:
+        pass
+    else:
+        return kind, d_in  # held, so that its identity cannot be taken over
+    if is_dataclass(d_in):
+        return kind, tuple(distance_key(getattr(d_in, field.name)) for field in fields(d_in))
+    try:
+        view = memoryview(d_in)
+    except TypeError:
+        return kind, _Itself(d_in)
+    if "O" in view.format:  # an array of objects: its bytes are addresses
+        return kind, _Itself(d_in)
+    return kind, view.format, view.shape, view.tobytes()
+
+
+class _Itself:
+    """An object that compares by identity, and is held so that this cannot be taken over."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, held: Any) -> None:
+        self._held = held
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self._held is other._held
+
+    def __hash__(self) -> int:
+        return id(self._held)
 
 
 class Inward:

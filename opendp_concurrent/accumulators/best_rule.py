@@ -11,12 +11,12 @@ import numpy as np
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
+from ..tradeoff.function import check_function
 from .advanced import Advanced
 from .basic import Basic, basic
 from .either import either
 from .ladder import Ladder
 from .renyi import Renyi
-from .tradeoff_product import read_function
 from .zcdp import Zcdp
 
 MOST = 10**15  # launches beyond this number are not counted
@@ -46,7 +46,7 @@ def best_rule(d_out: tuple[float, float], typical: Sequence[tuple[float, float]]
     >>> oc.launches_admitted(rule, (1.0, 1e-6), [(0.01, 0.0)])
     490
     """
-    target, losses = _pair("d_out", d_out), _pairs(typical)
+    target, losses = checks.epsilon_delta(d_out=d_out), _pairs(typical)
     if not any(epsilon > 0.0 for epsilon, _ in losses):
         raise InvalidValueError("typical must have a loss with epsilon above 0; pass what you plan")
     rules = [basic(), *_candidates(target, losses)]
@@ -73,9 +73,11 @@ def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> i
     target: Any
     losses: Any
     if isinstance(accumulator, Ladder):
-        target, losses = read_function(d_out), [read_function(loss) for loss in typical]
+        given = checks.sequence("trade-off functions", typical=typical)
+        target = check_function(d_out=d_out)
+        losses = [check_function(**{f"typical[{i}]": loss}) for i, loss in enumerate(given)]
     else:
-        target, losses = _pair("d_out", d_out), _pairs(typical)
+        target, losses = checks.epsilon_delta(d_out=d_out), _pairs(typical)
     if not callable(getattr(accumulator, "start", None)):
         raise InvalidTypeError(f"accumulator must be an accounting, found {accumulator!r}")
     start: Any = accumulator.start((0.0, 0.0))
@@ -152,16 +154,6 @@ def _order(epsilon: float, slack: float, epsilons: list[float]) -> float:
     return float(_ORDERS[int(np.argmax(budget / cost))])
 
 
-def _pair(name: str, value: Any) -> tuple[float, float]:
-    if not isinstance(value, tuple) or len(value) != 2:
-        raise InvalidTypeError(f"{name} must be a pair (epsilon, delta), found {value!r}")
-    return (
-        checks.non_negative(**{f"{name}[0]": value[0]}),
-        checks.probability(**{f"{name}[1]": value[1]}),
-    )
-
-
 def _pairs(typical: Any) -> list[tuple[float, float]]:
-    if isinstance(typical, (str, bytes)) or not isinstance(typical, Sequence) or not typical:
-        raise InvalidTypeError("typical must be a nonempty sequence of pairs (epsilon, delta)")
-    return [_pair(f"typical[{index}]", loss) for index, loss in enumerate(typical)]
+    losses = checks.sequence("pairs (epsilon, delta)", typical=typical)
+    return [checks.epsilon_delta(**{f"typical[{i}]": loss}) for i, loss in enumerate(losses)]

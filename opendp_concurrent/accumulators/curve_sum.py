@@ -1,6 +1,6 @@
 """The sum of Rényi curves, kept as a curve: a bound at every order, for odometers.
 
-At each fixed order the sum is a valid accumulator [HSTVVXZ23, Corollary 4.9]; a reading at one
+At each fixed order the sum is a valid accumulator [HSTVVXZ23, Theorem 4.9]; a reading at one
 order is a bound at that order.
 
 Launches are kept as runs of equal curves, newest first, so that a launch costs O(1) time. A loss

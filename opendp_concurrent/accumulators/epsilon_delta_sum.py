@@ -25,7 +25,7 @@ from math import inf
 from typing import Any, Protocol
 
 from .. import checks
-from ..errors import InvalidTypeError, InvalidValueError
+from ..errors import InvalidValueError
 from ..rounding import largest_double, to_units
 from .scalar_sum import ScalarSum
 
@@ -82,9 +82,7 @@ class EpsilonDeltaSum:
 
     def after(self, d_mid: Any, count: int = 1) -> EpsilonDeltaSum:
         """Add ``count`` times the costs of ``d_mid``."""
-        if not isinstance(d_mid, tuple) or len(d_mid) != 2:
-            raise InvalidTypeError(f"d_mid must be a pair (epsilon, delta), found {d_mid!r}")
-        epsilon, delta = d_mid
+        epsilon, delta = checks.pair(d_mid=d_mid)
         if type(epsilon) is not float or not 0.0 <= epsilon:
             epsilon = checks.non_negative(**{"d_mid[0]": epsilon})
         deltas = self.deltas

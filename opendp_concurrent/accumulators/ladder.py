@@ -2,8 +2,9 @@
 
 A launch of f costs the least k with f <= unit^k. The first K samples of the unit's pair are drawn
 before anything else; a child that costs k is a postprocessing of k of them that were not used
-(Blackwell; for interactive children [VZ23, Theorem 3.3], under finite communication), so the whole
-is a postprocessing of as many as were spent: unit^K-DP, whatever was chosen on the way.
+(Blackwell; for interactive children [VZ23], restated as [HSTVVXZ23, Theorem 3.3], under finite
+communication), so the whole is a postprocessing of as many as were spent: unit^K-DP, whatever was
+chosen on the way.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import checks
-from ..errors import InvalidTypeError, InvalidValueError
-from ..tradeoff.function import TradeoffFunction
-from .tradeoff_product import read_function
+from ..errors import InvalidValueError
+from ..tradeoff.function import TradeoffFunction, check_function
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Rungs:
 
     def after(self, d_mid: Any, count: int = 1) -> Rungs:
         """Spend the units that ``d_mid`` is worth, ``count`` times."""
-        units = read_function(d_mid).units(self.unit)
+        units = check_function(d_mid=d_mid).units(self.unit)
         if units is None or self.spent is None:
             return Rungs(self.unit, None)
         return Rungs(self.unit, self.spent + count * units)
@@ -69,7 +69,7 @@ class Ladder:
     def from_record(self, zero: Any, record: int | None) -> Rungs:
         """Inverse of :meth:`Rungs.to_record`."""
         del zero
-        return Rungs(self.unit, None if record is None else checks.count(record=record + 1) - 1)
+        return Rungs(self.unit, None if record is None else checks.whole(record=record))
 
     def __repr__(self) -> str:
         return f"ladder({self.unit})"
@@ -96,8 +96,6 @@ def ladder(unit: TradeoffFunction) -> Ladder:
     >>> oc.launches_admitted(rule, budget, [oc.TradeoffFunction.pure(0.01)])
     562
     """
-    if not isinstance(unit, TradeoffFunction):
-        raise InvalidTypeError(f"unit must be a TradeoffFunction, found {type(unit).__name__}")
-    if unit in (TradeoffFunction.identity(), TradeoffFunction.worst()):
+    if check_function(unit=unit) in (TradeoffFunction.identity(), TradeoffFunction.worst()):
         raise InvalidValueError(f"unit ({unit}) must have a privacy loss, and some privacy")
     return Ladder(unit)

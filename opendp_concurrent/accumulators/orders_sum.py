@@ -1,6 +1,6 @@
 """The sum at every order of a grid, for Rényi DP: the all-orders rule.
 
-A fixed order: [HSTVVXZ23, Theorem 4.6 and Corollary 4.9], concurrent and with adaptive parameters.
+A fixed order: [HSTVVXZ23, Theorems 4.6 and 4.9], concurrent and with adaptive parameters.
 Continuing only while every order of the grid stays within its budget restricts each of those
 filters, so the budget holds at all orders of the grid at once, with no union bound. (Continuing
 while *some* order stays within its budget is not valid at an undivided δ.)

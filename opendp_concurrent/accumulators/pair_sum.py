@@ -1,8 +1,8 @@
 """The sums of both parameters, for measures whose distance is a pair.
 
 (ε, δ)-DP: basic composition, concurrent with adaptive parameters by [HSTVVXZ23, Section 3.1] under
-finite communication. Approximate zCDP: [BS16, Lemma 8.2] with 1 - prod(1 - δ_i) <= sum δ_i,
-sequential children only.
+finite communication. Approximate zCDP: [BS16, Lemma 8.2] with 1 - prod(1 - δ_i) <= sum δ_i, for
+parameters chosen on the way [WRRW23, Theorem 1]; sequential children only.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import InvalidTypeError
+from .. import checks
 from .scalar_sum import ScalarSum
 
 
@@ -32,9 +32,7 @@ class PairSum:
 
     def after(self, d_mid: Any, count: int = 1) -> PairSum:
         """Add ``count`` times ``d_mid``, component by component."""
-        if not isinstance(d_mid, tuple) or len(d_mid) != 2:
-            raise InvalidTypeError(f"d_mid must be a pair of numbers, found {d_mid!r}")
-        first, second = d_mid
+        first, second = checks.pair(d_mid=d_mid)
         return PairSum(self.first.after(first, count), self.second.after(second, count))
 
     def within(self, d_out: tuple[float, float]) -> bool:

@@ -19,8 +19,7 @@ from typing import Any
 from .. import checks
 from ..errors import InvalidValueError
 from ..rounding import SMALLEST, sqrt_down, sqrt_up, to_units
-from ..tradeoff.function import TradeoffFunction
-from .tradeoff_product import read_function
+from ..tradeoff.function import TradeoffFunction, check_function
 
 LARGEST = 1e150  # whose square is a double
 
@@ -52,7 +51,7 @@ class Residual:
 
     def after(self, d_mid: Any, count: int = 1) -> Residual:
         """Take what ``d_mid`` needs, ``count`` times."""
-        child = read_function(d_mid)
+        child = check_function(d_mid=d_mid)
         own, left, squares = child.gaussian_bound, self.left, self.squares
         for _ in range(count):
             if left is None:
@@ -124,7 +123,7 @@ def residue(mu: float) -> Residue:
     >>> launched.remaining(oc.TradeoffFunction.gaussian(1.0))
     TradeoffFunction(gaussian(mu=0.859990456...))
     """
-    budget = checks.finite(mu=checks.non_negative(mu=mu))
+    budget = checks.non_negative(mu=mu)
     if not 0.0 < budget < 1e3:
         raise InvalidValueError(f"mu ({mu}) must be above 0 and below 1000")
     return Residue(budget)

@@ -4,8 +4,8 @@ A launch that is f-DP takes unused slots with f at most their product, the cheap
 The whole is the product of all slots, for any adaptive choice of children and of slots: each slot
 is attained by a pair of distributions, and all samples can be drawn first. A child is, for fixed
 neighbours, a postprocessing of the product over its slots (Blackwell; for interactive children
-[VZ23, Theorem 3.3], under finite communication), and disjoint sets use independent samples. So the
-whole view is a postprocessing of all samples.
+[VZ23], restated as [HSTVVXZ23, Theorem 3.3], under finite communication), and disjoint sets use
+independent samples. So the whole view is a postprocessing of all samples.
 
 What is spent is not the product of the slots used so far, as which ones these are may depend on the
 answers: as soon as one is used the loss is that of all.
@@ -20,8 +20,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ..errors import BudgetExceededError
-from ..tradeoff.function import TradeoffFunction
-from .tradeoff_product import read_function
+from ..tradeoff.function import TradeoffFunction, check_function
 
 _LOOKED_AT, _COMPARED = 2000, 60  # sets up to which the search for the cheapest cover goes on
 _KINDS = 8  # different slots in a set up to which it does
@@ -47,7 +46,7 @@ class Slots:
 
     def read(self, d_mid: Any) -> Any:
         """Return ``d_mid``."""
-        return read_function(d_mid)
+        return check_function(d_mid=d_mid)
 
     def taking(self, d_mid: TradeoffFunction) -> Slots | None:
         """What is left when the cheapest cover of ``d_mid`` is taken; None if there is none."""
@@ -62,7 +61,7 @@ class Slots:
 
     def after(self, d_mid: Any, count: int = 1) -> Slots:
         """Take slots ``count`` times; what is covered by none leaves nothing."""
-        slots, function = self, read_function(d_mid)
+        slots, function = self, check_function(d_mid=d_mid)
         for _ in range(count):
             slots = slots.taking(function) or Slots(self.slots, ())
         return slots

@@ -9,15 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import InvalidTypeError
-from ..tradeoff.function import TradeoffFunction
-
-
-def read_function(d_mid: Any) -> TradeoffFunction:
-    """Return a trade-off function, or raise."""
-    if not isinstance(d_mid, TradeoffFunction):
-        raise InvalidTypeError(f"d_mid must be a TradeoffFunction, found {type(d_mid).__name__}")
-    return d_mid
+from ..tradeoff.function import TradeoffFunction, check_function
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +24,7 @@ class TradeoffProduct:
 
     def after(self, d_mid: Any, count: int = 1) -> TradeoffProduct:
         """Compose with ``count`` times ``d_mid``."""
-        return TradeoffProduct(self.loss.compose(read_function(d_mid).power(count)))
+        return TradeoffProduct(self.loss.compose(check_function(d_mid=d_mid).power(count)))
 
     def within(self, d_out: TradeoffFunction) -> bool:
         """Whether the product is at most ``d_out``, as far as that is shown."""

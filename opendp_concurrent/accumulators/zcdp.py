@@ -2,7 +2,7 @@
 
 Without failures, which cost sum of δ_i, the children are ε_i-DP and so ε_i tanh(ε_i/2)-zCDP
 [Ste24], which adds up for concurrent children with adaptively chosen losses [HSTVVXZ23,
-Corollary 4.11]. A sum of ρ is (ε, δ')-DP by the best order of [CKS20, Proposition 12]: a filter
+Theorem 4.11]. A sum of ρ is (ε, δ')-DP by the best order of [CKS20, Proposition 12]: a filter
 bounds ρ by a number, so the order may be chosen last.
 """
 
@@ -54,7 +54,7 @@ def zcdp(delta_slack: float) -> Zcdp:
     After launches with (ε_i, δ_i) the loss is (the ε of ρ-zCDP at δ', δ' + sum of δ_i) with
     ρ = sum of ε_i tanh(ε_i/2) and δ' = ``delta_slack``; and (0, 0) before anything is spent. Valid
     for concurrent children with adaptively chosen losses, under finite communication: derived from
-    [Ste24], [HSTVVXZ23, Corollary 4.11] and [CKS20, Proposition 12]. It needs no order, and is
+    [Ste24], [HSTVVXZ23, Theorem 4.11] and [CKS20, Proposition 12]. It needs no order, and is
     nearly as good as ``renyi`` at the best one.
 
     :param delta_slack: δ', in (0, 1), fixed before the first launch; a part of the δ of a filter

@@ -69,7 +69,7 @@ def _for_tradeoff(accumulator: Any) -> Any:
     raise UnsupportedMeasureError(
         "accumulator must be oc.ladder(unit) or oc.residue(mu) under Tradeoff, "
         f"found {accumulator!r}: the product of trade-off functions that are chosen on the way "
-        "bounds nothing [RHLMTL26], [TKRH26]; docs/verify.rst has analysts who exceed it. "
+        "bounds nothing [RHLMTL26], [TKRH26]; docs/refused.rst has analysts who exceed it. "
         "Gaussian DP has an odometer of its own: oc.gaussian_tradeoff()"
     )
 

@@ -19,14 +19,16 @@ from ..queryables.turn import Turn, lock_for_turns
 from .accounting import check_budget
 from .concurrent_composition import make_concurrent_composition
 from .concurrent_filter import make_concurrent_filter
-from .interactive_measurement import make_interactive_measurement
+from .guards import check_odometer
+from .interactive_measurement import make_measurement
 
 
 class AnalystQuotas(ConcurrentMeasurement):
     """A measurement that spawns one filter for each analyst.
 
     :ivar quotas: each analyst's d_out, by name
-    :ivar d_in: distance between neighbouring inputs
+    :ivar d_in: distance between neighbouring inputs; in ``transformation >> measurement`` that of
+        what the transformation returns
     :ivar compositor: makes the fixed composition of some d_outs, at a δ or without
 
     :example:
@@ -54,14 +56,12 @@ class AnalystQuotas(ConcurrentMeasurement):
         :param names: of the analysts; all others keep their answers to themselves
         :param delta: for (ε, δ)-DP: the δ at which the optimal composition is read; the sum of
             their quotas if left out
+        :return: a distance of the measure
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         members = _members(self.quotas, names)
         d_mids = [quota for name, quota in self.quotas.items() if name in members]
         return self.compositor(d_mids, delta).map(self.d_in)
-
-
-_native.infer_as_measurement(AnalystQuotas)
 
 
 def make_analyst_quotas(
@@ -134,10 +134,7 @@ def make_analyst_quotas(
     0.5
     """
     assert_features("contrib", "honest-but-curious")
-    if not isinstance(odometer, ConcurrentOdometer):
-        raise InvalidTypeError(
-            f"odometer must be made by make_concurrent_odometer, found {type(odometer).__name__}"
-        )
+    check_odometer(odometer)
     measure, space = odometer.measure, odometer.input_space
     if measure.composability is Composability.SEQUENTIAL:
         raise UnsupportedMeasureError(
@@ -166,10 +163,9 @@ def make_analyst_quotas(
             handles = {name: root(one) for name, one in filters.items()}
             return MachineQueryable(lambda name: handles[_known(handles, name)], "AnalystQuotas")
 
-    measurement: Any = make_interactive_measurement(
-        space[0],
-        space[1],
-        measure,
+    measurement: Any = make_measurement(
+        space,
+        measure.opendp(),
         spawn,
         whole.privacy_map,
         f"AnalystQuotas({measure.name}, {odometer.accounting}, d_in={d_in}, {dict(bounds)})",

@@ -39,6 +39,7 @@ from ..measures.families import (
 )
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoff.function import TradeoffFunction
+from .guards import check_measurement
 from .recertify import Profile, recertify
 
 PROFILE = "SmoothedMaxDivergence"  # a target only
@@ -178,7 +179,7 @@ _FAILS = "a mechanism that may fail with probability delta bounds no Rényi dive
 _UNBOUNDED = "its loss may be unbounded, as that of Gaussian noise is"
 WHY_NOT = {
     APPROXIMATE: _FAILS,
-    PROFILE: _FAILS,
+    PROFILE: f"{_FAILS}; dp.c.make_fix_delta reads it at one delta",
     ZCDP: _UNBOUNDED,
     GAUSSIAN: _UNBOUNDED,
     RENYI: _UNBOUNDED,
@@ -240,10 +241,7 @@ def cast(
     0.8958832596451839
     """
     assert_features("contrib", "honest-but-curious")
-    if not isinstance(measurement, Measurement):
-        raise InvalidTypeError(
-            f"measurement must be a measurement, found {type(measurement).__name__}"
-        )
+    check_measurement("measurement", measurement)
     convert = conversion(measurement.output_measure, to_measure, delta=delta, orders=orders)
     return recertify(measurement, to_measure, convert)
 

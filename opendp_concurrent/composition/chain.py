@@ -8,14 +8,7 @@ from opendp.mod import Transformation, assert_features
 
 from ..errors import InvalidTypeError, SpaceMismatchError
 from ..queryables.mechanism import ConcurrentOdometer, postprocess, replace
-
-
-def _require(odometer: object) -> ConcurrentOdometer:
-    if not isinstance(odometer, ConcurrentOdometer):
-        raise InvalidTypeError(
-            f"odometer must be made by make_concurrent_odometer, found {type(odometer).__name__}"
-        )
-    return odometer
+from .guards import check_odometer
 
 
 def make_chain_ot(
@@ -31,6 +24,7 @@ def make_chain_ot(
     :param odometer: made by :func:`make_concurrent_odometer`
     :param transformation: maps to the odometer's input domain and metric
     :return: an odometer on the transformation's input space
+    :raises InvalidTypeError: naming the argument
     :raises SpaceMismatchError: if domains or metrics do not match
 
     :example:
@@ -45,7 +39,7 @@ def make_chain_ot(
     VectorDomain(AtomDomain(T=i32))
     """
     assert_features("contrib")
-    inner = _require(odometer)
+    inner = check_odometer(odometer)
     if not isinstance(transformation, Transformation):
         raise InvalidTypeError(
             f"transformation must be a transformation, found {type(transformation).__name__}"
@@ -83,4 +77,4 @@ def make_chain_po(postprocessor: Any, odometer: ConcurrentOdometer) -> Concurren
     <class 'str'>
     """
     assert_features("contrib")
-    return postprocess(_require(odometer), postprocessor)
+    return postprocess(check_odometer(odometer), postprocessor)

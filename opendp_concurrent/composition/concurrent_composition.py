@@ -11,10 +11,9 @@ from opendp.mod import Domain, Measure, Metric, assert_features
 from .. import _native, checks
 from ..accounts.account import Bound
 from ..accounts.rule import Shares
-from ..accumulators.orders_sum import OnOrders, grid_curve
+from ..accumulators.orders_sum import grid_curve
 from ..accumulators.planned import Planned
 from ..accumulators.slots import AnyOrder, Slots
-from ..checks import orders as check_orders
 from ..conversions.optimal_composition import optimal_composition
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
@@ -23,8 +22,8 @@ from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
 from ..queryables.spawn import spawn_composition
 from .accounting import fixed_accounting
-from .interactive_measurement import make_interactive_measurement
-from .space import check_space, constant_map
+from .guards import check_orders, check_space
+from .interactive_measurement import constant_map, make_measurement
 
 
 def make_concurrent_composition(
@@ -99,9 +98,9 @@ def make_concurrent_composition(
         slots = tuple(sorted(shares, key=lambda share: share.affinity_cost))
         bound = Bound(d_in, AnyOrder(), Slots(slots, slots))
     space = input_domain, input_metric
-    return make_interactive_measurement(
-        *space,
-        measure,
+    return make_measurement(
+        space,
+        measure.opendp(),
         lambda token: spawn_composition(space, measure, token, bound),
         constant_map(input_metric, d_in, d_out),
         f"ConcurrentComposition({measure.name}, d_in={d_in}, {len(shares)} d_mids)",
@@ -116,17 +115,10 @@ def _shares(measure: CompositionMeasure, d_mids: Any, orders: Any) -> tuple[tupl
     shares = tuple(
         measure.validate(f"d_mids[{index}]", share) for index, share in enumerate(d_mids)
     )
-    if not callable(measure.zero):
-        if orders is not None:
-            raise InvalidTypeError(f"orders is for Rényi curves; {measure.name} has none")
+    on_orders = check_orders(measure, orders)
+    if on_orders is None:
         return shares, fixed_accounting(measure)
-    if orders is None:
-        raise InvalidTypeError(
-            "orders must be given for Rényi curves, which can only be compared on a grid; "
-            "pass for example orders=[1.5, 2, 4, 8, 16, 32, 64]"
-        )
-    grid = check_orders(orders=orders)
-    return tuple(grid_curve(grid, share, "d_mids") for share in shares), OnOrders(grid)
+    return tuple(grid_curve(on_orders.orders, share, "d_mids") for share in shares), on_orders
 
 
 def _any_order(measure: CompositionMeasure, order: str) -> bool:

@@ -10,16 +10,15 @@ from opendp.mod import assert_features
 from ..accounts.account import Bound
 from ..accounts.charge import Ledger
 from ..accounts.rule import Within
-from ..accumulators.orders_sum import OnOrders, grid_curve
-from ..checks import orders as check_orders
+from ..accumulators.orders_sum import grid_curve
 from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.session import validate_d_in
 from ..queryables.spawn import spawn_filter
 from .accounting import check_budget
-from .interactive_measurement import make_interactive_measurement
-from .space import constant_map
+from .guards import check_flag, check_odometer, check_orders
+from .interactive_measurement import constant_map, make_measurement
 
 
 def make_concurrent_filter(
@@ -57,6 +56,7 @@ def make_concurrent_filter(
         on where it was left
     :return: a measurement that spawns a :class:`ConcurrentFilterQueryable`
     :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: for a ledger under approximate zCDP
     :raises LedgerError: if the ledger cannot be read, or was kept under other terms
 
     :example:
@@ -77,32 +77,20 @@ def make_concurrent_filter(
     0.19999999999999996
     """
     assert_features("contrib", "honest-but-curious")
-    if not isinstance(odometer, ConcurrentOdometer):
-        raise InvalidTypeError(
-            f"odometer must be made by make_concurrent_odometer, found {type(odometer).__name__}"
-        )
-    if not isinstance(halt, bool):
-        raise InvalidTypeError(f"halt must be True or False, found {halt!r}")
+    check_odometer(odometer)
+    check_flag(halt=halt)
     if odometer.record is not None:
         raise InvalidTypeError(
             "odometer must have no ledger of its own; pass the ledger to the filter"
         )
     measure = odometer.measure
-    input_domain, input_metric = odometer.input_space
+    _, input_metric = odometer.input_space
     validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out)
     check_budget(odometer.accounting, budget)
-    accounting: Any = odometer.accounting
-    if callable(measure.zero):
-        if orders is None:
-            raise InvalidTypeError(
-                "orders must be given for Rényi curves, which can only be compared on a grid; "
-                "pass for example orders=[1.5, 2, 4, 8, 16, 32, 64]"
-            )
-        accounting = OnOrders(check_orders(orders=orders))
-        budget = grid_curve(accounting.orders, budget, "d_out")
-    elif orders is not None:
-        raise InvalidTypeError(f"orders is for Rényi curves; {measure.name} has none")
+    on_orders, accounting = check_orders(measure, orders), odometer.accounting
+    if on_orders is not None:
+        accounting, budget = on_orders, grid_curve(on_orders.orders, budget, "d_out")
     book, start = None, accounting.start(measure.zero)
     if ledger is not None:
         check_ledger(ledger, measure)
@@ -113,10 +101,9 @@ def make_concurrent_filter(
             )
         book, start = open_book(ledger, measure, accounting, input_metric, d_in, budget)
     bound = Bound(d_in, Within(budget), start, halt, book)
-    return make_interactive_measurement(
-        input_domain,
-        input_metric,
-        measure,
+    return make_measurement(
+        odometer.input_space,
+        measure.opendp(),
         lambda token: spawn_filter(odometer, token, bound),
         constant_map(input_metric, d_in, budget),
         f"ConcurrentFilter({measure.name}, {odometer.accounting}, d_in={d_in}, d_out={budget})",

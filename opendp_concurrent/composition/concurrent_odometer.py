@@ -15,7 +15,7 @@ from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.recorded import check_ledger
 from ..queryables.spawn import spawn_odometer
 from .accounting import accounting_for
-from .space import check_space
+from .guards import check_space
 
 
 def make_concurrent_odometer(
@@ -55,7 +55,7 @@ def make_concurrent_odometer(
         recorded and known, in units of the input metric (of the head, if the odometer is chained)
     :return: an odometer that spawns a :class:`ConcurrentOdometerQueryable`
     :raises UnsupportedMeasureError: if no composition rule is known for ``output_measure``, or
-        ``accumulator`` is for another one
+        ``accumulator`` or ``ledger`` is not for it
     :raises InvalidTypeError: naming the argument
 
     :example:

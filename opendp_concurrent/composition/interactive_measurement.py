@@ -10,25 +10,11 @@ from opendp.measurements import make_user_measurement
 from opendp.mod import Domain, Measure, Metric, PrivacyProfile, Transformation
 
 from .. import _native
-from ..errors import InvalidTypeError
-from ..measures import CompositionMeasure
+from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.data import seal, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, Spawn
+from ..queryables.session import validate_d_in
 from .chain import make_chain_ot
-
-
-def make_interactive_measurement(
-    input_domain: Domain,
-    input_metric: Metric,
-    measure: CompositionMeasure,
-    spawn: Spawn,
-    privacy_map: Callable[[Any], Any],
-    summary: str,
-    odometer: ConcurrentOdometer | None = None,
-) -> ConcurrentMeasurement:
-    """Make a measurement whose invocation spawns a handle."""
-    space = input_domain, input_metric
-    return make_measurement(space, measure.opendp(), spawn, privacy_map, summary, odometer)
 
 
 def make_measurement(
@@ -41,6 +27,7 @@ def make_measurement(
 ) -> ConcurrentMeasurement:
     """Make a measurement that is invoked on sealed data.
 
+    :param spawn: returns a handle, or a release
     :param privacy_map: may return a ``PrivacyProfile``, a new one at each call
     :param odometer: what the measurement is a filter of
     """
@@ -60,10 +47,28 @@ def make_measurement(
     return _direct(measurement, spawn, privacy_map, summary, odometer)
 
 
+def constant_map(input_metric: Metric, bound_d_in: Any, d_out: Any) -> Callable[[Any], Any]:
+    """Return the privacy map of an interaction that is bounded at one d_in: d_out up to there."""
+
+    def privacy_map(d_in: Any) -> Any:
+        validate_d_in(input_metric, d_in)
+        numbers = isinstance(d_in, (int, float)) and isinstance(bound_d_in, (int, float))
+        if (d_in <= bound_d_in) if numbers else (d_in == bound_d_in):
+            return d_out
+        raise InvalidValueError(
+            f"d_in ({d_in}) must be at most {bound_d_in}, the d_in that this was built for; "
+            "build it for a larger one"
+        )
+
+    return privacy_map
+
+
 def chain(
     measurement: ConcurrentMeasurement, transformation: Transformation
 ) -> ConcurrentMeasurement:
     """Return ``transformation >> measurement``; OpenDP checks that they fit.
+
+    What else the measurement tells, such as its plan, the chain tells too.
 
     :raises InvalidTypeError: if the measurement is a filter with a ledger
     """
@@ -75,13 +80,18 @@ def chain(
             "that of the transformed data; chain the odometer, and make the filter of that: "
             "make_concurrent_filter(transformation >> odometer, d_in, d_out, ledger=ledger)"
         )
-    return _direct(
+    chained = _direct(
         make_chain_mt(measurement, transformation),
         lambda token: spawn(seal(_native.transform(transformation, unseal(token)))),
         lambda d_in: privacy_map(transformation.map(d_in)),
         f"{transformation} >> {measurement.summary}",
         None if odometer is None else make_chain_ot(odometer, transformation),
     )
+    for name, fact in vars(measurement).items():
+        if name not in vars(chained):
+            setattr(chained, name, fact)
+    chained.__class__ = type(measurement)
+    return chained
 
 
 def _direct(

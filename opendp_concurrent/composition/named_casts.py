@@ -13,7 +13,7 @@ from opendp.measures import (
 )
 from opendp.mod import Measurement
 
-from ..errors import InvalidTypeError, UnsupportedMeasureError
+from ..errors import UnsupportedMeasureError
 from ..measures import composition_measure
 from ..measures.families import (
     APPROXIMATE,
@@ -31,13 +31,11 @@ from ..measures.tradeoff import tradeoff
 from ..measures.truncated_concentrated_divergence import truncated_concentrated_divergence
 from ..queryables.mechanism import ConcurrentMeasurement
 from .cast import cast
+from .guards import check_measurement
 
 
 def _under(measurement: Measurement, family: str) -> Measurement:
-    if not isinstance(measurement, Measurement):
-        raise InvalidTypeError(
-            f"measurement must be a measurement, found {type(measurement).__name__}"
-        )
+    check_measurement("measurement", measurement)
     found = composition_measure(measurement.output_measure).family
     if found != family:
         raise UnsupportedMeasureError(f"measurement must be under {family}, found {found}")
@@ -67,7 +65,7 @@ def make_pureDP_to_zCDP(measurement: Measurement) -> ConcurrentMeasurement:
 
 
 def make_pureDP_to_RDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """ε-DP as Rényi DP, with the curve of randomized response [BS16].
+    """ε-DP as Rényi DP, with the curve of randomized response [BS16, Lemma 1.4].
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -89,7 +87,7 @@ def make_pureDP_to_RDP(measurement: Measurement) -> ConcurrentMeasurement:
 
 
 def make_pureDP_to_fixedRDP(measurement: Measurement, alpha: float) -> ConcurrentMeasurement:
-    """ε-DP as Rényi DP of the order ``alpha``, that of randomized response [BS16].
+    """ε-DP as Rényi DP of the order ``alpha``, that of randomized response [BS16, Lemma 1.4].
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -157,7 +155,7 @@ def make_pureDP_to_GDP(measurement: Measurement) -> ConcurrentMeasurement:
 
 
 def make_zCDP_to_RDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """ρ-zCDP as Rényi DP with the curve ρ α [BS16].
+    """ρ-zCDP as Rényi DP with the curve ρ α [BS16, Definition 1.1].
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -179,7 +177,7 @@ def make_zCDP_to_RDP(measurement: Measurement) -> ConcurrentMeasurement:
 
 
 def make_zCDP_to_fixedRDP(measurement: Measurement, alpha: float) -> ConcurrentMeasurement:
-    """ρ-zCDP as Rényi DP of the order ``alpha``, ρ α [BS16].
+    """ρ-zCDP as Rényi DP of the order ``alpha``, ρ α [BS16, Definition 1.1].
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -225,7 +223,7 @@ def make_zCDP_to_tCDP(measurement: Measurement, omega: float) -> ConcurrentMeasu
 
 
 def make_GDP_to_zCDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """μ-Gaussian DP as μ²/2-zCDP [DRS22], [BS16].
+    """μ-Gaussian DP as μ²/2-zCDP [BS16, Proposition 1.6].
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -247,7 +245,7 @@ def make_GDP_to_zCDP(measurement: Measurement) -> ConcurrentMeasurement:
 
 
 def make_GDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """μ-Gaussian DP as its privacy profile, exactly [DRS22]; then ``make_fix_delta``.
+    """μ-Gaussian DP as its privacy profile, exactly [DRS22, Corollary 1]; then ``make_fix_delta``.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -294,7 +292,9 @@ def make_RDP_to_fixedRDP(measurement: Measurement, alpha: float) -> ConcurrentMe
 def make_RDP_to_approxDP(
     measurement: Measurement, orders: Sequence[float]
 ) -> ConcurrentMeasurement:
-    """Rényi DP as a privacy profile, by the best of ``orders`` [CKS20]; then ``make_fix_delta``.
+    """Rényi DP as a privacy profile, by the best of ``orders``; then ``make_fix_delta``.
+
+    Each order by [CKS20, Proposition 12].
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -317,7 +317,7 @@ def make_RDP_to_approxDP(
 
 
 def make_fixedRDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """Rényi DP of one order as a privacy profile [CKS20]; then ``make_fix_delta``.
+    """Rényi DP of one order as a privacy profile [CKS20, Proposition 12]; then ``make_fix_delta``.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -339,7 +339,9 @@ def make_fixedRDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement
 
 
 def make_tCDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """(ρ, ω)-tCDP as a privacy profile, by orders up to ω [CKS20]; then ``make_fix_delta``.
+    """(ρ, ω)-tCDP as a privacy profile, by orders up to ω; then ``make_fix_delta``.
+
+    Each order by [CKS20, Proposition 12].
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -361,7 +363,7 @@ def make_tCDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
 
 
 def make_larger_delta(measurement: Measurement, delta: float) -> ConcurrentMeasurement:
-    """(ε, δ)-DP with a larger δ, and the smaller ε that it allows [KOV15].
+    """(ε, δ)-DP with a larger δ, and the smaller ε that it allows [KOV15, Theorem 3.3].
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -384,7 +386,7 @@ def make_larger_delta(measurement: Measurement, delta: float) -> ConcurrentMeasu
 
 
 def make_pureDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """ε-DP as f-DP: randomized response [KOV15].
+    """ε-DP as f-DP: randomized response [KOV15, Theorem 3.3].
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -406,7 +408,7 @@ def make_pureDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
 
 
 def make_approxDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """(ε, δ)-DP as f-DP [KOV15].
+    """(ε, δ)-DP as f-DP [DRS22, Proposition 2.5].
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -450,7 +452,7 @@ def make_GDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
 
 
 def make_zCDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """ρ-zCDP as f-DP, by chords of its privacy profile [CKS20].
+    """ρ-zCDP as f-DP, by chords of its privacy profile [CKS20, Proposition 12].
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -516,7 +518,7 @@ def make_fDP_to_GDP(measurement: Measurement) -> ConcurrentMeasurement:
 
 
 def make_profile_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """Return a privacy profile as f-DP, by its chords at some 300 points [DRS22].
+    """Return a privacy profile as f-DP, by its chords at some 300 points [DRS22, Proposition 2.12].
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -534,10 +536,7 @@ def make_profile_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
     >>> oc.make_profile_to_fDP(mechanism).map(1.0).delta(4.0)
     0.00019683...
     """
-    if not isinstance(measurement, Measurement):
-        raise InvalidTypeError(
-            f"measurement must be a measurement, found {type(measurement).__name__}"
-        )
+    check_measurement("measurement", measurement)
     if measurement.output_measure != smoothed_max_divergence():
         raise UnsupportedMeasureError(
             "measurement must be under SmoothedMaxDivergence, "

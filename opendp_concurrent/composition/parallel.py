@@ -22,10 +22,10 @@ from ..queryables.data import Sealed, seal, seal_transformed, unseal
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, run
 from ..queryables.session import validate_d_in
-from .interactive_measurement import make_interactive_measurement
+from .guards import check_measurement_on, check_space
+from .interactive_measurement import make_measurement
 from .parallel_loss import ParallelLoss
 from .partition import Partition, check_key, domain_of_parts
-from .space import check_space
 
 
 def make_parallel_composition(
@@ -117,10 +117,9 @@ def make_parallel_composition(
             raise InvalidTypeError(f"d_in ({d_in!r}) must be an integer, to be divided over parts")
         return loss.at(factor * d_in)
 
-    return make_interactive_measurement(
-        input_domain,
-        input_metric,
-        measure,
+    return make_measurement(
+        (input_domain, input_metric),
+        measure.opendp(),
         spawn,
         privacy_map,
         f"ParallelComposition({measure.name}, {partition}, {len(by_key)} keys)",
@@ -201,12 +200,7 @@ def _check_measurements(
         if id(one) in checked:
             continue
         name = f"measurements[{key!r}]"
-        if not isinstance(one, Measurement):
-            raise InvalidTypeError(f"{name} must be a measurement, found {type(one).__name__}")
-        if one.input_domain != domain:
-            raise SpaceMismatchError(f"{name}.input_domain", domain, one.input_domain)
-        if one.input_metric != metric:
-            raise SpaceMismatchError(f"{name}.input_metric", metric, one.input_metric)
+        check_measurement_on(name, one, domain, metric)
         if measure is None:
             measure = one.output_measure
         elif one.output_measure != measure:

@@ -38,6 +38,7 @@ from opendp.mod import (
 
 from .. import _native
 from ..errors import InvalidTypeError, InvalidValueError
+from .guards import check_callable
 
 Cut = Callable[[Any], Mapping[Any, Any]]
 _MOST_VALUES = 1_000_000
@@ -155,7 +156,7 @@ def by_key(function: Callable[[Any], Any]) -> Partition:
     >>> oc.by_key(lambda record: record % 10)
     by_key(...)
     """
-    return ByRecord(_function(function=function), None, "by_key(...)")
+    return ByRecord(check_callable(function=function), None, "by_key(...)")
 
 
 def by_column(*names: str) -> Partition:
@@ -210,7 +211,7 @@ def by_values(
         return ByRecord(_itself, owners, "by_values(...)")
     if isinstance(of, str):
         return ByRecord((of,), owners, f"by_values(..., of={of!r})")
-    return ByRecord(_function(of=of), owners, "by_values(..., of=...)")
+    return ByRecord(check_callable(of=of), owners, "by_values(..., of=...)")
 
 
 def by_split(function: Callable[[Any, tuple[Any, ...]], Mapping[Any, Any]]) -> Partition:
@@ -231,7 +232,7 @@ def by_split(function: Callable[[Any, tuple[Any, ...]], Mapping[Any, Any]]) -> P
     >>> oc.by_split(lambda tables, keys: {key: tables.get(key, []) for key in keys})
     by_split(...)
     """
-    return BySplit(_function(function=function))
+    return BySplit(check_callable(function=function))
 
 
 def domain_of_parts(input_domain: Domain) -> Domain:
@@ -256,13 +257,6 @@ def domain_of_parts(input_domain: Domain) -> Domain:
 
 def _itself(record: Any) -> Any:
     return record
-
-
-def _function(**argument: Any) -> Any:
-    ((name, value),) = argument.items()
-    if not callable(value):
-        raise InvalidTypeError(f"{name} must be a function, found {type(value).__name__}")
-    return value
 
 
 def _columns(names: tuple[Any, ...]) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def counter_nodes(horizon: int, method: str = "tree") -> tuple[int, float]:
     leaves, height = leaves_for(method, steps)
     if not steps <= MOST_STEPS:
         raise InvalidValueError(
-            f"horizon ({horizon}) must be at most 2**24: steps are gone through"
+            f"horizon ({horizon}) must be at most 2**24: each step is looked at; pass a smaller one"
         )
     order = leaves(steps)
     total, leaf = 0, order.leaf(0)
@@ -58,6 +58,7 @@ def square_root_rmse(horizon: int) -> float:
 
     :param horizon: T, how many steps
     :return: the error, for items from 0 to 1
+    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 

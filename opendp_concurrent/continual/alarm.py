@@ -13,29 +13,33 @@ from typing import Any
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native, checks
-from ..errors import InvalidTypeError
+from ..composition.guards import check_flag
 from ..mechanisms.composed import composed
-from ..mechanisms.noise import LaplaceNoise
-from ..mechanisms.sparse_vector import Outcome, SparseVectorAnswer, least_cost
+from ..mechanisms.sparse_vector import (
+    ABOVE,
+    BELOW,
+    EXHAUSTED,
+    NoisyComparison,
+    SparseVectorAnswer,
+    least_cost,
+)
 from ..mechanisms.sparse_vector_loss import SparseVectorNoise
 from ..mechanisms.steps import Steps
 from ..queryables.mechanism import ConcurrentMeasurement
 from .counter import whole_distance, whole_numbers
 from .mechanism import make_continual
-from .stream import Integers, items_of, require_events
+from .stream import integers_of, require_events
 
-STEPS = Steps(0, True)
+STEPS = Steps(0, whole=True)
 
 
 class _Alarm:
     """The state machine: a question is None, or a threshold of its own."""
 
-    __slots__ = ("_items", "_left", "_noise", "_question", "_raised", "_sum", "_threshold")
+    __slots__ = ("_comparison", "_items", "_sum", "_threshold")
 
     def __init__(self, noise: SparseVectorNoise, threshold: int, window: int | None) -> None:
-        self._noise, self._threshold, self._left = noise, threshold, noise.hits
-        self._question = LaplaceNoise(noise.question)
-        self._raised = LaplaceNoise(noise.threshold, 1).draw()
+        self._comparison, self._threshold = NoisyComparison(noise), threshold
         self._items: deque[int] | None = None if window is None else deque([0] * window, window)
         self._sum = 0
 
@@ -54,14 +58,9 @@ class _Alarm:
         level = self._threshold
         if question is not None:
             level = STEPS.level("question", question)
-        if self._left <= 0:
-            return SparseVectorAnswer(Outcome.EXHAUSTED)
-        if self._sum + self._question.draw() < level + self._raised:
-            return SparseVectorAnswer(Outcome.BELOW)
-        self._left -= 1
-        if self._noise.refresh and self._left:
-            self._raised = LaplaceNoise(self._noise.threshold, 1).draw()
-        return SparseVectorAnswer(Outcome.ABOVE)
+        if self._comparison.exhausted:
+            return EXHAUSTED
+        return ABOVE if self._comparison.above(self._sum, level) else BELOW
 
 
 def make_alarm(
@@ -99,6 +98,7 @@ def make_alarm(
     :param refresh: give the threshold fresh noise after each hit
     :return: a measurement on the empty stream
     :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
 
     :example:
 
@@ -120,19 +120,21 @@ def make_alarm(
     ABOVE
     """
     assert_features("contrib", "honest-but-curious")
-    items = items_of(input_domain)
-    if not isinstance(items, Integers):
-        raise InvalidTypeError(f"input_domain ({input_domain}) must be oc.integer_stream(...)")
+    items = integers_of(input_domain)
     shift = items.spread if require_events(input_metric) else items.largest
-    if isinstance(threshold, bool) or not isinstance(threshold, int):
-        raise InvalidTypeError(f"threshold must be an integer, found {type(threshold).__name__}")
+    checks.integer(threshold=threshold)
     hits = checks.count(max_hits=max_hits)
+    check_flag(refresh=refresh)
     steps = None if window is None else checks.count(window=window)
     own = STEPS.scale(scale=scale)
     if query_scale is None:
         query_scale = own * least_cost(1 if refresh else hits, monotone=False)
     noise = SparseVectorNoise(
-        own, STEPS.scale(query_scale=query_scale), None, hits, refresh, monotone=False
+        threshold=own,
+        question=STEPS.scale(query_scale=query_scale),
+        answer=None,
+        hits=hits,
+        refresh=refresh,
     )
 
     def privacy_map(d_in: Any) -> Any:
@@ -148,7 +150,7 @@ def make_alarm(
         output_measure,
         lambda: _Alarm(noise, threshold, steps),
         privacy_map,
-        name=f"Alarm[scale={scale}, query_scale={query_scale}, {max_hits} hits, window={window}]",
+        name=f"Alarm[scale={scale}, query_scale={query_scale}, {hits} hits, window={window}]",
     )
 
 

@@ -17,6 +17,7 @@ from .mechanism import Checked, ContinualQueryable
 
 _LOCK = Lock()
 _RESUMED: set[str] = set()  # ids of states that were resumed by this process
+_NOT_SAVED = "saved must be what Checkpoint.save returned"
 
 
 class Checkpoint:
@@ -30,6 +31,7 @@ class Checkpoint:
     which costs as much privacy as two mechanisms do. Within one process a second is refused.
 
     :param saved: what ``save`` returned, to go on from there
+    :raises InvalidValueError: if it is not
 
     :example:
 
@@ -53,12 +55,14 @@ class Checkpoint:
         try:
             self._record = json.loads(saved)
         except (TypeError, ValueError):
-            raise InvalidValueError("saved must be what Checkpoint.save returned") from None
+            raise InvalidValueError(_NOT_SAVED) from None
         fields = {"id", "name", "state", "version"}
         if not isinstance(self._record, dict) or set(self._record) != fields:
-            raise InvalidValueError("saved must be what Checkpoint.save returned")
+            raise InvalidValueError(_NOT_SAVED)
         if self._record["version"] != 1:
-            raise InvalidValueError("saved is of another version of this package")
+            raise InvalidValueError(
+                "saved is of another version of this package; resume it with that one"
+            )
 
     def __reduce__(self) -> Any:
         raise TypeError("a checkpoint holds sensitive data and cannot be pickled or copied")
@@ -70,6 +74,8 @@ class Checkpoint:
 
         :param go_on: let it go on. Then save after each answer, before anybody sees it: what was
             answered after the last save would be drawn again when that is resumed
+        :return: JSON, to be kept where data may be
+        :raises InvalidValueError: if nothing was launched with this checkpoint
         """
         if self._machine is None:
             raise InvalidValueError("nothing was launched with this checkpoint; launch it first")
@@ -93,12 +99,14 @@ class Checkpoint:
                 )
             with _LOCK:
                 if self._record["id"] in _RESUMED:
-                    raise InvalidValueError("saved was resumed before, which is possible once")
+                    raise InvalidValueError(
+                        "saved was resumed before, which is possible once; ask what resumed it"
+                    )
                 _RESUMED.add(self._record["id"])
             try:
                 machine.restore(self._record["state"])
             except (KeyError, TypeError, ValueError, AttributeError):
-                raise InvalidValueError("saved must be what Checkpoint.save returned") from None
+                raise InvalidValueError(_NOT_SAVED) from None
         self._name, self._lock = name, lock
         self._machine, self._record = seal(machine), None
 
@@ -150,7 +158,10 @@ def make_resumable(
         queryable: ContinualQueryable = inner(token)
         machine = unseal(queryable._machine) if isinstance(queryable, ContinualQueryable) else None
         if not isinstance(machine, Checked) or not machine.resumable:
-            raise InvalidTypeError("measurement must be a counter, or able to tell its state")
+            raise InvalidTypeError(
+                "measurement must be a counter, or made by make_continual of a machine with "
+                "to_record and restore"
+            )
         checkpoint._attach(measurement.summary, machine, queryable._lock)
         return queryable
 

@@ -17,7 +17,7 @@ from .dyadic import AllLeaves, BalancedLeaves, Leaves
 from .mechanism import make_continual
 from .node_noise import LARGEST_SUM, is_laplace, noise_loss
 from .prefix import Prefix, make_prefix
-from .stream import Categories, Integers, items_of, require_events
+from .stream import Categories, integers_of, items_of, require_events
 
 METHODS: dict[str, Callable[[int], Leaves]] = {"tree": AllLeaves, "smooth": BalancedLeaves}
 
@@ -94,13 +94,18 @@ def leaves_for(method: str, horizon: int | None) -> tuple[Callable[[int], Leaves
     return METHODS[method], METHODS[method](checks.count(horizon=horizon)).height
 
 
-def check_scale(scale: Any, horizon: int | None, largest: int) -> float:
-    """Raise unless sums and noise stay far from the edges of integers."""
-    double = checks.finite(scale=checks.non_negative(scale=scale))
+def check_scale(scale: Any, largest: int, **steps: int | None) -> float:
+    """Return the scale if sums and noise stay far from the edges of integers, or raise.
+
+    :param largest: move of an item
+    :param steps: how many there may be, under the argument's name; None if unlimited
+    """
+    ((name, count),) = steps.items()
+    double = checks.finite(scale=scale)
     if not 0.0 < double <= 2.0**50:
         raise InvalidValueError(f"scale ({scale}) must be above 0 and at most 2**50")
-    if horizon is not None and horizon * largest > LARGEST_SUM:
-        raise InvalidValueError(f"horizon ({horizon}) times the largest item must be at most 2**61")
+    if count is not None and not count * largest <= LARGEST_SUM:
+        raise InvalidValueError(f"{name} ({count}) times the largest item must be at most 2**61")
     return double
 
 
@@ -163,16 +168,11 @@ def make_counter(
     True
     """
     assert_features("contrib", "honest-but-curious")
-    items = items_of(input_domain)
-    if not isinstance(items, Integers):
-        raise InvalidTypeError(
-            f"input_domain ({input_domain}) must be oc.integer_stream(lower, upper); "
-            "map the stream to integers first"
-        )
+    items = integers_of(input_domain)
     shift = items.spread if require_events(input_metric) else items.largest
     laplace = is_laplace(output_measure)
     leaves, height = leaves_for(method, horizon)
-    scale = check_scale(scale, horizon, max(items.spread, 1))
+    scale = check_scale(scale, max(items.spread, 1), horizon=horizon)
 
     def privacy_map(d_in: Any) -> Any:
         events = whole_distance(input_metric, d_in)
@@ -262,6 +262,7 @@ def make_histogram_counter(
     :param method: ``"tree"`` or ``"smooth"``
     :return: a measurement on the empty stream
     :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: as :func:`make_counter`
 
     :example:
 
@@ -282,11 +283,14 @@ def make_histogram_counter(
     assert_features("contrib", "honest-but-curious")
     items = items_of(input_domain)
     if not isinstance(items, Categories):
-        raise InvalidTypeError(f"input_domain ({input_domain}) must be oc.category_stream(k)")
+        raise InvalidTypeError(
+            f"input_domain ({input_domain}) must be oc.category_stream(categories); "
+            "map the stream to categories first"
+        )
     parts = 2 if require_events(input_metric) else 1
     laplace = is_laplace(output_measure)
     leaves, height = leaves_for(method, horizon)
-    scale = check_scale(scale, horizon, 1)
+    scale = check_scale(scale, 1, horizon=horizon)
 
     def privacy_map(d_in: Any) -> Any:
         events = whole_distance(input_metric, d_in)

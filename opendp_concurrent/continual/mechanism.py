@@ -15,6 +15,7 @@ import numpy as np
 from opendp.mod import Domain, Measure, Metric
 
 from .. import _native, checks
+from ..composition.guards import check_callable
 from ..composition.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, RefusalError, StreamError, StreamHaltedError
 from ..queryables.data import Sealed
@@ -302,8 +303,7 @@ def make_continual(
     1
     """
     items = items_of(input_domain)
-    if not callable(start):
-        raise InvalidTypeError(f"start must be callable, found {type(start).__name__}")
+    check_callable(start=start)
     if horizon is not None:
         checks.count(horizon=horizon)
 

@@ -20,8 +20,8 @@ from ..measures import composition_measure
 from ..measures.families import APPROXIMATE, FIXED, GAUSSIAN, PURE, RENYI, TRUNCATED, ZCDP
 from ..mechanisms.gaussian import make_gaussian as make_certified_gaussian
 from ..mechanisms.laplace import make_laplace as make_certified_laplace
+from ..mechanisms.noise import ATOM
 
-ATOM = "i64"
 FIRST_AHEAD, MOST_AHEAD = 16, 256
 LARGEST_SUM, LARGEST_RELEASE = 2**61, 2**62
 LAPLACE = (PURE, APPROXIMATE)

@@ -15,14 +15,10 @@ import numpy as np
 from opendp.mod import Domain, Measurement, Metric, assert_features
 
 from .. import _native
+from ..composition.guards import check_callable, check_measurement_on
 from ..composition.interactive_measurement import make_measurement
 from ..composition.parallel_loss import ParallelLoss
-from ..errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    SpaceMismatchError,
-    UnsupportedMeasureError,
-)
+from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import composition_measure
 from ..measures.families import PURE
 from ..queryables.data import Sealed
@@ -100,6 +96,7 @@ def make_parallel_continual(
     :param key: from an item to its part; a promise that it depends on the item only
     :param measurements: a continual measurement for each part, on this stream
     :return: a measurement on the empty stream
+    :raises SpaceMismatchError: if a measurement is not on this stream
     :raises UnsupportedMeasureError: for other measures than pure DP
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -122,25 +119,18 @@ def make_parallel_continual(
     assert_features("contrib", "honest-but-curious")
     items = items_of(input_domain)
     factor = 2 if require_events(input_metric) else 1
-    if not callable(key):
-        raise InvalidTypeError(f"key must be callable, found {type(key).__name__}")
+    check_callable(key=key)
     if not isinstance(measurements, Mapping) or not measurements:
         raise InvalidTypeError("measurements must be a nonempty mapping from a part's key to one")
     for part, one in measurements.items():
-        if not isinstance(one, Measurement):
-            raise InvalidTypeError(
-                f"measurements[{part!r}] must be a measurement, found {type(one).__name__}"
-            )
+        name = f"measurements[{part!r}]"
+        check_measurement_on(name, one, input_domain, input_metric)
         known = composition_measure(one.output_measure)
         if known.family != PURE:
             raise UnsupportedMeasureError(
-                f"measurements[{part!r}] is under {known.name}: with adaptive updates the loss of "
+                f"{name} is under {known.name}: with adaptive updates the loss of "
                 "parts is the maximum for pure DP only [HSV25, version 4]; compose them instead"
             )
-        if one.input_domain != input_domain:
-            raise SpaceMismatchError("input_domain", input_domain, one.input_domain)
-        if one.input_metric != input_metric:
-            raise SpaceMismatchError("input_metric", input_metric, one.input_metric)
     measure = composition_measure(next(iter(measurements.values())).output_measure)
     loss = ParallelLoss(measure, measurements)
 

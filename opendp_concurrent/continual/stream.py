@@ -17,6 +17,7 @@ from opendp.metrics import user_distance
 from opendp.mod import Domain, Metric
 
 from .. import checks
+from ..composition.guards import check_callable
 from ..errors import InvalidTypeError, InvalidValueError
 
 LARGEST_ITEM = 2**31
@@ -104,9 +105,7 @@ def integer_stream(lower: int, upper: int) -> Domain:
     Stream(integers from 0 to 1)
     """
     for name, bound in (("lower", lower), ("upper", upper)):
-        if isinstance(bound, bool) or not isinstance(bound, int):
-            raise InvalidTypeError(f"{name} must be an integer, found {type(bound).__name__}")
-        if not abs(bound) <= LARGEST_ITEM:
+        if not abs(checks.integer(**{name: bound})) <= LARGEST_ITEM:
             raise InvalidValueError(f"{name} ({bound}) must be at most 2**31 from 0")
     if not lower <= upper or lower == upper == 0:
         raise InvalidValueError(f"lower ({lower}) must be below upper ({upper})")
@@ -154,17 +153,27 @@ def record_stream(name: str, member: Callable[[Any], bool]) -> Domain:
     """
     if not isinstance(name, str):
         raise InvalidTypeError(f"name must be a string, found {type(name).__name__}")
-    if not callable(member):
-        raise InvalidTypeError(f"member must be callable, found {type(member).__name__}")
+    check_callable(member=member)
     return _stream(name, Records(name, member))
 
 
-def items_of(input_domain: Domain) -> Items:
-    """What the items of a stream are, or raise."""
+def items_of(input_domain: Domain, name: str = "input_domain") -> Items:
+    """What the items of a stream are, or raise naming the argument."""
     items = getattr(input_domain, "descriptor", None)
     if not isinstance(items, Integers | Categories | Records):
         raise InvalidTypeError(
-            f"input_domain ({input_domain}) must be a stream, such as oc.integer_stream(0, 1)"
+            f"{name} ({input_domain}) must be a stream, such as oc.integer_stream(0, 1)"
+        )
+    return items
+
+
+def integers_of(input_domain: Domain, name: str = "input_domain") -> Integers:
+    """What the items of a stream of integers are, or raise."""
+    items = items_of(input_domain, name)
+    if not isinstance(items, Integers):
+        raise InvalidTypeError(
+            f"{name} ({input_domain}) must be oc.integer_stream(lower, upper); "
+            "map the stream to integers first"
         )
     return items
 
@@ -176,6 +185,8 @@ def event_presence() -> Metric:
     equal. Steps do not shift.
 
     Required features: `honest-but-curious`
+
+    :return: a metric on streams, whose distances are numbers of events
 
     :example:
 
@@ -194,6 +205,8 @@ def event_change() -> Metric:
     The number of steps at which the streams differ, be it by an item or by nothing.
 
     Required features: `honest-but-curious`
+
+    :return: a metric on streams, whose distances are numbers of events
 
     :example:
 
@@ -214,6 +227,8 @@ def user_presence() -> Metric:
     :func:`make_bounded_contributions`.
 
     Required features: `honest-but-curious`
+
+    :return: a metric on streams, whose distances are numbers of users
 
     :example:
 

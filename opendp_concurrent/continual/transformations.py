@@ -10,13 +10,14 @@ from opendp.mod import Domain, Measurement, Metric, Odometer, Transformation, as
 from opendp.transformations import make_user_transformation
 
 from .. import _native, checks
+from ..composition.guards import check_callable
 from ..composition.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.data import Sealed
 from ..queryables.mechanism import ConcurrentMeasurement, run
 from .concurrent import StreamQueryable
 from .mechanism import Checked, ContinualQueryable, Room, Update, Updates
-from .stream import Integers, event_presence, items_of, require_events, user_presence
+from .stream import event_presence, integers_of, items_of, require_events, user_presence
 
 PerItem = Callable[[Any], Any]
 NOT_CONTINUAL = (
@@ -188,10 +189,9 @@ def make_stream_map(
     """
     assert_features("contrib", "honest-but-curious")
     items_of(input_domain)
-    items_of(output_domain)
+    items_of(output_domain, "output_domain")
     require_events(input_metric)
-    if not callable(function):
-        raise InvalidTypeError(f"function must be callable, found {type(function).__name__}")
+    check_callable(function=function)
     return _make(input_domain, input_metric, output_domain, input_metric, lambda: function)
 
 
@@ -223,8 +223,7 @@ def make_stream_filter(
     assert_features("contrib", "honest-but-curious")
     items_of(input_domain)
     require_events(input_metric)
-    if not callable(predicate):
-        raise InvalidTypeError(f"predicate must be callable, found {type(predicate).__name__}")
+    check_callable(predicate=predicate)
 
     def start() -> PerItem:
         return lambda item: item if predicate(item) else None
@@ -257,11 +256,8 @@ def make_stream_clamp(
     """
     assert_features("contrib", "honest-but-curious")
     require_events(input_metric)
-    bounds = items_of(output_domain)
-    for name, domain in (("input_domain", input_domain), ("output_domain", output_domain)):
-        if not isinstance(items_of(domain), Integers):
-            raise InvalidTypeError(f"{name} ({domain}) must be oc.integer_stream(lower, upper)")
-    assert isinstance(bounds, Integers)
+    integers_of(input_domain)
+    bounds = integers_of(output_domain, "output_domain")
     low, high = bounds.lower, bounds.upper
     return _make(
         input_domain,
@@ -309,7 +305,7 @@ def make_bounded_contributions(
     """
     assert_features("contrib", "honest-but-curious")
     items_of(input_domain)
-    items_of(output_domain)
+    items_of(output_domain, "output_domain")
     if input_metric != user_presence():
         raise InvalidTypeError(f"input_metric ({input_metric}) must be oc.user_presence()")
     limit = checks.count(max_contributions=max_contributions)
@@ -332,7 +328,13 @@ def make_bounded_contributions(
         return d_in * limit
 
     return _make(
-        input_domain, input_metric, output_domain, event_presence(), start, stability_map, True
+        input_domain,
+        input_metric,
+        output_domain,
+        event_presence(),
+        start,
+        stability_map,
+        remembers=True,
     )
 
 

@@ -21,7 +21,7 @@ from .dyadic import AllLeaves
 from .mechanism import make_continual
 from .node_noise import NodeNoise, is_laplace
 from .prefix import TreePrefix
-from .stream import Integers, items_of, require_events
+from .stream import integers_of, require_events
 
 MOST_PLACES = 2**18  # of which all are looked at
 
@@ -145,6 +145,7 @@ def make_window_counter(
     :param window: W, how many steps
     :return: a measurement on the empty stream
     :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: as :func:`make_counter`
 
     :example:
 
@@ -160,13 +161,11 @@ def make_window_counter(
     >>> count = queryable(None)
     """
     assert_features("contrib", "honest-but-curious")
-    items = items_of(input_domain)
-    if not isinstance(items, Integers):
-        raise InvalidTypeError(f"input_domain ({input_domain}) must be oc.integer_stream(...)")
+    items = integers_of(input_domain)
     steps = checks.count(window=window)
     shift = items.spread if require_events(input_metric) else items.largest
     laplace = is_laplace(output_measure)
-    scale = check_scale(scale, steps, max(items.spread, 1))
+    scale = check_scale(scale, max(items.spread, 1), window=steps)
     height = nodes_of(steps)
     return make_continual(
         input_domain,

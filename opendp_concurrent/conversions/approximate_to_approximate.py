@@ -36,12 +36,14 @@ def approximate_to_delta(epsilon: float, delta: float, smaller: float) -> float:
 
 @lru_cache(maxsize=65536)
 def approximate_to_epsilon(epsilon: float, delta: float, larger: float) -> float:
-    """Upper bound on the ε at ``larger``, at least 0.
+    """Upper bound on the ε at ``larger``, at least 0; infinite if that is below ``delta``.
 
     :param epsilon: at least 0
     :param delta: in [0, 1]
-    :param larger: δ', at least ``delta``
+    :param larger: δ'
     """
+    if not larger >= delta:
+        return inf  # nothing is known at a smaller δ
     if epsilon == 0.0 or larger == delta:
         return epsilon
     if larger >= 1.0 or approximate_to_delta(epsilon, delta, 0.0) <= larger:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import checks
-from ..errors import InvalidTypeError, InvalidValueError
+from ..errors import InvalidValueError
 from ..tradeoff.function import TradeoffFunction
 
 
@@ -39,8 +39,7 @@ def optimal_composition(
     >>> oc.optimal_composition([(0.1, 1e-10)], counts=[1000]).epsilon(1e-6)
     19.40185...
     """
-    if isinstance(d_mids, (str, bytes)) or not isinstance(d_mids, Sequence) or not d_mids:
-        raise InvalidTypeError("d_mids must be a nonempty sequence of pairs (epsilon, delta)")
+    checks.sequence("pairs (epsilon, delta)", d_mids=d_mids)
     numbers = [1] * len(d_mids) if counts is None else list(counts)
     if len(numbers) != len(d_mids):
         raise InvalidValueError(f"counts has {len(numbers)} elements, d_mids {len(d_mids)}")
@@ -53,9 +52,6 @@ def optimal_composition(
 
 
 def _pair(name: str, value: Any) -> tuple[float, float]:
-    if isinstance(value, tuple) and len(value) == 2:
-        return (
-            checks.non_negative(**{f"{name}[0]": value[0]}),
-            checks.probability(**{f"{name}[1]": value[1]}),
-        )
+    if isinstance(value, tuple):
+        return checks.epsilon_delta(**{name: value})
     return checks.non_negative(**{name: value}), 0.0

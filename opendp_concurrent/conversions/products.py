@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import inf, isinf
 
 from ..bracket import Bracket, Digits, upper
-from ..rounding import from_units_up, to_units
+from ..rounding import SMALLEST, from_units_up, to_units
 
 
 def zcdp_to_renyi(rho: float, order: float) -> float:
@@ -24,7 +24,8 @@ def gaussian_to_zcdp(mu: float) -> float:
     """Least double at or above μ²/2."""
     if isinf(mu):
         return inf
-    return from_units_up(-(-(to_units(mu) ** 2) >> 1075))
+    # squares are in units of 2**-(2 * SMALLEST); half of one, rounded up once
+    return from_units_up(-(-(to_units(mu) ** 2) >> (SMALLEST + 1)))
 
 
 def zcdp_to_gaussian(rho: float, extra: float = 0.0) -> float:

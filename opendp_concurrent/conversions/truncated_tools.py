@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from math import inf, log, sqrt
 
 from .. import checks
@@ -20,8 +19,8 @@ def subsampled_tcdp(
     ω' >= log(1/s)/(2ρ) >= 3, running it on n of N records, chosen uniformly without replacement, is
     (13 s² ρ, log(1/s)/(4ρ))-tCDP. Neighbours differ in one record that is replaced by another. Each
     condition is checked. The constants 13 and 4 are taken over, not derived here; exact
-    subsampled Gaussians are held against them in the tests. That log(1/s) >= 3 ρ (2 + log2(1/ρ))
-    holds for all such ρ and s.
+    subsampled Gaussians are held against them in the tests. That log(1/s)/(2ρ) >= 3 and
+    log(1/s) >= 3 ρ (2 + log2(1/ρ)) holds for all such ρ and s.
 
     :param loss: of the mechanism, on samples
     :param sample_size: n
@@ -45,16 +44,16 @@ def subsampled_tcdp(
         raise InvalidValueError(f"loss.rho ({loss.rho}) must be above 0 and at most 0.1")
 
     def log_inverse(real: Digits) -> Bracket:
-        return (real(Decimal(whole)) / real(Decimal(n))).ln()
+        return (real(whole) / real(n)).ln()
 
     needed = upper(lambda real: log_inverse(real) / (2 * real(loss.rho)))
-    if not (needed >= 3.0 and loss.omega >= needed):
+    if not loss.omega >= needed:
         raise InvalidValueError(
-            f"loss.omega ({loss.omega}) must be at least log(1/s)/(2 rho) = {needed}, and that 3"
+            f"loss.omega ({loss.omega}) must be at least log(1/s)/(2 rho) = {needed}"
         )
 
     def amplified(real: Digits) -> Bracket:
-        s = real(Decimal(n)) / real(Decimal(whole))
+        s = real(n) / real(whole)
         return 13 * s * s * real(loss.rho)
 
     omega = lower(lambda real: log_inverse(real) / (4 * real(loss.rho)))
@@ -80,10 +79,10 @@ def group_tcdp(loss: TruncatedConcentrated, size: int) -> TruncatedConcentrated:
     loss, k = _loss(loss), checks.count(size=size)
     if not k < loss.omega:
         raise InvalidValueError(f"size ({k}) must be below loss.omega ({loss.omega})")
-    rho = 0.0 if loss.rho == 0.0 else upper(lambda real: real(Decimal(k * k)) * real(loss.rho))
+    rho = 0.0 if loss.rho == 0.0 else upper(lambda real: real(k * k) * real(loss.rho))
     if loss.omega == inf:
         return TruncatedConcentrated(rho, inf)
-    return TruncatedConcentrated(rho, lower(lambda real: real(loss.omega) / real(Decimal(k))))
+    return TruncatedConcentrated(rho, lower(lambda real: real(loss.omega) / real(k)))
 
 
 def bad_event_probability(loss: TruncatedConcentrated, probability: float) -> float:
@@ -149,7 +148,7 @@ def mutual_information(
         )
     if loss.rho in (0.0, inf):
         return loss.rho
-    return upper(lambda real: real(loss.rho) * real(Decimal(n if independent else n * n)))
+    return upper(lambda real: real(loss.rho) * real(n if independent else n * n))
 
 
 def _loss(value: object) -> TruncatedConcentrated:

@@ -30,10 +30,9 @@ from opendp.metrics import absolute_distance
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native
-from ..composition.interactive_measurement import make_interactive_measurement
-from ..composition.space import check_space
+from ..composition.guards import check_space
+from ..composition.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError
-from ..measures import composition_measure
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -137,10 +136,9 @@ def make_individual_filter(
     def privacy_map(d_in: Any) -> float:
         return loss.of_group(validate_d_in(input_metric, d_in), budget)
 
-    return make_interactive_measurement(
-        input_domain,
-        input_metric,
-        composition_measure(output_measure),
+    return make_measurement(
+        (input_domain, input_metric),
+        output_measure,
         spawn,
         privacy_map,
         f"IndividualFilter({output_measure}, d_out={budget})",

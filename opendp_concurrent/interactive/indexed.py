@@ -9,6 +9,7 @@ from opendp.mod import Domain, Measure, Measurement, Metric, assert_features
 
 from .. import _native
 from ..composition.concurrent_composition import make_concurrent_composition
+from ..composition.guards import check_measurement_on, check_space
 from ..errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -19,8 +20,6 @@ from ..measures import Composability, composition_measure
 from ..queryables.mechanism import ConcurrentMeasurement
 from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
 from .wrap import Answer, as_answering, wrap
-
-PARTS = "input_domain", "input_metric", "output_measure"
 
 
 def make_indexed_composition(
@@ -49,6 +48,7 @@ def make_indexed_composition(
     :param orders: for Rényi curves only, as in :func:`make_concurrent_composition`
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument, or a message that is no pair
+    :raises SpaceMismatchError: if a measurement is not on this space and measure
     :raises UnsupportedMeasureError: for several, under approximate zCDP, where concurrency is open
 
     :example:
@@ -66,22 +66,18 @@ def make_indexed_composition(
     >>> answers = queryable((0, count)), queryable((1, count)), queryable((0, count))
     """
     assert_features("contrib", "honest-but-curious")
+    check_space(input_domain, input_metric)
     if isinstance(measurements, Measurement) or not isinstance(measurements, Sequence):
         raise InvalidTypeError(
             f"measurements must be a sequence of measurements, found {type(measurements).__name__}"
         )
     if not measurements:
         raise InvalidValueError("measurements must have at least one element")
-    expected = input_domain, input_metric, output_measure
     for index, one in enumerate(measurements):
-        if not isinstance(one, Measurement):
-            raise InvalidTypeError(
-                f"measurements[{index}] must be a measurement, found {type(one).__name__}"
-            )
-        found = one.input_domain, one.input_metric, one.output_measure
-        for part, here, there in zip(PARTS, expected, found, strict=True):
-            if here != there:
-                raise SpaceMismatchError(f"{part} of measurements[{index}]", here, there)
+        name = f"measurements[{index}]"
+        check_measurement_on(name, one, input_domain, input_metric)
+        if one.output_measure != output_measure:
+            raise SpaceMismatchError(f"{name}.output_measure", output_measure, one.output_measure)
     measure = composition_measure(output_measure)
     if measure.composability is Composability.SEQUENTIAL and len(measurements) > 1:
         raise UnsupportedMeasureError(
@@ -106,7 +102,9 @@ def make_indexed_composition(
 
 def _pair(message: Any, count: int) -> tuple[int, Any]:
     if not isinstance(message, tuple) or len(message) != 2 or type(message[0]) is not int:
-        raise InvalidTypeError("the message must be a pair (index, query)")
+        raise InvalidTypeError(
+            f"the message must be a pair (index, query), found {type(message).__name__}"
+        )
     if not 0 <= message[0] < count:
         raise InvalidValueError(f"the index ({message[0]}) must be from 0 to {count - 1}")
     return message
@@ -127,6 +125,8 @@ def make_ordered_composition(
     :func:`make_indexed_composition`: the person in the middle only counts. With
     :func:`make_null_query_extension` of each mechanism it is as general [VW21, Lemma 2].
 
+    Guarantee: that of :func:`make_indexed_composition` [HSTVVXZ23, Theorem 2.17].
+
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: domain of the data
@@ -136,7 +136,8 @@ def make_ordered_composition(
     :param measurements: interactive or not, on this space and measure
     :param orders: for Rényi curves only, as in :func:`make_concurrent_composition`
     :return: a measurement that spawns a queryable
-    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises InvalidTypeError, InvalidValueError, SpaceMismatchError, UnsupportedMeasureError: as
+        :func:`make_indexed_composition`
 
     :example:
 

@@ -8,8 +8,8 @@ from typing import Any
 from opendp.mod import Measurement, OdometerQueryable, Queryable, assert_features
 
 from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..composition.guards import check_measurement
 from ..composition.interactive_measurement import make_measurement
-from ..errors import InvalidTypeError
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
@@ -25,10 +25,7 @@ def wrap(
 
     :param make_machine: takes what answers for the measurement, and returns what answers instead
     """
-    if not isinstance(measurement, Measurement):
-        raise InvalidTypeError(
-            f"measurement must be a measurement, found {type(measurement).__name__}"
-        )
+    check_measurement("measurement", measurement)
 
     def spawn(token: Sealed) -> MachineQueryable:
         answer = adopt(run(measurement, token), Lifecycle(innermost_running()), None)

@@ -72,7 +72,9 @@ class SqlLedger:
         """Read the ledger whole, check that it fits together, and say where it stands.
 
         :param anchor: of an earlier summary, kept elsewhere: the ledger must go on from there
+        :return: a :class:`Summary`
         :raises LedgerDamagedError: naming what does not fit
+        :raises InvalidValueError: if ``anchor`` is none
         """
         with self._store.snapshot() as connection:
             return audit(connection, self.dataset, anchor)[0]
@@ -80,6 +82,7 @@ class SqlLedger:
     def entries(self) -> list[Entry]:
         """Return all charges in order, after the same checks.
 
+        :return: an :class:`Entry` for each
         :raises LedgerDamagedError: naming what does not fit
         """
         return self.read()[1]
@@ -88,7 +91,9 @@ class SqlLedger:
         """Return :meth:`summary` and :meth:`entries`, of the same moment.
 
         :param anchor: of an earlier summary, kept elsewhere: the ledger must go on from there
+        :return: the summary, and an :class:`Entry` for each charge
         :raises LedgerDamagedError: naming what does not fit
+        :raises InvalidValueError: if ``anchor`` is none
         """
         found: list[Entry] = []
         with self._store.snapshot() as connection:
@@ -235,7 +240,9 @@ def datasets(path_or_url: str | os.PathLike[str], *, wait: float = 60.0) -> list
 
     :param path_or_url: as it was created
     :param wait: seconds to wait for other processes
+    :return: names, in order
     :raises LedgerError: if there is no ledger, or it has another schema
+    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 

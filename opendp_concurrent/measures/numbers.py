@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import Any
 
 from .. import checks
-from ..errors import InvalidTypeError
 from ..rounding import SMALLEST, split, sqrt_down, to_units
 
 
@@ -17,7 +16,7 @@ def validate_number(name: str, value: Any) -> float:
 
 def validate_finite_number(name: str, value: Any) -> float:
     """A double in [0, inf)."""
-    return checks.finite(**{name: validate_number(name, value)})
+    return checks.finite(**{name: value})
 
 
 def number_at_most(left: float, right: float) -> bool:
@@ -25,15 +24,9 @@ def number_at_most(left: float, right: float) -> bool:
     return left <= right
 
 
-def _components(name: str, value: Any) -> tuple[Any, Any]:
-    if not isinstance(value, tuple) or len(value) != 2:
-        raise InvalidTypeError(f"{name} must be a pair of numbers, found {value!r}")
-    return value
-
-
 def validate_pair(name: str, value: Any) -> tuple[float, float]:
     """Two doubles in [0, inf]; a second component above 1 promises nothing, but is a bound."""
-    first, second = _components(name, value)
+    first, second = checks.pair(**{name: value})
     return (
         checks.non_negative(**{f"{name}[0]": first}),
         checks.non_negative(**{f"{name}[1]": second}),
@@ -42,7 +35,7 @@ def validate_pair(name: str, value: Any) -> tuple[float, float]:
 
 def validate_finite_pair(name: str, value: Any) -> tuple[float, float]:
     """A double in [0, inf) and a probability."""
-    first, second = _components(name, value)
+    first, second = checks.pair(**{name: value})
     return (
         validate_finite_number(f"{name}[0]", first),
         checks.probability(**{f"{name}[1]": second}),

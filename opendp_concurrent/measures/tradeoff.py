@@ -9,9 +9,9 @@ from typing import Any
 from opendp.measures import user_divergence
 from opendp.mod import Measure
 
-from ..errors import InvalidTypeError, InvalidValueError
+from ..errors import InvalidValueError
 from ..references import cite
-from ..tradeoff.function import TradeoffFunction
+from ..tradeoff.function import TradeoffFunction, check_function
 from .composition_measure import Composability, CompositionMeasure
 from .numbers import split_squares
 
@@ -28,7 +28,7 @@ def tradeoff() -> Measure:
 
     Telling neighbours apart is at least as hard as f says [DRS22, Definition 2.3], for all ordered
     pairs of neighbours. Losses that are fixed up front compose to their tensor product, also for
-    concurrent children [VZ23, Theorem 1.7], under finite communication. For losses that are chosen
+    concurrent children [VZ23], under finite communication. For losses that are chosen
     on the way that is *not* so: see :func:`ladder` and :func:`residue`.
 
     Required features: `honest-but-curious`
@@ -48,12 +48,7 @@ def tradeoff() -> Measure:
 
 def validate(name: str, value: Any) -> TradeoffFunction:
     """Return a trade-off function, or raise."""
-    if not isinstance(value, TradeoffFunction):
-        raise InvalidTypeError(
-            f"{name} must be a TradeoffFunction, found {type(value).__name__}; "
-            "pass for example TradeoffFunction.gaussian(mu=1.0)"
-        )
-    return value
+    return check_function(**{name: value})
 
 
 def validate_budget(name: str, value: Any) -> TradeoffFunction:

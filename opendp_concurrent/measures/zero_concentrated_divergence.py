@@ -18,6 +18,6 @@ ZERO_CONCENTRATED_DIVERGENCE = CompositionMeasure(
     at_most=number_at_most,
     split=split_number,
     composability=Composability.CONCURRENT,
-    reason=f"{cite('LW22', 'Corollary 1')} and {cite('HSTVVXZ23', 'Corollary 4.11')}",
+    reason=f"{cite('LW22', 'Corollary 1')} and {cite('HSTVVXZ23', 'Theorem 4.11')}",
     distance_form="rho",
 )

@@ -44,6 +44,3 @@ def total(parts: Iterable[tuple[float, int]]) -> float:
     for value, count in parts:
         accumulator = accumulator.after(value, count)
     return accumulator.loss
-
-
-__all__ = ["composed", "from_pure", "laplace_loss", "total"]

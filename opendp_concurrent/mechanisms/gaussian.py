@@ -37,7 +37,7 @@ from ..measures.families import GAUSSIAN, TRADEOFF
 from ..measures.gaussian_tradeoff import gaussian_tradeoff
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoff.function import TradeoffFunction
-from .grid import FINEST, atom_type, grid_step
+from .grid import FINEST, atom_type, grid_step, is_vector
 
 LISTED = 4096.0  # scale up to which the outcomes of a discrete Gaussian are listed
 MOST_COORDINATES = 2.0**62  # more than a machine's memory holds
@@ -88,18 +88,17 @@ def make_gaussian(
     assert_features("contrib", "honest-but-curious")
     zcdp = opendp_gaussian(input_domain, input_metric, scale, k=k)
     family = composition_measure(output_measure).family
-    is_vector = str(input_domain.carrier_type).startswith("Vec<")
+    many, whole = is_vector(input_domain), atom_type(input_domain) not in FINEST
     if family == TRADEOFF:
-        whole = atom_type(input_domain) not in FINEST
-        if whole and not is_vector and scale <= LISTED:
+        if whole and not many and scale <= LISTED:
             return recertify(zcdp, output_measure, lambda rho: _on_integers(rho, scale))
-        if whole and is_vector:
+        if whole and many:
             return cast(zcdp, output_measure)
         gaussian = make_gaussian(input_domain, input_metric, scale, gaussian_tradeoff(), k)
         return cast(gaussian, output_measure)
     if family != GAUSSIAN:
         return cast(zcdp, output_measure)
-    if atom_type(input_domain) not in FINEST and is_vector:
+    if whole and many:
         raise UnsupportedMeasureError(
             "output_measure (GaussianTradeoff) is not offered for vectors of integers: OpenDP's "
             "discrete Gaussian has no Gaussian DP certificate there; use zCDP, or floats"
@@ -109,7 +108,7 @@ def make_gaussian(
         raise UnsupportedMeasureError(
             f"scale ({scale}) must be at least half a step of the grid for Gaussian DP"
         )
-    coordinates = MOST_COORDINATES if is_vector else 1.0
+    coordinates = MOST_COORDINATES if many else 1.0
     extra = upper(lambda real: real(step) * real(coordinates).sqrt())
     return recertify(zcdp, output_measure, lambda rho: zcdp_to_gaussian(rho, extra))
 

@@ -17,6 +17,11 @@ def atom_type(input_domain: Domain) -> str:
     return str(input_domain.carrier_type).removeprefix("Vec<").removesuffix(">")
 
 
+def is_vector(input_domain: Domain) -> bool:
+    """Whether the domain is of vectors."""
+    return str(input_domain.carrier_type).startswith("Vec<")
+
+
 def grid_step(input_domain: Domain, scale: float, k: int | None) -> float:
     """Step of the grid over the scale of the noise, rounded up.
 

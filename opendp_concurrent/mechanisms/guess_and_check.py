@@ -9,10 +9,8 @@ from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native
 from ..composition.concurrent_composition import make_concurrent_composition
-from ..composition.interactive_measurement import make_interactive_measurement
-from ..composition.space import constant_map
+from ..composition.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError
-from ..measures import CompositionMeasure, composition_measure
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -29,7 +27,7 @@ class _Release:
     def __init__(
         self,
         space: tuple[Domain, Metric],
-        measure: CompositionMeasure,
+        measure: Measure,
         d_in: Any,
         sensitivity: float,
         **scale: float,
@@ -38,7 +36,7 @@ class _Release:
         self._sensitivity = sensitivity
         self._steps = Steps.for_sensitivity(sensitivity)
         self._scale = self._steps.scale(**scale)
-        self.loss = laplace_loss(self._scale, self._steps.up(sensitivity), measure.opendp())
+        self.loss = laplace_loss(self._scale, self._steps.up(sensitivity), measure)
 
     def __call__(self, question: Any) -> ConcurrentMeasurement:
         def spawn(token: Sealed) -> int | float:
@@ -48,8 +46,8 @@ class _Release:
             answer = questions.accept(question)()
             return self._steps.value(answer + LaplaceNoise(self._scale, 1).draw())
 
-        return make_interactive_measurement(
-            *self._space,
+        return make_measurement(
+            self._space,
             self._measure,
             spawn,
             constant_map(self._space[1], self._d_in, self.loss),
@@ -126,6 +124,8 @@ def make_guess_and_check(
     :param orders: for Rényi curves only, as in :func:`make_concurrent_composition`
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``, or under
+        approximate zCDP, where concurrency is open
 
     :example:
 
@@ -147,7 +147,7 @@ def make_guess_and_check(
     ABOVE
     """
     assert_features("contrib", "honest-but-curious")
-    space, measure = (input_domain, input_metric), composition_measure(output_measure)
+    space = input_domain, input_metric
     checker = make_sparse_vector(
         *space,
         output_measure,
@@ -160,7 +160,7 @@ def make_guess_and_check(
         refresh=refresh,
     )
     answer_scale = scale if answer_scale is None else answer_scale
-    release = _Release(space, measure, d_in, sensitivity, answer_scale=answer_scale)
+    release = _Release(space, output_measure, d_in, sensitivity, answer_scale=answer_scale)
     compositor = make_concurrent_composition(
         *space,
         output_measure,
@@ -173,9 +173,9 @@ def make_guess_and_check(
         machine = _GuessAndCheck(compositor.spawn(token), checker, release)
         return MachineQueryable(machine, "GuessAndCheck")
 
-    return make_interactive_measurement(
-        *space,
-        measure,
+    return make_measurement(
+        space,
+        output_measure,
         spawn,
         compositor.privacy_map,
         f"GuessAndCheck({output_measure}, d_in={d_in}, max_hits={max_hits})",

@@ -26,6 +26,7 @@ from opendp.transformations import make_user_transformation
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
+from .grid import atom_type, is_vector
 from .questions import INTEGERS
 
 Array = NDArray[np.float64]
@@ -139,9 +140,9 @@ def make_histogram(
     Stability: under the symmetric or insert-delete distance each record is added or removed; if the
     size is known, two make one change. Under change-one or Hamming distance each is changed.
     """
-    if not str(input_domain.carrier_type).startswith("Vec<"):
+    if not is_vector(input_domain):
         raise InvalidTypeError(f"input_domain ({input_domain}) must be of vectors")
-    if universe.values is None and str(input_domain.carrier_type)[4:-1] not in INTEGERS:
+    if universe.values is None and atom_type(input_domain) not in INTEGERS:
         raise InvalidTypeError(
             f"universe must list its values for records of {input_domain}; "
             "a number of categories is for integers"

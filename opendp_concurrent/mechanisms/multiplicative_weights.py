@@ -12,6 +12,7 @@ from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native, checks
 from ..composition.cast import cast
+from ..composition.guards import check_space
 from ..conversions.zcdp_to_approximate import largest_rho
 from ..errors import InvalidValueError, UnsupportedMeasureError
 from ..interactive.postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
@@ -103,9 +104,8 @@ def make_private_multiplicative_weights(
     Guarantee: that of guess and check, by [HSTVVXZ23, Theorem 2.17]; for (ε, δ) with δ > 0, zCDP
     converted at δ. Accuracy: with probability at least 1 - ``beta``, if ``size`` is the number of
     records in the universe, the first ``questions`` answers are all within ``plan.error`` (of the
-    questions rounded to multiples of 2^-20), and
-    there are at most ``plan.max_updates`` updates; proved in
-    ``mechanisms/multiplicative_weights_plan.py``.
+    questions rounded to multiples of 2^-20), and there are at most ``plan.max_updates`` updates;
+    proved in ``mechanisms/multiplicative_weights_plan.py``.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -122,6 +122,7 @@ def make_private_multiplicative_weights(
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument; ``d_out`` if no error below
         ``size`` can be promised
+    :raises UnsupportedMeasureError: for other measures; build for zCDP, and use :func:`cast`
 
     :example:
 
@@ -143,6 +144,7 @@ def make_private_multiplicative_weights(
     (64,)
     """
     assert_features("contrib", "honest-but-curious")
+    check_space(input_domain, input_metric)
     measure = composition_measure(output_measure)
     if measure.family not in (PURE, APPROXIMATE, ZCDP, GAUSSIAN, FIXED):
         raise UnsupportedMeasureError(
@@ -208,13 +210,13 @@ def _approximate(
     """(ε, δ): by way of zCDP, or of pure DP if δ is 0."""
     epsilon, delta = d_out
     if delta == 0.0:
-        inner = make_private_multiplicative_weights(*space, max_divergence(), d_in, epsilon, **rest)
-        return _with_plan(cast(inner, to_measure), inner.plan)
+        pure = make_private_multiplicative_weights(*space, max_divergence(), d_in, epsilon, **rest)
+        return _with_plan(cast(pure, to_measure), pure.plan)
     rho = largest_rho(epsilon, delta)
-    inner = make_private_multiplicative_weights(
+    zcdp = make_private_multiplicative_weights(
         *space, zero_concentrated_divergence(), d_in, rho, **rest
     )
-    return _with_plan(cast(inner, to_measure, delta=delta), inner.plan)
+    return _with_plan(cast(zcdp, to_measure, delta=delta), zcdp.plan)
 
 
 then_private_multiplicative_weights = _native.to_then(make_private_multiplicative_weights)

@@ -58,12 +58,11 @@ class MultiplicativeWeightsPlan:
         """Privacy loss, for questions of this sensitivity."""
         steps, opendp = Steps.for_sensitivity(sensitivity), measure.opendp()
         noise = SparseVectorNoise(
-            steps.scale(scale=self.scale),
-            steps.scale(query_scale=self.query_scale),
-            None,
-            self.max_updates,
-            self.refresh,
-            False,
+            threshold=steps.scale(scale=self.scale),
+            question=steps.scale(query_scale=self.query_scale),
+            answer=None,
+            hits=self.max_updates,
+            refresh=self.refresh,
         )
         shift = steps.up(sensitivity)
         release = laplace_loss(steps.scale(answer_scale=self.answer_scale), shift, opendp)

@@ -16,6 +16,7 @@ from opendp.transformations import make_user_transformation
 from .. import _native, checks
 from ..bracket import upper
 from ..composition.concurrent_composition import make_concurrent_composition
+from ..composition.guards import check_space
 from ..errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -120,7 +121,8 @@ class _Batch:
             stability_map=stability_map,
         )
         zcdp = composition_measure(measure).family == ZCDP
-        sensitivity = stability_map(d_in) or 1.0  # a batch that asks nothing takes any noise
+        # a batch that asks nothing takes any noise
+        sensitivity = stability_map(d_in) if self.longest > 0.0 else 1.0
         self.scale = sensitivity / (sqrt(2 * d_mid) if zcdp else d_mid)
         while True:
             noisy = answers >> make_gaussian(
@@ -208,6 +210,7 @@ def make_projected_queries(
     :param rounds: of Frank and Wolfe's algorithm for a projection
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: for other measures; build for zCDP, and use :func:`cast`
 
     :example:
 
@@ -227,6 +230,7 @@ def make_projected_queries(
     (4,)
     """
     assert_features("contrib", "honest-but-curious")
+    check_space(input_domain, input_metric)
     measure = composition_measure(output_measure)
     if measure.family not in (ZCDP, GAUSSIAN):
         raise UnsupportedMeasureError(

@@ -11,8 +11,8 @@ from opendp.metrics import change_one_distance, hamming_distance
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native, checks
-from ..composition.interactive_measurement import make_interactive_measurement
-from ..composition.space import check_space, constant_map
+from ..composition.guards import check_flag, check_space
+from ..composition.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import composition_measure
 from ..queryables.data import Sealed
@@ -68,33 +68,59 @@ class SparseVectorAnswer:
 BELOW, ABOVE, EXHAUSTED = map(SparseVectorAnswer, Outcome)
 
 
+class NoisyComparison:
+    """Whether answers are above thresholds, under noise; as often above as was paid for.
+
+    Not thread-safe; holds noise that must stay secret.
+    """
+
+    __slots__ = ("_left", "_noise", "_question", "_raised")
+
+    def __init__(self, noise: SparseVectorNoise) -> None:
+        self._noise, self._left = noise, noise.hits
+        self._question = LaplaceNoise(noise.question)
+        self._raised = self._draw_threshold()
+
+    def _draw_threshold(self) -> int:
+        return LaplaceNoise(self._noise.threshold, 1).draw()
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all answers above were given; then nothing may be compared."""
+        return self._left <= 0
+
+    def above(self, answer: int, level: int) -> bool:
+        """Compare an answer with a threshold, both in steps; count it if it is above."""
+        if answer + self._question.draw() < level + self._raised:
+            return False
+        self._left -= 1
+        if self._noise.refresh and self._left:
+            self._raised = self._draw_threshold()
+        return True
+
+
 class _SparseVector:
     """The state machine: what answers a question."""
 
-    __slots__ = ("_answer", "_left", "_noise", "_question", "_questions", "_raised", "_threshold")
+    __slots__ = ("_answer", "_comparison", "_questions", "_threshold")
 
     def __init__(self, questions: Questions, noise: SparseVectorNoise, threshold: float) -> None:
-        self._questions, self._noise, self._threshold = questions, noise, threshold
-        self._left = noise.hits
-        self._question = LaplaceNoise(noise.question)
+        self._questions, self._threshold = questions, threshold
+        self._comparison = NoisyComparison(noise)
         self._answer = None if noise.answer is None else LaplaceNoise(noise.answer)
-        self._raised = LaplaceNoise(noise.threshold, 1).draw()
 
     def __call__(self, message: Any) -> SparseVectorAnswer:
         question, threshold = _parse(message, self._threshold)
         steps = self._questions.steps
         level = steps.level("threshold", threshold)
         compute = self._questions.accept(question)
-        if self._left <= 0:
+        if self._comparison.exhausted:
             return EXHAUSTED
         answer = compute()
-        if self._left <= 0:  # asked in the meantime, by the question itself
+        if self._comparison.exhausted:  # asked in the meantime, by the question itself
             return EXHAUSTED
-        if answer + self._question.draw() < level + self._raised:
+        if not self._comparison.above(answer, level):
             return BELOW
-        self._left -= 1
-        if self._noise.refresh and self._left:
-            self._raised = LaplaceNoise(self._noise.threshold, 1).draw()
         if self._answer is None:
             return ABOVE
         return SparseVectorAnswer(Outcome.ABOVE, steps.value(answer + self._answer.draw()))
@@ -140,10 +166,10 @@ def make_sparse_vector(
 
     Guarantee, with D the sensitivity [LSL17, Algorithm 7], proved in
     ``mechanisms/sparse_vector_loss.py``: ε = D/scale + c 2D/query_scale, for monotone questions
-    c D/query_scale; refreshed, c (D/scale + 2D/query_scale) [DR14, Theorem 3.25]. Under other
-    measures: what ε-DP implies, round by round if refreshed (for zCDP often less in all), and for
-    Rényi DP also the divergence of the threshold's noise and the questions' ε [ZW20]. ``max_hits``
-    numbers with ``answer_scale`` compose with it, concurrently.
+    c D/query_scale (D and one step, if it is no integer); refreshed, c (D/scale + 2D/query_scale)
+    [DR14, Theorem 3.25]. Under other measures: what ε-DP implies, round by round if refreshed (for
+    zCDP often less in all), and for Rényi DP also the divergence of the threshold's noise and the
+    questions' ε [ZW20]. ``max_hits`` numbers with ``answer_scale`` compose with it, concurrently.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -190,9 +216,8 @@ def make_sparse_vector(
     validate_d_in(input_metric, d_in)
     steps = Steps.for_sensitivity(sensitivity)
     steps.level("threshold", threshold)
-    for name, flag in (("refresh", refresh), ("monotone", monotone)):
-        if not isinstance(flag, bool):
-            raise InvalidTypeError(f"{name} must be True or False, found {flag!r}")
+    check_flag(refresh=refresh)
+    check_flag(monotone=monotone)
     if monotone and input_metric in (change_one_distance(), hamming_distance()):
         raise InvalidValueError(
             f"monotone must be False under {input_metric}: a record that changes lets some counts "
@@ -208,18 +233,19 @@ def make_sparse_vector(
         answer=None if answer_scale is None else steps.scale(answer_scale=answer_scale),
         hits=hits,
         refresh=refresh,
-        monotone=monotone,
     )
-    d_out = noise.loss(steps.up(sensitivity), output_measure)
+    most = steps.up(sensitivity)
+    spread = most + (0 if steps.whole else 1) if monotone else None  # rounding down may add a step
+    d_out = noise.loss(most, output_measure, spread=spread)
     space = input_domain, input_metric
 
     def spawn(token: Sealed) -> MachineQueryable:
         questions = Questions(space, d_in, sensitivity, steps, token, monotone=monotone)
         return MachineQueryable(_SparseVector(questions, noise, threshold), "SparseVector")
 
-    return make_interactive_measurement(
-        *space,
-        composition_measure(output_measure),
+    return make_measurement(
+        space,
+        output_measure,
         spawn,
         constant_map(input_metric, d_in, d_out),
         f"SparseVector({output_measure}, d_in={d_in}, max_hits={hits})",
@@ -264,6 +290,7 @@ def make_above_threshold(
     :param monotone: a promise as in :func:`make_sparse_vector`
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
 
     :example:
 
@@ -330,8 +357,7 @@ def sparse_vector_accuracy(
         ("scale", scale, 2 * repeats),
         ("query_scale", query_scale, count),
     ):
-        if not 0.0 < checks.finite(**{name: checks.non_negative(**{name: value})}):
-            raise InvalidValueError(f"{name} ({value}) must be above 0")
+        checks.positive(**{name: value})
         alpha += value * log(2 * tails / (beta * (1 + exp(-1 / value))))
     return alpha
 

@@ -16,10 +16,12 @@ a shift of ν by 2D costs a factor e^η, η = 2D/s'. So F(ρ) <= e^(cη) F'(ρ +
   the last with F = F(ρ) and F' = F'(ρ+D); F^α F'^(1-α) = F (F/F')^(α-1) <= F e^((α-1)cη); and the
   sum of F over all a is 1.
 
-**Monotone questions**: η = D/s' [LSL17, Theorem 4]. For two neighbours let u be the most that any
-question rises, and v the most that any falls, with u + v <= D; all may rise, or all fall, or u
-records were added and v removed. Below, q' + ν < T + ρ + u; above, q' + (ν + u + v) >= T + ρ + u.
-So ρ is shifted by u <= D, and ν by at most D. The neighbours fix u and v, whatever is asked.
+**Monotone questions**: η = Δ/s' [LSL17, Theorem 4]. For two neighbours let u be the most that any
+answer rises, and v the most that any falls, in whole steps, with u + v <= Δ; all may rise, or all
+fall, or u records were added and v removed. Below, q' + ν < T + ρ + u; above, q' + (ν + u + v) >=
+T + ρ + u. So ρ is shifted by u <= D, and ν by at most Δ. The neighbours fix u and v, whatever is
+asked. Integers that rise and fall by at most D together have Δ = D. Of numbers that are rounded
+down to steps, a rise of r and a fall of f become at most ceil(r) and ceil(f): Δ = D + 1.
 
 **Threshold refreshed** after each answer above [DR14, Algorithm 2]: c rounds of the case c = 1, one
 after the other, composed under the measure at hand.
@@ -54,7 +56,6 @@ class SparseVectorNoise:
     :ivar answer: scale of the noise of a number released, if numbers are
     :ivar hits: how often the answer may be above
     :ivar refresh: whether the threshold gets fresh noise after each
-    :ivar monotone: whether questions all move the same way
     """
 
     threshold: float
@@ -62,17 +63,20 @@ class SparseVectorNoise:
     answer: float | None
     hits: int
     refresh: bool
-    monotone: bool
 
-    def loss(self, sensitivity: int, measure: Measure) -> Any:
-        """Privacy loss, if answers on neighbours are at most ``sensitivity`` steps apart."""
-        parts = [self._comparisons(sensitivity, measure)]
+    def loss(self, sensitivity: int, measure: Measure, *, spread: int | None = None) -> Any:
+        """Privacy loss, if answers on neighbours are at most ``sensitivity`` steps apart.
+
+        :param spread: what the largest rise and the largest fall add up to, in steps, Δ; at most
+            twice the sensitivity
+        """
+        above = 2 * sensitivity if spread is None else min(spread, 2 * sensitivity)
+        parts = [self._comparisons(sensitivity, above, measure)]
         if self.answer is not None:
             parts.append((laplace_loss(self.answer, sensitivity, measure), self.hits))
         return composed(measure, parts)
 
-    def _comparisons(self, sensitivity: int, measure: Measure) -> tuple[Any, int]:
-        above = sensitivity if self.monotone else 2 * sensitivity
+    def _comparisons(self, sensitivity: int, above: int, measure: Measure) -> tuple[Any, int]:
         threshold = laplace_epsilon(self.threshold, sensitivity)
         question = laplace_epsilon(self.question, above)
         hits, rounds = (1, self.hits) if self.refresh else (self.hits, 1)

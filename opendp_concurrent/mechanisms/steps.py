@@ -37,11 +37,11 @@ class Steps:
             size = checks.count(sensitivity=sensitivity)
             if size > 2**53:
                 raise InvalidValueError(f"sensitivity ({sensitivity}) must be at most 2**53")
-            return Steps(0, True)
+            return Steps(0, whole=True)
         real = checks.number(sensitivity=sensitivity)
         if not 1e-200 <= real <= 1e200:
             raise InvalidValueError(f"sensitivity ({sensitivity}) must be from 1e-200 to 1e200")
-        return Steps(frexp(real)[1] - 1 - FINE, False)
+        return Steps(frexp(real)[1] - 1 - FINE, whole=False)
 
     def up(self, value: float) -> int:
         """The least number of steps that is at least ``value``."""
@@ -75,7 +75,7 @@ class Steps:
     def scale(self, **argument: Any) -> float:
         """A noise scale in steps, or raise naming it."""
         ((name, value),) = argument.items()
-        finite = checks.finite(**{name: checks.non_negative(**argument)})
+        finite = checks.finite(**argument)
         try:
             steps = ldexp(finite, -self.k)
         except OverflowError:

@@ -14,6 +14,7 @@ from opendp.mod import Measurement, OdometerQueryable, Queryable
 from .. import _native
 from ..accounts.lifecycle import Lifecycle
 from ..errors import InvalidTypeError
+from .data import SealedHandle, seal, unseal
 from .turn import Turn, lock_for_turns
 
 
@@ -23,7 +24,7 @@ def _ask(child: Child, evaluate: Any, query: Any) -> Any:
         with Turn(child._lock):
             child._lifecycle.check()
             with child._lifecycle.running():
-                answer = evaluate(child._queryable, query)
+                answer = evaluate(unseal(child._queryable), query)
     return adopt(answer, child._lifecycle, child._lock)
 
 
@@ -35,19 +36,11 @@ def _require_measurement(query: Any) -> None:
         )
 
 
-class Child:
-    """A native queryable, its lock, and the lifecycle that may close it."""
+class Child(SealedHandle):
+    """A native queryable, which is not there after a fork, its lock, and what may close it."""
 
     def __init__(self, queryable: Any, lifecycle: Lifecycle, lock: Any) -> None:
-        self._queryable, self._lifecycle, self._lock = queryable, lifecycle, lock
-
-    @property
-    def __opendp_dict__(self) -> dict[str, Any]:
-        """Nothing: OpenDP would keep the arguments of its last call here, the data among them."""
-        return {}
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a queryable holds sensitive data and cannot be pickled or copied")
+        self._queryable, self._lifecycle, self._lock = seal(queryable), lifecycle, lock
 
 
 class ChildQueryable(Child, Queryable):
@@ -82,7 +75,7 @@ class ChildOdometerQueryable(Child, OdometerQueryable):
     def privacy_loss(self, d_in: Any) -> Any:
         """Loss of the child's own launches, as OpenDP accounts for it."""
         with Turn(self._lock):
-            return OdometerQueryable(self._queryable).privacy_loss(d_in)
+            return OdometerQueryable(unseal(self._queryable)).privacy_loss(d_in)
 
     def __repr__(self) -> str:
         return f"ChildOdometerQueryable({self._lifecycle.state.value})"

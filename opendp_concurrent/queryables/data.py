@@ -1,7 +1,8 @@
 """Where the data are: behind a token that gives nothing away.
 
 A handle holds a token. The converted data are in a table of this module, keyed by the token, and
-leave with it. They are reachable neither from the token's attributes nor from its referents.
+leave with it. They are reachable neither from the token's attributes nor from its referents; nor
+from the handle, by what OpenDP would write down on it or by a copy.
 """
 
 from __future__ import annotations
@@ -25,6 +26,18 @@ class Sealed:
 
     def __repr__(self) -> str:
         return "Sealed(...)"
+
+
+class SealedHandle:
+    """What a queryable keeps to itself, whatever kind it is."""
+
+    @property
+    def __opendp_dict__(self) -> dict[str, Any]:
+        """Nothing: OpenDP would keep the arguments of its last call here, the data among them."""
+        return {}
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a queryable holds sensitive data and cannot be pickled or copied")
 
 
 class _Pending:

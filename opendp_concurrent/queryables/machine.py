@@ -16,7 +16,7 @@ from opendp.mod import Queryable
 from .. import _native
 from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..errors import ReentrantLaunchError
-from .data import seal, unseal
+from .data import SealedHandle, seal, unseal
 from .turn import Turn, inherited_lock, lock_for_turns
 
 
@@ -32,7 +32,7 @@ def forget_frames(error: BaseException) -> None:
             left += [one.__cause__, one.__context__]
 
 
-class MachineQueryable(Queryable):
+class MachineQueryable(SealedHandle, Queryable):
     """A handle of an interactive mechanism.
 
     :param machine: answers a query; may change its own state
@@ -74,14 +74,6 @@ class MachineQueryable(Queryable):
             return machine(query)
         (answer,) = _native.evaluate(self._transport, query)
         return answer
-
-    @property
-    def __opendp_dict__(self) -> dict[str, Any]:
-        """Nothing: OpenDP would keep the arguments of its last call here, the data among them."""
-        return {}
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a queryable holds sensitive data and cannot be pickled or copied")
 
     def __repr__(self) -> str:
         return f"{self._description}({self._lifecycle.state.value})"

@@ -54,8 +54,8 @@ class MeasurementPrice:
             raise PrivacyMapError(d_in, str(error)) from error
 
 
-class Counter:
-    """Where queries are offered: checks them against one space and measure, and knows them again.
+class Offers:
+    """Queries that are offered: checked against one space and measure, and known again.
 
     A measurement is known by identity. It is held from the first launch on, so that its identity
     cannot be taken over.

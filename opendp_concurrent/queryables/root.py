@@ -13,11 +13,12 @@ from typing import Any
 from opendp.mod import OdometerQueryable, Queryable
 
 from .. import _native
+from .data import SealedHandle
 from .session import Session
 from .turn import Turn
 
 
-class _Handle:
+class _Handle(SealedHandle):
     """Launching and asking, for whatever is bounded or not."""
 
     def __init__(self, session: Session, description: str) -> None:
@@ -43,14 +44,6 @@ class _Handle:
     def invoke(self, query: Any) -> Any:
         """Launch; the same as calling the handle."""
         return self(query)
-
-    @property
-    def __opendp_dict__(self) -> dict[str, Any]:
-        """Nothing: OpenDP would keep the arguments of its last call here, the data among them."""
-        return {}
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a queryable holds sensitive data and cannot be pickled or copied")
 
     def _launches(self) -> str:
         launches = self._session.account.launches

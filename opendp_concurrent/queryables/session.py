@@ -13,12 +13,12 @@ from opendp.mod import Domain, Metric, Odometer
 from .. import _native, checks
 from ..accounts.account import Account
 from ..accounts.lifecycle import Lifecycle
-from ..errors import InvalidTypeError, InvalidValueError
+from ..errors import InvalidTypeError
 from ..measures import CompositionMeasure
 from .child import adopt
 from .data import Sealed
 from .mechanism import ConcurrentOdometer, run
-from .offer import Counter, MeasurementPrice
+from .offer import MeasurementPrice, Offers
 from .sequential import SequentialRunner
 from .turn import Turn, inherited_lock, lock_for_turns
 
@@ -35,8 +35,8 @@ class Session:
     """
 
     __slots__ = (
-        "_counter",
         "_metric",
+        "_offers",
         "_postprocessors",
         "_runner",
         "_token",
@@ -59,7 +59,7 @@ class Session:
         self.account, self.measure = account, measure
         self._metric, self._token, self._runner = metric, token, runner
         self._postprocessors = postprocessors
-        self._counter = Counter(space, measure)
+        self._offers = Offers(space, measure)
         # launches take turns below a sequential measure, and inside a native call
         self.native = _native.inside_native_call()
         self.lock = inherited_lock()
@@ -80,7 +80,7 @@ class Session:
         """Walk a measurement through; or open a child odometer, which costs nothing yet."""
         if isinstance(query, Odometer):
             return self._open(query)
-        price = self._counter.price(query)
+        price = self._offers.price(query)
         if self.lock is None:
             answer = self._walk(query, price)
         else:
@@ -99,7 +99,7 @@ class Session:
 
     def _charge(self, price: MeasurementPrice) -> Lifecycle:
         permit = self.account.launch(price)
-        self._counter.remember(price)
+        self._offers.remember(price)
         return permit
 
     def _open(self, odometer: Odometer) -> Any:
@@ -108,7 +108,7 @@ class Session:
                 "a native odometer has no privacy map, and cannot say what each of its launches "
                 "costs; pass one made by make_concurrent_odometer"
             )
-        self._counter.check_space(odometer)
+        self._offers.check_space(odometer)
         self.account.lifecycle.check_not_running()
         self.account.lifecycle.check()
         return self._postprocess(odometer.spawn(odometer, self._token, self))
@@ -126,7 +126,7 @@ class Session:
     def loss_after(self, queries: Iterable[Any], d_in: Any) -> Any:
         """Loss at ``d_in`` if the measurements ``queries`` were launched now."""
         self._check_d_in(d_in)
-        return self.account.loss_after(d_in, [self._counter.price(query) for query in queries])
+        return self.account.loss_after(d_in, [self._offers.price(query) for query in queries])
 
     def _check_d_in(self, d_in: Any) -> None:
         if not self.account.knows(d_in):
@@ -138,9 +138,6 @@ def validate_d_in(metric: Metric, d_in: Any) -> Any:
     if isinstance(d_in, bool):
         raise InvalidTypeError(f"d_in ({d_in}) must be a distance of {metric}, found bool")
     if isinstance(d_in, (int, float)):
-        try:
-            checks.non_negative(d_in=d_in)
-        except OverflowError:
-            raise InvalidValueError(f"d_in ({d_in}) is too large for a distance") from None
+        checks.non_negative(d_in=d_in)
     _native.check_distance(metric, "d_in", d_in)
     return d_in

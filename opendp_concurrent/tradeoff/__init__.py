@@ -7,7 +7,11 @@ Numbers and arrays in, numbers and arrays out: no data, no OpenDP. With a pair o
   ``finite.py`` are the factors that there are; ``discrete_gaussian.py``, ``vertices.py`` and
   ``densities.py`` make finite ones.
 * ``contour.py`` and ``inversion.py``: the profile of a product, by Fourier inversion, between two
-  bounds; ``atoms.py``: the same exactly, where the losses are few; ``binomial.py``.
-* ``product.py`` puts them together; ``order.py`` compares; ``residue.py`` is the residual of a
-  Gaussian budget; ``function.py`` is the class that users see.
+  bounds; ``atoms.py``: the same exactly, where the losses are few, of equal factors by
+  ``repeated.py`` and ``binomial.py``; ``bounds.py``: two doubles around an exact value.
+* ``product.py`` puts them together; ``search.py`` and ``curve.py`` turn a profile into ε and f(α);
+  ``coarse.py`` finds a product that is quicker to ask and loses at least as much.
+* ``order.py`` compares; ``powers.py`` counts units; ``residue.py`` is the residual of a Gaussian
+  budget; ``shapes.py`` makes functions of others; ``function.py`` is the class that users see, and
+  ``arguments.py`` its guards.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import inf
 from typing import Any
 
@@ -13,25 +12,16 @@ from ..errors import InvalidTypeError, InvalidValueError
 from .bounds import Array
 
 
-def positive(**argument: Any) -> float:
-    """Return the argument as a finite double above 0, or raise."""
-    ((name, value),) = argument.items()
-    double = checks.non_negative(**argument)
-    if not 0.0 < double < inf:
-        raise InvalidValueError(f"{name} ({value}) must be finite and above 0")
-    return double
-
-
 def numbers(**argument: Any) -> list[float]:
     """Return a nonempty sequence of finite doubles, or raise."""
     ((name, values),) = argument.items()
     if isinstance(values, np.ndarray):
         values = values.tolist()
-    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not values:
-        raise InvalidTypeError(f"{name} must be a nonempty sequence of numbers")
-    doubles = [checks.real(**{name: value}) for value in values]
-    if not all(abs(double) < inf for double in doubles):
-        raise InvalidValueError(f"{name} must be finite")
+    given = checks.sequence("numbers", **{name: values})
+    doubles = [checks.real(**{name: value}) for value in given]
+    for double in doubles:
+        if not abs(double) < inf:
+            raise InvalidValueError(f"{name} must be finite, found {double}")
     return doubles
 
 
@@ -51,8 +41,9 @@ def distribution(**argument: Any) -> list[float]:
     """Return probabilities that add up to 1, or raise."""
     ((name, _),) = argument.items()
     masses = numbers(**argument)
-    if not all(0.0 <= mass <= 1.0 for mass in masses):
-        raise InvalidValueError(f"{name} must be probabilities, in [0, 1]")
+    for mass in masses:
+        if not 0.0 <= mass <= 1.0:
+            raise InvalidValueError(f"{name} must be probabilities, in [0, 1]; found {mass}")
     if any(0.0 < mass < 1e-300 for mass in masses):
         raise InvalidValueError(f"{name} must be 0 or at least 1e-300, where doubles are accurate")
     if not abs(sum(masses) - 1.0) <= 1e-9:

@@ -77,6 +77,7 @@ def _between_outcomes(atoms: Atoms, alpha: float) -> Bounds:
     """1 - g(α), with g linear between the sums of Q- and P-masses, concave and not negative."""
     p, q = atoms.above
     error = 2 * (atoms.mass_error + atoms.loss_error + (len(p) + 8) * UNIT) + 4 * ELEMENTARY
+    error += atoms.infinite_error
 
     def power(at: float) -> float:
         return float(atoms.infinite + np.interp(at, q, p))

@@ -162,7 +162,7 @@ class TradeoffFunction:
         :param sensitivity: at least 1
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
-        width, shift = arguments.positive(scale=scale), checks.count(sensitivity=sensitivity)
+        width, shift = checks.positive(scale=scale), checks.count(sensitivity=sensitivity)
         nearest, exact = shift / width, Fraction(shift) / Fraction(width)
         epsilon = nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
         return cls.laplace(epsilon, float(shift))
@@ -177,7 +177,7 @@ class TradeoffFunction:
         :param sensitivity: at least 1
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
-        width, shift = arguments.positive(scale=scale), checks.count(sensitivity=sensitivity)
+        width, shift = checks.positive(scale=scale), checks.count(sensitivity=sensitivity)
         return cls._single(discrete_gaussian(width, shift))
 
     @classmethod
@@ -315,7 +315,7 @@ class TradeoffFunction:
         parts = checks.weights(weights=weights)
         if not isinstance(functions, Sequence):
             raise InvalidTypeError("functions must be a sequence of trade-off functions")
-        given = [_function(functions=one) for one in functions]
+        given = [check_function(functions=one) for one in functions]
         if len(given) != len(parts):
             raise InvalidValueError(f"functions has {len(given)} elements, weights {len(parts)}")
         shares = [float(part / sum(parts)) for part in parts]
@@ -330,11 +330,18 @@ class TradeoffFunction:
 
         :param epsilon: a number, or an array of any shape; any real number
         :return: of the same shape
+        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         return self.delta_bounds(epsilon).upper
 
     def delta_bounds(self, epsilon: float | Array, width: float = 1e-6) -> Bounds:
-        """Bounds on δ, to the relative ``width`` where that can be reached."""
+        """Bounds on δ, to the relative ``width`` where that can be reached.
+
+        :param epsilon: a number, or an array of any shape; any real number
+        :param width: at least 0
+        :return: two of the same shape
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
         points = arguments.array(epsilon=epsilon)
         most, least = self._product.most, self._product.infinite.lower
         far = _FAR if most == inf else max(_FAR, most)
@@ -351,11 +358,17 @@ class TradeoffFunction:
         """Least ε >= 0 with (ε, δ)-DP, rounded up; infinite if there is none.
 
         :param delta: in [0, 1]
+        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         return float(self.epsilon_bounds(delta).upper)
 
     def epsilon_bounds(self, delta: float, width: float = 1e-6) -> Bounds:
-        """Bounds on ε, to the relative ``width`` where that can be reached."""
+        """Bounds on ε, to the relative ``width`` where that can be reached.
+
+        :param delta: in [0, 1]
+        :param width: at least 0
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
         failure = checks.probability(delta=delta)
         if failure == 0.0:
             if self._product.infinite.upper > 0.0:
@@ -368,17 +381,23 @@ class TradeoffFunction:
         """f(α), rounded down: the least type II error at a type I error of ``alpha``.
 
         :param alpha: in [0, 1]
+        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         return float(self.beta_bounds(alpha).lower)
 
     def beta_bounds(self, alpha: float) -> Bounds:
-        """Bounds on f(α)."""
+        """Bounds on f(α).
+
+        :param alpha: in [0, 1]
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
         return beta_bounds(self._product, checks.probability(alpha=alpha))
 
     def conjugate(self, slope: float) -> float:
         """f*(y) = sup over α of y α - f(α), rounded up [DRS22].
 
         :param slope: y
+        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         y = checks.real(slope=slope)
         if y >= 0.0:
@@ -394,22 +413,22 @@ class TradeoffFunction:
         """The tensor product f ⊗ g ⊗ ... [DRS22, Definition 3.1]: independent, run together.
 
         Gaussians merge and equal factors are counted; nothing is computed yet.
+
+        :param others: any number of them
+        :raises InvalidTypeError: if one is no trade-off function
         """
         product = self._product
         for other in others:
-            product = product.times(_function(other=other)._product)
+            product = product.times(check_function(other=other)._product)
         return TradeoffFunction._of(product)
 
     def power(self, count: int) -> TradeoffFunction:
         """The tensor product of f with itself, ``count`` times.
 
         :param count: at least 0
+        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
-        if isinstance(count, bool) or not isinstance(count, int):
-            raise InvalidTypeError(f"count must be an integer, found {type(count).__name__}")
-        if count < 0:
-            raise InvalidValueError(f"count ({count}) must be at least 0")
-        return TradeoffFunction._of(self._product.power(count))
+        return TradeoffFunction._of(self._product.power(checks.whole(count=count)))
 
     def inverse(self) -> TradeoffFunction:
         """T(Q, P): the other direction."""
@@ -431,6 +450,7 @@ class TradeoffFunction:
         finite ones, outward.
 
         :param size: at least 1
+        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         k, product = checks.count(size=size), self._product
         if k == 1 or (not product.squares and not product.factors):
@@ -502,6 +522,7 @@ class TradeoffFunction:
         """Least k with f <= unit^k, as far as that is shown; None if there is none up to 2^22.
 
         :param unit: not the identity
+        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         return least_power(_unit(unit), self._product)
 
@@ -509,6 +530,7 @@ class TradeoffFunction:
         """Largest k with unit^k <= f, as far as that is shown.
 
         :param unit: not the identity
+        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         return largest_power(_unit(unit), self._product)
 
@@ -516,10 +538,14 @@ class TradeoffFunction:
         """Largest s found with child ⊗ G_s <= f, for a Gaussian f; None if there is none.
 
         :param child: any trade-off function
+        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         if self.mu is None:
-            raise InvalidValueError(f"only a Gaussian function has a residual, not {self}")
-        return residual(self.mu_down, _function(child=child)._product)
+            raise InvalidValueError(
+                f"only a Gaussian function has a residual, not {self}; "
+                "ask TradeoffFunction.gaussian(mu)"
+            )
+        return residual(self.mu_down, check_function(child=child)._product)
 
     @cached_property
     def affinity_cost(self) -> float:
@@ -546,14 +572,18 @@ class TradeoffFunction:
 
 
 def _unit(unit: Any) -> Product:
-    product = _function(unit=unit)._product
+    product = check_function(unit=unit)._product
     if not product.squares and not product.factors:
         raise InvalidValueError("unit must not be the identity, which has no privacy loss")
     return product
 
 
-def _function(**argument: Any) -> TradeoffFunction:
+def check_function(**argument: Any) -> TradeoffFunction:
+    """Return the argument, a trade-off function, or raise."""
     ((name, value),) = argument.items()
     if not isinstance(value, TradeoffFunction):
-        raise InvalidTypeError(f"{name} must be a TradeoffFunction, found {type(value).__name__}")
+        raise InvalidTypeError(
+            f"{name} must be a TradeoffFunction, found {type(value).__name__}; "
+            "pass for example TradeoffFunction.gaussian(mu=1.0)"
+        )
     return value

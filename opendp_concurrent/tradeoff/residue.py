@@ -82,9 +82,11 @@ def _after_sum(budget: float, bound: float) -> float | None:
 
 
 def _pure_to_gaussian(bound: float) -> float:
-    """2 Φ⁻¹(e^ε/(1+e^ε)), rounded up; infinite where doubles do not tell it from infinity."""
+    """2 Φ⁻¹(e^ε/(1+e^ε)), rounded up."""
     if bound < 1.0:
         half = sqrt(2) * float(erfinv(tanh(bound / 2)))
+    elif not bound <= 700.0:  # e^-ε leaves the doubles; Φ(-x) <= e^(-x²/2) / 2 <= 1 / (1 + e^ε)
+        half = sqrt(2 * bound)
     else:  # from the tail, which keeps relative accuracy
         half = -float(ndtri(exp(-bound) / (1 + exp(-bound))))
     return 2 * half * (1 + 1e-12)
@@ -101,8 +103,6 @@ def gaussian_bound(child: Product) -> float:
     if any(one.infinite.upper > 0.0 or not one.most < inf for one in both):
         return inf
     low, high = 0.0, _pure_to_gaussian(max(one.most for one in both))
-    if not high < inf:
-        return inf
     while high - low > 1e-6 * high:
         middle = (low + high) / 2
         if is_at_most(rest, Product(to_units(middle) ** 2, {})):

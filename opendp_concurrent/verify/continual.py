@@ -50,6 +50,11 @@ def events_differ(at_most: int, *, presence: bool = True) -> Neighbouring:
 
     Reflexive, so that it holds for prefixes from the start.
 
+    :param at_most: number of steps
+    :param presence: whether one of the two items must be None
+    :return: a predicate of two streams of the same length
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
     :example:
 
     >>> from opendp_concurrent import verify
@@ -73,6 +78,7 @@ class Identifier:
     :param handle: of a continual mechanism: has ``update(item)``, and is called with questions
     :param side: 0 or 1: which of each pair is forwarded
     :param neighbouring: whether two prefixes are neighbours; must be reflexive
+    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
@@ -222,7 +228,11 @@ def clamped_noise(
 
     Clamping is postprocessing; for Laplace noise it keeps the largest loss, which the ends have.
 
+    :param low: least value
+    :param high: largest value
+    :param gaussian: whether the noise is Gaussian, with ``scale`` its standard deviation
     :return: from a total and a scale to pairs of a value and its probability
+    :raises InvalidValueError: naming the argument
 
     :example:
 
@@ -265,8 +275,24 @@ def continual_delta(
     :param items: what may arrive at a step, None for nothing among them
     :param neighbouring: symmetric, reflexive, on pairs of prefixes
     :param horizon: how many steps there are
+    :param epsilon: at which privacy is asked
     :param asks: how often each question may be asked between two updates
+    :return: δ, to the precision of doubles
     :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> class Running:
+    ...     def __init__(self, release):
+    ...         self.total, self.release = 0, release
+    ...     def update(self, item):
+    ...         self.total += item or 0
+    ...     def __call__(self, question):
+    ...         return self.release(self.total, 2.0)
+    >>> law = verify.Replayed(Running, verify.clamped_noise(0, 2))
+    >>> verify.continual_delta([law], (None, 1), verify.events_differ(1), 2, epsilon=0.5)
+    0.15245...
     """
     scale = scale_of(epsilon)
     return _solve(
@@ -282,7 +308,27 @@ def continual_epsilon(
     *,
     asks: int = 1,
 ) -> float:
-    """Least ε at δ = 0 against every strongly adaptive adversary; see :func:`continual_delta`."""
+    """Least ε at δ = 0 against every strongly adaptive adversary.
+
+    The parameters are those of :func:`continual_delta`.
+
+    :return: ε, rounded to 12 places; infinite if there is none
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> class Bit:
+    ...     def __init__(self, release):
+    ...         self.total, self.release = 0, release
+    ...     def update(self, item):
+    ...         self.total += item or 0
+    ...     def __call__(self, question):
+    ...         return self.release(self.total, 1.0)
+    >>> law = verify.Replayed(Bit, verify.clamped_noise(0, 1))
+    >>> verify.continual_epsilon([law], (None, 1), verify.events_differ(1), horizon=1)
+    1.0
+    """
 
     def ratio(p: float, q: float) -> float:
         return (log(p) - log(q) if q > 0.0 else inf) if p > 0.0 else -inf
@@ -302,7 +348,25 @@ def continual_renyi(
 ) -> float:
     """Least Rényi divergence of ``order`` that all adversaries stay below.
 
-    See :func:`continual_delta`.
+    The parameters are those of :func:`continual_delta`.
+
+    :param order: finite, above 1
+    :return: the divergence, to the precision of doubles
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> class Bit:
+    ...     def __init__(self, release):
+    ...         self.total, self.release = 0, release
+    ...     def update(self, item):
+    ...         self.total += item or 0
+    ...     def __call__(self, question):
+    ...         return self.release(self.total, 1.0)
+    >>> law = verify.Replayed(Bit, verify.clamped_noise(0, 1))
+    >>> verify.continual_renyi([law], (None, 1), verify.events_differ(1), horizon=1, order=2.0)
+    0.73532...
     """
     alpha = checks.order(order=order)
 
@@ -324,8 +388,7 @@ def _solve(
     combine: Callable[[Iterable[float]], float],
     leaf: Callable[[float, float], float],
 ) -> float:
-    if not isinstance(mechanisms, Sequence) or not mechanisms:
-        raise InvalidTypeError("mechanisms must be a nonempty sequence")
+    checks.sequence("continual laws", mechanisms=mechanisms)
     pairs = list(product(tuple(items), repeat=2))
     steps, limit = checks.count(horizon=horizon), checks.count(asks=asks)
     questions = [(i, q) for i, one in enumerate(mechanisms) for q in one.questions]

@@ -5,7 +5,9 @@ Each is here so that its failure can be computed. None is an accumulator of the 
 * ``NaturalOptimal``: go on while the optimal composition of what was launched, had it been fixed up
   front, is within (ε, δ). Fails with pure children only.
 * ``BestOrder``: go on while, for some Rényi order, the summed divergences convert to at most
-  (ε, δ), at the full δ. This is also 'either of several filters at an undivided δ'.
+  (ε, δ), at the full δ.
+* ``EitherUndivided``: go on while one of several filters would, at an undivided δ. Fails with two
+  slacks of one order, or a slack and the plain sum, and a child that may fail.
 """
 
 from __future__ import annotations
@@ -56,9 +58,10 @@ class NaturalOptimal:
 
 @dataclass(frozen=True)
 class EitherUndivided:
-    """Go on while one of the rules of ``oc.either`` would, each at the full δ. NOT PROVEN.
+    """Go on while one of the rules of ``oc.either`` would, each at the full δ. INVALID.
 
-    Its states are the accumulators of production.
+    Its states are the accumulators of production. Fails with children that may fail; for randomized
+    responses only, no counterexample is known, and no proof.
     """
 
     epsilon: float

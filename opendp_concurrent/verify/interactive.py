@@ -160,7 +160,19 @@ def random_interactive(
 ) -> FiniteInteractiveMechanism:
     """A mechanism drawn at random.
 
+    :param seed: of NumPy's generator
+    :param rounds: how often it is asked
+    :param queries: how many there are in each round
+    :param answers: how many there are to each query
     :param sharp: parameter of the Dirichlet distribution of the answers; small is more revealing
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> mechanism = verify.random_interactive(seed=7, rounds=2, queries=3)
+    >>> mechanism.rounds, mechanism.queries(0), len(mechanism.answers((), query=2))
+    (2, 3, 2)
     """
     generator = np.random.default_rng(seed)
     shape: tuple[int, ...] = (2,)
@@ -179,9 +191,16 @@ def sparse_vector(
     :param epsilon: half for the threshold, at scale 2/ε, and half for the queries, at scale 4/ε
     :param values: for each dataset, the value of each query minus the threshold; neighbours differ
         by at most 1 in each
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> mechanism = verify.sparse_vector(1.0, values=((-1, 0), (0, -1)))
+    >>> mechanism.rounds, mechanism.epsilon() <= 1.0 + 1e-9
+    (2, True)
     """
-    if not checks.non_negative(epsilon=epsilon) > 0.0:
-        raise InvalidValueError(f"epsilon ({epsilon}) must be above 0")
+    checks.positive(epsilon=epsilon)
     datasets = np.array(values, dtype=int)
     if datasets.ndim != 2 or len(datasets) != 2 or np.abs(datasets[0] - datasets[1]).max() > 1:
         raise InvalidValueError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .. import checks
 from ..errors import InvalidTypeError
 from .interactive import FiniteInteractiveMechanism, History
 from .mechanism import FiniteMechanism, excess, scale_of
@@ -15,7 +16,10 @@ def concurrent_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: 
 
     Every next (mechanism, query) may depend on all answers so far, of all mechanisms.
 
-    :raises InvalidTypeError: naming the argument
+    :param mechanisms: that are asked side by side
+    :param epsilon: at which privacy is asked
+    :return: δ, to the precision of doubles
+    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
@@ -34,6 +38,17 @@ def sequential_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: 
     """Largest δ at ``epsilon`` of an analyst who ends one mechanism before he begins the next.
 
     Queries, and which mechanism is next, may depend on all answers so far.
+
+    :param mechanisms: each is asked for all of its rounds, or not begun
+    :param epsilon: at which privacy is asked
+    :return: δ, to the precision of doubles
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> verify.sequential_delta([verify.random_interactive(seed) for seed in (1, 2)], 0.5)
+    0.72966...
     """
     parts = _check(mechanisms)
     return max(_worst(parts, epsilon, order, True) for order in (0, 1))
@@ -84,7 +99,19 @@ def _next(
 
 
 def composition_pair(mechanisms: Sequence[FiniteInteractiveMechanism]) -> FiniteMechanism:
-    """The product of the dominating pairs: what the composition theorem of [VZ23] allows."""
+    """The product of the dominating pairs: what the composition theorem of [VZ23] allows.
+
+    :param mechanisms: that are asked side by side
+    :return: a noninteractive mechanism
+    :raises InvalidTypeError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> pair = [verify.random_interactive(seed) for seed in (1, 2)]
+    >>> verify.composition_pair(pair).delta(0.5) == verify.composition_delta(pair, 0.5)
+    True
+    """
     first, second = [1.0], [1.0]
     for part in _check(mechanisms):
         pair = part.dominating
@@ -97,13 +124,23 @@ def composition_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon:
     """δ at ``epsilon`` that the composition theorem for trade-off functions allows [VZ23].
 
     The noninteractive composition of the tight trade-off function of each mechanism.
+
+    :param mechanisms: that are asked side by side
+    :param epsilon: at which privacy is asked
+    :return: δ, to the precision of doubles
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> verify.composition_delta([verify.random_interactive(seed) for seed in (1, 2)], 0.5)
+    0.72966...
     """
     return composition_pair(mechanisms).delta(epsilon)
 
 
 def _check(mechanisms: Any) -> list[FiniteInteractiveMechanism]:
-    if not isinstance(mechanisms, Sequence) or not mechanisms:
-        raise InvalidTypeError("mechanisms must be a nonempty sequence")
+    checks.sequence("interactive mechanisms", mechanisms=mechanisms)
     for index, one in enumerate(mechanisms):
         if not isinstance(one, FiniteInteractiveMechanism):
             raise InvalidTypeError(

@@ -151,6 +151,10 @@ def randomized_response(epsilon: float, delta: float = 0.0) -> FiniteMechanism:
 
     Every (ε, δ)-DP mechanism is a postprocessing of it, for two neighbours [KOV15, Theorem 3.3].
 
+    :param epsilon: at least 0
+    :param delta: in [0, 1]
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
     :example:
 
     >>> from opendp_concurrent import verify
@@ -167,7 +171,18 @@ def randomized_response(epsilon: float, delta: float = 0.0) -> FiniteMechanism:
 
 
 def k_ary_response(prob: float, categories: int) -> FiniteMechanism:
-    """Randomized response over ``categories``, whose truth has probability ``prob``."""
+    """Randomized response over ``categories``, whose truth has probability ``prob``.
+
+    :param prob: in [0, 1]
+    :param categories: at least 2
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> verify.k_ary_response(0.5, 3).first
+    (0.5, 0.25, 0.25)
+    """
     p, k = checks.probability(prob=prob), checks.count(categories=categories)
     if k < 2:
         raise InvalidValueError(f"categories ({k}) must be at least 2")
@@ -177,10 +192,20 @@ def k_ary_response(prob: float, categories: int) -> FiniteMechanism:
 
 
 def truncated_geometric(scale: float, shift: int, size: int) -> FiniteMechanism:
-    """Discrete Laplace noise of ``scale`` on counts 0 and ``shift``, clamped to [0, size)."""
-    b, shift = checks.non_negative(scale=scale), checks.count(shift=shift)
-    if not 0.0 < b < inf:
-        raise InvalidValueError(f"scale ({scale}) must be finite and above 0")
+    """Discrete Laplace noise of ``scale`` on counts 0 and ``shift``, clamped to [0, size).
+
+    :param scale: finite, above 0
+    :param shift: at least 1
+    :param size: above ``shift``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> round(verify.truncated_geometric(scale=2.0, shift=1, size=5).epsilon(), 12)
+    0.5
+    """
+    b, shift = checks.positive(scale=scale), checks.count(shift=shift)
     n = checks.count(size=size)
     if n <= shift:
         raise InvalidValueError(f"size ({n}) must be above shift ({shift})")
@@ -195,7 +220,19 @@ def truncated_geometric(scale: float, shift: int, size: int) -> FiniteMechanism:
 
 
 def random_mechanism(seed: int, answers: int = 3, epsilon: float = inf) -> FiniteMechanism:
-    """A mechanism drawn at random; its losses are at most ``epsilon`` in absolute value."""
+    """A mechanism drawn at random; its losses are at most ``epsilon`` in absolute value.
+
+    :param seed: of NumPy's generator
+    :param answers: how many there are
+    :param epsilon: at least 0
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> verify.random_mechanism(seed=1, answers=4, epsilon=1.0).epsilon() <= 1.0 + 1e-9
+    True
+    """
     epsilon = checks.non_negative(epsilon=epsilon)
     generator = np.random.default_rng(seed)
     first = generator.dirichlet(np.ones(checks.count(answers=answers)))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+from .. import checks
 from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError
 from .mechanism import FiniteMechanism, randomized_response
 
@@ -25,7 +25,17 @@ class Rule(Protocol):
 
 
 def response_menu(*epsilons: float) -> list[Item]:
-    """Randomized responses, which declare (ε, 0)."""
+    """Randomized responses, which declare (ε, 0).
+
+    :param epsilons: one item for each
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> [(item.name, item.d_mid) for item in verify.response_menu(0.5, 1.0)]
+    [('0.5', (0.5, 0.0)), ('1', (1.0, 0.0))]
+    """
     return [Item(f"{one:g}", (float(one), 0.0), randomized_response(one)) for one in epsilons]
 
 
@@ -49,8 +59,7 @@ class Limited:
 
 def check_menu(menu: Any) -> list[Item]:
     """Return the items, or raise."""
-    if isinstance(menu, (str, bytes)) or not isinstance(menu, Sequence) or not menu:
-        raise InvalidTypeError("menu must be a nonempty sequence of Item(name, d_mid, mechanism)")
+    checks.sequence("Item(name, d_mid, mechanism)", menu=menu)
     for index, item in enumerate(menu):
         if not isinstance(item, Item) or not isinstance(item.mechanism, FiniteMechanism):
             raise InvalidTypeError(f"menu[{index}] must be Item(name, d_mid, FiniteMechanism)")

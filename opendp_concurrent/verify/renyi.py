@@ -18,8 +18,23 @@ def worst_renyi(
     Ratios need not be known: the moment of a launch multiplies that of what follows, so that the
     divergences along a path add up.
 
+    :param menu: what may be launched, any number of times
+    :param accumulator: of no launch; frozen and hashable
+    :param rule: when a launch is admitted, such as ``Within(d_out)``
     :param order: finite, above 1
+    :param most: launches at most; reaching it raises, since then the worst may be cut off
+    :return: the divergence, for the worse order of the datasets
     :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent import basic, verify
+    >>> from opendp_concurrent.accounts.rule import Within
+    >>> item = verify.Item("response", 0.5, verify.randomized_response(0.5))
+    >>> verify.worst_renyi([item], basic().start(0.0), Within(1.0), order=2.0)
+    0.45467...
+    >>> 2 * verify.randomized_response(0.5).renyi(2.0)
+    0.45467...
     """
     order = checks.order(order=order)
     items = check_menu(menu)

@@ -1,9 +1,8 @@
 """Interactive mechanisms as postprocessed randomized response: found by a linear programme.
 
 Every finite (ε, δ)-DP one is, by [LW22, Theorem 3]; the programme is that of [VW21, Section 6].
-Randomized response that fails with
-probability δ has four outcomes. For each of them the programme looks for an interactive system, so
-that their mixture is the mechanism, on both datasets:
+Randomized response that fails with probability δ has four outcomes. For each of them the programme
+looks for an interactive system, so that their mixture is the mechanism, on both datasets:
 
     M^b = δ E^b + (1 - δ) (e^ε N^b + N^(1-b)) / (1 + e^ε)
 
@@ -59,8 +58,12 @@ def simulate(
 ) -> Simulation:
     """Find the systems whose mixture is closest to ``mechanism``.
 
+    :param mechanism: finite, with few rounds: all of its answers are variables
     :param epsilon: of randomized response
     :param delta: of randomized response; the least one that the mechanism allows if left out
+    :return: the systems, and by how much their mixture misses the mechanism
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises ArithmeticError: if the programme could not be solved
 
     :example:
 
@@ -133,6 +136,19 @@ def certify(mechanism: FiniteInteractiveMechanism, simulation: Simulation) -> fl
     Each system must be a law of answers in which none depends on later queries, and their mixture
     the mechanism, on both datasets. Uses none of the equations that the programme was given.
     Infinite if the claim has what is no number, or another shape.
+
+    :param mechanism: what the claim is about
+    :param simulation: the claim
+    :return: the largest violation of an equation or a sign
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> found = verify.simulate(verify.random_interactive(seed=7), epsilon=0.5)
+    >>> verify.certify(verify.random_interactive(seed=7), found) < 1e-7
+    True
+    >>> verify.certify(verify.random_interactive(seed=8), found) < 1e-7
+    False
     """
     worst = 0.0
     rounds = mechanism.rounds
@@ -184,7 +200,16 @@ def simulate_random(seed: int, epsilon: float | None = None) -> tuple[bool, floa
 def simulate_batch(seeds: Sequence[int], workers: int = 1) -> tuple[int, float]:
     """Simulate random mechanisms of two rounds; how many are certified, and the largest residual.
 
+    :param seeds: of the mechanisms, and of the ε of each
     :param workers: processes to use
+    :return: a number of mechanisms, and a sum of residuals
+
+    :example:
+
+    >>> from opendp_concurrent import verify
+    >>> certified, residual = verify.simulate_batch(range(3))
+    >>> certified, residual < 1e-8
+    (3, True)
     """
     if workers > 1:
         with ProcessPoolExecutor(workers) as pool:

@@ -19,6 +19,7 @@ from opendp_concurrent.errors import (
     ClosedChildError,
     ConcurrentError,
     HaltedError,
+    InvalidTypeError,
     InvalidValueError,
     LedgerError,
     PrivacyMapError,
@@ -73,6 +74,26 @@ def test_an_odometer_says_the_sum_at_any_distance():
     assert [account.privacy_loss(d_in) for d_in in (1, 2, 3)] == [0.75, 1.5, 2.25]
     account.launch(Linear(0.5))
     assert [account.privacy_loss(d_in) for d_in in (1, 2, 3)] == [1.25, 2.5, 3.75]
+
+
+def test_a_distance_once_asked_cannot_refuse_a_launch_of_a_filter():
+    """Nor by a loss that turns out to be none when it is added, such as a curve that raises."""
+
+    class Odd(Linear):
+        def at(self, d_in):
+            return self.epsilon if d_in == 1 else "no loss"
+
+    account = filter_(1.0)
+    assert account.privacy_loss(2) == 0.0
+    account.launch(Odd(0.25))
+    assert account.privacy_loss(1) == 0.25
+    with pytest.raises(InvalidTypeError):
+        account.privacy_loss(2)
+    unbounded = odometer()
+    assert unbounded.privacy_loss(2) == 0.0
+    with pytest.raises(PrivacyMapError):
+        unbounded.launch(Odd(0.25))
+    assert unbounded.privacy_loss(1) == 0.0
 
 
 def test_a_filter_admits_up_to_its_bound_and_says_what_was_asked():

@@ -69,6 +69,13 @@ def asking(loss, measure=None):
     )
 
 
+def doubled():
+    """Every record twice."""
+    return dp.t.make_user_transformation(
+        *SPACE, *SPACE, function=lambda rows: rows * 2, stability_map=lambda d_in: 2 * d_in
+    )
+
+
 @dataclass
 class Case:
     """A measure, three equal quotas, what two and three of them compose to, a small launch."""
@@ -292,6 +299,21 @@ def test_the_order_of_the_quotas_does_not_matter():
     assert one.coalition(["a", "c"]) == other.coalition(["a", "c"])
 
 
+def test_a_chain_to_quotas_has_coalitions_too():
+    chained = doubled() >> make_analyst_quotas(odometer(), 2, {"a": 1.0, "b": 0.5})
+    assert type(chained) is AnalystQuotas
+    assert chained.map(1) == chained.coalition(["a", "b"]) == 1.5
+    assert chained.coalition(["b"]) == 0.5
+    assert dict(chained.quotas) == {"a": 1.0, "b": 0.5}
+    assert (doubled() >> chained).coalition(["b"]) == 0.5
+    with pytest.raises(InvalidValueError, match="^d_in"):
+        (doubled() >> chained).map(1)
+    limit = oc.make_concurrent_filter(odometer(), 1, 2.0)
+    for root in (chained(DATA), limit(DATA)(chained)):
+        assert root("b")(costing(0.25)) == 2 * len(DATA)
+        assert root("b").remaining() == 0.25
+
+
 def test_asking_about_coalitions_changes_nothing():
     measurement = quotas_of({"a": 0.5, "b": 0.5})
     root = measurement(DATA)
@@ -351,10 +373,7 @@ def test_halting_concerns_the_one_who_was_refused():
 
 
 def test_a_chained_odometer_counts_in_units_of_its_head():
-    twice = dp.t.make_user_transformation(
-        *SPACE, *SPACE, function=lambda rows: rows * 2, stability_map=lambda d_in: 2 * d_in
-    )
-    measurement = make_analyst_quotas(twice >> odometer(), 1, {"a": 1.0, "b": 0.5})
+    measurement = make_analyst_quotas(doubled() >> odometer(), 1, {"a": 1.0, "b": 0.5})
     assert measurement.map(1) == 1.5
     count = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
     root = measurement(DATA)

@@ -828,9 +828,9 @@ def test_bad_partitions(space):
         with pytest.raises(InvalidTypeError, match="^partition must be made by"):
             make_parallel_composition(*space, bad, {1: inner})
     for make in (by_key, by_split):
-        with pytest.raises(InvalidTypeError, match="^function must be a function"):
+        with pytest.raises(InvalidTypeError, match="^function must be callable"):
             make("region")
-    with pytest.raises(InvalidTypeError, match="^of must be a function"):
+    with pytest.raises(InvalidTypeError, match="^of must be callable"):
         by_values({}, of=3)
     with pytest.raises(InvalidTypeError, match="^names must be at least one"):
         by_column()

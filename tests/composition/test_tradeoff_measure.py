@@ -135,7 +135,7 @@ def test_optimal_composition_of_a_compositor_under_approximate_dp():
     "accumulator", [None, oc.basic(), oc.advanced(1e-6), oc.either(oc.basic(), oc.zcdp(1e-6))]
 )
 def test_an_odometer_needs_a_rule_that_is_valid(accumulator):
-    with pytest.raises(UnsupportedMeasureError, match=r"bounds nothing .*docs/verify.rst"):
+    with pytest.raises(UnsupportedMeasureError, match=r"bounds nothing .*docs/refused.rst"):
         oc.make_concurrent_odometer(*SPACE, oc.tradeoff(), accumulator=accumulator)
 
 

@@ -132,6 +132,7 @@ def test_it_chains_and_casts():
         ({"query_scale": -1.0}, InvalidValueError, "^query_scale"),
         ({"max_hits": 0}, InvalidValueError, "^max_hits"),
         ({"window": 0}, InvalidValueError, "^window"),
+        ({"refresh": 1}, InvalidTypeError, "^refresh must be True or False"),
         ({"input_domain": oc.category_stream}, InvalidTypeError, "^input_domain"),
     ],
 )

@@ -107,7 +107,13 @@ def test_losses_are_those_of_the_declared_nodes(d_in, size):
 
 
 @pytest.mark.parametrize(
-    ("size", "error"), [(0, InvalidValueError), (1.5, InvalidTypeError), (True, InvalidTypeError)]
+    ("size", "error"),
+    [
+        (0, InvalidValueError),
+        (1.5, InvalidTypeError),
+        (True, InvalidTypeError),
+        (2**62, InvalidValueError),
+    ],
 )
 def test_bad_windows(bits, size, error):
     with pytest.raises(error, match="^window"):

@@ -221,7 +221,7 @@ def test_a_measurement_on_another_space_or_measure_is_refused(make):
     other = real >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
     zcdp = numbered(measure=dp.zero_concentrated_divergence())
     for measurement, name in ((other, "input_domain"), (zcdp, "output_measure")):
-        with pytest.raises(SpaceMismatchError, match=rf"^{name} of measurements\[1\] does not"):
+        with pytest.raises(SpaceMismatchError, match=rf"^measurements\[1\].{name} does not"):
             make(numbered(), measurement)
 
 

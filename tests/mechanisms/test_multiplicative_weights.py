@@ -44,6 +44,15 @@ def make(measure=ZCDP, d_out=10.0, universe=16, questions=100, *, d_in=1, **more
     )
 
 
+def test_a_chain_has_the_plan_too():
+    made = make()
+    clamp = SPACE >> dp.t.then_clamp((0, 15))
+    bounded = oc.make_private_multiplicative_weights(
+        *clamp.output_space, ZCDP, 1, 10.0, 16, 100, size=1000
+    )
+    assert (clamp >> bounded).plan == bounded.plan == made.plan
+
+
 # --- what it costs -----------------------------------------------------------------------------
 
 BUDGETS = {

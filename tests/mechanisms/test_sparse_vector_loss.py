@@ -6,6 +6,7 @@ outcomes are enumerated, over questions that may depend on the outcomes so far.
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise, product
 
 import mpmath as mp
@@ -20,6 +21,8 @@ from scipy.stats import norm
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.mechanisms.sparse_vector_loss import SparseVectorNoise
+from opendp_concurrent.mechanisms.steps import Steps
 
 PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -469,7 +472,8 @@ def test_a_map_is_never_below_the_exact_value(
         of_round = d / mpf(scale) + each * (1 if monotone else 2) * d / mpf(query)
         release = mpf(0) if answer is None else d / mpf(answer)
         exact = rounds * of_round + hits * release
-        slack = mpf("1e-13") + (0 if isinstance(sensitivity, int) else mpf(2) ** -30)
+        steps = 0 if isinstance(sensitivity, int) else 2 if monotone else 1  # of 2^-30 or less
+        slack = mpf("1e-13") + steps * mpf(2) ** -30
         assert exact <= mpf(loss(PURE)) <= exact * (1 + slack)
         epsilon, nothing = loss(dp.approximate(PURE))
         assert nothing == 0.0
@@ -580,7 +584,7 @@ def test_accuracy_moves_as_it_should():
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
-        ((0.0, 1.0, 1, 0.1), InvalidValueError, "^scale .0.0. must be above 0"),
+        ((0.0, 1.0, 1, 0.1), InvalidValueError, "^scale .0.0. must be finite and above 0"),
         ((-1.0, 1.0, 1, 0.1), InvalidValueError, "^scale .-1.0. must be at least 0"),
         ((1.0, math.inf, 1, 0.1), InvalidValueError, "^query_scale .inf. must be finite"),
         ((1.0, math.nan, 1, 0.1), InvalidValueError, "^query_scale .nan. must be at least 0"),
@@ -596,3 +600,28 @@ def test_accuracy_refuses_bad_arguments(arguments, error, match):
         oc.sparse_vector_accuracy(*arguments)
     with pytest.raises(InvalidValueError, match="^thresholds"):
         oc.sparse_vector_accuracy(1.0, 1.0, 1, 0.1, thresholds=0)
+
+
+def test_rises_and_falls_that_are_rounded_down_cost_one_step_more():
+    """One answer rises by D steps, another falls by 1: a promise of D, rounded down to steps."""
+    far, found = 4, 0.0
+    noise, own = Noise(8.0, 3.0, hits=2), SparseVectorNoise(8.0, 3.0, None, 2, refresh=False)
+    for low, high in product((-100, -60, -30), (10, 30, 60)):
+        pairs = [(high, high + far)] * 3 + [(low, low - 1)] * 2
+        found = max(found, pair_of(noise, pairs).epsilon())
+    claimed, bound = (own.loss(far, PURE, spread=spread) for spread in (far, far + 1))
+    assert claimed + 0.5 < found <= bound + CRUMB
+
+
+def test_a_float_sensitivity_pays_for_rounding_down():
+    """The answers of two questions on neighbours, 1 and 2 for each other, at the limit."""
+    steps = Steps.for_sensitivity(1.0)
+    most, step = steps.up(1.0), 2.0**steps.k
+    rise, fall = (step / 2, 1.0), (step, step / 2)  # on [2], and on [1]
+    moved = [steps.of("q", b) - steps.of("q", a) for a, b in (rise, fall)]
+    assert (rise[1] - rise[0]) + (fall[0] - fall[1]) == 1.0
+    assert moved == [most, -1]
+    monotone = Noise(2.0, 4.0, monotone=True).map(PURE, 1.0)
+    assert monotone >= Fraction(most, 2 * 2**-steps.k) + Fraction(most + 1, 4 * 2**-steps.k)
+    assert monotone == pytest.approx(0.75, rel=1e-9)
+    assert Noise(2.0, 4.0, monotone=True).map(PURE, 1) == 0.75

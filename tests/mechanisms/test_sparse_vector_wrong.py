@@ -265,7 +265,7 @@ def test_the_audit_catches_hits_that_are_not_counted():
 
     def strategy(counted, queryable):
         if not counted:
-            unseal(queryable._machine)._left = 10**9
+            unseal(queryable._machine)._comparison._left = 10**9
         return surplus(asking(queryable), 250)
 
     claimed = made.map(1)

@@ -338,7 +338,7 @@ def test_epsilon_must_be_numbers(wrong):
         (lambda f: T.from_densities(lambda x: 1.0, np.exp, [0, 1]), InvalidValueError, "density"),
         (lambda f: T.from_densities(1.0, np.exp, [0, 1]), InvalidTypeError, "^first"),
         (lambda f: T.from_densities(np.exp, None, [0, 1]), InvalidTypeError, "^second"),
-        (lambda f: T.mixture([], []), InvalidValueError, "^weights"),
+        (lambda f: T.mixture([], []), InvalidTypeError, "^weights"),
         (lambda f: T.mixture(1.0, [f]), InvalidTypeError, "^weights"),
         (lambda f: T.mixture([-1.0], [f]), InvalidValueError, "^weights"),
         (lambda f: T.mixture([1.0], f), InvalidTypeError, "^functions"),

@@ -155,3 +155,12 @@ def test_gaussian_bound_is_a_bound(f):
     for epsilon in GRID:
         assert f.delta_bounds(epsilon).lower <= T.gaussian(bound).delta_bounds(epsilon).upper
     assert gaussian_bound(T.worst()._product) == math.inf
+
+
+@pytest.mark.parametrize("epsilon", [699.0, 700.0, 725.0, 745.0, 800.0, 2000.0])
+def test_losses_beyond_the_doubles_stay_bounded(epsilon):
+    """exp(-745) is subnormal: too few digits to invert."""
+    with mp.workdps(int(epsilon / 2) + 50):
+        x = mpf(_pure_to_gaussian(epsilon)) / 2
+        assert mp.erfc(x / mp.sqrt(2)) / 2 <= 1 / (1 + mp.exp(mpf(epsilon)))
+    assert _pure_to_gaussian(epsilon) <= 1.004 * math.sqrt(8 * epsilon)

@@ -1,0 +1,54 @@
+"""A forked process answers nothing: it would spend the same budget, with the same noise."""
+
+import os
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+
+PURE = dp.max_divergence()
+
+
+def in_a_fork(*questions):
+    """Names of what each question raises in a forked process, or its answer."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        said = []
+        for question in questions:
+            try:
+                said.append(f"answered {question()}")
+            except BaseException as error:
+                said.append(type(error).__name__)
+        os.write(writing, "\n".join(said).encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with open(reading) as stream:
+        return stream.read().split("\n")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_no_handle_answers_in_a_forked_process(space):
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(2.0)
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    root = oc.make_concurrent_filter(odometer, 1, 5.0)([1] * 1000)
+    native = dp.c.make_fully_adaptive_composition(*space, PURE)
+    children = [
+        root(dp.c.make_adaptive_composition(*space, PURE, 1, [0.5])),
+        root(dp.c.make_privacy_filter(native, 1, 0.5)),
+        root(oc.make_concurrent_composition(*space, PURE, 1, [0.5])),
+        root(oc.make_concurrent_filter(odometer, 1, 0.5)),
+        root(odometer),
+        root(oc.make_above_threshold(*space, PURE, 1, scale=2.0, query_scale=4.0, threshold=10.0)),
+    ]
+    asked = [lambda child=child: child(count) for child in children[:-1]]
+    asked += [
+        lambda: children[-1](lambda data: len(data)),
+        lambda: children[1].privacy_loss(1),
+        lambda: root(count),
+    ]
+    assert in_a_fork(*asked) == ["ForkedError"] * len(asked)
+    assert all(isinstance(child(count), int) for child in children[:-1])

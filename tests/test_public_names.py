@@ -1,0 +1,67 @@
+"""What users may import: documented, in pairs of make and then, and in the reference once."""
+
+import importlib
+import re
+from inspect import getdoc, isclass, isfunction, signature
+from pathlib import Path
+
+import pytest
+
+import opendp_concurrent as oc
+
+ROOT = Path(__file__).parent.parent
+EXTRAS = [f"opendp_concurrent.{name}" for name in ("ledger", "plot", "verify")]
+PUBLIC = [
+    pytest.param(module, name, id=f"{module}.{name}")
+    for module in ("opendp_concurrent", *EXTRAS)
+    for name in importlib.import_module(module).__all__
+]
+
+
+@pytest.mark.parametrize(("module", "name"), PUBLIC)
+def test_a_public_name_has_a_docstring_with_a_first_sentence(module, name):
+    public = getattr(importlib.import_module(module), name)
+    first = (getdoc(public) or "").split("\n\n")[0]
+    assert first.endswith("."), first
+
+
+@pytest.mark.parametrize(("module", "name"), PUBLIC)
+def test_a_public_name_has_an_example(module, name):
+    public = getattr(importlib.import_module(module), name)
+    if module in EXTRAS and isclass(public):
+        return  # what their functions return, shown there
+    assert ":example:" in getdoc(public)
+
+
+def begins_with_a_space(constructor):
+    return list(signature(constructor).parameters)[:2] == ["input_domain", "input_metric"]
+
+
+def test_each_constructor_on_a_space_has_its_then_and_no_other_has():
+    made = {name: getattr(oc, name) for name in oc.__all__ if name.startswith("make_")}
+    assert all(isfunction(one) for one in made.values())
+    expected = {f"then_{name[5:]}" for name, one in made.items() if begins_with_a_space(one)}
+    assert {name for name in oc.__all__ if name.startswith("then_")} == expected
+
+
+def listed():
+    """Names in the reference with their modules, as often as they are there."""
+    one = re.compile(r"\.\. auto(?:class|data|function):: (?:([\w.]+)\.)?(\w+)")
+    for page in sorted((ROOT / "docs").glob("api/*.rst")):
+        module = whole = None
+        for line in page.read_text().splitlines():
+            if found := re.fullmatch(r"\.\. (current|auto)module:: ([\w.]+)", line):
+                module = found[2]
+                whole = module if found[1] == "auto" else None
+            elif whole and (found := re.fullmatch(r"   :members:(.*)", line)):
+                all_of_it = getattr(importlib.import_module(whole), "__all__", [])
+                yield from ((whole, name) for name in re.findall(r"\w+", found[1]) or all_of_it)
+            elif found := one.fullmatch(line):
+                whole = None
+                yield found[1] or module, found[2]
+
+
+@pytest.mark.parametrize("module", ["opendp_concurrent", *EXTRAS])
+def test_the_reference_has_each_public_name_once(module):
+    public = sorted(importlib.import_module(module).__all__)
+    assert sorted(name for found, name in listed() if found == module) == public
