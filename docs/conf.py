@@ -1,4 +1,9 @@
+import re
 from importlib.metadata import version as _version
+
+from docutils import nodes
+
+from opendp_concurrent.references import REFERENCES
 
 project = "opendp_concurrent"
 copyright = "The opendp_concurrent developers"
@@ -6,9 +11,54 @@ author = "The opendp_concurrent developers"
 release = _version("opendp-concurrent")
 extensions = ["sphinx.ext.autodoc", "sphinx_design"]
 html_theme = "pydata_sphinx_theme"
-html_title = "opendp_concurrent"
+html_theme_options = {"show_nav_level": 2, "footer_end": []}
+html_title = f"opendp_concurrent {release}"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 html_show_sourcelink = False
+html_sidebars = {"index": [], "getting-started": [], "for-opendp": []}
 exclude_patterns = ["_build"]
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 suppress_warnings = ["config.cache"]
+
+
+def _then_is_short(app, what, name, obj, options, lines):
+    """Show a ``then_x`` as what it is: its ``make_x``, less two arguments."""
+    module, _, short = name.rpartition(".")
+    if short.startswith("then_"):
+        make = f"{module}.make_{short.removeprefix('then_')}"
+        lines[:] = [
+            f":func:`~{make}` without ``input_domain`` and ``input_metric``, for ``>>``.",
+            "",
+        ]
+
+
+_KEYS = re.compile(rf"\b({'|'.join(REFERENCES)})\b")
+
+
+def _link_papers(app, doctree):
+    """Make the key of a paper a link to it, wherever prose cites it."""
+    for text in list(doctree.findall(nodes.Text)):
+        if isinstance(text.parent, (nodes.literal, nodes.literal_block, nodes.reference)):
+            continue
+        parts = _KEYS.split(str(text))
+        if len(parts) > 1:
+            text.parent.replace(
+                text,
+                [
+                    _link(part) if odd % 2 else nodes.Text(part)
+                    for odd, part in enumerate(parts)
+                    if part
+                ],
+            )
+
+
+def _link(key):
+    title, link = REFERENCES[key]
+    return nodes.reference(key, key, refuri=link, reftitle=title, internal=False)
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", _then_is_short)
+    app.connect("doctree-read", _link_papers)
