@@ -147,9 +147,9 @@ class StreamHaltedError(RefusalError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the continual mechanism has halted: an update was not an item of its stream, or could "
-            "not be taken, or its state was saved to go on elsewhere; chain it with a clamp or a "
-            "filter of the stream, and launch it anew"
+            "the continual mechanism has halted: an update was not an item of its stream (several "
+            "go to update_all), or could not be taken, or its state was saved to go on elsewhere; "
+            "chain it with a clamp or a filter of the stream, and launch it anew"
         )
 
 
@@ -176,7 +176,11 @@ class LedgerMismatchError(LedgerError):
     def __init__(self, name: str, recorded: object, given: object) -> None:
         super().__init__(
             f"{name} does not match: the ledger has {recorded}, given is {given}; "
-            "go on under the recorded terms, or create another ledger"
+            + (
+                "look at the spelling, or ask opendp_concurrent.ledger.datasets for all names"
+                if name == "dataset"
+                else "go on under the recorded terms, or create another ledger"
+            )
         )
         self.name, self.recorded, self.given = name, recorded, given
 

@@ -29,7 +29,7 @@ from ..errors import (
 )
 from .charge import Book, Charge, current_label
 from .lifecycle import Event, Lifecycle, innermost_running
-from .price import Inward, Lifted, Price, distance_key
+from .price import Inward, Lifted, Price, distance_key, own_distance
 from .rule import ContinuationRule, Unlimited
 
 UNLIMITED = Unlimited()
@@ -294,6 +294,7 @@ class Account:
                 f"d_in ({d_in}): the loss of a {what} is known at its own d_in "
                 f"({self._bound.d_in}) only"
             )
+        d_in = own_distance(d_in)
         query_d_in = self._inward(d_in) if self._inward else d_in
         accumulator, read = self._start, 0
         while True:

@@ -2,7 +2,7 @@
 
 From a residual r a child f leaves the largest s with f (x) G_s at least G_r as trade-off functions
 [RHLMTL26]. Valid: by induction every continuation from s is s-GDP whatever was answered, so the
-whole is at least f (x) G_s, which is at least G_r. Concurrent by [HSTVVXZ23, Theorem 1.20], under
+whole is at least f (x) G_s, which is at least G_r. Concurrent by [HSTVVXZ23, Theorem 1.21], under
 finite communication. Never worse than the sum of squares: if f is μ-GDP, G_μ (x) G_s is G_r for
 s² = r² - μ².
 

@@ -1,7 +1,7 @@
 """The sum of the d_mids, for measures whose distance is one number.
 
-Pure DP: [VW21, Theorem 1.5] and [HSTVVXZ23, Theorem 1.20]. zCDP: [HSTVVXZ23, Theorems 4.10
-and 4.11]. Both hold for concurrent children with adaptively chosen parameters.
+Pure DP: [VW21, Theorem 1.5]; for losses chosen on the way transcript by transcript, as proved in
+docs/proofs/rules.rst. zCDP: [HSTVVXZ23, Theorems 4.10 and 4.11]. Both for concurrent children.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The root of the sum of squares, for Gaussian DP.
 
-Fully adaptive: [ST22, Theorem 1] and [KTH22]; concurrent by [VZ23] and [HSTVVXZ23, Theorem 1.20].
+Fully adaptive: [ST22, Theorem 1] and [KTH22]; concurrent by [VZ23] and [HSTVVXZ23, Theorem 1.21].
 Only the Gaussian family has this: the tensor product of trade-off functions is in general no
 accumulator under adaptively chosen parameters.
 """

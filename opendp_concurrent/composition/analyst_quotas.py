@@ -15,6 +15,7 @@ from ..measures import Composability
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, run
+from ..queryables.session import validate_d_in
 from ..queryables.turn import Turn, lock_for_turns
 from .accounting import check_budget
 from .concurrent_composition import make_concurrent_composition
@@ -84,9 +85,9 @@ def make_analyst_quotas(
     Guarantee: that of :func:`make_concurrent_composition` with the quotas as d_mids, for all
     analysts together; for some of them that of their quotas, which ``coalition(names)`` of the
     measurement returns. It holds since a filter is one interactive mechanism, whatever is launched
-    on it [HSTVVXZ23, Theorem 1.20], and mechanisms with fixed losses compose concurrently. For
-    pure DP the sum [VW21, Theorem 1.5]. For (ε, δ)-DP the sum, or with ``delta`` the optimal
-    composition [KOV15], [MV16]: k quotas of (ε, δ) are
+    on it [HSTVVXZ23, Theorems 1.20, 1.21 and 4.6], and mechanisms with fixed losses compose
+    concurrently. For pure DP the sum [VW21, Theorem 1.5]. For (ε, δ)-DP the sum, or with ``delta``
+    the optimal composition [KOV15], [MV16]: k quotas of (ε, δ) are
     (O(sqrt(k log(1/δ')) ε), kδ + δ')-DP [LW22, Theorem 1 and Section 3]. For Rényi DP, zCDP
     and tCDP (with the least ω) the sum [LW22, Theorem 2 and Corollary 1]. For Gaussian DP the root
     of the sum of squares, for f-DP the tensor product [VZ23]. Finite communication for (ε, δ)-DP
@@ -141,6 +142,7 @@ def make_analyst_quotas(
             f"odometer is under {measure.name}, where filters side by side are not known to "
             f"compose: {measure.reason}; share one filter, or take another measure"
         )
+    d_in = validate_d_in(space[1], d_in)
     filters = {
         name: make_concurrent_filter(odometer, d_in, quota, orders=orders, halt=halt)
         for name, quota in _checked(odometer, quotas).items()

@@ -86,7 +86,7 @@ def make_concurrent_composition(
     assert_features("contrib", "honest-but-curious")
     check_space(input_domain, input_metric)
     measure = composition_measure(output_measure)
-    validate_d_in(input_metric, d_in)
+    d_in = validate_d_in(input_metric, d_in)
     shares, accounting = _shares(measure, d_mids, orders)
     start = accounting.start(measure.zero)
     whole = start

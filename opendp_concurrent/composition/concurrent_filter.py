@@ -40,8 +40,8 @@ def make_concurrent_filter(
     closes the older ones. All privacy is paid at launch.
 
     Guarantee: ``d_out`` under the odometer's measure, against any adaptive analyst [HSTVVXZ23,
-    Theorem 1.20, Theorem 4.6 and Lemma 2.19]; finite communication for (ε, δ)-DP. For Rényi
-    curves, the sum stays within ``d_out`` at every order of ``orders`` at once.
+    Theorems 1.20, 1.21, 4.6 and Lemma 2.19]; finite communication for (ε, δ)-DP, Gaussian DP and
+    f-DP. For Rényi curves, the sum stays within ``d_out`` at every order of ``orders`` at once.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -85,7 +85,7 @@ def make_concurrent_filter(
         )
     measure = odometer.measure
     _, input_metric = odometer.input_space
-    validate_d_in(input_metric, d_in)
+    d_in = validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out)
     check_budget(odometer.accounting, budget)
     on_orders, accounting = check_orders(measure, orders), odometer.accounting

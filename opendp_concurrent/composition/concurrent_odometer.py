@@ -8,6 +8,7 @@ from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native
 from ..accounts.charge import Ledger
+from ..accounts.price import own_distance
 from ..accumulators.accumulator import Accounting
 from ..errors import InvalidTypeError
 from ..measures import composition_measure
@@ -37,8 +38,8 @@ def make_concurrent_odometer(
 
     Guarantee: for every d_out fixed in advance, the interaction up to the last answer at which the
     loss was at most d_out is d_out-DP, against any adaptive analyst: [HSTVVXZ23, Theorems 1.20,
-    4.6 and Lemma 2.19]; finite communication for (ε, δ)-DP. To stop at a bound, use
-    :func:`make_concurrent_filter`.
+    1.21, 4.6 and Lemma 2.19]; finite communication for (ε, δ)-DP, Gaussian DP and f-DP. To stop at
+    a bound, use :func:`make_concurrent_filter`.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -85,7 +86,7 @@ def make_concurrent_odometer(
                 "ledger needs a filter under Rényi curves, with orders; an odometer of one order "
                 "is under oc.fixed_renyi_divergence"
             )
-    record = None if ledger is None else (ledger, d_in)
+    record = None if ledger is None else (ledger, own_distance(d_in))
     return ConcurrentOdometer(
         (input_domain, input_metric), measure, accounting, spawn_odometer, record=record
     )

@@ -21,7 +21,7 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 from ..queryables.root import ConcurrentCompositionQueryable
-from .mechanism import Checked, ContinualQueryable, Update, Updates
+from .mechanism import Checked, ContinualQueryable, Update, Updates, check_empty
 from .stream import items_of
 
 NESTED = (
@@ -156,8 +156,9 @@ def make_concurrent_continual(
 
     Guarantee: that of ``composition``, against a strongly adaptive adversary, who chooses
     neighbouring streams, launches and questions on the way: [HSV25, Corollary 7.2] for pure DP,
-    which needs no bound on messages; [HSV25, Corollary 6.3, 6.4] and the filters of [HSTVVXZ23]
-    for the others, with ``max_messages`` for each child. A child's stream is the end of the whole
+    which needs no bound on messages; [HSV25, Corollary 6.3, 6.4] for (ε, δ)-DP, Gaussian DP and
+    f-DP, [LW22, Theorem 2 and Corollary 1] for Rényi DP, zCDP and tCDP, and the filters of
+    [HSTVVXZ23], with ``max_messages`` for each child. A child's stream is the end of the whole
     one; under the metrics of this package ends of neighbouring streams are neighbours, and of a
     metric of one's own this is a promise. Transform before: ``transformation >>
     make_concurrent_continual(...)``.
@@ -208,8 +209,8 @@ def make_concurrent_continual(
         checks.count(max_messages=max_messages)
     elif measure.family != PURE:
         raise InvalidTypeError(
-            f"max_messages must be given under {measure.name}, whose theorem assumes that the "
-            "messages of a child are bounded [HSV25, Definition 6.1]"
+            f"max_messages must be given under {measure.name}, for which continual mechanisms are "
+            "proven with bounded messages only [HSV25, Definition 6.1]"
         )
     items = items_of(composition.input_domain)
 
@@ -221,6 +222,7 @@ def make_concurrent_continual(
     spawn_root = composition.spawn
 
     def spawn(token: Sealed) -> StreamQueryable:
+        check_empty(token)
         return fan_out(spawn_root(token))
 
     return make_measurement(

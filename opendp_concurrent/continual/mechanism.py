@@ -7,7 +7,7 @@ an adversary learns nothing from halting, both of two neighbouring streams are o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,8 +17,14 @@ from opendp.mod import Domain, Measure, Metric
 from .. import _native, checks
 from ..composition.guards import check_callable
 from ..composition.interactive_measurement import make_measurement
-from ..errors import InvalidTypeError, RefusalError, StreamError, StreamHaltedError
-from ..queryables.data import Sealed
+from ..errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    RefusalError,
+    StreamError,
+    StreamHaltedError,
+)
+from ..queryables.data import Sealed, unseal
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from .stream import Categories, Integers, Items, Records, items_of
@@ -216,8 +222,8 @@ class Checked:
     def _room(self, steps: int) -> None:
         if self._horizon is not None and self._steps + steps > self._horizon:
             raise StreamError(
-                f"the horizon ({self._horizon} steps) has been reached: {self._steps} have come; "
-                "build with a larger horizon, or without one"
+                f"{steps} more would go beyond the horizon ({self._horizon} steps), of which "
+                f"{self._steps} have come; none was taken; build with a larger horizon, or without"
             )
         if self._behind is not None:
             self._behind(steps)
@@ -225,6 +231,13 @@ class Checked:
     def _halt(self) -> None:
         self._halted = True
         raise StreamHaltedError
+
+
+def check_empty(token: Sealed) -> None:
+    """Raise unless the data are those that a stream starts with: none."""
+    data = _native.to_python(unseal(token))
+    if not isinstance(data, Sized) or len(data):
+        raise InvalidValueError("a stream starts empty: pass [], and let items come by update_all")
 
 
 class ContinualQueryable(MachineQueryable):
@@ -308,6 +321,7 @@ def make_continual(
         checks.count(horizon=horizon)
 
     def spawn(token: Sealed) -> ContinualQueryable:
+        check_empty(token)
         return ContinualQueryable(Checked(start(), items, horizon), "Continual")
 
     return make_measurement(

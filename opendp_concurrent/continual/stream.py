@@ -171,9 +171,9 @@ def integers_of(input_domain: Domain, name: str = "input_domain") -> Integers:
     """What the items of a stream of integers are, or raise."""
     items = items_of(input_domain, name)
     if not isinstance(items, Integers):
+        advice = "" if name == "output_domain" else "; map the stream to integers first"
         raise InvalidTypeError(
-            f"{name} ({input_domain}) must be oc.integer_stream(lower, upper); "
-            "map the stream to integers first"
+            f"{name} ({input_domain}) must be oc.integer_stream(lower, upper){advice}"
         )
     return items
 

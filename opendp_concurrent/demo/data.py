@@ -49,11 +49,18 @@ def arrivals() -> tuple[list[int], list[str]]:
 
 def table(path: str, column: str, bounds: list[float]) -> tuple[str, list[float], Any]:
     """Read a column of numbers from a CSV file."""
-    with open(path, newline="") as file:
-        rows = list(csv.DictReader(file))
+    try:
+        with open(path, newline="") as file:
+            rows = list(csv.DictReader(file))
+    except OSError as error:
+        raise SystemExit(f"--csv ({path}) cannot be read: {error.strerror}") from None
     if not rows or column not in rows[0]:
         raise SystemExit(f"--column ({column}) is not in {path}")
     low, high = bounds
     if not low < high:
         raise SystemExit(f"--bounds ({low} {high}) must increase")
-    return f"{path}, {column}", [float(row[column]) for row in rows if row[column]], (low, high)
+    try:
+        values = [float(row[column]) for row in rows if row[column]]
+    except ValueError:
+        raise SystemExit(f"--column ({column}) must have numbers only") from None
+    return f"{path}, {column}", values, (low, high)

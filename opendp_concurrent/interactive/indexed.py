@@ -67,6 +67,7 @@ def make_indexed_composition(
     """
     assert_features("contrib", "honest-but-curious")
     check_space(input_domain, input_metric)
+    measure = composition_measure(output_measure)
     if isinstance(measurements, Measurement) or not isinstance(measurements, Sequence):
         raise InvalidTypeError(
             f"measurements must be a sequence of measurements, found {type(measurements).__name__}"
@@ -78,7 +79,6 @@ def make_indexed_composition(
         check_measurement_on(name, one, input_domain, input_metric)
         if one.output_measure != output_measure:
             raise SpaceMismatchError(f"{name}.output_measure", output_measure, one.output_measure)
-    measure = composition_measure(output_measure)
     if measure.composability is Composability.SEQUENTIAL and len(measurements) > 1:
         raise UnsupportedMeasureError(
             f"{measure.name} composes one interactive mechanism at a time: {measure.reason}"

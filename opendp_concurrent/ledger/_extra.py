@@ -6,5 +6,5 @@ try:
     import sqlalchemy  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "a ledger needs SQLAlchemy: install opendp-concurrent[ledger]", name="sqlalchemy"
+        "a ledger needs SQLAlchemy: pip install 'opendp-concurrent[ledger]'", name="sqlalchemy"
     ) from error

@@ -18,7 +18,8 @@ _ADVICE = (  # what SQLite says, classes of PostgreSQL's SQLSTATE; what to do
     ),
     (
         ("unable to open database file", "3D000"),
-        "it cannot be opened: look at the name and its permissions; create_ledger makes a new one",
+        "it cannot be opened: look at its name, its folder and the permissions; open_ledger opens "
+        "what create_ledger has made",
     ),
     (("file is not a database",), "the file is not a ledger: look at its name"),
     (("database disk image is malformed",), "the file is damaged: restore the newest copy"),

@@ -24,7 +24,7 @@ def gaussian_tradeoff() -> Measure:
 
     Telling neighbours apart is at least as hard as telling N(0, 1) from N(μ, 1) [DRS22, Definition
     2.6]. The squares of losses add up, for concurrent children with adaptively chosen losses
-    [ST22, KTH22], [VZ23] and [HSTVVXZ23, Theorem 1.20], under finite communication.
+    [ST22, KTH22], [VZ23] and [HSTVVXZ23, Theorem 1.21], under finite communication.
 
     Required features: `honest-but-curious`
 

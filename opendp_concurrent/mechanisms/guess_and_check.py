@@ -8,6 +8,7 @@ from typing import Any
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native
+from ..accounts.price import own_distance
 from ..composition.concurrent_composition import make_concurrent_composition
 from ..composition.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError
@@ -159,6 +160,7 @@ def make_guess_and_check(
         query_scale=query_scale,
         refresh=refresh,
     )
+    d_in = own_distance(d_in)
     answer_scale = scale if answer_scale is None else answer_scale
     release = _Release(space, output_measure, d_in, sensitivity, answer_scale=answer_scale)
     compositor = make_concurrent_composition(

@@ -127,7 +127,7 @@ class Questions:
         if self.steps.whole and not isinstance(answer, int):
             raise InvalidTypeError(
                 f"the question must have an integer answer, found {type(answer).__name__}; "
-                "pass sensitivity as a float, such as 1.0, for answers that are floats"
+                "for floats pass as sensitivity, a float, how far one neighbour can move the answer"
             )
         return self.steps.of("the answer of the question", answer)
 
@@ -174,5 +174,5 @@ def check_question(question: Transformation, space: tuple[Domain, Metric], whole
     if whole and atom not in INTEGERS:
         raise InvalidTypeError(
             f"the question must have an integer answer, found {atom}; "
-            "pass sensitivity as a float, such as 1.0, for answers that are floats"
+            "for floats pass as sensitivity, a float, how far one neighbour can move the answer"
         )

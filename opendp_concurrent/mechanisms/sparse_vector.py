@@ -213,7 +213,7 @@ def make_sparse_vector(
     assert_features("contrib", "honest-but-curious")
     check_space(input_domain, input_metric)
     composition_measure(output_measure)
-    validate_d_in(input_metric, d_in)
+    d_in = validate_d_in(input_metric, d_in)
     steps = Steps.for_sensitivity(sensitivity)
     steps.level("threshold", threshold)
     check_flag(refresh=refresh)
@@ -273,7 +273,7 @@ def make_above_threshold(
     """Answer questions until one is above a threshold.
 
     A :func:`make_sparse_vector` of one hit [DR14, Algorithm 1]: ε = D/scale + 2D/query_scale, for
-    monotone questions D/scale + D/query_scale.
+    monotone questions D/scale + D/query_scale (and one step, if D is no integer).
 
     Required features: `contrib`, `honest-but-curious`
 

@@ -62,14 +62,12 @@ def plot_counter_error(
     if isinstance(counters, (str, bytes)) or not isinstance(counters, Sequence) or not counters:
         raise InvalidTypeError(f"counters must be a list of some of {', '.join(VARIANCES)}")
     for one in counters:
-        if one not in VARIANCES:
+        if not isinstance(one, str) or one not in VARIANCES:
             raise InvalidValueError(f"counters ({one!r}) must be some of {', '.join(VARIANCES)}")
     steps = checks.count(horizon=horizon)
     if not steps <= MOST_STEPS:
         raise InvalidValueError(f"horizon ({horizon}) must be at most 2**20: each step is drawn")
-    loss = checks.finite(rho=checks.non_negative(rho=rho))
-    if not loss > 0.0:
-        raise InvalidValueError(f"rho ({rho}) must be above 0")
+    loss = checks.positive(rho=rho)
     points = _measured(measured, counters, steps)
     ax = axes(ax)
     x = np.arange(1, steps + 1)

@@ -13,15 +13,16 @@ from ..tradeoff.function import TradeoffFunction
 DELTA = 1e-6
 
 
-def height(loss: Any, order: float | None = None) -> float:
-    """Return the number that is drawn for a loss.
+def height(loss: Any, order: float | None = None, *, of: str = "losses") -> float:
+    """Return the number that is drawn for a loss, or raise naming the argument ``of``.
 
     Of a pair (ε, δ) it is the ε, of truncated concentrated DP the ρ, of a Rényi curve its value at
     ``order`` (at the least order of its grid, if left out), of a trade-off function the ε at
     δ = 1e-6.
     """
     if isinstance(loss, tuple):
-        return float(loss[0])
+        epsilon, _ = checks.pair(**{of: loss})
+        return checks.non_negative(**{f"{of}[0]": epsilon})
     if isinstance(loss, TruncatedConcentrated):
         return loss.rho
     if isinstance(loss, GridCurve) and order is None:
@@ -32,7 +33,7 @@ def height(loss: Any, order: float | None = None) -> float:
         if order is None:
             raise InvalidTypeError("order must be given for Rényi curves that have no grid")
         return float(loss(order))
-    return checks.non_negative(losses=loss)
+    return checks.non_negative(**{of: loss})
 
 
 def name(loss: Any, order: float | None = None) -> str:

@@ -69,7 +69,7 @@ def plot_session(
     crosses = _refused(refused, given, named)
     each = checks.order(order=order) if order is not None else None
     values = {label: [height(loss, each) for loss in items] for label, items in given.items()}
-    bound = None if d_out is None else height(d_out, each)
+    bound = None if d_out is None else height(d_out, each, of="d_out")
     ax = axes(ax)
     colors = {}
     for label, line in values.items():

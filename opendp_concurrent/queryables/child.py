@@ -19,12 +19,13 @@ from .turn import Turn, lock_for_turns
 
 
 def _ask(child: Child, evaluate: Any, query: Any) -> Any:
+    queryable = unseal(child._queryable)  # before a lock, which a thread may have held at a fork
     with _native.typed_errors():
         child._lifecycle.check()
         with Turn(child._lock):
             child._lifecycle.check()
             with child._lifecycle.running():
-                answer = evaluate(unseal(child._queryable), query)
+                answer = evaluate(queryable, query)
     return adopt(answer, child._lifecycle, child._lock)
 
 
@@ -74,8 +75,9 @@ class ChildOdometerQueryable(Child, OdometerQueryable):
 
     def privacy_loss(self, d_in: Any) -> Any:
         """Loss of the child's own launches, as OpenDP accounts for it."""
+        queryable = unseal(self._queryable)
         with Turn(self._lock):
-            return OdometerQueryable(unseal(self._queryable)).privacy_loss(d_in)
+            return OdometerQueryable(queryable).privacy_loss(d_in)
 
     def __repr__(self) -> str:
         return f"ChildOdometerQueryable({self._lifecycle.state.value})"

@@ -77,10 +77,14 @@ def seal_transformed(source: Sealed, function: Callable[[Any], Any]) -> Sealed:
     return seal(_Pending(lambda: function(unseal(source))))
 
 
+def check_process(token: Sealed) -> None:
+    """Raise :class:`ForkedError` if this process was forked from the one that sealed the data."""
+    if token not in _CONTENTS:
+        raise ForkedError
+
+
 def unseal(token: Sealed) -> Any:
     """Return the converted data, to run a mechanism that was paid for."""
-    try:
-        content = _CONTENTS[token]
-    except KeyError:
-        raise ForkedError from None
+    check_process(token)
+    content = _CONTENTS[token]
     return content.settle(token) if isinstance(content, _Pending) else content

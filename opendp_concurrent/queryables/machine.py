@@ -16,7 +16,7 @@ from opendp.mod import Queryable
 from .. import _native
 from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..errors import ReentrantLaunchError
-from .data import SealedHandle, seal, unseal
+from .data import SealedHandle, check_process, seal, unseal
 from .turn import Turn, inherited_lock, lock_for_turns
 
 
@@ -54,6 +54,7 @@ class MachineQueryable(SealedHandle, Queryable):
 
     def __call__(self, query: Any) -> Any:
         """Ask the mechanism; waits while another thread asks it."""
+        check_process(self._machine)  # before a lock, which a thread may have held at a fork
         with _native.typed_errors(), self._lock:
             self._lifecycle.check()
             if self._busy:  # it asks itself, perhaps by way of others
@@ -69,7 +70,7 @@ class MachineQueryable(SealedHandle, Queryable):
                 self._busy = False
 
     def _answer(self, query: Any) -> Any:
-        machine = unseal(self._machine)  # not there any more after a fork
+        machine = unseal(self._machine)
         if self._transport is None:
             return machine(query)
         (answer,) = _native.evaluate(self._transport, query)

@@ -13,7 +13,7 @@ from typing import Any
 from opendp.mod import OdometerQueryable, Queryable
 
 from .. import _native
-from .data import SealedHandle
+from .data import SealedHandle, check_process
 from .session import Session
 from .turn import Turn
 
@@ -34,6 +34,7 @@ class _Handle(SealedHandle):
         :raises InvalidTypeError, SpaceMismatchError: not a query that belongs here
         :raises PrivacyMapError: the measurement's map is not usable
         """
+        check_process(self._session.token)  # before a lock, which a thread may have held at a fork
         with _native.typed_errors():
             if self._transport is None:
                 return self._session.launch(query)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from opendp.mod import Domain, Metric, Odometer
+from opendp.mod import Domain, Measurement, Metric, Odometer
 
 from .. import _native, checks
 from ..accounts.account import Account
 from ..accounts.lifecycle import Lifecycle
+from ..accounts.price import own_distance
 from ..errors import InvalidTypeError
 from ..measures import CompositionMeasure
 from .child import adopt
@@ -125,6 +126,10 @@ class Session:
 
     def loss_after(self, queries: Iterable[Any], d_in: Any) -> Any:
         """Loss at ``d_in`` if the measurements ``queries`` were launched now."""
+        if isinstance(queries, Measurement) or not isinstance(queries, Iterable):
+            raise InvalidTypeError(
+                f"queries must be a list of measurements, found {type(queries).__name__}"
+            )
         self._check_d_in(d_in)
         return self.account.loss_after(d_in, [self._offers.price(query) for query in queries])
 
@@ -134,10 +139,10 @@ class Session:
 
 
 def validate_d_in(metric: Metric, d_in: Any) -> Any:
-    """Return ``d_in`` if it is a distance of ``metric``, or raise naming it."""
+    """Return ``d_in``, if it is a distance of ``metric``, as a value of one's own, or raise."""
     if isinstance(d_in, bool):
         raise InvalidTypeError(f"d_in ({d_in}) must be a distance of {metric}, found bool")
     if isinstance(d_in, (int, float)):
         checks.non_negative(d_in=d_in)
     _native.check_distance(metric, "d_in", d_in)
-    return d_in
+    return own_distance(d_in)

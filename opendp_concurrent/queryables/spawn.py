@@ -58,7 +58,7 @@ def _session(
 
 
 def _recorded(odometer: ConcurrentOdometer, ledger: Ledger, d_in: Any) -> Bound:
-    validate_d_in(odometer.input_metric, d_in)
+    d_in = validate_d_in(odometer.input_metric, d_in)
     book, start = open_book(
         ledger, odometer.measure, odometer.accounting, odometer.input_metric, d_in, None
     )

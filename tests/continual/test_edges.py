@@ -186,3 +186,27 @@ def test_a_record_that_was_meddled_with_is_refused():
     del record["state"]["machine"]["before"]
     with pytest.raises(InvalidValueError, match="^saved must be what"):
         oc.make_resumable(counter(50.0), oc.Checkpoint(json.dumps(record)))([])
+
+
+def launch_on(mechanism, items):
+    space = oc.integer_stream(0, 1), oc.event_presence()
+    mechanism(items)(oc.make_counter(*space, dp.max_divergence(), scale=1.0, horizon=10))
+
+
+def test_a_stream_starts_empty():
+    """Items that are passed when it is opened would be dropped without a word."""
+    space, pure = (oc.integer_stream(0, 1), oc.event_presence()), dp.max_divergence()
+    odometer = oc.make_concurrent_odometer(*space, pure)
+    shared = oc.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1.0))
+    clamped = oc.make_stream_clamp(oc.integer_stream(0, 5), oc.event_presence(), space[0])
+    for mechanism in (
+        oc.make_counter(*space, pure, scale=1.0, horizon=10),
+        clamped >> oc.make_counter(*space, pure, scale=1.0, horizon=10),
+        shared,
+        clamped >> shared,
+        oc.make_concurrent_continual(odometer),
+    ):
+        stream = mechanism([])
+        with pytest.raises(InvalidValueError, match="a stream starts empty"):
+            launch_on(mechanism, [1, 1])
+        stream.update(1)

@@ -528,7 +528,7 @@ def test_errors_say_what_to_do():
         (Error("cannot execute INSERT in a read-only transaction", "25006"), "let this process"),
         (Error("database is locked"), "locked for 7 s"),
         (Error("canceling statement due to lock timeout", "55P03"), "locked for 7 s"),
-        (Error("unable to open database file"), "create_ledger makes a new one"),
+        (Error("unable to open database file"), "its folder and the permissions"),
         (Error("file is not a database"), "look at its name"),
         (Error("database disk image is malformed"), "restore the newest copy"),
         (Error("disk I/O error"), "look after it before you go on"),

@@ -129,7 +129,7 @@ def wrong_questions(space):
     yield (
         narrow(*space, "f64", output=dp.atom_domain(T=float, nan=False)),
         InvalidTypeError,
-        "^the question must have an integer answer, found f64; pass sensitivity as a float",
+        "^the question must have an integer answer, found f64; for floats pass as sensitivity",
     )
     yield narrow(*space, stability=lambda d: 2 * d), InvalidValueError, "nothing was asked"
     yield narrow(*space, stability=lambda d: 1 / 0), PrivacyMapError, "ZeroDivisionError"
@@ -244,7 +244,7 @@ def test_questions_with_floats(ask, space, kind):
     )
     assert ask(sensitivity=1.0)((made, 2.2))
     assert not ask(sensitivity=1.0)((made, 2.3))
-    with pytest.raises(InvalidTypeError, match=f"found {kind}; pass sensitivity as a float"):
+    with pytest.raises(InvalidTypeError, match=f"found {kind}; for floats pass as sensitivity"):
         ask()(made)
 
 

@@ -1,6 +1,7 @@
 """A forked process answers nothing: it would spend the same budget, with the same noise."""
 
 import os
+import threading
 
 import opendp.prelude as dp
 import pytest
@@ -52,3 +53,31 @@ def test_no_handle_answers_in_a_forked_process(space):
     ]
     assert in_a_fork(*asked) == ["ForkedError"] * len(asked)
     assert all(isinstance(child(count), int) for child in children[:-1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_process_does_not_wait_for_threads_that_it_has_not(space):
+    """A thread that asks holds a lock at the fork; in the forked process nobody lets it go."""
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow(rows):
+        started.set()
+        go_on.wait(60)
+        return len(rows)
+
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    root = oc.make_concurrent_filter(odometer, 1, 5.0)([1, 2, 3])
+    native = root(dp.c.make_adaptive_composition(*space, PURE, 1, [0.5]))
+    search = root(oc.make_above_threshold(*space, PURE, 1, scale=4.0, threshold=1e6))
+    query = dp.m.make_user_measurement(*space, PURE, slow, lambda d_in: 0.25)
+    for child, question in ((native, query), (search, slow)):
+        started.clear(), go_on.clear()
+        thread = threading.Thread(target=child, args=(question,))
+        thread.start()
+        assert started.wait(60)
+        try:
+            assert in_a_fork(lambda child=child, it=question: child(it)) == ["ForkedError"]
+        finally:
+            go_on.set()
+            thread.join()
