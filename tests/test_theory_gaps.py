@@ -10,15 +10,18 @@ import math
 from functools import cache
 from itertools import product
 
+import mpmath as mp
 import numpy as np
 import opendp.prelude as dp
 import pytest
+from mpmath import mpf
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.accumulators.square_sum import Squares
 from opendp_concurrent.conversions.gaussian_to_approximate import gaussian_to_delta
+from opendp_concurrent.conversions.products import gaussian_to_zcdp
 from opendp_concurrent.conversions.pure_to_gaussian import pure_to_gaussian
 from opendp_concurrent.conversions.pure_to_renyi import pure_to_renyi
 from opendp_concurrent.conversions.pure_to_zcdp import pure_to_zcdp
@@ -413,3 +416,58 @@ def test_marginals_of_a_thousand_records():
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l2_distance(T=float)
     marginals = oc.make_gaussian(*space, 0.1, dp.zero_concentrated_divergence())
     assert marginals.map(math.sqrt(1e4) / 1000) == pytest.approx(0.5, rel=1e-9)
+
+
+# --- noise and its divergence: sums and integrals against what is charged -------------------------
+
+
+@pytest.mark.parametrize("sigma", [0.3, 0.7, 1.0, 2.5, 10.0])
+@pytest.mark.parametrize("shift", [1, 2, 5])
+def test_the_discrete_gaussian_has_at_most_the_divergence_of_the_gaussian(sigma, shift):
+    """[CKS20, Theorem 14], for integers; as OpenDP, and so our odometers, charge it."""
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    noisy = space >> dp.t.then_count() >> dp.m.then_gaussian(scale=sigma)
+    for alpha in (1.01, 1.5, 2.0, 5.0, 30.0):
+        with mp.workdps(40):
+            s, a, d = mpf(sigma), mpf(alpha), mpf(shift)
+            reach = int(abs(a) * shift + 14 * sigma) + 10
+            ks = range(-reach - shift * int(a + 1), reach + shift * int(a + 1))
+            mass = mp.fsum(mp.exp(-(mpf(k) ** 2) / (2 * s**2)) for k in ks)
+            moment = mp.fsum(
+                mp.exp((-a * mpf(k) ** 2 - (1 - a) * (k - d) ** 2) / (2 * s**2)) for k in ks
+            )
+            exact = mp.log(moment / mass) / (a - 1)
+            gaussian = a * d**2 / (2 * s**2)
+            assert exact <= gaussian * (1 + mpf(10) ** -25)
+            assert mpf(noisy.map(shift)) * a >= gaussian  # ρ α, rounded up
+            if sigma >= 2.5:
+                assert exact >= gaussian * (1 - mpf(10) ** -9)  # and no slack to speak of
+
+
+@pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
+def test_gaussian_noise_has_the_divergence_that_it_is_charged(mu):
+    """[BS16, Proposition 1.6]: N(0, 1) and N(μ, 1), integrated."""
+    rho = gaussian_to_zcdp(mu)
+    for alpha in (1.5, 2.0, 8.0):
+        with mp.workdps(30):
+            m, a = mpf(mu), mpf(alpha)
+            middle = (1 - a) * m
+            moment = mp.quad(
+                lambda x, a=a, m=m: mp.exp((-a * x**2 - (1 - a) * (x - m) ** 2) / 2),
+                [middle - 40, middle, middle + 40],
+            ) / mp.sqrt(2 * mp.pi)
+            exact = mp.log(moment) / (a - 1)
+            assert mpf(rho) * a >= exact * (1 - mpf(10) ** -20)
+            assert mpf(rho) * a <= exact * (1 + mpf(10) ** -14)
+
+
+def test_renyi_divergences_are_between_kullback_leibler_and_max():
+    """They grow with the order, from the mean of the loss to its maximum."""
+    for seed in range(20):
+        mechanism = verify.random_mechanism(seed)
+        pairs = (mechanism.first, mechanism.second), (mechanism.second, mechanism.first)
+        least = max(sum(p * math.log(p / q) for p, q in zip(*pair, strict=True)) for pair in pairs)
+        found = [mechanism.renyi(alpha) for alpha in (1.0001, 1.5, 2.0, 8.0, 100.0)]
+        assert found == sorted(found)
+        assert least - CRUMB <= found[0] <= found[-1] <= mechanism.epsilon() + CRUMB
+        assert found[0] == pytest.approx(least, rel=1e-3)

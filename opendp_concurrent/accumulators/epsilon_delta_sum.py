@@ -82,7 +82,9 @@ class EpsilonDeltaSum:
 
     def after(self, d_mid: Any, count: int = 1) -> EpsilonDeltaSum:
         """Add ``count`` times the costs of ``d_mid``."""
-        epsilon, delta = checks.pair(d_mid=d_mid)
+        if type(d_mid) is not tuple or len(d_mid) != 2:
+            d_mid = checks.pair(d_mid=d_mid)
+        epsilon, delta = d_mid
         if type(epsilon) is not float or not 0.0 <= epsilon:
             epsilon = checks.non_negative(**{"d_mid[0]": epsilon})
         deltas = self.deltas

@@ -32,7 +32,9 @@ class PairSum:
 
     def after(self, d_mid: Any, count: int = 1) -> PairSum:
         """Add ``count`` times ``d_mid``, component by component."""
-        first, second = checks.pair(d_mid=d_mid)
+        if type(d_mid) is not tuple or len(d_mid) != 2:
+            d_mid = checks.pair(d_mid=d_mid)
+        first, second = d_mid
         return PairSum(self.first.after(first, count), self.second.after(second, count))
 
     def within(self, d_out: tuple[float, float]) -> bool:

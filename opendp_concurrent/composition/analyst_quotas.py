@@ -77,7 +77,7 @@ def make_analyst_quotas(
     """Give each of several analysts a filter of their own, on one dataset.
 
     The returned measurement spawns a queryable that takes an analyst's name and returns that
-    analyst's :class:`ConcurrentFilterQueryable`, the same one each time. Analysts launch at the
+    analyst's :class:`.ConcurrentFilterQueryable`, the same one each time. Analysts launch at the
     same time, adaptively, and may tell each other what they learn. A refusal concerns the one who
     asked. Each analyst's launches are added up by the odometer's accumulator. A quota that was not
     spent cannot be passed on.

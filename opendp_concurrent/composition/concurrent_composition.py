@@ -63,7 +63,7 @@ def make_concurrent_composition(
     :param order: ``"given"``, or for f-DP ``"any"``: a launch takes the cheapest unused d_mids
         whose product covers it, whichever these are
     :param delta: for (ε, δ)-DP: the δ at which the optimal composition is read; the sum if left out
-    :return: a measurement that spawns a :class:`ConcurrentCompositionQueryable`
+    :return: a measurement that spawns a :class:`.ConcurrentCompositionQueryable`
     :raises UnsupportedMeasureError: if no composition rule is known for ``output_measure``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 

@@ -54,7 +54,7 @@ def make_concurrent_filter(
     :param ledger: where every charge is durable before its mechanism runs, made by
         ``opendp_concurrent.ledger``: all processes that have it open share the budget, and it goes
         on where it was left
-    :return: a measurement that spawns a :class:`ConcurrentFilterQueryable`
+    :return: a measurement that spawns a :class:`.ConcurrentFilterQueryable`
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: for a ledger under approximate zCDP
     :raises LedgerError: if the ledger cannot be read, or was kept under other terms

@@ -54,7 +54,7 @@ def make_concurrent_odometer(
         where it was left; opened when data arrive
     :param d_in: with a ledger only: the distance between neighbouring inputs at which losses are
         recorded and known, in units of the input metric (of the head, if the odometer is chained)
-    :return: an odometer that spawns a :class:`ConcurrentOdometerQueryable`
+    :return: an odometer that spawns a :class:`.ConcurrentOdometerQueryable`
     :raises UnsupportedMeasureError: if no composition rule is known for ``output_measure``, or
         ``accumulator`` or ``ledger`` is not for it
     :raises InvalidTypeError: naming the argument

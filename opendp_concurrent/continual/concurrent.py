@@ -168,7 +168,7 @@ def make_concurrent_continual(
     :param composition: on a stream
     :param max_messages: how many updates and questions a child may get in all; required except for
         pure DP
-    :return: a measurement that spawns a :class:`StreamQueryable`; for an odometer, a function from
+    :return: a measurement that spawns a :class:`.StreamQueryable`; for an odometer, a function from
         the empty stream to one
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: under approximate zCDP, where concurrency is open

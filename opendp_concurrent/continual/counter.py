@@ -120,7 +120,7 @@ def make_counter(
 ) -> ConcurrentMeasurement:
     """Count, or sum, what has arrived so far, at any time.
 
-    The measurement spawns a :class:`ContinualQueryable`: ``update(item)`` or ``update_all(items)``,
+    It spawns a :class:`.ContinualQueryable`: ``update(item)`` or ``update_all(items)``,
     and ``queryable(None)`` for the noisy sum so far. State is O(log T); nodes get noise when they
     are first asked for, and answers between the same two updates are equal.
 

@@ -274,7 +274,7 @@ def make_continual(
 ) -> ConcurrentMeasurement:
     """Make a continual mechanism of one's own.
 
-    The measurement spawns a :class:`ContinualQueryable` on the empty stream. Updates are checked
+    The measurement spawns a :class:`.ContinualQueryable` on the empty stream. Updates are checked
     against the stream's items; one that is invalid halts the mechanism [HSV25, Definition 3.1].
     Questions are what is sent that is no ``Update``.
 

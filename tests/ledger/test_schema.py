@@ -60,7 +60,7 @@ def test_names_of_datasets_are_told(store):
 def test_a_file_that_is_not_there_is_not_made(sqlite):
     before = sqlite.content()
     for attempt in (sqlite.open, lambda: datasets(sqlite.address)):
-        with pytest.raises(LedgerError, match="cannot be opened: look at the name"):
+        with pytest.raises(LedgerError, match="cannot be opened: look at its name"):
             attempt()
     assert sqlite.content() == before == {}
 
@@ -68,7 +68,7 @@ def test_a_file_that_is_not_there_is_not_made(sqlite):
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     path = tmp_path / "no such folder" / "budget.db"
     for attempt in (create_ledger, open_ledger):
-        with pytest.raises(LedgerError, match="no such folder.*look at the name"):
+        with pytest.raises(LedgerError, match="no such folder.*look at its name"):
             attempt(path, "a")
 
 
