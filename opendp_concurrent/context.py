@@ -22,6 +22,7 @@ from opendp.mod import (
 
 from . import checks
 from .accounts.charge import Ledger
+from .accounts.price import own_distance
 from .accumulators.accumulator import Accounting
 from .composition.cast import cast
 from .composition.concurrent_composition import make_concurrent_composition
@@ -113,7 +114,7 @@ def concurrent_context(
                 "to fix, wrap it with dp.vector_domain()"
             ) from error
         raise
-    return ConcurrentContext(accountant, queryable, privacy_unit[1], d_mids, d_out)
+    return ConcurrentContext(accountant, queryable, own_distance(privacy_unit[1]), d_mids, d_out)
 
 
 class ConcurrentContext(Context):

@@ -294,7 +294,7 @@ class Account:
                 f"d_in ({d_in}): the loss of a {what} is known at its own d_in "
                 f"({self._bound.d_in}) only"
             )
-        d_in = own_distance(d_in)
+        d_in, key = own_distance(d_in), distance_key(d_in)
         query_d_in = self._inward(d_in) if self._inward else d_in
         accumulator, read = self._start, 0
         while True:
@@ -305,5 +305,5 @@ class Account:
             with self._lock:
                 if read == len(self._history):
                     tracked = Tracked(d_in, query_d_in, accumulator)
-                    self._state = {**self._state, distance_key(d_in): tracked}
+                    self._state = {**self._state, key: tracked}
                     return accumulator

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from copy import deepcopy
-from pickle import dumps
+from io import BytesIO
+from pickle import Pickler
 from typing import Any, Protocol
 
 from ..errors import InvalidTypeError
@@ -27,44 +28,46 @@ def own_distance(d_in: Any) -> Any:
     """Return ``d_in`` as a value that nobody else can change: losses are read at it later."""
     if d_in.__class__ in _ATOMS:
         return d_in
+    distance_key(d_in)
     try:
         return deepcopy(d_in)
     except Exception as error:
-        raise InvalidTypeError(
-            f"d_in must be a value that can be copied, found {type(d_in).__name__}"
-        ) from error
+        raise _not_a_value(d_in) from error
+
+
+def _not_a_value(d_in: Any) -> InvalidTypeError:
+    return InvalidTypeError(
+        f"d_in must be a value that can be copied and pickled, found {type(d_in).__name__}"
+    )
 
 
 def distance_key(d_in: Any) -> Hashable:
     """Identify a d_in: equal keys for distances that nothing tells apart, by what is in them.
 
-    Numbers and strings by type and value, lists and tuples by their parts, anything else by what it
-    is pickled as; what cannot be pickled is known as the object that it is.
+    Numbers and strings by type and value, collections by their parts, arrays by their bytes,
+    anything else by what it is pickled as.
+
+    :raises InvalidTypeError: if it cannot be pickled
     """
     kind = d_in.__class__
     if kind in _ATOMS:
         return kind, d_in
     if kind is list or kind is tuple:
         return kind, tuple(map(distance_key, d_in))
+    if kind is set or kind is frozenset:
+        return kind, frozenset(map(distance_key, d_in))
+    if kind is dict:
+        return kind, frozenset((distance_key(key), distance_key(d_in[key])) for key in d_in)
+    if kind.__module__ == "numpy" and kind.__name__ == "ndarray" and not d_in.dtype.hasobject:
+        return kind, d_in.dtype.str, d_in.shape, d_in.tobytes()
+    buffer = BytesIO()
+    pickler = Pickler(buffer, 5)
+    pickler.fast = True  # each part for itself: whether two are one object makes no difference
     try:
-        return kind, dumps(d_in, 5)
-    except Exception:
-        return kind, _Itself(d_in)
-
-
-class _Itself:
-    """An object that compares by identity, and is held so that this cannot be taken over."""
-
-    __slots__ = ("_held",)
-
-    def __init__(self, held: Any) -> None:
-        self._held = held
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and self._held is other._held
-
-    def __hash__(self) -> int:
-        return id(self._held)
+        pickler.dump(d_in)
+    except Exception as error:
+        raise _not_a_value(d_in) from error
+    return kind, buffer.getvalue()
 
 
 class Inward:
@@ -80,7 +83,7 @@ class Inward:
         """Map ``d_in``."""
         key = distance_key(d_in)
         if key not in self._seen:
-            self._seen[key] = self._map(d_in)
+            self._seen[key] = own_distance(self._map(own_distance(d_in)))
         return self._seen[key]
 
 

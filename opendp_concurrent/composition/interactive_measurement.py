@@ -10,6 +10,7 @@ from opendp.measurements import make_user_measurement
 from opendp.mod import Domain, Measure, Metric, PrivacyProfile, Transformation
 
 from .. import _native
+from ..accounts.price import distance_key
 from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.data import seal, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, Spawn
@@ -47,13 +48,18 @@ def make_measurement(
     return _direct(measurement, spawn, privacy_map, summary, odometer)
 
 
+def _same(one: Any, other: Any) -> bool:
+    """Whether two distances are equal, or nothing tells them apart."""
+    return distance_key(one) == distance_key(other) or one == other
+
+
 def constant_map(input_metric: Metric, bound_d_in: Any, d_out: Any) -> Callable[[Any], Any]:
     """Return the privacy map of an interaction that is bounded at one d_in: d_out up to there."""
 
     def privacy_map(d_in: Any) -> Any:
         validate_d_in(input_metric, d_in)
         numbers = isinstance(d_in, (int, float)) and isinstance(bound_d_in, (int, float))
-        if (d_in <= bound_d_in) if numbers else (d_in == bound_d_in):
+        if (d_in <= bound_d_in) if numbers else _same(d_in, bound_d_in):
             return d_out
         raise InvalidValueError(
             f"d_in ({d_in}) must be at most {bound_d_in}, the d_in that this was built for; "

@@ -218,7 +218,13 @@ def make_concurrent_continual(
         return StreamQueryable(root, Checked(_FanOut(root, max_messages), items))
 
     if isinstance(composition, ConcurrentOdometer):
-        return lambda data: fan_out(composition(data))
+
+        def open_odometer(data: Any) -> StreamQueryable:
+            root = composition(data)
+            check_empty(root._session.token)
+            return fan_out(root)
+
+        return open_odometer
     spawn_root = composition.spawn
 
     def spawn(token: Sealed) -> StreamQueryable:

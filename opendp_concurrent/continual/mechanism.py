@@ -15,6 +15,7 @@ import numpy as np
 from opendp.mod import Domain, Measure, Metric
 
 from .. import _native, checks
+from ..accounts.lifecycle import innermost_running
 from ..composition.guards import check_callable
 from ..composition.interactive_measurement import make_measurement
 from ..errors import (
@@ -234,7 +235,12 @@ class Checked:
 
 
 def check_empty(token: Sealed) -> None:
-    """Raise unless the data are those that a stream starts with: none."""
+    """Raise, to the owner of the data, unless they are those that a stream starts with: none.
+
+    Below a launch this would depend on data that nobody has paid for.
+    """
+    if innermost_running() is not None or _native.inside_native_call():
+        return
     data = _native.to_python(unseal(token))
     if not isinstance(data, Sized) or len(data):
         raise InvalidValueError("a stream starts empty: pass [], and let items come by update_all")

@@ -122,7 +122,8 @@ def make_parallel_continual(
     check_callable(key=key)
     if not isinstance(measurements, Mapping) or not measurements:
         raise InvalidTypeError("measurements must be a nonempty mapping from a part's key to one")
-    for part, one in measurements.items():
+    parts = dict(measurements)  # nobody changes what was checked and priced
+    for part, one in parts.items():
         name = f"measurements[{part!r}]"
         check_measurement_on(name, one, input_domain, input_metric)
         known = composition_measure(one.output_measure)
@@ -131,11 +132,11 @@ def make_parallel_continual(
                 f"{name} is under {known.name}: with adaptive updates the loss of "
                 "parts is the maximum for pure DP only [HSV25, version 4]; compose them instead"
             )
-    measure = composition_measure(next(iter(measurements.values())).output_measure)
-    loss = ParallelLoss(measure, measurements)
+    measure = composition_measure(next(iter(parts.values())).output_measure)
+    loss = ParallelLoss(measure, parts)
 
     def spawn(token: Sealed) -> ContinualQueryable:
-        children = {part: run(one, token) for part, one in measurements.items()}
+        children = {part: run(one, token) for part, one in parts.items()}
         for part, child in children.items():
             if not getattr(child, "takes_updates", False):
                 raise InvalidTypeError(f"measurements[{part!r}] must be a continual mechanism")

@@ -6,7 +6,7 @@ from typing import Any
 
 from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
 
-from ..accounts.price import distance_key
+from ..accounts.price import distance_key, own_distance
 from ..errors import (
     ConcurrentError,
     InvalidTypeError,
@@ -45,7 +45,7 @@ class MeasurementPrice:
 
     def _read(self, d_in: Any) -> Any:
         try:
-            raw = self.measurement.map(d_in)
+            raw = self.measurement.map(own_distance(d_in))  # it is the map's to change
         except (OpenDPException, ConcurrentError, TypeError, ValueError, ArithmeticError) as error:
             raise PrivacyMapError(d_in, str(error).strip()) from error
         try:

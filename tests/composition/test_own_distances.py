@@ -19,6 +19,38 @@ def frames():
     )
 
 
+def test_a_map_that_changes_its_argument_changes_nothing(frames):
+    def nosy(d_in):
+        loss = 0.1 * d_in[0].per_group
+        d_in[0].per_group = 0
+        return loss
+
+    odometer = oc.make_concurrent_odometer(*frames, PURE)
+    root = oc.make_concurrent_filter(odometer, [Bound(by=[], per_group=10)], 2.5)(
+        pl.LazyFrame({"x": [1]})
+    )
+    root(measured(frames, nosy))
+    root(measured(frames, nosy))
+    with pytest.raises(BudgetExceededError):
+        root(measured(frames, nosy))
+    assert root.privacy_loss() == root.privacy_loss([Bound(by=[], per_group=10)]) == 2.0
+
+
+def test_a_context_has_a_distance_of_its_own():
+    bound = Bound(by=[], per_group=10)
+    metric = dp.frame_distance(dp.symmetric_distance())
+    domain = dp.with_margin(
+        dp.lazyframe_domain([dp.series_domain("x", dp.atom_domain(T=int))]),
+        dp.polars.Margin(max_length=100),
+    )
+    context = oc.concurrent_context(
+        pl.LazyFrame({"x": [1]}), (metric, [bound]), (PURE, 3.0), domain=domain
+    )
+    context(measured((domain, metric), lambda d: 0.1 * d[0].per_group))
+    bound.per_group = 0
+    assert context.current_privacy_loss() == context.queryable.privacy_loss() == 1.0
+
+
 def measured(space, loss):
     return dp.m.make_user_measurement(*space, PURE, lambda rows: 0, loss)
 

@@ -188,11 +188,6 @@ def test_a_record_that_was_meddled_with_is_refused():
         oc.make_resumable(counter(50.0), oc.Checkpoint(json.dumps(record)))([])
 
 
-def launch_on(mechanism, items):
-    space = oc.integer_stream(0, 1), oc.event_presence()
-    mechanism(items)(oc.make_counter(*space, dp.max_divergence(), scale=1.0, horizon=10))
-
-
 def test_a_stream_starts_empty():
     """Items that are passed when it is opened would be dropped without a word."""
     space, pure = (oc.integer_stream(0, 1), oc.event_presence()), dp.max_divergence()
@@ -208,5 +203,17 @@ def test_a_stream_starts_empty():
     ):
         stream = mechanism([])
         with pytest.raises(InvalidValueError, match="a stream starts empty"):
-            launch_on(mechanism, [1, 1])
+            mechanism([1, 1])
         stream.update(1)
+
+
+def test_that_a_stream_did_not_start_empty_is_no_answer():
+    """Below a launch a refusal would depend on data."""
+    space, pure = (oc.integer_stream(0, 1), oc.event_presence()), dp.max_divergence()
+    counter = oc.make_counter(*space, pure, scale=1.0, horizon=10)
+    odometer = oc.make_concurrent_odometer(*space, pure)
+    for data in ([], [1]):
+        root = oc.make_concurrent_filter(odometer, 1, 10.0)(data)
+        assert isinstance(root(counter)(None), int)
+        native = dp.c.make_adaptive_composition(*space, pure, 1, [counter.map(1)])(data)
+        assert isinstance(native(counter)(None), int)

@@ -148,3 +148,15 @@ def test_what_takes_no_updates_is_no_part():
     release = dp.m.make_user_measurement(*space, PURE, lambda data: 7, lambda d_in: 0.0, TO=int)
     with pytest.raises(InvalidTypeError, match=r"^measurements\[0\]"):
         oc.make_parallel_continual(*space, parity, {0: release})([])
+
+
+def test_parts_are_those_that_were_priced():
+    space, pure = (oc.integer_stream(0, 9), oc.event_presence()), dp.max_divergence()
+    kept, noisy = (oc.make_counter(*space, pure, scale=scale, horizon=10) for scale in (1e-9, 1e9))
+    measurements = {0: noisy, 1: noisy}
+    parts = oc.make_parallel_continual(*space, lambda item: item % 2, measurements)
+    measurements[0] = kept
+    queryable = parts([])
+    queryable.update_all([2] * 10)
+    assert queryable(0)(None) != 20  # but for once in 10^9
+    assert parts.map(1) < 1e-6
