@@ -65,8 +65,12 @@ class File:
             isolation_level=None,
             check_same_thread=False,
         )
-        connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("PRAGMA fullfsync=ON")  # where a plain fsync is not enough: macOS
+        try:
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA fullfsync=ON")  # where a plain fsync is not enough: macOS
+        except BaseException:  # such as that it is no database
+            connection.close()
+            raise
         if self.identity is None:
             self.identity = self._found()
         return connection
