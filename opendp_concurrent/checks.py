@@ -138,17 +138,17 @@ def integer(**argument: Any) -> int:
 
 def whole(**argument: Any) -> int:
     """Return the argument as an integer of at least 0, or raise."""
-    ((name, _),) = argument.items()
-    value = integer(**argument)
-    if not value >= 0:
-        raise InvalidValueError(f"{name} ({value}) must be at least 0")
-    return value
+    return _at_least(0, **argument)
 
 
 def count(**argument: Any) -> int:
     """Return the argument as an integer of at least 1, or raise."""
+    return _at_least(1, **argument)
+
+
+def _at_least(least: int, **argument: Any) -> int:
     ((name, _),) = argument.items()
     value = integer(**argument)
-    if not value >= 1:
-        raise InvalidValueError(f"{name} ({value}) must be at least 1")
+    if not value >= least:
+        raise InvalidValueError(f"{name} ({value}) must be at least {least}")
     return value

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import sqrt
 
 from .. import checks
 from ..errors import InvalidValueError
 from .counter import leaves_for
-from .dyadic import BalancedLeaves
+from .dyadic import BalancedLeaves, Leaves
 
 MOST_STEPS = 2**24
 
@@ -39,14 +40,18 @@ def counter_nodes(horizon: int, method: str = "tree") -> tuple[int, float]:
         raise InvalidValueError(
             f"horizon ({horizon}) must be at most 2**24: each step is looked at; pass a smaller one"
         )
-    order = leaves(steps)
-    total, leaf = 0, order.leaf(0)
+    return height, sum(nodes_of_sums(leaves(steps), steps)) / steps
+
+
+def nodes_of_sums(order: Leaves, steps: int) -> Iterator[int]:
+    """How many nodes with noise are in the sum, for each step."""
+    leaf = order.leaf(0)
     for _ in range(steps):
         leaf = order.following(leaf)
-        total += leaf.bit_count()
+        nodes = leaf.bit_count()
         if isinstance(order, BalancedLeaves):
-            total -= ((leaf + 1) & -(leaf + 1)).bit_length() - 1  # empty nodes, without noise
-    return height, total / steps
+            nodes -= ((leaf + 1) & -(leaf + 1)).bit_length() - 1  # empty nodes, without noise
+        yield nodes
 
 
 def square_root_rmse(horizon: int) -> float:
@@ -67,9 +72,16 @@ def square_root_rmse(horizon: int) -> float:
     5.3023
     """
     steps = checks.count(horizon=horizon)
-    factor, square, mean = 1.0, 0.0, 0.0
+    total = last = 0.0
+    for last in square_root_sums(steps):
+        total += last
+    return sqrt(total / steps * last)
+
+
+def square_root_sums(steps: int) -> Iterator[float]:
+    """S(n) for each n up to ``steps``."""
+    factor, square = 1.0, 0.0
     for step in range(1, steps + 1):
         square += factor * factor
-        mean += square
+        yield square
         factor *= 1 - 1 / (2 * step)
-    return sqrt(mean / steps * square)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import checks
-from ..continual.dyadic import AllLeaves, BalancedLeaves
+from ..continual.accuracy import nodes_of_sums, square_root_sums
+from ..continual.counter import leaves_for
 from ..errors import InvalidTypeError, InvalidValueError
 from .drawing import axes, curve, finish
 
@@ -104,21 +106,10 @@ def _measured(measured: Any, counters: Sequence[str], horizon: int) -> dict[str,
     return points
 
 
-def _tree(horizon: int) -> Variances:
-    """A sum has a node for each bit of t, and an item is in ``height`` nodes."""
-    bits = [step.bit_count() for step in range(1, horizon + 1)]
-    return AllLeaves(horizon).height * np.array(bits, dtype=float)
-
-
-def _smooth(horizon: int) -> Variances:
-    """As the tree; nodes that cannot hold anything get no noise (``continual/dyadic.py``)."""
-    leaves = BalancedLeaves(horizon)
-    nodes, leaf = np.empty(horizon), leaves.leaf(0)
-    for step in range(horizon):
-        leaf = leaves.following(leaf)
-        empty = ((leaf + 1) & -(leaf + 1)).bit_length() - 1
-        nodes[step] = leaf.bit_count() - empty
-    return leaves.height * nodes
+def _of_nodes(method: str, horizon: int) -> Variances:
+    """An item is in ``height`` nodes, each with a noise of that variance."""
+    leaves, height = leaves_for(method, horizon)
+    return height * np.fromiter(nodes_of_sums(leaves(horizon), horizon), float, horizon)
 
 
 def _doubling(horizon: int) -> Variances:
@@ -131,18 +122,16 @@ def _doubling(horizon: int) -> Variances:
 
 
 def _square_root(horizon: int) -> Variances:
-    """S(t) S(T), S(n) the sum of f(k)² for k < n, f(k) = f(k-1) (1 - 1/(2k)) [FHU23]."""
-    k = np.arange(1, horizon)
-    factors = np.concatenate([[1.0], np.cumprod(1 - 1 / (2 * k))])
-    sums = np.cumsum(factors**2)
+    """S(t) S(T), as in :func:`~opendp_concurrent.square_root_rmse`."""
+    sums = np.fromiter(square_root_sums(horizon), float, horizon)
     variances: Variances = sums * sums[-1]
     return variances
 
 
 # at rho = 1/2, for each step from 1
 VARIANCES: dict[str, Callable[[int], Variances]] = {
-    "tree": _tree,
-    "smooth": _smooth,
+    "tree": partial(_of_nodes, "tree"),
+    "smooth": partial(_of_nodes, "smooth"),
     "doubling": _doubling,
     "square root": _square_root,
 }

@@ -19,15 +19,22 @@ class MissingMatplotlibError(ConcurrentError, ImportError):
         super().__init__("pictures need matplotlib: pip install 'opendp-concurrent[plot]'")
 
 
-def axes(ax: Axes | None) -> Axes:
-    """Return the axes to draw on; those of a new figure if there are none yet."""
-    if ax is not None:
-        return ax
+def require_matplotlib() -> None:
+    """Raise :class:`MissingMatplotlibError` if it is not installed."""
     try:
-        from matplotlib.figure import Figure
+        import matplotlib.figure  # noqa: F401
     except ImportError:
         raise MissingMatplotlibError from None
-    return Figure(figsize=(6.0, 4.0), layout="constrained").subplots()
+
+
+def axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.0)) -> Axes:
+    """Return the axes to draw on; of a new figure of ``size``, in inches, if there are none yet."""
+    if ax is not None:
+        return ax
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained").subplots()
 
 
 def labelled(functions: Any, labels: Sequence[str] | None) -> list[tuple[TradeoffFunction, str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
-from .drawing import axes
+from .drawing import axes, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,13 +51,12 @@ def plot_strategy(
     _check(strategy)
     levels = checks.count(depth=depth)
     bound = None if epsilon is None else checks.real(epsilon=epsilon)
-    given, ax = ax, axes(ax)
+    require_matplotlib()  # which measures the texts
     root = _laid_out(strategy, levels)
     nodes = list(root.all())
     right = max(node.right for node in nodes)
     rows = max(node.row for node in nodes) + 1
-    if given is None:
-        ax.figure.set_size_inches(right + 0.2, ROW * rows + 0.2)  # type: ignore[union-attr]
+    ax = axes(ax, (right + 0.2, ROW * rows + 0.2))
     for node in nodes:
         _draw(ax, node, bound)
     ax.set_xlim(-0.05, right + 0.05)

@@ -7,15 +7,13 @@ of production as they are.
 from .adversary import Worst, worst_analyst
 from .audit import Audit, audit
 from .continual import (
-    ContinualLaw,
     Identifier,
-    Replayed,
-    clamped_noise,
     continual_delta,
     continual_epsilon,
     continual_renyi,
     events_differ,
 )
+from .continual_law import ContinualLaw, Replayed, clamped_noise
 from .interactive import (
     FiniteInteractiveMechanism,
     random_interactive,

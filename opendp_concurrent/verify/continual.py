@@ -3,8 +3,7 @@
 A strongly adaptive adversary sends pairs of updates and questions; an :class:`Identifier` forwards
 one side of the pairs, as long as the two streams are neighbours [HSV25, Definitions 3.2 and 3.3].
 How well can the adversary tell the sides apart? For mechanisms with finitely many answers this is
-a dynamic programme over *all* adversaries. A mechanism is a law (:class:`ContinualLaw`), or real
-code whose noise is replaced by a finite one (:class:`Replayed`):
+a dynamic programme over *all* adversaries. Mechanisms are laws (``continual_law.py``):
 
 >>> from opendp_concurrent import verify
 >>> class Running:                                       # noise for every sum, of a scale for one
@@ -27,22 +26,18 @@ answers split these measures. Deterministic adversaries suffice [HSTVVXZ23, Lemm
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cache
 from itertools import product
 from math import exp, inf, log
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError, StreamHaltedError
+from .continual_law import ContinualLaw
 from .mechanism import excess, scale_of
 
 Stream = tuple[Any, ...]
 Neighbouring = Callable[[Sequence[Any], Sequence[Any]], bool]
 Weights = dict[Any, float]  # by hidden state
-Outcomes = list[tuple[int, float]]  # what a noisy value may be, with which probability
-REACH = 60.0  # noise is cut at so many scales, with exp(-60) of its mass beyond
 
 
 def events_differ(at_most: int, *, presence: bool = True) -> Neighbouring:
@@ -130,132 +125,6 @@ class Identifier:
     def _check(self) -> None:
         if self._halted:
             raise StreamHaltedError
-
-
-class ContinualLaw(Protocol):
-    """A continual mechanism with finitely many answers. States are hidden, and hashable."""
-
-    @property
-    def start(self) -> Hashable:
-        """The state before the first message."""
-
-    @property
-    def questions(self) -> Sequence[Any]:
-        """What may be asked."""
-
-    def update(self, state: Any, item: Any) -> Hashable:
-        """The state after an update."""
-
-    def answers(self, state: Any, question: Any) -> Iterable[tuple[Hashable, float, Hashable]]:
-        """Each answer there may be, its probability, and the state after it."""
-
-
-class _Undecided(BaseException):  # no code between here and there may take it for an error
-    def __init__(self, outcomes: Outcomes) -> None:
-        self.outcomes = outcomes
-
-
-class Replayed:
-    """The law of real code, from running it again and again on every outcome of its noise.
-
-    :param make: from ``release(total, scale)``, to be called instead of adding noise of ``scale``,
-        to a fresh handle, with ``update(item)``; whatever else it does must be deterministic
-    :param noise: such as ``clamped_noise(...)``: from total and scale to outcomes
-    :param questions: what may be asked
-    :param ask: asks a handle
-    """
-
-    start: Hashable = ()
-
-    def __init__(
-        self,
-        make: Callable[[Callable[[int, float], int]], Any],
-        noise: Callable[[int, float], Outcomes],
-        *,
-        questions: Sequence[Any] = (None,),
-        ask: Callable[[Any, Any], Hashable] = lambda handle, question: handle(question),
-    ) -> None:
-        self.questions = tuple(questions)
-        self._make, self._noise, self._ask = make, noise, ask
-        self._known: dict[Any, list[tuple[Hashable, float, Hashable]]] = {}
-
-    def update(self, state: Any, item: Any) -> Hashable:
-        """The state is the list of messages, with the noise that each got."""
-        return (*state, ("update", item, ()))
-
-    def answers(self, state: Any, question: Any) -> Iterable[tuple[Hashable, float, Hashable]]:
-        """Run it on all outcomes; an update's own noise is drawn here too, when it is replayed."""
-        found = self._known.get((state, question))
-        if found is None:
-            found = self._known[state, question] = []
-            decided = tuple(outcome for message in state for outcome in message[2])
-            branches: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
-            while branches:
-                chosen, probability = branches.pop()
-                try:
-                    answer = self._run(state, question, (*decided, *chosen))
-                except _Undecided as undecided:
-                    branches += [
-                        ((*chosen, value), probability * mass)
-                        for value, mass in undecided.outcomes
-                        if mass > 0.0
-                    ]
-                    continue
-                found.append((answer, probability, (*state, ("ask", question, chosen))))
-        return found
-
-    def _run(self, state: Any, question: Any, outcomes: tuple[int, ...]) -> Hashable:
-        left = iter(outcomes)
-
-        def release(total: int, scale: float) -> int:
-            for value in left:
-                return value
-            raise _Undecided(self._noise(int(total), scale))
-
-        handle = self._make(release)
-        for kind, content, _ in state:
-            if kind == "update":
-                handle.update(content)
-            else:
-                self._ask(handle, content)
-        return self._ask(handle, question)
-
-
-def clamped_noise(
-    low: int, high: int, *, gaussian: bool = False
-) -> Callable[[int, float], Outcomes]:
-    """Discrete Laplace (or Gaussian) noise on integers, clamped to ``low``..``high``.
-
-    Clamping is postprocessing; for Laplace noise it keeps the largest loss, which the ends have.
-
-    :param low: least value
-    :param high: largest value
-    :param gaussian: whether the noise is Gaussian, with ``scale`` its standard deviation
-    :return: from a total and a scale to pairs of a value and its probability
-    :raises InvalidValueError: naming the argument
-
-    :example:
-
-    >>> from opendp_concurrent import verify
-    >>> for value, probability in verify.clamped_noise(0, 1)(0, 1.0):
-    ...     print(value, round(probability, 6))
-    0 0.731059
-    1 0.268941
-    """
-    if not low < high:
-        raise InvalidValueError(f"low ({low}) must be below high ({high})")
-
-    @cache
-    def noise(total: int, scale: float) -> Outcomes:
-        reach = int(REACH * scale) + abs(total) + max(abs(low), abs(high)) + 2
-        grid = np.arange(-reach, reach + 1)
-        away = np.abs(grid) / scale
-        mass = np.exp(-(away**2) / 2 if gaussian else -away)
-        value = np.clip(total + grid, low, high)
-        chances = np.bincount(value - low, weights=mass / mass.sum(), minlength=high - low + 1)
-        return list(zip(range(low, high + 1), chances.tolist(), strict=True))
-
-    return noise
 
 
 def continual_delta(
