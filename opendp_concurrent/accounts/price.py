@@ -59,7 +59,7 @@ def distance_key(d_in: Any) -> Hashable:
     if kind is dict:
         return kind, frozenset((distance_key(key), distance_key(d_in[key])) for key in d_in)
     if kind.__module__ == "numpy" and kind.__name__ == "ndarray" and not d_in.dtype.hasobject:
-        return kind, d_in.dtype.str, d_in.shape, d_in.tobytes()
+        return kind, d_in.dtype, d_in.shape, d_in.tobytes()
     buffer = BytesIO()
     pickler = Pickler(buffer, 5)
     pickler.fast = True  # each part for itself: whether two are one object makes no difference

@@ -119,6 +119,10 @@ def listed(more):
         ({1}, {1, 2}),
         (np.ma.array([1, 2], mask=[0, 1]), np.ma.array([1, 2], mask=[0, 0])),
         (np.array(["2026-01-01"], "M8[D]"), np.array(["2026-01-02"], "M8[D]")),
+        (
+            np.array([(1, 2)], [("a", "i4"), ("b", "i4")]),
+            np.array([(1, 2)], [("b", "i4"), ("a", "i4")]),
+        ),
     ],
 )
 def test_nothing_that_a_map_can_see_is_left_out(one, two):
