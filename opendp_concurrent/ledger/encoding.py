@@ -50,7 +50,8 @@ _PLAIN = {  # values that are their fields
         Zcdp,
     )
 }
-_FINITE = [field.name for field in fields(Finite) if field.init]
+_NEWER = ("back", "stands_for")  # fields of a pair that are written where they say something
+_FINITE = [field.name for field in fields(Finite) if field.init and field.name not in _NEWER]
 
 
 _WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -112,11 +113,19 @@ def _product(product: Product) -> Any:
     return {"squares": hex(product.squares), "factors": factors}
 
 
+def _fields(pair: Finite) -> dict[str, Any]:
+    shape = {name: _shape(getattr(pair, name)) for name in _FINITE}
+    return shape | {"stands_for": pair.stands_for} if pair.stands_for else shape
+
+
 def _finite(pair: Finite) -> Any:
     original = pair.__dict__.get("_twin")
     if original is not None and "_origin" in pair.__dict__:
         return {"swapped": _finite(original)}
-    return {"Finite": {name: _shape(getattr(pair, name)) for name in _FINITE}}
+    shape = _fields(pair)
+    if pair.back is not None:
+        shape["back"] = {"Finite": _fields(pair.back)}
+    return {"Finite": shape}
 
 
 def _value(shape: Any) -> Any:

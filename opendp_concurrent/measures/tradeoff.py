@@ -58,6 +58,11 @@ def validate_budget(name: str, value: Any) -> TradeoffFunction:
         raise InvalidValueError(
             f"{name} ({value}) must bound the loss; the worst function does not"
         )
+    if function.upper_only:
+        raise InvalidValueError(
+            f"{name} ({value}) must be known from both sides, and this is only an upper bound on "
+            "what it stands for; pass from_profile() at some points of it, or another function"
+        )
     return function
 
 

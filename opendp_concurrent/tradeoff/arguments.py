@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
-from .bounds import Array
+from .bounds import TINY, Array
 
 
 def numbers(**argument: Any) -> list[float]:
@@ -37,6 +38,15 @@ def array(**argument: Any) -> Array:
     return points
 
 
+def check_kept(name: str, masses: Iterable[float]) -> None:
+    """Raise unless all masses are 0 or as large as doubles need them."""
+    for mass in masses:
+        if 0.0 < mass < TINY:
+            raise InvalidValueError(
+                f"{name} must be 0 or at least {TINY}, where doubles are accurate; found {mass}"
+            )
+
+
 def distribution(**argument: Any) -> list[float]:
     """Return probabilities that add up to 1, or raise."""
     ((name, _),) = argument.items()
@@ -44,8 +54,7 @@ def distribution(**argument: Any) -> list[float]:
     for mass in masses:
         if not 0.0 <= mass <= 1.0:
             raise InvalidValueError(f"{name} must be probabilities, in [0, 1]; found {mass}")
-    if any(0.0 < mass < 1e-300 for mass in masses):
-        raise InvalidValueError(f"{name} must be 0 or at least 1e-300, where doubles are accurate")
+    check_kept(name, masses)
     if not abs(sum(masses) - 1.0) <= 1e-9:
         raise InvalidValueError(f"{name} must add up to 1, found {sum(masses)}")
     return masses

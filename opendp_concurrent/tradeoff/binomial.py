@@ -16,6 +16,7 @@ from .atoms import Atoms
 from .bounds import ELEMENTARY, TINY, UNIT, Array
 
 _CONTEXT = Context(prec=50)
+MOST_DRAWS = 10**9
 _WHOLE = 2**14  # powers up to this one are kept whole
 _EXPONENT = 700.0  # e^-700 is below TINY
 _STIRLING = (  # (-1)^.. B_2k / (2k (2k - 1))
@@ -51,19 +52,21 @@ _TWO_PI = Decimal("6.2831853071795864769252867665590057683943387987502116")
 
 
 def log_odds(loss: float) -> tuple[Decimal, Decimal]:
-    """Logarithms of e^l/(1 + e^l) and 1/(1 + e^l)."""
+    """Logarithms of e^l/(1 + e^l) and 1/(1 + e^l), l >= 0."""
     c = _CONTEXT
-    low = c.minus(c.ln(c.add(Decimal(1), c.exp(Decimal(loss)))))
-    return c.add(low, Decimal(loss)), low
+    high = c.minus(c.ln(c.add(Decimal(1), c.exp(Decimal(-loss)))))
+    return high, c.subtract(high, Decimal(loss))
 
 
-def log_share(mass: float, masses: Array) -> Decimal:
-    """Logarithm of a mass over the sum of all."""
+def log_product(log_mass: Decimal, failing: float) -> Decimal:
+    """Logarithm of a mass, of what does not fail with probability ``failing``."""
     c = _CONTEXT
-    whole = Decimal(0)
-    for one in masses:
-        whole = c.add(whole, Decimal(float(one)))
-    return c.ln(c.divide(Decimal(mass), whole))
+    return c.add(log_mass, c.ln(c.subtract(Decimal(1), Decimal(failing)))) if failing else log_mass
+
+
+def log_mass(mass: float) -> Decimal:
+    """Logarithm of a mass; of one that left the doubles, an upper bound."""
+    return _CONTEXT.ln(Decimal(mass)) if mass else Decimal(-744)
 
 
 def window(n: int, masses: Array) -> tuple[int, int, int]:
@@ -96,7 +99,7 @@ def binomial(
         log_choose,
         c.add(c.multiply(Decimal(mode), log_high), c.multiply(Decimal(n - mode), log_low)),
     )
-    odds = float(c.exp(c.subtract(log_high, log_low)))
+    odds = float(c.exp(min(c.subtract(log_high, log_low), Decimal(1000))))
     up = np.arange(mode, last, dtype=float)
     down = np.arange(mode, first, -1, dtype=float)
     top = float(c.exp(log_top))
@@ -111,5 +114,5 @@ def binomial(
         largest = float(np.max(np.abs(losses)))
     masses = np.concatenate([left[::-1], [top], right])
     error = 6 * UNIT * (last - first + 2) + ELEMENTARY
-    rest = TINY if n > 500 else 0.0  # also for masses that underflow
-    return Atoms(losses, masses, 0.0, rest, error, 2 * UNIT * largest)
+    kept = size == n + 1 and float(np.min(masses)) >= TINY
+    return Atoms(losses, masses, 0.0, 0.0 if kept else TINY, error, 2 * UNIT * largest)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import inf, nextafter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +15,15 @@ ComplexArray = NDArray[np.complex128]
 UNIT = 2.0**-53  # relative error of one rounding
 ELEMENTARY = 8 * UNIT  # assumed of NumPy's exp, expm1, log, log1p, sin, cos; NumPy tests for 4 ulp
 TINY = 1e-300  # below, relative errors mean nothing
+
+
+def rounded_up(exact: Fraction) -> float:
+    """Least double that is at least a positive number; infinite if there is none."""
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return inf
+    return nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
 
 
 class Bounds(NamedTuple):
@@ -32,5 +43,5 @@ class Bounds(NamedTuple):
 
 
 def probabilities(lower: Any, upper: Any) -> Bounds:
-    """Bounds on probabilities, cut to [0, 1]."""
-    return Bounds(np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0))
+    """Bounds on probabilities, cut to [0, 1]; what is no number becomes 0 and 1."""
+    return Bounds(np.fmin(np.fmax(lower, 0.0), 1.0) + 0.0, np.fmax(np.fmin(upper, 1.0), 0.0) + 0.0)

@@ -28,10 +28,11 @@ def outcomes(product: Product, most: int) -> Product:
     return Product(0, {chords(product, np.unique(np.concatenate([even, near])), _WIDTH): 1})
 
 
-def chords(product: Product, grid: Array, width: float) -> Finite:
+def chords(product: Product, grid: Array, width: float, stands_for: str = "") -> Finite:
     """The pair whose profile goes through the upper bounds at some ε >= 0, in both directions."""
     forward, swapped = points(product, grid, width), product.swapped()
-    return from_vertices(forward, forward if swapped == product else points(swapped, grid, width))
+    backward = forward if swapped == product else points(swapped, grid, width)
+    return from_vertices(forward, backward, stands_for)
 
 
 def points(product: Product, grid: Array, width: float) -> list[tuple[float, float]]:

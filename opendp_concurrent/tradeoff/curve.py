@@ -14,6 +14,7 @@ from .product import Product
 _STEPS = 80
 _SCAN = 48  # points that are tried first
 _GOLDEN = (5**0.5 - 1) / 2
+_REACH = 700.0  # logarithms of t that are looked at
 
 
 def beta_bounds(product: Product, alpha: float) -> Bounds:
@@ -30,13 +31,20 @@ def beta_bounds(product: Product, alpha: float) -> Bounds:
     atoms = product.atoms if not product.squares else None
     if atoms is not None:
         return _between_outcomes(atoms, alpha)
+    found = _searched(product, alpha)
+    if product.upper_only:
+        return Bounds(found.lower, _one_minus(alpha, 1.0).upper)
+    return found
 
+
+def _searched(product: Product, alpha: float) -> Bounds:
+    """Bounds on f(α) from the profile."""
     exact = product.is_exact
     width, near = (0.0, 1e-9) if exact else (1e-7, 1e-4)
     reaches = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1) if exact else (1e-3, 1e-2, 1e-1)
 
     def value(epsilon: float) -> Bounds:
-        bounds, t = product.profile(np.array(epsilon), width), exp(epsilon)
+        bounds, t = product.profile(np.array(epsilon), width), exp(min(epsilon, _REACH))
         slack = 4 * UNIT * (1 + t * alpha)
         return Bounds(
             1.0 - float(bounds.upper) - t * alpha - slack,
@@ -45,7 +53,7 @@ def beta_bounds(product: Product, alpha: float) -> Bounds:
 
     # the maximum is at 0 or more, so t is at most 1 / alpha; far left it is at most t (1 - alpha)
     # the last kinks are the largest losses of both directions
-    least, most = max(-60.0, -product.swapped().most), min(-log(alpha), product.most)
+    least, most = max(-60.0, -product.swapped().most), min(-log(alpha), product.most, _REACH)
     ends = np.linspace(least - 1e-6, max(most, least) + 1e-6, _SCAN)
     every = [value(float(end)) for end in ends]
     top = int(np.argmax([one.lower for one in every]))
@@ -67,7 +75,7 @@ def beta_bounds(product: Product, alpha: float) -> Bounds:
             break
     best = max(best, value(0.0).lower)
     middle = (low + high) / 2
-    upper = 1.0 - alpha
+    upper = _one_minus(alpha, 1.0).upper
     for reach in reaches:
         upper = min(upper, _above(value, middle, reach))
     return Bounds(min(best, upper), max(best, upper))
@@ -80,12 +88,12 @@ def _between_outcomes(atoms: Atoms, alpha: float) -> Bounds:
     error += atoms.infinite_error
 
     def power(at: float) -> float:
-        return float(atoms.infinite + np.interp(at, q, p))
+        return float(atoms.infinite + (np.interp(at, q, p) if at > 0.0 else 0.0))
 
-    # a relative error of α or of g moves g by no more than that
-    high = power(alpha * (1 + error)) * (1 + error) + atoms.rest + TINY
-    low = max(alpha, power(alpha * (1 - error)) * (1 - error))
-    return _one_minus(low, high)
+    # a relative error of α or of g moves g by no more than that; masses below TINY are not seen
+    high = power(alpha * (1 + error) + TINY) * (1 + error) + atoms.rest + TINY
+    low = power(max(0.0, alpha * (1 - error) - TINY)) * (1 - error) - atoms.slack - TINY
+    return _one_minus(max(alpha, low), min(1.0, high))
 
 
 def _one_minus(low: float, high: float) -> Bounds:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
 from ..errors import InvalidValueError
 from .bounds import ELEMENTARY, Array
-from .finite import Finite
+from .finite import Finite, settled
 
 _NODES, _CHECK = 24, 16  # of Gauss and Legendre
 _PANELS = 16  # pieces of each cell, integrated one by one
+MOST_CELLS = 2**14  # between two breakpoints
 
 
 def from_densities(
@@ -24,11 +27,26 @@ def from_densities(
 ) -> Finite:
     """Losses ln first/second, monotone between ``breakpoints``, each cell split to its ends.
 
-    The mass outside the breakpoints counts as an infinite loss.
+    The mass outside the breakpoints counts as an infinite loss. An upper bound only, in both
+    directions; no two are equal, as nobody knows what functions are between the points.
     """
+    stands_for = uuid4().hex
+    forward = _law(first, second, breakpoints, cells)
+    backward = _law(second, first, breakpoints, cells)
+    back = replace(backward, never=forward.infinite, stands_for=stands_for)
+    return replace(forward, never=back.infinite, stands_for=stands_for, back=back)
+
+
+def _law(
+    first: Callable[[Any], Any],
+    second: Callable[[Any], Any],
+    breakpoints: Sequence[float],
+    cells: int,
+) -> Finite:
+    """The law of the loss under ``first``."""
     losses: list[Array] = []
     masses: list[Array] = []
-    whole, other = 0.0, 0.0
+    whole = 0.0
     slack = 0.0
     for left, right in pairwise(breakpoints):
         ends = np.linspace(left, right, cells + 1)
@@ -56,18 +74,15 @@ def from_densities(
         upper = np.clip(upper, 0.0, p)
         losses += [high, low]
         masses += [upper, p - upper]
-        whole, other = whole + float(np.sum(p)), other + float(np.sum(q))
-    joined, weights = np.concatenate(losses), np.concatenate(masses)
-    order = np.argsort(joined, kind="stable")
-    keep = order[weights[order] > 0.0]
+        whole += float(np.sum(p))
+    joined, weights, lost = settled(np.concatenate(losses), np.concatenate(masses))
     return Finite(
-        joined[keep],
-        weights[keep],
-        max(0.0, 1.0 - whole) + slack + ELEMENTARY,
-        max(0.0, 1.0 - other) + slack + ELEMENTARY,
+        joined,
+        weights,
+        min(1.0, max(0.0, 1.0 - whole) + slack + lost + ELEMENTARY),
+        0.0,
         8 * ELEMENTARY,
-        8 * ELEMENTARY * (1 + float(np.max(np.abs(joined)))),
-        slack=1.0,
+        8 * ELEMENTARY * (1 + float(np.max(np.abs(joined), initial=0.0))),
     )
 
 

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import exp, inf, log1p, nextafter, pi
+from math import exp, expm1, inf, log1p, nextafter, pi
 from typing import Any
 
 import numpy as np
 
 from .atoms import Atoms
-from .bounds import ELEMENTARY, UNIT, Array, Bounds
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds
 from .factor import Transform
 
 _DIRECT = 2**22  # products of outcomes and nodes up to which the sum is taken term by term
+_MOST_LATTICE = 2**24  # points of a lattice
+_NO_BOUND = 1e3  # an error that says nothing: inversion.py gives up
+UPPER_ONLY = 2.0  # slack of a pair that only bounds what it stands for, from above
 
 
 @dataclass(frozen=True, eq=False)
 class Finite:
     """Finitely many losses, increasing, with their P-masses.
+
+    Errors of masses and losses are those of the mass above each loss: that of what the pair stands
+    for is at most (1 + mass_error) times that of the pair, ``loss_error`` below, and likewise at
+    least. So an outcome may count at a larger loss, if its mass is within the error of that there.
 
     :ivar losses: finite losses
     :ivar masses: their P-probabilities
@@ -30,6 +37,8 @@ class Finite:
     :ivar slack: how much of ``infinite`` and of ``never`` may not be there
     :ivar gaussian: μ of a Gaussian pair that is known to lose as much
     :ivar symmetric: whether the swapped pair is known to be the same
+    :ivar back: the swapped pair, where it does not follow from these masses
+    :ivar stands_for: of what the pair is an upper bound only; empty if it is known from both sides
     """
 
     losses: Array
@@ -42,7 +51,21 @@ class Finite:
     limit: float = inf
     slack: float = 0.0
     gaussian: float = inf
+    back: Finite | None = None
+    stands_for: str = ""
     horizon: float = field(default=inf, init=False)
+
+    def __post_init__(self) -> None:
+        if self.stands_for:
+            object.__setattr__(self, "slack", UPPER_ONLY)
+        if self.back is not None:
+            self._link(self.back)
+
+    def _link(self, other: Finite) -> None:
+        """Make ``other`` what this one is swapped to, and swap back: so that it is the same."""
+        other.__dict__["_origin"] = self.losses.tobytes(), self.masses.tobytes()
+        other.__dict__["_twin"] = self
+        self.__dict__["_twin"] = other
 
     @cached_property
     def key(self) -> tuple[Any, ...]:
@@ -57,6 +80,8 @@ class Finite:
             self.slack,
             self.limit,
             self.gaussian,
+            self.stands_for,
+            None if self.back is None else (self.back.losses.tobytes(), self.back.masses.tobytes()),
             self.__dict__.get("_origin"),  # what it was swapped from, which swapping gives back
         )
 
@@ -103,10 +128,13 @@ class Finite:
 
     def log_mgf(self, tau: Array) -> Array:
         """Logarithm of a sum of exponentials, scaled by the largest."""
+        if not self.losses.size:
+            return np.full(np.shape(tau), -inf)
         exponents = np.multiply.outer(np.asarray(tau), self.losses)
         top = np.max(exponents, axis=-1)
-        terms: Array = np.exp(exponents - top[..., None]) @ self.masses
-        value: Array = top + np.log(terms)
+        with np.errstate(divide="ignore", invalid="ignore"):  # no number: product.py gives up
+            terms: Array = np.exp(exponents - top[..., None]) @ self.masses
+            value: Array = top + np.log(terms)
         return value
 
     def mgf_error(self, tau: Any) -> Any:
@@ -134,8 +162,11 @@ class Finite:
         """Each loss is split between its two neighbours, which keeps P- and Q-mass."""
         size = 4 << (2 * nodes - 1).bit_length()
         spacing = 2 * pi / (step * size)
-        if not spacing <= 0.25:  # finer, so that the bounds on the dilation hold
-            size <<= int(np.ceil(np.log2(spacing / 0.25)))
+        finer = 0 if spacing <= 0.25 else int(np.ceil(np.log2(spacing / 0.25)))
+        if size << finer > _MOST_LATTICE:  # likewise
+            return Transform(np.ones(nodes, dtype=complex), _NO_BOUND)
+        if finer:  # so that the bounds on the dilation hold
+            size <<= finer
             spacing = 2 * pi / (step * size)
         if tau * spacing > 60.0:  # a dilation that says nothing: inversion.py gives up
             return Transform(np.ones(nodes, dtype=complex), error, pi / 8 * spacing**2)
@@ -168,7 +199,8 @@ class Finite:
         if twin is not None:
             return twin
         masses = (self.masses * np.exp(-self.losses))[::-1]
-        error = self.mass_error + self.loss_error + ELEMENTARY + 2 * UNIT * (1 + self.largest)
+        error = self.mass_error + expm1(min(self.loss_error, 600.0))
+        error += ELEMENTARY + 2 * UNIT * (1 + self.largest)
         swapped = Finite(
             np.ascontiguousarray(-self.losses[::-1]),
             np.ascontiguousarray(masses),
@@ -178,11 +210,26 @@ class Finite:
             self.loss_error,
             slack=self.slack,
             gaussian=self.gaussian,
+            stands_for=self.stands_for,
         )
-        swapped.__dict__["_origin"] = self.losses.tobytes(), self.masses.tobytes()
-        swapped.__dict__["_twin"] = self  # so that swapped twice it is the same
-        self.__dict__["_twin"] = swapped
+        self._link(swapped)
         return swapped
+
+
+def settled(losses: Array, masses: Array) -> tuple[Array, Array, float]:
+    """Losses in order, with masses that doubles keep; and the P-mass that counts as infinite loss.
+
+    A mass below ``TINY`` counts at the next larger loss, where it is within the rounding of what is
+    there; else the loss counts as infinite.
+    """
+    order = np.argsort(losses, kind="stable")
+    losses, masses = losses[order], masses[order]
+    small = masses < TINY
+    if not np.any(small):
+        return losses, masses, 0.0
+    above = np.cumsum(np.where(small, 0.0, masses)[::-1])[::-1]
+    lost = np.count_nonzero(small & (above * UNIT < len(masses) * TINY))
+    return losses[~small], masses[~small], lost * TINY * (1 + 2 * UNIT)
 
 
 def response(epsilon: float, delta: float = 0.0) -> Finite:

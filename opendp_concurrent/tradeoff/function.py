@@ -16,9 +16,9 @@ from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..rounding import SMALLEST, sqrt_down, to_units
 from . import arguments, shapes
-from .bounds import UNIT, Array, Bounds
+from .bounds import UNIT, Array, Bounds, rounded_up
 from .curve import beta_bounds
-from .densities import from_densities
+from .densities import MOST_CELLS, from_densities
 from .discrete_gaussian import discrete_gaussian
 from .factor import Factor
 from .finite import response
@@ -30,6 +30,7 @@ from .residue import gaussian_bound, residual
 from .vertices import from_vertices
 
 _LARGEST = 1e150  # whose square is a double
+_MOST_CATEGORIES = 2**53
 _FAR = 1e6  # beyond, δ is what it is there, or 1
 
 
@@ -45,9 +46,9 @@ class TradeoffFunction:
       :meth:`finite`, :meth:`identity`, :meth:`worst`: exact families;
     * :meth:`from_profile`, :meth:`from_densities`, :meth:`from_loss_distribution`, :meth:`mixture`.
 
-    Every value is known between two bounds. ``delta`` and ``epsilon`` return the upper one and
-    ``beta`` the lower one, which are valid privacy guarantees; ``delta_bounds``,
-    ``epsilon_bounds`` and ``beta_bounds`` return both.
+    Every value is known between two bounds, save where :attr:`upper_only` says that there is one.
+    ``delta`` and ``epsilon`` return the upper one and ``beta`` the lower one, which are valid
+    privacy guarantees; ``delta_bounds``, ``epsilon_bounds`` and ``beta_bounds`` return both.
 
     A mechanism is f-DP if T(M(x), M(x')) >= f for all ordered pairs of neighbours. If the neighbour
     relation is symmetric and f is not, :meth:`symmetrised` says more.
@@ -163,9 +164,7 @@ class TradeoffFunction:
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         width, shift = checks.positive(scale=scale), checks.count(sensitivity=sensitivity)
-        nearest, exact = shift / width, Fraction(shift) / Fraction(width)
-        epsilon = nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
-        return cls.laplace(epsilon, float(shift))
+        return cls.laplace(rounded_up(Fraction(shift) / Fraction(width)), float(shift))
 
     @classmethod
     def discrete_gaussian(cls, scale: float, sensitivity: int = 1) -> TradeoffFunction:
@@ -189,8 +188,10 @@ class TradeoffFunction:
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         truth, number = checks.probability(prob=prob), checks.count(categories=categories)
-        if not number >= 2:
-            raise InvalidValueError(f"categories ({categories}) must be at least 2")
+        if not 2 <= number <= _MOST_CATEGORIES:
+            raise InvalidValueError(
+                f"categories ({categories}) must be at least 2, at most {_MOST_CATEGORIES}"
+            )
         if not truth >= 1.0 / number:
             raise InvalidValueError(f"prob ({prob}) must be at least 1/{number}")
         if truth == 1.0:
@@ -284,7 +285,8 @@ class TradeoffFunction:
 
         The ratio of the densities must be monotone between ``breakpoints``; what is outside counts
         as an infinite loss. Integrals are taken by two Gaussian rules, with ten times their
-        difference as margin: the only number here that is estimated, not bounded.
+        difference as margin: the only number here that is estimated, not bounded. The result is
+        an upper bound only, and no two are equal.
 
         :param first: density of P, from an array to an array
         :param second: density of Q
@@ -298,7 +300,10 @@ class TradeoffFunction:
                 raise InvalidTypeError(f"{name} must be a function from an array to an array")
         if len(ends) < 2 or any(not a < b for a, b in pairwise(ends)):
             raise InvalidValueError("breakpoints must be at least two increasing numbers")
-        return cls._single(from_densities(second, first, ends, checks.count(cells=cells)))
+        number = checks.count(cells=cells)
+        if not number <= MOST_CELLS:
+            raise InvalidValueError(f"cells ({cells}) must be at most {MOST_CELLS}")
+        return cls._single(from_densities(second, first, ends, number))
 
     @classmethod
     def mixture(
@@ -306,7 +311,8 @@ class TradeoffFunction:
     ) -> TradeoffFunction:
         """A choice among mechanisms at random, which is told: δ is the average of the δ.
 
-        Exact for finite pairs; other functions are first rounded to finite ones, outward.
+        Exact for finite pairs; other functions are first rounded to finite ones, outward, and the
+        result is an upper bound only.
 
         :param weights: at least 0, not all 0; in proportion to the probabilities
         :param functions: as many
@@ -318,9 +324,10 @@ class TradeoffFunction:
         given = [check_function(functions=one) for one in functions]
         if len(given) != len(parts):
             raise InvalidValueError(f"functions has {len(given)} elements, weights {len(parts)}")
-        shares = [float(part / sum(parts)) for part in parts]
+        used = [(part, one) for part, one in zip(parts, given, strict=True) if part]
+        shares = [part / sum(parts) for part, _ in used]
         return cls._single(
-            shapes.mixture(shares, [shapes.as_finite(one._product) for one in given])
+            shapes.mixture(shares, [shapes.as_finite(one._product) for _, one in used])
         )
 
     # --- what it says ----------------------------------------------------------------------
@@ -371,9 +378,11 @@ class TradeoffFunction:
         """
         failure = checks.probability(delta=delta)
         if failure == 0.0:
-            if self._product.infinite.upper > 0.0:
-                return Bounds(inf, inf)
-            return Bounds(self._product.most_lower, max(0.0, self._product.most))
+            infinite = self._product.infinite
+            return Bounds(
+                inf if infinite.lower > 0.0 else self._product.most_lower,
+                inf if infinite.upper > 0.0 else max(0.0, self._product.most),
+            )
         bounds = self._product.epsilon(failure, checks.non_negative(width=width))
         return Bounds(float(bounds.lower), float(bounds.upper))
 
@@ -437,7 +446,7 @@ class TradeoffFunction:
     def symmetrised(self) -> TradeoffFunction:
         """max(f, f⁻¹), for a symmetric relation of neighbours [DRS22, Proposition 2.4].
 
-        Exact for finite pairs; others that are not symmetric are rounded to finite ones, outward.
+        Others than symmetric ones are rounded to finite pairs, outward: an upper bound only.
         """
         if is_symmetric(self._product):
             return self
@@ -447,10 +456,11 @@ class TradeoffFunction:
         """1 - (1 - f)^(∘size): for neighbours at distance ``size`` [DRS22, Theorem 2.14].
 
         Exact for Gaussians, one Laplace mechanism and finite pairs; others are first rounded to
-        finite ones, outward.
+        finite ones, outward, and the result is an upper bound only.
 
         :param size: at least 1
-        :raises InvalidTypeError, InvalidValueError: naming the argument
+        :raises InvalidTypeError, InvalidValueError: naming the argument; also if the function has
+            too many losses for that size
         """
         k, product = checks.count(size=size), self._product
         if k == 1 or (not product.squares and not product.factors):
@@ -460,8 +470,7 @@ class TradeoffFunction:
         if not product.squares and sum(product.factors.values()) == 1:
             (factor,) = product.factors
             if isinstance(factor, Laplace):
-                exact, nearest = Fraction(factor.epsilon) * k, factor.epsilon * k
-                shift = nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
+                shift = rounded_up(Fraction(factor.epsilon) * k)
                 return TradeoffFunction.laplace(shift, factor.steps * k)
         return TradeoffFunction._single(shapes.group(product, k))
 
@@ -554,6 +563,17 @@ class TradeoffFunction:
             n * float(factor.log_mgf(np.array([-0.5]))[0]) if factor.infinite < 1.0 else -inf
             for factor, n in self._product.counted
         )
+
+    @property
+    def upper_only(self) -> bool:
+        """Whether this is only known to lose at least as much as what it stands for.
+
+        So it is for :meth:`from_densities`, and for :meth:`mixture`, :meth:`group` and
+        :meth:`symmetrised` where they round to finite pairs; and for what is composed with such.
+        ``delta``, ``epsilon`` and ``beta`` are guarantees all the same; the other sides of the
+        brackets say nothing, nothing but itself is shown to be at most this, and it is no budget.
+        """
+        return self._product.upper_only
 
     @property
     def gaussian_bound(self) -> float:

@@ -14,6 +14,7 @@ from .factor import Transform
 
 _SPECIAL = 2e-13  # relative error of SciPy's erfcx, ndtr and log_ndtr; their authors claim 1e-13
 _ROOT, _SQRT2 = float(np.sqrt(np.pi / 2)), float(np.sqrt(2.0))
+_LARGEST = 1e150
 _UNDERFLOW = 37.0  # standard deviations where densities come near the least doubles
 
 
@@ -22,6 +23,9 @@ def gaussian_profile(mu: float, epsilon: Array) -> Bounds:
     if mu == 0.0:
         exact = -np.expm1(np.minimum(epsilon, 0.0))
         return probabilities(exact * (1 - ELEMENTARY), exact * (1 + ELEMENTARY))
+    if not mu < _LARGEST:  # squares leave the doubles
+        flat = -np.expm1(np.minimum(epsilon, 0.0))
+        return probabilities(flat * (1 - ELEMENTARY), np.ones_like(flat))
     # the pair is symmetric: below 0, δ(ε) = 1 - e^ε + e^ε δ(-ε)
     above, below = _above_zero(mu, np.abs(epsilon)), np.minimum(epsilon, 0.0)
     flat, factor = -np.expm1(below), np.exp(below)

@@ -81,7 +81,8 @@ class Wave:
             variance += count * one.variance
             value = count * float(factor.log_mgf(at)[0])
             exponent += value
-            exponent_error += count * float(factor.mgf_error(tau)) + 2 * UNIT * (value + exponent)
+            exponent_error += count * float(factor.mgf_error(tau))
+            exponent_error += 2 * UNIT * (abs(value) + abs(exponent))  # less than 0 if mass lacks
             falls = count * float(factor.log_decay(tau, end)[0])
             decay += falls
             always += falls if factor.horizon == inf else 0.0
@@ -160,7 +161,8 @@ class Wave:
         lower = float(max(0.0, raw - rounding - cut - alias - bump))
         upper = float(max(0.0, raw + rounding + cut))
         power = self.exponent - tau * epsilon
-        error = self.exponent_error + 4 * UNIT * (abs(power) + tau * abs(epsilon) + self.exponent)
+        error = self.exponent_error
+        error += 4 * UNIT * (abs(power) + tau * abs(epsilon) + abs(self.exponent))
         least, most = (exp(min(power + side * error, 700.0)) for side in (-1, 1))
         return Bounds(
             lower * least * (1 - 2 * ELEMENTARY), upper * most * (1 + 2 * ELEMENTARY) + TINY

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from .bounds import ELEMENTARY, UNIT, Array, Bounds, ComplexArray, probabilities
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray, probabilities
 from .factor import Factor, Transform
 from .finite import Finite, response
 
 _FEW = 4096  # steps up to which outcomes are listed
+_FINE = 2.0**60  # a grid that is finer is this one, which loses no less: conversions has the proof
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,7 @@ class Laplace:
             )
         value = np.where(epsilon >= e0, 0.0, np.where(epsilon <= -e0, left, value))
         error = np.where(epsilon >= e0, 0.0, np.where(epsilon <= -e0, ELEMENTARY * left, error))
+        error = np.where(epsilon >= e0, 0.0, error + TINY)  # a small ε leaves the doubles
         return probabilities(value - error, value + error)
 
     def swapped(self) -> Laplace:
@@ -155,7 +157,7 @@ class Laplace:
 def laplace(epsilon: float, steps: float = inf) -> Factor:
     """The Laplace mechanism; finite pairs where the shift has few steps."""
     if epsilon == 0.0 or steps > _FEW:
-        return Laplace(epsilon, steps)
+        return Laplace(epsilon, steps if isinf(steps) else min(steps, _FINE))
     if steps == 1.0:
         return response(epsilon)
     count = int(steps)

@@ -38,13 +38,14 @@ _POINTS, _SLOW_POINTS = 400, 60  # first cells; where each is a closed form, an 
 _PARTS, _DEPTH = 8, 4  # into how many parts a cell is divided, how often
 _LEAST_CELL = 1e-9  # narrower ones are within rounding
 _MOST_KINKS, _MOST_REACH = 6000, 600.0
+_MOST_STEPS = 4000  # each 1 % further, to the end of a tail
 _OUTCOMES = 240  # of a pair that stands for a product whose profile is not exact
 _WIDTH = 1e-5  # of the bounds on a profile that is not
 
 
 def is_at_most(one: Product, other: Product) -> bool:
     """Whether ``one`` is certainly at most ``other``."""
-    if _is_worst(other):
+    if other.is_worst:
         return True
     whole = one, other
     one, other = without_common(one, other)
@@ -75,14 +76,6 @@ def with_gaussians(product: Product) -> Product:
 def _compared_both_ways(one: Product, other: Product) -> bool:
     symmetric = is_symmetric(one) and is_symmetric(other)
     return _compared(one, other) and (symmetric or _compared(one.swapped(), other.swapped()))
-
-
-def _is_worst(product: Product) -> bool:
-    """Whether a factor tells the two apart with certainty."""
-    return any(
-        isinstance(one, Finite) and not one.losses.size and one.infinite == 1.0
-        for one in product.factors
-    )
 
 
 def without_common(one: Product, other: Product) -> tuple[Product, Product]:
@@ -206,7 +199,9 @@ def tail_from(shift: float, s: float, r: float) -> float | None:
     if not rho > sigma * (1 + 4 * UNIT):
         return None
     epsilon = max(shift * rho / (rho - sigma), shift + sigma, rho) * (1 + 1e-9) + 1e-9
-    while epsilon < _MOST_REACH:
+    for _ in range(_MOST_STEPS):
+        if not epsilon < _MOST_REACH:
+            break
         first = epsilon * (rho - sigma) - shift * rho
         x = epsilon - shift
         if x > sigma and first > 0 and epsilon > rho:

@@ -25,7 +25,7 @@ def least_power(unit: Product, child: Product) -> int | None:
         return None
     high = 1
     if unit.most and child.most < float("inf") and unit.most < float("inf"):
-        high = max(1, int(child.most / unit.most))
+        high = max(1, int(min(child.most / unit.most, MOST)))
     low = 0
     while not is_at_most(child, unit.power(high)):
         low, high = high, 2 * high

@@ -11,17 +11,18 @@ from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property, partial
-from math import expm1, inf, log, log1p, nextafter
+from math import expm1, inf, ldexp, log, log1p, nextafter
 from typing import Any
 
 import numpy as np
 
+from ..errors import InvalidValueError
 from ..rounding import SMALLEST, sqrt_up
 from . import contour as paths
 from .atoms import Atoms
 from .bounds import ELEMENTARY, UNIT, Array, Bounds, probabilities
 from .factor import Factor
-from .finite import Finite
+from .finite import Finite, response
 from .gaussian import Gaussian, gaussian_profile
 from .inversion import Wave, start
 from .repeated import repeated
@@ -31,6 +32,9 @@ MOST_ATOMS = 2**17  # outcomes up to which products of finite pairs are exact
 _MIXED = 2**12  # the same beside a Gaussian
 _LARGEST = 1e300  # losses beyond count as infinite
 _PENDING = 64  # factors that are kept for the transform of a part
+_DOUBLINGS = 40  # steps of a search for a lower bound
+_LEAST_WIDTH = 1e-12  # that inversion is asked for: narrower ones are within rounding
+MOST_FACTORS = 2**53  # equal ones
 
 
 class Product:
@@ -65,6 +69,9 @@ class Product:
 
     def times(self, other: Product) -> Product:
         """Both, independent."""
+        for one in (self, other):
+            if one.is_worst:
+                return one
         factors = Counter(self.factors)
         factors.update(other.factors)
         both = Product(self.squares + other.squares, factors)
@@ -80,8 +87,23 @@ class Product:
             both.__dict__["spread"] = big.spread + small.spread
         return both
 
+    @cached_property
+    def is_worst(self) -> bool:
+        """Whether it is a single factor that tells all, beside which no other counts."""
+        return self.factors == _WORST and not self.squares
+
+    @cached_property
+    def upper_only(self) -> bool:
+        """Whether a factor only bounds what it stands for, from above."""
+        return any(isinstance(one, Finite) and bool(one.stands_for) for one in self.factors)
+
     def power(self, count: int) -> Product:
         """``count`` times, independent."""
+        if self.is_worst and count:
+            return self
+        most = max(self.factors.values(), default=0) * count
+        if not most <= MOST_FACTORS:
+            raise InvalidValueError(f"a product of {most} equal factors is beyond doubles")
         return Product(
             self.squares * count, {factor: count * n for factor, n in self.factors.items() if count}
         )
@@ -102,8 +124,7 @@ class Product:
         """P-probability that a loss is infinite; no more than that of a single factor."""
         if sum(self.factors.values()) == 1:
             (single,) = self.factors
-            error = max(1e-12, 4 * getattr(single, "mass_error", 0.0))
-            least = single.infinite * (1 - error) - getattr(single, "slack", 0.0)
+            least = single.infinite * (1 - _mass_error(single)) - _slack(single)
             return Bounds(max(0.0, least), single.infinite)
         logarithm = sum(
             n * (log1p(-factor.infinite) if factor.infinite < 1 else -inf)
@@ -112,10 +133,10 @@ class Product:
         )
         value = -expm1(logarithm)
         error = value * (4 * ELEMENTARY + len(self.factors) * UNIT)
-        slack = sum(n * getattr(factor, "slack", 0.0) for factor, n in self.factors.items())
+        slack = sum(n * _slack(factor) for factor, n in self.factors.items())
         # rounded up where it is a sum; 1 - (1 - x)^n has at most the relative error of x
-        error += value * sum(4 * f.mass_error for f in self.factors if isinstance(f, Finite))
-        return probabilities(value - error - slack, value + error)
+        below = error + value * sum(_mass_error(factor) for factor in self.factors)
+        return probabilities(value - below - slack, value + error)
 
     @cached_property
     def most(self) -> float:
@@ -132,7 +153,9 @@ class Product:
 
     @cached_property
     def most_lower(self) -> float:
-        """Largest finite loss, rounded down."""
+        """Largest finite loss, rounded down; 0 if it is only bounded from above."""
+        if self.upper_only:
+            return 0.0
         if self.squares or any(factor.most == inf for factor in self.factors):
             return inf
         exact = sum(
@@ -165,15 +188,15 @@ class Product:
     def atoms(self) -> Atoms | None:
         """All outcomes beside the Gaussian, if they are finitely many and not too many."""
         most = _MIXED if self.squares else MOST_ATOMS
-        total = Atoms(np.zeros(1), np.ones(1), 0.0, 0.0, 0.0, 0.0)
+        total: Atoms | None = None
         for factor, n in sorted(self.factors.items(), key=lambda item: -item[1]):
             if not isinstance(factor, Finite):
                 return None
-            power = repeated(factor, n, most // max(1, len(total.losses)))
+            power = repeated(factor, n, most // max(1, len(total.losses) if total else 1))
             if power is None:
                 return None
-            total = power if len(total.losses) == 1 and not total.losses[0] else total.times(power)
-        return total
+            total = power if total is None else total.times(power)
+        return Atoms(np.zeros(1), np.ones(1), 0.0, 0.0, 0.0, 0.0) if total is None else total
 
     @property
     def is_exact(self) -> bool:
@@ -196,6 +219,7 @@ class Product:
         epsilon = np.asarray(epsilon, dtype=float)
         if not self.factors:
             return gaussian_profile(self.mu, epsilon)
+        tolerance = max(tolerance, _LEAST_WIDTH)
         if not self.squares and sum(self.factors.values()) == 1:
             (factor,) = self.factors
             return factor.profile(epsilon)
@@ -211,9 +235,11 @@ class Product:
 
     def _at(self, epsilon: float, tolerance: float) -> Bounds:
         """Bounds on δ by inversion."""
-        if epsilon >= self.most or self.infinite.upper == 1.0:
+        if epsilon >= self.most or self.infinite.lower == 1.0:
             return self.infinite
-        best = Bounds(0.0, 1.0)
+        best = Bounds(self._flat(epsilon), 1.0)
+        if not self._is_invertible:
+            return best
         for fresh in (False, True):
             wave = self._wave_at(epsilon, tolerance, fresh)
             bounds = self._bounds(wave, epsilon)
@@ -227,12 +253,20 @@ class Product:
         """What a wave says, beside the infinite losses."""
         if epsilon >= self.most:
             return self.infinite
-        found = wave.invert(self.known, self.known_error, epsilon)
-        flat = -expm1(min(epsilon, 0.0)) * (1 - ELEMENTARY)  # δ is never below 1 - e^ε
-        return Bounds(
-            max(self.infinite.lower + found.lower, flat) * (1 - UNIT),
-            min(1.0, (self.infinite.upper + found.upper) * (1 + UNIT)),
-        )
+        found, flat = wave.invert(self.known, self.known_error, epsilon), self._flat(epsilon)
+        least = 0.0 if self.upper_only else (self.infinite.lower + found.lower) * (1 - UNIT)
+        return probabilities(max(flat, least), (self.infinite.upper + found.upper) * (1 + UNIT))
+
+    @staticmethod
+    def _flat(epsilon: float) -> float:
+        """1 - e^ε, rounded down: δ is never below."""
+        return max(0.0, -expm1(min(epsilon, 0.0)) * (1 - ELEMENTARY))
+
+    @cached_property
+    def _is_invertible(self) -> bool:
+        """Whether the numbers that inversion starts from are doubles."""
+        whole = np.concatenate([self.known, self.known_error])
+        return bool(np.all(np.isfinite(whole))) and self.spread < _LARGEST
 
     def _wave_at(self, epsilon: float, tolerance: float, fresh: bool) -> Wave:
         """A new wave; or that at hand, or one that grows out of that of a part."""
@@ -254,33 +288,54 @@ class Product:
             return Bounds(0.0, 0.0)
         if self.infinite.lower > delta:
             return Bounds(inf, inf)
-        found = self._epsilon(delta, tolerance)
         top = max(0.0, self.most)
-        if self.infinite.upper <= delta and top < found.upper:  # nothing is left beyond
+        if self.infinite.upper > delta:  # no ε is certain to be enough
+            return Bounds(self._epsilon_below(delta), inf)
+        found = self._epsilon(delta, tolerance)
+        if top < found.upper:  # nothing is left beyond
             return Bounds(min(found.lower, top), top)
         return found
 
     def _epsilon(self, delta: float, tolerance: float) -> Bounds:
-        finite = delta - float(self.infinite.upper)
-        if not finite > 0.0:
-            near = max(0.0, self.most)
-            if not self.is_exact:
-                return Bounds(0.0, near)
-        elif self.is_exact:
-            atoms = self.atoms if self.factors else None
-            if atoms is not None and not self.squares:
+        """The same, where the infinite losses are certain to be at most ``delta``."""
+        finite, top = delta - float(self.infinite.upper), max(0.0, self.most)
+        if not self.is_exact and not self._is_invertible:
+            return Bounds(0.0, top)
+        if finite > 0.0:
+            top = max(0.0, min(self._renyi_epsilon(finite), top))
+        if not top < inf:  # as δ does not reach its limit
+            return Bounds(self._epsilon_below(delta), inf)
+        if not self.is_exact:
+            if not finite > 0.0:
+                return Bounds(0.0, top)
+            return self._invert_for(delta, top, tolerance)
+        near, atoms = top, None if self.squares else self.atoms
+        if finite > 0.0:
+            if atoms is not None:
                 near = atoms.epsilon_near(delta)
             else:
-                top = max(0.0, min(paths.renyi_epsilon(self.known, finite), self.most))
                 near = bisect(lambda epsilon: self._profile_at(epsilon, 0.0), delta, top)
-        else:
-            top = min(paths.renyi_epsilon(self.known, finite), self.most)
-            return self._invert_for(delta, top, tolerance)
         return certify(lambda epsilon: self._profile_at(epsilon, 0.0), delta, near, self._scale)
+
+    def _renyi_epsilon(self, delta: float) -> float:
+        """ε with a finite part of δ of at most ``delta``; infinite if none is known."""
+        near = paths.renyi_epsilon(self.known + self.known_error, delta)
+        return near if near < inf else inf
+
+    def _epsilon_below(self, delta: float) -> float:
+        """An ε with δ(ε) > ``delta``, or 0: the largest that some doublings reach."""
+        below = 0.0
+        for step in range(_DOUBLINGS):
+            epsilon = ldexp(self._scale, step)
+            if not self._profile_at(epsilon, 1e-3).lower > delta:
+                break
+            below = epsilon
+        return below
 
     @property
     def _scale(self) -> float:
-        return float(np.sqrt(self.spread)) or 1.0
+        scale = float(np.sqrt(self.spread))
+        return scale if 0.0 < scale < _LARGEST else 1.0
 
     def _profile_at(self, epsilon: float, tolerance: float) -> Bounds:
         bounds = self.profile(np.array(epsilon), tolerance)
@@ -296,7 +351,7 @@ class Product:
             bounds = self._bounds(wave, near)
             if not bounds.width <= 10 * relative * bounds.upper and fresh is False:
                 continue
-            move = bounds.width / (ratio * delta) if ratio > 0.0 else 0.0
+            move = bounds.width / (ratio * delta) if ratio * delta > 0.0 else 0.0
             profile = partial(self._bounds, wave)
             found = certify(profile, delta, near, self._scale, 0.6 * move, bounds)
             if found.width < best.width:
@@ -329,3 +384,15 @@ class Product:
                 return onward, ratio
             near = onward
         return near, ratio
+
+
+_WORST: dict[Factor, int] = {response(0.0, 1.0): 1}
+
+
+def _mass_error(factor: Factor) -> float:
+    """How much too large the infinite mass may be, relative: it may be a sum of masses."""
+    return 4 * factor.mass_error if isinstance(factor, Finite) else 0.0
+
+
+def _slack(factor: Factor) -> float:
+    return factor.slack if isinstance(factor, Finite) else 0.0

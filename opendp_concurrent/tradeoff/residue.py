@@ -21,6 +21,8 @@ from .product import Product
 _POINTS, _DEPTH = 400, 4
 _OUTCOMES = 96  # of the finite pair that stands for a child
 _RELATIVE = 1e-9  # to which the residual is found, downward
+_HALVINGS = 100  # of a search
+_LEAST = 1e-290  # losses below are not halved
 
 
 def residual(budget: float, child: Product) -> float | None:
@@ -64,8 +66,10 @@ def _residual(budget: float, child: Product) -> float | None:
         if not fits(0.0):
             return None
         low = 0.0
-    while high - low > _RELATIVE * budget:
+    for _ in range(_HALVINGS):
         middle = (low + high) / 2
+        if not high - low > _RELATIVE * budget or middle in (low, high):
+            break
         if fits(middle):
             low = middle
         else:
@@ -83,6 +87,8 @@ def _after_sum(budget: float, bound: float) -> float | None:
 
 def _pure_to_gaussian(bound: float) -> float:
     """2 Φ⁻¹(e^ε/(1+e^ε)), rounded up."""
+    if bound < _LEAST:
+        return 1.26 * bound + _LEAST * (bound > 0.0)  # sqrt(π/2) and more
     if bound < 1.0:
         half = sqrt(2) * float(erfinv(tanh(bound / 2)))
     elif not bound <= 700.0:  # e^-ε leaves the doubles; Φ(-x) <= e^(-x²/2) / 2 <= 1 / (1 + e^ε)
@@ -103,8 +109,10 @@ def gaussian_bound(child: Product) -> float:
     if any(one.infinite.upper > 0.0 or not one.most < inf for one in both):
         return inf
     low, high = 0.0, _pure_to_gaussian(max(one.most for one in both))
-    while high - low > 1e-6 * high:
+    for _ in range(_HALVINGS):
         middle = (low + high) / 2
+        if not high - low > 1e-6 * high or middle in (low, high):
+            break
         if is_at_most(rest, Product(to_units(middle) ** 2, {})):
             high = middle
         else:

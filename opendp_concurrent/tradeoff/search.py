@@ -7,11 +7,14 @@ from math import inf
 
 from .bounds import UNIT, Bounds
 
+_HALVINGS = 200
+_STEPS = 64  # each four times the one before: beyond all doubles that are asked
+
 
 def bisect(profile: Callable[[float], Bounds], delta: float, high: float) -> float:
     """About the least ε >= 0 with δ(ε) <= delta."""
     low = 0.0
-    for _ in range(200):
+    for _ in range(_HALVINGS):
         middle = (low + high) / 2
         if middle in (low, high):
             break
@@ -37,25 +40,44 @@ def certify(
     :param move: first step, if it is known how wide the bounds are
     :param known: the profile at ``near``
     """
+    if not near < inf:
+        return Bounds(0.0, inf)
     at_near = profile(near) if known is None else known
-    size = max(near, UNIT * scale)
-    first = max(move, 4 * UNIT * size)
-    upper, step = near, first
-    found = at_near
-    while not found.upper <= delta:
+    first = max(move, 4 * UNIT * max(near, UNIT * scale))
+    return Bounds(
+        _below(profile, delta, near, first, at_near),
+        _above(profile, delta, near, first, at_near, 1e6 * max(near, scale)),
+    )
+
+
+def _above(
+    profile: Callable[[float], Bounds],
+    delta: float,
+    near: float,
+    step: float,
+    at_near: Bounds,
+    most: float,
+) -> float:
+    upper, found = near, at_near
+    for _ in range(_STEPS):
+        if found.upper <= delta:
+            return upper
         upper, step = near + step, 4 * step
-        if step > 1e6 * max(near, scale):
-            return Bounds(_below(profile, delta, near, first, at_near), inf)
+        if not step <= most:
+            break
         found = profile(upper)
-    return Bounds(_below(profile, delta, near, first, at_near), upper)
+    return inf
 
 
 def _below(
     profile: Callable[[float], Bounds], delta: float, near: float, step: float, at_near: Bounds
 ) -> float:
     lower, found = near, at_near
-    while lower > 0.0 and not found.lower > delta:
-        lower, step = max(0.0, near - step), 4 * step
-        if lower > 0.0:
-            found = profile(lower)
-    return lower
+    for _ in range(_STEPS):
+        if found.lower > delta:
+            return lower
+        lower, step = near - step, 4 * step
+        if not lower > 0.0:
+            break
+        found = profile(lower)
+    return 0.0

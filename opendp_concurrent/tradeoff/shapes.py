@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from hashlib import sha256
 from itertools import pairwise
 from math import inf, log
 
 import numpy as np
 
 from ..errors import InvalidValueError
-from .bounds import ELEMENTARY, UNIT, Array
+from . import arguments
+from .bounds import ELEMENTARY, UNIT, Array, rounded_up
 from .coarse import chords, points
-from .finite import Finite
+from .finite import Finite, response, settled
 from .gaussian import Gaussian
+from .group import iterate
 from .laplace import Laplace
 from .product import Product
-from .vertices import from_vertices, iterate
+from .vertices import from_vertices
 
 _OUTCOMES = 512  # of a finite pair that stands for something else
 _WIDTH = 1e-6  # of the bounds that it is made of
+_REACH = 600.0  # largest loss of it
+_LEAST_SHARE = Fraction(1e-290)  # of a mixture, that doubles keep beside a mass
 
 
 def pair(first: Sequence[float], second: Sequence[float]) -> Finite:
@@ -26,6 +33,8 @@ def pair(first: Sequence[float], second: Sequence[float]) -> Finite:
     p, q = np.array(first, dtype=float), np.array(second, dtype=float)
     p, q = p / np.sum(p), q / np.sum(q)
     both = (p > 0.0) & (q > 0.0)
+    if not np.any(both):
+        return response(0.0, 1.0)
     losses = np.log(p[both]) - np.log(q[both])
     order = np.argsort(losses, kind="stable")
     errors = len(p) * UNIT + 2 * UNIT
@@ -60,19 +69,24 @@ def from_losses(losses: Sequence[float], masses: Sequence[float], infinite: floa
     values, weights = np.array(losses)[order], np.array(masses)[order]
     if not np.all(weights >= 0.0):
         raise InvalidValueError("probabilities must be at least 0")
+    arguments.check_kept("probabilities", [*masses, infinite])
     whole = float(np.sum(weights)) + infinite
     if not abs(whole - 1.0) <= 1e-9:
         raise InvalidValueError(f"probabilities and infinite must add up to 1, found {whole}")
     weights, failing = weights / whole, min(1.0, infinite / whole * (1 + 4 * UNIT))
-    other = float(np.sum(weights * np.exp(-values)))
+    if not np.any(weights):
+        return response(0.0, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        other = float(np.sum(np.where(weights > 0.0, weights * np.exp(-values), 0.0)))
     if not other <= 1.0 + 1e-9:
         raise InvalidValueError(
             f"losses: the mean of e^(-loss) is {other}, above 1: no pair has this loss distribution"
         )
     keep = weights > 0.0
     error = (len(values) + 4) * UNIT
-    never = max(0.0, 1.0 - other) + 2 * error
-    return Finite(values[keep], weights[keep], failing, never, error, slack=2 * error)
+    slack = 2 * error + 2 * ELEMENTARY
+    never = min(1.0, max(0.0, 1.0 - other) + slack)
+    return Finite(values[keep], weights[keep], failing, never, error, slack=2 * slack)
 
 
 def check_falling(name: str, epsilons: Sequence[float], deltas: Sequence[float]) -> None:
@@ -102,6 +116,7 @@ def from_curve(alphas: Sequence[float], betas: Sequence[float]) -> Finite:
     if not np.all(np.diff(slopes) >= -1e-12 * (1 + np.abs(slopes[1:]))):
         raise InvalidValueError("betas must be convex: tests can be mixed")
     # Q-mass moves along α, P-mass along 1 - β
+    arguments.check_kept("alphas and betas: differences", [*np.diff(x), *-np.diff(y)])
     return pair([*-np.diff(y), 1.0 - float(y[0])], [*np.diff(x), 0.0])
 
 
@@ -141,7 +156,18 @@ def as_finite(product: Product) -> Finite:
             return factor
     if not product.squares and not product.factors:
         return Finite(np.zeros(1), np.ones(1))
-    return chords(product, _grid(product), _WIDTH)
+    return chords(product, _grid(product), _WIDTH, described("finite", product))
+
+
+def described(kind: str, *what: object) -> str:
+    """A text that is the same for the same things only."""
+    return sha256(repr((kind, *(_plain(one) for one in what))).encode()).hexdigest()
+
+
+def _plain(one: object) -> object:
+    if isinstance(one, Product):
+        return one.squares, sorted((repr(_plain(each)), n) for each, n in one.factors.items())
+    return one.key if isinstance(one, Finite) else one
 
 
 def _grid(product: Product) -> Array:
@@ -149,31 +175,53 @@ def _grid(product: Product) -> Array:
     atoms = product.atoms if not product.squares else None
     if atoms is not None and len(atoms.losses) <= _OUTCOMES:
         inner = np.abs(atoms.losses)
-        return np.unique(
-            np.concatenate([[0.0], inner - atoms.loss_error, inner + atoms.loss_error]).clip(0.0)
-        )
+        every = np.concatenate([[0.0], inner - atoms.loss_error, inner + atoms.loss_error])
+        return np.unique(every.clip(0.0, _REACH))
     top = product.most
-    if not top < 600.0:
-        top = min(600.0, product.epsilon(1e-15, 1e-2).upper)
+    if not top < _REACH:
+        top = min(_REACH, product.epsilon(1e-15, 1e-2).upper)
     return np.linspace(0.0, top, _OUTCOMES // 2)
 
 
-def mixture(shares: Sequence[float], pairs: Sequence[Finite]) -> Finite:
-    """One of the pairs at random."""
-    losses = np.concatenate([one.losses for one in pairs])
-    masses = np.concatenate([share * one.masses for share, one in zip(shares, pairs, strict=True)])
-    order = np.argsort(losses, kind="stable")
-    order = order[masses[order] > 0.0]
+def mixture(shares: Sequence[Fraction], pairs: Sequence[Finite]) -> Finite:
+    """One of the pairs at random, each direction by itself: what is rare in one may not be so."""
     weighted = list(zip(shares, pairs, strict=True))
-    errors = (4 + len(pairs)) * UNIT
+    if not any(one.losses.size for one in pairs):
+        return response(0.0, 1.0)
+    bounds = [one.stands_for for one in pairs]
+    stands_for = described("mixture", *weighted_keys(weighted)) if any(bounds) else ""
+    forward = _mixed(weighted)
+    if all(one.symmetric for one in pairs):
+        return replace(forward, never=forward.infinite, symmetric=True, stands_for=stands_for)
+    backward = _mixed([(share, one.swapped()) for share, one in weighted])
+    back = replace(backward, never=forward.infinite, stands_for=stands_for)
+    return replace(forward, never=back.infinite, back=back, stands_for=stands_for)
+
+
+def weighted_keys(weighted: Sequence[tuple[Fraction, Finite]]) -> list[object]:
+    """What a mixture is made of."""
+    return [(str(share), one.key) for share, one in weighted]
+
+
+def _mixed(weighted: Sequence[tuple[Fraction, Finite]]) -> Finite:
+    """The law of the loss under P; what doubles do not keep counts as an infinite loss."""
+    kept = [(float(share), one) for share, one in weighted if share >= _LEAST_SHARE]
+    missing = sum((share for share, _ in weighted if share < _LEAST_SHARE), Fraction(0))
+    losses, masses, lost = settled(
+        np.concatenate([one.losses for _, one in kept]),
+        np.concatenate([share * one.masses for share, one in kept]),
+    )
+    least = sum((Fraction(share) * Fraction(one.infinite) for share, one in kept), Fraction(0))
+    least *= 1 + Fraction(2 * UNIT)
+    errors = 6 * UNIT
     return Finite(
-        losses[order],
-        masses[order],
-        min(1.0, sum(share * one.infinite for share, one in weighted) * (1 + 2 * errors)),
-        min(1.0, sum(share * one.never for share, one in weighted) * (1 + 2 * errors)),
-        max(one.mass_error for one in pairs) + errors,
-        max(one.loss_error for one in pairs),
-        slack=max(one.slack for one in pairs) + 8 * errors,
+        losses,
+        masses,
+        min(1.0, rounded_up(least + missing + Fraction(lost))),
+        0.0,
+        max(one.mass_error for _, one in kept) + errors,
+        max(one.loss_error for _, one in kept),
+        slack=max(one.slack for _, one in weighted) + 2 * (lost + float(missing)) + 8 * errors,
     )
 
 
@@ -187,9 +235,10 @@ def symmetrised(product: Product) -> Finite:
             points(product, grid, _WIDTH), points(other, grid, _WIDTH), strict=True
         )
     ]
-    return from_vertices(both, both)
+    return from_vertices(both, both, described("symmetrised", product))
 
 
 def group(product: Product, size: int) -> Finite:
     """Neighbours at distance ``size``."""
-    return iterate(as_finite(product), size)
+    pair = as_finite(product)
+    return iterate(pair, size, described("group", size, product) if pair.stands_for else "")
