@@ -16,6 +16,7 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, run
 from ..queryables.session import validate_d_in
+from ..queryables.stream import check_static
 from ..queryables.turn import Turn, lock_for_turns
 from .accounting import check_budget
 from .concurrent_composition import make_concurrent_composition
@@ -142,6 +143,7 @@ def make_analyst_quotas(
             f"odometer is under {measure.name}, where filters side by side are not known to "
             f"compose: {measure.reason}; share one filter, or take another measure"
         )
+    check_static(space[0])
     d_in = validate_d_in(space[1], d_in)
     filters = {
         name: make_concurrent_filter(odometer, d_in, quota, orders=orders, halt=halt)
@@ -171,6 +173,7 @@ def make_analyst_quotas(
         spawn,
         whole.privacy_map,
         f"AnalystQuotas({measure.name}, {odometer.accounting}, d_in={d_in}, {dict(bounds)})",
+        composes=True,
     )
     measurement.__class__ = AnalystQuotas
     measurement.quotas, measurement.d_in = MappingProxyType(bounds), d_in

@@ -8,7 +8,18 @@ from opendp.mod import Transformation, assert_features
 
 from ..errors import InvalidTypeError, SpaceMismatchError
 from ..queryables.mechanism import ConcurrentOdometer, postprocess, replace
+from ..queryables.stream import is_stream
 from .guards import check_odometer
+
+
+def check_no_stream(transformation: Transformation) -> None:
+    """Raise if the transformation is of streams: OpenDP's do not see what comes later."""
+    if is_stream(transformation.output_domain):
+        raise InvalidTypeError(
+            f"transformation returns a stream ({transformation.output_domain}), and would be run "
+            "on the empty one only, before any item comes; use make_stream_map, make_stream_filter, "
+            "make_stream_clamp or make_bounded_contributions"
+        )
 
 
 def make_chain_ot(
@@ -44,6 +55,7 @@ def make_chain_ot(
         raise InvalidTypeError(
             f"transformation must be a transformation, found {type(transformation).__name__}"
         )
+    check_no_stream(transformation)
     if transformation.output_domain != inner.input_domain:
         raise SpaceMismatchError("input_domain", inner.input_domain, transformation.output_domain)
     if transformation.output_metric != inner.input_metric:

@@ -104,6 +104,7 @@ def make_concurrent_composition(
         lambda token: spawn_composition(space, measure, token, bound),
         constant_map(input_metric, d_in, d_out),
         f"ConcurrentComposition({measure.name}, d_in={d_in}, {len(shares)} d_mids)",
+        composes=True,
     )
 
 

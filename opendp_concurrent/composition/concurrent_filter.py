@@ -108,4 +108,5 @@ def make_concurrent_filter(
         constant_map(input_metric, d_in, budget),
         f"ConcurrentFilter({measure.name}, {odometer.accounting}, d_in={d_in}, d_out={budget})",
         odometer if ledger is None else replace(odometer, record=(ledger, d_in)),
+        composes=True,
     )

@@ -11,7 +11,8 @@ from .. import checks
 from ..accumulators.orders_sum import OnOrders
 from ..errors import InvalidTypeError, SpaceMismatchError
 from ..measures import CompositionMeasure
-from ..queryables.mechanism import ConcurrentOdometer
+from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, ConcurrentOdometer
+from ..queryables.stream import is_stream
 
 
 def check_space(input_domain: Any, input_metric: Any) -> None:
@@ -33,6 +34,22 @@ def check_measurement(name: str, measurement: Any) -> Measurement:
     if not isinstance(measurement, Measurement):
         raise InvalidTypeError(f"{name} must be a measurement, found {type(measurement).__name__}")
     return measurement
+
+
+def check_inside(name: str, measurement: Measurement) -> None:
+    """Raise for what nothing can be put around: a checkpoint, or a composition on a stream.
+
+    The children of a composition would not be fed by whoever feeds what is around it.
+    """
+    if not isinstance(measurement, ConcurrentMeasurement):
+        return
+    if measurement.checkpointed:
+        raise InvalidTypeError(f"{name}: {CHECKPOINTED}")
+    if measurement.composes and is_stream(measurement.input_domain):
+        raise InvalidTypeError(
+            f"{name} composes mechanisms on a stream ({measurement.input_domain}), whose updates "
+            "would not reach them; put make_concurrent_continual around it first"
+        )
 
 
 def check_measurement_on(

@@ -7,7 +7,7 @@ from typing import Any
 
 from opendp.combinators import make_chain_mt
 from opendp.measurements import make_user_measurement
-from opendp.mod import Domain, Measure, Metric, PrivacyProfile, Transformation
+from opendp.mod import Domain, Measure, Measurement, Metric, PrivacyProfile, Transformation
 
 from .. import _native
 from ..accounts.price import distance_key
@@ -15,7 +15,7 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.data import seal, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, Spawn
 from ..queryables.session import validate_d_in
-from .chain import make_chain_ot
+from .chain import check_no_stream, make_chain_ot
 
 
 def make_measurement(
@@ -25,12 +25,21 @@ def make_measurement(
     privacy_map: Callable[[Any], Any],
     summary: str,
     odometer: ConcurrentOdometer | None = None,
+    *,
+    around: Measurement | None = None,
+    takes_updates: bool = False,
+    composes: bool = False,
+    can_resume: Callable[[], bool] | None = None,
 ) -> ConcurrentMeasurement:
     """Make a measurement that is invoked on sealed data.
 
     :param spawn: returns a handle, or a release
     :param privacy_map: may return a ``PrivacyProfile``, a new one at each call
     :param odometer: what the measurement is a filter of
+    :param around: what this is put around, and passes on the properties of
+    :param takes_updates: whether it is a continual mechanism
+    :param composes: whether it launches others
+    :param can_resume: says whether what it spawns can be saved; that of ``around`` if left out
     """
     carrier_type = input_space[0].carrier_type
 
@@ -45,7 +54,19 @@ def make_measurement(
         privacy_map=_native.carry(native_map),
         TO="ExtrinsicObject",
     )
-    return _direct(measurement, spawn, privacy_map, summary, odometer)
+    made = _direct(measurement, spawn, privacy_map, summary, odometer)
+    made.takes_updates, made.composes, made.can_resume = takes_updates, composes, can_resume
+    if isinstance(around, ConcurrentMeasurement):
+        made.takes_updates |= around.takes_updates
+        made.composes |= around.composes
+        made.checkpointed = around.checkpointed
+        made.can_resume = can_resume or around.can_resume
+    return made
+
+
+def never() -> bool:
+    """What cannot be resumed, though what it is around can."""
+    return False
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -76,10 +97,11 @@ def chain(
 
     What else the measurement tells, such as its plan, the chain tells too.
 
-    :raises InvalidTypeError: if the measurement is a filter with a ledger
+    :raises InvalidTypeError: if the measurement is a filter with a ledger, or on a stream
     """
     spawn, privacy_map = measurement.spawn, measurement.privacy_map
     odometer = measurement.odometer
+    check_no_stream(transformation)
     if odometer is not None and odometer.record is not None:
         raise InvalidTypeError(
             "a filter with a ledger cannot be chained: its d_in, which the ledger has, would be "

@@ -22,10 +22,17 @@ from ..queryables.data import Sealed, seal, seal_transformed, unseal
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, run
 from ..queryables.session import validate_d_in
+from ..queryables.stream import is_stream
 from .guards import check_measurement_on, check_space
 from .interactive_measurement import make_measurement
 from .parallel_loss import ParallelLoss
 from .partition import Partition, check_key, domain_of_parts
+
+ADAPTIVE = (
+    "with updates that an adversary chooses on the way, the parts that differ are its choice, and "
+    "the loss is not the maximum over the parts, but for pure DP [HSV25, version 4]; use "
+    "make_parallel_continual, or compose them with make_concurrent_continual"
+)
 
 
 def make_parallel_composition(
@@ -56,7 +63,8 @@ def make_parallel_composition(
     differ: by [VW21, Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP,
     Gaussian DP and f-DP, under finite communication; [LW22, Theorem 2 and Corollary 1] for Rényi
     DP, zCDP and tCDP. Approximate zCDP has no such theorem, and has k = 1 only. The data must be
-    static: with updates that an analyst chooses, the maximum is not valid for (ε, δ)-DP.
+    static: with updates that an analyst chooses, the maximum is not valid for (ε, δ)-DP [HSV25,
+    version 4]. So streams, and measurements that take updates, are refused.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -68,6 +76,8 @@ def make_parallel_composition(
     :param measurements: by public key, on the parts' domain and metric, under one measure. One
         that many keys share is checked once
     :return: a measurement that spawns a queryable, whose messages are keys
+    :raises InvalidTypeError: for a stream, or a measurement that takes updates; from the queryable,
+        if one turns out to when it is opened
     :raises SpaceMismatchError: if a measurement is not on the parts' space, or the measures differ
     :raises UnsupportedMeasureError: if no rule is known for the measure; from ``map``, for
         approximate zCDP at k > 1
@@ -95,6 +105,7 @@ def make_parallel_composition(
     """
     assert_features("contrib", "honest-but-curious")
     check_space(input_domain, input_metric)
+    check_no_updates(input_domain)
     if not isinstance(partition, Partition):
         raise InvalidTypeError(
             f"partition must be made by by_key, by_column, by_values or by_split, "
@@ -126,6 +137,13 @@ def make_parallel_composition(
     )
 
 
+def check_no_updates(input_domain: Domain) -> None:
+    """Raise for a stream, or vectors of them, however they would be cut."""
+    elements = _native.element_domain(input_domain)
+    if is_stream(input_domain) or (elements is not None and is_stream(elements)):
+        raise InvalidTypeError(f"input_domain ({input_domain}) is a stream: {ADAPTIVE}")
+
+
 class _Parts:
     """Opens each part once. Asked in turn, by the queryable around it."""
 
@@ -155,6 +173,8 @@ class _Parts:
 
     def _open(self, key: Any, measurement: Measurement) -> Any:
         answer = run(measurement, self._take(key))
+        if isinstance(answer, MachineQueryable) and answer.takes_updates:
+            raise InvalidTypeError(f"measurements[{key!r}] takes updates: {ADAPTIVE}")
         return adopt(answer, Lifecycle(innermost_running()), None)
 
     def _take(self, key: Any) -> Sealed:
@@ -201,6 +221,8 @@ def _check_measurements(
             continue
         name = f"measurements[{key!r}]"
         check_measurement_on(name, one, domain, metric)
+        if isinstance(one, ConcurrentMeasurement) and one.takes_updates:
+            raise InvalidTypeError(f"{name} takes updates: {ADAPTIVE}")
         if measure is None:
             measure = one.output_measure
         elif one.output_measure != measure:

@@ -46,6 +46,7 @@ def recertify(
         lambda token: run(measurement, token),
         privacy_map,
         summary,
+        around=measurement,
     )
 
 

@@ -3,21 +3,75 @@
 from __future__ import annotations
 
 import json
-from threading import Lock
+from contextlib import ExitStack
+from dataclasses import dataclass
+from threading import RLock
 from typing import Any
 from uuid import uuid4
+from weakref import ref
 
 from opendp.mod import assert_features
 
+from .. import _native
+from ..accounts.lifecycle import innermost_running
+from ..composition.guards import check_inside
 from ..composition.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.data import Sealed, seal, unseal
-from ..queryables.mechanism import ConcurrentMeasurement
-from .mechanism import Checked, ContinualQueryable
+from ..queryables.machine import MachineQueryable
+from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement
+from ..queryables.saved import Parts, parts_of
+from ..queryables.stream import stream_of
+from .mechanism import Checked, inside_a_mechanism
 
-_LOCK = Lock()
-_RESUMED: set[str] = set()  # ids of states that were resumed by this process
+_LOCK = RLock()
 _NOT_SAVED = "saved must be what Checkpoint.save returned"
+_FIELDS = {"version", "lineage", "generation", "parts"}
+_CANNOT = (
+    "a counter, or made by make_continual of a machine with to_record and restore, perhaps behind "
+    "stream transformations, in make_interactive or make_bounded_interactive, or cast; a "
+    "postprocessor's state, a composition with its account and children, and parts of a stream "
+    "cannot be saved"
+)
+
+
+@dataclass(slots=True)
+class Lineage:
+    """What this process knows of a mechanism and all that was resumed from it: one may live.
+
+    :ivar saved: the newest generation that was saved or resumed here
+    :ivar resumed: the newest generation that was resumed here; of the first launch there is none
+    :ivar living: its innermost part
+    :ivar moved: whether a message has come since it was saved
+    """
+
+    saved: int = 0
+    resumed: int = -1
+    living: ref[Checked] | None = None
+    moved: bool = False
+
+    def check(self, generation: int) -> None:
+        """Raise unless this generation may be resumed."""
+        machine = None if self.living is None else self.living()
+        if machine is not None and not machine.stopped:
+            raise InvalidValueError(
+                "saved is of a mechanism that is alive in this process, and two that go on from one "
+                "state pay twice; stop it by checkpoint.save(), and resume what that returns"
+            )
+        if generation <= self.resumed or generation < self.saved:
+            raise InvalidValueError(
+                f"saved is generation {generation} of a mechanism of which generation "
+                f"{max(self.saved, self.resumed)} was saved or resumed in this process; a state is "
+                "resumed once, and no older one after it"
+            )
+        if generation == self.saved and self.moved:
+            raise InvalidValueError(
+                "saved is of a mechanism that got messages after it was saved, which would be "
+                "answered again with other noise; there is no newer state to resume"
+            )
+
+
+_LINEAGES: dict[str, Lineage] = {}  # by id, as long as this process lives
 
 
 class Checkpoint:
@@ -26,9 +80,13 @@ class Checkpoint:
     The state holds data and noise, in plain text: whoever reads it reads the data. It is for the
     one who holds the data anyway; a queryable does not give it away.
 
-    A state must be resumed once, and the mechanism that it was saved from must not go on. Two
-    mechanisms that go on from the same state draw their noise for the same data independently,
-    which costs as much privacy as two mechanisms do. Within one process a second is refused.
+    A mechanism has one state at a time. Each text has the mechanism's id, which those that are
+    resumed from it inherit, and a generation. Two mechanisms that go on from the same state, or
+    from an older one, draw noise for the same data independently, which costs as much privacy as
+    two mechanisms do, and the mean of many such draws is the data. Within one process this is
+    refused: while the mechanism or one that was resumed from it is alive, for a generation older
+    than one that was saved or resumed here, and for a state from which the mechanism went on. What
+    other processes do with copies of the text cannot be known: resume the newest, once.
 
     :param saved: what ``save`` returned, to go on from there
     :raises InvalidValueError: if it is not
@@ -47,22 +105,23 @@ class Checkpoint:
 
     def __init__(self, saved: str | None = None) -> None:
         self._record: Any = None
-        self._machine: Sealed | None = None
-        self._lock: Any = None  # that of the queryable, so that nothing is drawn in between
-        self._name = ""
+        self._parts: Sealed | None = None
+        self._lineage, self._of = "", Lineage()
         if saved is None:
             return
         try:
             self._record = json.loads(saved)
         except (TypeError, ValueError):
             raise InvalidValueError(_NOT_SAVED) from None
-        fields = {"id", "name", "state", "version"}
-        if not isinstance(self._record, dict) or set(self._record) != fields:
+        if not isinstance(self._record, dict) or "version" not in self._record:
             raise InvalidValueError(_NOT_SAVED)
-        if self._record["version"] != 1:
+        if self._record["version"] != 2:
             raise InvalidValueError(
                 "saved is of another version of this package; resume it with that one"
             )
+        known = set(self._record) == _FIELDS and type(self._record["generation"]) is int
+        if not known or not isinstance(self._record["lineage"], str):
+            raise InvalidValueError(_NOT_SAVED)
 
     def __reduce__(self) -> Any:
         raise TypeError("a checkpoint holds sensitive data and cannot be pickled or copied")
@@ -76,39 +135,67 @@ class Checkpoint:
             answered after the last save would be drawn again when that is resumed
         :return: JSON, to be kept where data may be
         :raises InvalidValueError: if nothing was launched with this checkpoint
+        :raises InvalidTypeError: if a user, whose contributions are bounded, cannot be written down
         """
-        if self._machine is None:
+        if self._parts is None:
             raise InvalidValueError("nothing was launched with this checkpoint; launch it first")
-        machine = unseal(self._machine)
-        with self._lock:
-            state = machine.to_record()
+        parts: Parts = unseal(self._parts)
+        with ExitStack() as turn:
+            for lock, _ in parts:  # from the outside in, as messages come
+                turn.enter_context(lock)
+            turn.enter_context(_LOCK)
+            records = [[part.name, part.to_record()] for _, part in parts]
+            self._of.saved, self._of.moved = self._of.saved + 1, False
             if not go_on:
-                machine.stop()
-        record = {"version": 1, "id": uuid4().hex, "name": self._name, "state": state}
+                for _, part in parts:
+                    part.stop()
+            generation = self._of.saved
+        record = {
+            "version": 2,
+            "lineage": self._lineage,
+            "generation": generation,
+            "parts": records,
+        }
         return json.dumps(record)
 
-    def _attach(self, name: str, machine: Checked, lock: Any) -> None:
-        if self._machine is not None:
-            raise InvalidValueError(
-                "checkpoint is for one launch, and has had it; take another Checkpoint"
-            )
-        if self._record is not None:
-            if self._record["name"] != name:
+    def _attach(self, parts: Parts) -> None:
+        """Take the state of what was launched, or let it go on from the one that was saved."""
+        innermost = parts[-1][1]
+        assert isinstance(innermost, Checked)
+        with _LOCK:
+            if self._parts is not None:
                 raise InvalidValueError(
-                    f"checkpoint is of {self._record['name']}, and cannot be resumed by {name}"
+                    "checkpoint is for one launch, and has had it; take another Checkpoint"
                 )
-            with _LOCK:
-                if self._record["id"] in _RESUMED:
-                    raise InvalidValueError(
-                        "saved was resumed before, which is possible once; ask what resumed it"
-                    )
-                _RESUMED.add(self._record["id"])
-            try:
-                machine.restore(self._record["state"])
-            except (KeyError, TypeError, ValueError, AttributeError):
-                raise InvalidValueError(_NOT_SAVED) from None
-        self._name, self._lock = name, lock
-        self._machine, self._record = seal(machine), None
+            self._lineage, self._of = uuid4().hex, Lineage()
+            if self._record is not None:
+                self._lineage = self._record["lineage"]
+                self._of = _LINEAGES.get(self._lineage, Lineage())
+                self._of.check(self._record["generation"])
+                _restore(parts, self._record["parts"])
+                self._of.saved = self._of.resumed = self._record["generation"]
+            self._of.living, self._of.moved = ref(innermost), False
+            _LINEAGES[self._lineage] = self._of
+            for _, part in parts:
+                part.watch(self._of)
+            self._parts, self._record = seal(parts), None
+
+
+def _restore(parts: Parts, records: Any) -> None:
+    try:
+        names = [name for name, _ in records]
+        mine = [part.name for _, part in parts]
+        if names != mine:
+            raise InvalidValueError(
+                f"checkpoint is of {' in '.join(reversed(names))}, and cannot be resumed by "
+                f"{' in '.join(reversed(mine))}"
+            )
+        for (_, part), (_, record) in zip(parts, records, strict=True):
+            part.restore(record)
+    except InvalidValueError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        raise InvalidValueError(_NOT_SAVED) from None
 
 
 def make_resumable(
@@ -117,16 +204,27 @@ def make_resumable(
     """Let a continual mechanism be stopped and resumed, by the one who holds its checkpoint.
 
     Noise that was drawn is kept: answers after a restart are those before it, and nothing is drawn
-    twice. Chain transformations that remember nothing in front of it.
+    twice. What else is behind the handle is kept with it: the steps, who has contributed how often
+    (:func:`make_bounded_contributions`), and how many messages are left
+    (:func:`make_bounded_interactive`).
+
+    The checkpoint reads the data, so it is for whoever holds them: the measurement that is returned
+    is called with ``[]`` where the data are. It cannot be launched on a composition, whose account
+    a text of one child does not have, nor be put into another measurement, whose state it does not
+    have: put it around everything else.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param measurement: a counter of this package; or made by :func:`make_continual` of a machine
-        with ``to_record`` and ``restore``
+        with ``to_record`` and ``restore``; or these behind stream transformations, in
+        :func:`make_interactive` or :func:`make_bounded_interactive`, or cast. A function of a
+        transformation is a promise: the same one as before
     :param checkpoint: a new one, or with a state to go on from
     :return: a measurement that is launched once
-    :raises InvalidTypeError: naming the argument
-    :raises InvalidValueError: at launch, if the state is of another mechanism
+    :raises InvalidTypeError: naming the argument; or when it is launched on a composition, or
+        inside another mechanism
+    :raises InvalidValueError: at launch, if the state is of another mechanism, or must not be
+        resumed
 
     :example:
 
@@ -152,26 +250,34 @@ def make_resumable(
         raise InvalidTypeError(
             f"checkpoint must be an oc.Checkpoint, found {type(checkpoint).__name__}"
         )
+    check_inside("measurement", measurement)
+    if not measurement.resumable:
+        raise InvalidTypeError(f"measurement must be {_CANNOT}; found {measurement}")
     inner = measurement.spawn
 
-    def spawn(token: Sealed) -> ContinualQueryable:
-        queryable: ContinualQueryable = inner(token)
-        machine = unseal(queryable._machine) if isinstance(queryable, ContinualQueryable) else None
-        if not isinstance(machine, Checked) or not machine.resumable:
-            raise InvalidTypeError(
-                "measurement must be a counter, or made by make_continual of a machine with "
-                "to_record and restore"
-            )
-        checkpoint._attach(measurement.summary, machine, queryable._lock)
+    def spawn(token: Sealed) -> MachineQueryable:
+        _check_owner(token)
+        queryable: MachineQueryable = inner(token)
+        parts = parts_of(queryable)
+        if parts is None:  # seen from what was spawned: a measurement may hide another
+            raise InvalidTypeError(f"measurement must be {_CANNOT}")
+        checkpoint._attach(parts)
         return queryable
 
-    made: Any = make_measurement(
+    resumable = make_measurement(
         measurement.input_space,
         measurement.output_measure,
         spawn,
         measurement.privacy_map,
         measurement.summary,
+        takes_updates=True,
     )
-    made.resumable = True
-    resumable: ConcurrentMeasurement = made
+    resumable.checkpointed = True
     return resumable
+
+
+def _check_owner(token: Sealed) -> None:
+    """Raise unless whoever holds the data launches this by itself."""
+    below = innermost_running() is not None or _native.inside_native_call()
+    if below or inside_a_mechanism() or stream_of(token) is not None:
+        raise InvalidTypeError(CHECKPOINTED)

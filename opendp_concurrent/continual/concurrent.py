@@ -1,128 +1,204 @@
-"""One stream, many continual mechanisms: each update goes to all of them."""
+"""One stream, many continual mechanisms: each update goes to all of them.
+
+The root is launched on the stream itself, and so is what is launched on the root: each continual
+mechanism among it subscribes. A launch is a branch, which ends if what is in it refuses an update.
+"""
 
 from __future__ import annotations
 
-from threading import RLock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+from weakref import ref
 
 from opendp.mod import Odometer, OdometerQueryable, Queryable, assert_features
 
-from .. import checks
-from ..composition.interactive_measurement import make_measurement
-from ..errors import (
-    InvalidTypeError,
-    MessageLimitError,
-    StreamError,
-    UnsupportedMeasureError,
-)
+from .. import _native, checks
+from ..composition.interactive_measurement import make_measurement, never
+from ..errors import InvalidTypeError, StreamError, UnsupportedMeasureError
 from ..measures import Composability, composition_measure
 from ..measures.families import PURE
-from ..queryables.data import Sealed
+from ..queryables.data import Sealed, seal
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
+from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch
 from ..queryables.root import ConcurrentCompositionQueryable
-from .mechanism import Checked, ContinualQueryable, Update, Updates, check_empty
+from ..queryables.stream import (
+    DataMessage,
+    FedQueryable,
+    Feed,
+    Meter,
+    QuestionQueryable,
+    Stream,
+    Update,
+    Updates,
+    question_side,
+    start_of,
+)
+from .mechanism import Checked, ContinualQueryable
 from .stream import items_of
 
 NESTED = (
     "the children of a composition would not get the updates of this stream; wrap it in "
     "make_concurrent_continual and launch that"
 )
+MISSED = (
+    "this child has missed updates: it reached its horizon or its limit of messages, or halted; "
+    "launch another"
+)
 
 
-class Subscriber:
-    """A child that gets its updates from a stream: the analyst only asks.
+class Branch(Stream):
+    """What one launch gets of a stream: it ends if anything in it refuses an update.
 
-    Updates and questions come on different handles, so it has a lock of its own.
-
-    :param child: handle of a continual mechanism, perhaps with others around it
-    :param limit: how many messages it may get in all; unlimited if None
+    :param limit: how many updates and questions there may be; unlimited if None
     """
 
-    __slots__ = ("_child", "_left", "_limit", "_lock", "ended")
+    __slots__ = ("_ended", "meter")
 
-    def __init__(self, child: MachineQueryable, limit: int | None) -> None:
-        self._child, self._limit, self._left = child, limit, limit
-        self._lock = RLock()
-        self.ended = False
+    def __init__(self, limit: int | None) -> None:
+        self.meter = None if limit is None else Meter(limit)
+        super().__init__(many=True, meter=self.meter)
+        self._ended = False
 
-    def deliver(self, message: Update | Updates) -> None:
-        """Pass an update on; a child that refuses it, or is at its limit, gets no more."""
-        steps = len(message.items) if isinstance(message, Updates) else 1
-        with self._lock:
-            if self.ended:
+    @property
+    def ended(self) -> bool:
+        """Whether it gets no more updates."""
+        return self._ended
+
+    def receive(self, message: DataMessage) -> None:
+        """Pass an update on. What refuses it gets no more, and the stream goes on."""
+        with self.lock:
+            if self._ended:
                 return
             try:
-                if self._left is not None and self._left < steps:
-                    raise StreamError("out of messages")
-                self._child(message)
+                super().receive(message)
             except Exception:
-                self.ended = True
-                return
-            if self._left is not None:
-                self._left -= steps
+                self._ended = True
 
-    def __call__(self, question: Any) -> Any:
-        """Answer a question."""
-        if isinstance(question, (Update, Updates)):
-            raise InvalidTypeError(
-                "this child gets its updates from the stream of its parent; update that"
-            )
-        answer = self._ask(self._child, question)
-        if self._limit is not None and isinstance(answer, Queryable):
-            return MachineQueryable(lambda message: self._ask(answer, message), "Subscriber")
-        return answer
+    def check(self) -> None:
+        """Raise if updates were missed."""
+        if self._ended:
+            raise StreamError(MISSED)
 
-    def _ask(self, child: Queryable, question: Any) -> Any:
-        """Ask the child, or what it handed out: all of it counts."""
-        with self._lock:
-            if self.ended:
-                raise StreamError(
-                    "this child has missed updates: it reached its horizon or its limit of "
-                    "messages, or halted; launch another"
-                )
-            if self._left is not None and self._limit is not None:
-                if self._left == 0:
-                    raise MessageLimitError(self._limit)
-                self._left -= 1
-            return child(question)
+    def asking(self, answer: Any) -> Any:
+        """What asks a child, or what it hands out: all of it counts."""
+        if isinstance(answer, (list, tuple)):
+            parts = map(self.asking, answer)
+            return list(parts) if isinstance(answer, list) else tuple(parts)
+        if not isinstance(answer, Queryable):
+            if isinstance(answer, OdometerQueryable) and self.meter is not None:
+                raise InvalidTypeError(NESTED)
+            return answer
+        ask: Callable[[Any], Any] = question_side(answer)
+
+        def counted(question: Any) -> Any:
+            self.check()
+            if self.meter is None:
+                return ask(question)
+            self.meter.spend(1)
+            return self.asking(ask(question))
+
+        handle = QuestionQueryable(counted, "Subscriber")
+        handle.stream = self  # which the whole stream holds weakly
+        return handle
+
+
+class Branches(Stream):
+    """A stream whose subscribers are in branches: of the launch that is running, or of their own.
+
+    :param many: whether what was launched before may subscribe later
+    """
+
+    __slots__ = ("_branches", "_launching")
+
+    def __init__(self, *, many: bool) -> None:
+        super().__init__(many=many)
+        self._branches: list[ref[Branch]] = []
+        self._launching: Branch | None = None
+
+    @contextmanager
+    def launching(self, branch: Branch) -> Iterator[None]:
+        """Let what subscribes in here subscribe to ``branch``. One launch at a time."""
+        self._launching = branch
+        try:
+            yield
+        finally:
+            self._launching = None
+
+    def subscribe(self, feed: Feed) -> Stream:
+        """Let ``feed`` get what comes from now on."""
+        branch = self._launching
+        with self.lock:
+            if branch is None:
+                if not self._many:
+                    raise InvalidTypeError(NESTED)
+                branch = Branch(None)
+            if not branch.subscribed:
+                self._branches = [one for one in self._branches if one() is not None]
+                self._branches.append(ref(branch))
+        return branch.subscribe(feed)
+
+    @property
+    def live(self) -> list[Feed]:
+        """Branches that somebody holds, and that have not ended."""
+        found = [branch() for branch in self._branches]
+        kept: list[Feed] = [one for one in found if one is not None and not one.ended]
+        if len(kept) < len(found):
+            self._branches = [ref(one) for one in kept if isinstance(one, Branch)]
+        return kept
+
+    def receive(self, message: DataMessage) -> None:
+        """Pass an update on to all branches."""
+        with self.lock:
+            for branch in self.live:
+                branch.receive(message)
 
 
 class _FanOut:
     """The state machine: updates go to all children, everything else launches one."""
 
-    __slots__ = ("_children", "_limit", "_root")
+    __slots__ = ("_limit", "_root", "_stream")
 
-    def __init__(self, root: Any, limit: int | None) -> None:
-        self._root, self._limit = root, limit
-        self._children: list[Subscriber] = []
+    def __init__(self, root: Any, stream: Branches, limit: int | None) -> None:
+        self._root, self._stream, self._limit = root, stream, limit
 
     def update(self, item: Any) -> None:
-        self._deliver(Update(item))
+        self._stream.receive(Update(item))
 
     def update_all(self, items: Any) -> None:
-        self._deliver(Updates(items))
-
-    def _deliver(self, message: Update | Updates) -> None:
-        for child in self._children:
-            child.deliver(message)
-        if any(child.ended for child in self._children):
-            self._children = [child for child in self._children if not child.ended]
+        self._stream.receive(Updates(items))
 
     def ask(self, question: Any) -> Any:
-        if isinstance(question, Odometer) or getattr(question, "odometer", None) is not None:
+        composes = isinstance(question, ConcurrentMeasurement) and question.composes
+        if isinstance(question, Odometer) or composes:
             raise InvalidTypeError(NESTED)
-        answer = self._root(question)
+        check_launch(question)
+        branch = Branch(self._limit)
+        with self._stream.launching(branch):
+            answer = self._root(question)
         if isinstance(answer, (OdometerQueryable, ConcurrentCompositionQueryable)):
             raise InvalidTypeError(NESTED)
-        if not getattr(answer, "takes_updates", False):
-            return answer
-        child = Subscriber(answer, self._limit)
-        self._children.append(child)
-        return MachineQueryable(child, "Subscriber")
+        return branch.asking(answer) if branch.subscribed else answer
 
 
-class StreamQueryable(ContinualQueryable):
+class _Launches:
+    """Handle of a stream with many children.
+
+    :ivar root: handle of the odometer, filter or compositor that is charged
+    """
+
+    root: Any
+
+    def privacy_loss(self, d_in: Any = None) -> Any:
+        """Loss so far; ``d_in`` may be left out where there is a bound."""
+        return self.root.privacy_loss() if d_in is None else self.root.privacy_loss(d_in)
+
+    def remaining(self) -> Any:
+        """What the bound still admits."""
+        return self.root.remaining()
+
+
+class StreamQueryable(_Launches, ContinualQueryable):
     """Handle of a stream with many children: takes updates, and launches.
 
     :ivar root: handle of the odometer, filter or compositor that is charged
@@ -132,13 +208,20 @@ class StreamQueryable(ContinualQueryable):
         super().__init__(machine, "Stream")
         self.root = root
 
-    def privacy_loss(self, d_in: Any = None) -> Any:
-        """Loss so far; ``d_in`` may be left out where there is a bound."""
-        return self.root.privacy_loss() if d_in is None else self.root.privacy_loss(d_in)
 
-    def remaining(self) -> Any:
-        """What the bound still admits."""
-        return self.root.remaining()
+class FedStreamQueryable(_Launches, FedQueryable):
+    """The same inside another stream, from which it gets its updates."""
+
+    def __init__(self, root: Any, machine: Any, stream: Stream) -> None:
+        super().__init__(machine, "Stream", stream)
+        self.root = root
+
+
+def launching_handle(root: Any, machine: Checked, stream: Stream | None) -> MachineQueryable:
+    """A handle that launches on ``root``: fed by ``stream``, or with a stream of its own."""
+    if stream is None:
+        return StreamQueryable(root, machine)
+    return FedStreamQueryable(root, machine, stream)
 
 
 def make_concurrent_continual(
@@ -191,7 +274,9 @@ def make_concurrent_continual(
     0.75
     """
     assert_features("contrib", "honest-but-curious")
-    if not isinstance(composition, (ConcurrentMeasurement, ConcurrentOdometer)):
+    if not isinstance(composition, ConcurrentOdometer) and not (
+        isinstance(composition, ConcurrentMeasurement) and composition.composes
+    ):
         raise InvalidTypeError(
             "composition must be made by make_concurrent_composition, make_concurrent_filter or "
             f"make_concurrent_odometer, found {type(composition).__name__}"
@@ -213,23 +298,29 @@ def make_concurrent_continual(
             "proven with bounded messages only [HSV25, Definition 6.1]"
         )
     items = items_of(composition.input_domain)
+    carrier_type = composition.input_domain.carrier_type
 
-    def fan_out(root: Any) -> StreamQueryable:
-        return StreamQueryable(root, Checked(_FanOut(root, max_messages), items))
+    def branches() -> Branches:
+        return Branches(many=measure.family == PURE)
+
+    def machine(root: Any, stream: Branches) -> Checked:
+        return Checked(_FanOut(root, stream, max_messages), items)
 
     if isinstance(composition, ConcurrentOdometer):
 
         def open_odometer(data: Any) -> StreamQueryable:
-            root = composition(data)
-            check_empty(root._session.token)
-            return fan_out(root)
+            start_of(seal(_native.to_pointer(data, carrier_type)))
+            stream = branches()
+            root = composition(stream)
+            return StreamQueryable(root, machine(root, stream))
 
         return open_odometer
     spawn_root = composition.spawn
 
-    def spawn(token: Sealed) -> StreamQueryable:
-        check_empty(token)
-        return fan_out(spawn_root(token))
+    def spawn(token: Sealed) -> MachineQueryable:
+        outer, stream = start_of(token), branches()
+        root = spawn_root(stream.token(carrier_type))
+        return launching_handle(root, machine(root, stream), outer)
 
     return make_measurement(
         (composition.input_domain, composition.input_metric),
@@ -237,4 +328,6 @@ def make_concurrent_continual(
         spawn,
         composition.map,
         f"ConcurrentContinual({composition})",
+        takes_updates=True,
+        can_resume=never,
     )

@@ -7,78 +7,34 @@ an adversary learns nothing from halting, both of two neighbouring streams are o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Sized
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from opendp.mod import Domain, Measure, Metric
 
 from .. import _native, checks
-from ..accounts.lifecycle import innermost_running
 from ..composition.guards import check_callable
 from ..composition.interactive_measurement import make_measurement
-from ..errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    RefusalError,
-    StreamError,
-    StreamHaltedError,
-)
-from ..queryables.data import Sealed, unseal
+from ..errors import RefusalError, StreamError, StreamHaltedError
+from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
-from .stream import Categories, Integers, Items, Records, items_of
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """A message: one item arrives, or nothing.
-
-    :ivar item: an item of the stream, or None
-    :ivar step: which step this is, from 1; refused unless it is the next
-
-    :example:
-
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
-    >>> space = oc.integer_stream(0, 1), oc.event_presence()
-    >>> queryable = oc.make_counter(*space, dp.max_divergence(), scale=1.0)([])
-    >>> queryable(oc.Update(1))  # as queryable.update(1)
-    """
-
-    item: Any
-    step: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Updates:
-    """A message: items arrive, one a step.
-
-    :ivar items: a sequence of items or None; for integers and categories also a NumPy array
-
-    :example:
-
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
-    >>> space = oc.integer_stream(0, 1), oc.event_presence()
-    >>> queryable = oc.make_counter(*space, dp.max_divergence(), scale=1.0)([])
-    >>> queryable(oc.Updates([1, None, 0]))  # as queryable.update_all([1, None, 0])
-    """
-
-    items: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """A message of transformations: are there so many steps left? Refused if not.
-
-    :ivar steps: how many are to come
-    """
-
-    steps: int
+from ..queryables.saved import list_parts
+from ..queryables.stream import (
+    DataMessage,
+    FedQueryable,
+    Room,
+    Stream,
+    Updatable,
+    Update,
+    Updates,
+    check_items,
+    check_step,
+    start_of,
+)
+from .stream import INVALID, Categories, Integers, Items, items_of, valid_item
 
 
 class ContinualMachine(Protocol):
@@ -108,45 +64,53 @@ class Resumable(Protocol):
 class Checked:
     """Checks updates, counts steps, and halts at an invalid one."""
 
-    __slots__ = ("_behind", "_halted", "_horizon", "_items", "_machine", "_steps")
+    __slots__ = (
+        "__weakref__",
+        "_behind",
+        "_halted",
+        "_horizon",
+        "_items",
+        "_lineage",
+        "_machine",
+        "_steps",
+        "name",
+    )
 
-    def __init__(self, machine: ContinualMachine, items: Items, horizon: int | None = None) -> None:
+    def __init__(
+        self,
+        machine: ContinualMachine,
+        items: Items,
+        horizon: int | None = None,
+        name: str = "Continual",
+    ) -> None:
         self._machine, self._items, self._horizon = machine, items, horizon
         self._behind = getattr(machine, "room", None)  # of a transformation
-        self._steps, self._halted = 0, False
+        self._steps, self._halted, self.name = 0, False, name
+        self._lineage: Any = None  # of checkpoints; hears of every message
 
     def __call__(self, message: Any) -> Any:
         """Take an update, or answer a question."""
         if self._halted:
             raise StreamHaltedError
-        if type(message) is Update:
+        if self._lineage is not None:
+            self._lineage.moved = True
+        if isinstance(message, Update):
             return self._update(message.item, message.step)
-        if type(message) is Updates:
+        if isinstance(message, Updates):
             return self._update_all(message.items)
-        if type(message) is Room:
+        if isinstance(message, Room):
             return self._room(message.steps)
         return self._machine.ask(message)
 
     def _update(self, item: Any, step: Any) -> None:
-        if step is not None and not isinstance(step, int):
-            raise InvalidTypeError(f"step must be an integer, found {type(step).__name__}")
-        if step is not None and step != self._steps + 1:
-            raise StreamError(
-                f"the update's step ({step}) must be {self._steps + 1}: "
-                + ("later ones have not come" if step > self._steps else "that one has come")
-            )
+        if step is not None:
+            check_step(step, self._steps)
         self._room(1)
         self._take(self._machine.update, self._valid(item))
         self._steps += 1
 
     def _update_all(self, items: Any) -> None:
-        if isinstance(items, (str, bytes)) or not isinstance(items, (Sequence, np.ndarray)):
-            raise InvalidTypeError(f"items must be a sequence, found {type(items).__name__}")
-        if isinstance(items, np.ndarray):
-            if not items.ndim:
-                raise InvalidTypeError("items must be a sequence, found an array of one number")
-            if isinstance(items, np.ma.MaskedArray):
-                items = items.tolist()  # what is masked is None
+        items = check_items(items)
         count = len(items)
         self._room(count)
         array = self._array(items)
@@ -160,6 +124,9 @@ class Checked:
         """Take what came, or halt: a step that is half taken would shift the stream."""
         try:
             take(content)
+        except StreamHaltedError:  # of what is behind
+            self._halted = True
+            raise
         except RefusalError:
             raise
         except BaseException:  # part of it may have been taken
@@ -167,19 +134,14 @@ class Checked:
             raise
 
     def _valid(self, item: Any) -> Any:
-        """The item, integers as Python has them: those of NumPy wrap. Or halt."""
-        if item is None:
-            return None
+        """The item, or halt."""
         kind = self._items
         if type(item) is int and type(kind) is Integers and kind.lower <= item <= kind.upper:
             return item
-        try:
-            holds = kind.holds(item)
-        except Exception:  # its own text may tell data
-            holds = False
-        if not holds:
+        found = valid_item(kind, item)
+        if found is INVALID:
             self._halt()
-        return item if isinstance(kind, Records) else int(item)
+        return found
 
     def _array(self, items: Any) -> Any:
         """Integers as an array, if all of them are valid; None to look at each."""
@@ -209,6 +171,15 @@ class Checked:
         """Halt: another goes on from the record."""
         self._halted = True
 
+    @property
+    def stopped(self) -> bool:
+        """Whether it has halted."""
+        return self._halted
+
+    def watch(self, lineage: Any) -> None:
+        """Tell ``lineage`` of every message from now on."""
+        self._lineage = lineage
+
     def restore(self, record: dict[str, Any]) -> None:
         """Go on from a record."""
         assert isinstance(self._machine, Resumable)
@@ -234,38 +205,41 @@ class Checked:
         raise StreamHaltedError
 
 
-def check_empty(token: Sealed) -> None:
-    """Raise, to the owner of the data, unless they are those that a stream starts with: none.
-
-    Below a launch this would depend on data that nobody has paid for.
-    """
-    if innermost_running() is not None or _native.inside_native_call():
-        return
-    data = _native.to_python(unseal(token))
-    if not isinstance(data, Sized) or len(data):
-        raise InvalidValueError("a stream starts empty: pass [], and let items come by update_all")
+_STARTING: ContextVar[bool] = ContextVar("_STARTING", default=False)
 
 
-class ContinualQueryable(MachineQueryable):
-    """Handle of a continual mechanism: takes updates and questions."""
+def inside_a_mechanism() -> bool:
+    """Whether a machine of somebody's own is being made here."""
+    return _STARTING.get()
 
-    takes_updates = True
 
-    def update(self, item: Any, step: int | None = None) -> None:
-        """Let an item arrive, or nothing (None).
+def _started(start: Callable[[], ContinualMachine]) -> ContinualMachine:
+    token = _STARTING.set(True)
+    try:
+        return start()
+    finally:
+        _STARTING.reset(token)
 
-        :param step: which step this is, from 1, to refuse late and repeated ones
-        :raises StreamError: it is not the next step, or the horizon has been reached; unchanged
-        :raises StreamHaltedError: it is not an item of the stream, now or earlier
-        """
-        self(Update(item, step))
 
-    def update_all(self, items: Any) -> None:
-        """Let items arrive, one a step.
+class ContinualQueryable(Updatable, MachineQueryable):
+    """Handle of a continual mechanism with a stream of its own: takes updates and questions."""
 
-        :param items: a sequence of items or None, or a NumPy array of integers
-        """
-        self(Updates(items))
+    @property
+    def takes_updates(self) -> bool:
+        """It does."""
+        return True
+
+    def _send(self, message: DataMessage) -> None:
+        self(message)
+
+
+def hand_out(
+    machine: Checked, stream: Stream | None, description: str = "Continual"
+) -> MachineQueryable:
+    """A handle of a continual mechanism: fed by ``stream``, or with a stream of its own."""
+    if stream is None:
+        return ContinualQueryable(machine, description)
+    return FedQueryable(machine, description, stream)
 
 
 def make_continual(
@@ -326,16 +300,24 @@ def make_continual(
     if horizon is not None:
         checks.count(horizon=horizon)
 
-    def spawn(token: Sealed) -> ContinualQueryable:
-        check_empty(token)
-        return ContinualQueryable(Checked(start(), items, horizon), "Continual")
+    full_name = f"{name}({input_domain}, {input_metric}, {output_measure})"
+
+    def spawn(token: Sealed) -> MachineQueryable:
+        stream = start_of(token)
+        machine = Checked(_started(start), items, horizon, full_name)
+        handle = hand_out(machine, stream)
+        if machine.resumable:
+            list_parts(handle, ((handle._lock, machine),))
+        return handle
 
     return make_measurement(
         (input_domain, input_metric),
         output_measure,
         spawn,
         privacy_map,
-        f"{name}({input_domain}, {input_metric}, {output_measure})",
+        full_name,
+        takes_updates=True,
+        can_resume=lambda: isinstance(_started(start), Resumable),
     )
 
 

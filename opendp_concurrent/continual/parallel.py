@@ -15,48 +15,58 @@ import numpy as np
 from opendp.mod import Domain, Measurement, Metric, assert_features
 
 from .. import _native
-from ..composition.guards import check_callable, check_measurement_on
-from ..composition.interactive_measurement import make_measurement
+from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..composition.guards import check_callable, check_inside, check_measurement_on
+from ..composition.interactive_measurement import make_measurement, never
 from ..composition.parallel_loss import ParallelLoss
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import composition_measure
 from ..measures.families import PURE
+from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, run
-from .concurrent import Subscriber
+from ..queryables.stream import Update, Updates, start_of
+from .concurrent import Branch
 from .counter import whole_distance
-from .mechanism import Checked, ContinualQueryable, Update, Updates
+from .mechanism import Checked, hand_out
 from .stream import items_of, require_events
 
+NOT_CONTINUAL = "must be a continual mechanism"
 
 class _Parts:
     """The state machine: an update goes to its part, and nothing to the others."""
 
-    __slots__ = ("_children", "_handles", "_key")
+    __slots__ = ("_branches", "_handles", "_key")
 
     def __init__(
-        self, key: Callable[[Any], Hashable], children: dict[Hashable, ContinualQueryable]
+        self, key: Callable[[Any], Hashable], branches: dict[Hashable, Branch], answers: Any
     ) -> None:
-        self._key = key
-        self._children = {part: Subscriber(child, None) for part, child in children.items()}
-        self._handles = {
-            part: MachineQueryable(child, "Part") for part, child in self._children.items()
-        }
+        self._key, self._branches = key, branches
+        self._handles = {part: branches[part].asking(one) for part, one in answers.items()}
+
+    def _part(self, item: Any) -> Branch | None:
+        """The part of an item; none if its key is none, or cannot be told."""
+        if item is None:
+            return None
+        try:
+            return self._branches.get(self._key(item))
+        except Exception:  # would tell of this item; so it is in no part
+            return None
 
     def update(self, item: Any) -> None:
-        part = None if item is None else self._key(item)
-        for known, child in self._children.items():
-            child.deliver(Update(item if item is not None and known == part else None))
+        part = self._part(item)
+        for branch in self._branches.values():
+            branch.receive(Update(item if branch is part else None))
 
     def update_all(self, items: Any) -> None:
         plain = items.tolist() if isinstance(items, np.ndarray) else items
-        parts = [None if item is None else self._key(item) for item in plain]
-        for known, child in self._children.items():
-            child.deliver(
+        parts = list(map(self._part, plain))
+        for branch in self._branches.values():
+            branch.receive(
                 Updates(
                     [
-                        item if item is not None and part == known else None
+                        item if part is branch else None
                         for item, part in zip(plain, parts, strict=True)
                     ]
                 )
@@ -93,7 +103,8 @@ def make_parallel_continual(
 
     :param input_domain: a stream
     :param input_metric: ``oc.event_presence()`` or ``oc.event_change()``
-    :param key: from an item to its part; a promise that it depends on the item only
+    :param key: from an item to its part; a promise that it depends on the item only. An item for
+        which it raises, or returns what is not hashable, is in no part
     :param measurements: a continual measurement for each part, on this stream
     :return: a measurement on the empty stream
     :raises SpaceMismatchError: if a measurement is not on this stream
@@ -125,22 +136,28 @@ def make_parallel_continual(
     parts = dict(measurements)  # nobody changes what was checked and priced
     for part, one in parts.items():
         name = f"measurements[{part!r}]"
-        check_measurement_on(name, one, input_domain, input_metric)
+        check_inside(name, check_measurement_on(name, one, input_domain, input_metric))
         known = composition_measure(one.output_measure)
+        if isinstance(one, ConcurrentMeasurement) and not one.takes_updates:
+            raise InvalidTypeError(f"{name} {NOT_CONTINUAL}")
         if known.family != PURE:
             raise UnsupportedMeasureError(
                 f"{name} is under {known.name}: with adaptive updates the loss of "
                 "parts is the maximum for pure DP only [HSV25, version 4]; compose them instead"
             )
+    carrier_type = input_domain.carrier_type
     measure = composition_measure(next(iter(parts.values())).output_measure)
     loss = ParallelLoss(measure, parts)
 
-    def spawn(token: Sealed) -> ContinualQueryable:
-        children = {part: run(one, token) for part, one in parts.items()}
-        for part, child in children.items():
-            if not getattr(child, "takes_updates", False):
-                raise InvalidTypeError(f"measurements[{part!r}] must be a continual mechanism")
-        return ContinualQueryable(Checked(_Parts(key, children), items), "Parallel")
+    def spawn(token: Sealed) -> MachineQueryable:
+        stream, branches, answers = start_of(token), {}, {}
+        for part, one in parts.items():
+            branches[part] = Branch(None)
+            answer = run(one, branches[part].token(carrier_type))
+            if not branches[part].subscribed:
+                raise InvalidTypeError(f"measurements[{part!r}] {NOT_CONTINUAL}")
+            answers[part] = adopt(answer, Lifecycle(innermost_running()), None)
+        return hand_out(Checked(_Parts(key, branches, answers), items), stream, "Parallel")
 
     return make_measurement(
         (input_domain, input_metric),
@@ -148,6 +165,8 @@ def make_parallel_continual(
         spawn,
         lambda d_in: loss.at(factor * whole_distance(input_metric, d_in)),
         f"ParallelContinual({len(measurements)} parts)",
+        takes_updates=True,
+        can_resume=never,
     )
 
 

@@ -19,13 +19,14 @@ from opendp.mod import Domain, Metric
 from .. import checks
 from ..composition.guards import check_callable
 from ..errors import InvalidTypeError, InvalidValueError
+from ..queryables.stream import StreamItems
 
 LARGEST_ITEM = 2**31
 INTEGERS = (int, np.integer, np.bool_)
 
 
 @dataclass(frozen=True)
-class Integers:
+class Integers(StreamItems):
     """Items from ``lower`` to ``upper``."""
 
     lower: int
@@ -47,7 +48,7 @@ class Integers:
 
 
 @dataclass(frozen=True)
-class Categories:
+class Categories(StreamItems):
     """Items from 0 to ``count`` - 1, to be counted each for itself."""
 
     count: int
@@ -58,7 +59,7 @@ class Categories:
 
 
 @dataclass(frozen=True)
-class Records:
+class Records(StreamItems):
     """Items of any kind.
 
     :ivar name: identifies the kind: streams of equal names chain
@@ -80,6 +81,31 @@ class Records:
 
 
 Items = Integers | Categories | Records
+
+
+class _Invalid:
+    """What is returned for what is no item."""
+
+
+INVALID = _Invalid()
+
+
+def valid_item(items: Items, item: Any) -> Any:
+    """The item, integers as Python has them, since those of NumPy wrap; None is nothing.
+
+    :return: ``INVALID`` for what is no item. Whether something is one may itself fail: then it is
+        none, on every stream
+    """
+    if item is None:
+        return None
+    if type(item) is int and type(items) is Integers and items.lower <= item <= items.upper:
+        return item
+    try:
+        if not items.holds(item):
+            return INVALID
+    except Exception:  # its own text may tell data
+        return INVALID
+    return item if isinstance(items, Records) else int(item)
 
 
 def _stream(name: str, items: Items) -> Domain:
@@ -139,7 +165,8 @@ def record_stream(name: str, member: Callable[[Any], bool]) -> Domain:
     Required features: `contrib`, `honest-but-curious`
 
     :param name: identifies the kind; streams of equal names chain
-    :param member: whether something is a record
+    :param member: whether something is a record; what it raises on is none. Neighbouring streams
+        are both of records: an update that is none halts the mechanism [HSV25, Definition 3.1]
     :return: a domain whose only initial dataset is the empty stream, ``[]``
     :raises InvalidTypeError: naming the argument
 

@@ -6,18 +6,42 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from opendp.combinators import make_chain_mt
 from opendp.mod import Domain, Measurement, Metric, Odometer, Transformation, assert_features
 from opendp.transformations import make_user_transformation
 
 from .. import _native, checks
-from ..composition.guards import check_callable
+from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..composition.guards import check_callable, check_inside
 from ..composition.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
+from ..queryables.child import adopt
 from ..queryables.data import Sealed
+from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, run
-from .concurrent import StreamQueryable
-from .mechanism import Checked, ContinualQueryable, Room, Update, Updates
-from .stream import event_presence, integers_of, items_of, require_events, user_presence
+from ..queryables.saved import list_parts, parts_of
+from ..queryables.stream import (
+    Room,
+    Stream,
+    Update,
+    Updates,
+    feeds_many,
+    question_side,
+    start_of,
+)
+from .concurrent import FedStreamQueryable, StreamQueryable, launching_handle
+from .mechanism import Checked, hand_out
+from .stream import (
+    INVALID,
+    Items,
+    event_presence,
+    integers_of,
+    items_of,
+    require_events,
+    user_presence,
+    valid_item,
+)
+from .users import from_json, to_json
 
 PerItem = Callable[[Any], Any]
 NOT_CONTINUAL = (
@@ -30,100 +54,154 @@ NOT_CONTINUAL = (
 class StreamTransformation(Transformation):
     """A transformation of streams, item by item: chains with ``>>`` to another, or a measurement.
 
-    :ivar start: makes a function from an item to an item or None, for one stream
-    :ivar remembers: whether that function does
+    :ivar start: makes a function from an item to an item or None, for one stream. It never raises
+    :ivar told: what it is, with its numbers
     """
 
     _type_ = Transformation._type_
     start: Callable[[], PerItem]
-    remembers: bool
+    told: str
 
     def __rshift__(self, other: Any) -> Any:
         if isinstance(other, StreamTransformation):
             return _transformation(
                 super().__rshift__(other),
                 _after(self.start, other.start),
-                self.remembers or other.remembers,
+                f"{self.told} >> {other.told}",
             )
-        if isinstance(other, Odometer) or getattr(other, "odometer", None) is not None:
+        if isinstance(other, Odometer):
+            raise InvalidTypeError(NOT_CONTINUAL)
+        if isinstance(other, ConcurrentMeasurement) and other.composes:
             raise InvalidTypeError(NOT_CONTINUAL)
         if isinstance(other, Measurement):
             return _chain(other, self)
         return super().__rshift__(other)
 
 
+class _Both:
+    """One function of an item after another."""
+
+    __slots__ = ("_one", "_two")
+
+    def __init__(self, one: PerItem, two: PerItem) -> None:
+        self._one, self._two = one, two
+
+    def __call__(self, item: Any) -> Any:
+        between = self._one(item)
+        return None if between is None else self._two(between)
+
+    def to_record(self) -> Any:
+        """What they remember."""
+        return [_memory(one) for one in (self._one, self._two)]
+
+    def restore(self, record: Any) -> None:
+        """Remember it again."""
+        for one, memory in zip((self._one, self._two), record, strict=True):
+            _remember(one, memory)
+
+
+def _memory(of: PerItem) -> Any:
+    """What a function of items remembers, as JSON has it; None for nothing."""
+    return of.to_record() if isinstance(of, (_Both, Contributions)) else None
+
+
+def _remember(of: PerItem, record: Any) -> None:
+    if isinstance(of, (_Both, Contributions)):
+        of.restore(record)
+    elif record is not None:
+        raise ValueError
+
+
 def _after(first: Callable[[], PerItem], second: Callable[[], PerItem]) -> Callable[[], PerItem]:
-    def start() -> PerItem:
-        one, two = first(), second()
-
-        def both(item: Any) -> Any:
-            between = one(item)
-            return None if between is None else two(between)
-
-        return both
-
-    return start
+    return lambda: _Both(first(), second())
 
 
 def _transformation(
-    transformation: Any, start: Callable[[], PerItem], remembers: bool
+    transformation: Any, start: Callable[[], PerItem], told: str
 ) -> StreamTransformation:
     transformation.__class__ = StreamTransformation
-    transformation.start, transformation.remembers = start, remembers
+    transformation.start, transformation.told = start, told
     stream: StreamTransformation = transformation
     return stream
 
 
 def _chain(measurement: Measurement, transformation: StreamTransformation) -> ConcurrentMeasurement:
     """``transformation >> measurement``: updates are transformed, questions go through."""
-    Transformation.__rshift__(transformation, measurement)  # OpenDP checks that they fit
-    items = items_of(transformation.input_domain)
-    if transformation.remembers and getattr(measurement, "resumable", False):
-        raise InvalidValueError(
-            "the transformation remembers what it has seen, which a checkpoint behind it does not "
-            "save; resume without it, or bound contributions before the stream"
-        )
+    make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
+    check_inside("measurement", measurement)
+    items, many = items_of(transformation.input_domain), feeds_many(measurement.output_measure)
+    carrier_type = transformation.output_domain.carrier_type
 
-    def spawn(token: Sealed) -> ContinualQueryable:
-        inner = run(measurement, token)
-        if not getattr(inner, "takes_updates", False):
+    def spawn(token: Sealed) -> MachineQueryable:
+        stream, behind = start_of(token), Stream(many=many)
+        answer = run(measurement, behind.token(carrier_type))
+        if not behind.subscribed:
             raise InvalidTypeError(NOT_CONTINUAL)
-        machine = Checked(_Transformed(transformation.start(), inner), items)
-        if isinstance(inner, StreamQueryable):
-            return StreamQueryable(inner.root, machine)
-        return ContinualQueryable(machine, "Continual")
+        inner = adopt(answer, Lifecycle(innermost_running()), None)
+        transformed = _Transformed(transformation.start(), behind, inner)
+        machine = Checked(transformed, items, name=transformation.told)
+        if isinstance(inner, (StreamQueryable, FedStreamQueryable)):
+            handle = launching_handle(inner.root, machine, stream)
+        else:
+            handle = hand_out(machine, stream)
+        parts = parts_of(inner)
+        list_parts(handle, None if parts is None else ((handle._lock, machine), *parts))
+        return handle
 
     return make_measurement(
         (transformation.input_domain, transformation.input_metric),
         measurement.output_measure,
         spawn,
         lambda d_in: measurement.map(transformation.map(d_in)),
-        f"{transformation} >> {measurement}",
+        f"{transformation.told} >> {measurement}",
+        around=measurement,
+        takes_updates=True,
     )
 
 
 class _Transformed:
     """The state machine: a transformation before another one."""
 
-    __slots__ = ("_inner", "_of")
+    __slots__ = ("_ask", "_behind", "_of")
 
-    def __init__(self, of: PerItem, inner: Any) -> None:
-        self._of, self._inner = of, inner
+    def __init__(self, of: PerItem, behind: Stream, inner: Any) -> None:
+        self._of, self._behind, self._ask = of, behind, question_side(inner)
 
     def room(self, steps: int) -> None:
         """Refuse before a transformation remembers what then does not come."""
-        if isinstance(self._inner, ContinualQueryable):
-            self._inner(Room(steps))
+        self._behind.receive(Room(steps))
 
     def update(self, item: Any) -> None:
-        self._inner(Update(None if item is None else self._of(item)))
+        self._behind.receive(Update(None if item is None else self._of(item)))
 
     def update_all(self, items: Any) -> None:
         plain = items.tolist() if isinstance(items, np.ndarray) else items
-        self._inner(Updates([None if item is None else self._of(item) for item in plain]))
+        self._behind.receive(Updates([None if item is None else self._of(item) for item in plain]))
 
     def ask(self, question: Any) -> Any:
-        return self._inner(question)
+        return self._ask(question)
+
+    def to_record(self) -> Any:
+        return _memory(self._of)
+
+    def restore(self, record: Any) -> None:
+        _remember(self._of, record)
+
+
+def _promised(function: PerItem, items: Items) -> PerItem:
+    """The function, and nothing for what it raises on or returns no item for.
+
+    An error, or a halt, would tell of that one item; nothing in its place is a function of it.
+    """
+
+    def of(item: Any) -> Any:
+        try:
+            found = valid_item(items, function(item))
+        except Exception:
+            return None
+        return None if found is INVALID else found
+
+    return of
 
 
 def _only_in_chains(data: Any) -> Any:
@@ -137,8 +215,8 @@ def _make(
     output_domain: Domain,
     output_metric: Metric,
     start: Callable[[], PerItem],
+    told: str,
     stability_map: Callable[[Any], Any] = lambda d_in: d_in,
-    remembers: bool = False,
 ) -> StreamTransformation:
     transformation = make_user_transformation(
         input_domain,
@@ -148,7 +226,8 @@ def _make(
         function=_only_in_chains,
         stability_map=stability_map,
     )
-    return _transformation(transformation, start, remembers)
+    space = f"{input_domain}, {input_metric} -> {output_domain}, {output_metric}"
+    return _transformation(transformation, start, f"{told}({space})")
 
 
 def make_stream_map(
@@ -160,14 +239,16 @@ def make_stream_map(
     """Apply a function to each item.
 
     Where two streams differ, their images differ at most; nothing stays nothing. A weighted sum is
-    a map before a counter.
+    a map before a counter. An item on which ``function`` raises, or for which it returns what is no
+    item of ``output_domain``, becomes nothing.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: a stream
     :param input_metric: of events
-    :param output_domain: the stream of what ``function`` returns, which promises this
-    :param function: from an item to an item of ``output_domain``, or None to drop it
+    :param output_domain: the stream of what ``function`` returns
+    :param function: from an item to an item of ``output_domain``, or None to drop it; a promise
+        that it depends on the item only
     :return: a transformation of streams
     :raises InvalidTypeError: naming the argument
 
@@ -189,10 +270,10 @@ def make_stream_map(
     """
     assert_features("contrib", "honest-but-curious")
     items_of(input_domain)
-    items_of(output_domain, "output_domain")
+    items = items_of(output_domain, "output_domain")
     require_events(input_metric)
-    check_callable(function=function)
-    return _make(input_domain, input_metric, output_domain, input_metric, lambda: function)
+    of = _promised(check_callable(function=function), items)
+    return _make(input_domain, input_metric, output_domain, input_metric, lambda: of, "stream_map")
 
 
 def make_stream_filter(
@@ -200,13 +281,14 @@ def make_stream_filter(
 ) -> StreamTransformation:
     """Keep the items for which a predicate holds, and nothing in the place of others.
 
-    Under ``event_presence`` and ``event_change`` the distance does not grow; time goes on.
+    Under ``event_presence`` and ``event_change`` the distance does not grow; time goes on. An item
+    on which ``predicate`` raises is not kept.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: a stream
     :param input_metric: of events
-    :param predicate: whether to keep an item
+    :param predicate: whether to keep an item; a promise that it depends on the item only
     :return: a transformation of streams
     :raises InvalidTypeError: naming the argument
 
@@ -223,12 +305,17 @@ def make_stream_filter(
     assert_features("contrib", "honest-but-curious")
     items_of(input_domain)
     require_events(input_metric)
-    check_callable(predicate=predicate)
+    keep = check_callable(predicate=predicate)
 
-    def start() -> PerItem:
-        return lambda item: item if predicate(item) else None
+    def of(item: Any) -> Any:
+        try:
+            return item if keep(item) else None
+        except Exception:  # would tell of this item
+            return None
 
-    return _make(input_domain, input_metric, input_domain, input_metric, start)
+    return _make(
+        input_domain, input_metric, input_domain, input_metric, lambda: of, "stream_filter"
+    )
 
 
 def make_stream_clamp(
@@ -265,7 +352,40 @@ def make_stream_clamp(
         output_domain,
         input_metric,
         lambda: lambda item: min(max(item, low), high),
+        "stream_clamp",
     )
+
+
+class Contributions:
+    """How many items of each user have come; the first ones are kept."""
+
+    __slots__ = ("_items", "_limit", "_seen")
+
+    def __init__(self, limit: int, items: Items) -> None:
+        self._limit, self._items = limit, items
+        self._seen: dict[Any, int] = {}
+
+    def __call__(self, pair: Any) -> Any:
+        try:
+            user, item = pair
+            if user != user:
+                return None
+            count = self._seen[user] = self._seen.get(user, 0) + 1
+        except Exception:  # would tell of this item; so it is nobody's
+            return None
+        found = valid_item(self._items, item) if count <= self._limit else None
+        return None if found is INVALID else found
+
+    def to_record(self) -> Any:
+        """Who has been seen, and how often, up to the limit."""
+        seen = [[to_json(user), min(count, self._limit)] for user, count in self._seen.items()]
+        return {"limit": self._limit, "seen": seen}
+
+    def restore(self, record: Any) -> None:
+        """Go on from a record."""
+        if record["limit"] != self._limit:
+            raise ValueError
+        self._seen = {from_json(user): int(count) for user, count in record["seen"]}
 
 
 def make_bounded_contributions(
@@ -277,10 +397,11 @@ def make_bounded_contributions(
     """Keep the first items of each user: from user-level to event-level privacy.
 
     Items are pairs of a user and an item of ``output_domain``. Users are told apart by ``==`` and
-    must be hashable; an item whose user is not halts the mechanism. Of each user the first
+    must be hashable; what is no such pair becomes nothing. Of each user the first
     ``max_contributions`` are kept, without the user; then comes nothing in their place. A user who
     is added or removed moves at most so many events: the distance grows by this factor, from
-    ``user_presence()`` to ``event_presence()``. Memory grows with the number of users.
+    ``user_presence()`` to ``event_presence()``. Memory grows with the number of users. A checkpoint
+    keeps who has been seen, if users are numbers, strings, bytes, None, or tuples of these.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -305,22 +426,10 @@ def make_bounded_contributions(
     """
     assert_features("contrib", "honest-but-curious")
     items_of(input_domain)
-    items_of(output_domain, "output_domain")
+    items = items_of(output_domain, "output_domain")
     if input_metric != user_presence():
         raise InvalidTypeError(f"input_metric ({input_metric}) must be oc.user_presence()")
     limit = checks.count(max_contributions=max_contributions)
-
-    def start() -> PerItem:
-        seen: dict[Any, int] = {}
-
-        def keep(pair: Any) -> Any:
-            user, item = pair
-            if user != user:
-                raise InvalidValueError("a user must be equal to itself")
-            seen[user] = seen.get(user, 0) + 1
-            return item if seen[user] <= limit else None
-
-        return keep
 
     def stability_map(d_in: Any) -> Any:
         if not isinstance(d_in, int) or isinstance(d_in, bool) or d_in < 0:
@@ -332,9 +441,9 @@ def make_bounded_contributions(
         input_metric,
         output_domain,
         event_presence(),
-        start,
+        lambda: Contributions(limit, items),
+        f"bounded_contributions[{limit}]",
         stability_map,
-        remembers=True,
     )
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from opendp.mod import Measurement, assert_features
 
 from .. import checks
-from ..errors import MessageLimitError
+from ..composition.guards import check_inside, check_measurement
 from ..queryables.mechanism import ConcurrentMeasurement
-from .wrap import Answer, wrap
+from .wrap import unchanged, wrap_questions
 
 
 def make_bounded_interactive(measurement: Measurement, max_messages: int) -> ConcurrentMeasurement:
@@ -20,6 +18,10 @@ def make_bounded_interactive(measurement: Measurement, max_messages: int) -> Con
     are on a machine. A message counts when it reaches the mechanism, also if the mechanism then
     raises. Further ones are refused and do not reach it. What an answer of ``measurement`` itself
     hands out, such as the child of a compositor, has no limit of its own.
+
+    On a stream, questions and updates count together: finite communication [HSV25, Definition 6.1]
+    is of both. An update counts as one message a step, whatever arrives at it, so that the count is
+    a function of steps, which are public. One beyond the limit is refused to whoever sends it.
 
     Guarantee: that of ``measurement``; stopping after a fixed number of messages is postprocessing
     [HSTVVXZ23, Theorem 2.17].
@@ -47,17 +49,7 @@ def make_bounded_interactive(measurement: Measurement, max_messages: int) -> Con
     """
     assert_features("contrib", "honest-but-curious")
     limit = checks.count(max_messages=max_messages)
-
-    def make_machine(ask: Answer) -> Answer:
-        asked = 0
-
-        def answer(message: Any) -> Any:
-            nonlocal asked
-            if asked >= limit:
-                raise MessageLimitError(limit)
-            asked += 1
-            return ask(message)
-
-        return answer
-
-    return wrap(measurement, make_machine, "BoundedInteractive")
+    check_inside("measurement", check_measurement("measurement", measurement))
+    return wrap_questions(
+        measurement, unchanged, "BoundedInteractive", limit=limit, carries_state=True
+    )

@@ -9,7 +9,7 @@ from opendp.mod import Domain, Measure, Measurement, Metric, assert_features
 
 from .. import _native
 from ..composition.concurrent_composition import make_concurrent_composition
-from ..composition.guards import check_measurement_on, check_space
+from ..composition.guards import check_inside, check_measurement_on, check_space
 from ..errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -18,8 +18,9 @@ from ..errors import (
 )
 from ..measures import Composability, composition_measure
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.stream import feeds_many, is_stream
 from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
-from .wrap import Answer, as_answering, wrap
+from .wrap import Answer, as_answering, wrap_questions
 
 
 def make_indexed_composition(
@@ -34,7 +35,8 @@ def make_indexed_composition(
     """Compose interactive mechanisms into one whose messages are pairs of an index and a query.
 
     Algorithm 1 of [HSTVVXZ23], ConComp, as it stands: all mechanisms are launched at once, and
-    ``(j, query)`` goes to the one at index ``j``, from 0.
+    ``(j, query)`` goes to the one at index ``j``, from 0. On a stream each update reaches all of
+    them: they are mechanisms on one dataset.
 
     Guarantee: that of :func:`make_concurrent_composition` with their losses at ``d_in``.
 
@@ -49,7 +51,8 @@ def make_indexed_composition(
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument, or a message that is no pair
     :raises SpaceMismatchError: if a measurement is not on this space and measure
-    :raises UnsupportedMeasureError: for several, under approximate zCDP, where concurrency is open
+    :raises UnsupportedMeasureError: for several, under approximate zCDP, where concurrency is open;
+        for several on a stream, but for pure DP
 
     :example:
 
@@ -74,11 +77,19 @@ def make_indexed_composition(
         )
     if not measurements:
         raise InvalidValueError("measurements must have at least one element")
+    streams = is_stream(input_domain)
     for index, one in enumerate(measurements):
         name = f"measurements[{index}]"
         check_measurement_on(name, one, input_domain, input_metric)
         if one.output_measure != output_measure:
             raise SpaceMismatchError(f"{name}.output_measure", output_measure, one.output_measure)
+        check_inside(name, one)
+    if streams and len(measurements) > 1 and not feeds_many(output_measure):
+        raise UnsupportedMeasureError(
+            f"measurements must be one on a stream under {measure.name}, for which continual "
+            "mechanisms compose with bounded messages only [HSV25, Definition 6.1]; launch them on "
+            "make_concurrent_continual(composition, max_messages=...)"
+        )
     if measure.composability is Composability.SEQUENTIAL and len(measurements) > 1:
         raise UnsupportedMeasureError(
             f"{measure.name} composes one interactive mechanism at a time: {measure.reason}"
@@ -97,7 +108,9 @@ def make_indexed_composition(
 
         return answer
 
-    return wrap(compositor, make_machine, "IndexedComposition")
+    indexed = wrap_questions(compositor, make_machine, "IndexedComposition")
+    indexed.composes = False  # all that it launches is launched with it
+    return indexed
 
 
 def _pair(message: Any, count: int) -> tuple[int, Any]:

@@ -59,6 +59,9 @@ def make_interactive_postprocessing(
     If the postprocessor raises, or asks too often, its state is as it was before the analyst's
     message, and the measurement, which may have answered meanwhile, goes on.
 
+    On a stream it gets questions and answers. Updates are data and go past it, straight to the
+    mechanism; nor can it send any.
+
     Guarantee: that of ``measurement`` [HSTVVXZ23, Theorem 2.17], under every measure. The
     postprocessor must know the data through the measurement alone; it may be randomized.
 

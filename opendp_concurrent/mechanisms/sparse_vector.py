@@ -19,6 +19,7 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
+from ..queryables.stream import check_static
 from .noise import LaplaceNoise
 from .questions import Questions
 from .sparse_vector_loss import SparseVectorNoise
@@ -212,6 +213,7 @@ def make_sparse_vector(
     """
     assert_features("contrib", "honest-but-curious")
     check_space(input_domain, input_metric)
+    check_static(input_domain)
     composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
     steps = Steps.for_sensitivity(sensitivity)

@@ -16,7 +16,7 @@ from opendp.mod import Queryable
 from .. import _native
 from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..errors import ReentrantLaunchError
-from .data import SealedHandle, check_process, seal, unseal
+from .data import Sealed, SealedHandle, check_process, seal, unseal
 from .turn import Turn, inherited_lock, lock_for_turns
 
 
@@ -40,7 +40,17 @@ class MachineQueryable(SealedHandle, Queryable):
     """
 
     query_type = "ExtrinsicObject"
-    takes_updates = False  # whether it is a continual mechanism's, perhaps with others around it
+    _parts: Sealed | None = None  # what a checkpoint saves, from the outside in; see saved.py
+
+    @property
+    def takes_updates(self) -> bool:
+        """Whether data may arrive by ``update`` and ``update_all`` of this handle."""
+        return False
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a checkpoint can save all of the state behind this handle."""
+        return self._parts is not None
 
     def __init__(self, machine: Callable[[Any], Any], description: str) -> None:
         self._machine, self._description = seal(machine), description

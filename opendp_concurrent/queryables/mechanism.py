@@ -19,14 +19,25 @@ from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
 from .child import adopt
 from .data import Sealed, seal, unseal
+from .stream import is_stream
 
 Spawn = Callable[[Sealed], Any]
+CHECKPOINTED = (
+    "a mechanism with a checkpoint cannot be launched, nor put into another: whoever has the "
+    "checkpoint reads the data, and what is around it would not be saved; put make_resumable around "
+    "everything else, and call the measurement that it returns where the data are"
+)
 
 
 class ConcurrentMeasurement(Measurement):
     """A measurement of this package: a compositor, a filter, a cast, or a chain to one.
 
+    What is put around one tells the same of itself, or refuses it; see ``make_measurement``.
+
     :ivar odometer: what this is a filter of, if it is one
+    :ivar takes_updates: whether it is a continual mechanism, perhaps with others around it
+    :ivar composes: whether it is a compositor or a filter, which launches others
+    :ivar checkpointed: whether it has the checkpoint of whoever holds the data
     """
 
     _type_ = Measurement._type_
@@ -34,6 +45,15 @@ class ConcurrentMeasurement(Measurement):
     privacy_map: Callable[[Any], Any]
     summary: str
     odometer: ConcurrentOdometer | None
+    takes_updates: bool = False
+    composes: bool = False
+    checkpointed: bool = False
+    can_resume: Callable[[], bool] | None = None
+
+    @property
+    def resumable(self) -> bool:
+        """Whether what this spawns can be saved and resumed, by :func:`make_resumable`."""
+        return self.can_resume is not None and self.can_resume()
 
     def __call__(self, arg: Any) -> Any:
         """Answer, or spawn a queryable, on the data ``arg``, converted once."""
@@ -67,6 +87,12 @@ class ConcurrentMeasurement(Measurement):
 
     def __repr__(self) -> str:
         return self.summary
+
+
+def check_launch(query: Any) -> None:
+    """Raise for what only the one who holds the data may run, before anything is charged."""
+    if isinstance(query, ConcurrentMeasurement) and query.checkpointed:
+        raise InvalidTypeError(CHECKPOINTED)
 
 
 def run(measurement: Measurement, token: Sealed) -> Any:
@@ -171,6 +197,12 @@ def postprocess(odometer: ConcurrentOdometer, postprocessor: Any) -> ConcurrentO
     if not isinstance(postprocessor, Function) and not callable(postprocessor):
         raise InvalidTypeError(
             f"postprocessor must be callable, found {type(postprocessor).__name__}"
+        )
+    if is_stream(odometer.query_space[0]):
+        raise InvalidTypeError(
+            f"postprocessor would get the handles that take updates of {odometer.query_space[0]}, "
+            "which are data; use make_interactive_postprocessing on what is launched, whose "
+            "postprocessor gets questions and answers only"
         )
     tail = (*odometer.postprocessors, postprocessor)
     return replace(odometer, postprocessors=tail)

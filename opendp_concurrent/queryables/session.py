@@ -18,7 +18,7 @@ from ..errors import InvalidTypeError
 from ..measures import CompositionMeasure
 from .child import adopt
 from .data import Sealed
-from .mechanism import ConcurrentOdometer, run
+from .mechanism import ConcurrentOdometer, check_launch, run
 from .offer import MeasurementPrice, Offers
 from .sequential import SequentialRunner
 from .turn import Turn, inherited_lock, lock_for_turns
@@ -81,6 +81,7 @@ class Session:
         """Walk a measurement through; or open a child odometer, which costs nothing yet."""
         if isinstance(query, Odometer):
             return self._open(query)
+        check_launch(query)
         price = self._offers.price(query)
         if self.lock is None:
             answer = self._walk(query, price)
