@@ -27,6 +27,7 @@ from .mechanism import Checked, inside_a_mechanism
 _LOCK = RLock()
 _NOT_SAVED = "saved must be what Checkpoint.save returned"
 _FIELDS = {"version", "lineage", "generation", "parts"}
+_OLD_FIELDS = {"version", "id", "name", "state"}
 _CANNOT = (
     "a counter, or made by make_continual of a machine with to_record and restore, perhaps behind "
     "stream transformations, in make_interactive or make_bounded_interactive, or cast; a "
@@ -113,14 +114,14 @@ class Checkpoint:
             self._record = json.loads(saved)
         except (TypeError, ValueError):
             raise InvalidValueError(_NOT_SAVED) from None
-        if not isinstance(self._record, dict) or "version" not in self._record:
+        if not isinstance(self._record, dict) or set(self._record) not in (_FIELDS, _OLD_FIELDS):
             raise InvalidValueError(_NOT_SAVED)
         if self._record["version"] != 2:
             raise InvalidValueError(
                 "saved is of another version of this package; resume it with that one"
             )
-        known = set(self._record) == _FIELDS and type(self._record["generation"]) is int
-        if not known or not isinstance(self._record["lineage"], str):
+        types = {name: type(self._record.get(name)) for name in _FIELDS}
+        if types != {"version": int, "lineage": str, "generation": int, "parts": list}:
             raise InvalidValueError(_NOT_SAVED)
 
     def __reduce__(self) -> Any:

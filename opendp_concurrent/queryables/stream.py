@@ -37,8 +37,8 @@ from .data import Sealed, check_process, seal, unseal
 from .machine import MachineQueryable
 
 NO_QUESTION = (
-    "an update is data, and no question: this handle takes questions; update the stream that it "
-    "was launched on, by update or update_all of the handle that has them"
+    "an update is data, and this handle takes questions; if it is of a continual mechanism, it "
+    "gets its updates from the stream of its parent: update that"
 )
 NOBODY = (
     "nothing here takes updates: no continual mechanism of this package was launched on the stream"
