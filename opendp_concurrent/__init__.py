@@ -62,7 +62,7 @@ from .continual.counter import (
     then_counter,
     then_histogram_counter,
 )
-from .continual.mechanism import Update, Updates, make_continual, then_continual
+from .continual.mechanism import make_continual, then_continual
 from .continual.parallel import make_parallel_continual, then_parallel_continual
 from .continual.stream import (
     category_stream,
@@ -128,6 +128,7 @@ from .mechanisms.sparse_vector import (
     then_above_threshold,
     then_sparse_vector,
 )
+from .queryables.stream import Update, Updates
 from .tradeoff.function import TradeoffFunction
 
 __all__ = [

@@ -17,8 +17,8 @@ def check_no_stream(transformation: Transformation) -> None:
     if is_stream(transformation.output_domain):
         raise InvalidTypeError(
             f"transformation returns a stream ({transformation.output_domain}), and would be run "
-            "on the empty one only, before any item comes; use make_stream_map, make_stream_filter, "
-            "make_stream_clamp or make_bounded_contributions"
+            "on the empty one only, before any item comes; use make_stream_map, "
+            "make_stream_filter, make_stream_clamp or make_bounded_contributions"
         )
 
 

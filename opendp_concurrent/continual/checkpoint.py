@@ -56,8 +56,9 @@ class Lineage:
         machine = None if self.living is None else self.living()
         if machine is not None and not machine.stopped:
             raise InvalidValueError(
-                "saved is of a mechanism that is alive in this process, and two that go on from one "
-                "state pay twice; stop it by checkpoint.save(), and resume what that returns"
+                "saved is of a mechanism that is alive in this process, and two that go on from "
+                "one state draw noise twice; stop it by checkpoint.save(), and resume what that "
+                "returns"
             )
         if generation <= self.resumed or generation < self.saved:
             raise InvalidValueError(

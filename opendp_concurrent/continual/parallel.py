@@ -34,6 +34,7 @@ from .stream import items_of, require_events
 
 NOT_CONTINUAL = "must be a continual mechanism"
 
+
 class _Parts:
     """The state machine: an update goes to its part, and nothing to the others."""
 

@@ -366,6 +366,7 @@ class Contributions:
         self._seen: dict[Any, int] = {}
 
     def __call__(self, pair: Any) -> Any:
+        """Return the item of a pair, if it is kept."""
         try:
             user, item = pair
             if user != user:

@@ -24,8 +24,8 @@ from .stream import is_stream
 Spawn = Callable[[Sealed], Any]
 CHECKPOINTED = (
     "a mechanism with a checkpoint cannot be launched, nor put into another: whoever has the "
-    "checkpoint reads the data, and what is around it would not be saved; put make_resumable around "
-    "everything else, and call the measurement that it returns where the data are"
+    "checkpoint reads the data, and what is around it would not be saved; put make_resumable "
+    "around everything else, and call the measurement that it returns where the data are"
 )
 
 

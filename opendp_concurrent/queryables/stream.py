@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from weakref import ref
 
 import numpy as np
+from opendp.measures import max_divergence
 from opendp.mod import Domain, Measure
 
 from .. import _native
@@ -29,10 +30,7 @@ from ..errors import (
     InvalidValueError,
     MessageLimitError,
     StreamError,
-    UnsupportedMeasureError,
 )
-from ..measures import composition_measure
-from ..measures.families import PURE
 from .data import Sealed, check_process, seal, unseal
 from .machine import MachineQueryable
 
@@ -133,10 +131,7 @@ def check_static(input_domain: Domain) -> None:
 
 def feeds_many(measure: Measure) -> bool:
     """Whether one stream may feed several mechanisms without a bound on messages: pure DP only."""
-    try:
-        return composition_measure(measure).family == PURE
-    except UnsupportedMeasureError:  # a privacy profile
-        return False
+    return bool(measure == max_divergence())
 
 
 def check_items(items: Any) -> Any:
@@ -264,7 +259,7 @@ class Stream:
         return "[]"
 
     def token(self, carrier_type: Any) -> Sealed:
-        """This dataset, sealed, to run a measurement on."""
+        """Seal this dataset, to run a measurement on."""
         return seal(_native.to_pointer(self, carrier_type))
 
     # --- as what feeds mechanisms ----------------------------------------------------------
@@ -356,11 +351,9 @@ def start_of(token: Sealed) -> Stream | None:
     data = _native.to_python(unseal(token))
     if isinstance(data, Stream):
         return data
-    if innermost_running() is None and not _native.inside_native_call():
-        if not isinstance(data, Sized) or len(data):
-            raise InvalidValueError(
-                "a stream starts empty: pass [], and let items come by update_all"
-            )
+    below = innermost_running() is not None or _native.inside_native_call()
+    if not below and (not isinstance(data, Sized) or len(data)):
+        raise InvalidValueError("a stream starts empty: pass [], and let items come by update_all")
     return None
 
 
