@@ -11,8 +11,9 @@ import ctypes
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import wraps
 from types import FrameType
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 from opendp._convert import (
     ATOM_MAP,
@@ -24,7 +25,7 @@ from opendp._convert import (
 from opendp._lib import AnyObjectPtr, FfiResult, FfiSlice, lib, unwrap
 from opendp.core import new_queryable, odometer_queryable_invoke, queryable_eval
 from opendp.domains import _lazyframe_from_domain
-from opendp.extras._utilities import to_then as to_then
+from opendp.extras._utilities import to_then as _to_then
 from opendp.mod import (
     Domain,
     LazyFrameDomain,
@@ -246,6 +247,53 @@ def carry(function: F) -> F:
 def infer_as_measurement(kind: type) -> None:
     """Let OpenDP take ``kind`` for a measurement where it infers types, as in lists."""
     _ELEMENTARY_TYPES[kind] = "AnyMeasurementPtr"
+
+
+# --- records of how things were made ----------------------------------------------------------
+
+
+class Unrecorded(dict[str, Any]):
+    """The record of what OpenDP cannot make again: empty, and it refuses to be written down.
+
+    ``dp.serialize`` writes down the constructor and the arguments that OpenDP keeps in
+    ``__opendp_dict__``, and takes an empty record for an object without content.
+    """
+
+    def __iter__(self) -> NoReturn:
+        self.keys()
+
+    def keys(self) -> NoReturn:
+        """Raise: only ``dp.serialize`` asks."""
+        raise InvalidTypeError(
+            "what opendp_concurrent makes cannot be serialised: dp.serialize keeps the calls of "
+            "OpenDP's own constructors, and dp.deserialize knows no others; send its arguments, "
+            "and call the constructor where it is received. Queries that are made of OpenDP's "
+            "constructors can be serialised"
+        )
+
+
+def to_then(constructor: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the ``then_`` form of a ``make_`` constructor, whose results cannot be serialised."""
+    make = _to_then(constructor)
+
+    @wraps(make)
+    def then(*args: Any, **kwargs: Any) -> Any:
+        partial = make(*args, **kwargs)
+        partial.__opendp_dict__ = Unrecorded()
+        return partial
+
+    return then
+
+
+def made_as(one: Any, original: Any) -> Any:
+    """Return ``one``, which equals ``original``, with the record of how that was made.
+
+    What it is stays what the native library says: a record is only for ``dp.serialize``.
+    """
+    record = getattr(original, "__opendp_dict__", None)
+    if record is not None:
+        one.__opendp_dict__ = record
+    return one
 
 
 # --- chaining --------------------------------------------------------------------------------

@@ -54,7 +54,8 @@ def make_measurement(
         privacy_map=_native.carry(native_map),
         TO="ExtrinsicObject",
     )
-    made = _direct(measurement, spawn, privacy_map, summary, odometer)
+    made_on = (*input_space, output_measure)
+    made = _direct(measurement, made_on, spawn, privacy_map, summary, odometer)
     made.takes_updates, made.composes, made.can_resume = takes_updates, composes, can_resume
     if isinstance(around, ConcurrentMeasurement):
         made.takes_updates |= around.takes_updates
@@ -110,6 +111,7 @@ def chain(
         )
     chained = _direct(
         make_chain_mt(measurement, transformation),
+        (transformation.input_domain, transformation.input_metric, measurement.output_measure),
         lambda token: spawn(seal(_native.transform(transformation, unseal(token)))),
         lambda d_in: privacy_map(transformation.map(d_in)),
         f"{transformation} >> {measurement.summary}",
@@ -124,13 +126,15 @@ def chain(
 
 def _direct(
     measurement: Any,
+    made_on: tuple[Domain, Metric, Measure],
     spawn: Spawn,
     privacy_map: Callable[[Any], Any],
     summary: str,
     odometer: ConcurrentOdometer | None,
 ) -> ConcurrentMeasurement:
     measurement.__class__ = ConcurrentMeasurement
-    measurement.__opendp_dict__ = {}
+    measurement.__opendp_dict__ = _native.Unrecorded()
+    measurement.made_on = made_on
     measurement.spawn, measurement.privacy_map = spawn, privacy_map
     measurement.summary, measurement.odometer = summary, odometer
     concurrent: ConcurrentMeasurement = measurement

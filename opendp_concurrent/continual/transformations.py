@@ -120,6 +120,7 @@ def _transformation(
     transformation: Any, start: Callable[[], PerItem], told: str
 ) -> StreamTransformation:
     transformation.__class__ = StreamTransformation
+    transformation.__opendp_dict__ = _native.Unrecorded()
     transformation.start, transformation.told = start, told
     stream: StreamTransformation = transformation
     return stream

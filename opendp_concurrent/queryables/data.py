@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from .._native import Unrecorded
 from ..errors import ForkedError
 
 
@@ -34,7 +35,7 @@ class SealedHandle:
     @property
     def __opendp_dict__(self) -> dict[str, Any]:
         """Nothing: OpenDP would keep the arguments of its last call here, the data among them."""
-        return {}
+        return Unrecorded()
 
     def __reduce__(self) -> Any:
         raise TypeError("a queryable holds sensitive data and cannot be pickled or copied")

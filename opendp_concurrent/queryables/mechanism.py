@@ -45,6 +45,7 @@ class ConcurrentMeasurement(Measurement):
     privacy_map: Callable[[Any], Any]
     summary: str
     odometer: ConcurrentOdometer | None
+    made_on: tuple[Domain, Metric, Measure]  # how they were made, for dp.serialize
     takes_updates: bool = False
     composes: bool = False
     checkpointed: bool = False
@@ -54,6 +55,24 @@ class ConcurrentMeasurement(Measurement):
     def resumable(self) -> bool:
         """Whether what this spawns can be saved and resumed, by :func:`make_resumable`."""
         return self.can_resume is not None and self.can_resume()
+
+    @property
+    def input_domain(self) -> Domain:
+        """Domain of the data."""
+        domain: Domain = _native.made_as(super().input_domain, self.made_on[0])
+        return domain
+
+    @property
+    def input_metric(self) -> Metric:
+        """Metric in whose units d_in is."""
+        metric: Metric = _native.made_as(super().input_metric, self.made_on[1])
+        return metric
+
+    @property
+    def output_measure(self) -> Measure:
+        """How privacy loss is measured."""
+        measure: Measure = _native.made_as(super().output_measure, self.made_on[2])
+        return measure
 
     def __call__(self, arg: Any) -> Any:
         """Answer, or spawn a queryable, on the data ``arg``, converted once."""
@@ -135,6 +154,11 @@ class ConcurrentOdometer(Odometer):
 
     def __del__(self) -> None:
         """Nothing to free."""
+
+    @property
+    def __opendp_dict__(self) -> dict[str, Any]:
+        """Nothing that OpenDP could make it from again."""
+        return _native.Unrecorded()
 
     def __call__(self, arg: Any) -> Any:
         """Spawn an odometer queryable on the data ``arg``, converted once."""

@@ -1,0 +1,173 @@
+"""dp.serialize of a measurement returned ``{"__version__": ...}``, with no error and no content."""
+
+import json
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError
+
+dp.enable_features("contrib", "honest-but-curious")
+
+DATA = [1, 2, 30]
+PURE = dp.max_divergence()
+UNIT = dp.unit_of(contributions=1)
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+STREAM = oc.integer_stream(0, 1), oc.event_presence()
+WHOLE = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+
+
+def count(scale=4.0):
+    return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=scale)
+
+
+def of_ours():
+    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+    bounded = oc.make_concurrent_filter(odometer, 1, 1.0)
+    compositor = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5])
+    clamp = SPACE >> dp.t.then_clamp((0, 10))
+    laplace = oc.make_laplace(*WHOLE, 1.0, PURE)
+    counter = oc.make_counter(*STREAM, PURE, scale=1.0)
+    return {
+        "odometer": odometer,
+        "filter": bounded,
+        "compositor": compositor,
+        "chained compositor": clamp >> oc.then_concurrent_composition(PURE, 1, [0.5]),
+        "chained odometer": clamp >> oc.then_concurrent_odometer(PURE),
+        "chained noise": SPACE >> dp.t.then_count() >> oc.then_laplace(1.0, PURE),
+        "cast": oc.cast(laplace, dp.zero_concentrated_divergence()),
+        "OpenDP's cast": dp.c.make_approximate(compositor),
+        "quotas": oc.make_analyst_quotas(odometer, 1, {"a": 1.0}),
+        "noise": laplace,
+        "sparse vector": oc.make_above_threshold(*SPACE, PURE, 1, scale=2.0, threshold=5),
+        "counter": counter,
+        "stream transformation": oc.make_stream_clamp(*STREAM, STREAM[0]),
+        "continual": oc.make_concurrent_continual(
+            oc.make_concurrent_filter(oc.make_concurrent_odometer(*STREAM, PURE), 1, 1.0)
+        ),
+        "partial": oc.then_concurrent_composition(PURE, 1, [0.5]),
+        "OpenDP's compositor around": dp.c.make_composition([laplace]),
+        "odometer handle": odometer(DATA),
+        "filter handle": bounded(DATA),
+        "compositor handle": compositor(DATA),
+        "counter handle": counter([]),
+        "in a list": [laplace],
+        "in a pair": (laplace, 1),
+    }
+
+
+@pytest.mark.parametrize("name", of_ours())
+def test_what_cannot_be_restored_is_not_serialised(name):
+    with pytest.raises(InvalidTypeError, match="cannot be serialised"):
+        dp.serialize(of_ours()[name])
+
+
+def test_the_reason_says_what_to_do():
+    with pytest.raises(InvalidTypeError, match=r"dp\.serialize.*send its arguments"):
+        dp.serialize(oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5]))
+    with pytest.raises(InvalidTypeError) as refused:
+        dp.serialize(oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5])(DATA))
+    assert "30" not in str(refused.value)
+
+
+def make_contexts():
+    losses = {
+        "pure": dp.loss_of(epsilon=1.0),
+        "zcdp": dp.loss_of(rho=0.5),
+        "approximate": dp.loss_of(epsilon=1.0, delta=1e-7),
+    }
+    each = {"pure": {"epsilon": 0.5}, "zcdp": {"rho": 0.25}}
+    each["approximate"] = {"epsilon": 0.5, "delta": 1e-8}
+    for name, loss in losses.items():
+        for split in ({"split_evenly_over": 2}, {"split_by_weights": [1, 3]}, {}):
+            yield name, loss, split, {} if split else each[name]
+
+
+@pytest.mark.parametrize("make", [dp.Context.compositor, oc.concurrent_context])
+@pytest.mark.parametrize(("name", "loss", "split", "asked"), make_contexts())
+def test_a_query_goes_from_a_client_to_a_server(make, name, loss, split, asked):
+    client = make(data=[0], privacy_unit=UNIT, privacy_loss=loss, **split)
+    query = client.query(**asked).clamp((0, 10)).sum()
+    query = query.laplace() if name == "pure" else query.gaussian()
+    measurement = query.resolve()
+    message = dp.serialize(measurement)
+
+    server = make(data=DATA, privacy_unit=UNIT, privacy_loss=loss, **split)
+    received = dp.deserialize(message)
+    assert received.map(1) == measurement.map(1)
+    assert received.input_domain == measurement.input_domain
+    assert isinstance(server(received), int)
+
+    # as OpenDP's user guide has it: as the chain of a query on the server
+    second = server.query(**asked)
+    second._chain = dp.deserialize(message)
+    assert isinstance(second.release(), int)
+
+
+def test_a_query_of_one_makes_a_launch_of_the_other():
+    theirs = dp.Context.compositor(
+        data=[0], privacy_unit=UNIT, privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=1
+    )
+    ours = oc.concurrent_context(
+        data=DATA, privacy_unit=UNIT, privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=1
+    )
+    message = dp.serialize(theirs.query().count().laplace().resolve())
+    assert isinstance(ours(dp.deserialize(message)), int)
+
+
+def test_no_data_are_in_the_message():
+    secret = 918273645
+    client = oc.concurrent_context(
+        data=[secret], privacy_unit=UNIT, privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=1
+    )
+    assert str(secret) not in dp.serialize(client.query().count().laplace().resolve())
+
+
+def test_a_polars_plan_goes_from_a_client_to_a_server():
+    pl = pytest.importorskip("polars")
+    terms = {
+        "privacy_unit": UNIT,
+        "privacy_loss": dp.loss_of(epsilon=1.0),
+        "split_evenly_over": 1,
+    }
+    client = oc.concurrent_context(data=pl.LazyFrame({"a": [0]}), **terms)
+    plan = client.query().select(dp.len()).polars_plan.serialize()
+    server = oc.concurrent_context(data=pl.LazyFrame({"a": DATA}), **terms)
+    assert server.deserialize_polars_plan(plan).release().collect().shape == (1, 1)
+
+
+def test_spaces_of_our_measurements_are_serialised_as_they_were_made():
+    sized = dp.vector_domain(dp.atom_domain(bounds=(0, 9)), size=3), dp.symmetric_distance()
+    clamp = SPACE >> dp.t.then_clamp((0, 10))
+    for made, domain in (
+        (oc.make_concurrent_composition(*sized, PURE, 2, [0.5]), sized[0]),
+        (oc.make_concurrent_odometer(*sized, PURE), sized[0]),
+        (clamp >> oc.then_concurrent_composition(PURE, 1, [0.5]), SPACE[0]),
+        (oc.cast(count(), dp.zero_concentrated_divergence()), SPACE[0]),
+        (oc.make_laplace(*WHOLE, 1.0, PURE), WHOLE[0]),
+    ):
+        assert dp.deserialize(dp.serialize(made.input_domain)) == domain
+        assert dp.deserialize(dp.serialize(made.input_metric)) == made.input_metric
+        assert dp.deserialize(dp.serialize(made.output_measure)) == made.output_measure
+
+
+def test_measures_of_ours_are_refused_by_their_descriptors():
+    for measure in (
+        oc.gaussian_tradeoff(),
+        oc.tradeoff(),
+        oc.fixed_renyi_divergence(2.0),
+        oc.truncated_concentrated_divergence(3.0),
+    ):
+        with pytest.raises(Exception, match="does not handle"):
+            dp.serialize(measure)
+    assert json.loads(dp.serialize(oc.event_presence()))["__function__"] == "user_distance"
+
+
+def test_a_record_that_was_put_there_does_not_change_what_is_checked():
+    measurement = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5])
+    other = dp.vector_domain(dp.atom_domain(T=float, nan=False))
+    for name in list(vars(measurement)):
+        if "domain" in name or "space" in name or "record" in name:
+            setattr(measurement, name, (other, SPACE[1], PURE))
+    assert measurement.input_domain == SPACE[0]
