@@ -8,16 +8,17 @@ from typing import Any
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native
-from ..accounts.price import own_distance
 from ..composition.concurrent_composition import make_concurrent_composition
+from ..composition.guards import check_space
 from ..composition.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.session import validate_d_in
 from .composed import laplace_loss
 from .noise import LaplaceNoise
-from .questions import Deviation, Questions
+from .questions import Deviation, Questions, sensitivity_at
 from .sparse_vector import Outcome, SparseVectorAnswer, make_sparse_vector
 from .steps import Steps
 
@@ -89,7 +90,7 @@ def make_guess_and_check(
     tolerance: float,
     max_hits: int,
     *,
-    sensitivity: float = 1,
+    sensitivity: float | None = None,
     query_scale: float | None = None,
     answer_scale: float | None = None,
     refresh: bool = False,
@@ -117,8 +118,8 @@ def make_guess_and_check(
     :param scale: of the tolerance's Laplace noise, in units of the questions
     :param tolerance: how far off a guess may be
     :param max_hits: how many answers may be released, c
-    :param sensitivity: bound on how far answers on neighbours are apart; an integer for questions
-        with integer answers
+    :param sensitivity: bound on how far answers are apart at distance ``d_in``, as in
+        :func:`make_sparse_vector`; 1 if left out, which is for a ``d_in`` of 1 only
     :param query_scale: of each check's noise; as in :func:`make_sparse_vector` if left out
     :param answer_scale: of the noise of a release; ``scale`` if left out
     :param refresh: give the tolerance fresh noise after each release
@@ -148,7 +149,10 @@ def make_guess_and_check(
     ABOVE
     """
     assert_features("contrib", "honest-but-curious")
+    check_space(input_domain, input_metric)
     space = input_domain, input_metric
+    d_in = validate_d_in(input_metric, d_in)
+    sensitivity = sensitivity_at(d_in, sensitivity)
     checker = make_sparse_vector(
         *space,
         output_measure,
@@ -160,7 +164,6 @@ def make_guess_and_check(
         query_scale=query_scale,
         refresh=refresh,
     )
-    d_in = own_distance(d_in)
     answer_scale = scale if answer_scale is None else answer_scale
     release = _Release(space, output_measure, d_in, sensitivity, answer_scale=answer_scale)
     compositor = make_concurrent_composition(

@@ -62,6 +62,22 @@ class Deviation:
     guess: float
 
 
+def sensitivity_at(d_in: Any, sensitivity: Any) -> Any:
+    """Return the sensitivity of questions at distance ``d_in``; 1 if left out, at a ``d_in`` of 1.
+
+    Of a callable nobody but its author knows how far it moves at another distance.
+    """
+    if sensitivity is not None:
+        return sensitivity
+    if type(d_in) in (int, float) and d_in == 1:
+        return 1
+    raise InvalidTypeError(
+        f"sensitivity must be given: how far an answer can move at distance d_in ({d_in}); it is 1 "
+        "if left out at a d_in of 1 only. If one record more or less moves an answer by at most s, "
+        "d_in of them move it by at most d_in times s: pass that for data whose d_in counts records"
+    )
+
+
 class Questions:
     """What may be asked of one dataset, and its answers in whole steps.
 
@@ -70,7 +86,7 @@ class Questions:
 
     :param space: domain and metric of the data
     :param d_in: distance between neighbouring inputs
-    :param sensitivity: bound on how far answers on neighbours are apart
+    :param sensitivity: bound on how far answers are apart at distance ``d_in``
     :param token: the data
     """
 
@@ -127,7 +143,7 @@ class Questions:
         if self.steps.whole and not isinstance(answer, int):
             raise InvalidTypeError(
                 f"the question must have an integer answer, found {type(answer).__name__}; "
-                "for floats pass as sensitivity, a float, how far one neighbour can move the answer"
+                "for floats pass a float as sensitivity: how far an answer can move at distance d_in"
             )
         return self.steps.of("the answer of the question", answer)
 
@@ -148,7 +164,7 @@ class Questions:
             return
         check_question(question, self._space, self.steps.whole)
         try:
-            sensitivity = question.map(self._d_in)
+            sensitivity = Transformation.map(question, self._d_in)  # not what may be set on it
         except (OpenDPException, TypeError, ValueError) as error:
             raise PrivacyMapError(self._d_in, str(error).strip()) from error
         if not sensitivity <= self._sensitivity:
@@ -174,5 +190,5 @@ def check_question(question: Transformation, space: tuple[Domain, Metric], whole
     if whole and atom not in INTEGERS:
         raise InvalidTypeError(
             f"the question must have an integer answer, found {atom}; "
-            "for floats pass as sensitivity, a float, how far one neighbour can move the answer"
+            "for floats pass a float as sensitivity: how far an answer can move at distance d_in"
         )

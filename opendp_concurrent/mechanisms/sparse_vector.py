@@ -20,8 +20,9 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
 from ..queryables.stream import check_static
+from .histogram import known_size
 from .noise import LaplaceNoise
-from .questions import Questions
+from .questions import Questions, sensitivity_at
 from .sparse_vector_loss import SparseVectorNoise
 from .steps import Steps
 
@@ -147,7 +148,7 @@ def make_sparse_vector(
     threshold: float,
     max_hits: int,
     *,
-    sensitivity: float = 1,
+    sensitivity: float | None = None,
     query_scale: float | None = None,
     answer_scale: float | None = None,
     refresh: bool = False,
@@ -156,12 +157,13 @@ def make_sparse_vector(
     """Answer any number of questions whether they are above a threshold, up to a number of hits.
 
     The returned measurement spawns a queryable that takes questions: transformations from
-    ``input_domain`` to a number, whose stability maps are checked, or callables on the data, whose
-    sensitivity is promised. ``(question, threshold)`` has a threshold of its own. The answer is a
-    :class:`SparseVectorAnswer`: below, above, or exhausted once ``max_hits`` were above. It is true
-    if above. :class:`Deviation` asks how far an answer is from a guess.
+    ``input_domain`` to a number, whose stability maps are checked at ``d_in``, or callables on the
+    data, whose sensitivity at ``d_in`` is promised. ``(question, threshold)`` has a threshold of its
+    own. The answer is a :class:`SparseVectorAnswer`: below, above, or exhausted once ``max_hits``
+    were above. It is true if above. :class:`Deviation` asks how far an answer is from a guess.
 
-    All privacy is paid at launch, whatever is asked. Noise is OpenDP's, on a grid: the integers if
+    All privacy is paid at launch, whatever is asked. What is promised at ``d_in`` says nothing of
+    larger distances: the privacy map refuses them. Noise is OpenDP's, on a grid: the integers if
     ``sensitivity`` is an integer, else multiples of a power of two below a billionth of it.
     Comparisons are exact.
 
@@ -181,8 +183,9 @@ def make_sparse_vector(
     :param scale: of the threshold's Laplace noise, in units of the questions
     :param threshold: of questions that come without one
     :param max_hits: how many questions may be above, c
-    :param sensitivity: bound on how far answers on neighbours are apart; an integer for questions
-        with integer answers
+    :param sensitivity: bound on how far answers are apart at distance ``d_in``, however many
+        records that is; an integer for questions with integer answers. 1 if left out, which is for
+        a ``d_in`` of 1 only
     :param query_scale: of each question's noise; if left out, what costs least for its accuracy:
         (2c)^(1/3) times ``scale``, for monotone questions c^(1/3), refreshed with c = 1
     :param answer_scale: release the answers that are above, with Laplace noise of this scale
@@ -216,14 +219,18 @@ def make_sparse_vector(
     check_static(input_domain)
     composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
+    sensitivity = sensitivity_at(d_in, sensitivity)
     steps = Steps.for_sensitivity(sensitivity)
     steps.level("threshold", threshold)
     check_flag(refresh=refresh)
     check_flag(monotone=monotone)
-    if monotone and input_metric in (change_one_distance(), hamming_distance()):
+    if monotone and (
+        input_metric in (change_one_distance(), hamming_distance())
+        or known_size(input_domain) is not None
+    ):
         raise InvalidValueError(
-            f"monotone must be False under {input_metric}: a record that changes lets some counts "
-            "rise and others fall"
+            f"monotone must be False for {input_domain} under {input_metric}: a record that "
+            "changes lets some counts rise and others fall"
         )
     hits = checks.count(max_hits=max_hits)
     own = steps.scale(scale=scale)
@@ -268,7 +275,7 @@ def make_above_threshold(
     scale: float,
     threshold: float,
     *,
-    sensitivity: float = 1,
+    sensitivity: float | None = None,
     query_scale: float | None = None,
     monotone: bool = False,
 ) -> ConcurrentMeasurement:
@@ -285,8 +292,9 @@ def make_above_threshold(
     :param d_in: distance between neighbouring inputs, in units of ``input_metric``
     :param scale: of the threshold's Laplace noise, in units of the questions
     :param threshold: of questions that come without one
-    :param sensitivity: bound on how far answers on neighbours are apart; an integer for questions
-        with integer answers
+    :param sensitivity: bound on how far answers are apart at distance ``d_in``, however many
+        records that is; an integer for questions with integer answers. 1 if left out, which is for
+        a ``d_in`` of 1 only
     :param query_scale: of each question's noise; 2^(1/3) times ``scale`` if left out, for monotone
         questions ``scale``
     :param monotone: a promise as in :func:`make_sparse_vector`

@@ -201,7 +201,7 @@ def test_a_refused_question_is_not_computed(ask, space):
 def test_sensitivity_is_that_at_the_d_in_of_the_measurement(ask, space):
     count, clamped = space >> dp.t.then_count(), dp.t.make_clamp(*space, (0, 5))
     with pytest.raises(InvalidValueError, match=r"\(2\) must be at most 1 at d_in \(2\)"):
-        ask(d_in=2)(count)
+        ask(d_in=2, sensitivity=1)(count)
     assert ask(d_in=2, sensitivity=2)(count)
     assert ask(sensitivity=5)(clamped >> dp.t.then_sum())
     with pytest.raises(InvalidValueError, match=r"\(5\) must be at most 4"):

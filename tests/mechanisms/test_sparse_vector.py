@@ -351,7 +351,6 @@ WRONG = [
     ("sensitivity", 0, InvalidValueError, "^sensitivity .0. must be at least 1"),
     ("sensitivity", -1.0, InvalidValueError, "^sensitivity .-1.0. must be from 1e-200"),
     ("sensitivity", math.nan, InvalidValueError, "^sensitivity .nan. must be from"),
-    ("sensitivity", None, InvalidTypeError, "^sensitivity must be a number"),
     ("query_scale", 0.0, InvalidValueError, "^query_scale .0.0. must be above 0"),
     ("query_scale", math.nan, InvalidValueError, "^query_scale .nan. must be at least 0"),
     ("query_scale", "x", InvalidTypeError, "^query_scale must be a number"),

@@ -1,0 +1,239 @@
+"""The sensitivity of a question was 1 if left out, at any d_in: 20 rows cost what 1 row costs."""
+
+import inspect
+import math
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
+
+dp.enable_features("contrib", "honest-but-curious")
+
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+PURE = dp.max_divergence()
+MAKERS = {
+    "above_threshold": lambda space, d_in, **rest: oc.make_above_threshold(
+        *space, PURE, d_in=d_in, scale=20.0, threshold=10, **rest
+    ),
+    "sparse_vector": lambda space, d_in, **rest: oc.make_sparse_vector(
+        *space, PURE, d_in=d_in, scale=20.0, threshold=10, max_hits=1, **rest
+    ),
+    "guess_and_check": lambda space, d_in, **rest: oc.make_guess_and_check(
+        *space, PURE, d_in=d_in, scale=20.0, tolerance=10, max_hits=1, **rest
+    ),
+    "then_above_threshold": lambda space, d_in, **rest: (
+        space >> oc.then_above_threshold(PURE, d_in, scale=20.0, threshold=10, **rest)
+    ),
+    "then_sparse_vector": lambda space, d_in, **rest: (
+        space >> oc.then_sparse_vector(PURE, d_in, scale=20.0, threshold=10, max_hits=1, **rest)
+    ),
+    "then_guess_and_check": lambda space, d_in, **rest: (
+        space >> oc.then_guess_and_check(PURE, d_in, scale=20.0, tolerance=10, max_hits=1, **rest)
+    ),
+}
+makers = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
+@makers
+@pytest.mark.parametrize("d_in", [0, 2, 20, 2**31 - 1])
+def test_there_is_no_sensitivity_but_at_a_distance_of_1(make, d_in):
+    with pytest.raises(InvalidTypeError, match=rf"^sensitivity must .*at distance d_in \({d_in}\)"):
+        make(SPACE, d_in)
+
+
+@makers
+def test_a_distance_that_is_no_number_has_no_sensitivity(make):
+    metric = dp.user_distance("pairs")
+    space = dp.vector_domain(dp.atom_domain(T=int)), metric
+    for d_in in ((1, 1), "1", [1]):
+        with pytest.raises(InvalidTypeError, match="^sensitivity must .*at distance d_in"):
+            make(space, d_in)
+        assert make(space, d_in, sensitivity=1).map(d_in) > 0.0
+
+
+@makers
+def test_real_distances_are_told_apart_as_well(make):
+    space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    assert make(space, 1.0).map(1.0) > 0.0
+    for d_in in (0.5, math.nextafter(1.0, 2.0), 3.0):
+        with pytest.raises(InvalidTypeError, match="sensitivity must"):
+            make(space, d_in)
+        with pytest.raises(InvalidTypeError, match="sensitivity must"):
+            make(space, d_in, sensitivity=None)
+
+
+@makers
+def test_a_sensitivity_that_is_given_is_paid_for(make):
+    assert math.isclose(make(SPACE, 20, sensitivity=20).map(20), 20 * make(SPACE, 1).map(1))
+
+
+@makers
+def test_a_promise_at_d_in_says_nothing_about_larger_distances(make):
+    mechanism = make(SPACE, 3, sensitivity=3)
+    assert mechanism.map(2) <= mechanism.map(3)
+    for d_in in (4, 20, 2**31 - 1):
+        with pytest.raises(InvalidValueError, match=rf"d_in \({d_in}\) must be at most 3"):
+            mechanism.map(d_in)
+    with pytest.raises(dp.OpenDPException):
+        dp.c.make_approximate(mechanism).map(4)
+    with pytest.raises(InvalidValueError, match="must be at most 3"):
+        oc.cast(mechanism, dp.zero_concentrated_divergence()).map(4)
+
+
+@makers
+def test_a_promise_at_a_distance_of_1_is_not_sold_at_20(make):
+    root = oc.make_concurrent_filter(
+        oc.make_concurrent_odometer(*SPACE, PURE), d_in=20, d_out=100.0
+    )([1] * 100)
+    with pytest.raises(Exception, match="must be at most 1"):
+        root(make(SPACE, 1))
+    assert root.privacy_loss() == 0.0
+
+
+def test_transformations_are_read_at_d_in():
+    """A question whose stability at d_in is above the sensitivity is refused, not only at 1."""
+    count = SPACE >> dp.t.then_count()
+    total = SPACE >> dp.t.then_clamp((0, 10)) >> dp.t.then_sum()
+    handle = oc.make_above_threshold(
+        *SPACE, PURE, d_in=20, scale=20.0, threshold=10**6, sensitivity=20
+    )([1] * 5)
+    assert handle(count).outcome is oc.Outcome.BELOW
+    with pytest.raises(InvalidValueError, match=r"\(200\) must be at most 20 at d_in \(20\)"):
+        handle(total)
+    with pytest.raises(InvalidValueError, match=r"\(20\) must be at most 1 at d_in \(20\)"):
+        oc.make_above_threshold(*SPACE, PURE, d_in=20, scale=20.0, threshold=10**6, sensitivity=1)(
+            [1] * 5
+        )(count)
+
+
+def test_a_transformation_whose_map_was_replaced_is_read_by_opendp():
+    total = SPACE >> dp.t.then_clamp((0, 10)) >> dp.t.then_sum()
+    total.map = lambda d_in: 0
+    handle = oc.make_above_threshold(*SPACE, PURE, d_in=1, scale=20.0, threshold=10**6)([1] * 5)
+    with pytest.raises(InvalidValueError, match=r"\(10\) must be at most 1"):
+        handle(total)
+
+
+def test_contexts_ask_for_it_as_well():
+    def ask(contributions, **rest):
+        context = oc.concurrent_context(
+            data=[1] * 100,
+            privacy_unit=dp.unit_of(contributions=contributions),
+            privacy_loss=dp.loss_of(epsilon=3.0),
+            split_evenly_over=2,
+            domain=SPACE[0],
+        )
+        queries = context.query()
+        return [
+            queries.sparse_vector(PURE, contributions, threshold=9, max_hits=1, **rest),
+            queries.interactive_above_threshold(PURE, contributions, threshold=9, **rest),
+            queries.guess_and_check(PURE, contributions, tolerance=9, max_hits=1, **rest),
+        ]
+
+    for query in ask(20, sensitivity=20) + ask(1):
+        assert query.resolve(bounds=(1.0, 1e4)).map(query._d_in) <= 1.5
+    for query in ask(20):
+        with pytest.raises(InvalidTypeError, match=r"sensitivity must .*d_in \(20\)"):
+            query.resolve(bounds=(1.0, 1e4))
+    context = oc.concurrent_context(
+        data=[1] * 100,
+        privacy_unit=dp.unit_of(contributions=20),
+        privacy_loss=dp.loss_of(epsilon=3.0),
+        domain=SPACE[0],
+    )
+    query = context.query(epsilon=1.0).interactive_above_threshold(PURE, 1, 20.0, threshold=9)
+    with pytest.raises(Exception, match="must be at most 1"):
+        query.release()
+    assert context.current_privacy_loss() == 0.0
+
+
+def test_scales_at_20_rows_a_person_are_found_for_20_rows():
+    """The least scale grows with the rows of a person: the promise is not one for 1 row."""
+    scales = []
+    for contributions in (1, 20):
+        context = oc.concurrent_context(
+            data=[1] * 100,
+            privacy_unit=dp.unit_of(contributions=contributions),
+            privacy_loss=dp.loss_of(epsilon=1.0),
+            split_evenly_over=1,
+            domain=SPACE[0],
+        )
+        query = context.query().interactive_above_threshold(
+            PURE, contributions, threshold=9, sensitivity=contributions
+        )
+        scales.append(query.param(bounds=(1.0, 1e4)))
+    assert math.isclose(scales[1], 20 * scales[0], rel_tol=1e-3)
+
+
+def test_other_constructors_take_their_stability_at_d_in():
+    weights = {}
+    for d_in in (1, 4):
+        weights[d_in] = oc.make_private_multiplicative_weights(
+            *SPACE, PURE, d_in=d_in, d_out=1.0, universe=4, questions=5, size=100_000
+        )
+        assert weights[d_in].map(d_in) <= 1.0
+        with pytest.raises(InvalidValueError, match="must be at most"):
+            weights[d_in].map(d_in + 1)
+    assert weights[4].plan.scale > 1.5 * weights[1].plan.scale
+    zcdp = dp.zero_concentrated_divergence()
+    people = oc.make_individual_filter(*SPACE, zcdp, d_out=0.5)
+    assert people.map(20) == 400 * people.map(1)
+    alarm = oc.make_alarm(
+        oc.integer_stream(0, 1), oc.event_presence(), PURE, scale=20.0, threshold=10
+    )
+    assert math.isclose(alarm.map(20), 20 * alarm.map(1))
+
+
+def test_no_constructor_has_a_sensitivity_by_default():
+    for name in oc.__all__:
+        one = getattr(oc, name)
+        if name.startswith(("make_", "then_")):
+            for parameter in inspect.signature(one).parameters.values():
+                if parameter.name == "sensitivity":
+                    assert parameter.default is None, name
+
+
+def chance_to_be_above(answer, threshold, scale, query_scale):
+    """Exact but for tails below 1e-40: both noises are discrete Laplace."""
+    steps = np.arange(-4000, 4001)
+    laws = [np.exp(-np.abs(steps) / one) for one in (scale, query_scale)]
+    shifted, asked = (law / law.sum() for law in laws)
+    tail = np.cumsum(asked[::-1])[::-1]  # P(question's noise >= step)
+    reach = np.clip(threshold + steps - answer, -4000, 4000) + 4000
+    return float(shifted @ tail[reach])
+
+
+def test_the_price_of_one_row_was_too_small_for_20():
+    """One question whether a person with 20 rows is there: more is lost than 1 row pays for."""
+    with_them, without = (
+        chance_to_be_above(rows, 10, scale=20.0, query_scale=20.0 * 2 ** (1 / 3))
+        for rows in (20, 0)
+    )
+    lost = max(math.log(with_them / without), math.log((1 - without) / (1 - with_them)))
+    make = MAKERS["above_threshold"]
+    assert make(SPACE, 1).map(1) < 0.15 < 0.4 < lost <= make(SPACE, 20, sensitivity=20).map(20)
+
+
+@pytest.mark.parametrize("metric", [dp.symmetric_distance(), dp.insert_delete_distance()])
+def test_records_of_a_known_number_only_change_so_nothing_is_monotone(metric):
+    """One added means one removed: some counts rise and others fall, as in change-one distance."""
+    space = dp.vector_domain(dp.atom_domain(T=int), size=10), metric
+    with pytest.raises(InvalidValueError, match="monotone must be False"):
+        oc.make_above_threshold(
+            *space, PURE, d_in=2, scale=20.0, threshold=10, sensitivity=1, monotone=True
+        )
+    oc.make_above_threshold(*space, PURE, d_in=2, scale=20.0, threshold=10, sensitivity=1)
+
+
+def test_at_a_distance_of_1_nothing_has_changed():
+    mechanism = oc.make_above_threshold(
+        *SPACE, PURE, d_in=1, scale=2.0, query_scale=4.0, threshold=500
+    )
+    assert mechanism.map(1) == 1.0
+    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*SPACE, PURE), 1, 1.0)([1])
+    root(mechanism)
+    with pytest.raises(BudgetExceededError):
+        root(mechanism)
