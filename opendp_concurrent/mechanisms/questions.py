@@ -143,7 +143,7 @@ class Questions:
         if self.steps.whole and not isinstance(answer, int):
             raise InvalidTypeError(
                 f"the question must have an integer answer, found {type(answer).__name__}; "
-                "for floats pass a float as sensitivity: how far an answer can move at distance d_in"
+                "for floats pass as sensitivity, a float, how far answers can move at distance d_in"
             )
         return self.steps.of("the answer of the question", answer)
 
@@ -190,5 +190,5 @@ def check_question(question: Transformation, space: tuple[Domain, Metric], whole
     if whole and atom not in INTEGERS:
         raise InvalidTypeError(
             f"the question must have an integer answer, found {atom}; "
-            "for floats pass a float as sensitivity: how far an answer can move at distance d_in"
+            "for floats pass as sensitivity, a float, how far answers can move at distance d_in"
         )

@@ -158,8 +158,8 @@ def make_sparse_vector(
 
     The returned measurement spawns a queryable that takes questions: transformations from
     ``input_domain`` to a number, whose stability maps are checked at ``d_in``, or callables on the
-    data, whose sensitivity at ``d_in`` is promised. ``(question, threshold)`` has a threshold of its
-    own. The answer is a :class:`SparseVectorAnswer`: below, above, or exhausted once ``max_hits``
+    data, whose sensitivity at ``d_in`` is promised. ``(question, threshold)`` has a threshold of
+    its own. The answer is a :class:`SparseVectorAnswer`: below, above, or exhausted once ``max_hits``
     were above. It is true if above. :class:`Deviation` asks how far an answer is from a guess.
 
     All privacy is paid at launch, whatever is asked. What is promised at ``d_in`` says nothing of
