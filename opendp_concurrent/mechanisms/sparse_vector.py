@@ -159,8 +159,9 @@ def make_sparse_vector(
     The returned measurement spawns a queryable that takes questions: transformations from
     ``input_domain`` to a number, whose stability maps are checked at ``d_in``, or callables on the
     data, whose sensitivity at ``d_in`` is promised. ``(question, threshold)`` has a threshold of
-    its own. The answer is a :class:`SparseVectorAnswer`: below, above, or exhausted once ``max_hits``
-    were above. It is true if above. :class:`Deviation` asks how far an answer is from a guess.
+    its own. The answer is a :class:`SparseVectorAnswer`: below, above, or exhausted once
+    ``max_hits`` were above. It is true if above. :class:`Deviation` asks how far an answer is from
+    a guess.
 
     All privacy is paid at launch, whatever is asked. What is promised at ``d_in`` says nothing of
     larger distances: the privacy map refuses them. Noise is OpenDP's, on a grid: the integers if
