@@ -1,31 +1,96 @@
 """Guards. The keyword is the argument's name, and so the first word of the message.
 
-Each guard is written in the positive form, so that NaN fails it.
+Each guard is written in the positive form, so that NaN fails it. What a value is, is read from its
+class, never from what it says of itself; and what is returned is a value of our own, read once, so
+that nobody can change it after the check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import wraps
+from inspect import signature
+from itertools import islice
 from math import inf
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from .errors import InvalidTypeError, InvalidValueError
+
+Guard = Callable[..., Any]
+F = TypeVar("F", bound=Callable[..., Any])
+SHOWN = 200  # characters of a value in a message
+MOST_ELEMENTS = 10**6
+
+
+def checked(**guards: Guard) -> Callable[[F], F]:
+    """Let a function see its arguments only after these guards, in their order.
+
+    A guard takes an argument by its name, and returns what the function sees in its place.
+    """
+
+    def decorate(function: F) -> F:
+        parameters = signature(function)
+
+        @wraps(function)
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            bound = parameters.bind(*args, **kwargs)
+            for name, guard in guards.items():
+                if name in bound.arguments:
+                    bound.arguments[name] = guard(**{name: bound.arguments[name]})
+            return function(*bound.args, **bound.kwargs)
+
+        vars(guarded)["__signature__"] = parameters  # where OpenDP reads it
+        return cast(F, guarded)
+
+    return decorate
+
+
+def optional(guard: Guard) -> Guard:
+    """Return a guard that lets None through."""
+
+    def check(**argument: Any) -> Any:
+        ((_, value),) = argument.items()
+        return None if value is None else guard(**argument)
+
+    return check
+
+
+def shown(value: object) -> str:
+    """Return the value for a message: short, and whatever its own ``repr`` does."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"one {type(value).__name__}"
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+
+
+def is_a(value: object, *kinds: type) -> bool:
+    """Whether the value's class is one of these, or below one; ``__class__`` may say otherwise."""
+    return issubclass(type(value), kinds)
+
+
+def _plain(name: str, value: Any) -> int | float:
+    """Return a number as Python's own, or raise."""
+    if is_a(value, float):
+        return float.__float__(value)
+    if is_a(value, bool) or not is_a(value, int):
+        raise InvalidTypeError(
+            f"{name} must be a number, found {type(value).__name__}; pass a float"
+        )
+    return int.__int__(value)
 
 
 def number(**argument: Any) -> float:
     """Return the argument as a double that equals it, or raise."""
     ((name, value),) = argument.items()
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidTypeError(
-            f"{name} must be a number, found {type(value).__name__}; pass a float"
-        )
+    plain = _plain(name, value)
     try:
-        double = float(value)
+        double = float(plain)
     except OverflowError:
         raise InvalidValueError(f"{name} must be within the doubles, about 1.8e308") from None
-    if double != value and double == double:
-        raise InvalidValueError(f"{name} ({value}) has no exact double; pass a float")
+    if double != plain and double == double:
+        raise InvalidValueError(f"{name} ({plain}) has no exact double; pass a float")
     return double
 
 
@@ -34,7 +99,9 @@ def non_negative(**argument: Any) -> float:
     ((name, value),) = argument.items()
     double = number(**argument)
     if not 0.0 <= double:
-        raise InvalidValueError(f"{name} ({value}) must be at least 0; pass a number in [0, inf]")
+        raise InvalidValueError(
+            f"{name} ({shown(value)}) must be at least 0; pass a number in [0, inf]"
+        )
     return double + 0.0  # -0.0 becomes 0.0
 
 
@@ -43,7 +110,9 @@ def finite(**argument: Any) -> float:
     ((name, value),) = argument.items()
     double = non_negative(**argument)
     if not double < inf:
-        raise InvalidValueError(f"{name} ({value}) must be finite; pass a number in [0, inf)")
+        raise InvalidValueError(
+            f"{name} ({shown(value)}) must be finite; pass a number in [0, inf)"
+        )
     return double
 
 
@@ -52,7 +121,7 @@ def positive(**argument: Any) -> float:
     ((name, value),) = argument.items()
     double = non_negative(**argument)
     if not 0.0 < double < inf:
-        raise InvalidValueError(f"{name} ({value}) must be finite and above 0")
+        raise InvalidValueError(f"{name} ({shown(value)}) must be finite and above 0")
     return double
 
 
@@ -61,7 +130,9 @@ def probability(**argument: Any) -> float:
     ((name, value),) = argument.items()
     double = non_negative(**argument)
     if not double <= 1.0:
-        raise InvalidValueError(f"{name} ({value}) must be at most 1; it bounds a probability")
+        raise InvalidValueError(
+            f"{name} ({shown(value)}) must be at most 1; it bounds a probability"
+        )
     return double
 
 
@@ -70,7 +141,7 @@ def real(**argument: Any) -> float:
     ((name, value),) = argument.items()
     double = number(**argument)
     if not double == double:
-        raise InvalidValueError(f"{name} ({value}) must not be NaN")
+        raise InvalidValueError(f"{name} ({shown(value)}) must not be NaN")
     return double
 
 
@@ -80,7 +151,8 @@ def order(**argument: Any) -> float:
     double = number(**argument)
     if not 1.0 < double < inf:
         raise InvalidValueError(
-            f"{name} ({value}) must be finite and above 1: it is an order of Rényi divergence"
+            f"{name} ({shown(value)}) must be finite and above 1: "
+            "it is an order of Rényi divergence"
         )
     return double
 
@@ -88,9 +160,10 @@ def order(**argument: Any) -> float:
 def pair(**argument: Any) -> tuple[Any, Any]:
     """Return the argument, a tuple of two, or raise; what they are is not looked at."""
     ((name, value),) = argument.items()
-    if not isinstance(value, tuple) or len(value) != 2:
-        raise InvalidTypeError(f"{name} must be a pair of numbers, found {value!r}")
-    return value
+    parts = list(tuple.__iter__(value)) if is_a(value, tuple) else []
+    if len(parts) != 2:
+        raise InvalidTypeError(f"{name} must be a pair of numbers, found {shown(value)}")
+    return parts[0], parts[1]
 
 
 def epsilon_delta(**argument: Any) -> tuple[float, float]:
@@ -100,15 +173,66 @@ def epsilon_delta(**argument: Any) -> tuple[float, float]:
     return non_negative(**{f"{name}[0]": epsilon}), probability(**{f"{name}[1]": delta})
 
 
+def elements(of: str, **argument: Any) -> tuple[Any, ...]:
+    """Return what is in a sequence that is no text, read once, or raise.
+
+    :param of: what its elements are, for the message
+    """
+    ((name, values),) = argument.items()
+    if is_a(values, str, bytes, bytearray, memoryview) or not is_a(values, Sequence):
+        raise InvalidTypeError(
+            f"{name} must be a sequence of {of}, found {type(values).__name__}; pass a list"
+        )
+    return read(of, **argument)
+
+
+def read(of: str, **argument: Any) -> tuple[Any, ...]:
+    """Return what can be iterated over, read once, or raise.
+
+    :param of: what its elements are, for the message
+    """
+    ((name, values),) = argument.items()
+    try:
+        found = tuple(islice(iter(values), MOST_ELEMENTS + 1))
+    except Exception as error:
+        raise InvalidTypeError(
+            f"{name} must be {of} that can be read, found {type(values).__name__}: "
+            f"{type(error).__name__}"
+        ) from error
+    if not len(found) <= MOST_ELEMENTS:
+        raise InvalidValueError(
+            f"{name} must have at most {MOST_ELEMENTS:,} elements, since each is looked at"
+        )
+    return found
+
+
 def sequence(of: str, **argument: Any) -> Sequence[Any]:
     """Return the argument, a sequence that is not empty and no text, or raise.
 
     :param of: what its elements are, for the message
     """
     ((name, values),) = argument.items()
-    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not values:
+    text = is_a(values, str, bytes, bytearray, memoryview)
+    found = read(of, **argument) if is_a(values, Sequence) and not text else ()
+    if not found:
         raise InvalidTypeError(f"{name} must be a nonempty sequence of {of}")
-    return values
+    return found
+
+
+def mapping(of: str, **argument: Any) -> dict[Any, Any]:
+    """Return the argument, a mapping, as a dictionary of our own, or raise.
+
+    :param of: what it maps from and to, for the message
+    """
+    ((name, values),) = argument.items()
+    if not is_a(values, Mapping):
+        raise InvalidTypeError(
+            f"{name} must be a mapping from {of}, found {type(values).__name__}; pass a dict"
+        )
+    try:
+        return {key: values[key] for key in read(of, **{name: values})}
+    except (KeyError, TypeError) as error:
+        raise InvalidTypeError(f"{name} must be a mapping from {of} that can be read") from error
 
 
 def weights(**argument: Any) -> list[Fraction]:
@@ -131,9 +255,9 @@ def orders(**argument: Any) -> tuple[float, ...]:
 def integer(**argument: Any) -> int:
     """Return the argument, an integer and no truth value, or raise."""
     ((name, value),) = argument.items()
-    if isinstance(value, bool) or not isinstance(value, int):
+    if is_a(value, bool) or not is_a(value, int):
         raise InvalidTypeError(f"{name} must be an integer, found {type(value).__name__}")
-    return value
+    return int.__int__(value)
 
 
 def whole(**argument: Any) -> int:
@@ -150,5 +274,81 @@ def _at_least(least: int, **argument: Any) -> int:
     ((name, _),) = argument.items()
     value = integer(**argument)
     if not value >= least:
-        raise InvalidValueError(f"{name} ({value}) must be at least {least}")
+        raise InvalidValueError(f"{name} ({shown(value)}) must be at least {least}")
     return value
+
+
+def at_most(most: int, reason: str, guard: Guard = count) -> Guard:
+    """Return a guard of integers that are at most ``most``, for a ``reason`` that it tells."""
+
+    def check(**argument: Any) -> int:
+        ((name, _),) = argument.items()
+        value: int = guard(**argument)
+        if not value <= most:
+            raise InvalidValueError(f"{name} ({shown(value)}) must be at most {most}: {reason}")
+        return value
+
+    return check
+
+
+def flag(**argument: Any) -> bool:
+    """Return the argument if it is True or False, or raise."""
+    ((name, value),) = argument.items()
+    if value is True or value is False:
+        return bool(value)
+    raise InvalidTypeError(f"{name} must be True or False, found {shown(value)}")
+
+
+def text(**argument: Any) -> str:
+    """Return the argument as Python's own string, or raise."""
+    ((name, value),) = argument.items()
+    if not is_a(value, str):
+        raise InvalidTypeError(f"{name} must be a string, found {type(value).__name__}")
+    return str.__str__(value)
+
+
+def one_of(*known: str) -> Guard:
+    """Return a guard of strings that are among ``known``."""
+
+    def check(**argument: Any) -> str:
+        ((name, value),) = argument.items()
+        if not is_a(value, str) or str.__str__(value) not in known:
+            raise InvalidValueError(
+                f"{name} ({shown(value)}) must be one of {', '.join(map(repr, known))}"
+            )
+        return str.__str__(value)
+
+    return check
+
+
+def function(**argument: Any) -> Callable[..., Any]:
+    """Return the argument if it can be called, or raise."""
+    ((name, value),) = argument.items()
+    if not callable(value):
+        raise InvalidTypeError(f"{name} must be callable, found {type(value).__name__}")
+    return cast("Callable[..., Any]", value)
+
+
+def instance(*kinds: type) -> Guard:
+    """Return a guard of values of these classes, whatever they say of themselves."""
+    names = " or ".join(kind.__name__ for kind in kinds)
+
+    def check(**argument: Any) -> Any:
+        ((name, value),) = argument.items()
+        if not is_a(value, *kinds):
+            raise InvalidTypeError(f"{name} must be a {names}, found {type(value).__name__}")
+        return value
+
+    return check
+
+
+def each(of: str, guard: Guard) -> Guard:
+    """Return a guard of sequences whose elements pass another, which are named by their index."""
+
+    def check(**argument: Any) -> list[Any]:
+        ((name, _),) = argument.items()
+        return [
+            guard(**{f"{name}[{index}]": one}) for index, one in enumerate(elements(of, **argument))
+        ]
+
+    return check

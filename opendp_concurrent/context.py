@@ -31,6 +31,7 @@ from .composition.concurrent_odometer import make_concurrent_odometer
 from .composition.loss_of import loss_of
 from .errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
 from .measures import composition_measure
+from .owned import plain
 from .queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 
 
@@ -89,6 +90,8 @@ def concurrent_context(
     []
     """
     assert_features("contrib", "honest-but-curious")
+    metric, d_in = privacy_unit
+    d_in = plain(own_distance(d_in))
     if domain is None:
         domain = domain_of(data, infer=True)
     if isinstance(margins, Mapping):  # OpenDP's older form, {by: margin}
@@ -97,7 +100,7 @@ def concurrent_context(
         domain = with_margin(domain, margin)
     accountant, d_mids, d_out = _accountant(
         domain,
-        privacy_unit,
+        (metric, d_in),
         privacy_loss,
         split_evenly_over,
         split_by_weights,
@@ -114,7 +117,7 @@ def concurrent_context(
                 "to fix, wrap it with dp.vector_domain()"
             ) from error
         raise
-    return ConcurrentContext(accountant, queryable, own_distance(privacy_unit[1]), d_mids, d_out)
+    return ConcurrentContext(accountant, queryable, d_in, d_mids, d_out)
 
 
 class ConcurrentContext(Context):

@@ -9,7 +9,7 @@ from typing import Any
 
 from opendp.mod import Measurement, assert_features
 
-from .. import _native
+from .. import _native, checks
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import Composability
 from ..queryables.data import Sealed
@@ -21,7 +21,7 @@ from ..queryables.turn import Turn, lock_for_turns
 from .accounting import check_budget
 from .concurrent_composition import make_concurrent_composition
 from .concurrent_filter import make_concurrent_filter
-from .guards import check_odometer
+from .guards import check_odometer, check_orders
 from .interactive_measurement import make_measurement
 
 
@@ -145,6 +145,8 @@ def make_analyst_quotas(
         )
     check_static(space[0])
     d_in = validate_d_in(space[1], d_in)
+    on_orders = check_orders(measure, orders)
+    orders = None if on_orders is None else on_orders.orders  # the same for all
     filters = {
         name: make_concurrent_filter(odometer, d_in, quota, orders=orders, halt=halt)
         for name, quota in _checked(odometer, quotas).items()
@@ -183,16 +185,14 @@ def make_analyst_quotas(
 
 
 def _checked(odometer: ConcurrentOdometer, quotas: Any) -> dict[str, Any]:
-    if not isinstance(quotas, Mapping):
-        raise InvalidTypeError(
-            f"quotas must be a mapping from names to d_outs, found {type(quotas).__name__}"
-        )
+    quotas = checks.mapping("names to d_outs", quotas=quotas)
     if not quotas:
         raise InvalidValueError("quotas must have at least one analyst")
     checked = {}
     for name, quota in quotas.items():
         if not isinstance(name, str):
             raise InvalidTypeError(f"quotas has the name {name!r}, which must be a str")
+        name = checks.text(name=name)
         argument = f"quotas[{name!r}]"
         checked[name] = odometer.measure.validate_budget(argument, quota)
         try:
@@ -207,14 +207,16 @@ def _members(quotas: Mapping[str, Any], names: Any) -> set[str]:
         raise InvalidTypeError(
             f"names must be a collection of analysts' names, found {type(names).__name__}"
         )
-    if not names:
+    members = {_known(quotas, name) for name in checks.read("names", names=names)}
+    if not members:
         raise InvalidValueError("names must have at least one analyst")
-    return {_known(quotas, name) for name in names}
+    return members
 
 
 def _known(quotas: Mapping[str, Any], name: Any) -> str:
     if not isinstance(name, str):
         raise InvalidTypeError(f"the analyst's name must be a str, found {type(name).__name__}")
-    if name not in quotas:
-        raise InvalidValueError(f"no analyst is called {name!r}; known are: {', '.join(quotas)}")
-    return name
+    own = checks.text(name=name)
+    if own not in quotas:
+        raise InvalidValueError(f"no analyst is called {own!r}; known are: {', '.join(quotas)}")
+    return own

@@ -109,8 +109,7 @@ def make_concurrent_composition(
 
 
 def _shares(measure: CompositionMeasure, d_mids: Any, orders: Any) -> tuple[tuple[Any, ...], Any]:
-    if isinstance(d_mids, (str, bytes)) or not isinstance(d_mids, Sequence):
-        raise InvalidTypeError(f"d_mids must be a sequence, found {type(d_mids).__name__}")
+    d_mids = checks.elements("distances", d_mids=d_mids)
     if not d_mids:
         raise InvalidValueError("d_mids must have at least one element; pass one per launch")
     shares = tuple(

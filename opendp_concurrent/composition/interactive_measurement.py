@@ -79,7 +79,7 @@ def constant_map(input_metric: Metric, bound_d_in: Any, d_out: Any) -> Callable[
     """Return the privacy map of an interaction that is bounded at one d_in: d_out up to there."""
 
     def privacy_map(d_in: Any) -> Any:
-        validate_d_in(input_metric, d_in)
+        d_in = validate_d_in(input_metric, d_in)
         numbers = isinstance(d_in, (int, float)) and isinstance(bound_d_in, (int, float))
         if (d_in <= bound_d_in) if numbers else _same(d_in, bound_d_in):
             return d_out

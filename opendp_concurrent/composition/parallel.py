@@ -123,7 +123,7 @@ def make_parallel_composition(
         return MachineQueryable(_Parts(by_key, parts, domain.carrier_type), "ParallelComposition")
 
     def privacy_map(d_in: Any) -> Any:
-        validate_d_in(input_metric, d_in)
+        d_in = validate_d_in(input_metric, d_in)
         if not isinstance(d_in, int):
             raise InvalidTypeError(f"d_in ({d_in!r}) must be an integer, to be divided over parts")
         return loss.at(factor * d_in)

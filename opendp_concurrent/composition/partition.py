@@ -36,7 +36,7 @@ from opendp.mod import (
     Metric,
 )
 
-from .. import _native
+from .. import _native, checks, owned
 from ..errors import InvalidTypeError, InvalidValueError
 from .guards import check_callable
 
@@ -177,7 +177,8 @@ def by_column(*names: str) -> Partition:
     """
     if not names:
         raise InvalidTypeError("names must be at least one name of a column")
-    if len(set(_columns(names))) != len(names):
+    names = _columns(names)
+    if len(set(names)) != len(names):
         raise InvalidValueError(f"names ({', '.join(names)}) must be different")
     return ByRecord(names, None, f"by_column({', '.join(map(repr, names))})")
 
@@ -263,7 +264,7 @@ def _columns(names: tuple[Any, ...]) -> tuple[str, ...]:
     for name in names:
         if not isinstance(name, str):
             raise InvalidTypeError(f"names must be strings, found {type(name).__name__}")
-    return names
+    return tuple(map(str.__str__, names))
 
 
 def _disjoint(groups: Any) -> dict[Any, Any]:
@@ -272,20 +273,24 @@ def _disjoint(groups: Any) -> dict[Any, Any]:
         raise InvalidTypeError(
             f"groups must be a mapping from keys to values, found {type(groups).__name__}"
         )
-    total = 0
-    for key, values in groups.items():
+    total, own = 0, {}
+    for key, values in checks.mapping("keys to values", groups=groups).items():
+        name = f"groups[{key!r}]"
         if isinstance(values, (str, bytes)) or not isinstance(values, Collection):
             raise InvalidTypeError(
-                f"groups[{key!r}] must be a collection of values, found {type(values).__name__}"
+                f"{name} must be a collection of values, found {type(values).__name__}"
             )
-        total += len(values)
+        own[owned.plain(key)] = [
+            owned.plain(one) for one in checks.read("values", **{name: values})
+        ]
+        total += len(own[owned.plain(key)])
     if total > _MOST_VALUES:
         raise InvalidValueError(
             f"groups has {total} values, which must be at most {_MOST_VALUES}; "
             "pass a function to by_key instead"
         )
     owners: dict[Any, Any] = {}
-    for key, values in groups.items():
+    for key, values in own.items():
         for value in values:
             check_key(f"groups[{key!r}]", value)
             if value in owners and owners[value] != key:

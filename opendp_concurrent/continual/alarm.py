@@ -122,7 +122,7 @@ def make_alarm(
     assert_features("contrib", "honest-but-curious")
     items = integers_of(input_domain)
     shift = items.spread if require_events(input_metric) else items.largest
-    checks.integer(threshold=threshold)
+    threshold = checks.integer(threshold=threshold)
     hits = checks.count(max_hits=max_hits)
     check_flag(refresh=refresh)
     steps = None if window is None else checks.count(window=window)

@@ -291,7 +291,7 @@ def make_concurrent_continual(
     if measure.composability is Composability.SEQUENTIAL:
         raise UnsupportedMeasureError(f"{measure.name} is not composed here: {measure.reason}")
     if max_messages is not None:
-        checks.count(max_messages=max_messages)
+        max_messages = checks.count(max_messages=max_messages)
     elif measure.family != PURE:
         raise InvalidTypeError(
             f"max_messages must be given under {measure.name}, for which continual mechanisms are "

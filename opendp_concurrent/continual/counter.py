@@ -77,7 +77,7 @@ def counter_loss(
 
 def whole_distance(input_metric: Metric, d_in: Any) -> int:
     """A number of events, or raise."""
-    validate_d_in(input_metric, d_in)
+    d_in = validate_d_in(input_metric, d_in)
     if not isinstance(d_in, int) and not (isinstance(d_in, float) and d_in.is_integer()):
         raise InvalidTypeError(f"d_in ({d_in!r}) must be a whole number of events")
     return int(d_in)

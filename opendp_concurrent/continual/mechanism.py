@@ -298,7 +298,7 @@ def make_continual(
     items = items_of(input_domain)
     check_callable(start=start)
     if horizon is not None:
-        checks.count(horizon=horizon)
+        horizon = checks.count(horizon=horizon)
 
     full_name = f"{name}({input_domain}, {input_metric}, {output_measure})"
 

@@ -101,11 +101,11 @@ def valid_item(items: Items, item: Any) -> Any:
     if type(item) is int and type(items) is Integers and items.lower <= item <= items.upper:
         return item
     try:
-        if not items.holds(item):
-            return INVALID
+        if not isinstance(items, Records) and isinstance(item, INTEGERS):
+            item = int.__int__(item) if isinstance(item, int) else int(item)
+        return item if items.holds(item) else INVALID
     except Exception:  # its own text may tell data
         return INVALID
-    return item if isinstance(items, Records) else int(item)
 
 
 def _stream(name: str, items: Items) -> Domain:
@@ -130,8 +130,9 @@ def integer_stream(lower: int, upper: int) -> Domain:
     >>> oc.integer_stream(0, 1)
     Stream(integers from 0 to 1)
     """
+    lower, upper = checks.integer(lower=lower), checks.integer(upper=upper)
     for name, bound in (("lower", lower), ("upper", upper)):
-        if not abs(checks.integer(**{name: bound})) <= LARGEST_ITEM:
+        if not abs(bound) <= LARGEST_ITEM:
             raise InvalidValueError(f"{name} ({bound}) must be at most 2**31 from 0")
     if not lower <= upper or lower == upper == 0:
         raise InvalidValueError(f"lower ({lower}) must be below upper ({upper})")

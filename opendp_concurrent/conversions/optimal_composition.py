@@ -39,7 +39,7 @@ def optimal_composition(
     >>> oc.optimal_composition([(0.1, 1e-10)], counts=[1000]).epsilon(1e-6)
     19.40185...
     """
-    checks.sequence("pairs (epsilon, delta)", d_mids=d_mids)
+    d_mids = checks.sequence("pairs (epsilon, delta)", d_mids=d_mids)
     numbers = [1] * len(d_mids) if counts is None else list(counts)
     if len(numbers) != len(d_mids):
         raise InvalidValueError(f"counts has {len(numbers)} elements, d_mids {len(d_mids)}")

@@ -59,6 +59,7 @@ class _IndividualFilter:
     def __call__(self, query: Any) -> float:
         if not isinstance(query, NoisySum):
             raise InvalidTypeError(f"the query must be a NoisySum, found {type(query).__name__}")
+        query = NoisySum(query.per_row, query.bound, query.scale)  # as it is now, and checked
         price = Price.of(query, self._loss, self._d_out)
         release = _release(self._loss, price.scale)
         total = self._bank.charge(values_of(self._rows, query.per_row), price)

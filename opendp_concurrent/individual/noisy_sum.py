@@ -11,6 +11,7 @@ from opendp.mod import Function, Measurement, Odometer, Queryable, Transformatio
 
 from .. import _native, checks
 from ..errors import InvalidTypeError, InvalidValueError
+from ..owned import plain
 
 FINE = 30  # a bound is from 2^(FINE - 1) to 2^FINE steps
 SMALLEST_BOUND, LARGEST_BOUND = 1e-200, 1e200
@@ -59,6 +60,8 @@ class NoisySum:
                 "per_row must be a function of rows that returns one number for each, "
                 f"found {type(self.per_row).__name__}"
             )
+        for name in ("bound", "scale"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
         lowest, highest = scale_limits(bound=self.bound)
         scale = checks.number(scale=self.scale)
         if not lowest <= scale <= highest:

@@ -78,9 +78,10 @@ def values_of(rows: NDArray[Any], per_row: Callable[[Any], Any]) -> Callable[[sl
     """Return what gives the numbers of a slice of rows, or raises; the message has no value."""
 
     def values(part: slice) -> NDArray[Any]:
-        numbers = per_row(rows[part])
+        returned = per_row(rows[part])
+        numbers = np.asarray(returned)  # of no class but NumPy's
         if (
-            not isinstance(numbers, np.ndarray)
+            not isinstance(returned, np.ndarray)
             or numbers.dtype.kind not in "biuf"
             or numbers.shape != (part.stop - part.start,)
         ):
@@ -88,6 +89,6 @@ def values_of(rows: NDArray[Any], per_row: Callable[[Any], Any]) -> Callable[[sl
                 "per_row must return a NumPy array of one dimension, with one boolean, integer or "
                 "float for each row that it is given; nothing was charged"
             )
-        return np.asarray(numbers)
+        return numbers
 
     return values

@@ -7,7 +7,7 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Measurement, Metric, assert_features
 
-from .. import _native
+from .. import _native, checks
 from ..composition.concurrent_composition import make_concurrent_composition
 from ..composition.guards import check_inside, check_measurement_on, check_space
 from ..errors import (
@@ -71,10 +71,7 @@ def make_indexed_composition(
     assert_features("contrib", "honest-but-curious")
     check_space(input_domain, input_metric)
     measure = composition_measure(output_measure)
-    if isinstance(measurements, Measurement) or not isinstance(measurements, Sequence):
-        raise InvalidTypeError(
-            f"measurements must be a sequence of measurements, found {type(measurements).__name__}"
-        )
+    measurements = checks.elements("measurements", measurements=measurements)
     if not measurements:
         raise InvalidValueError("measurements must have at least one element")
     streams = is_stream(input_domain)
@@ -114,13 +111,14 @@ def make_indexed_composition(
 
 
 def _pair(message: Any, count: int) -> tuple[int, Any]:
-    if not isinstance(message, tuple) or len(message) != 2 or type(message[0]) is not int:
+    parts = tuple(message) if isinstance(message, tuple) else ()
+    if len(parts) != 2 or type(parts[0]) is not int:
         raise InvalidTypeError(
             f"the message must be a pair (index, query), found {type(message).__name__}"
         )
-    if not 0 <= message[0] < count:
-        raise InvalidValueError(f"the index ({message[0]}) must be from 0 to {count - 1}")
-    return message
+    if not 0 <= parts[0] < count:
+        raise InvalidValueError(f"the index ({parts[0]}) must be from 0 to {count - 1}")
+    return parts
 
 
 def make_ordered_composition(
@@ -166,6 +164,7 @@ def make_ordered_composition(
     True
     """
     assert_features("contrib", "honest-but-curious")
+    measurements = checks.elements("measurements", measurements=measurements)
     indexed = make_indexed_composition(
         input_domain, input_metric, output_measure, d_in, measurements, orders=orders
     )

@@ -127,9 +127,10 @@ def make_interactive_postprocessing(
 
 def _step(postprocessor: Postprocessor, state: Any, tag: Tag, message: Any) -> tuple[Any, Tag, Any]:
     found = postprocessor(state, tag, message)
-    if not isinstance(found, tuple) or len(found) != 3 or not isinstance(found[1], Tag):
+    parts = tuple(found) if isinstance(found, tuple) else ()
+    if len(parts) != 3 or not isinstance(parts[1], Tag):
         raise PostprocessorError(
             "it must return a state, oc.QUERY or oc.ANSWER, and a message, "
             f"found {type(found).__name__}"
         )
-    return found
+    return parts

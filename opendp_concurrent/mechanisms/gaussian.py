@@ -26,7 +26,7 @@ from math import sqrt
 from opendp.measurements import make_gaussian as opendp_gaussian
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import _native
+from .. import _native, owned
 from ..bracket import upper
 from ..composition.cast import cast
 from ..composition.recertify import recertify
@@ -86,6 +86,7 @@ def make_gaussian(
     1.0
     """
     assert_features("contrib", "honest-but-curious")
+    scale, k = owned.plain(scale), owned.plain(k)
     zcdp = opendp_gaussian(input_domain, input_metric, scale, k=k)
     family = composition_measure(output_measure).family
     many, whole = is_vector(input_domain), atom_type(input_domain) not in FINEST

@@ -7,7 +7,7 @@ from typing import Any
 from opendp.measurements import make_geometric as opendp_geometric
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import _native
+from .. import _native, owned
 from ..composition.cast import cast
 from ..queryables.mechanism import ConcurrentMeasurement
 from .laplace import make_laplace
@@ -47,6 +47,7 @@ def make_geometric(
     TradeoffFunction(pure(epsilon=1.0))
     """
     assert_features("contrib", "honest-but-curious")
+    scale = owned.plain(scale)
     geometric = opendp_geometric(input_domain, input_metric, scale, bounds)
     if bounds is not None:
         return cast(geometric, output_measure)

@@ -7,7 +7,7 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import _native
+from .. import _native, checks, owned
 from ..composition.concurrent_composition import make_concurrent_composition
 from ..composition.guards import check_space
 from ..composition.interactive_measurement import constant_map, make_measurement
@@ -67,12 +67,13 @@ class _GuessAndCheck:
         self._check = launch(checker)
 
     def __call__(self, message: Any) -> SparseVectorAnswer:
-        if not isinstance(message, tuple) or len(message) != 2:
+        parts = tuple(message) if isinstance(message, tuple) else ()
+        if len(parts) != 2:
             raise InvalidTypeError(
                 f"the message must be a pair of a question and a guess, found "
                 f"{type(message).__name__}"
             )
-        question, guess = message
+        question, guess = parts
         answer: SparseVectorAnswer = self._check(Deviation(question, guess))
         if answer.outcome is Outcome.BELOW:
             return SparseVectorAnswer(Outcome.BELOW, guess)
@@ -152,7 +153,8 @@ def make_guess_and_check(
     check_space(input_domain, input_metric)
     space = input_domain, input_metric
     d_in = validate_d_in(input_metric, d_in)
-    sensitivity = sensitivity_at(d_in, sensitivity)
+    sensitivity = owned.plain(sensitivity_at(d_in, sensitivity))
+    max_hits, scale = checks.count(max_hits=max_hits), owned.plain(scale)
     checker = make_sparse_vector(
         *space,
         output_measure,

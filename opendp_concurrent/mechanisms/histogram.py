@@ -24,7 +24,7 @@ from opendp.metrics import (
 from opendp.mod import Domain, Metric, Transformation
 from opendp.transformations import make_user_transformation
 
-from .. import checks
+from .. import checks, owned
 from ..errors import InvalidTypeError, InvalidValueError
 from .grid import atom_type, is_vector
 from .questions import INTEGERS
@@ -40,19 +40,20 @@ class Universe:
     __slots__ = ("cells", "values")
 
     def __init__(self, universe: Any) -> None:
-        if isinstance(universe, int):
+        if checks.is_a(universe, int):
             self.cells, self.values = checks.count(universe=universe), None
             return
-        if isinstance(universe, (str, bytes)) or not isinstance(universe, Sequence):
+        if checks.is_a(universe, str, bytes) or not checks.is_a(universe, Sequence):
             raise InvalidTypeError(
                 "universe must be a number of categories, or a sequence of values, "
                 f"found {type(universe).__name__}"
             )
+        values = [owned.plain(value) for value in checks.read("values", universe=universe)]
+        self.cells = checks.count(universe=len(values))
         try:
-            self.values = {value: cell for cell, value in enumerate(universe)}
-        except TypeError:
+            self.values = {value: cell for cell, value in enumerate(values)}
+        except Exception:
             raise InvalidTypeError("universe must have hashable values") from None
-        self.cells = checks.count(universe=len(universe))
         if len(self.values) != self.cells:
             raise InvalidValueError("universe must have distinct values")
 
@@ -80,7 +81,7 @@ class Universe:
             values = range(self.cells) if self.values is None else self.values
             question = [question(value) for value in values]
         try:
-            array = np.asarray(question, dtype=np.float64)
+            array = owned.array(question, np.float64)  # nobody changes it once it is checked
         except (TypeError, ValueError):
             raise InvalidTypeError(
                 "the question must be a value for each cell of the universe, or a function of a "

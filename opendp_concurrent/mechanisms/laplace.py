@@ -5,7 +5,7 @@ from __future__ import annotations
 from opendp.measurements import make_laplace as opendp_laplace
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import _native
+from .. import _native, owned
 from ..composition.cast import cast
 from ..composition.recertify import recertify
 from ..conversions.laplace import laplace_to_renyi, laplace_to_zcdp
@@ -62,6 +62,7 @@ def make_laplace(
     0.4621171572600098
     """
     assert_features("contrib", "honest-but-curious")
+    scale, k = owned.plain(scale), owned.plain(k)
     pure = opendp_laplace(input_domain, input_metric, scale, k=k)
     step = grid_step(input_domain, scale, k)
     family = composition_measure(output_measure).family

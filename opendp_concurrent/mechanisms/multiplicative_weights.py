@@ -150,7 +150,7 @@ def make_private_multiplicative_weights(
         raise UnsupportedMeasureError(
             f"output_measure ({measure.name}) is not planned for; build it for zCDP, and use cast"
         )
-    validate_d_in(input_metric, d_in)
+    d_in = validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out)
     if measure.family == APPROXIMATE:
         return _approximate(

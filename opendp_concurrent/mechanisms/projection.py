@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from opendp.metrics import l2_distance
 from opendp.mod import Domain, Measure, Metric, assert_features
 from opendp.transformations import make_user_transformation
 
-from .. import _native, checks
+from .. import _native, checks, owned
 from ..bracket import upper
 from ..composition.concurrent_composition import make_concurrent_composition
 from ..composition.guards import check_space
@@ -77,15 +77,15 @@ class _Batch:
     """A batch of queries, and the measurement that releases noisy answers to them."""
 
     def __init__(self, queries: Any, universe: Universe) -> None:
-        if (
-            isinstance(queries, (str, bytes))
-            or not isinstance(queries, (Sequence, np.ndarray))
-            or (isinstance(queries, np.ndarray) and queries.ndim == 0)
-        ):
+        if checks.is_a(queries, np.ndarray):
+            rows = owned.array(queries)
+            queries = list(rows) if rows.ndim else None
+        if checks.is_a(queries, str, bytes) or not checks.is_a(queries, Sequence):
             raise InvalidTypeError(
                 "the batch must be a sequence of linear queries, each a value for each cell or a "
                 f"function of a cell's value, found {type(queries).__name__}"
             )
+        queries = checks.read("linear queries", queries=queries)
         if len(queries) == 0:
             raise InvalidValueError("the batch must have at least one query")
         if len(queries) >= MOST_QUERIES:  # squares of columns are summed in 64 bits
@@ -142,11 +142,11 @@ class _Projection:
         universe: Universe,
         size: int,
         release: Callable[[_Batch, float], Any],
-        d_mids: Sequence[float],
+        d_mids: tuple[float, ...],
         rounds: int,
     ) -> None:
         self._launch, self._universe, self._size = launch, universe, size
-        self._release, self._d_mids, self._rounds = release, tuple(d_mids), rounds
+        self._release, self._d_mids, self._rounds = release, d_mids, rounds
         self._asked = 0
         self._queries = np.zeros((0, universe.cells))
         self._answers = np.zeros(0)
@@ -237,23 +237,24 @@ def make_projected_queries(
             f"output_measure ({measure.name}) must be zero-concentrated or Gaussian DP, which "
             "Gaussian noise has; use cast afterwards"
         )
-    validate_d_in(input_metric, d_in)
+    d_in = validate_d_in(input_metric, d_in)
     known = Universe(universe)
     histogram = make_histogram(input_domain, input_metric, known)
     distance = positive_distance(histogram, d_in)
     size, rounds = public_size(input_domain, size), checks.count(rounds=rounds)
     space = histogram.output_domain, histogram.output_metric
-    compositor = make_concurrent_composition(*space, output_measure, distance, d_mids)
-    for index, d_mid in enumerate(d_mids):
-        if not 0.0 < d_mid < inf:
-            raise InvalidValueError(f"d_mids[{index}] ({d_mid}) must be above 0 and finite")
+    shares = tuple(
+        checks.positive(**{f"d_mids[{index}]": d_mid})
+        for index, d_mid in enumerate(checks.elements("positive numbers", d_mids=d_mids))
+    )
+    compositor = make_concurrent_composition(*space, output_measure, distance, shares)
 
     def release(batch: _Batch, d_mid: float) -> Any:
         return batch.measurement(space, distance, output_measure, d_mid)
 
     inner = wrap(
         compositor,
-        lambda launch: _Projection(launch, known, size, release, d_mids, rounds),
+        lambda launch: _Projection(launch, known, size, release, shares, rounds),
         "ProjectedQueries",
     )
     concurrent: ConcurrentMeasurement = histogram >> inner

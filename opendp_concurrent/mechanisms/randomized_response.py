@@ -9,6 +9,7 @@ from opendp.measurements import make_randomized_response as opendp_randomized_re
 from opendp.measurements import make_randomized_response_bool as opendp_randomized_response_bool
 from opendp.mod import Measure, Measurement, assert_features
 
+from .. import checks, owned
 from ..composition.cast import cast
 from ..composition.recertify import recertify
 from ..conversions.randomized_response import response_to_renyi
@@ -45,6 +46,7 @@ def make_randomized_response_bool(
     0.8472978603872037
     """
     assert_features("contrib", "honest-but-curious")
+    prob = owned.plain(prob)
     pure = opendp_randomized_response_bool(prob, constant_time)
     return _certify(pure, prob, 2, output_measure)
 
@@ -80,6 +82,9 @@ def make_randomized_response(
     1.535970760552228
     """
     assert_features("contrib", "honest-but-curious")
+    prob = owned.plain(prob)
+    if checks.is_a(categories, Sequence):
+        categories = [owned.plain(one) for one in checks.read("values", categories=categories)]
     pure = opendp_randomized_response(categories, prob, T)
     return _certify(pure, prob, len(set(categories)), output_measure)
 

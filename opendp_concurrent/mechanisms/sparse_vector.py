@@ -10,7 +10,7 @@ from typing import Any
 from opendp.metrics import change_one_distance, hamming_distance
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import _native, checks
+from .. import _native, checks, owned
 from ..composition.guards import check_flag, check_space
 from ..composition.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
@@ -131,12 +131,13 @@ class _SparseVector:
 def _parse(message: Any, threshold: float) -> tuple[Any, float]:
     if not isinstance(message, tuple):
         return message, threshold
-    if len(message) != 2:
+    parts = tuple(message)
+    if len(parts) != 2:
         raise InvalidTypeError(
             "the message must be a question, or a question and its threshold, found a tuple of "
-            f"length {len(message)}"
+            f"length {len(parts)}"
         )
-    return message
+    return parts
 
 
 def make_sparse_vector(
@@ -220,7 +221,8 @@ def make_sparse_vector(
     check_static(input_domain)
     composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
-    sensitivity = sensitivity_at(d_in, sensitivity)
+    sensitivity = owned.plain(sensitivity_at(d_in, sensitivity))
+    threshold, scale = owned.plain(threshold), owned.plain(scale)
     steps = Steps.for_sensitivity(sensitivity)
     steps.level("threshold", threshold)
     check_flag(refresh=refresh)

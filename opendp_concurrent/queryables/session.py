@@ -16,6 +16,7 @@ from ..accounts.lifecycle import Lifecycle
 from ..accounts.price import own_distance
 from ..errors import InvalidTypeError
 from ..measures import CompositionMeasure
+from ..owned import plain
 from .child import adopt
 from .data import Sealed
 from .mechanism import ConcurrentOdometer, check_launch, run
@@ -141,6 +142,7 @@ class Session:
 
 def validate_d_in(metric: Metric, d_in: Any) -> Any:
     """Return ``d_in``, if it is a distance of ``metric``, as a value of one's own, or raise."""
+    d_in = plain(d_in)
     if isinstance(d_in, bool):
         raise InvalidTypeError(f"d_in ({d_in}) must be a distance of {metric}, found bool")
     if isinstance(d_in, (int, float)):

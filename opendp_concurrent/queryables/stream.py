@@ -23,7 +23,7 @@ import numpy as np
 from opendp.measures import max_divergence
 from opendp.mod import Domain, Measure
 
-from .. import _native
+from .. import _native, owned
 from ..accounts.lifecycle import innermost_running
 from ..errors import (
     InvalidTypeError,
@@ -135,15 +135,18 @@ def feeds_many(measure: Measure) -> bool:
 
 
 def check_items(items: Any) -> Any:
-    """Return ``items`` if they are a sequence, with what is masked as None; or raise."""
+    """Return a copy of ``items``, which nobody changes once it is checked; what is masked is None.
+
+    :raises InvalidTypeError: if they are no sequence
+    """
     if isinstance(items, (str, bytes)) or not isinstance(items, (Sequence, np.ndarray)):
         raise InvalidTypeError(f"items must be a sequence, found {type(items).__name__}")
     if isinstance(items, np.ndarray):
         if not items.ndim:
             raise InvalidTypeError("items must be a sequence, found an array of one number")
-        if isinstance(items, np.ma.MaskedArray):
-            return items.tolist()
-    return items
+        masked = isinstance(items, np.ma.MaskedArray)
+        return items.tolist() if masked else owned.array(items)
+    return list(items)
 
 
 def check_step(step: Any, steps: int) -> None:
@@ -160,10 +163,10 @@ def check_step(step: Any, steps: int) -> None:
 
 
 def steps_of(message: DataMessage) -> int:
-    """How many steps a message is about."""
+    """How many steps a message is about, whose items were copied."""
     if isinstance(message, Room):
         return message.steps
-    return len(check_items(message.items)) if isinstance(message, Updates) else 1
+    return len(message.items) if isinstance(message, Updates) else 1
 
 
 class Meter:
@@ -289,6 +292,8 @@ class Stream:
 
     def receive(self, message: DataMessage) -> None:
         """Pass an update on to all, or raise; a refusal for want of room changes nothing."""
+        if isinstance(message, Updates):
+            message = Updates(check_items(message.items))  # all feeds get the same
         steps = steps_of(message)
         with self.lock:
             if isinstance(message, Update) and message.step is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import checks
+from .. import checks, owned
 from ..errors import InvalidTypeError, InvalidValueError
 from .bounds import TINY, Array
 
@@ -30,7 +30,7 @@ def array(**argument: Any) -> Array:
     """Return the argument as an array without NaN, or raise."""
     ((name, value),) = argument.items()
     try:
-        points: Array = np.asarray("" if value is None else value, dtype=float)
+        points: Array = owned.array("" if value is None else value, float)
     except (TypeError, ValueError):
         raise InvalidTypeError(f"{name} must be a number or an array of numbers") from None
     if np.any(np.isnan(points)):

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from .. import owned
 from ..errors import InvalidValueError
 from .bounds import ELEMENTARY, Array
 from .finite import Finite, settled
@@ -87,7 +88,7 @@ def _law(
 
 
 def _positive(density: Callable[[Any], Any], at: Array) -> Array:
-    values = np.asarray(density(at), dtype=float)
+    values = owned.array(density(at), float)
     if values.shape != at.shape:
         raise InvalidValueError("a density must return an array of the shape that it is given")
     return values

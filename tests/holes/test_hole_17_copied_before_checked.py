@@ -1,0 +1,476 @@
+"""A linear query was checked and then copied: a thread put a value of 10^6 past the check."""
+
+import sys
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent import owned
+from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, InvalidValueError
+from opendp_concurrent.mechanisms.histogram import Universe
+from opendp_concurrent.mechanisms.projection import _Batch
+
+dp.enable_features("contrib", "honest-but-curious")
+
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
+STREAM = oc.integer_stream(0, 1), oc.event_presence()
+HUGE = 1e6
+
+
+class TurningArray(np.ndarray):
+    """An array whose methods tell of other values than its memory has."""
+
+    def min(self, *args, **kwargs):
+        return 0.0
+
+    def max(self, *args, **kwargs):
+        return 1.0
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return np.zeros(4)
+
+    def __array_function__(self, func, types, args, kwargs):
+        return np.zeros(4)
+
+    def copy(self, *args, **kwargs):
+        return np.zeros(4)
+
+
+class Lender:
+    """Lends its own array out, and says that it is a copy."""
+
+    def __init__(self, values):
+        self.mine, self.reads = np.array(values, dtype=float), 0
+
+    def __array__(self, dtype=None, copy=None):
+        self.reads += 1
+        return self.mine if self.reads == 1 else np.full_like(self.mine, HUGE)
+
+
+class Turning(list):
+    """A list that says something else each time that it is read."""
+
+    def __init__(self, *contents):
+        super().__init__(contents[0])
+        self.contents, self.reads = contents, 0
+
+    def turn(self):
+        self.reads += 1
+        return self.contents[min(self.reads, len(self.contents)) - 1]
+
+    def __iter__(self):
+        return iter(self.turn())
+
+    def __getitem__(self, index):
+        return self.turn()[index]
+
+    def __len__(self):
+        return len(self.contents[0])
+
+    def __bool__(self):
+        return True
+
+
+class TurningDict(dict):
+    """A dictionary whose values are others when they are read again."""
+
+    def __init__(self, *contents):
+        super().__init__(contents[0])
+        self.contents, self.reads = contents, {}
+
+    def _content(self, key):
+        self.reads[key] = self.reads.get(key, 0) + 1
+        return self.contents[min(self.reads[key], len(self.contents)) - 1]
+
+    def __getitem__(self, key):
+        return self._content(key)[key]
+
+    def __iter__(self):
+        return iter(self._content("__iter__"))
+
+    def keys(self):
+        return self._content("__iter__").keys()
+
+    def items(self):
+        return self._content("items").items()
+
+
+class Liar(float):
+    """A number that is whatever it is compared with, and computes with another."""
+
+    def _agree(self, other):
+        return True
+
+    __le__ = __lt__ = __ge__ = __gt__ = __eq__ = _agree
+    __hash__ = float.__hash__
+
+    def _other(self, *others):
+        return 0.0
+
+    __mul__ = __rmul__ = __truediv__ = __float__ = __abs__ = _other
+
+
+class WholeLiar(int):
+    """The same, as an integer."""
+
+    def _agree(self, other):
+        return True
+
+    __le__ = __lt__ = __ge__ = __gt__ = __eq__ = _agree
+    __hash__ = int.__hash__
+
+    def _other(self, *others):
+        return 0
+
+    __mul__ = __rmul__ = __sub__ = __int__ = __index__ = __abs__ = __neg__ = _other
+
+
+# --- linear queries --------------------------------------------------------------------------
+
+
+def test_a_linear_query_shares_no_memory_with_its_author():
+    universe, mine = Universe(4), np.array([0.0, 1.0, 0.5, 0.25])
+    for given in (mine, mine[::-1], mine.view(TurningArray), Lender(mine), memoryview(mine)):
+        kept = owned.array(given, np.float64)
+        assert type(kept) is np.ndarray
+        assert not np.shares_memory(kept, mine)
+    question = universe.question(mine)
+    mine[:] = HUGE
+    assert question.max() <= 1.0
+
+
+class FlippedInBetween(TurningArray):
+    """Memory that changes as soon as it was looked at, as another thread would do it."""
+
+    def min(self, *args, **kwargs):
+        lowest = float(np.ndarray.min(self.view(np.ndarray)))
+        self.view(np.ndarray)[0] = HUGE
+        return lowest
+
+
+@pytest.mark.parametrize("kind", [TurningArray, FlippedInBetween, Lender, list])
+def test_what_is_checked_is_what_is_asked(kind):
+    good = np.array([0.0, 1.0, 0.5, 0.25])
+    given = {
+        TurningArray: lambda: good.copy().view(TurningArray),
+        FlippedInBetween: lambda: good.copy().view(FlippedInBetween),
+        Lender: lambda: Lender(good),
+        list: lambda: Turning([0.0, 1.0, 0.5, 0.25], [HUGE] * 4),
+    }[kind]
+    question = Universe(4).question(given())
+    assert question.tolist() == good.tolist()
+    matrix = _Batch([given(), given()], Universe(4)).matrix
+    assert matrix.tolist() == [good.tolist()] * 2
+
+
+def test_values_outside_of_the_range_are_found_whatever_an_array_says_of_itself():
+    bad = np.array([0.0, HUGE, 0.5, 0.25]).view(TurningArray)
+    for ask in (Universe(4).question, lambda one: _Batch([one], Universe(4))):
+        with pytest.raises(InvalidValueError, match=r"values in \[0, 1\]"):
+            ask(bad)
+
+
+def changed_at(moment, change, ask):
+    """Ask, and change the caller's memory at the given one of the interpreter's next calls.
+
+    What another thread does by chance, at every moment at which it can, one after the other.
+    """
+    left = moment
+
+    def on_event(*_):
+        nonlocal left
+        left -= 1
+        if left == 0:
+            change()
+
+    sys.setprofile(on_event)
+    try:
+        return ask()
+    finally:
+        sys.setprofile(None)
+
+
+MOMENTS = range(1, 120)
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_memory_that_changes_at_any_moment_gets_nothing_past_the_check(batch):
+    universe = Universe(4)
+
+    def ask():
+        question = _Batch([mine], universe).matrix if batch else universe.question(mine)
+        return float(question.max())
+
+    asked, refused = [], 0
+    for moment in MOMENTS:
+        mine = np.zeros(4)
+        try:
+            asked.append(changed_at(moment, lambda mine=mine: mine.__setitem__(2, HUGE), ask))
+        except InvalidValueError:
+            refused += 1
+    assert refused
+    assert max(asked) <= 1.0
+
+
+def test_a_batch_is_read_once():
+    class Growing(Turning):
+        def __len__(self):
+            return 1
+
+    many = [[1.0, 0.0]] * 3
+    batch = _Batch(Growing([[1.0, 0.0]], many, many, many), Universe(2))
+    assert len(batch.matrix) == 1
+    array = np.zeros((2, 2)).view(TurningArray)
+    assert _Batch(array, Universe(2)).matrix.tolist() == [[0.0, 0.0]] * 2
+
+
+def test_weights_and_projection_answer_by_what_was_checked():
+    weights = oc.make_private_multiplicative_weights(
+        *SPACE, ZCDP, d_in=1, d_out=1.0, universe=4, questions=50, size=100_000
+    )([0, 1, 2, 3] * 25_000)
+    hostile = FlippedInBetween((4,))
+    hostile.view(np.ndarray)[:] = [1.0, 0.0, 0.0, 0.0]
+    assert abs(weights(hostile).value) < 90_000
+    projected = oc.make_projected_queries(
+        *SPACE, ZCDP, d_in=1, d_mids=[0.5], universe=4, size=100_000
+    )([0, 1, 2, 3] * 25_000)
+    assert abs(projected([Lender([1.0, 0.0, 0.0, 0.0])])[0] - 25_000) < 10_000
+
+
+# --- lists and dictionaries ------------------------------------------------------------------
+
+
+def test_the_universe_is_read_once():
+    universe = Universe(Turning([1, 2], [1, 2, 3], [4]))
+    assert (universe.cells, list(universe.values)) == (2, [1, 2])
+    with pytest.raises(InvalidValueError, match="distinct"):
+        Universe(Turning([1, 1], [1, 2], [1, 2]))
+
+
+def test_d_mids_are_read_once():
+    for d_mids in (Turning([0.5], [0.5, 9.0]), Turning([0.5], [], [9.0])):
+        compositor = oc.make_concurrent_composition(*SPACE, PURE, 1, d_mids)
+        assert compositor.map(1) == 0.5
+        assert len(compositor([1]).remaining()) == 1
+    projected = oc.make_projected_queries(
+        *SPACE, ZCDP, d_in=1, d_mids=Turning([0.5], [9.0, 9.0], [-1.0]), universe=2, size=9
+    )
+    assert projected.map(1) == 0.5
+    for _ in range(2):  # the loss of a batch is not read again when one is spawned
+        assert len(projected([1] * 9)([[1.0, 0.0]])) == 1
+    answer = oc.optimal_composition(Turning([0.5, 0.5], [0.1], [0.1]))
+    assert answer.epsilon(0.0) == 1.0
+
+
+def test_orders_are_read_once():
+    def curve(alpha):
+        return alpha / 10
+
+    for orders in (Turning([2.0, 4.0], [2.0], []), Turning([2.0, 4.0], [])):
+        made = oc.make_concurrent_composition(*SPACE, RENYI, 1, [curve], orders=orders)
+        assert made.map(1)(4.0) == 0.4
+    odometer = oc.make_concurrent_odometer(*SPACE, RENYI)
+    quotas = {"a": curve, "b": curve}
+    both = oc.make_analyst_quotas(odometer, 1, quotas, orders=Turning([2.0, 4.0], [2.0], [2.0]))
+    assert both.map(1)(4.0) == 0.8
+
+    class Empty(Turning):
+        def __len__(self):
+            return 2
+
+    with pytest.raises(ConcurrentError, match="orders must be a nonempty sequence"):
+        oc.make_concurrent_composition(*SPACE, RENYI, 1, [curve], orders=Empty([]))
+
+
+def test_quotas_and_coalitions_are_read_once():
+    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+    quotas = TurningDict({"a": 0.5}, {"a": 9.0}, {"a": 9.0})
+    made = oc.make_analyst_quotas(odometer, 1, quotas)
+    assert made.map(1) == made.quotas["a"] == 0.5
+    made = oc.make_analyst_quotas(odometer, 1, {"a": 0.5, "b": 1.0})
+
+    class Alias(str):
+        __slots__ = ()
+
+        def __hash__(self):
+            return hash("a")
+
+        def __eq__(self, other):
+            return True
+
+    assert made.coalition([Alias("b")]) == 1.0
+    assert made.coalition(Turning(["a", "b"], ["a"])) == 1.5
+
+
+def test_mechanisms_that_are_composed_are_read_once():
+    cheap = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
+    dear = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.1)
+    for make in (oc.make_indexed_composition, oc.make_ordered_composition):
+        made = make(*SPACE, PURE, 1, Turning([cheap], [dear], [dear, dear], [dear]))
+        assert made.map(1) == 0.1
+        made([1, 2])  # launches what was priced
+    parts = oc.by_values({"low": range(5), "high": range(5, 10)})
+    measurements = TurningDict({"low": cheap}, {"low": dear}, {"low": dear})
+    made = oc.make_parallel_composition(*SPACE, parts, measurements)
+    assert made.map(1) == 0.1
+    for _ in range(5):
+        assert -400 < made([1, 2])("low") < 400
+
+
+def test_groups_are_read_once():
+    groups = TurningDict({"a": Turning([1], [1, 2]), "b": [2]}, {"a": [1, 2], "b": [2]})
+    parts = oc.by_values(groups)
+    assert parts.owners == {1: "a", 2: "b"}
+    with pytest.raises(InvalidValueError, match="overlap"):
+        oc.by_values({"a": Turning([1, 2], [1]), "b": [2]})
+
+
+def test_categories_are_read_once():
+    categories = Turning(["x", "y", "z"], ["x", "y"], ["x"])
+    made = oc.make_randomized_response(categories, 0.5, oc.fixed_renyi_divergence(2.0))
+    honest = oc.make_randomized_response(["x", "y", "z"], 0.5, oc.fixed_renyi_divergence(2.0))
+    assert made.map(1) == honest.map(1)
+
+
+def test_messages_are_read_once():
+    class Pair(tuple):
+        reads = 0
+
+        def __iter__(self):
+            self.reads += 1
+            return iter(tuple(self[:]) if self.reads == 1 else (lambda rows: 10**6, 0))
+
+        def __getitem__(self, index):
+            return tuple.__getitem__(self, index)
+
+    count = SPACE >> dp.t.then_count()
+    sparse = oc.make_above_threshold(*SPACE, PURE, 1, scale=0.1, threshold=1000)
+    assert sparse([1])(Pair((count, 500))).outcome is oc.Outcome.BELOW
+    cheap = count >> dp.m.then_laplace(scale=10.0)
+    indexed = oc.make_indexed_composition(*SPACE, PURE, 1, [cheap])([1])
+    assert isinstance(indexed(Pair((0, None))), int)
+
+
+# --- streams ---------------------------------------------------------------------------------
+
+
+def counter():
+    return oc.make_counter(*STREAM, PURE, scale=1e-3)([])
+
+
+def test_items_that_arrive_are_copied_and_then_checked():
+    class Flipping(np.ndarray):
+        def min(self, *args, **kwargs):
+            self.view(np.ndarray)[:] = 10**6
+            return 0
+
+        def max(self, *args, **kwargs):
+            return 1
+
+    queryable, items = counter(), np.ones(5, dtype=np.int64).view(Flipping)
+    queryable.update_all(items)
+    assert queryable(None) == 5
+    items[:] = 7
+    assert queryable(None) == 5
+
+    queryable = counter()
+    queryable.update_all(Turning([1, 1, 1], [10**6] * 3, [10**6] * 9))
+    assert queryable(None) == 3
+
+
+def test_items_that_change_at_any_moment_are_those_that_were_checked():
+    for moment in MOMENTS:
+        queryable, items = counter(), np.ones(3, dtype=np.int64)
+        change = lambda items=items: items.__setitem__(1, 10**6)  # noqa: E731
+        try:
+            changed_at(moment, change, lambda q=queryable, items=items: q.update_all(items))
+        except ConcurrentError:
+            continue
+        assert queryable(None) == 3
+
+
+@pytest.mark.parametrize("item", [WholeLiar(10**6), Liar(10**6), np.float64(1.0)])
+def test_items_are_what_they_are_and_not_what_they_say(item):
+    queryable = counter()
+    with pytest.raises(ConcurrentError):
+        queryable.update(item)
+    queryable = counter()
+    try:
+        queryable.update_all([item])
+    except ConcurrentError:
+        return
+    assert queryable(None) in (0, 1)  # NumPy reads it once, as what it says then
+
+
+def test_bounds_of_a_stream_are_numbers_of_our_own():
+    domain = oc.integer_stream(0, WholeLiar(5))
+    assert oc.make_counter(domain, oc.event_presence(), PURE, scale=1.0).map(1) == 5.0
+    with pytest.raises(InvalidValueError, match="must be at most"):
+        oc.integer_stream(0, WholeLiar(2**40))
+
+
+# --- numbers ---------------------------------------------------------------------------------
+
+
+def test_numbers_are_what_they_are_and_not_what_they_say():
+    sparse = oc.make_above_threshold(*SPACE, PURE, 1, scale=2.0, threshold=5)
+    for d_in in (WholeLiar(20), Liar(20)):
+        with pytest.raises(ConcurrentError):
+            sparse.map(d_in)
+    with pytest.raises(InvalidTypeError, match="sensitivity must"):
+        oc.make_above_threshold(*SPACE, PURE, WholeLiar(20), scale=2.0, threshold=5)
+    honest = oc.make_above_threshold(*SPACE, PURE, 20, scale=2.0, threshold=5, sensitivity=20)
+    hostile = oc.make_above_threshold(
+        *SPACE, PURE, 20, scale=Liar(2.0), threshold=5, sensitivity=WholeLiar(20)
+    )
+    assert hostile.map(20) == honest.map(20)
+    with pytest.raises(InvalidValueError, match=r"\(20\) must be at most 1"):
+        oc.make_above_threshold(*SPACE, PURE, 20, scale=2.0, threshold=5, sensitivity=WholeLiar(1))(
+            [1]
+        )(SPACE >> dp.t.then_count())
+    whole = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+    for make in (oc.make_laplace, oc.make_gaussian, oc.make_geometric):
+        assert make(*whole, Liar(2.0), ZCDP).map(1) == make(*whole, 2.0, ZCDP).map(1)
+    order = oc.fixed_renyi_divergence(2.0)
+    honest = oc.make_randomized_response_bool(0.75, order)
+    assert oc.make_randomized_response_bool(Liar(0.75), order).map(1) == honest.map(1)
+
+
+def test_a_sum_that_was_changed_is_checked_again():
+    bank = oc.make_individual_filter(*SPACE, ZCDP, d_out=0.5)([1, 2, 3])
+    for name, value in (("scale", -1.0), ("scale", 0.0), ("bound", float("nan")), ("scale", None)):
+        query = oc.NoisySum(lambda rows: rows, bound=1.0, scale=9.0)
+        object.__setattr__(query, name, value)
+        with pytest.raises(ConcurrentError, match=name):
+            bank(query)
+    query = oc.NoisySum(lambda rows: rows, bound=Liar(1.0), scale=Liar(9.0))
+    assert type(query.bound) is type(query.scale) is float
+
+
+def test_numbers_of_rows_are_read_as_numpy_has_them():
+    class Shaped(np.ndarray):
+        @property
+        def shape(self):
+            return (3,)
+
+        @property
+        def dtype(self):
+            return np.dtype(float)
+
+    bank = oc.make_individual_filter(*SPACE, ZCDP, d_out=0.5)([1, 2, 3])
+    with pytest.raises(InvalidTypeError, match="per_row must return"):
+        bank(oc.NoisySum(lambda rows: np.ones(1).view(Shaped), bound=1.0, scale=9.0))
+
+
+def test_trade_off_functions_are_made_of_copies():
+    points = np.array([0.5, 1.0])
+    f = oc.TradeoffFunction.gaussian(1.0)
+    assert not np.shares_memory(owned.array(points, float), points)
+    assert f.delta(points.view(TurningArray)[:2]).tolist() == f.delta(points).tolist()
+    masses = Turning([0.25, 0.75], [0.0, 1.0])
+    assert oc.TradeoffFunction.finite(masses, [0.75, 0.25]) == oc.TradeoffFunction.finite(
+        [0.25, 0.75], [0.75, 0.25]
+    )
