@@ -39,6 +39,7 @@ def show(arrivals: list[int], levels: list[str], picture: str | None) -> None:
     budget = oc.make_concurrent_filter(odometer, d_in=1, d_out=BUDGET)
     stream = oc.make_concurrent_continual(budget)([])
     print(f"{horizon} respondents arrive; one filter, pure DP, epsilon = {BUDGET}, event level")
+    print("the survey is published: 'highest' is the exact count, beside the noisy ones")
     children = {}
     for name, mechanism in mechanisms.items():
         children[name] = stream(mechanism)
