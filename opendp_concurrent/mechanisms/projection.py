@@ -41,7 +41,6 @@ from .histogram import (
 )
 
 Array = NDArray[np.float64]
-MOST_QUERIES = 2**22
 
 
 def project(answers: Array, queries: Array, size: int, rounds: int) -> Array:
@@ -85,13 +84,10 @@ class _Batch:
                 "the batch must be a sequence of linear queries, each a value for each cell or a "
                 f"function of a cell's value, found {type(queries).__name__}"
             )
-        queries = checks.read("linear queries", queries=queries)
+        # at most 10^6 of them, so that squares of columns, at most 2^40 each, add up in 64 bits
+        queries = checks.read("linear queries", **{"the batch": queries})
         if len(queries) == 0:
             raise InvalidValueError("the batch must have at least one query")
-        if len(queries) >= MOST_QUERIES:  # squares of columns are summed in 64 bits
-            raise InvalidValueError(
-                f"the batch must have fewer than 2**22 queries, found {len(queries)}; split it"
-            )
         self.matrix = rounded(np.stack([universe.question(query) for query in queries]))
         columns = np.square((self.matrix * FRACTION).astype(np.int64)).sum(axis=0)
         squared = int(columns.max())

@@ -862,7 +862,9 @@ def test_bad_groups(space):
     for values in ("abc", 3, b"x"):
         with pytest.raises(InvalidTypeError, match=r"^groups\['a'\] must be a collection"):
             by_values({"a": values})
-    with pytest.raises(InvalidValueError, match="^groups has 3000000 values"):
+    with pytest.raises(InvalidValueError, match="^groups has 1200000 values"):
+        by_values({"a": range(600_000), "b": range(600_000, 1_200_000)})
+    with pytest.raises(InvalidValueError, match=r"^groups\['a'\] must have at most 1,000,000"):
         by_values({"a": range(3_000_000)})
     with pytest.raises(InvalidValueError, match=r"no values for measurements\['b'\]"):
         parallel(space, {"b": laplace(space)}, by_values({"a": [1]}))
