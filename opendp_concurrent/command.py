@@ -1,4 +1,4 @@
-"""``opendp-concurrent ledger show|verify|plot``: what a ledger says, for people and programs."""
+"""``opendp-concurrent ledger``: what a ledger says, for people and programs; and copies of it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ def main(arguments: list[str]) -> int:
     """Run the command; return 0, or 1 if the ledger does not fit together or cannot be read."""
     options = _parser().parse_args(arguments)
     try:
+        if options.action == "restore":
+            _restore(options)
+            return 0
         with _open(options) as ledger:
-            run = {"show": _show, "verify": _verify, "plot": _plot}[options.action]
-            run(ledger, options)
+            run = {"show": _show, "verify": _verify, "plot": _plot, "backup": _backup}
+            run[options.action](ledger, options)
     except (ConcurrentError, ImportError, OSError) as error:
         if getattr(options, "json", False):
             print(json.dumps({"fits": False, "error": str(error)}))
@@ -39,29 +42,45 @@ def _parser() -> argparse.ArgumentParser:
         ("show", "print the charges, what is spent and what remains"),
         ("verify", "check that all of it fits together"),
         ("plot", "draw the loss over the launches (extra 'plot')"),
+        ("backup", "copy an SQLite ledger, all budgets of it, also while it is in use"),
+        ("restore", "make a copy of an SQLite ledger the ledger that is launched on"),
     ):
         action = actions.add_parser(name, help=what, description=what)
         action.add_argument("ledger", metavar="PATH_OR_URL")
+        if name == "backup":
+            action.add_argument("target", metavar="TARGET", help="a file that is not there yet")
         action.add_argument("--dataset", help="whose budget, if the ledger has several")
-        action.add_argument("--anchor", help="of an earlier time: the ledger must go on from there")
-        if name == "plot":
+        known = action.add_mutually_exclusive_group(required=name == "restore")
+        known.add_argument("--anchor", help="of an earlier time: the ledger must go on from there")
+        if name == "restore":
+            known.add_argument(
+                "--without-anchor",
+                action="store_true",
+                help="no anchor was kept: you answer for it that the copy has all charges",
+            )
+        elif name == "plot":
             action.add_argument("--output", default="ledger.svg", help="the file to draw to")
-        else:
+        elif name != "backup":
             action.add_argument("--json", action="store_true", help="one object for programs")
     return parser
 
 
 def _open(options: argparse.Namespace) -> SqlLedger:
-    from .ledger import datasets, open_ledger
+    from .ledger import open_ledger
 
-    dataset = options.dataset
-    if dataset is None:
-        found = datasets(options.ledger)
-        if len(found) != 1:
-            names = ", ".join(map(repr, found)) or "none"
-            raise InvalidValueError(f"--dataset must be given: the ledger has {names}")
-        (dataset,) = found
-    return open_ledger(options.ledger, dataset, anchor=options.anchor)
+    return open_ledger(options.ledger, _dataset(options), anchor=options.anchor, read_only=True)
+
+
+def _dataset(options: argparse.Namespace) -> str:
+    from .ledger import datasets
+
+    if options.dataset is not None:
+        return str(options.dataset)
+    found = datasets(options.ledger)
+    if len(found) == 1 or (found and options.action == "backup"):  # which copies all of them
+        return found[0]
+    names = ", ".join(map(repr, found)) or "none"
+    raise InvalidValueError(f"--dataset must be given: the ledger has {names}")
 
 
 def _show(ledger: SqlLedger, options: argparse.Namespace) -> None:
@@ -102,6 +121,20 @@ def _plot(ledger: SqlLedger, options: argparse.Namespace) -> None:
     figure: Any = plot_ledger(ledger).figure
     figure.savefig(options.output, bbox_inches="tight")
     print(options.output)
+
+
+def _backup(ledger: SqlLedger, options: argparse.Namespace) -> None:
+    summary = ledger.backup(options.target)
+    what = f"{summary.launches} charges of {summary.dataset!r}"
+    print(f"{options.target} has {what}; anchor {summary.anchor}")
+
+
+def _restore(options: argparse.Namespace) -> None:
+    from .ledger import restore_ledger
+
+    summary = restore_ledger(options.ledger, _dataset(options), anchor=options.anchor)
+    what = f"{summary.launches} charges of {summary.dataset!r}"
+    print(f"{options.ledger} is the ledger, with {what}; anchor {summary.anchor}")
 
 
 def _facts(summary: Summary) -> dict[str, Any]:

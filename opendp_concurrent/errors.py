@@ -188,8 +188,10 @@ class LedgerMismatchError(LedgerError):
 class LedgerDamagedError(LedgerError):
     """What a ledger says does not fit together: it was edited, cut, or is an older copy."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(
-            f"{what}; the ledger was edited, damaged, or replaced by another copy: nothing can be "
-            "charged to it, restore the newest copy"
-        )
+    def __init__(
+        self,
+        what: str,
+        advice: str = "the ledger was edited, damaged, or replaced by another copy: nothing can be "
+        "charged to it, restore the newest copy",
+    ) -> None:
+        super().__init__(f"{what}; {advice}")

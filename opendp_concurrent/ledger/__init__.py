@@ -14,8 +14,16 @@ from __future__ import annotations
 from . import _extra
 from .audit import Summary
 from .entries import Entry
-from .ledger import SqlLedger, create_ledger, datasets, open_ledger
+from .ledger import SqlLedger, create_ledger, datasets, open_ledger, restore_ledger
 
-__all__ = ["Entry", "SqlLedger", "Summary", "create_ledger", "datasets", "open_ledger"]
+__all__ = [
+    "Entry",
+    "SqlLedger",
+    "Summary",
+    "create_ledger",
+    "datasets",
+    "open_ledger",
+    "restore_ledger",
+]
 
 del _extra

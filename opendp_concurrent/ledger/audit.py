@@ -7,9 +7,9 @@ exact record, and what they add up to is the running total.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -22,6 +22,28 @@ from .entries import Entry
 from .follow import Known, follow
 from .terms import read_terms
 from .total import agreed_total
+
+
+class Milestone(NamedTuple):
+    """A charge that a ledger must have.
+
+    :ivar said: who says so, as an error names it
+    """
+
+    sequence: int
+    head: str
+    said: str
+
+
+def milestone(anchor: str) -> Milestone:
+    """The charge of an anchor.
+
+    :raises InvalidValueError: if it is none
+    """
+    found = re.fullmatch("([0-9]{1,18}):([0-9a-f]{64})", str(anchor))
+    if found is None:
+        raise InvalidValueError(f"anchor ({anchor}) must be number:hash, as a summary has it")
+    return Milestone(int(found[1]), found[2], "the anchor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +71,13 @@ class Summary:
 def audit(
     connection: Connection,
     dataset: str,
-    anchor: str | None = None,
+    milestones: Iterable[Milestone] = (),
     tell: Callable[[Entry], object] | None = None,
 ) -> tuple[Summary, Known | None]:
     """Read a budget whole, and check that all of it fits together.
 
     :param connection: all of whose statements see one state
-    :param anchor: of an earlier summary: the ledger must go on from there
+    :param milestones: charges that the ledger must have
     :param tell: is told every entry, in order
     :raises LedgerDamagedError: naming what does not fit
     """
@@ -64,20 +86,20 @@ def audit(
         raise LedgerDamagedError(f"the budget of {dataset!r} is gone")
     terms = None if row["terms"] is None else read_terms(row["terms"])
     first = _first(dataset, row["terms"], terms)
-    anchored = _Anchor(anchor, dataset, first.head)
+    passed = _Passed(milestones, dataset, first.head)
     found = connection.execute(
         tables.READ_CHARGES, {"of": dataset}, execution_options={"yield_per": 1000}
     )
     with found as charges:
         if terms is None and charges.first() is not None:
             raise LedgerDamagedError("charge 1 was made before there were terms")
-        known = follow(first, [] if terms is None else map(anchored.see, charges), tell)
+        known = follow(first, [] if terms is None else map(passed.see, charges), tell)
     if (row["sequence"], row["head"]) != known[:2]:
         raise LedgerDamagedError(
             f"there are {known.sequence} charges, where the newest is said to be number "
             f"{row['sequence']}"
         )
-    anchored.end(known.sequence)
+    passed.end(known.sequence)
     place = f"{known.sequence}:{known.head}"
     if terms is None:
         return Summary(dataset, row["created"], None, 0, None, None, place), None
@@ -92,29 +114,29 @@ def _first(dataset: str, text: str | None, terms: Terms | None) -> Known:
     return Known(0, first_hash(dataset, text), total)
 
 
-class _Anchor:
-    """A place that the ledger must have passed."""
+class _Passed:
+    """Charges that the ledger must have passed."""
 
-    def __init__(self, anchor: str | None, dataset: str, first: str) -> None:
-        self._sequence, self._hash = -1, ""
-        if anchor is None:
-            return
-        found = re.fullmatch("([0-9]{1,18}):([0-9a-f]{64})", str(anchor))
-        if found is None:
-            raise InvalidValueError(f"anchor ({anchor}) must be number:hash, as a summary has it")
-        self._sequence, self._hash = int(found[1]), found[2]
+    def __init__(self, milestones: Iterable[Milestone], dataset: str, first: str) -> None:
+        self._all = sorted(milestones)
+        self._at: dict[int, list[Milestone]] = {}
+        for one in self._all:
+            self._at.setdefault(one.sequence, []).append(one)
         # terms are settled after the ledger was created, and change its first hash
-        if not self._sequence and self._hash not in (first, first_hash(dataset, None)):
-            raise LedgerDamagedError("the ledger is not the one of the anchor")
+        for one in self._at.get(0, ()):
+            if one.head not in (first, first_hash(dataset, None)):
+                raise LedgerDamagedError(f"the ledger is not the one of {one.said}")
 
     def see(self, row: Any) -> Any:
-        """Return the row of a charge, which may be the one."""
-        if row[1] == self._sequence and row[6] != self._hash:
-            raise LedgerDamagedError(f"charge {row[1]} is not the one of the anchor")
+        """Return the row of a charge, which may be one of them."""
+        for one in self._at.get(row[1], ()):
+            if row[6] != one.head:
+                raise LedgerDamagedError(f"charge {row[1]} is not the one of {one.said}")
         return row
 
     def end(self, sequence: int) -> None:
-        if sequence < self._sequence:
-            raise LedgerDamagedError(
-                f"there are {sequence} charges, where the anchor is number {self._sequence}"
-            )
+        for one in self._all:
+            if sequence < one.sequence:
+                raise LedgerDamagedError(
+                    f"there are {sequence} charges, where {one.said} is number {one.sequence}"
+                )

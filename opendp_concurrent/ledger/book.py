@@ -22,6 +22,8 @@ from .chain import next_hash
 from .encoding import canonical, encode
 from .follow import Known, follow
 from .line import Line
+from .noted import Place
+from .seen import Seen
 from .store import Store
 from .total import agreed_total
 
@@ -30,10 +32,11 @@ class SqlBook:
     """A budget under terms that the ledger has settled.
 
     :param known: where the ledger was when it was opened and audited
+    :param seen: is told what this process has seen
     """
 
-    def __init__(self, store: Store, dataset: str, terms: Terms, known: Known) -> None:
-        self._store, self.dataset, self._terms = store, dataset, terms
+    def __init__(self, store: Store, dataset: str, terms: Terms, known: Known, seen: Seen) -> None:
+        self._store, self.dataset, self._terms, self._seen = store, dataset, terms, seen
         self._known, self._lock, self._process = known, Lock(), os.getpid()
         self._text: tuple[Any, str] = (None, "")
 
@@ -56,7 +59,7 @@ class SqlBook:
             if known is not self._known:
                 with self._store.reading() as connection:
                     self._store.flush(self._store.line(connection))
-                self._known = known
+                self._see(known)
             return known.accumulator
 
     @contextmanager
@@ -78,7 +81,13 @@ class SqlBook:
                 store.undo(line, error)
                 raise
             store.commit(line)
-            self._known = turn.after
+            self._see(turn.after)
+            if store.notes is not None:
+                store.notes.note(self.dataset, Place(turn.after.sequence, turn.after.head))
+
+    def _see(self, known: Known) -> None:
+        self._known = known
+        self._seen.see(known.sequence, known.head)
 
     def check_process(self) -> None:
         """Raise in a process that was forked from the one that opened the book.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,17 @@ from .. import checks
 from ..accounts.charge import Terms
 from ..errors import InvalidTypeError, InvalidValueError, LedgerDamagedError, LedgerError
 from . import tables
-from .audit import Summary, audit
+from .audit import Summary, audit, milestone
 from .book import SqlBook
 from .chain import first_hash
+from .copies import backup, claim, claim_new, require_live, restore, standing
 from .encoding import canonical
 from .entries import Entry
 from .events import events
 from .follow import Known
+from .noted import Place
 from .schema import make_tables, names_of_datasets, require_dataset
+from .seen import Seen
 from .store import Store
 from .terms import read_terms, require_same, write_terms
 
@@ -35,24 +39,36 @@ class SqlLedger:
     in as many threads and processes as one likes, under the same terms: they share the budget.
 
     :ivar dataset: what the budget is for
+    :ivar read_only: whether nothing can be launched on it
     """
 
-    def __init__(self, store: Store, dataset: str, known: Known | None = None) -> None:
-        self._store, self.dataset = store, dataset
-        self._known = known  # where it was when it was audited
+    def __init__(
+        self, store: Store, dataset: str, known: Known | None = None, read_only: bool = False
+    ) -> None:
+        self._store, self.dataset, self.read_only = store, dataset, read_only
+        self._known, self._seen = known, Seen()  # where it was when it was audited, and since
+        if known is not None:
+            self._seen.see(known.sequence, known.head)
 
     def book(self, terms: Terms) -> SqlBook:
         """Open the budget under ``terms``: the first to come settles them.
 
         :raises LedgerMismatchError: if they are not those that were settled
         :raises LedgerDamagedError: if what is written does not fit together
+        :raises LedgerError: if it was opened to be read, or is a copy
         """
+        if self.read_only:
+            raise LedgerError(
+                f"ledger {self._store.name} was opened with read_only=True: open it without, to "
+                "launch on it"
+            )
         text = write_terms(terms)
         with self._store.writing({}) as (line, _):
             connection = line.connection
             row = connection.execute(tables.LOCK_BUDGET, {"of": self.dataset}).one_or_none()
             if row is None:
                 raise LedgerDamagedError(f"the budget of {self.dataset!r} is gone")
+            claim(self._store, line, self.dataset, Place(row.sequence, row.head))
             if row.terms is None:
                 start = terms.accounting.start(terms.zero)
                 settled = {
@@ -66,7 +82,7 @@ class SqlLedger:
                 require_same(row.terms, terms)
                 text, terms = row.terms, read_terms(row.terms)
         first = Known(0, first_hash(self.dataset, text), terms.accounting.start(terms.zero))
-        return SqlBook(self._store, self.dataset, terms, self._known or first)
+        return SqlBook(self._store, self.dataset, terms, self._known or first, self._seen)
 
     def summary(self, anchor: str | None = None) -> Summary:
         """Read the ledger whole, check that it fits together, and say where it stands.
@@ -76,8 +92,7 @@ class SqlLedger:
         :raises LedgerDamagedError: naming what does not fit
         :raises InvalidValueError: if ``anchor`` is none
         """
-        with self._store.snapshot() as connection:
-            return audit(connection, self.dataset, anchor)[0]
+        return self._audit(anchor, None)
 
     def entries(self) -> list[Entry]:
         """Return all charges in order, after the same checks.
@@ -96,8 +111,31 @@ class SqlLedger:
         :raises InvalidValueError: if ``anchor`` is none
         """
         found: list[Entry] = []
+        return self._audit(anchor, found.append), found
+
+    def _audit(self, anchor: str | None, tell: Callable[[Entry], object] | None) -> Summary:
+        known = [] if anchor is None else [milestone(anchor)]
+        known += [*self._seen.milestones(), *standing(self._store, self.dataset).milestones]
         with self._store.snapshot() as connection:
-            return audit(connection, self.dataset, anchor, found.append)[0], found
+            summary = audit(connection, self.dataset, known, tell)[0]
+        self._seen.see(summary.launches, summary.anchor.partition(":")[2])
+        return summary
+
+    def backup(self, target: str | os.PathLike[str]) -> Summary:
+        """Copy an SQLite ledger, with all of its budgets, to a new file.
+
+        The copy has all that was charged up to some moment of the call, whoever launches meanwhile.
+        It can be opened with ``read_only=True``; nothing can be launched on it until
+        :func:`restore_ledger` makes it the ledger. Copying the file itself while somebody has it
+        open may leave out newest charges, which SQLite keeps in a second file.
+
+        :param target: path of the copy, where there is no file yet
+        :return: the summary of this budget in the copy; keep its anchor
+        :raises LedgerDamagedError: naming what does not fit, in the copy
+        :raises LedgerError: if it cannot be written, or the ledger is on a server: use pg_dump
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        return backup(self._store, self.dataset, target)
 
     def to_dp_events(self) -> Any:
         """Return the charges as events of dp-accounting, one after the other.
@@ -171,12 +209,14 @@ def create_ledger(
                 raise LedgerError(
                     f"ledger {store.name} has a budget of {dataset!r} already; open_ledger opens it"
                 )
+            head = first_hash(dataset, None)
+            claim_new(store, line, dataset, Place(0, head))
             row = {
                 "dataset": dataset,
                 "created": datetime.now(timezone.utc).isoformat(timespec="microseconds"),
                 "terms": None,
                 "sequence": 0,
-                "head": first_hash(dataset, None),
+                "head": head,
                 "record": None,
             }
             connection.execute(tables.budgets.insert(), row)
@@ -191,6 +231,7 @@ def open_ledger(
     dataset: str,
     *,
     anchor: str | None = None,
+    read_only: bool = False,
     wait: float = 60.0,
 ) -> SqlLedger:
     """Open a ledger that was made by :func:`create_ledger`, and check that it fits together.
@@ -200,11 +241,12 @@ def open_ledger(
     :param anchor: of an earlier ``ledger.summary()``, kept elsewhere: the ledger must go on from
         there. Only this notices that newest charges were cut off with all their traces, or that
         the whole was written anew
+    :param read_only: to read it only, which can be done with a copy, too
     :param wait: seconds to wait for other processes before a launch fails
     :return: a ledger, for the argument ``ledger`` of ``make_concurrent_filter``
     :raises LedgerMismatchError: if there is no budget of that dataset
     :raises LedgerDamagedError: if what is written does not fit together
-    :raises LedgerError: if there is no ledger, or it has another schema
+    :raises LedgerError: if there is no ledger, it has another schema, or it is a copy
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
@@ -223,16 +265,77 @@ def open_ledger(
     >>> folder.cleanup()
     """
     _check(dataset, wait)
+    if not isinstance(read_only, bool):
+        raise InvalidTypeError(f"read_only must be True or False, found {read_only!r}")
+    milestones = [] if anchor is None else [milestone(anchor)]
     store = Store(path_or_url, create=False, wait=wait)
     try:
         require_dataset(store, dataset)
-        store.prepare()
+        found = standing(store, dataset)
+        if not read_only:
+            require_live(store, dataset, found.live)
+        store.prepare(read_only=read_only)
         with store.snapshot() as connection:
-            known = audit(connection, dataset, anchor)[1]
+            known = audit(connection, dataset, [*milestones, *found.milestones])[1]
     except BaseException:
         store.close()
         raise
-    return SqlLedger(store, dataset, known)
+    return SqlLedger(store, dataset, known, read_only)
+
+
+def restore_ledger(
+    path: str | os.PathLike[str], dataset: str, *, anchor: str | None, wait: float = 60.0
+) -> Summary:
+    """Make a copy of an SQLite ledger the ledger of a dataset: from then on it is launched on.
+
+    For a backup, after the disk of the ledger was lost; for a ledger that was moved to another
+    disk; for one whose file ``-anchors`` was removed. The copy is read whole first.
+
+    What was charged after the copy was made is not in it, and stays spent. Restore the newest copy,
+    and give the newest anchor that anybody has kept. And be sure that nobody launches on another
+    copy: each would be a budget of its own.
+
+    :param path: of the copy
+    :param dataset: whose budget
+    :param anchor: of the newest summary that was kept: the copy must have that charge. None if
+        there is none, and you know otherwise that the copy has all charges
+    :param wait: seconds to wait for other processes
+    :return: where it stands
+    :raises LedgerDamagedError: if it does not fit together, or lacks a charge that is known
+    :raises LedgerError: if there is no ledger there, or it needs no restoring
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> copy = Path(folder.name) / "copy.db"
+    >>> with create_ledger(Path(folder.name) / "budget.db", dataset="survey 2026") as ledger:
+    ...     anchor = ledger.backup(copy).anchor
+    >>> open_ledger(copy, dataset="survey 2026")
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.LedgerError: ledger ...copy.db: the budget of 'survey 2026' is in a ...
+    >>> restore_ledger(copy, dataset="survey 2026", anchor=anchor).launches
+    0
+    >>> open_ledger(copy, dataset="survey 2026").close()
+    >>> folder.cleanup()
+    """
+    _check(dataset, wait)
+    known = None if anchor is None else milestone(anchor)
+    store = Store(path, create=False, wait=wait)
+    try:
+        require_dataset(store, dataset)
+        if not store.embedded:
+            raise LedgerError(
+                f"ledger {store.name} is on a PostgreSQL server, where no copy is known to be one"
+            )
+        store.prepare()
+        return restore(store, dataset, known)
+    finally:
+        store.close()
 
 
 def datasets(path_or_url: str | os.PathLike[str], *, wait: float = 60.0) -> list[str]:

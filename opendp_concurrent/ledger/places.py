@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from os import stat
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,19 +11,24 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from ..errors import InvalidValueError, LedgerDamagedError, LedgerError
+from .noted import Notes
+from .watch import Identity, Watch, identity
 
 # SQLite keeps its locks of a file for a process. A forked one has them in its memory, but not from
 # the system: it must not open the file, which others would then take to be nobody's.
-OPEN_IN_PARENT: set[tuple[int, int] | None] = set()
+OPEN_IN_PARENT: set[Identity | None] = set()
 
 
 class File:
     """An SQLite file, which must stay the one that was opened first."""
 
     def __init__(self, path: Path, create: bool, wait: float) -> None:
-        self._path, self._wait = path.absolute(), wait
-        self._uri = f"file:{quote(str(self._path))}?mode={'rwc' if create else 'rw'}"
-        self.identity: tuple[int, int] | None = None
+        self.path, self._wait = path.absolute(), wait
+        self._uri = f"file:{quote(str(self.path))}?mode={'rwc' if create else 'rw'}"
+        self.identity: Identity | None = None
+        self.notes = Notes(self.path)
+        self.keeper: list[sqlite3.Connection] = []  # a connection that stays open, if there is one
+        self._watch: Watch | None = None
 
     def engine(self) -> Engine:
         """Connections to it."""
@@ -36,25 +40,52 @@ class File:
             isolation_level="AUTOCOMMIT",
         )
 
+    def watch(self) -> None:
+        """Keep a connection open, and watch the files that SQLite has beside it from now on."""
+        if self._watch is None:
+            keeper = self._connect()
+            self.keeper.append(keeper)
+            keeper.execute("SELECT count(*) FROM sqlite_master").fetchall()  # now they are there
+            self._watch = Watch(self.path)
+            self.check()
+
     def check(self) -> None:
-        """Raise unless the file is where it was: what is written to another one is lost.
+        """Raise unless the files are where they were: what is written to others is lost.
 
-        :raises LedgerDamagedError: if it was moved or replaced
+        :raises LedgerDamagedError: if one was moved or replaced
         """
-        if self.identity is not None and self._found() != self.identity:
-            raise LedgerDamagedError(f"the file {self._path} is not the one that was opened")
+        if self.identity is not None and identity(self.path) != self.identity:
+            raise LedgerDamagedError(f"the file {self.path} is not the one that was opened")
+        if self._watch is not None:
+            self._watch.check()
 
-    def _found(self) -> tuple[int, int] | None:
-        try:
-            found = stat(self._path)
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
+    def check_log(self, locked: bool) -> None:
+        """Raise if charges were cut off from the file that SQLite has beside it.
+
+        :param locked: whether nobody else can write now
+        :raises LedgerDamagedError: if they were
+        """
+        if self._watch is not None:
+            self._watch.check_log(locked)
+
+    def close(self) -> None:
+        """Close what is kept open beside the connections of the engine."""
+        while self.keeper:
+            self.keeper.pop().close()
+        if self._watch is not None:
+            self._watch.close()
+        self._watch = None
+        self.notes.close()
+
+    def leave_to_parent(self) -> list[sqlite3.Connection]:
+        """In a forked process: return the connection that must not be closed there."""
+        kept, self.keeper = self.keeper, []
+        return kept
 
     def _connect(self) -> sqlite3.Connection:
-        if self._found() in OPEN_IN_PARENT:
+        if identity(self.path) in OPEN_IN_PARENT:
             raise LedgerError(
-                f"ledger {self._path}: this process was forked from one that had it open, and "
+                f"ledger {self.path}: this process was forked from one that had it open, and "
                 "SQLite cannot lock it here; start processes by 'spawn' or 'forkserver', or open "
                 f"it only after forking; nothing was charged"
             )
@@ -66,14 +97,20 @@ class File:
             check_same_thread=False,
         )
         try:
+            connection.text_factory = _text
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute("PRAGMA fullfsync=ON")  # where a plain fsync is not enough: macOS
         except BaseException:  # such as that it is no database
             connection.close()
             raise
         if self.identity is None:
-            self.identity = self._found()
+            self.identity = identity(self.path)
         return connection
+
+
+def _text(written: bytes) -> str:
+    """Text as it was written; what is none is found by whoever reads it, and can say where."""
+    return written.decode("utf-8", "surrogateescape")
 
 
 def server(text: str, wait: float) -> Engine:

@@ -26,6 +26,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from ..errors import InvalidTypeError, LedgerError
 from .faults import explain
 from .line import Line
+from .noted import Notes
 from .places import OPEN_IN_PARENT, File, server
 
 _BEGIN = (  # for this transaction only, as a connection may be shared by way of a pooler
@@ -67,7 +68,7 @@ class Store:
         self._texts: dict[Executable, tuple[str, list[str]]] = {}  # made once
         self._idle: deque[Line] = deque()  # of writers: faster than to ask the pool
         self.closed = False
-        self._close = weakref.finalize(self, _close, engine, self._idle)
+        self._close = weakref.finalize(self, _close, engine, self._idle, self._file)
         _STORES.add(self)
 
     def close(self) -> None:
@@ -75,17 +76,25 @@ class Store:
         self.closed = True
         self._close()
 
-    def prepare(self) -> None:
-        """Settle what lasts: how the database makes commits durable.
+    @property
+    def notes(self) -> Notes | None:
+        """What is noted beside an SQLite file."""
+        return None if self._file is None else self._file.notes
 
+    def prepare(self, *, read_only: bool = False) -> None:
+        """Settle what lasts: how the database makes commits durable. Watch its files.
+
+        :param read_only: leave it as it is
         :raises LedgerError: if it does not
         """
         with self.reading() as connection:
-            if self.embedded:
+            if self._file is not None:
                 mode = connection.exec_driver_sql("PRAGMA journal_mode").scalar_one()
-                if mode != "wal":
+                if mode != "wal" and not read_only:
                     mode = connection.exec_driver_sql("PRAGMA journal_mode=WAL").scalar_one()
-                if mode != "wal":
+                if mode == "wal":
+                    self._file.watch()
+                elif not read_only:
                     raise LedgerError(
                         f"ledger {self.name}: its file system has no shared memory, which SQLite "
                         "needs to share a file; put it on a local disk, or take PostgreSQL"
@@ -163,7 +172,9 @@ class Store:
         while True:
             line, used = self._take()
             try:
-                return line, line.run(values, *statements, before=self._start)
+                found = line.run(values, *statements, before=self._start)
+                self._check_file(locked=True)
+                return line, found
             except self.failures as error:
                 waits = self.embedded and "locked" in str(error) and not line.in_transaction
                 if waits and monotonic() < patience:
@@ -183,6 +194,7 @@ class Store:
         """A connection, and whether it has been used before."""
         with suppress(IndexError):
             return self._idle.pop(), True
+        self._check_file()
         try:
             line = Line(self._engine.connect(), self._texts)
             if self.embedded:
@@ -202,7 +214,7 @@ class Store:
         try:
             line.execute("COMMIT")
             self.flush(line)
-            self._check_file()  # now: it may have been replaced at any time before
+            self._check_file(locked=False)  # now: it may have been replaced at any time before
         except BaseException as error:  # what it is in the middle of, nobody knows
             line.drop()
             if isinstance(error, self.failures):
@@ -242,17 +254,21 @@ class Store:
         if self.closed:
             raise LedgerError(f"ledger {self.name} was closed: open it again; {NOTHING}")
 
-    def _check_file(self) -> None:
+    def _check_file(self, locked: bool | None = None) -> None:
         if self._file is not None:
             self._file.check()
+            if locked is not None:
+                self._file.check_log(locked)
 
     def _error(self, error: Exception, stands: str) -> LedgerError:
         return LedgerError(explain(self.name, error, stands, self._wait))
 
 
-def _close(engine: Engine, idle: deque[Line]) -> None:
+def _close(engine: Engine, idle: deque[Line], file: File | None) -> None:
     _empty(idle)
     engine.dispose()
+    if file is not None:
+        file.close()
 
 
 def _empty(idle: deque[Line]) -> None:
@@ -270,8 +286,10 @@ _OF_PARENT: list[object] = []  # never closed here: that would undo locks of the
 def _leave_to_parent() -> None:
     for store in list(_STORES):
         _OF_PARENT.append((store._engine.pool, list(store._idle)))
-        if store._file is not None and store._file.identity is not None and not store.closed:
-            OPEN_IN_PARENT.add(store._file.identity)
+        if store._file is not None:
+            _OF_PARENT.append(store._file.leave_to_parent())
+            if store._file.identity is not None and not store.closed:
+                OPEN_IN_PARENT.add(store._file.identity)
         store._idle.clear()
         store._engine.dispose(close=False)
 

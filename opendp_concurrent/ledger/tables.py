@@ -22,6 +22,7 @@ from sqlalchemy import (
 SCHEMA_VERSION = 1
 
 metadata = MetaData()
+embedded = MetaData()  # of SQLite files only
 
 schema = Table("opendp_concurrent_schema", metadata, Column("version", Integer, nullable=False))
 
@@ -47,6 +48,10 @@ charges = Table(
     Column("d_mid", String, nullable=False),
     Column("hash", String, nullable=False),
     sqlite_with_rowid=False,
+)
+
+anchored = Table(  # budgets whose newest charge is noted in a file beside the database
+    "opendp_concurrent_anchored", embedded, Column("dataset", String, primary_key=True)
 )
 
 
@@ -79,6 +84,7 @@ LOCK_HEAD = READ_HEAD.with_for_update()  # SQLite has locked it all by then
 READ_BUDGET = select(budgets).where(_OF_DATASET)
 LOCK_BUDGET = READ_BUDGET.with_for_update()
 READ_DATASETS = select(budgets.c.dataset).order_by(budgets.c.dataset)
+READ_ANCHORED = select(anchored.c.dataset)
 READ_CHARGES = select(charges).where(charges.c.dataset == bindparam("of"))
 READ_CHARGES = READ_CHARGES.order_by(charges.c.sequence)
 READ_LATER = READ_CHARGES.where(charges.c.sequence > bindparam("after"))

@@ -132,6 +132,9 @@ class Store:
             for table, order in (("schema", 1), ("budgets", "1"), ("charges", "1, 2"))
         ]
 
+    def forget(self):
+        """Remove what is noted beside the database, and all traces that it was."""
+
     def charges(self):
         """How many there are."""
         return self.execute("SELECT count(*) FROM opendp_concurrent_charges")[0][0]
@@ -151,6 +154,10 @@ class SqliteStore(Store):
                 if statement[:6].upper() in ("UPDATE", "DELETE"):
                     connection.execute(f"DROP TRIGGER IF EXISTS opendp_concurrent_no_{change}")
             return connection.execute(statement).fetchall()
+
+    def forget(self):
+        Path(f"{self.address}-anchors").unlink(missing_ok=True)
+        self.execute("DROP TABLE IF EXISTS opendp_concurrent_anchored")
 
     def content(self):
         """The bytes of all files, but the one that is memory which processes share."""

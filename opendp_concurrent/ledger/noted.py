@@ -1,0 +1,165 @@
+"""The newest charge of each budget, noted in a file beside an SQLite ledger: ``-anchors``.
+
+A database from which newest charges were lost fits together: somebody removed its ``-wal``, copied
+it without, or put an older copy in its place. So each launch notes number and hash of its charge
+here once it is durable, without waiting for the disk. What is noted was charged, and a ledger that
+does not have it is refused.
+
+The first line has the inode of the database. A copy has another one; it is a copy, and no ledger to
+launch on, until somebody makes it one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import LedgerError
+from .watch import beside, identity
+
+_WIDTH = 128  # bytes of a line: none is in two sectors of a disk
+_FIRST = re.compile(r"opendp_concurrent anchors 1 ([0-9]+) *\n")
+_LINE = re.compile(r"([0-9a-f]{32}) ([0-9]{19}) ([0-9a-f]{64}) ([0-9a-f]{8}) *\n")
+
+
+class Place(NamedTuple):
+    """A charge that a ledger must have."""
+
+    sequence: int
+    head: str
+
+
+class Notes:
+    """The file beside a database.
+
+    :param path: of the database
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._database, self.path = path, beside(path, "-anchors")
+        self._descriptor = -1
+        self._offsets: dict[str, int] = {}
+
+    def find(self, dataset: str) -> tuple[bool, Place | None]:
+        """Whether the file is about this database and not about a copy; and what is noted.
+
+        :raises LedgerError: if it cannot be read
+        """
+        key = _key(dataset)
+        for _ in range(10):  # another process may be writing it
+            lines = self._lines()
+            line = next((one for one in lines[1:] if one.startswith(key)), None)
+            place = None if line is None else _place(line)
+            if line is None or place is not None:
+                return self._own(lines), place
+        raise LedgerError(
+            f"ledger {self._database}: {self.path} is damaged, so that nobody knows whether newest "
+            "charges were lost; move it away and restore the ledger, with an anchor"
+        )
+
+    def enter(self, dataset: str, place: Place) -> None:
+        """Note ``place`` and wait for the disk; while nobody else can write the database.
+
+        Lines of another database, of which this is a copy, are dropped.
+        """
+        lines = self._lines()
+        found = identity(self._database)
+        if found is None:
+            raise LedgerError(f"ledger {self._database} is gone; nothing was charged")
+        if not self._own(lines):
+            first = f"opendp_concurrent anchors 1 {found[1]}"
+            lines = [first.ljust(_WIDTH - 1) + "\n"]
+        key = _key(dataset)
+        at = next((n for n, one in enumerate(lines) if one.startswith(key)), len(lines))
+        lines[at:] = [_line(key, place), *lines[at + 1 :]]
+        self.close()
+        try:
+            # in place, so that those who have it open go on with it
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                os.pwrite(descriptor, "".join(lines).encode("ascii"), 0)
+                os.ftruncate(descriptor, _WIDTH * len(lines))
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            _sync_folder(self.path.parent)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def note(self, dataset: str, place: Place) -> None:
+        """Note a charge that is durable.
+
+        That it is not noted does no harm: a failure of the file is none of the launch.
+        """
+        try:
+            offset = self._offsets.get(dataset) or self._find(dataset)
+            os.pwrite(self._descriptor, _line(_key(dataset), place).encode("ascii"), offset)
+        except (OSError, LedgerError):
+            pass
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+        self._offsets.clear()
+
+    def _find(self, dataset: str) -> int:
+        key = _key(dataset)
+        for number, line in enumerate(self._lines()):
+            if line.startswith(key):
+                if self._descriptor < 0:
+                    self._descriptor = os.open(self.path, os.O_RDWR)
+                self._offsets[dataset] = _WIDTH * number
+                return _WIDTH * number
+        raise LedgerError(f"{self.path} has no line for {dataset!r}")
+
+    def _lines(self) -> list[str]:
+        try:
+            text = self.path.read_bytes().decode("ascii", "replace")
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise self._failed(error) from error
+        return [text[at : at + _WIDTH] for at in range(0, len(text), _WIDTH)]
+
+    def _own(self, lines: list[str]) -> bool:
+        first, found = _FIRST.fullmatch(lines[0]) if lines else None, identity(self._database)
+        return first is not None and found is not None and int(first[1]) == found[1]
+
+    def _failed(self, error: OSError) -> LedgerError:
+        return LedgerError(
+            f"ledger {self._database}: {self.path} cannot be read or written ({error.strerror}): "
+            "let this process write it and its folder; nothing was charged, and no mechanism ran"
+        )
+
+
+def _key(dataset: str) -> str:
+    return sha256(dataset.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _line(key: str, place: Place) -> str:
+    text = f"{key} {place.sequence:019d} {place.head}"
+    return f"{text} {sha256(text.encode()).hexdigest()[:8]}".ljust(_WIDTH - 1) + "\n"
+
+
+def _place(line: str) -> Place | None:
+    """Inverse of :func:`_line`; None if somebody is writing it, or has."""
+    parts = _LINE.fullmatch(line)
+    if parts is None:
+        return None
+    place = Place(int(parts[2]), parts[3])
+    return place if _line(parts[1], place) == line else None
+
+
+def _sync_folder(folder: Path) -> None:
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
