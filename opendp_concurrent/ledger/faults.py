@@ -28,7 +28,7 @@ _ADVICE = (  # what SQLite says, classes of PostgreSQL's SQLSTATE; what to do
         ("charges are append-only", "UNIQUE constraint failed", "23505", "P0001"),
         "somebody writes to it by other means: stop them",
     ),
-    (("08", "57P", "28"), _LOST),
+    (("08", "57P", "57014", "25P03", "28", "the server has not answered"), _LOST),
 )
 
 

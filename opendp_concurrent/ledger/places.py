@@ -6,13 +6,16 @@ import sqlite3
 from pathlib import Path
 from urllib.parse import quote
 
-from sqlalchemy import Engine, create_engine, make_url
+from sqlalchemy import Engine, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from ..errors import InvalidValueError, LedgerDamagedError, LedgerError
 from .noted import Notes
+from .patience import patient
 from .watch import Identity, Watch, identity
+
+GRACE = 5.0  # seconds, for a server to do what a launch asks of it
 
 # SQLite keeps its locks of a file for a process. A forked one has them in its memory, but not from
 # the system: it must not open the file, which others would then take to be nobody's.
@@ -127,15 +130,31 @@ def server(text: str, wait: float) -> Engine:
             f"path_or_url is for {url.drivername}, which is not supported; pass the path of an "
             "SQLite file, or postgresql+psycopg://user@host/database"
         )
+    limit = longest(wait)
+    asked = {  # of the system; the URL may say otherwise
+        "keepalives_idle": max(1, int(limit)),
+        "keepalives_interval": max(1, int(limit / 4)),
+        "keepalives_count": 3,
+        "tcp_user_timeout": int(1000 * limit),
+    }
+    asked = {name: value for name, value in asked.items() if name not in url.query}
     try:
-        return create_engine(
+        engine = create_engine(
             url,
             isolation_level="AUTOCOMMIT",
             max_overflow=-1,
             pool_pre_ping=True,  # the server may have been restarted
-            connect_args={"connect_timeout": max(2, int(wait))},
+            connect_args={"connect_timeout": max(2, int(wait)), **asked},
         )
+        connect = patient(limit)
     except ImportError as error:
         raise ImportError(
             "PostgreSQL needs psycopg: install opendp-concurrent[postgresql]", name="psycopg"
         ) from error
+    event.listen(engine, "do_connect", lambda _, __, names, options: connect(*names, **options))
+    return engine
+
+
+def longest(wait: float) -> float:
+    """Seconds to wait for an answer of a server that itself waits for a lock ``wait`` seconds."""
+    return wait + GRACE

@@ -27,11 +27,12 @@ from ..errors import InvalidTypeError, LedgerError
 from .faults import explain
 from .line import Line
 from .noted import Notes
-from .places import OPEN_IN_PARENT, File, server
+from .places import OPEN_IN_PARENT, File, longest, server
 
 _BEGIN = (  # for this transaction only, as a connection may be shared by way of a pooler
     "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO off; "
-    "SET LOCAL lock_timeout TO '{wait}ms'"
+    "SET LOCAL lock_timeout TO '{wait}ms'; SET LOCAL statement_timeout TO '{limit}ms'; "
+    "SET LOCAL idle_in_transaction_session_timeout TO '{limit}ms'"  # if it is this that stalls
 )
 _FLUSH = (
     "SELECT set_config('synchronous_commit', '{durable}', true), "
@@ -63,7 +64,8 @@ class Store:
         self.embedded = self._file is not None
         self._start, self._flush = "BEGIN IMMEDIATE", ""
         if not self.embedded:
-            self._start = _BEGIN.format(wait=max(1, int(1000 * wait)))
+            limit = int(1000 * longest(wait))
+            self._start = _BEGIN.format(wait=max(1, int(1000 * wait)), limit=limit)
         self.failures = SQLAlchemyError, engine.dialect.loaded_dbapi.Error
         self._texts: dict[Executable, tuple[str, list[str]]] = {}  # made once
         self._idle: deque[Line] = deque()  # of writers: faster than to ask the pool
@@ -120,7 +122,12 @@ class Store:
         self._check_file()
         try:
             with self._engine.connect() as connection:
-                yield connection
+                try:
+                    yield connection
+                except self.failures:
+                    if not self.embedded:  # what it is in the middle of, nobody knows
+                        connection.invalidate()
+                    raise
         except self.failures as error:
             raise self._error(error, NOTHING) from error
 
@@ -182,7 +189,7 @@ class Store:
                     sleep(pause)
                     pause = min(2 * pause, _PAUSES[1])
                     continue
-                again = used and line.lost
+                again = used and line.lost and not getattr(error, "stalled", False)
                 line.drop()
                 if not again:
                     raise self._error(error, NOTHING) from error
@@ -197,14 +204,20 @@ class Store:
         self._check_file()
         try:
             line = Line(self._engine.connect(), self._texts)
+        except self.failures as error:
+            raise self._error(error, NOTHING) from error
+        try:
             if self.embedded:
                 line.execute("PRAGMA busy_timeout=0")  # SQLite's own pauses are long: see begin
             elif not self._flush:
                 (asked,) = line.execute("SHOW synchronous_commit").fetchone()
                 self._flush = _FLUSH.format(durable="on" if asked in ("off", "local") else asked)
-            return line, False
-        except self.failures as error:
-            raise self._error(error, NOTHING) from error
+        except BaseException as error:
+            line.drop()
+            if isinstance(error, self.failures):
+                raise self._error(error, NOTHING) from error
+            raise
+        return line, False
 
     def commit(self, line: Line) -> None:
         """Make what was written durable.

@@ -3,8 +3,8 @@
 SQLite keeps newest charges in ``-wal`` until they are copied into the database, and what processes
 tell each other in ``-shm``. A process goes on with the files that it opened, also if somebody has
 removed them: what it writes then is lost, and others do not see it. While a connection is open,
-SQLite itself never removes them, so whoever watches keeps one open. It does cut ``-wal`` to nothing,
-and writes it anew from its beginning; but it cuts no more from what it has not begun anew.
+SQLite itself never removes them, so whoever watches keeps one open. It does cut ``-wal`` to
+nothing, and writes it anew from its beginning; what it has not begun anew never gets shorter.
 """
 
 from __future__ import annotations

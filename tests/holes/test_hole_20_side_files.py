@@ -112,13 +112,14 @@ def fresh(store, tools):
     import sys
 
     text = (
-        "import sys; sys.path[:0] = {path!r}\n"
+        f"import sys; sys.path[:0] = {sys.path!r}\n"
         "from opendp_concurrent.errors import LedgerError\n"
         "from opendp_concurrent.ledger import open_ledger\n"
         "try:\n"
-        "    with open_ledger({address!r}, {dataset!r}) as ledger: print(ledger.summary().spent)\n"
+        f"    with open_ledger({store.address!r}, {tools.DATASET!r}) as ledger:\n"
+        "        print(ledger.summary().spent)\n"
         "except LedgerError as error: print('refused', error)\n"
-    ).format(path=sys.path, address=store.address, dataset=tools.DATASET)
+    )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
     assert done.stdout, done.stderr
     return None if done.stdout.startswith("refused") else float(done.stdout)
