@@ -33,10 +33,12 @@ from .mechanism import (
     truncated_geometric,
 )
 from .menu import Item, Limited, response_menu
-from .promises import Outcome, Promise, promises
+from .promise import Outcome, Promise
+from .promises import promises
 from .renyi import worst_renyi
 from .simulation import Simulation, certify, simulate, simulate_batch
 from .strategy import Launch, Stop
+from .totals import worst_loss, worst_mean_loss
 
 __all__ = [
     "Audit",
@@ -75,5 +77,7 @@ __all__ = [
     "sparse_vector",
     "truncated_geometric",
     "worst_analyst",
+    "worst_loss",
+    "worst_mean_loss",
     "worst_renyi",
 ]

@@ -29,7 +29,9 @@ of P, a function g(state, x):
 
 Deterministic analysts suffice [HSTVVXZ23, Lemma 2.3]. Logarithms of ratios are kept as whole
 numbers of steps where all losses of the menu are multiples of one, so that equal ratios are
-recognised. Differences of δ below 1e-15 are not told apart.
+recognised. A launch that gains less than 1e-15 is left out of the strategy, and so of ``delta``;
+``delta_upper`` has all of them, and the rounding of doubles: no analyst exceeds it. Neither tells
+pure DP, where a violation may have less mass than doubles resolve: use :func:`worst_loss`.
 """
 
 from __future__ import annotations
@@ -42,24 +44,31 @@ from typing import Any
 from .. import checks
 from .lattice import Lattice
 from .mechanism import FiniteMechanism
-from .menu import Item, Rule, check_depth, check_menu, next_state
+from .menu import Item, Remembered, Rule, check_depth, check_menu, next_state
 from .strategy import Launch, Stop, Strategy, view_of
+
+WORTHWHILE = 1e-15  # gain, per unit of P, of a launch that is part of a strategy
+ULP = 2.0**-52
 
 
 @dataclass(frozen=True)
 class Worst:
     """What the worst analyst reaches, and how.
 
-    :ivar delta: largest sum over answers of (P - e^ε Q)+, for the worse order of the datasets
+    :ivar delta: sum over answers of (P - e^ε Q)+ that the strategy reaches, for the worse order of
+        the datasets
     :ivar swapped: whether that is the order second, first; strategy and view are as in the menu
     :ivar strategy: what he does, as a tree
     :ivar view: the law of all that he sees, on both datasets
+    :ivar delta_upper: what no analyst exceeds: with the launches that were left out for their small
+        gain, and all rounding
     """
 
     delta: float
     swapped: bool
     strategy: Strategy
     view: FiniteMechanism
+    delta_upper: float
 
 
 def worst_analyst(
@@ -72,6 +81,7 @@ def worst_analyst(
     :param rule: when a launch is admitted, such as ``Within(d_out)``
     :param epsilon: at which privacy is asked
     :param most: launches at most; reaching it raises, since then the worst may be cut off
+    :return: the strategy, what it reaches, and what none exceeds
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
@@ -80,17 +90,19 @@ def worst_analyst(
     >>> from opendp_concurrent.accounts.rule import Within
     >>> menu, start = verify.response_menu(0.25, 0.5), zcdp(0.05).start(None)
     >>> worst = verify.worst_analyst(menu, start, Within((1.5, 0.05)), epsilon=1.5)
-    >>> 0.0 < worst.delta <= 0.05
+    >>> 0.0 < worst.delta <= worst.delta_upper <= 0.05
     True
     """
     items, bound = check_menu(menu), checks.real(epsilon=epsilon)
-    found = []
+    found, remembered = [], Remembered(rule)
     for swapped in (False, True):
-        solver = _Solver(items, rule, bound, most, swapped)
+        solver = _Solver(items, remembered, bound, most, swapped)
         found.append((solver.value(accumulator, solver.lattice.origin), solver))
+    upper = max(solver.upper(value) for value, solver in found)
     value, solver = max(found, key=lambda pair: pair[0])
     strategy = solver.strategy(accumulator, solver.lattice.origin)
-    return Worst(value, solver.swapped, strategy, view_of(strategy))
+    view = view_of(strategy)
+    return Worst(min(value, view.delta(bound)), solver.swapped, strategy, view, upper)
 
 
 class _Solver:
@@ -108,6 +120,18 @@ class _Solver:
         self._after: dict[Any, list[Any]] = {}
         self._choice: dict[Any, int | None] = {}
         self._nodes: dict[Any, Strategy] = {}
+        self._launches: dict[Any, int] = {}  # at most, from a situation on
+        self._largest = 0.0
+
+    def upper(self, value: float) -> float:
+        """What no analyst exceeds, if ``value`` was computed: rounding is added.
+
+        A leaf is off by no more than its loss is; a sum of positive terms by its relative rounding.
+        """
+        launches = max(self._launches.values())
+        terms = 2 + max(len(answers) for answers in self._answers)
+        off = launches * self.lattice.error + 4 * ULP * (self._largest + abs(self._epsilon))
+        return min(1.0, value * (1 + launches * terms * ULP) + off)
 
     def value(self, state: Any, ratio: Any, depth: int = 0) -> float:
         """Per unit of P, the largest value of what is to come."""
@@ -116,7 +140,8 @@ class _Solver:
         if known is not None:
             return known
         check_depth(depth, self._most)
-        best, choice = self._stop(ratio), None
+        best, choice, launches = self._stop(ratio), None, 0
+        chosen = best
         for index, after in enumerate(self._admitted(state)):
             if after is None:
                 continue
@@ -127,13 +152,17 @@ class _Solver:
                 elif first > 0.0:
                     onward = self.lattice.after(ratio, steps)
                     value += first * self.value(after, onward, depth + 1)
-            if value > best + 1e-15:
-                best, choice = value, index
+                    launches = max(launches, 1 + self._launches[after, onward])
+            if value > chosen + WORTHWHILE:
+                chosen, choice = value, index
+            best = max(best, value)
         self._values[key], self._choice[key] = best, choice
+        self._launches[key] = launches
         return best
 
     def _stop(self, ratio: Any) -> float:
         loss = self.lattice.log(ratio)
+        self._largest = max(self._largest, abs(loss))
         return -expm1(self._epsilon - loss) if loss > self._epsilon else 0.0
 
     def _admitted(self, state: Any) -> list[Any]:

@@ -11,6 +11,7 @@ from .mechanism import FiniteMechanism
 Ratio = tuple[int, ...]
 _DENOMINATORS = 60  # losses whose quotient has at most this denominator share a step
 _EXACT = 1e-13  # relative error at which a quotient counts as rational
+_NONE = 1e-14  # losses up to this are counted as none
 _ROUNDING = 4e-16  # absolute error of the logarithm of a quotient of probabilities
 
 
@@ -19,6 +20,8 @@ class Lattice:
 
     Losses with a rational quotient are multiples of one step; others are steps of their own. A
     ratio is the numbers of each step that were made: exact, whatever the order of launches.
+
+    :ivar error: by how much the steps of one answer may miss its loss
     """
 
     def __init__(self, mechanisms: Sequence[FiniteMechanism]) -> None:
@@ -32,9 +35,15 @@ class Lattice:
         )
         self.steps: list[float] = []
         for loss in losses:
-            if loss > 1e-14 and self._multiple(loss) is None:
+            if loss > _NONE and self._multiple(loss) is None:
                 self._add(loss)
         self.origin: Ratio = (0,) * len(self.steps)
+        self.error = max((self._error(loss) for loss in losses), default=0.0)
+
+    def _error(self, loss: float) -> float:
+        found = self._multiple(loss) if loss > _NONE else None
+        rest = loss if found is None else abs(loss - found[1] * self.steps[found[0]])
+        return rest + 2 * _ROUNDING * (1 + loss)
 
     def _add(self, loss: float) -> None:
         for index, step in enumerate(self.steps):
@@ -62,7 +71,7 @@ class Lattice:
     def _steps(self, p: float, q: float) -> Ratio:
         steps = [0] * len(self.steps)
         loss = log(p / q) if p > 0.0 else 0.0
-        if abs(loss) > 1e-14:
+        if abs(loss) > _NONE:
             found = self._multiple(abs(loss))
             assert found is not None
             index, number = found

@@ -57,6 +57,24 @@ class Limited:
         return after if isinstance(after, BudgetExceededError) else (after, left - 1)
 
 
+class Remembered:
+    """The same verdicts, each asked for once: a refusal tells what remains, which is dear to find.
+
+    :param rule: whose verdicts depend on the state and d_mid only
+    """
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+        self._verdicts: dict[Any, Any] = {}
+
+    def admits(self, state: Any, d_mid: Any) -> Any:
+        """Return the next state, or the refusal."""
+        key = state, d_mid
+        if key not in self._verdicts:
+            self._verdicts[key] = self._rule.admits(state, d_mid)
+        return self._verdicts[key]
+
+
 def check_menu(menu: Any) -> list[Item]:
     """Return the items, or raise."""
     checks.sequence("Item(name, d_mid, mechanism)", menu=menu)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 from .. import checks
 from .mechanism import one_way_renyi
-from .menu import Item, Rule, check_depth, check_menu, next_state
+from .menu import Item, Rule, check_menu
+from .totals import largest_total
 
 
 def worst_renyi(
@@ -38,22 +38,9 @@ def worst_renyi(
     """
     order = checks.order(order=order)
     items = check_menu(menu)
-    worst = 0.0
+    totals = []
     for swapped in (False, True):
-        mechanisms = [item.mechanism.swapped if swapped else item.mechanism for item in items]
-        divergences = [one_way_renyi(one.first, one.second, order) for one in mechanisms]
-        known: dict[Any, float] = {}
-
-        def largest(state: Any, depth: int, each: Any = divergences, known: Any = known) -> Any:
-            if state not in known:
-                check_depth(depth, most)
-                best = 0.0
-                for item, divergence in zip(items, each, strict=True):
-                    after = next_state(rule, state, item)
-                    if after is not None:
-                        best = max(best, divergence + largest(after, depth + 1, each, known))
-                known[state] = best
-            return known[state]
-
-        worst = max(worst, largest(accumulator, 0))
-    return worst
+        laws = [(item.mechanism.first, item.mechanism.second) for item in items]
+        each = [one_way_renyi(*(pair[::-1] if swapped else pair), order) for pair in laws]
+        totals.append(float(largest_total(each, items, accumulator, rule, most)))
+    return max(totals)
