@@ -97,7 +97,7 @@ def mean_loss(mechanism: FiniteMechanism, *, swapped: bool = False) -> float:
 
 
 def _loss(p: float, q: float) -> float:
-    """log p/q, without cancellation where the two nearly agree."""
+    """Log p/q, without cancellation where the two nearly agree."""
     return log1p((p - q) / q) if 0.5 < p / q < 2.0 else log(p / q)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from opendp_concurrent import verify
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.verify import simulation
 from opendp_concurrent.verify.forbidden import optimal_delta
 from opendp_concurrent.verify.interactive import hull_pair
 from opendp_concurrent.verify.simulation import joint
@@ -115,6 +116,57 @@ def test_two_hundred_random_mechanisms_are_simulated_and_certified():
         assert verify.certify(mechanism, found) < 1e-7
         if seed % 10 == 0 and found.delta > 1e-3:
             assert not verify.simulate(mechanism, epsilon, 0.9 * found.delta).feasible
+
+
+@pytest.mark.parametrize("less", [1e-7, 3e-8])
+@pytest.mark.parametrize("tolerance", [1e-10, 1e-7])
+def test_a_violation_of_a_few_hundred_millionths_is_told(less, tolerance, monkeypatch):
+    """Where the solver allows more than that, what is left is solved again, enlarged."""
+    monkeypatch.setattr(simulation, "_TOLERANCE", tolerance)
+    for seed in range(8):
+        mechanism = verify.random_interactive(seed)
+        least = mechanism.delta(0.5)
+        assert verify.simulate(mechanism, 0.5, least).feasible
+        found = verify.simulate(mechanism, 0.5, least - less)
+        if found.feasible:
+            assert 0.0 <= found.residual_lower <= found.residual <= 1e-8
+            continue
+        assert 1e-8 < found.residual_lower <= found.residual <= 10 * less
+        assert verify.certify(mechanism, found) > 1e-10
+    found = verify.simulate(example(), 0.0, example().delta(0.0) - 3e-8)
+    assert found.residual_lower == pytest.approx(6e-8, rel=1e-3)
+    assert not found.feasible
+
+
+def test_what_is_not_decided_raises(monkeypatch):
+    monkeypatch.setattr(simulation, "_REFINED", 0)
+    monkeypatch.setattr(simulation._Programme, "lower", lambda programme, dual: 0.0)
+    mechanism = verify.random_interactive(7)
+    with pytest.raises(ArithmeticError, match="^the least residual is between 0.0 and"):
+        verify.simulate(mechanism, 0.5, 0.9 * mechanism.delta(0.5))
+
+
+def test_a_lower_bound_holds_whatever_the_dual_variables_are():
+    mechanism = verify.random_interactive(7)
+    programme = simulation._Programme(mechanism, 0.5, 0.9 * mechanism.delta(0.5))
+    least = verify.simulate(mechanism, 0.5, 0.9 * mechanism.delta(0.5))
+    _, dual = programme.solve(np.zeros(programme.variables), 1.0)
+    assert programme.lower(dual) == pytest.approx(least.residual, abs=1e-12)
+    generator = np.random.default_rng(1)
+    for size in (1e-6, 1e-3, 1.0, 100.0):
+        for _ in range(50):
+            wrong = dual + size * generator.standard_normal(len(dual))
+            assert programme.lower(wrong) <= least.residual + 1e-12
+
+
+def test_weights_become_causal_systems():
+    weights = np.random.default_rng(2).random((4, 2, 3, 2, 2))
+    weights[0, 1, 2] = 0.0
+    systems = simulation.causal_systems(weights)
+    sums = systems.sum(axis=4)
+    assert np.allclose(sums[..., 0], sums[..., 1])
+    assert np.allclose(sums[..., 0].sum(axis=2), 1.0)
+    assert np.allclose(simulation.causal_systems(systems), systems)
 
 
 def test_a_batch_counts():
