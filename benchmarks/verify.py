@@ -43,7 +43,8 @@ def promises(pairs: int) -> float:
         for _ in range(pairs):
             unit = generator.choice([0.2, 0.25, 0.5])
             epsilons = [unit * multiple for multiple in generator.sample([1, 2, 3, 4, 5], 2)]
-            outcomes += promise.check(epsilons, generator.choice([0.8, 1.0, 1.5, 2.0, 3.0]))
+            counts = generator.choice([(1, 1), (2, 1), (1, 2), (3, 1)])
+            outcomes += promise.check(epsilons, counts, generator.choice([1.0, 1 - 1e-6, 0.9]))
         excess = max(outcome.excess for outcome in outcomes)
         share = max(outcome.share for outcome in outcomes)
         worst = max(worst, excess)
@@ -110,7 +111,7 @@ def main() -> None:
     print_machine()
     total = 10_000
     feasible, seconds = simulations(total, options.workers)
-    excess = promises(10 if options.quick else 40)
+    excess = promises(5 if options.quick else 20)
     over = interleavings(60, 3) if options.quick else interleavings(1_000, 100)
     violation = natural_filter()
     report(

@@ -33,11 +33,13 @@ from .mechanism import (
     truncated_geometric,
 )
 from .menu import Item, Limited, response_menu
+from .played import Move, Played, Reached
 from .promise import Outcome, Promise
 from .promises import promises
 from .renyi import worst_renyi
 from .simulation import Simulation, certify, simulate, simulate_batch
 from .strategy import Launch, Stop
+from .tape import Tape
 from .totals import worst_loss, worst_mean_loss
 
 __all__ = [
@@ -49,11 +51,15 @@ __all__ = [
     "Item",
     "Launch",
     "Limited",
+    "Move",
     "Outcome",
+    "Played",
     "Promise",
+    "Reached",
     "Replayed",
     "Simulation",
     "Stop",
+    "Tape",
     "Worst",
     "audit",
     "certify",

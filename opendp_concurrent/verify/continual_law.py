@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import InvalidValueError
+from .tape import Tape
 
 Outcomes = list[tuple[int, float]]  # what a noisy value may be, with which probability
 REACH = 60.0  # noise is cut at so many scales, with exp(-60) of its mass beyond
@@ -34,11 +35,6 @@ class ContinualLaw(Protocol):
 
     def answers(self, state: Any, question: Any) -> Iterable[tuple[Hashable, float, Hashable]]:
         """Each answer there may be, its probability, and the state after it."""
-
-
-class _Undecided(BaseException):  # no code between here and there may take it for an error
-    def __init__(self, outcomes: Outcomes) -> None:
-        self.outcomes = outcomes
 
 
 class Replayed:
@@ -63,6 +59,7 @@ class Replayed:
     ) -> None:
         self.questions = tuple(questions)
         self._make, self._noise, self._ask = make, noise, ask
+        self._tape = Tape()
         self._known: dict[Any, list[tuple[Hashable, float, Hashable]]] = {}
 
     def update(self, state: Any, item: Any) -> Hashable:
@@ -73,30 +70,18 @@ class Replayed:
         """Run it on all outcomes; an update's own noise is drawn here too, when it is replayed."""
         found = self._known.get((state, question))
         if found is None:
-            found = self._known[state, question] = []
             decided = tuple(outcome for message in state for outcome in message[2])
-            branches: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
-            while branches:
-                chosen, probability = branches.pop()
-                try:
-                    answer = self._run(state, question, (*decided, *chosen))
-                except _Undecided as undecided:
-                    branches += [
-                        ((*chosen, value), probability * mass)
-                        for value, mass in undecided.outcomes
-                        if mass > 0.0
-                    ]
-                    continue
-                found.append((answer, probability, (*state, ("ask", question, chosen))))
+            explored = self._tape.explore(lambda: self._run(state, question), decided)
+            found = self._known[state, question] = [
+                (answer, float(chance), (*state, ("ask", question, chosen[len(decided) :])))
+                for answer, chance, chosen in explored
+            ]
         return found
 
-    def _run(self, state: Any, question: Any, outcomes: tuple[int, ...]) -> Hashable:
-        left = iter(outcomes)
-
+    def _run(self, state: Any, question: Any) -> Hashable:
         def release(total: int, scale: float) -> int:
-            for value in left:
-                return value
-            raise _Undecided(self._noise(int(total), scale))
+            outcomes = self._noise(int(total), scale)
+            return outcomes[self._tape.draw(chance for _, chance in outcomes)][0]
 
         handle = self._make(release)
         for kind, content, _ in state:

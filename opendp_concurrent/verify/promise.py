@@ -115,7 +115,7 @@ class Promise:
         True
         >>> promise = verify.promises(loosened=1 + 1e-5)[0]
         >>> max(outcome.excess for outcome in promise.check([0.5, 1.0], counts=[2, 1]))
-        1.99999...e-06
+        2.0000...e-06
         """
         times = [checks.count(**{f"counts[{i}]": one}) for i, one in enumerate(counts)]
         if len(times) != len(epsilons):
