@@ -1,0 +1,1182 @@
+"""Every public constructor, and everything that takes what they make.
+
+* ``SUBJECTS``: innermost mechanisms. A subject is built afresh for each case, and says how one
+  talks with it.
+* ``WRAPPERS``: what takes a measurement, an odometer or a mechanism, and gives another one: wrappers
+  proper, transformations, casts, and combinators, on which it is launched.
+* ``PLAIN``: public names that build no mechanism, with one word for what they are.
+
+``test_catalogue_names.py`` fails if a public name is in none of them. A wrapper may refuse what it
+is given, with an error of this package or of OpenDP, when it is built or when it is launched: the
+laws are about what is not refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cache, partial
+from typing import Any
+
+import opendp.prelude as dp
+from opendp.mod import Measurement, Odometer, OpenDPException
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import ConcurrentError
+from opendp_concurrent.measures import composition_measure
+
+from .probes import (
+    CANARY,
+    Seen,
+    counting,
+    looking_on,
+    native_queryable,
+    probe_on,
+    release_on,
+    remembering,
+)
+
+D_INS = (1, 2, 3)
+D_IN = 3  # what is bounded at one distance is bounded at this one
+ORDERS = (2.0, 4.0, 8.0)
+MANY = 10_000  # messages
+CONTRIBUTIONS = 1000  # of a user
+REFUSALS = (ConcurrentError, OpenDPException)
+
+
+class Kind(Enum):
+    """What a mechanism is."""
+
+    NONINTERACTIVE = "answers once"
+    INTERACTIVE = "takes questions"
+    CONTINUAL = "takes updates and questions"
+    COMPOSITION = "launches measurements, within a bound or without"
+    ODOMETER = "an odometer"
+
+
+class Role(Enum):
+    """What a wrapper does with what it takes."""
+
+    WRAPPER = "another conversation, the same guarantee"
+    CAST = "the same function, another measure"
+    TRANSFORMATION = "the same mechanism, other data"
+    COMBINATOR = "launches it"
+
+
+# --- spaces and measures ---------------------------------------------------------------------
+
+SMALL = 2**20  # items of a stream are below
+
+
+def table() -> Any:
+    return dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+
+
+def stream() -> Any:
+    return oc.integer_stream(0, SMALL), oc.event_presence()
+
+
+def changes() -> Any:
+    return oc.integer_stream(0, SMALL), oc.event_change()
+
+
+def users() -> Any:
+    def member(pair: Any) -> bool:
+        return isinstance(pair, tuple) and len(pair) == 2 and 0 <= pair[1] <= SMALL
+
+    return oc.record_stream("pairs of user and integer", member), oc.user_presence()
+
+
+ROWS = [CANARY, 1, 2, 3]
+
+
+def _renyi(d: int) -> Callable[[float], float]:
+    return lambda alpha: 0.125 * alpha * d * d
+
+
+PURE = dp.max_divergence
+SEQUENTIAL = "approximate zCDP"
+MEASURES: dict[str, tuple[Callable[[], Any], Callable[[int], Any]]] = {
+    "pure": (PURE, lambda d: 0.125 * d),
+    "approximate": (lambda: dp.approximate(dp.max_divergence()), lambda d: (0.125 * d, 1e-6 * d)),
+    "zCDP": (dp.zero_concentrated_divergence, lambda d: 0.125 * d * d),
+    SEQUENTIAL: (
+        lambda: dp.approximate(dp.zero_concentrated_divergence()),
+        lambda d: (0.125 * d * d, 1e-6 * d),
+    ),
+    "Rényi curve": (dp.renyi_divergence, _renyi),
+    "Rényi order": (lambda: oc.fixed_renyi_divergence(alpha=4.0), lambda d: 0.5 * d * d),
+    "tCDP": (
+        lambda: oc.truncated_concentrated_divergence(omega=20.0),
+        lambda d: oc.TruncatedConcentrated(0.125 * d * d, 20.0),
+    ),
+    "Gaussian": (oc.gaussian_tradeoff, lambda d: 0.5 * d),
+    "trade-off": (oc.tradeoff, lambda d: oc.TradeoffFunction.gaussian(0.5 * d)),
+}
+
+
+def at_most(measure: Any, left: Any, right: Any) -> bool:
+    """Whether a loss is at most another one."""
+    known = composition_measure(measure)
+    left, right = known.validate("left", left), known.validate("right", right)
+    if callable(known.zero):
+        return all(left(alpha) <= right(alpha) for alpha in ORDERS)
+    return bool(known.at_most(left, right))
+
+
+# --- cases -----------------------------------------------------------------------------------
+
+Send = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something that was built, and how one talks with what is innermost in it.
+
+    :ivar what: a measurement or an odometer; or, if ``top``, a function from data to a handle
+    :ivar kind: of ``what``
+    :ivar layers: names of the wrappers, outermost first, then of the subject
+    :ivar enter: from sending to the handle of ``what``, to sending to what is innermost; adds the
+        handles of what it launches on the way
+    :ivar question: one that the innermost mechanism answers
+    :ivar data: what ``what`` takes
+    :ivar item: from an item of the innermost stream to one of the stream of ``what``
+    :ivar loss: that of the innermost one, at its own d_in
+    """
+
+    what: Any
+    kind: Kind
+    layers: tuple[str, ...]
+    seen: Seen
+    question: Callable[[], Any]
+    data: list[Any]
+    enter: Callable[[Send, list[Any]], Send] = lambda send, doors: send
+    item: Callable[[Any], Any] = lambda item: item
+    innermost: Any = None
+    top: bool = False
+
+    @property
+    def space(self) -> tuple[Any, Any]:
+        return self.what.input_domain, self.what.input_metric
+
+    @property
+    def measure(self) -> Any:
+        return self.what.output_measure
+
+    @property
+    def on_stream(self) -> bool:
+        return self.data == []
+
+    @property
+    def continual(self) -> bool:
+        """Whether the innermost mechanism takes updates."""
+        return self.innermost is Kind.CONTINUAL
+
+    def open(self, data: Any = None) -> Talk:
+        """Start it on data, and enter."""
+        handle = self.what(self.data if data is None else data)
+        return Talk(self, handle)
+
+    def talk(self, handle: Any) -> Talk:
+        """Talk by way of a handle, from a launch elsewhere."""
+        return Talk(self, handle)
+
+    def __str__(self) -> str:
+        return " ( ".join(self.layers)
+
+
+def answering(answer: Any) -> Send:
+    """A handle, or a release that is given again and again."""
+    return answer if callable(answer) else lambda _: answer
+
+
+class Talk:
+    """A conversation with an innermost mechanism.
+
+    :ivar doors: the handle, and the handles of what was launched on it, innermost last
+    """
+
+    def __init__(self, case: Case, handle: Any) -> None:
+        self.case, self.doors = case, [handle]
+        self.ask: Send = case.enter(answering(handle), self.doors)
+
+    def answer(self) -> Any:
+        """Ask the subject's own question."""
+        return self.ask(self.case.question())
+
+    def update(self, item: Any) -> Any:
+        """Let an item arrive, wherever it is taken; return where, or None if it is refused."""
+        return self.deliver(oc.Update(None if item is None else self.case.item(item)))
+
+    def update_all(self, items: list[Any]) -> Any:
+        """Let items arrive, likewise."""
+        wrap = self.case.item
+        return self.deliver(oc.Updates([None if one is None else wrap(one) for one in items]))
+
+    def deliver(self, message: Any) -> Any:
+        for index, door in enumerate(self.doors):
+            if callable(door):
+                try:
+                    assert door(message) is None, f"an update was answered by {self.case}"
+                except REFUSALS:
+                    continue
+                return index
+        try:
+            self.ask(message)
+        except REFUSALS:
+            return None
+        return "asked"
+
+
+# --- subjects --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An innermost mechanism.
+
+    :ivar covers: public names that build it
+    :ivar make: builds it; the argument is where it says what happens to it
+    """
+
+    name: str
+    kind: Kind
+    covers: tuple[str, ...]
+    make: Callable[[Seen], Any]
+    question: Callable[[], Any] = lambda: None
+    data: Callable[[], list[Any]] = lambda: list(ROWS)
+    item: Callable[[Any], Any] = lambda item: item
+
+    def build(self) -> Case:
+        """Build it, for one case."""
+        seen = Seen()
+        return Case(
+            self.make(seen),
+            self.kind,
+            (self.name,),
+            seen,
+            self.question,
+            self.data(),
+            item=self.item,
+            innermost=self.kind,
+        )
+
+
+class Built:
+    """Calls a constructor on a space: the one that makes, or its partial one."""
+
+    def __init__(self, name: str, space: Any) -> None:
+        self.name, self.space = name, space
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What ``make_x`` builds; checked to be what ``then_x`` builds."""
+        made = getattr(oc, f"make_{self.name}")(*self.space, *args, **kwargs)
+        then = getattr(oc, f"then_{self.name}", None)
+        if then is not None:
+            same = self.space >> then(*args, **kwargs)
+            assert type(same) is type(made)
+            assert (same.input_domain, same.input_metric) == (made.input_domain, made.input_metric)
+        return made
+
+
+def counted(seen: Seen, name: str, **options: Any) -> Any:
+    """Noise on the number of rows."""
+    count = table() >> dp.t.then_count()
+    made = Built(name, count.output_space)(8.0, PURE(), **options)
+    return count >> made
+
+
+def parity() -> Any:
+    """Whether the number of rows is odd, as data of randomized response."""
+    return dp.t.make_user_transformation(
+        *table(),
+        dp.atom_domain(T=bool),
+        dp.discrete_distance(),
+        lambda rows: len(rows) % 2 == 1,
+        lambda d_in: min(d_in, 1),
+    )
+
+
+def parity_named() -> Any:
+    return dp.t.make_user_transformation(
+        *table(),
+        dp.atom_domain(T=int),
+        dp.discrete_distance(),
+        lambda rows: len(rows) % 2,
+        lambda d_in: min(d_in, 1),
+    )
+
+
+def categories() -> Any:
+    return Built("stream_map", stream())(oc.category_stream(4), lambda item: item % 4)
+
+
+def count_rows() -> Any:
+    return table() >> dp.t.then_count()
+
+
+def count_python() -> Any:
+    return len
+
+
+def linear() -> Any:
+    return [1.0, 0.0, 1.0, 0.0]
+
+
+def composition_on(space: Any, measure: str, seen: Seen, count: int = 2) -> Any:
+    make, loss = MEASURES[measure]
+    on_orders = {"orders": ORDERS} if measure == "Rényi curve" else {}
+    return Built("concurrent_composition", space)(make(), D_IN, [loss(D_IN)] * count, **on_orders)
+
+
+def release_question(space: Callable[[], Any], measure: str) -> Callable[[], Any]:
+    make, loss = MEASURES[measure]
+    return lambda: release_on(space(), make(), loss, Seen())
+
+
+def user_interactive(seen: Seen, measure: str = "pure") -> Any:
+    """A measurement whose function makes one of OpenDP's own queryables."""
+    make, loss = MEASURES[measure]
+
+    def function(rows: Any) -> Any:
+        number = len(rows)
+        return native_queryable(lambda question: number)
+
+    return dp.m.make_user_measurement(*table(), make(), function, loss, TO="ExtrinsicObject")
+
+
+@cache
+def multiplicative_weights() -> Any:
+    """Planned once: this takes half a second."""
+    return Built("private_multiplicative_weights", table())(
+        dp.zero_concentrated_divergence(),
+        d_in=D_IN,
+        d_out=0.5,
+        universe=4,
+        questions=4,
+        size=10_000,
+    )
+
+
+def _releases() -> Iterator[Subject]:
+    for name, (make, loss) in MEASURES.items():
+        yield Subject(
+            f"release {name}",
+            Kind.NONINTERACTIVE,
+            (),
+            lambda seen, make=make, loss=loss: release_on(table(), make(), loss, seen),
+        )
+
+
+def _probes() -> Iterator[Subject]:
+    for name, (make, loss) in MEASURES.items():
+        yield Subject(
+            f"probe {name}",
+            Kind.CONTINUAL,
+            ("make_continual", "then_continual"),
+            lambda seen, make=make, loss=loss: probe_on(stream(), make(), loss, seen),
+            data=list,
+            question=lambda: "count",
+        )
+
+
+def _compositions() -> Iterator[Subject]:
+    for name in MEASURES:
+        yield Subject(
+            f"composition {name}",
+            Kind.COMPOSITION,
+            ("make_concurrent_composition", "then_concurrent_composition"),
+            lambda seen, name=name: composition_on(table(), name, seen),
+            release_question(table, name),
+        )
+
+
+def _interactive() -> Iterator[Subject]:
+    for name in ("pure", SEQUENTIAL):
+        yield Subject(
+            f"native queryable {name}",
+            Kind.INTERACTIVE,
+            (),
+            lambda seen, name=name: user_interactive(seen, name),
+        )
+
+
+def _both(name: str) -> tuple[str, str]:
+    return f"make_{name}", f"then_{name}"
+
+
+CONTINUAL = {"kind": Kind.CONTINUAL, "data": list}
+SUBJECTS: tuple[Subject, ...] = (
+    *_releases(),
+    *_probes(),
+    *_compositions(),
+    *_interactive(),
+    Subject(
+        "laplace", Kind.NONINTERACTIVE, _both("laplace"), lambda seen: counted(seen, "laplace")
+    ),
+    Subject(
+        "geometric",
+        Kind.NONINTERACTIVE,
+        _both("geometric"),
+        lambda seen: counted(seen, "geometric"),
+    ),
+    Subject(
+        "gaussian",
+        Kind.NONINTERACTIVE,
+        _both("gaussian"),
+        lambda seen: (
+            (count := count_rows()) >> Built("gaussian", count.output_space)(
+                8.0, dp.zero_concentrated_divergence()
+            )
+        ),
+    ),
+    Subject(
+        "native laplace",
+        Kind.NONINTERACTIVE,
+        (),
+        lambda seen: count_rows() >> dp.m.then_laplace(scale=8.0),
+    ),
+    Subject(
+        "randomized response of two",
+        Kind.NONINTERACTIVE,
+        ("make_randomized_response_bool",),
+        lambda seen: parity() >> oc.make_randomized_response_bool(0.75, PURE()),
+    ),
+    Subject(
+        "randomized response of three",
+        Kind.NONINTERACTIVE,
+        ("make_randomized_response",),
+        lambda seen: parity_named() >> oc.make_randomized_response([0, 1, 2], 0.5, PURE()),
+    ),
+    Subject(
+        "above threshold",
+        Kind.INTERACTIVE,
+        _both("above_threshold"),
+        lambda seen: Built("above_threshold", table())(
+            PURE(), D_IN, scale=24.0, threshold=1000, sensitivity=D_IN
+        ),
+        count_rows,
+    ),
+    Subject(
+        "sparse vector",
+        Kind.INTERACTIVE,
+        _both("sparse_vector"),
+        lambda seen: Built("sparse_vector", table())(
+            PURE(), D_IN, scale=24.0, threshold=1000, max_hits=2, sensitivity=D_IN
+        ),
+        count_rows,
+    ),
+    Subject(
+        "guess and check",
+        Kind.INTERACTIVE,
+        _both("guess_and_check"),
+        lambda seen: Built("guess_and_check", table())(
+            PURE(), D_IN, scale=24.0, tolerance=1000, max_hits=2, sensitivity=D_IN
+        ),
+        lambda: (count_rows(), 4),
+    ),
+    Subject(
+        "multiplicative weights",
+        Kind.INTERACTIVE,
+        _both("private_multiplicative_weights"),
+        lambda seen: multiplicative_weights(),
+        linear,
+    ),
+    Subject(
+        "projected queries",
+        Kind.INTERACTIVE,
+        _both("projected_queries"),
+        lambda seen: Built("projected_queries", table())(
+            dp.zero_concentrated_divergence(),
+            d_in=D_IN,
+            d_mids=[0.25] * 4,
+            universe=4,
+            size=10_000,
+            rounds=10,
+        ),
+        lambda: [linear()],
+    ),
+    Subject(
+        "individual filter",
+        Kind.INTERACTIVE,
+        _both("individual_filter"),
+        lambda seen: Built("individual_filter", table())(PURE(), d_out=0.5),
+        lambda: oc.NoisySum(lambda rows: rows > 0, bound=1, scale=10.0),
+    ),
+    Subject(
+        "counter",
+        covers=_both("counter"),
+        make=lambda seen: Built("counter", stream())(PURE(), scale=2.0**23),
+        **CONTINUAL,
+    ),
+    Subject(
+        "histogram counter",
+        covers=_both("histogram_counter"),
+        make=lambda seen: (
+            (head := categories()) >> Built("histogram_counter", head.output_space)(
+                PURE(), scale=8.0
+            )
+        ),
+        **CONTINUAL,
+    ),
+    Subject(
+        "window counter",
+        covers=_both("window_counter"),
+        make=lambda seen: Built("window_counter", stream())(PURE(), scale=2.0**23, window=3),
+        **CONTINUAL,
+    ),
+    Subject(
+        "alarm",
+        covers=_both("alarm"),
+        make=lambda seen: Built("alarm", stream())(PURE(), scale=2.0**23, threshold=2**40),
+        **CONTINUAL,
+    ),
+    Subject(
+        "probe of changes",
+        covers=(),
+        make=lambda seen: probe_on(changes(), PURE(), MEASURES["pure"][1], seen),
+        **CONTINUAL,
+    ),
+    Subject(
+        "odometer",
+        Kind.ODOMETER,
+        _both("concurrent_odometer"),
+        lambda seen: Built("concurrent_odometer", table())(PURE()),
+        release_question(table, "pure"),
+    ),
+    Subject(
+        "odometer of a stream",
+        Kind.ODOMETER,
+        (),
+        lambda seen: Built("concurrent_odometer", stream())(PURE()),
+        release_question(stream, "pure"),
+        list,
+    ),
+)
+
+
+# --- wrappers --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Wrapper:
+    """Takes what a case has, and gives another case; or refuses.
+
+    :ivar same_map: whether the map of the whole is that of what is inside, to the last digit
+    :ivar stretch: how far it brings neighbours apart
+    """
+
+    name: str
+    role: Role
+    covers: tuple[str, ...]
+    make: Callable[[Case], Case]
+    same_map: bool = False
+    stretch: int = 1
+
+    def __call__(self, case: Case) -> Case:
+        """Wrap a case."""
+        return replace(self.make(case), layers=(self.name, *case.layers))
+
+
+def behind(case: Case, what: Any, address: Callable[[Any], Any] = lambda message: message) -> Case:
+    """The case behind a wrapper that passes messages on."""
+    enter = case.enter
+    kind = Kind.INTERACTIVE if case.kind is Kind.NONINTERACTIVE else case.kind
+    return replace(
+        case,
+        what=what,
+        kind=kind,
+        enter=lambda send, doors: enter(lambda message: send(address(message)), doors),
+    )
+
+
+def after(case: Case, what: Any, data: list[Any], item: Callable[[Any], Any]) -> Case:
+    """The case behind a transformation."""
+    inner = case.item
+    return replace(case, what=what, data=data, item=lambda one: item(inner(one)))
+
+
+def on(case: Case, what: Any, *, key: Any = None, top: bool = False, launch: bool = True) -> Case:
+    """The case launched on a combinator: what it refuses must have changed nothing.
+
+    :param key: which of several handles it is launched on; or, if it is not launched but there
+        already, which one it is
+    """
+    enter, seen = case.enter, case.seen
+
+    def launched(send: Send, doors: list[Any]) -> Send:
+        if key is not None:
+            part = send(key)
+            doors.append(part)
+            send = answering(part)
+        if launch:
+            root = doors[-1]
+            before = loss_known(root)
+            try:
+                child = send(case.what)
+            except REFUSALS:
+                seen.refused.append((before, loss_known(root)))
+                raise
+            doors.append(child)
+            send = answering(child)
+        return enter(send, doors)
+
+    return replace(case, what=what, kind=Kind.COMPOSITION, enter=launched, top=top)
+
+
+def loss_known(root: Any) -> Any:
+    """What a handle says of its loss, and of what remains; None if it says nothing."""
+    said = []
+    for name, arguments in (("privacy_loss", ()), ("privacy_loss", (D_IN,)), ("remaining", ())):
+        try:
+            said.append(repr(getattr(root, name)(*arguments)))
+        except (AttributeError, TypeError, *REFUSALS):
+            continue
+    return said
+
+
+def measured(case: Case) -> tuple[int, Any]:
+    """The largest d_in at which there is a loss, and the loss."""
+    if isinstance(case.what, Odometer):
+        return D_IN, None
+    refusal: Any = None
+    for d_in in reversed(D_INS):
+        try:
+            return d_in, case.what.map(d_in)
+        except REFUSALS as error:
+            refusal = error
+    raise refusal
+
+
+def orders_of(case: Case) -> dict[str, Any]:
+    curves = case.measure == dp.renyi_divergence()
+    return {"orders": ORDERS} if curves else {}
+
+
+def budget_of(case: Case) -> tuple[int, Any]:
+    """A d_in, and a budget there that admits the case once; anything for an odometer."""
+    d_in, loss = measured(case)
+    if loss is None:
+        loss = next(
+            loss(D_IN) for make, loss in MEASURES.values() if make() == case.measure
+        )
+    return d_in, loss
+
+
+def odometer_for(case: Case) -> Any:
+    return oc.make_concurrent_odometer(*case.space, case.measure)
+
+
+def in_filter(case: Case, **options: Any) -> Any:
+    d_in, loss = budget_of(case)
+    return oc.make_concurrent_filter(
+        odometer_for(case), d_in, loss, **orders_of(case), **options
+    )
+
+
+def in_composition(case: Case) -> Any:
+    d_in, loss = budget_of(case)
+    return oc.make_concurrent_composition(
+        *case.space, case.measure, d_in, [loss], **orders_of(case)
+    )
+
+
+def _postprocessing(machine: Callable[[Seen], Any], start: Any = None) -> Callable[[Case], Case]:
+    def make(case: Case) -> Case:
+        return behind(
+            case,
+            oc.make_interactive_postprocessing(
+                case.what, machine(case.seen), initial_state=start
+            ),
+        )
+
+    return make
+
+
+def _indexed(case: Case, count: int = 1) -> Case:
+    d_in, _ = measured(case)
+    made = oc.make_indexed_composition(
+        *case.space, case.measure, d_in, [case.what] * count, **orders_of(case)
+    )
+    return behind(case, made, lambda message: (0, message))
+
+
+def _ordered(case: Case) -> Case:
+    d_in, _ = measured(case)
+    made = oc.make_ordered_composition(
+        *case.space, case.measure, d_in, [case.what], **orders_of(case)
+    )
+    return behind(case, made)
+
+
+CAST_TO = {
+    "pure": dp.zero_concentrated_divergence,
+    "approximate": oc.tradeoff,
+    "zCDP": oc.tradeoff,
+    SEQUENTIAL: dp.zero_concentrated_divergence,
+    "Rényi curve": lambda: oc.fixed_renyi_divergence(alpha=4.0),
+    "Rényi order": oc.tradeoff,
+    "tCDP": lambda: oc.fixed_renyi_divergence(alpha=4.0),
+    "Gaussian": dp.zero_concentrated_divergence,
+    "trade-off": oc.gaussian_tradeoff,
+}
+
+
+def _cast_away(case: Case) -> Case:
+    (target,) = (CAST_TO[name] for name, (make, _) in MEASURES.items() if make() == case.measure)
+    return replace(case, what=oc.cast(case.what, target()))
+
+
+def _cast_at_delta(case: Case) -> Case:
+    approximate = dp.approximate(dp.max_divergence())
+    return replace(case, what=oc.cast(case.what, approximate, delta=1e-3, **orders_of(case)))
+
+
+def _profile_to_tradeoff(case: Case) -> Case:
+    profile = oc.cast(case.what, dp.smoothed_max_divergence(), **orders_of(case))
+    return replace(case, what=oc.make_profile_to_fDP(profile))
+
+
+NAMED_CASTS: dict[str, Callable[[Any], Any]] = {
+    **{
+        name: getattr(oc, name)
+        for name in (
+            "make_pureDP_to_zCDP",
+            "make_pureDP_to_RDP",
+            "make_pureDP_to_GDP",
+            "make_pureDP_to_fDP",
+            "make_zCDP_to_RDP",
+            "make_zCDP_to_fDP",
+            "make_GDP_to_zCDP",
+            "make_GDP_to_fDP",
+            "make_approxDP_to_fDP",
+            "make_fDP_to_GDP",
+        )
+    },
+    "make_pureDP_to_fixedRDP": lambda one: oc.make_pureDP_to_fixedRDP(one, alpha=4.0),
+    "make_pureDP_to_tCDP": lambda one: oc.make_pureDP_to_tCDP(one, omega=20.0),
+    "make_zCDP_to_fixedRDP": lambda one: oc.make_zCDP_to_fixedRDP(one, alpha=4.0),
+    "make_zCDP_to_tCDP": lambda one: oc.make_zCDP_to_tCDP(one, omega=20.0),
+    "make_RDP_to_fixedRDP": lambda one: oc.make_RDP_to_fixedRDP(one, alpha=4.0),
+    "make_larger_delta": lambda one: oc.make_larger_delta(one, 1e-3),
+    # these give a privacy profile, which is read at one δ
+    "make_GDP_to_approxDP": lambda one: fixed_delta(oc.make_GDP_to_approxDP(one)),
+    "make_RDP_to_approxDP": lambda one: fixed_delta(oc.make_RDP_to_approxDP(one, ORDERS)),
+    "make_fixedRDP_to_approxDP": lambda one: fixed_delta(oc.make_fixedRDP_to_approxDP(one)),
+    "make_tCDP_to_approxDP": lambda one: fixed_delta(oc.make_tCDP_to_approxDP(one)),
+    "make_fDP_to_approxDP": lambda one: fixed_delta(oc.make_fDP_to_approxDP(one)),
+}
+
+
+def fixed_delta(measurement: Any) -> Any:
+    return dp.c.make_fix_delta(measurement, 1e-3)
+
+
+def _named(convert: Callable[[Any], Any]) -> Callable[[Case], Case]:
+    return lambda case: replace(case, what=convert(case.what))
+
+
+def _resumable(case: Case) -> Case:
+    return replace(case, what=oc.make_resumable(case.what, oc.Checkpoint()))
+
+
+def _stream_step(name: str, *rest: Callable[[Any], Any]) -> Callable[[Case], Case]:
+    def make(case: Case) -> Case:
+        domain, metric = case.space
+        built = Built(name, (domain, metric))(*(one(domain) for one in rest))
+        return after(case, built >> case.what, [], lambda item: item)
+
+    return make
+
+
+def _clamp(case: Case) -> Case:
+    """From a wider stream."""
+    _, metric = case.space
+    wider = oc.integer_stream(-SMALL, 2 * SMALL)
+    built = Built("stream_clamp", (wider, metric))(case.space[0])
+    return after(case, built >> case.what, [], lambda item: item)
+
+
+def _bounded_contributions(case: Case) -> Case:
+    built = Built("bounded_contributions", users())(case.space[0], CONTRIBUTIONS)
+    return after(case, built >> case.what, [], lambda item: ("ann", item))
+
+
+def _table_step(case: Case) -> Case:
+    """The same rows in another order, by a transformation of OpenDP."""
+    turned = dp.t.make_user_transformation(
+        *case.space, *case.space, lambda rows: rows[::-1], lambda d_in: d_in
+    )
+    return after(case, turned >> case.what, case.data, lambda item: item)
+
+
+def _to_stream(case: Case) -> Case:
+    """From a table to the empty stream, by a transformation of the user's."""
+    start = dp.t.make_user_transformation(
+        *table(), *case.space, lambda rows: [], lambda d_in: d_in
+    )
+    return after(case, start >> case.what, list(ROWS), lambda item: item)
+
+
+def _native_step(case: Case) -> Case:
+    """``what >> function``, OpenDP's chain."""
+    return replace(case, what=case.what >> dp.new_function(lambda answer: answer, TO="ExtrinsicObject"))
+
+
+def _tail(case: Case) -> Case:
+    """``odometer >> function``."""
+    return replace(case, what=oc.make_chain_po(lambda answer: answer, case.what))
+
+
+def _head(case: Case) -> Case:
+    """``transformation >> odometer``."""
+    turned = dp.t.make_user_transformation(
+        *case.space, *case.space, lambda rows: rows[::-1], lambda d_in: d_in
+    )
+    return after(case, oc.make_chain_ot(case.what, turned), case.data, lambda item: item)
+
+
+def _in_function(case: Case) -> Case:
+    """A measurement of the user's, which runs it and returns what it gives."""
+    _, loss = measured(case)
+    what = case.what
+    made = dp.m.make_user_measurement(
+        *case.space, case.measure, lambda rows: what(rows), what.map, TO="ExtrinsicObject"
+    )
+    return replace(case, what=made)
+
+
+def _in_thread(case: Case) -> Case:
+    """The same, run in a thread."""
+    measured(case)
+    what = case.what
+
+    def function(rows: Any) -> Any:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(lambda: what(rows)).result()
+
+    made = dp.m.make_user_measurement(
+        *case.space, case.measure, function, what.map, TO="ExtrinsicObject"
+    )
+    return replace(case, what=made)
+
+
+def _odometer(case: Case) -> Case:
+    return on(case, odometer_for(case))
+
+
+def _back_to_odometer(case: Case) -> Case:
+    return on(case, oc.make_filter_to_odometer(in_filter(case)))
+
+
+def _quotas(case: Case, **options: Any) -> Case:
+    d_in, loss = budget_of(case)
+    made = oc.make_analyst_quotas(
+        odometer_for(case), d_in, {"ann": loss}, **orders_of(case), **options
+    )
+    return on(case, made, key="ann")
+
+
+def _parallel(partition: Callable[[], Any]) -> Callable[[Case], Case]:
+    def make(case: Case) -> Case:
+        made = Built("parallel_composition", case.space)(partition(), {0: case.what, 1: case.what})
+        return on(case, made, key=0, launch=False)
+
+    return make
+
+
+def _parallel_continual(case: Case) -> Case:
+    made = Built("parallel_continual", case.space)(lambda item: 0, {0: case.what})
+    return on(case, made, key=0, launch=False)
+
+
+def _continual(of: Callable[[Case], Any]) -> Callable[[Case], Case]:
+    def make(case: Case) -> Case:
+        made = oc.make_concurrent_continual(of(case), max_messages=MANY)
+        return on(case, made, top=not isinstance(made, Measurement))
+
+    return make
+
+
+def _context(case: Case) -> Case:
+    domain, metric = case.space
+    d_in, loss = budget_of(case)
+
+    def start(data: Any) -> Any:
+        return oc.concurrent_context(
+            data, (metric, d_in), (case.measure, loss), domain=domain, **orders_of(case)
+        )
+
+    return on(case, start, top=True)
+
+
+def _context_split(case: Case) -> Case:
+    domain, metric = case.space
+    d_in, loss = budget_of(case)
+
+    def start(data: Any) -> Any:
+        return oc.concurrent_context(
+            data,
+            (metric, d_in),
+            (case.measure, loss),
+            split_evenly_over=1,
+            domain=domain,
+            **orders_of(case),
+        )
+
+    return on(case, start, top=True)
+
+
+def _native_composition(case: Case) -> Case:
+    d_in, loss = measured(case)
+    return on(case, dp.c.make_adaptive_composition(*case.space, case.measure, d_in, [loss]))
+
+
+def _native_filter(case: Case) -> Case:
+    d_in, loss = measured(case)
+    if case.measure == dp.renyi_divergence():
+        raise oc_refuses("OpenDP aborts the process here: docs of OpenDP's facts")
+    native = dp.c.make_fully_adaptive_composition(*case.space, case.measure)
+    return on(case, dp.c.make_privacy_filter(native, d_in, loss))
+
+
+def oc_refuses(reason: str) -> ConcurrentError:
+    return ConcurrentError(reason)
+
+
+def _larger(function: Callable[..., Any], **options: Any) -> Callable[[Case], Case]:
+    return lambda case: on(case, function(case, **options))
+
+
+WRAPPERS: tuple[Wrapper, ...] = (
+    Wrapper(
+        "interactive",
+        Role.WRAPPER,
+        ("make_interactive",),
+        lambda case: behind(case, oc.make_interactive(case.what)),
+        same_map=True,
+    ),
+    Wrapper(
+        "bounded",
+        Role.WRAPPER,
+        ("make_bounded_interactive",),
+        lambda case: behind(case, oc.make_bounded_interactive(case.what, MANY)),
+        same_map=True,
+    ),
+    Wrapper(
+        "looking on",
+        Role.WRAPPER,
+        ("make_interactive_postprocessing",),
+        _postprocessing(looking_on),
+        same_map=True,
+    ),
+    Wrapper(
+        "remembering", Role.WRAPPER, (), _postprocessing(remembering, ({}, None)), same_map=True
+    ),
+    Wrapper("counting", Role.WRAPPER, (), _postprocessing(counting, 0), same_map=True),
+    Wrapper(
+        "null query",
+        Role.WRAPPER,
+        ("make_null_query_extension",),
+        lambda case: behind(
+            case, oc.make_null_query_extension(case.what), lambda message: (1, message)
+        ),
+        same_map=True,
+    ),
+    Wrapper(
+        "indexed", Role.COMBINATOR, _both("indexed_composition"), _indexed
+    ),
+    Wrapper("indexed, two", Role.COMBINATOR, (), partial(_indexed, count=2)),
+    Wrapper("ordered", Role.COMBINATOR, _both("ordered_composition"), _ordered),
+    Wrapper(
+        "cast to itself",
+        Role.CAST,
+        ("cast",),
+        lambda case: replace(case, what=oc.cast(case.what, case.measure)),
+        same_map=True,
+    ),
+    Wrapper("cast away", Role.CAST, (), _cast_away),
+    Wrapper("cast at delta", Role.CAST, (), _cast_at_delta),
+    Wrapper("profile to fDP", Role.CAST, ("make_profile_to_fDP",), _profile_to_tradeoff),
+    *(
+        Wrapper(name.removeprefix("make_"), Role.CAST, (name,), _named(convert))
+        for name, convert in NAMED_CASTS.items()
+    ),
+    Wrapper("resumable", Role.WRAPPER, ("make_resumable",), _resumable, same_map=True),
+    Wrapper(
+        "stream map",
+        Role.TRANSFORMATION,
+        _both("stream_map"),
+        _stream_step("stream_map", lambda domain: domain, lambda domain: lambda item: item),
+        same_map=True,
+    ),
+    Wrapper(
+        "stream filter",
+        Role.TRANSFORMATION,
+        _both("stream_filter"),
+        _stream_step("stream_filter", lambda domain: lambda item: True),
+        same_map=True,
+    ),
+    Wrapper(
+        "stream clamp", Role.TRANSFORMATION, _both("stream_clamp"), _clamp, same_map=True
+    ),
+    Wrapper(
+        "bounded contributions",
+        Role.TRANSFORMATION,
+        _both("bounded_contributions"),
+        _bounded_contributions,
+        stretch=CONTRIBUTIONS,
+    ),
+    Wrapper("table step", Role.TRANSFORMATION, (), _table_step, same_map=True),
+    Wrapper("table to stream", Role.TRANSFORMATION, (), _to_stream, same_map=True),
+    Wrapper("native step", Role.WRAPPER, (), _native_step, same_map=True),
+    Wrapper("odometer tail", Role.WRAPPER, ("make_chain_po",), _tail),
+    Wrapper("odometer head", Role.TRANSFORMATION, ("make_chain_ot",), _head),
+    Wrapper("in a function", Role.WRAPPER, (), _in_function, same_map=True),
+    Wrapper("in a thread", Role.WRAPPER, (), _in_thread, same_map=True),
+    Wrapper("on an odometer", Role.COMBINATOR, (), _odometer),
+    Wrapper("on a filter's odometer", Role.COMBINATOR, ("make_filter_to_odometer",), _back_to_odometer),
+    Wrapper("in a filter", Role.COMBINATOR, ("make_concurrent_filter",), _larger(in_filter)),
+    Wrapper("in a filter that halts", Role.COMBINATOR, (), _larger(in_filter, halt=True)),
+    Wrapper("in a composition", Role.COMBINATOR, (), _larger(in_composition)),
+    Wrapper(
+        "in a quota", Role.COMBINATOR, ("make_analyst_quotas", "AnalystQuotas"), _quotas
+    ),
+    Wrapper(
+        "in a part by key",
+        Role.COMBINATOR,
+        (*_both("parallel_composition"), "by_key"),
+        _parallel(lambda: oc.by_key(lambda row: row % 2)),
+    ),
+    Wrapper(
+        "in a part by values",
+        Role.COMBINATOR,
+        ("by_values",),
+        _parallel(lambda: oc.by_values({0: [0, 2], 1: [1, 3]})),
+    ),
+    Wrapper(
+        "in a part by split",
+        Role.COMBINATOR,
+        ("by_split",),
+        _parallel(lambda: oc.by_split(lambda rows, keys: {key: rows for key in keys})),
+    ),
+    Wrapper(
+        "in a part of a stream", Role.COMBINATOR, _both("parallel_continual"), _parallel_continual
+    ),
+    Wrapper(
+        "on a stream's filter",
+        Role.COMBINATOR,
+        ("make_concurrent_continual",),
+        _continual(in_filter),
+    ),
+    Wrapper("on a stream's composition", Role.COMBINATOR, (), _continual(in_composition)),
+    Wrapper("on a stream's odometer", Role.COMBINATOR, (), _continual(odometer_for)),
+    Wrapper("in a context", Role.COMBINATOR, ("concurrent_context",), _context),
+    Wrapper("in a context that is split", Role.COMBINATOR, (), _context_split),
+    Wrapper("in OpenDP's composition", Role.COMBINATOR, (), _native_composition),
+    Wrapper("in OpenDP's filter", Role.COMBINATOR, (), _native_filter),
+)
+
+PLAIN: dict[str, str] = {
+    **dict.fromkeys(("ANSWER", "QUERY"), "tag"),
+    **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum"), "message"),
+    **dict.fromkeys(("Outcome", "SparseVectorAnswer"), "answer"),
+    "Checkpoint": "store",
+    **dict.fromkeys(("TradeoffFunction", "TruncatedConcentrated"), "distance"),
+    **dict.fromkeys(
+        (
+            "fixed_renyi_divergence",
+            "gaussian_tradeoff",
+            "tradeoff",
+            "truncated_concentrated_divergence",
+        ),
+        "measure",
+    ),
+    **dict.fromkeys(("event_change", "event_presence", "user_presence"), "metric"),
+    **dict.fromkeys(("category_stream", "integer_stream", "record_stream"), "domain"),
+    **dict.fromkeys(
+        (
+            "advanced",
+            "basic",
+            "best_rule",
+            "either",
+            "from_rule",
+            "ladder",
+            "renyi",
+            "residue",
+            "zcdp",
+        ),
+        "accumulator",
+    ),
+    "by_column": "partition",  # of frames
+    **dict.fromkeys(
+        (
+            "bad_event_probability",
+            "counter_nodes",
+            "group_tcdp",
+            "individual_scale",
+            "labelled",
+            "largest_share",
+            "launches_admitted",
+            "loss_of",
+            "mutual_information",
+            "optimal_composition",
+            "smallest_scale",
+            "sparse_vector_accuracy",
+            "square_root_rmse",
+            "subsampled_tcdp",
+        ),
+        "tool",
+    ),
+}
+
+
+TAKES_ODOMETERS = frozenset(
+    {
+        "odometer tail",
+        "odometer head",
+        "on an odometer",
+        "on a filter's odometer",
+        "in a filter",
+        "in a filter that halts",
+        "in a composition",
+        "in a quota",
+        "in a context",
+        "on a stream's filter",
+        "on a stream's composition",
+        "on a stream's odometer",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Wrappers, outermost first, and the subject inside; built afresh as often as is wanted."""
+
+    wrappers: tuple[Wrapper, ...]
+    subject: Subject
+
+    def cases(self) -> list[Case] | None:
+        """The subject, and what each wrapper made of it, innermost first; None if one refused."""
+        cases = [self.subject.build()]
+        for wrapper in reversed(self.wrappers):
+            inner = cases[-1]
+            if inner.top:  # holds data already
+                return None
+            if inner.kind is Kind.ODOMETER and wrapper.name not in TAKES_ODOMETERS:
+                return None
+            try:
+                cases.append(wrapper(inner))
+            except REFUSALS:
+                return None
+        return cases
+
+    def __str__(self) -> str:
+        return " ( ".join((*(one.name for one in self.wrappers), self.subject.name))
+
+
+def names_covered() -> set[str]:
+    """Public names that a subject or a wrapper builds."""
+    return {name for one in (*SUBJECTS, *WRAPPERS) for name in one.covers}
