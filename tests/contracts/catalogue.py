@@ -21,7 +21,7 @@ from functools import cache, partial
 from typing import Any
 
 import opendp.prelude as dp
-from opendp.mod import Measurement, Odometer, OpenDPException
+from opendp.mod import Measurement, Odometer, OdometerQueryable, OpenDPException, Queryable
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ConcurrentError
@@ -192,6 +192,11 @@ def answering(answer: Any) -> Send:
     return answer if callable(answer) else lambda _: answer
 
 
+def is_ours(door: Any) -> bool:
+    """Whether a handle is asked through this package: OpenDP's own may abort at a wrong message."""
+    return callable(door) and type(door) not in (Queryable, OdometerQueryable)
+
+
 class Talk:
     """A conversation with an innermost mechanism.
 
@@ -217,12 +222,14 @@ class Talk:
 
     def deliver(self, message: Any) -> Any:
         for index, door in enumerate(self.doors):
-            if callable(door):
+            if is_ours(door):
                 try:
                     assert door(message) is None, f"an update was answered by {self.case}"
                 except REFUSALS:
                     continue
                 return index
+        if not is_ours(self.doors[-1]):
+            return None
         try:
             self.ask(message)
         except REFUSALS:
@@ -427,9 +434,8 @@ SUBJECTS: tuple[Subject, ...] = (
         Kind.NONINTERACTIVE,
         _both("gaussian"),
         lambda seen: (
-            (count := count_rows()) >> Built("gaussian", count.output_space)(
-                8.0, dp.zero_concentrated_divergence()
-            )
+            (count := count_rows())
+            >> Built("gaussian", count.output_space)(8.0, dp.zero_concentrated_divergence())
         ),
     ),
     Subject(
@@ -515,9 +521,8 @@ SUBJECTS: tuple[Subject, ...] = (
         "histogram counter",
         covers=_both("histogram_counter"),
         make=lambda seen: (
-            (head := categories()) >> Built("histogram_counter", head.output_space)(
-                PURE(), scale=8.0
-            )
+            (head := categories())
+            >> Built("histogram_counter", head.output_space)(PURE(), scale=8.0)
         ),
         **CONTINUAL,
     ),
@@ -613,6 +618,7 @@ def on(case: Case, what: Any, *, key: Any = None, top: bool = False, launch: boo
             send = answering(part)
         if launch:
             root = doors[-1]
+            seen.launchers.append((root, send))
             before = loss_known(root)
             try:
                 child = send(case.what)
@@ -659,9 +665,7 @@ def budget_of(case: Case) -> tuple[int, Any]:
     """A d_in, and a budget there that admits the case once; anything for an odometer."""
     d_in, loss = measured(case)
     if loss is None:
-        loss = next(
-            loss(D_IN) for make, loss in MEASURES.values() if make() == case.measure
-        )
+        loss = next(loss(D_IN) for make, loss in MEASURES.values() if make() == case.measure)
     return d_in, loss
 
 
@@ -671,9 +675,7 @@ def odometer_for(case: Case) -> Any:
 
 def in_filter(case: Case, **options: Any) -> Any:
     d_in, loss = budget_of(case)
-    return oc.make_concurrent_filter(
-        odometer_for(case), d_in, loss, **orders_of(case), **options
-    )
+    return oc.make_concurrent_filter(odometer_for(case), d_in, loss, **orders_of(case), **options)
 
 
 def in_composition(case: Case) -> Any:
@@ -687,9 +689,7 @@ def _postprocessing(machine: Callable[[Seen], Any], start: Any = None) -> Callab
     def make(case: Case) -> Case:
         return behind(
             case,
-            oc.make_interactive_postprocessing(
-                case.what, machine(case.seen), initial_state=start
-            ),
+            oc.make_interactive_postprocessing(case.what, machine(case.seen), initial_state=start),
         )
 
     return make
@@ -735,6 +735,9 @@ def _cast_at_delta(case: Case) -> Case:
 
 
 def _profile_to_tradeoff(case: Case) -> Case:
+    """Of one measure only: chords of a profile take a third of a second."""
+    if case.measure != PURE() or case.layers[-1] not in ("release pure", "probe pure"):
+        raise ConcurrentError("not tried")
     profile = oc.cast(case.what, dp.smoothed_max_divergence(), **orders_of(case))
     return replace(case, what=oc.make_profile_to_fDP(profile))
 
@@ -814,15 +817,15 @@ def _table_step(case: Case) -> Case:
 
 def _to_stream(case: Case) -> Case:
     """From a table to the empty stream, by a transformation of the user's."""
-    start = dp.t.make_user_transformation(
-        *table(), *case.space, lambda rows: [], lambda d_in: d_in
-    )
+    start = dp.t.make_user_transformation(*table(), *case.space, lambda rows: [], lambda d_in: d_in)
     return after(case, start >> case.what, list(ROWS), lambda item: item)
 
 
 def _native_step(case: Case) -> Case:
     """``what >> function``, OpenDP's chain."""
-    return replace(case, what=case.what >> dp.new_function(lambda answer: answer, TO="ExtrinsicObject"))
+    return replace(
+        case, what=case.what >> dp.new_function(lambda answer: answer, TO="ExtrinsicObject")
+    )
 
 
 def _tail(case: Case) -> Case:
@@ -929,6 +932,12 @@ def _context_split(case: Case) -> Case:
     return on(case, start, top=True)
 
 
+def _not_sequential(case: Case) -> None:
+    """OpenDP's own cannot host interactive children there: see docs of OpenDP's facts."""
+    if case.measure == MEASURES[SEQUENTIAL][0]():
+        raise ConcurrentError("not tried")
+
+
 def _native_composition(case: Case) -> Case:
     d_in, loss = measured(case)
     return on(case, dp.c.make_adaptive_composition(*case.space, case.measure, d_in, [loss]))
@@ -936,14 +945,11 @@ def _native_composition(case: Case) -> Case:
 
 def _native_filter(case: Case) -> Case:
     d_in, loss = measured(case)
+    _not_sequential(case)
     if case.measure == dp.renyi_divergence():
-        raise oc_refuses("OpenDP aborts the process here: docs of OpenDP's facts")
+        raise ConcurrentError("not tried: OpenDP aborts the process here")
     native = dp.c.make_fully_adaptive_composition(*case.space, case.measure)
     return on(case, dp.c.make_privacy_filter(native, d_in, loss))
-
-
-def oc_refuses(reason: str) -> ConcurrentError:
-    return ConcurrentError(reason)
 
 
 def _larger(function: Callable[..., Any], **options: Any) -> Callable[[Case], Case]:
@@ -985,9 +991,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
         ),
         same_map=True,
     ),
-    Wrapper(
-        "indexed", Role.COMBINATOR, _both("indexed_composition"), _indexed
-    ),
+    Wrapper("indexed", Role.COMBINATOR, _both("indexed_composition"), _indexed),
     Wrapper("indexed, two", Role.COMBINATOR, (), partial(_indexed, count=2)),
     Wrapper("ordered", Role.COMBINATOR, _both("ordered_composition"), _ordered),
     Wrapper(
@@ -1019,9 +1023,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
         _stream_step("stream_filter", lambda domain: lambda item: True),
         same_map=True,
     ),
-    Wrapper(
-        "stream clamp", Role.TRANSFORMATION, _both("stream_clamp"), _clamp, same_map=True
-    ),
+    Wrapper("stream clamp", Role.TRANSFORMATION, _both("stream_clamp"), _clamp, same_map=True),
     Wrapper(
         "bounded contributions",
         Role.TRANSFORMATION,
@@ -1037,13 +1039,13 @@ WRAPPERS: tuple[Wrapper, ...] = (
     Wrapper("in a function", Role.WRAPPER, (), _in_function, same_map=True),
     Wrapper("in a thread", Role.WRAPPER, (), _in_thread, same_map=True),
     Wrapper("on an odometer", Role.COMBINATOR, (), _odometer),
-    Wrapper("on a filter's odometer", Role.COMBINATOR, ("make_filter_to_odometer",), _back_to_odometer),
+    Wrapper(
+        "on a filter's odometer", Role.COMBINATOR, ("make_filter_to_odometer",), _back_to_odometer
+    ),
     Wrapper("in a filter", Role.COMBINATOR, ("make_concurrent_filter",), _larger(in_filter)),
     Wrapper("in a filter that halts", Role.COMBINATOR, (), _larger(in_filter, halt=True)),
     Wrapper("in a composition", Role.COMBINATOR, (), _larger(in_composition)),
-    Wrapper(
-        "in a quota", Role.COMBINATOR, ("make_analyst_quotas", "AnalystQuotas"), _quotas
-    ),
+    Wrapper("in a quota", Role.COMBINATOR, ("make_analyst_quotas", "AnalystQuotas"), _quotas),
     Wrapper(
         "in a part by key",
         Role.COMBINATOR,

@@ -22,12 +22,14 @@ class Seen:
     :ivar ran: the loss of each run of an innermost measurement, as it was when it ran
     :ivar spied: what machines on the analyst's side were shown
     :ivar refused: losses of a combinator before and after it refused a child
+    :ivar launchers: handles of combinators on the way, and how to launch there
     """
 
     probes: list[Probe] = field(default_factory=list)
     ran: list[Any] = field(default_factory=list)
     spied: list[str] = field(default_factory=list)
     refused: list[tuple[Any, Any]] = field(default_factory=list)
+    launchers: list[tuple[Any, Callable[[Any], Any]]] = field(default_factory=list)
 
 
 class Probe:

@@ -1,0 +1,562 @@
+"""Laws of whatever is built from the catalogue. Each gives what it found against one recipe.
+
+A wrapper may refuse: when it is built, when it is launched before anything is charged, or when it
+is asked. What it does not refuse must obey.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+from collections.abc import Callable, Iterator
+from math import nan
+from typing import Any
+
+import opendp.prelude as dp
+from opendp.mod import Odometer, OdometerQueryable, Queryable
+
+import opendp_concurrent as oc
+
+from .catalogue import (
+    CANARY,
+    D_IN,
+    D_INS,
+    MANY,
+    MEASURES,
+    REFUSALS,
+    Case,
+    Kind,
+    Recipe,
+    Role,
+    Talk,
+    at_most,
+    in_composition,
+    in_filter,
+    is_ours,
+    loss_known,
+    odometer_for,
+    release_on,
+    stream,
+    table,
+)
+from .probes import Seen
+
+Law = Callable[[Recipe], Iterator[str]]
+
+
+def is_measurement(case: Case) -> bool:
+    return not case.top and not isinstance(case.what, Odometer)
+
+
+def opened(case: Case) -> Talk | None:
+    """Started on data of its own; None if it refuses."""
+    try:
+        return case.open()
+    except REFUSALS:
+        return None
+
+
+# --- a. maps ---------------------------------------------------------------------------------
+
+
+def the_map_does_not_fall_below_the_inner_one(recipe: Recipe) -> Iterator[str]:
+    """At each d_in; it is refused where the inner one is, and equal where nothing is added."""
+    cases = recipe.cases()
+    if cases is None or len(cases) < 2 or not all(map(is_measurement, cases)):
+        return
+    inner, whole, wrapper = cases[-2], cases[-1], recipe.wrappers[0]
+    same = inner.measure == whole.measure
+    for d_in in D_INS:
+        try:
+            outer_loss = whole.what.map(d_in)
+        except REFUSALS:
+            continue
+        try:
+            loss = inner.what.map(d_in * wrapper.stretch)
+        except REFUSALS:
+            yield f"a map at {d_in}, where the inner one has none"
+            continue
+        if not same or (wrapper.role is Role.CAST and not wrapper.same_map):
+            continue  # conversions are held against exact laws, in test_catalogue_exact.py
+        if not at_most(whole.measure, loss, outer_loss):
+            yield f"map({d_in}) is {outer_loss}, below {loss}"
+        if wrapper.same_map and not at_most(whole.measure, outer_loss, loss):
+            yield f"map({d_in}) is {outer_loss}, above {loss}"
+
+
+def a_launch_costs_what_the_map_says(recipe: Recipe) -> Iterator[str]:
+    """As an odometer reads it at each d_in, and a filter at its own."""
+    cases = recipe.cases()
+    if cases is None or not is_measurement(cases[-1]):
+        return
+    whole = cases[-1]
+    try:
+        root = odometer_for(whole)(whole.data)
+        root(whole.what)
+    except REFUSALS:
+        pass
+    else:
+        for d_in in D_INS:
+            try:
+                loss = whole.what.map(d_in)
+            except REFUSALS:
+                continue
+            if not same_loss(whole.measure, root.privacy_loss(d_in), loss):
+                yield f"an odometer charges {root.privacy_loss(d_in)} at {d_in}, the map is {loss}"
+    again = recipe.cases()
+    assert again is not None
+    try:
+        whole = again[-1]
+        bound = in_filter(whole)
+        root = bound(whole.data)
+        root(whole.what)
+    except REFUSALS:
+        return
+    d_in = max(d for d in D_INS if has_map(bound, d))
+    if not same_loss(whole.measure, root.privacy_loss(), whole.what.map(d_in)):
+        yield f"a filter charges {root.privacy_loss()}, the map is {whole.what.map(d_in)}"
+
+
+def has_map(measurement: Any, d_in: int) -> bool:
+    try:
+        measurement.map(d_in)
+    except REFUSALS:
+        return False
+    return True
+
+
+def same_loss(measure: Any, one: Any, other: Any) -> bool:
+    return at_most(measure, one, other) and at_most(measure, other, one)
+
+
+def what_runs_inside_is_covered_by_the_map(recipe: Recipe) -> Iterator[str]:
+    """Releases are launched on what is innermost until it refuses: together they cost no more."""
+    cases = recipe.cases()
+    if cases is None or cases[0].kind not in (Kind.COMPOSITION, Kind.ODOMETER):
+        return
+    innermost, whole = cases[0], cases[-1]
+    if not is_measurement(whole) or whole.measure != innermost.measure:
+        return
+    if any(one.role is Role.CAST for one in recipe.wrappers):
+        return
+    talk = opened(whole)
+    if talk is None:
+        return
+    ran = drain(talk, innermost)
+    if ran == 0:
+        return
+    loss = of_measure(innermost.measure)(D_IN)
+    together = oc.make_concurrent_composition(
+        *innermost.space,
+        innermost.measure,
+        D_IN,
+        [loss] * ran,
+        **({"orders": (2.0, 4.0, 8.0)} if innermost.measure == dp.renyi_divergence() else {}),
+    ).map(D_IN)
+    if not has_map(whole.what, D_IN):
+        return
+    if not at_most(whole.measure, together, whole.what.map(D_IN)):
+        yield f"{ran} releases ran, together {together}; the map is {whole.what.map(D_IN)}"
+
+
+def of_measure(measure: Any) -> Callable[[int], Any]:
+    return next(loss for make, loss in MEASURES.values() if make() == measure)
+
+
+def drain(talk: Talk, innermost: Case, most: int = 6) -> int:
+    """Launch releases until one is refused; how many ran."""
+    seen = Seen()
+    for _ in range(most):
+        release = release_on(
+            innermost.space, innermost.measure, of_measure(innermost.measure), seen
+        )
+        try:
+            talk.ask(release)
+        except REFUSALS:
+            break
+    return len(seen.ran)
+
+
+# --- b, g. updates ---------------------------------------------------------------------------
+
+STREAMS = ([5, 5, CANARY, 5], [5, 5, None, 5])  # neighbours
+
+
+def updates_reach_the_innermost_and_nobody_in_between(recipe: Recipe) -> Iterator[str]:
+    """All of them; and the analyst's side sees the same on neighbouring streams."""
+    transcripts = []
+    for items in STREAMS:
+        for at_once in (False, True):
+            cases = recipe.cases()
+            if cases is None or not cases[0].continual:
+                return
+            talk = opened(cases[-1])
+            if talk is None:
+                return
+            if at_once:
+                took = [talk.update_all(items)]
+            else:
+                took = [talk.update(item) for item in items]
+            seen = cases[0].seen
+            shown = list(seen.spied)
+            if any("Update" in one or str(CANARY) in one for one in shown):
+                yield "a machine of the analyst's was shown an update"
+            if None in took:
+                yield "it is launched, and nothing takes its updates"
+                return
+            if seen.probes:
+                answer = talk.answer()
+                transcripts.append((at_once, took, shown, answer))
+                if seen.probes[0].items != items:
+                    yield f"{len(items)} updates were taken, and {seen.probes[0].items} arrived"
+    for at_once in (False, True):
+        first, *others = [rest for which, *rest in transcripts if which is at_once] or [None]
+        if any(other != first for other in others):
+            yield "the analyst's side differs on neighbouring streams"
+
+
+def a_refused_update_is_shown_to_nobody(recipe: Recipe) -> Iterator[str]:
+    """Also where nothing takes updates, and where they come inside of a question."""
+    for message in (oc.Update(CANARY), oc.Updates([CANARY]), (0, oc.Update(CANARY))):
+        cases = recipe.cases()
+        if cases is None or not (cases[0].on_stream or cases[0].continual):
+            return
+        talk = opened(cases[-1])
+        if talk is None:
+            return
+        for door in talk.doors:
+            if not is_ours(door):
+                continue
+            seen = cases[0].seen
+            before = list(seen.spied)
+            try:
+                door(message)
+            except REFUSALS:
+                if type(message) is tuple:
+                    continue  # a question that was refused
+            if type(message) is tuple and not any(CANARY in one.items for one in seen.probes):
+                continue  # a question, as far as anybody knows
+            if any(str(CANARY) in one for one in seen.spied[len(before) :]):
+                yield f"a machine of the analyst's was shown {type(message).__name__}"
+
+
+def what_is_charged_on_a_stream_is_fed(recipe: Recipe) -> Iterator[str]:
+    """By the updates of the stream that it is launched on; or refused before it is charged."""
+    cases = recipe.cases()
+    if cases is None or not is_measurement(cases[-1]) or not cases[0].continual:
+        return
+    whole = cases[-1]
+    try:
+        composition = odometer_for(whole)
+        if whole.measure == oc.tradeoff():
+            composition = in_composition(whole)
+        root = oc.make_concurrent_continual(composition, max_messages=MANY)(whole.data)
+    except REFUSALS:
+        return
+    known = loss_known(root)
+    try:
+        child = root(whole.what)
+    except REFUSALS:
+        if loss_known(root) != known:
+            yield "it was refused, and charged"
+        return
+    try:
+        talk = whole.talk(child)
+    except REFUSALS:
+        return
+    try:
+        root.update(whole.item(CANARY))
+        talk.answer()
+    except REFUSALS as error:
+        yield f"it was charged, and cannot be fed: {type(error).__name__}"
+        return
+    probes = whole.seen.probes
+    if probes and CANARY not in probes[0].items:
+        yield "it was charged, and not fed"
+    if any(str(CANARY) in one for one in whole.seen.spied):
+        yield "a machine of the analyst's was shown an update"
+
+
+# --- d. refusals -----------------------------------------------------------------------------
+
+
+def what_refuses_charges_nothing(recipe: Recipe) -> Iterator[str]:
+    """Whatever refuses to be launched leaves the account as it was."""
+    for make in (odometer_for, in_filter, in_composition):
+        cases = recipe.cases()
+        if cases is None or not is_measurement(cases[-1]):
+            return
+        whole = cases[-1]
+        try:
+            root = make(whole)(whole.data)
+        except REFUSALS:
+            continue
+        before = loss_known(root)
+        try:
+            child = root(whole.what)
+        except REFUSALS as error:
+            if loss_known(root) != before:
+                yield f"{make.__name__}: refused by {type(error).__name__}, and charged"
+            continue
+        try:
+            whole.talk(child)
+        except REFUSALS:
+            pass
+        for one, other in whole.seen.refused:
+            if one != other:
+                yield f"{make.__name__}: a child was refused inside, and charged"
+
+
+def a_bad_query_charges_nothing(recipe: Recipe) -> Iterator[str]:
+    """And is refused with an error of this package's or of OpenDP's."""
+    cases = recipe.cases()
+    if cases is None:
+        return
+    talk = opened(cases[-1])
+    if talk is None:
+        return
+    innermost = cases[0]
+    composition = innermost.kind in (Kind.COMPOSITION, Kind.ODOMETER)
+    rooms = [(door, door) for door in talk.doors if is_ours(door) and loss_known(door)]
+    alone = is_ours(talk.doors[-1]) and not any(root is talk.doors[-1] for root, _ in rooms)
+    if composition and alone:
+        rooms.append((None, talk.ask))
+    for root, send in rooms:
+        for name, query in bad_queries(root, innermost):
+            before = loss_known(root)
+            try:
+                send(query)
+            except REFUSALS:
+                pass
+            except BaseException as error:
+                yield f"{name} raises {type(error).__name__}"
+            else:
+                yield f"{name} is not refused"
+            if loss_known(root) != before:
+                yield f"{name} was refused, and charged"
+    if composition and innermost.kind is Kind.COMPOSITION and rooms:
+        ran = drain(talk, innermost)
+        expected = 1 if any(w.name == "remembering" for w in recipe.wrappers) else 2
+        if ran < expected:
+            yield f"after bad queries only {ran} of {expected} launches are left"
+
+
+def bad_queries(root: Any, innermost: Case) -> Iterator[tuple[str, Any]]:
+    """What no combinator launches."""
+    del root
+    measure = innermost.measure
+    other = (
+        dp.zero_concentrated_divergence()
+        if measure == dp.max_divergence()
+        else (dp.max_divergence())
+    )
+    elsewhere = stream() if innermost.data else table()
+    space = innermost.space
+    loss = of_measure(measure)
+    yield "None", None
+    yield "a text", "text"
+    yield "another measure", dp.m.make_user_measurement(*space, other, len, lambda d: 0.0)
+    yield (
+        "another space",
+        dp.m.make_user_measurement(*elsewhere, measure, len, loss, TO="ExtrinsicObject"),
+    )
+    for name, map_ in (
+        ("a map that is nan", lambda d: nan),
+        ("a map below zero", lambda d: -1.0),
+        ("a map that raises", lambda d: 1 / 0),
+        ("a map of text", lambda d: "free"),
+    ):
+        if measure == dp.renyi_divergence():
+            continue  # a curve of nan is not looked at before it is read
+        yield name, dp.m.make_user_measurement(*space, measure, len, map_, TO="ExtrinsicObject")
+
+
+# --- f. handles ------------------------------------------------------------------------------
+
+
+def handles_are_nobody_elses(recipe: Recipe) -> Iterator[str]:
+    """Not copied, not pickled, and without data where Python lets one look."""
+    cases = recipe.cases()
+    if cases is None:
+        return
+    talk = opened(cases[-1])
+    if talk is None:
+        return
+    if cases[0].continual:
+        talk.update(CANARY)
+    for door in talk.doors:
+        if not is_ours(door) or not isinstance(door, Queryable | OdometerQueryable):
+            continue
+        name = type(door).__name__
+        for take in (copy.copy, copy.deepcopy, pickle.dumps):
+            try:
+                take(door)
+            except TypeError:
+                continue
+            yield f"{name} is taken by {take.__name__}"
+        if str(CANARY) in repr(door):
+            yield f"the text of {name} has data"
+        if str(CANARY) in str(vars(door)):
+            yield f"attributes of {name} have data"
+        if getattr(door, "__opendp_dict__", {}) != {}:
+            yield f"OpenDP's record of {name} is not empty"
+        if any(map(holds_data, reachable(door))):
+            yield f"data can be reached from {name}"
+
+
+def reachable(thing: Any, depth: int = 3) -> list[Any]:
+    """What ``gc`` reaches from ``thing`` within a few steps, not by way of types and modules."""
+    seen: dict[int, Any] = {}
+    frontier = [thing]
+    for _ in range(depth + 1):
+        following: list[Any] = []
+        for one in frontier:
+            if id(one) in seen or isinstance(one, type | type(gc)):
+                continue
+            seen[id(one)] = one
+            following += gc.get_referents(one)
+        frontier = following
+    return list(seen.values())
+
+
+def holds_data(thing: Any) -> bool:
+    return isinstance(thing, list | tuple) and any(type(x) is int and x == CANARY for x in thing)
+
+
+def errors_hold_no_data(recipe: Recipe) -> Iterator[str]:
+    """Neither in their text, nor in their arguments, nor in frames of this package."""
+    for query in (None, "text", object(), (7, None)):
+        cases = recipe.cases()
+        if cases is None:
+            return
+        talk = opened(cases[-1])
+        if talk is None:
+            return
+        if cases[0].continual:
+            talk.update(CANARY)
+        for send in (*talk.doors, talk.ask):
+            if not is_ours(send) or not is_ours(talk.doors[-1]):
+                continue
+            try:
+                send(query)
+            except BaseException as error:
+                yield from in_error(error)
+
+
+def in_error(error: BaseException) -> Iterator[str]:
+    """What an error, and those that it came from, tell of the data."""
+    seen: set[int] = set()
+    left: list[BaseException | None] = [error]
+    while left:
+        one = left.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        left += [one.__cause__, one.__context__]
+        if str(CANARY) in f"{one} {one.args!r} {vars(one)!r}":
+            yield f"{type(one).__name__} tells data"
+        trace = one.__traceback__
+        while trace is not None:
+            frame = trace.tb_frame
+            if "opendp" in frame.f_code.co_filename and "/tests/" not in frame.f_code.co_filename:
+                if any(map(holds_data, frame.f_locals.values())):
+                    yield f"a frame of {frame.f_code.co_name} on {type(one).__name__} has data"
+            trace = trace.tb_next
+
+
+# --- h. parallel -----------------------------------------------------------------------------
+
+
+def no_part_of_static_data_takes_updates(recipe: Recipe) -> Iterator[str]:
+    """The maximum over the parts holds for data that do not change."""
+    if not any(one.name.startswith("in a part by") for one in recipe.wrappers):
+        return
+    cases = recipe.cases()
+    if cases is None or not cases[0].continual:
+        return
+    talk = opened(cases[-1])
+    if talk is None:
+        return
+    if talk.update(5) is not None:
+        yield "a part of a parallel composition takes updates"
+    else:
+        yield "a part of a parallel composition is a continual mechanism that is not fed"
+
+
+# --- e. order of nesting ---------------------------------------------------------------------
+
+
+def the_order_of_nesting_does_not_matter(recipe: Recipe) -> Iterator[str]:
+    """Where both are postprocessing, or change data and conversation."""
+    if len(recipe.wrappers) != 2 or not all(map(commutes, recipe.wrappers)):
+        return
+    one, other = recipe.wrappers
+    if one.name >= other.name:
+        return
+    said = []
+    for wrappers in ((one, other), (other, one)):
+        cases = Recipe(wrappers, recipe.subject).cases()
+        if cases is None or recipe.subject.name not in DETERMINISTIC:
+            return
+        whole = cases[-1]
+        talk = opened(whole)
+        if talk is None:
+            return
+        if whole.continual:
+            took = [talk.update(item) for item in STREAMS[0]]
+            if None in took:
+                return
+            answers = [talk.ask("sum")]
+        else:
+            answers = [talk.answer(), talk.answer()]
+        losses = []
+        if is_measurement(whole):
+            losses = [whole.what.map(d) for d in D_INS if has_map(whole.what, d)]
+        said.append((answers, losses, whole.measure))
+    (answers, losses, measure), (their_answers, their_losses, their_measure) = said
+    if answers != their_answers:
+        yield f"answers are {answers} and {their_answers}"
+    if measure != their_measure or len(losses) != len(their_losses):
+        yield f"maps are {losses} and {their_losses}"
+    elif not all(
+        same_loss(measure, left, right) for left, right in zip(losses, their_losses, strict=True)
+    ):
+        yield f"maps are {losses} and {their_losses}"
+
+
+DETERMINISTIC = frozenset(
+    [f"{kind} {name}" for kind in ("release", "probe", "composition") for name in MEASURES]
+    + ["native queryable pure", "probe of changes"]
+)
+
+
+def commutes(wrapper: Any) -> bool:
+    """Whether it says nothing of its own about the conversation or the data."""
+    return wrapper.same_map and wrapper.name not in ("remembering", "table to stream", "resumable")
+
+
+PAIR_LAWS: tuple[Law, ...] = (
+    the_map_does_not_fall_below_the_inner_one,
+    a_launch_costs_what_the_map_says,
+    what_runs_inside_is_covered_by_the_map,
+    updates_reach_the_innermost_and_nobody_in_between,
+    a_refused_update_is_shown_to_nobody,
+    what_is_charged_on_a_stream_is_fed,
+    what_refuses_charges_nothing,
+    a_bad_query_charges_nothing,
+    handles_are_nobody_elses,
+    errors_hold_no_data,
+    no_part_of_static_data_takes_updates,
+)
+
+
+def against(law: Law, recipe: Recipe) -> list[str]:
+    """What a law finds against a recipe, each finding once."""
+    try:
+        found = list(dict.fromkeys(law(recipe)))
+    except Exception as error:
+        raise AssertionError(
+            f"{law.__name__}, {recipe}: {type(error).__name__}: {error}"
+        ) from error
+    return [f"{recipe}: {one}" for one in found]

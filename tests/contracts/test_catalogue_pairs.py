@@ -1,0 +1,45 @@
+"""The laws of the catalogue, on each wrapper around each subject."""
+
+import pytest
+
+from .catalogue import SUBJECTS, WRAPPERS, Recipe
+from .laws import PAIR_LAWS, against
+
+# one of each kind, and both ways to compose; the others are slow
+FEW = tuple(
+    next(one for one in SUBJECTS if one.name == name)
+    for name in (
+        "release pure",
+        "probe pure",
+        "probe zCDP",
+        "probe approximate zCDP",
+        "composition pure",
+        "composition approximate zCDP",
+        "native queryable pure",
+        "native laplace",
+        "above threshold",
+        "odometer",
+    )
+)
+
+
+def found(law, wrappers, subjects):
+    return [one for subject in subjects for one in against(law, Recipe(wrappers, subject))]
+
+
+@pytest.mark.parametrize("law", PAIR_LAWS, ids=lambda one: one.__name__)
+def test_subjects(law):
+    assert found(law, (), SUBJECTS) == []
+
+
+@pytest.mark.parametrize("law", PAIR_LAWS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("wrapper", WRAPPERS, ids=lambda one: one.name)
+def test_pairs(law, wrapper):
+    assert found(law, (wrapper,), FEW) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", PAIR_LAWS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("wrapper", WRAPPERS, ids=lambda one: one.name)
+def test_all_pairs(law, wrapper):
+    assert found(law, (wrapper,), [one for one in SUBJECTS if one not in FEW]) == []
