@@ -874,9 +874,9 @@ def _back_to_odometer(case: Case) -> Case:
     return on(case, oc.make_filter_to_odometer(in_filter(case)))
 
 
-def _quotas(case: Case, **options: Any) -> Case:
+def quotas(case: Case, **options: Any) -> Case:
     d_in, loss = budget_of(case)
-    made = oc.make_analyst_quotas(
+    made = oc.make_analystquotas(
         odometer_for(case), d_in, {"ann": loss}, **orders_of(case), **options
     )
     return on(case, made, key="ann")
@@ -1045,7 +1045,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
     Wrapper("in a filter", Role.COMBINATOR, ("make_concurrent_filter",), _larger(in_filter)),
     Wrapper("in a filter that halts", Role.COMBINATOR, (), _larger(in_filter, halt=True)),
     Wrapper("in a composition", Role.COMBINATOR, (), _larger(in_composition)),
-    Wrapper("in a quota", Role.COMBINATOR, ("make_analyst_quotas", "AnalystQuotas"), _quotas),
+    Wrapper("in a quota", Role.COMBINATOR, ("make_analystquotas", "AnalystQuotas"), quotas),
     Wrapper(
         "in a part by key",
         Role.COMBINATOR,

@@ -1,0 +1,289 @@
+"""Under approximate zCDP what was launched is closed when the next launch begins, wherever it is.
+
+And what halts stays halted, whatever is around it.
+"""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import product
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+
+from .catalogue import (
+    D_IN,
+    MEASURES,
+    REFUSALS,
+    SEQUENTIAL,
+    SUBJECTS,
+    WRAPPERS,
+    Case,
+    Kind,
+    Recipe,
+    Wrapper,
+    is_ours,
+    odometer_for,
+    quotas,
+    release_on,
+)
+from .laws import is_measurement
+from .probes import Seen
+
+MAKE, LOSS = MEASURES[SEQUENTIAL]
+
+
+# --- handles that hide -----------------------------------------------------------------------
+
+
+class Box:
+    """Something of the user's that has a handle in it."""
+
+    def __init__(self, content):
+        self.content = content
+
+
+def hidden(name, put, take):
+    """A measurement of the user's that gives the handle inside of something else."""
+
+    def make(case):
+        what = case.what
+        made = dp.m.make_user_measurement(
+            *case.space, case.measure, lambda rows: put(what, rows), what.map, TO="ExtrinsicObject"
+        )
+        enter = case.enter
+
+        def entered(send, doors):
+            handle = take(doors[-1])
+            doors.append(handle)
+            return enter(handle if callable(handle) else lambda _: handle, doors)
+
+        return replace(case, what=made, enter=entered)
+
+    return Wrapper(name, None, (), make)
+
+
+def in_thread(function):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
+
+
+HIDING = (
+    hidden("in a dictionary", lambda what, rows: {"handle": what(rows)}, lambda it: it["handle"]),
+    hidden("in a list", lambda what, rows: [0, [what(rows)]], lambda it: it[1][0]),
+    hidden("in an object", lambda what, rows: Box(what(rows)), lambda it: it.content),
+    hidden(
+        "in a dictionary, made in a thread",
+        lambda what, rows: in_thread(lambda: {"handle": what(rows)}),
+        lambda it: it["handle"],
+    ),
+    hidden(
+        "made in a thread, in a dictionary",
+        lambda what, rows: {"handle": in_thread(lambda: what(rows))},
+        lambda it: it["handle"],
+    ),
+    hidden(
+        "in a function that asks",
+        lambda what, rows: (lambda handle: lambda query: handle(query))(what(rows)),
+        lambda it: it,
+    ),
+)
+SHORT = tuple(
+    one
+    for one in WRAPPERS
+    if one.role is not None and "DP_to" not in one.name and "OpenDP" not in one.name
+)
+INNER = tuple(
+    one for one in SUBJECTS if one.name.endswith(SEQUENTIAL) and one.kind is not Kind.NONINTERACTIVE
+)
+
+
+# --- the roots that it is launched on --------------------------------------------------------
+
+
+def bound(case):
+    rho, delta = case.what.map(D_IN)
+    return 10 * rho, 10 * delta + 1e-3
+
+
+ROOTS = {
+    "odometer": lambda case: odometer_for(case)(case.data),
+    "filter": lambda case: oc.make_concurrent_filter(odometer_for(case), D_IN, bound(case))(
+        case.data
+    ),
+    "composition": lambda case: oc.make_concurrent_composition(
+        *case.space, case.measure, D_IN, [bound(case)] * 3
+    )(case.data),
+    "context": lambda case: oc.concurrent_context(
+        case.data,
+        (case.space[1], D_IN),
+        (case.measure, bound(case)),
+        domain=case.space[0],
+    ),
+    "child odometer": lambda case: odometer_for(case)(case.data)(odometer_for(case)),
+}
+
+
+def answers(send, question):
+    """Whether it answers; a refusal is an error of ours."""
+    try:
+        send(question)
+    except REFUSALS:
+        return False
+    return True
+
+
+def left_open(root_of, recipe):
+    """Handles of one launch that answer when the next one runs, or has run."""
+    cases = recipe.cases()
+    if cases is None or not is_measurement(cases[-1]) or cases[-1].measure != MAKE():
+        return
+    whole: Case = cases[-1]
+    try:
+        root = root_of(whole)
+        child = root(whole.what)
+        talk = whole.talk(child)
+    except REFUSALS:
+        return
+    if not answers(talk.ask, whole.question()):
+        return
+    doors = [door for door in talk.doors if is_ours(door)]
+    asked = [(f"handle {index}", door) for index, door in enumerate(doors)]
+    asked.append(("what is innermost", talk.ask))
+    questions = [whole.question(), None, release_on(whole.space, whole.measure, LOSS, Seen())]
+    spoke, threads = [], []
+
+    def ask_all(when):
+        for name, send in asked:
+            for question in questions:
+                if answers(send, question):
+                    spoke.append(f"{name} answers {when}")
+
+    def function(rows):
+        ask_all("while the next launch runs")
+        thread = threading.Thread(target=ask_all, args=("in another thread",), daemon=True)
+        thread.start()
+        threads.append(thread)
+        return len(rows)
+
+    following = dp.m.make_user_measurement(
+        *whole.space, whole.measure, function, LOSS, TO="ExtrinsicObject"
+    )
+    root(following)
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    ask_all("after the next launch")
+    yield from (f"{recipe}: {one}" for one in dict.fromkeys(spoke))
+
+
+@pytest.mark.parametrize("root", ROOTS)
+@pytest.mark.parametrize("subject", INNER, ids=lambda one: one.name)
+def test_the_next_launch_closes_what_is_wrapped(root, subject):
+    recipes = [Recipe((), subject), *(Recipe((one,), subject) for one in SHORT)]
+    assert [one for recipe in recipes for one in left_open(ROOTS[root], recipe)] == []
+
+
+@pytest.mark.parametrize("root", ROOTS)
+@pytest.mark.parametrize("hiding", HIDING, ids=lambda one: one.name)
+def test_the_next_launch_closes_what_hides(root, hiding):
+    recipes = [Recipe((hiding,), subject) for subject in INNER]
+    assert [one for recipe in recipes for one in left_open(ROOTS[root], recipe)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("outer", SHORT, ids=lambda one: one.name)
+def test_the_next_launch_closes_what_is_wrapped_twice(outer):
+    found = []
+    for one, subject in product((*SHORT, *HIDING), INNER):
+        for wrappers in ((outer, one), (one, outer)):
+            for root in ("odometer", "composition"):
+                found += left_open(ROOTS[root], Recipe(wrappers, subject))
+    assert found == []
+
+
+# --- halting ---------------------------------------------------------------------------------
+
+HALTS = next(one for one in WRAPPERS if one.name == "in a filter that halts")
+
+
+def quota(case):
+    """A quota that halts."""
+    return quotas(case, halt=True)
+
+
+HALTING = (HALTS, Wrapper("in a quota that halts", None, (), quota))
+
+
+def open_after_a_refusal(recipe):
+    """What answers after a filter that halts has refused."""
+    cases = recipe.cases()
+    if cases is None:
+        return
+    try:
+        talk = cases[-1].open()
+    except REFUSALS:
+        return
+    seen, innermost = cases[0].seen, cases[0]
+    if not seen.launchers or not answers(talk.ask, cases[-1].question()):
+        return
+    loss = next(loss for make, loss in MEASURES.values() if make() == innermost.measure)
+    cost = loss(1) if innermost.measure != MEASURES["pure"][0]() else 100.0
+    halting = [index for index, name in enumerate(reversed(cases[-1].layers)) if "halts" in name]
+    room, launch = seen.launchers[-halting[0]] if halting else seen.launchers[0]
+    query = dp.m.make_user_measurement(
+        *innermost.space, innermost.measure, len, lambda d_in: cost, TO="ExtrinsicObject"
+    )
+    if answers(launch, query):
+        yield f"{recipe}: a launch beyond the budget is not refused"
+        return
+    if answers(talk.ask, cases[-1].question()):
+        yield f"{recipe}: it answers after a refusal that halts"
+
+
+HALTED = [
+    one
+    for one in SUBJECTS
+    if one.name in ("probe pure", "composition pure", "native queryable pure", "above threshold")
+]
+
+
+@pytest.mark.parametrize("halting", HALTING, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "other", [one for one in SHORT if one.name != "remembering"], ids=lambda one: one.name
+)
+def test_a_filter_that_halts_closes_all(halting, other):
+    recipes = [Recipe(order, one) for one in HALTED for order in ((other, halting),)]
+    recipes += [Recipe((halting,), one) for one in HALTED]
+    assert [one for recipe in recipes for one in open_after_a_refusal(recipe)] == []
+
+
+def taken_after_an_invalid_update(recipe):
+    """What is fed after an update that is no item of the stream."""
+    cases = recipe.cases()
+    if cases is None:
+        return
+    try:
+        talk = cases[-1].open()
+    except REFUSALS:
+        return
+    if talk.update(5) is None:
+        return
+    talk.deliver(oc.Update("no item"))
+    taken, probes = talk.update(6), cases[0].seen.probes
+    if taken is not None:
+        yield f"{recipe}: takes updates after an invalid one"
+    if probes and probes[0].items != [5]:
+        yield f"{recipe}: {probes[0].items} arrived"
+
+
+CONTINUAL = [one for one in SUBJECTS if one.kind is Kind.CONTINUAL]
+
+
+@pytest.mark.parametrize("wrapper", SHORT, ids=lambda one: one.name)
+def test_an_invalid_update_halts(wrapper):
+    recipes = [Recipe((), one) for one in CONTINUAL]
+    recipes += [Recipe((wrapper,), one) for one in CONTINUAL]
+    assert [one for recipe in recipes for one in taken_after_an_invalid_update(recipe)] == []
