@@ -1,0 +1,1549 @@
+"""Every public callable with a valid call, and of each argument what kind of value it takes.
+
+:data:`CASES` has the callables of ``opendp_concurrent``, ``.ledger``, ``.plot`` and ``.verify``, the
+methods of their classes, and the messages that each handle takes. A kind says which values *may* be
+accepted; any other has to be refused. A public callable without a case fails
+``test_argument_fuzz.py``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transformation
+
+import opendp_concurrent as oc
+from opendp_concurrent import ledger, plot, verify
+from opendp_concurrent.accounts.rule import Within
+
+dp.enable_features("contrib", "honest-but-curious")
+T = oc.TradeoffFunction
+
+# --- kinds -----------------------------------------------------------------------------------
+
+
+def is_kind(value: Any, *kinds: type) -> bool:
+    """Whether the class itself is one of the kinds, whatever the value says."""
+    return any(kind in kinds for kind in type(value).__mro__)
+
+
+def exact(value: Any) -> Any:
+    """The number that it is, whatever it says; None if it is no number."""
+    if is_kind(value, bool, np.bool_):
+        return None
+    if is_kind(value, int):
+        return int.__add__(value, 0)
+    if is_kind(value, float):
+        return float.__add__(value, 0.0)
+    if is_kind(value, np.integer, np.floating):
+        return value.item()
+    return None
+
+
+def number(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: (one := exact(value)) is not None and bool(test(one))
+
+
+def whole_number(test: Callable[[int], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(one := exact(value), int) and test(one)
+
+
+def elements(value: Any) -> list[Any] | None:
+    """What is in a short sequence, read as a class that does not lie; None if it is none."""
+    if is_kind(value, np.ma.MaskedArray):
+        return None
+    if is_kind(value, np.ndarray):
+        return list(value[:10]) if value.ndim else None
+    for kind in (list, tuple):
+        if is_kind(value, kind):
+            return list(kind.__iter__(value))
+    if is_kind(value, range):
+        return list(value[:10])
+    if is_kind(value, Sequence) and not is_kind(value, str, bytes):
+        return [value[index] for index in range(min(10, len(value)))]
+    return None
+
+
+def each(kind: str, least: int = 1) -> Callable[[Any], bool]:
+    def accepts(value: Any) -> bool:
+        inner = elements(value)
+        return inner is not None and len(inner) >= least and all(map(KINDS[kind], inner))
+
+    return accepts
+
+
+def either(*kinds: str) -> Callable[[Any], bool]:
+    return lambda value: any(KINDS[kind](value) for kind in kinds)
+
+
+def of_class(*classes: type) -> Callable[[Any], bool]:
+    return lambda value: is_kind(value, *classes)
+
+
+KINDS: dict[str, Callable[[Any], bool]] = {
+    "anything": lambda value: True,
+    "nothing hostile": lambda value: False,
+    "None": lambda value: value is None,
+    "real": number(lambda one: one == one),
+    "finite real": number(lambda one: -inf < one < inf),
+    "non_negative": number(lambda one: 0 <= one),
+    "finite": number(lambda one: 0 <= one < inf),
+    "positive": number(lambda one: 0 < one < inf),
+    "probability": number(lambda one: 0 <= one <= 1),
+    "above 1": number(lambda one: 1 < one),
+    "order": number(lambda one: 1 < one < inf),
+    "integer": whole_number(lambda one: True),
+    "whole": whole_number(lambda one: 0 <= one),
+    "count": whole_number(lambda one: 1 <= one),
+    "flag": lambda value: value is True or value is False,
+    "text": of_class(str),
+    "path": of_class(str, Path),
+    "callable": callable,
+    "domain": of_class(Domain),
+    "metric": of_class(Metric),
+    "measure": of_class(Measure),
+    "measurement": of_class(Measurement),
+    "odometer": of_class(Odometer),
+    "transformation": of_class(Transformation),
+    "function": of_class(T),
+    "tcdp": of_class(oc.TruncatedConcentrated),
+    "d_in": whole_number(lambda one: 0 <= one < 2**32),
+    "mapping": of_class(dict, Mapping),
+    "sequence": lambda value: elements(value) is not None,
+    "iterable": lambda value: hasattr(type(value), "__iter__") or hasattr(value, "__getitem__"),
+}
+KINDS["pair"] = lambda value: (
+    is_kind(value, tuple)
+    and len(inner := list(tuple.__iter__(value))) == 2
+    and KINDS["non_negative"](inner[0])
+    and KINDS["probability"](inner[1])
+)
+
+
+def accepts(kind: str) -> Callable[[Any], bool]:
+    """The test of a kind: ``a or b``, and ``list of a``."""
+    parts = [part.strip() for part in kind.split(" or ")]
+    tests = [
+        each(part.removeprefix("list of ")) if part.startswith("list of ") else KINDS[part]
+        for part in parts
+    ]
+    return lambda value: any(test(value) for test in tests)
+
+
+# --- cases -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Case:
+    """A callable, and a valid call of it.
+
+    :ivar call: takes the arguments by name, and uses what is made of them
+    :ivar arguments: of each a valid value and its kind
+    :ivar state: what a refused call must not change, of a handle
+    :ivar fresh: makes the handle, which is then the first argument of ``call``
+    """
+
+    name: str
+    call: Callable[..., Any]
+    arguments: dict[str, tuple[Any, str]]
+    fresh: Callable[[], Any] | None = None
+    state: Callable[[Any], Any] = field(default=lambda handle: None)
+
+
+CASES: dict[str, Case] = {}
+
+
+def case(name: str, call: Callable[..., Any], /, **arguments: tuple[Any, str]) -> None:
+    assert name not in CASES, name
+    CASES[name] = Case(name, call, arguments)
+
+
+def on_handle(
+    name: str,
+    fresh: Callable[[], Any],
+    call: Callable[..., Any],
+    state: Callable[[Any], Any] = lambda handle: None,
+    /,
+    **arguments: tuple[Any, str],
+) -> None:
+    assert name not in CASES, name
+    CASES[name] = Case(name, call, arguments, fresh, state)
+
+
+def used(measurement: Any, d_in: Any = 1) -> Any:
+    """Read the map of what was made: a loss that is no number at all would be nonsense."""
+    loss = measurement.map(d_in)
+    if isinstance(loss, float) and not loss >= 0.0:
+        raise AssertionError(f"the map says {loss}")
+    return measurement
+
+
+def maker(
+    name: str,
+    space: tuple[Any, Any],
+    at: Any = 1,
+    finish: Any = used,
+    /,
+    **rest: tuple[Any, str],
+) -> None:
+    """A constructor on a space, and its then_."""
+    make, then = getattr(oc, f"make_{name}"), getattr(oc, f"then_{name}", None)
+    first = {"input_domain": (space[0], "domain"), "input_metric": (space[1], "metric")}
+    case(f"make_{name}", lambda **given: finish(make(**given), at), **first, **rest)
+    if then is not None:
+        case(f"then_{name}", lambda **given: finish(space >> then(**given), at), **rest)
+
+
+VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+NUMBER = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+WHOLE = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+BITS = oc.integer_stream(0, 1), oc.event_presence()
+PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
+APPROXIMATE = dp.approximate(PURE)
+COUNT = VECTOR >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
+ODOMETER = oc.make_concurrent_odometer(*VECTOR, PURE)
+FILTER = oc.make_concurrent_filter(ODOMETER, 1, 1.0)
+LAPLACE = dp.m.make_laplace(*NUMBER, scale=1.0)
+GAUSSIAN = dp.m.make_gaussian(*NUMBER, scale=1.0)
+COUNTER = oc.make_counter(*BITS, PURE, 4.0)
+F = T.laplace(0.5)
+
+
+def only(measurement: Any, d_in: Any) -> Any:
+    return measurement
+
+
+@cache
+def folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="fuzz"))
+
+
+@cache
+def ledger_path() -> Path:
+    path = folder() / "budget.db"
+    made = ledger.create_ledger(path, "survey")
+    root = oc.make_concurrent_filter(ODOMETER, 1, 1.0, ledger=made)([1, 2])
+    root(COUNT)
+    made.close()
+    return path
+
+
+# accumulators and rules
+
+
+def launched(accounting: Any) -> Any:
+    """Use an accumulator for (ε, δ)."""
+    loss = accounting.start((0.0, 0.0)).after((0.1, 0.0)).loss
+    if not loss[0] >= 0.0 <= loss[1]:
+        raise AssertionError(f"the loss is {loss}")
+    return loss
+
+
+class SumRule:
+    start = Fraction(0)
+
+    def after(self, state, d_mid):
+        return state + Fraction(d_mid)
+
+    def continues(self, state, d_out):
+        return state <= d_out
+
+
+case("basic", lambda: oc.basic().start(0.0))
+case(
+    "advanced", lambda **given: launched(oc.advanced(**given)), delta_slack=(1e-6, "probability")
+)
+case("zcdp", lambda **given: launched(oc.zcdp(**given)), delta_slack=(1e-6, "probability"))
+case(
+    "renyi",
+    lambda **given: launched(oc.renyi(**given)),
+    order=(8.0, "order"),
+    delta_slack=(1e-6, "probability"),
+)
+case("residue", lambda mu: oc.residue(mu).start(None).after(T.pure(0.1)), mu=(1.0, "non_negative"))
+case(
+    "ladder",
+    lambda unit: oc.ladder(unit).start(None).after(T.pure(0.01)),
+    unit=(T.pure(0.01), "function"),
+)
+case("either", lambda rules: oc.either(oc.basic(), rules), rules=(oc.zcdp(1e-6), "nothing hostile"))
+case(
+    "from_rule",
+    lambda rule: oc.from_rule(rule).start(0.0).after(0.25).loss,
+    rule=(SumRule(), "nothing hostile"),
+)
+case(
+    "best_rule",
+    oc.best_rule,
+    d_out=((1.0, 1e-6), "pair"),
+    typical=([(0.01, 0.0)], "list of pair"),
+)
+case(
+    "launches_admitted",
+    oc.launches_admitted,
+    accumulator=(oc.advanced(1e-6), "nothing hostile"),
+    d_out=((1.0, 1e-6), "pair"),
+    typical=([(0.1, 0.0)], "list of pair"),
+)
+case(
+    "optimal_composition",
+    lambda **given: oc.optimal_composition(**given).epsilon(1e-3),
+    d_mids=([0.5, (0.3, 1e-9)], "list of non_negative or list of pair"),
+    counts=([1, 2], "None or list of whole"),
+)
+case(
+    "largest_share",
+    oc.largest_share,
+    privacy_loss=((PURE, 1.0), "nothing hostile"),
+    launches=(4, "count or list of non_negative"),
+    accumulator=(None, "None"),
+    delta=(0.0, "probability"),
+)
+case(
+    "largest_share, approximate",
+    oc.largest_share,
+    privacy_loss=((APPROXIMATE, (1.0, 1e-6)), "nothing hostile"),
+    launches=(4, "count or list of non_negative"),
+    accumulator=(oc.zcdp(5e-7), "None"),
+    delta=(1e-9, "probability"),
+)
+case(
+    "smallest_scale",
+    oc.smallest_scale,
+    make_measurement=(lambda scale: oc.make_laplace(*NUMBER, scale, PURE), "nothing hostile"),
+    d_in=(1.0, "finite"),
+    d_out=(0.5, "finite"),
+    launches=(4, "count"),
+    accumulator=(None, "None"),
+    delta=(0.0, "probability"),
+    bounds=((0.1, 100.0), "None"),
+)
+case(
+    "loss_of",
+    oc.loss_of,
+    epsilon=(1.0, "non_negative"),
+    delta=(None, "None or probability"),
+    rho=(None, "None"),
+    alpha=(None, "None or order"),
+    omega=(None, "None"),
+    mu=(None, "None"),
+    tradeoff=(None, "None"),
+)
+case("loss_of, rho", oc.loss_of, rho=(1.0, "non_negative"), omega=(8.0, "None or above 1"))
+case(
+    "loss_of, rho and delta",
+    oc.loss_of,
+    rho=(1.0, "non_negative"),
+    delta=(1e-6, "None or probability"),
+)
+case("loss_of, mu", oc.loss_of, mu=(1.0, "non_negative"))
+case("loss_of, tradeoff", oc.loss_of, tradeoff=(F, "function"))
+case(
+    "loss_of, alpha", oc.loss_of, epsilon=(1.0, "non_negative"), alpha=(8.0, "None or order")
+)
+
+# values, measures, domains
+
+case(
+    "TruncatedConcentrated",
+    oc.TruncatedConcentrated,
+    rho=(0.1, "non_negative"),
+    omega=(8.0, "above 1"),
+)
+LOSS = oc.TruncatedConcentrated(0.1, 64.0)
+for operator in ("__le__", "__eq__", "__lt__", "__ge__", "__gt__"):
+    case(
+        f"TruncatedConcentrated.{operator}",
+        lambda other, operator=operator: getattr(LOSS, operator)(other),
+        other=(LOSS, "anything"),
+    )
+    case(
+        f"TradeoffFunction.{operator}",
+        lambda other, operator=operator: getattr(F, operator)(other),
+        other=(F, "anything"),
+    )
+case("group_tcdp", oc.group_tcdp, loss=(LOSS, "tcdp"), size=(4, "count"))
+case(
+    "subsampled_tcdp",
+    oc.subsampled_tcdp,
+    loss=(LOSS, "tcdp"),
+    sample_size=(1000, "count"),
+    population=(10**6, "count"),
+)
+case(
+    "mutual_information",
+    oc.mutual_information,
+    loss=(oc.TruncatedConcentrated(0.1), "tcdp"),
+    records=(10, "whole"),
+    independent=(False, "flag"),
+)
+case(
+    "bad_event_probability",
+    oc.bad_event_probability,
+    loss=(oc.TruncatedConcentrated(0.1), "tcdp"),
+    probability=(1e-10, "probability"),
+)
+case("fixed_renyi_divergence", oc.fixed_renyi_divergence, alpha=(8.0, "order"))
+case(
+    "truncated_concentrated_divergence",
+    oc.truncated_concentrated_divergence,
+    omega=(8.0, "above 1"),
+)
+for name in ("gaussian_tradeoff", "tradeoff", "event_change", "event_presence", "user_presence"):
+    case(name, getattr(oc, name))
+case("category_stream", oc.category_stream, categories=(3, "count"))
+case("integer_stream", oc.integer_stream, lower=(0, "integer"), upper=(5, "integer"))
+case(
+    "record_stream",
+    oc.record_stream,
+    name=("visits", "text"),
+    member=(lambda record: True, "callable"),
+)
+case("Update", lambda item, step: COUNTER([])(oc.Update(item, step)),
+     item=(1, "None or whole"), step=(1, "None or count"))
+case("Updates", lambda items: COUNTER([])(oc.Updates(items)), items=([1, None], "sequence"))
+case("Deviation", oc.Deviation, question=(len, "anything"), guess=(1.0, "anything"))
+case(
+    "SparseVectorAnswer",
+    lambda **given: bool(oc.SparseVectorAnswer(**given)),
+    outcome=(oc.Outcome.ABOVE, "anything"),
+    value=(1.0, "anything"),
+)
+case(
+    "NoisySum",
+    oc.NoisySum,
+    per_row=(lambda rows: rows[:, 0], "callable"),
+    bound=(1.0, "finite"),
+    scale=(10.0, "positive"),
+)
+case(
+    "individual_scale",
+    oc.individual_scale,
+    output_measure=(ZCDP, "measure"),
+    d_out=(0.5, "positive"),
+    bound=(2.0, "finite"),
+    launches=(10, "count"),
+)
+
+
+def label(label: Any) -> None:
+    with oc.labelled(label):
+        oc.make_concurrent_filter(ODOMETER, 1, 1.0)([1])(COUNT)
+
+
+case("labelled", label, label=("mean", "text"))
+case("counter_nodes", oc.counter_nodes, horizon=(100, "count"), method=("tree", "nothing hostile"))
+case("square_root_rmse", oc.square_root_rmse, horizon=(100, "count"))
+case(
+    "sparse_vector_accuracy",
+    oc.sparse_vector_accuracy,
+    scale=(2.0, "positive"),
+    query_scale=(4.0, "positive"),
+    questions=(100, "count"),
+    beta=(0.05, "probability"),
+    thresholds=(2, "count"),
+)
+
+# trade-off functions
+
+
+def answers(function: Any) -> Any:
+    """Use a function."""
+    for value in (function.delta(0.1), function.epsilon(1e-6), function.beta(0.1)):
+        if not value >= 0.0:
+            raise AssertionError(f"it answers {value}")
+    return function
+
+
+case("TradeoffFunction.identity", T.identity)
+case("TradeoffFunction.worst", T.worst)
+for name, arguments in {
+    "pure": {"epsilon": (0.5, "non_negative")},
+    "approximate": {"epsilon": (0.5, "non_negative"), "delta": (1e-6, "probability")},
+    "gaussian": {"mu": (1.0, "non_negative")},
+    "laplace": {"epsilon": (0.5, "non_negative"), "steps": (8.0, "positive or above 1")},
+    "discrete_laplace": {"scale": (2.0, "positive"), "sensitivity": (1, "count")},
+    "discrete_gaussian": {"scale": (2.0, "positive"), "sensitivity": (1, "count")},
+    "randomized_response": {"prob": (0.75, "probability"), "categories": (3, "count")},
+    "finite": {
+        "first": ([0.75, 0.25], "list of probability"),
+        "second": ([0.25, 0.75], "list of probability"),
+    },
+    "from_profile": {
+        "epsilons": ([0.0, 1.0], "list of non_negative"),
+        "deltas": ([0.5, 0.1], "list of probability"),
+        "other_deltas": ([0.5, 0.1], "None or list of probability"),
+    },
+    "from_curve": {
+        "alphas": ([0.0, 0.5, 1.0], "list of probability"),
+        "betas": ([0.8, 0.2, 0.0], "list of probability"),
+    },
+    "from_loss_distribution": {
+        "losses": ([0.5, -0.5], "list of finite real"),
+        "probabilities": ([0.6224593312018546, 0.3775406687981454], "list of probability"),
+        "infinite": (0.0, "probability"),
+    },
+    "from_densities": {
+        "first": (lambda x: np.ones_like(x), "callable"),
+        "second": (lambda x: np.ones_like(x), "callable"),
+        "breakpoints": ([0.0, 1.0], "list of finite real"),
+        "cells": (8, "count"),
+    },
+    "mixture": {
+        "weights": ([0.5, 0.5], "list of finite"),
+        "functions": ([F, T.pure(0.1)], "list of function"),
+    },
+}.items():
+    case(
+        f"TradeoffFunction.{name}",
+        lambda name=name, **given: answers(getattr(T, name)(**given)),
+        **arguments,
+    )
+KINDS["reals"] = lambda value: KINDS["real"](value) or (
+    is_kind(value, np.ndarray, list, tuple)
+    and not is_kind(value, np.ma.MaskedArray)
+    and (array := np.asarray(value)).dtype.kind in "fiu"
+    and not np.isnan(array.ravel()[:10].astype(float)).any()
+)
+PRODUCT = T.laplace(0.5).compose(T.gaussian(0.5))
+for title, function in {"": F, ", product": PRODUCT, ", worst": T.worst()}.items():
+    for name, arguments in {
+        "delta": {"epsilon": (0.5, "reals")},
+        "delta_bounds": {"epsilon": (0.5, "reals"), "width": (1e-3, "non_negative")},
+        "epsilon": {"delta": (1e-3, "probability")},
+        "epsilon_bounds": {"delta": (1e-3, "probability"), "width": (1e-3, "non_negative")},
+        "beta": {"alpha": (0.1, "probability")},
+        "beta_bounds": {"alpha": (0.1, "probability")},
+        "conjugate": {"slope": (-0.5, "real")},
+        "compose": {"others": (F, "function")},
+        "power": {"count": (3, "whole")},
+        "group": {"size": (3, "count")},
+        "root": {"part": (Fraction(1, 2), "anything")},
+        "units": {"unit": (F, "function")},
+        "admits": {"unit": (T.pure(0.1), "function")},
+    }.items():
+
+        def method(name=name, function=function, **given):
+            if name == "compose":
+                return answers(function.compose(given["others"]))
+            found = getattr(function, name)(**given)
+            return answers(found) if isinstance(found, T) and name != "root" else found
+
+        case(f"TradeoffFunction.{name}{title}", method, **arguments)
+case("TradeoffFunction.residual", T.gaussian(1.0).residual, child=(T.pure(0.1), "function"))
+for name in ("inverse", "symmetrised"):
+    case(f"TradeoffFunction.{name}", getattr(F, name))
+
+# composition
+
+
+def spent(handle: Any) -> Any:
+    """What was charged."""
+    return handle.privacy_loss(1)
+
+
+maker(
+    "concurrent_odometer",
+    VECTOR,
+    1,
+    lambda made, d_in: made([1, 2])(COUNT),
+    output_measure=(PURE, "measure"),
+    accumulator=(None, "None"),
+    ledger=(None, "None"),
+    d_in=(None, "None"),
+)
+case(
+    "make_concurrent_odometer, approximate",
+    lambda accumulator: oc.make_concurrent_odometer(
+        *VECTOR, APPROXIMATE, accumulator=accumulator
+    )([1]).privacy_loss(1),
+    accumulator=(oc.zcdp(1e-6), "None"),
+)
+maker(
+    "concurrent_composition",
+    VECTOR,
+    1,
+    lambda made, d_in: used(made)([1, 2])(COUNT),
+    output_measure=(PURE, "measure"),
+    d_in=(1, "d_in"),
+    d_mids=([0.5, 0.25], "list of non_negative"),
+    orders=(None, "None"),
+    order=("given", "text"),
+    delta=(None, "None"),
+)
+case(
+    "make_concurrent_composition, Rényi",
+    lambda **given: oc.make_concurrent_composition(*VECTOR, RENYI, **given).map(1)(2.0),
+    d_in=(1, "d_in"),
+    d_mids=([lambda alpha: alpha / 2] * 2, "nothing hostile"),
+    orders=([2, 4], "list of order"),
+)
+case(
+    "make_concurrent_composition, approximate",
+    lambda **given: oc.make_concurrent_composition(*VECTOR, APPROXIMATE, **given).map(1),
+    d_in=(1, "d_in"),
+    d_mids=([(0.5, 1e-7), (0.25, 0.0)], "list of pair"),
+    delta=(1e-6, "None or probability"),
+)
+case(
+    "make_concurrent_filter",
+    lambda **given: used(oc.make_concurrent_filter(**given))([1, 2])(COUNT),
+    odometer=(ODOMETER, "odometer"),
+    d_in=(1, "d_in"),
+    d_out=(1.0, "finite"),
+    orders=(None, "None"),
+    halt=(False, "flag"),
+    ledger=(None, "None"),
+)
+case(
+    "make_concurrent_filter, Rényi",
+    lambda **given: oc.make_concurrent_filter(
+        oc.make_concurrent_odometer(*VECTOR, RENYI), 1, **given
+    )([1]).privacy_loss()(2.0),
+    d_out=(lambda alpha: alpha, "callable"),
+    orders=([2, 4], "list of order"),
+)
+for title, measure, d_out, kind in (
+    ("approximate", APPROXIMATE, (1.0, 1e-6), "pair"),
+    ("tradeoff", oc.gaussian_tradeoff(), 1.0, "finite"),
+    ("tCDP", oc.truncated_concentrated_divergence(8.0), LOSS, "tcdp or finite"),
+):
+    case(
+        f"make_concurrent_filter, {title}",
+        lambda measure=measure, **given: oc.make_concurrent_filter(
+            oc.make_concurrent_odometer(*VECTOR, measure), 1, **given
+        )([1]).remaining(),
+        d_out=(d_out, kind),
+    )
+case(
+    "make_analyst_quotas",
+    lambda **given: used(oc.make_analyst_quotas(**given))([1, 2]),
+    odometer=(ODOMETER, "odometer"),
+    d_in=(1, "d_in"),
+    quotas=({"alice": 1.0, "bob": 0.5}, "nothing hostile"),
+    delta=(None, "None"),
+    orders=(None, "None"),
+    halt=(False, "flag"),
+)
+QUOTAS = oc.make_analyst_quotas(ODOMETER, 1, {"alice": 1.0, "bob": 0.5})
+case("AnalystQuotas", type(QUOTAS))
+case("AnalystQuotas.coalition", QUOTAS.coalition, names=(["bob"], "list of text"),
+     delta=(None, "None"))
+case("make_filter_to_odometer", oc.make_filter_to_odometer, measurement=(FILTER, "measurement"))
+case(
+    "make_chain_ot",
+    lambda **given: oc.make_chain_ot(**given).input_domain,
+    odometer=(ODOMETER, "odometer"),
+    transformation=(dp.t.make_user_transformation(
+        *VECTOR, *VECTOR, lambda rows: rows, lambda d_in: d_in), "transformation"),
+)
+case(
+    "make_chain_po",
+    lambda **given: oc.make_chain_po(**given)([1])(COUNT),
+    postprocessor=(str, "callable or transformation"),
+    odometer=(ODOMETER, "odometer"),
+)
+case(
+    "cast",
+    lambda **given: used(oc.cast(**given), 1.0),
+    measurement=(LAPLACE, "measurement"),
+    to_measure=(ZCDP, "measure"),
+    delta=(None, "None"),
+    orders=(None, "None"),
+)
+case(
+    "cast, approximate",
+    lambda **given: oc.cast(to_measure=APPROXIMATE, **given).map(1.0),
+    measurement=(GAUSSIAN, "measurement"),
+    delta=(1e-6, "probability"),
+)
+case(
+    "cast, Rényi",
+    lambda **given: oc.cast(to_measure=APPROXIMATE, **given).map(1.0),
+    measurement=(oc.make_gaussian(*NUMBER, 1.0, RENYI), "measurement"),
+    delta=(1e-6, "probability"),
+    orders=([2, 4], "list of order"),
+)
+GDP = oc.make_gaussian(*NUMBER, 1.0, oc.gaussian_tradeoff())
+TCDP = oc.make_gaussian(*NUMBER, 1.0, oc.truncated_concentrated_divergence(20.0))
+FIXED = oc.make_gaussian(*NUMBER, 1.0, oc.fixed_renyi_divergence(10.0))
+RDP = oc.make_gaussian(*NUMBER, 1.0, RENYI)
+FDP = oc.make_laplace(*NUMBER, 1.0, oc.tradeoff())
+APPROXIMATELY = dp.c.make_approximate(LAPLACE)
+for name, measurement, arguments in (
+    ("GDP_to_approxDP", GDP, {}),
+    ("GDP_to_fDP", GDP, {}),
+    ("GDP_to_zCDP", GDP, {}),
+    ("RDP_to_approxDP", RDP, {"orders": ([2, 4], "list of order")}),
+    ("RDP_to_fixedRDP", RDP, {"alpha": (4.0, "order")}),
+    ("approxDP_to_fDP", APPROXIMATELY, {}),
+    ("fDP_to_GDP", FDP, {}),
+    ("fDP_to_approxDP", FDP, {}),
+    ("fixedRDP_to_approxDP", FIXED, {}),
+    ("larger_delta", APPROXIMATELY, {"delta": (1e-3, "probability")}),
+    ("profile_to_fDP", dp.c.make_zCDP_to_approxDP(GAUSSIAN), {}),
+    ("pureDP_to_GDP", LAPLACE, {}),
+    ("pureDP_to_RDP", LAPLACE, {}),
+    ("pureDP_to_fDP", LAPLACE, {}),
+    ("pureDP_to_fixedRDP", LAPLACE, {"alpha": (4.0, "order")}),
+    ("pureDP_to_tCDP", LAPLACE, {"omega": (8.0, "above 1")}),
+    ("pureDP_to_zCDP", LAPLACE, {}),
+    ("tCDP_to_approxDP", TCDP, {}),
+    ("zCDP_to_RDP", GAUSSIAN, {}),
+    ("zCDP_to_fDP", GAUSSIAN, {}),
+    ("zCDP_to_fixedRDP", GAUSSIAN, {"alpha": (4.0, "order")}),
+    ("zCDP_to_tCDP", GAUSSIAN, {"omega": (8.0, "above 1")}),
+):
+    case(
+        f"make_{name}",
+        lambda name=name, **given: used(getattr(oc, f"make_{name}")(**given), 1.0),
+        measurement=(measurement, "measurement"),
+        **arguments,
+    )
+AGES = oc.by_values({"young": range(30), "old": range(30, 120)})
+maker(
+    "parallel_composition",
+    VECTOR,
+    1,
+    lambda made, d_in: used(made)([1, 40])("young"),
+    partition=(AGES, "nothing hostile"),
+    measurements=({"young": COUNT, "old": COUNT}, "nothing hostile"),
+)
+
+
+def parted(partition: Any) -> Any:
+    """Use a partition of integers, with parts 0 and 1."""
+    made = oc.make_parallel_composition(*VECTOR, partition, {0: COUNT, 1: COUNT})
+    return made([0, 1, 2])(0)
+
+
+case("by_key", lambda function: parted(oc.by_key(function)),
+     function=(lambda record: record % 2, "callable"))
+case("by_split", oc.by_split, function=(lambda rows, keys: {}, "callable"))
+case("by_column", lambda names: oc.by_column("region", names), names=("year", "text"))
+case(
+    "by_values",
+    lambda **given: parted(oc.by_values(**given)),
+    groups=({0: range(5), 1: range(5, 9)}, "mapping"),
+    of=(None, "None or callable or text"),
+)
+maker(
+    "indexed_composition",
+    VECTOR,
+    output_measure=(PURE, "measure"),
+    d_in=(1, "d_in"),
+    measurements=([COUNT, COUNT], "list of measurement"),
+    orders=(None, "None"),
+)
+maker(
+    "ordered_composition",
+    VECTOR,
+    output_measure=(PURE, "measure"),
+    d_in=(1, "d_in"),
+    measurements=([COUNT, COUNT], "list of measurement"),
+    orders=(None, "None"),
+)
+for name in ("interactive", "null_query_extension"):
+    case(
+        f"make_{name}",
+        lambda name=name, **given: used(getattr(oc, f"make_{name}")(**given)),
+        measurement=(COUNT, "measurement"),
+    )
+case(
+    "make_bounded_interactive",
+    lambda **given: used(oc.make_bounded_interactive(**given))([1])(None),
+    measurement=(oc.make_interactive(COUNT), "measurement"),
+    max_messages=(3, "count"),
+)
+
+
+def asked_once(state: Any, tag: Any, message: Any) -> Any:
+    return (1, oc.ANSWER, message) if tag is oc.ANSWER else (state, oc.QUERY, None)
+
+
+case(
+    "make_interactive_postprocessing",
+    lambda **given: used(oc.make_interactive_postprocessing(**given))([1])(None),
+    measurement=(oc.make_interactive(COUNT), "measurement"),
+    postprocessor=(asked_once, "callable"),
+    initial_state=(None, "anything"),
+    max_asks=(5, "count"),
+)
+case("ANSWER", lambda: repr(oc.ANSWER))
+case("QUERY", lambda: repr(oc.QUERY))
+
+
+def release(**given: Any) -> Any:
+    """Use a context."""
+    context = oc.concurrent_context(**given)
+    return context.query().count().laplace(4.0).release()
+
+
+case(
+    "concurrent_context",
+    release,
+    data=([1, 2, 3], "list of integer"),
+    privacy_unit=(dp.unit_of(contributions=1), "nothing hostile"),
+    privacy_loss=(dp.loss_of(epsilon=1.0), "nothing hostile"),
+    split_evenly_over=(None, "None or count"),
+    split_by_weights=(None, "None or list of finite"),
+    domain=(dp.vector_domain(dp.atom_domain(T=int)), "None or domain"),
+    margins=(None, "None"),
+    orders=(None, "None"),
+    accumulator=(None, "None"),
+    ledger=(None, "None"),
+)
+case(
+    "concurrent_context, split",
+    lambda **given: oc.concurrent_context(
+        [1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0), **given
+    ),
+    split_evenly_over=(3, "None or count"),
+)
+case(
+    "concurrent_context, weights",
+    lambda **given: oc.concurrent_context(
+        [1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0), **given
+    ),
+    split_by_weights=([1.0, 2.0], "None or list of finite"),
+)
+
+# mechanisms
+
+for name in ("gaussian", "laplace"):
+    maker(
+        name,
+        NUMBER,
+        1.0,
+        scale=(1.0, "finite"),
+        output_measure=(ZCDP, "measure"),
+        k=(-20, "None or integer"),
+    )
+    for title, measure in (("f-DP", oc.tradeoff()), ("Rényi", oc.fixed_renyi_divergence(4.0))):
+        case(
+            f"make_{name}, {title}",
+            lambda name=name, measure=measure, **given: used(
+                getattr(oc, f"make_{name}")(*NUMBER, output_measure=measure, **given), 1.0
+            ),
+            scale=(1.0, "finite"),
+            k=(None, "None or integer"),
+        )
+        case(
+            f"make_{name}, {title}, integers",
+            lambda name=name, measure=measure, **given: used(
+                getattr(oc, f"make_{name}")(*WHOLE, output_measure=measure, **given)
+            ),
+            scale=(1.0, "finite"),
+        )
+maker(
+    "geometric",
+    WHOLE,
+    scale=(1.0, "finite"),
+    output_measure=(ZCDP, "measure"),
+    bounds=((0, 10), "None"),
+)
+case(
+    "make_randomized_response",
+    lambda **given: used(oc.make_randomized_response(**given)),
+    categories=(["a", "b", "c"], "sequence"),
+    prob=(0.75, "probability"),
+    output_measure=(PURE, "measure"),
+    T=(None, "None"),
+)
+case(
+    "make_randomized_response_bool",
+    lambda **given: used(oc.make_randomized_response_bool(**given)),
+    prob=(0.75, "probability"),
+    output_measure=(PURE, "measure"),
+    constant_time=(False, "flag"),
+)
+SPARSE = {
+    "output_measure": (PURE, "measure"),
+    "d_in": (1, "d_in"),
+    "scale": (2.0, "positive"),
+    "threshold": (5.0, "finite real"),
+}
+QUESTION = VECTOR >> dp.t.then_count()
+maker(
+    "above_threshold",
+    VECTOR,
+    **SPARSE,
+    sensitivity=(1, "positive"),
+    query_scale=(4.0, "None or positive"),
+    monotone=(False, "flag"),
+)
+maker(
+    "sparse_vector",
+    VECTOR,
+    **SPARSE,
+    max_hits=(2, "count"),
+    sensitivity=(1, "positive"),
+    query_scale=(4.0, "None or positive"),
+    answer_scale=(4.0, "None or positive"),
+    refresh=(False, "flag"),
+    monotone=(False, "flag"),
+)
+maker(
+    "guess_and_check",
+    VECTOR,
+    output_measure=(PURE, "measure"),
+    d_in=(1, "d_in"),
+    scale=(2.0, "positive"),
+    tolerance=(5.0, "finite real"),
+    max_hits=(2, "count"),
+    sensitivity=(1, "positive"),
+    query_scale=(4.0, "None or positive"),
+    answer_scale=(4.0, "None or positive"),
+    refresh=(False, "flag"),
+    orders=(None, "None"),
+)
+maker(
+    "private_multiplicative_weights",
+    VECTOR,
+    output_measure=(ZCDP, "measure"),
+    d_in=(1, "d_in"),
+    d_out=(50.0, "positive"),
+    universe=(8, "count or sequence"),
+    questions=(10, "count"),
+    size=(10_000, "None or count"),
+    beta=(0.05, "probability"),
+)
+maker(
+    "projected_queries",
+    VECTOR,
+    output_measure=(ZCDP, "measure"),
+    d_in=(1, "d_in"),
+    d_mids=([0.25, 0.25], "list of positive"),
+    universe=(8, "count or sequence"),
+    size=(100, "None or count"),
+    rounds=(10, "count"),
+)
+ROWS = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
+maker("individual_filter", ROWS, output_measure=(ZCDP, "measure"), d_out=(0.5, "finite"))
+
+# streams
+
+
+class Clock:
+    steps = 0
+
+    def update(self, item):
+        self.steps += 1
+
+    def update_all(self, items):
+        self.steps += len(items)
+
+    def ask(self, question):
+        return self.steps
+
+
+def fed(made: Any, d_in: Any) -> Any:
+    """Use a continual mechanism."""
+    handle = used(made)([])
+    handle.update_all([1, None, 0])
+    return handle(None)
+
+
+maker(
+    "continual",
+    BITS,
+    1,
+    fed,
+    output_measure=(PURE, "measure"),
+    start=(Clock, "callable"),
+    privacy_map=(lambda d_in: 0.0, "callable"),
+    horizon=(10, "None or count"),
+    name=("Clock", "text"),
+)
+for name in ("counter", "histogram_counter"):
+    maker(
+        name,
+        BITS if name == "counter" else (oc.category_stream(2), oc.event_presence()),
+        1,
+        fed if name == "counter" else used,
+        output_measure=(PURE, "measure"),
+        scale=(4.0, "finite"),
+        horizon=(10, "None or count"),
+        method=("tree", "nothing hostile"),
+    )
+maker(
+    "window_counter",
+    BITS,
+    1,
+    fed,
+    output_measure=(PURE, "measure"),
+    scale=(4.0, "finite"),
+    window=(7, "count"),
+)
+maker(
+    "alarm",
+    BITS,
+    1,
+    fed,
+    output_measure=(PURE, "measure"),
+    scale=(4.0, "positive"),
+    threshold=(10, "integer"),
+    max_hits=(2, "count"),
+    window=(7, "None or count"),
+    query_scale=(8.0, "None or positive"),
+    refresh=(False, "flag"),
+)
+maker(
+    "parallel_continual",
+    BITS,
+    1,
+    lambda made, d_in: used(made)([]),
+    key=(lambda item: item % 2, "callable"),
+    measurements=({0: COUNTER, 1: COUNTER}, "nothing hostile"),
+)
+case(
+    "make_concurrent_continual",
+    lambda **given: oc.make_concurrent_continual(**given)([]),
+    composition=(
+        oc.make_concurrent_filter(oc.make_concurrent_odometer(*BITS, PURE), 1, 1.0),
+        "measurement or odometer",
+    ),
+    max_messages=(None, "None or count"),
+)
+maker(
+    "bounded_contributions",
+    (oc.record_stream("pairs", lambda pair: True), oc.user_presence()),
+    1,
+    only,
+    output_domain=(oc.integer_stream(0, 1), "domain"),
+    max_contributions=(3, "count"),
+)
+maker("stream_clamp", BITS, 1, only, output_domain=(oc.integer_stream(0, 1), "domain"))
+maker(
+    "stream_filter",
+    BITS,
+    1,
+    lambda made, d_in: fed(made >> oc.then_counter(PURE, 4.0), 1),
+    predicate=(lambda item: item == 1, "callable"),
+)
+maker(
+    "stream_map",
+    BITS,
+    1,
+    lambda made, d_in: fed(made >> oc.then_counter(PURE, 4.0), 1),
+    output_domain=(oc.integer_stream(0, 1), "domain"),
+    function=(lambda item: item, "callable"),
+)
+
+
+@cache
+def saved() -> str:
+    checkpoint = oc.Checkpoint()
+    handle = oc.make_resumable(COUNTER, checkpoint)([])
+    handle.update_all([1, 0])
+    return checkpoint.save()
+
+
+case(
+    "Checkpoint",
+    lambda saved: oc.make_resumable(COUNTER, oc.Checkpoint(saved))([]),
+    saved=(None, "None"),
+)
+case(
+    "make_resumable",
+    lambda measurement, checkpoint: oc.make_resumable(
+        measurement, oc.Checkpoint() if checkpoint == "new" else checkpoint
+    )([]),
+    measurement=(COUNTER, "measurement"),
+    checkpoint=("new", "nothing hostile"),
+)
+
+
+def a_checkpoint() -> Any:
+    checkpoint = oc.Checkpoint()
+    oc.make_resumable(COUNTER, checkpoint)([])
+    return checkpoint
+
+
+on_handle(
+    "Checkpoint.save",
+    a_checkpoint,
+    lambda checkpoint, go_on: checkpoint.save(go_on=go_on),
+    go_on=(True, "flag"),
+)
+
+# ledgers
+
+numbers = iter(range(10**9))
+
+
+def created(path_or_url: Any, dataset: Any, wait: Any) -> Any:
+    if path_or_url == "new":
+        path_or_url = folder() / f"{next(numbers)}.db"
+    ledger.create_ledger(path_or_url, dataset, wait=wait).close()
+
+
+case(
+    "ledger.create_ledger",
+    created,
+    path_or_url=("new", "nothing hostile"),
+    dataset=("survey", "text"),
+    wait=(1.0, "finite"),
+)
+case(
+    "ledger.open_ledger",
+    lambda path_or_url, **given: ledger.open_ledger(
+        ledger_path() if path_or_url == "there" else path_or_url, **given
+    ).close(),
+    path_or_url=("there", "nothing hostile"),
+    dataset=("survey", "nothing hostile"),
+    anchor=(None, "None"),
+    wait=(1.0, "finite"),
+)
+case(
+    "ledger.datasets",
+    lambda path_or_url, **given: ledger.datasets(
+        ledger_path() if path_or_url == "there" else path_or_url, **given
+    ),
+    path_or_url=("there", "nothing hostile"),
+    wait=(1.0, "finite"),
+)
+
+
+def an_open_ledger() -> Any:
+    return ledger.open_ledger(ledger_path(), "survey")
+
+
+on_handle(
+    "ledger.SqlLedger.summary",
+    an_open_ledger,
+    lambda opened, anchor: opened.summary(anchor),
+    anchor=(None, "None"),
+)
+on_handle(
+    "ledger.SqlLedger.read",
+    an_open_ledger,
+    lambda opened, anchor: opened.read(anchor),
+    anchor=(None, "None"),
+)
+on_handle(
+    "ledger.SqlLedger.book",
+    an_open_ledger,
+    lambda opened, terms: opened.book(terms) if terms != "none" else None,
+    terms=("none", "nothing hostile"),
+)
+
+# plots
+
+F2 = T.pure(1.0)
+AX = {"ax": (None, "None")}
+
+
+def drawn(draw: Any) -> Any:
+    def drawing(**given: Any) -> Any:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+
+        try:
+            return draw(**given)
+        finally:
+            pyplot.close("all")
+
+    return drawing
+
+
+case(
+    "plot.plot_tradeoff",
+    drawn(plot.plot_tradeoff),
+    functions=([F, F2], "function or list of function"),
+    labels=(["a", "b"], "None or list of text"),
+    points=(11, "count"),
+    **AX,
+)
+case(
+    "plot.plot_profile",
+    drawn(plot.plot_profile),
+    functions=([F, F2], "function or list of function"),
+    epsilons=([0.0, 1.0], "None or list of finite real"),
+    labels=(["a", "b"], "None or list of text"),
+    width=(1e-2, "non_negative"),
+    **AX,
+)
+case("TradeoffFunction.plot", lambda **given: drawn(F.plot)(**given), points=(11, "count"))
+case(
+    "plot.plot_budgets",
+    drawn(plot.plot_budgets),
+    budgets=({"sum": lambda k: 0.1 * k}, "nothing hostile"),
+    launches=([1, 10], "list of count"),
+    ylabel=("ε", "text"),
+    **AX,
+)
+case(
+    "plot.plot_counter_error",
+    drawn(plot.plot_counter_error),
+    counters=(["tree", "square root"], "nothing hostile"),
+    horizon=(100, "count"),
+    rho=(0.5, "positive"),
+    measured=({"tree": {1: 2.0}}, "None"),
+    **AX,
+)
+case(
+    "plot.plot_session",
+    drawn(plot.plot_session),
+    losses=([0.5, 0.75], "list of non_negative"),
+    d_out=(1.0, "None or non_negative"),
+    refused=([2], "list of count"),
+    order=(None, "None"),
+    ylabel=(None, "None or text"),
+    **AX,
+)
+case(
+    "plot.plot_stream",
+    drawn(plot.plot_stream),
+    steps=([1, 2, 3], "list of count"),
+    answers=({"tree": [0.0, 2.0, 2.0]}, "nothing hostile"),
+    alarms=([2], "list of count"),
+    ylabel=("count", "text"),
+    **AX,
+)
+case(
+    "plot.plot_ledger",
+    drawn(lambda ledger, **given: plot.plot_ledger(
+        an_open_ledger() if ledger == "open" else ledger, **given
+    )),
+    ledger=("open", "nothing hostile"),
+    against=("time", "nothing hostile"),
+    **AX,
+)
+MENU = verify.response_menu(0.5, 1.0)
+START, RULE = oc.basic().start((0.0, 0.0)), Within((1.5, 0.0))
+
+
+@cache
+def strategy() -> Any:
+    return verify.worst_analyst(MENU, START, RULE, epsilon=1.0).strategy
+
+
+case(
+    "plot.plot_strategy",
+    drawn(lambda strategy, **given: plot.plot_strategy(
+        globals()["strategy"]() if strategy == "worst" else strategy, **given
+    )),
+    strategy=("worst", "nothing hostile"),
+    epsilon=(1.0, "None or non_negative"),
+    depth=(2, "count"),
+    **AX,
+)
+
+# verify
+
+PAIR = [verify.random_interactive(seed) for seed in (1, 2)]
+ONE = verify.random_interactive(seed=7)
+TWO = verify.randomized_response(1.0)
+NOTHING = "nothing hostile"
+case("verify.FiniteMechanism", verify.FiniteMechanism,
+     first=((0.5, 0.5), "list of probability"), second=((0.25, 0.75), "list of probability"))
+for name, arguments in {
+    "delta": {"epsilon": (0.5, "real")},
+    "epsilon": {"delta": (0.0, "probability")},
+    "renyi": {"order": (2.0, "above 1")},
+    "tradeoff": {"alpha": (0.1, "probability")},
+}.items():
+    case(f"verify.FiniteMechanism.{name}", getattr(TWO, name), **arguments)
+    case(f"verify.FiniteInteractiveMechanism.{name}", getattr(ONE, name), **arguments)
+case("verify.FiniteMechanism.roc", TWO.roc)
+case("verify.FiniteInteractiveMechanism.analysts", lambda: list(ONE.analysts()))
+case("verify.FiniteInteractiveMechanism.queries", ONE.queries, turn=(0, "whole"))
+case("verify.FiniteInteractiveMechanism.answers", ONE.answers, history=((), "anything"),
+     query=(1, "whole"))
+case("verify.FiniteInteractiveMechanism", verify.FiniteInteractiveMechanism,
+     tables=(ONE.tables, NOTHING))
+case("verify.k_ary_response", verify.k_ary_response,
+     prob=(0.5, "probability"), categories=(3, "count"))
+case("verify.randomized_response", verify.randomized_response,
+     epsilon=(1.0, "non_negative"), delta=(0.0, "probability"))
+case("verify.truncated_geometric", verify.truncated_geometric,
+     scale=(2.0, "positive"), shift=(1, "whole"), size=(5, "count"))
+case("verify.random_mechanism", verify.random_mechanism,
+     seed=(1, "whole"), answers=(4, "count"), epsilon=(1.0, "non_negative"))
+case("verify.random_interactive", verify.random_interactive, seed=(1, "whole"),
+     rounds=(2, "count"), queries=(2, "count"), answers=(2, "count"), sharp=(1.0, "positive"))
+case("verify.sparse_vector", verify.sparse_vector,
+     epsilon=(1.0, "non_negative"), values=(((-1, 0), (0, -1)), NOTHING))
+case("verify.response_menu", lambda epsilons: verify.response_menu(0.5, epsilons),
+     epsilons=(1.0, "non_negative"))
+for name in ("composition_delta", "concurrent_delta", "sequential_delta"):
+    case(f"verify.{name}", getattr(verify, name), mechanisms=(PAIR, NOTHING),
+         epsilon=(0.5, "real"))
+case("verify.composition_pair", verify.composition_pair, mechanisms=(PAIR, NOTHING))
+case("verify.simulate", verify.simulate, mechanism=(ONE, NOTHING),
+     epsilon=(0.5, "non_negative"), delta=(None, "None or probability"))
+
+
+@cache
+def simulated() -> Any:
+    return verify.simulate(ONE, epsilon=0.5)
+
+
+case("verify.certify",
+     lambda mechanism, simulation: verify.certify(
+         mechanism, simulated() if isinstance(simulation, str) and simulation == "found"
+         else simulation),
+     mechanism=(ONE, NOTHING), simulation=("found", NOTHING))
+case("verify.simulate_batch", verify.simulate_batch, seeds=(range(2), "list of whole"),
+     workers=(1, "count"))
+case("verify.promises", lambda loosened: len(verify.promises(loosened)),
+     loosened=(1.0, "positive"))
+PROMISE = verify.promises()[0]
+case("verify.Promise.check", PROMISE.check, epsilons=([0.5, 1.0], "list of non_negative"),
+     budget=(2.0, "finite"))
+case("verify.worst_analyst", verify.worst_analyst, menu=(MENU, NOTHING),
+     accumulator=(START, NOTHING), rule=(RULE, NOTHING), epsilon=(1.0, "real"),
+     most=(10, "count"))
+ITEM = verify.Item("response", 0.5, verify.randomized_response(0.5))
+case("verify.worst_renyi", verify.worst_renyi, menu=([ITEM], NOTHING),
+     accumulator=(oc.basic().start(0.0), NOTHING), rule=(Within(1.0), NOTHING),
+     order=(2.0, "above 1"), most=(10, "count"))
+case("verify.Limited", verify.Limited, rule=(RULE, "anything"))
+case("verify.audit", verify.audit,
+     measurement=(dp.m.make_laplace(*WHOLE, scale=1.0), "callable"), x=(1, "anything"),
+     x_prime=(0, "anything"), strategy=(float, "callable"), n=(50, "count"),
+     delta=(0.0, "probability"), confidence=(0.99, "probability"))
+AUDIT = verify.Audit(0.1, 0.0, 0.99, 10, "x")
+case("verify.Audit.violates", AUDIT.violates, epsilon=(1.0, "real"))
+case("verify.clamped_noise", lambda low, high, gaussian: verify.clamped_noise(
+    low, high, gaussian=gaussian)(0, 1.0),
+     low=(0, "integer"), high=(1, "integer"), gaussian=(False, "flag"))
+
+
+class Running:
+    def __init__(self, release):
+        self.total, self.release = 0, release
+
+    def update(self, item):
+        self.total += item or 0
+
+    def __call__(self, question):
+        return self.release(self.total, 2.0)
+
+
+LAW = verify.Replayed(Running, verify.clamped_noise(0, 2))
+NEIGHBOURS = verify.events_differ(1)
+CONTINUAL = {
+    "mechanisms": ([LAW], NOTHING),
+    "items": ((None, 1), "sequence"),
+    "neighbouring": (NEIGHBOURS, "callable"),
+    "horizon": (2, "count"),
+    "asks": (1, "count"),
+}
+case("verify.continual_delta", verify.continual_delta, **CONTINUAL, epsilon=(0.5, "real"))
+case("verify.continual_epsilon", verify.continual_epsilon, **CONTINUAL)
+case("verify.continual_renyi", verify.continual_renyi, **CONTINUAL, order=(2.0, "above 1"))
+case("verify.Replayed", lambda **given: verify.continual_epsilon(
+    [verify.Replayed(**given)], (None, 1), NEIGHBOURS, 1),
+     make=(Running, "callable"), noise=(verify.clamped_noise(0, 1), "callable"),
+     questions=((None,), "iterable"), ask=(lambda machine, question: machine(question), "callable"))
+case("verify.events_differ", lambda at_most, presence: verify.events_differ(
+    at_most, presence=presence)((0, 1), (0, None)),
+     at_most=(1, "whole"), presence=(True, "flag"))
+case("verify.Identifier", verify.Identifier, handle=(Clock(), "anything"), side=(1, "anything"),
+     neighbouring=(NEIGHBOURS, "callable"))
+
+
+class Total:
+    total = 0
+
+    def update(self, item):
+        self.total += item or 0
+
+    def __call__(self, question):
+        return self.total
+
+
+on_handle("verify.Identifier.update", lambda: verify.Identifier(Total(), 1, NEIGHBOURS),
+          lambda handle, first, second: handle.update(first, second),
+          first=(None, "anything"), second=(3, "anything"))
+
+# --- handles ---------------------------------------------------------------------------------
+
+QUERIES = {"query": (COUNT, "measurement or odometer")}
+BIG = oc.make_concurrent_filter(ODOMETER, 1, 1e6)
+HANDLES = {
+    "odometer": lambda: ODOMETER([1, 2]),
+    "filter": lambda: BIG([1, 2]),
+    "compositor": lambda: oc.make_concurrent_composition(*VECTOR, PURE, 1, [0.5] * 99)([1, 2]),
+    "native mode": lambda: dp.c.make_adaptive_composition(*VECTOR, PURE, 1, [1e6])([1, 2])(BIG),
+    "quota": lambda: oc.make_analyst_quotas(ODOMETER, 1, {"alice": 1e6})([1, 2])("alice"),
+    "with a ledger": lambda: _with_ledger(),
+    "chained": lambda: (dp.t.make_user_transformation(
+        *VECTOR, *VECTOR, lambda rows: rows, lambda d_in: d_in) >> ODOMETER)([1, 2]),
+    "continual": lambda: oc.make_concurrent_continual(
+        oc.make_concurrent_filter(oc.make_concurrent_odometer(*BITS, PURE), 1, 1e6)
+    )([]),
+}
+
+
+def _with_ledger() -> Any:
+    kept = ledger.create_ledger(folder() / f"{next(numbers)}.db", "survey")
+    return oc.make_concurrent_filter(ODOMETER, 1, 1e6, ledger=kept)([1, 2])
+
+
+for name, fresh in HANDLES.items():
+    query = {"query": (COUNTER if name == "continual" else COUNT, "measurement or odometer")}
+    at = {"d_in": (1, "d_in or None")}
+    on_handle(f"{name}()", fresh, lambda handle, query: handle(query), spent, **query)
+    on_handle(f"{name}.privacy_loss", fresh, lambda handle, d_in: handle.privacy_loss(d_in),
+              spent, **at)
+    if name == "compositor":
+        on_handle(f"{name}.loss_after", fresh, lambda handle, queries: handle.loss_after(queries),
+                  spent, queries=([COUNT], "iterable"))
+    elif name not in ("native mode", "continual"):
+        queries = {"queries": ([query["query"][0]], "iterable")}
+        on_handle(f"{name}.loss_after", fresh,
+                  lambda handle, queries, d_in: handle.loss_after(queries, d_in),
+                  spent, **queries, **at)
+for name, made in {"odometer": ODOMETER, "filter": FILTER, "quotas": QUOTAS, "cast": oc.cast(
+    COUNT, ZCDP)}.items():
+    case(f"{name}.invoke", made.invoke, arg=([1, 2], "list of integer"))
+    if name != "odometer":
+        case(f"{name}.map", made.map, d_in=(1, "d_in"))
+        case(f"{name}.check", made.check, d_in=(1, "d_in"), d_out=(2.0, "non_negative"))
+        case(f"{name}.__rshift__", lambda other, made=made: made >> other,
+             other=(str, "callable"))
+case("odometer.__rshift__", lambda other: ODOMETER >> other,
+     other=(str, "callable or transformation"))
+on_handle("quotas()", lambda: QUOTAS([1, 2]), lambda handle, analyst: handle(analyst),
+          analyst=("alice", NOTHING))
+on_handle("parts()", lambda: oc.make_parallel_composition(
+    *VECTOR, AGES, {"young": COUNT, "old": COUNT})([1, 40]),
+          lambda handle, key: handle(key), key=("young", NOTHING))
+SVT = oc.make_sparse_vector(*VECTOR, PURE, 1, 2.0, 1e6, 3)
+on_handle("sparse vector()", lambda: SVT([1, 2]), lambda handle, question: handle(question),
+          question=(QUESTION, "callable"))
+on_handle("sparse vector(Deviation)", lambda: SVT([1, 2]),
+          lambda handle, guess: handle(oc.Deviation(QUESTION, guess)), guess=(3, "finite real"))
+GUESS = oc.make_guess_and_check(*VECTOR, PURE, 1, 2.0, 5.0, 99)
+on_handle("guess and check()", lambda: GUESS([1, 2]),
+          lambda handle, message: handle(message), message=((QUESTION, 2.0), NOTHING))
+on_handle("guess and check(guess)", lambda: GUESS([1, 2]),
+          lambda handle, guess: handle((QUESTION, guess)), guess=(2.0, "finite real"))
+PMW = oc.make_private_multiplicative_weights(
+    *VECTOR, ZCDP, 1, 1e4, universe=8, questions=1000, size=10_000)
+on_handle("weights()", lambda: PMW([1, 2] * 5000), lambda handle, query: handle(query),
+          query=(lambda value: value % 2, "callable or list of probability"))
+MPQ = oc.make_projected_queries(*VECTOR, ZCDP, 1, [1e-3] * 99, universe=8, size=100, rounds=5)
+on_handle("projection()", lambda: MPQ([1, 2] * 50), lambda handle, batch: handle(batch),
+          batch=([lambda value: value % 2], "sequence"))
+INDIVIDUAL = oc.make_individual_filter(*ROWS, ZCDP, d_out=1e6)
+on_handle("individual()", lambda: INDIVIDUAL(np.ones((20, 2))),
+          lambda handle, query: handle(query),
+          query=(oc.NoisySum(lambda rows: rows[:, 0], 1.0, 10.0), NOTHING))
+case("individual filter.invoke", INDIVIDUAL.invoke, arg=(np.ones((20, 2)), "sequence"))
+on_handle("interactive()", lambda: oc.make_interactive(COUNT)([1]),
+          lambda handle, query: handle(query), query=(None, "anything"))
+on_handle("bounded()", lambda: oc.make_bounded_interactive(oc.make_interactive(COUNT), 10**6)([1]),
+          lambda handle, query: handle(query), query=(None, "anything"))
+INDEXED = oc.make_indexed_composition(*VECTOR, PURE, 1, [SVT, COUNT])
+on_handle("indexed()", lambda: INDEXED([1]), lambda handle, query: handle(query),
+          query=((1, None), NOTHING))
+on_handle("indexed(index)", lambda: INDEXED([1]), lambda handle, index: handle((index, None)),
+          index=(1, "whole"))
+on_handle("null query extension()", lambda: oc.make_null_query_extension(COUNT)([1]),
+          lambda handle, query: handle(query), query=((1, None), NOTHING))
+CHILD = dp.c.make_adaptive_composition(*VECTOR, PURE, 1, [0.5] * 999)
+on_handle("child()", lambda: BIG([1, 2])(CHILD), lambda handle, query: handle(query),
+          query=(COUNT, "measurement"))
+NATIVE_FILTER = dp.c.make_privacy_filter(
+    dp.c.make_fully_adaptive_composition(*VECTOR, PURE), d_in=1, d_out=1e6)
+on_handle("child odometer()", lambda: oc.make_concurrent_filter(ODOMETER, 1, 1e7)([1])(
+    NATIVE_FILTER), lambda handle, query: handle(query), spent, query=(COUNT, "measurement"))
+on_handle("child odometer.privacy_loss", lambda: oc.make_concurrent_filter(ODOMETER, 1, 1e7)([1])(
+    NATIVE_FILTER), lambda handle, d_in: handle.privacy_loss(d_in), d_in=(1, "d_in"))
+STREAMS = {
+    "counter": lambda: COUNTER([]),
+    "histogram": lambda: oc.make_histogram_counter(
+        oc.category_stream(3), oc.event_presence(), PURE, 4.0)([]),
+    "window": lambda: oc.make_window_counter(*BITS, PURE, 4.0, 7)([]),
+    "alarm": lambda: oc.make_alarm(*BITS, PURE, 4.0, 10**6)([]),
+    "own": lambda: oc.make_continual(*BITS, PURE, Clock, lambda d_in: 0.0)([]),
+    "stream of compositor": HANDLES["continual"],
+    "parallel stream": lambda: oc.make_parallel_continual(
+        *BITS, lambda item: item % 2, {0: COUNTER, 1: COUNTER})([]),
+    "users": lambda: (oc.make_bounded_contributions(
+        oc.record_stream("pairs", lambda pair: True), oc.user_presence(), oc.integer_stream(0, 1),
+        3) >> oc.then_counter(PURE, 4.0))([]),
+}
+for name, fresh in STREAMS.items():
+    item = ("ann", 1) if name == "users" else 1
+    loose = "anything" if name == "users" else "None or whole or flag"
+    on_handle(f"{name}.update", fresh, lambda handle, item, step: handle.update(item, step=step)
+              if step is not None else handle.update(item),
+              item=(item, loose), step=(None, "None or count"))
+    on_handle(f"{name}.update_all", fresh, lambda handle, items: handle.update_all(items),
+              items=([item, None], "sequence"))
+    if name not in ("stream of compositor", "parallel stream"):
+        on_handle(f"{name}(question)", fresh, lambda handle, question: handle(question),
+                  question=(("top", 1) if name == "histogram" else None, "anything"))
+on_handle("parallel stream(key)", STREAMS["parallel stream"], lambda handle, key: handle(key),
+          key=(1, "whole or flag"))
+on_handle("context.query", lambda: oc.concurrent_context(
+    [1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1e6)),
+          lambda context, epsilon: context.query(epsilon=epsilon).count().laplace().release(),
+          lambda context: context.current_privacy_loss(), epsilon=(0.5, "non_negative"))
+
+# OpenDP's own functions, handed things of ours
+case("dp.make_privacy_filter",
+     lambda odometer: dp.c.make_privacy_filter(odometer, 1, 1.0),
+     odometer=(dp.c.make_fully_adaptive_composition(*VECTOR, PURE), "odometer"))
+
+
+# --- what is public --------------------------------------------------------------------------
+
+
+def public_callables() -> set[str]:
+    """Names that must have a case: what is exported, and the methods of exported classes."""
+    names = set()
+    for prefix, module in (("", oc), ("ledger.", ledger), ("plot.", plot), ("verify.", verify)):
+        for name in module.__all__:
+            public = getattr(module, name)
+            names.add(prefix + name)
+            if inspect.isclass(public):
+                names |= {
+                    f"{prefix}{name}.{method}"
+                    for method, value in vars(public).items()
+                    if not method.startswith("_")
+                    and (inspect.isfunction(value) or isinstance(value, (classmethod, staticmethod)))
+                }
+    return names
+
+
+NO_ARGUMENTS = {
+    "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
+      # values of these are made by other public names, or they take nothing
+    "ledger.Entry", "ledger.Summary", "ledger.SqlLedger", "ledger.SqlLedger.entries",
+    "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",
+    "verify.ContinualLaw", "verify.ContinualLaw.update", "verify.ContinualLaw.answers",
+    "verify.Item", "verify.Launch", "verify.Launch.lines", "verify.Outcome", "verify.Promise",
+    "verify.Simulation", "verify.Stop", "verify.Worst", "verify.Limited.admits",
+    "verify.Replayed.update", "verify.Replayed.answers",
+}  # fmt: skip
+
+
+def arguments_of(name: str) -> set[str] | None:
+    """Names of the arguments of a public callable; None where Python cannot tell."""
+    prefix, _, rest = name.rpartition(".") if name.startswith(("ledger.", "plot.", "verify.")) else (
+        "", "", name)
+    public: Any = {"ledger": ledger, "plot": plot, "verify": verify}.get(name.split(".")[0], oc)
+    for part in name.removeprefix("ledger.").removeprefix("plot.").removeprefix("verify.").split("."):
+        public = getattr(public, part)
+    try:
+        return set(inspect.signature(public).parameters) - {"self", "options"}
+    except (TypeError, ValueError):
+        return None

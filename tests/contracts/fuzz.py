@@ -1,0 +1,225 @@
+"""Call public callables with hostile values, each run of calls in a process of its own.
+
+``python fuzz.py plan.json`` is the process: it says which call it begins, and what went wrong.
+:func:`run` starts it, and starts it again after a call that did not come back.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import json
+import os
+import random
+import re
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+SECONDS = 20  # of processor time, for one call
+BLOCKED = 180.0  # seconds that a call may wait
+MEMORY = 3 << 29  # bytes beyond what a process has after its imports
+LONGEST = 2000  # characters of a message
+
+OWN = {  # callable, and what they raise of their own is the caller's
+    "len", "int", "float", "np.float64", "object", "type", "HostileError", "lambda three",
+    "lambda: None", "lambda x: None", "lambda x: x", "staticmethod", "partial", "MagicMock",
+    "class Measurement", "class TradeoffFunction", "partial constructor", "then_counter",
+    "lambda *_: callable",
+}  # fmt: skip
+
+Plan = list[tuple[str, str, str]]
+
+
+def plan_all() -> Plan:
+    """Every hostile value for each argument in turn."""
+    from arguments import CASES
+    from hostile import HOSTILE
+
+    return [(name, arg, label) for name, one in CASES.items() for arg in one.arguments
+            for label in HOSTILE]
+
+
+def plan_sample(seed: int, values: int) -> Plan:
+    """Some hostile values for each argument."""
+    from arguments import CASES
+    from hostile import HOSTILE
+
+    choose = random.Random(seed)
+    return [(name, arg, label) for name, one in CASES.items() for arg in one.arguments
+            for label in choose.sample(list(HOSTILE), values)]
+
+
+# --- in the process --------------------------------------------------------------------------
+
+
+def may_be_accepted(kind: str, value: Any) -> bool:
+    from arguments import accepts
+
+    try:
+        return accepts(kind)(value)
+    except Exception:
+        return False
+
+
+def judge(error: BaseException, name: str, kind: str, label: str) -> str | None:
+    """What is wrong with an error; None if it is as it should be."""
+    from hostile import HostileError
+    from opendp_concurrent.errors import (
+        ConcurrentError, LedgerError, PostprocessorError, PrivacyMapError, RefusalError,
+    )  # fmt: skip
+
+    try:
+        message = str(error)
+    except Exception as second:
+        return f"the message raises {type(second).__name__}"
+    if len(message) > LONGEST:
+        return f"a message of {len(message)} letters"
+    free = "callable" in kind or "anything" in kind or "transformation" in kind
+    if isinstance(error, ConcurrentError):
+        known = (LedgerError, PostprocessorError, PrivacyMapError, RefusalError)
+        if isinstance(error, known) or re.search(rf"\b{name}\b", message):
+            return None
+        return f"does not name {name}: {type(error).__name__}: {message[:300]}"
+    if free and (isinstance(error, HostileError) or "HostileError" in message or label in OWN):
+        return None
+    return f"raw {type(error).__name__}: {message[:300]}"
+
+
+def one_call(name: str, arg: str, label: str, handles: dict[str, Any]) -> str | None:
+    """Make a call; what is wrong with how it ended, or None."""
+    from arguments import CASES
+    from hostile import HOSTILE
+
+    found = CASES[name]
+    value, kind = HOSTILE[label](), found.arguments[arg][1]
+    given = {key: valid for key, (valid, _) in found.arguments.items()} | {arg: value}
+    first: tuple[Any, ...] = ()
+    before: Any = None
+    if found.fresh is not None:
+        if name not in handles:
+            handle = found.fresh()
+            handles[name] = handle, found.state(handle)
+        handle, before = handles[name]
+        first = (handle,)
+    try:
+        found.call(*first, **given)
+    except MemoryError as error:
+        handles.pop(name, None)
+        return f"MemoryError: {error}"
+    except Exception as error:
+        wrong = judge(error, arg, kind, label)
+        if wrong and "FUZZ_TRACE" in os.environ:
+            traceback.print_exc()
+        if first:
+            if before is None:
+                del handles[name]  # it may have halted
+            elif found.state(first[0]) != before:
+                wrong = f"charged: {before} became {found.state(first[0])}"
+                del handles[name]
+        return wrong
+    handles.pop(name, None)
+    if not may_be_accepted(HOSTILE_KIND(kind, label), HOSTILE[label]()):
+        return "accepted"
+    return None
+
+
+def HOSTILE_KIND(kind: str, label: str) -> str:
+    return kind
+
+
+def _limit() -> None:
+    with open("/proc/self/statm") as file:
+        pages = int(file.read().split()[0])
+    most = pages * resource.getpagesize() + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def work(path: str) -> None:
+    """Make the calls of a plan, and tell of each."""
+    os.environ["RUST_BACKTRACE"] = "0"
+    warnings.simplefilter("ignore")
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what is printed is no answer
+    plan = json.loads(Path(path).read_text())
+    import arguments  # noqa: F401 (before the limit)
+
+    if Path("/proc/self/statm").exists():
+        _limit()
+    faulthandler.enable()
+    faulthandler.register(signal.SIGPROF, chain=True)
+    sys.unraisablehook = lambda *_: None  # null objects of OpenDP complain when they are freed
+    handles: dict[str, Any] = {}
+    for number, (name, arg, label) in plan:
+        out.write(f"{number}\n")
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        try:
+            wrong = one_call(name, arg, label, handles)
+        except BaseException as error:
+            wrong = f"let out {type(error).__name__}: {str(error)[:300]}"
+            handles.clear()
+        if wrong:
+            out.write(json.dumps([number, wrong]) + "\n")
+        if number % 200 == 0:
+            gc.collect()
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    out.write("done\n")
+
+
+# --- the one that starts it ------------------------------------------------------------------
+
+
+def run(plan: Plan, errors: Any = subprocess.DEVNULL) -> list[tuple[str, str, str, str]]:
+    """Make the calls of a plan; return those that ended as they should not, and how."""
+    wrong: list[tuple[str, str, str, str]] = []
+    left = list(enumerate(plan))
+    while left:
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(left, file)
+            file.flush()
+            begun, done = _one_process(file.name, plan, wrong, errors)
+        if done:
+            break
+        if begun is None:
+            raise RuntimeError("the process did not begin")
+        left = [one for one in left if one[0] > begun]
+    return wrong
+
+
+def _one_process(
+    path: str, plan: Plan, wrong: list[tuple[str, str, str, str]], errors: Any
+) -> tuple[int | None, bool]:
+    command = [sys.executable, str(HERE / "fuzz.py"), path]
+    begun: int | None = None
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+        assert process.stdout is not None
+        while True:
+            ready, _, _ = select.select([process.stdout], [], [], BLOCKED)
+            line = process.stdout.readline() if ready else ""
+            if line == "done\n":
+                return begun, True
+            if line.startswith("["):
+                number, what = json.loads(line)
+                wrong.append((*plan[number], what))
+            elif line:
+                begun = int(line)
+            else:
+                process.kill()
+                process.wait()
+                if begun is not None:
+                    ended = signal.Signals(-process.returncode).name if ready else "blocked"
+                    what = f"more than {SECONDS} s" if ended == "SIGPROF" else f"ended: {ended}"
+                    wrong.append((*plan[begun], what))
+                return begun, False
+
+
+if __name__ == "__main__":
+    work(sys.argv[1])
