@@ -38,13 +38,15 @@ NOT_CONTINUAL = "must be a continual mechanism"
 class _Parts:
     """The state machine: an update goes to its part, and nothing to the others."""
 
-    __slots__ = ("_branches", "_handles", "_key")
+    __slots__ = ("_answers", "_branches", "_key")
 
     def __init__(
-        self, key: Callable[[Any], Hashable], branches: dict[Hashable, Branch], answers: Any
+        self,
+        key: Callable[[Any], Hashable],
+        branches: dict[Hashable, Branch],
+        answers: dict[Hashable, Any],
     ) -> None:
-        self._key, self._branches = key, branches
-        self._handles = {part: branches[part].asking(one) for part, one in answers.items()}
+        self._key, self._branches, self._answers = key, branches, answers
 
     def _part(self, item: Any) -> Branch | None:
         """The part of an item; none if its key is none, or cannot be told."""
@@ -75,10 +77,10 @@ class _Parts:
 
     def ask(self, question: Any) -> Any:
         try:
-            return self._handles[question]
+            return self._branches[question].asking(self._answers[question])
         except (KeyError, TypeError):
             raise InvalidValueError(
-                f"the part must be one of {', '.join(map(repr, self._handles))}"
+                f"the part must be one of {', '.join(map(repr, self._answers))}"
             ) from None
 
 

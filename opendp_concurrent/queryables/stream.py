@@ -368,10 +368,12 @@ def start_of(token: Sealed) -> Stream | None:
 class QuestionQueryable(MachineQueryable):
     """A handle that takes questions only.
 
-    :ivar stream: what holds the stream inside, whose subscribers it holds weakly
+    :ivar stream: the stream inside, held for those that hold it weakly
+    :ivar holders: handles that it needs to be fed, held for those that hold them weakly
     """
 
     stream: Stream | None = None
+    holders: tuple[MachineQueryable, ...] = ()
 
     def __call__(self, query: Any) -> Any:
         """Ask the mechanism; an update is refused."""
@@ -390,7 +392,10 @@ class FedQueryable(QuestionQueryable):
     def __call__(self, query: Any) -> Any:
         """Ask the mechanism; an update is refused."""
         self._stream.check()
-        return super().__call__(query)
+        answer = super().__call__(query)
+        if isinstance(answer, QuestionQueryable) and all(one is not self for one in answer.holders):
+            answer.holders += (self,)  # its updates come through here
+        return answer
 
     def receive(self, message: DataMessage) -> Any:
         """Take an update from the stream."""

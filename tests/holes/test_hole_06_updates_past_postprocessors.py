@@ -1,0 +1,317 @@
+"""0.1.0 handed the raw updates of a stream to the analyst's postprocessor."""
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    MessageLimitError,
+    PostprocessorError,
+    RefusalError,
+    StreamError,
+    StreamHaltedError,
+)
+
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+TINY = 1e-3  # noise is 0 but once in e^1000
+
+
+def bits():
+    return oc.integer_stream(0, 1), oc.event_presence()
+
+
+def counter(scale=TINY, **options):
+    return oc.make_counter(*bits(), PURE, scale, **options)
+
+
+def shared(space=None, d_out=1e9):
+    space = space or bits()
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    return oc.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, d_out))([])
+
+
+def send_each(handle, items):
+    for item in items:
+        handle.update(item)
+
+
+def send_messages(handle, items):
+    for item in items:
+        handle(oc.Update(item))
+
+
+def send_all(handle, items):
+    handle.update_all(items)
+
+
+def send_batch(handle, items):
+    handle(oc.Updates(items))
+
+
+SENDS = [send_each, send_messages, send_all, send_batch]
+
+
+def remembering(seen):
+    """A postprocessor that keeps all that it sees."""
+
+    def transcript(state, tag, message):
+        seen.append((tag, message))
+        return state, tag, message
+
+    return transcript
+
+
+def memo(state, tag, message):
+    """An innocent memo: a message that was answered before is answered from memory."""
+    known, asked = state if state is not None else ({}, None)
+    if tag is oc.QUERY:
+        if message in known:
+            return (known, None), oc.ANSWER, known[message]
+        return (known, message), oc.QUERY, message
+    return ({**known, asked: message}, None), oc.ANSWER, message
+
+
+def postprocessed(seen, one=None):
+    return oc.make_interactive_postprocessing(one or counter(), remembering(seen))
+
+
+WAYS = {
+    "postprocessed": postprocessed,
+    "in a bound": lambda seen: oc.make_bounded_interactive(postprocessed(seen), 99),
+    "of a bound": lambda seen: postprocessed(seen, oc.make_bounded_interactive(counter(), 99)),
+    "interactive": lambda seen: oc.make_interactive(postprocessed(seen)),
+    "cast": lambda seen: oc.cast(postprocessed(seen), dp.zero_concentrated_divergence()),
+    "of a cast": lambda seen: postprocessed(seen, oc.cast(counter(), ZCDP)),
+    "of a native cast": lambda seen: postprocessed(seen, dp.c.make_pureDP_to_zCDP(counter())),
+    "twice": lambda seen: postprocessed(seen, postprocessed(seen)),
+    "behind a clamp": lambda seen: (
+        oc.make_stream_clamp(*bits(), oc.integer_stream(0, 1)) >> postprocessed(seen)
+    ),
+    "of a clamp": lambda seen: postprocessed(
+        seen, oc.make_stream_clamp(*bits(), oc.integer_stream(0, 1)) >> counter()
+    ),
+}
+
+
+@pytest.mark.parametrize("send", SENDS)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_transcript_has_questions_and_answers_only(way, send):
+    seen = []
+    handle = WAYS[way](seen)([])
+    assert handle.takes_updates
+    send(handle, [1, None, 1, 0, 1])
+    assert seen == []
+    assert handle(None) == 3
+    assert set(seen) == {(oc.QUERY, None), (oc.ANSWER, 3)}
+
+
+@pytest.mark.parametrize("way", ["postprocessed", "in a bound", "interactive", "twice", "of a clamp"])
+def test_nor_on_a_stream_that_is_shared(way):
+    seen, stream = [], shared()
+    child = stream(WAYS[way](seen))
+    stream.update_all([1, None, 1])
+    stream.update(1)
+    assert seen == []
+    assert child(None) == 3
+    assert set(seen) == {(oc.QUERY, None), (oc.ANSWER, 3)}
+
+
+def test_nor_in_a_part():
+    seen, space = [], (oc.integer_stream(0, 9), oc.event_presence())
+    one = oc.make_interactive_postprocessing(
+        oc.make_counter(*space, PURE, TINY), remembering(seen)
+    )
+    parts = oc.make_parallel_continual(*space, lambda item: item % 2, {0: one, 1: one})([])
+    parts.update_all([1, 2, 3])
+    parts.update(5)
+    assert seen == []
+    assert (parts(0)(None), parts(1)(None)) == (2, 9)
+
+
+def test_a_memo_swallows_no_update():
+    handle = oc.make_interactive_postprocessing(counter(), memo)([])
+    for _ in range(5):
+        handle.update(1)
+    assert handle(None) == 5
+
+
+def test_null_queries_ordered_and_indexed_composition():
+    null = oc.make_null_query_extension(counter())([])
+    ordered = oc.make_ordered_composition(*bits(), PURE, 1, [counter(), counter()])([])
+    indexed = oc.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()])([])
+    for handle in (null, ordered, indexed):
+        handle.update(1)
+        handle.update_all([1, 1])
+    assert null((1, None)) == 3
+    assert null((0, oc.QUERY)) is None
+    assert (ordered(None), ordered(None)) == (3, 3)
+    assert (indexed((0, None)), indexed((1, None))) == (3, 3)
+
+
+FORGERS = {
+    "update": lambda: oc.Update(1),
+    "updates": lambda: oc.Updates([1, 1]),
+}
+
+
+@pytest.mark.parametrize("name", FORGERS)
+def test_a_postprocessor_sends_no_updates_of_its_own(name):
+    def forger(state, tag, message):
+        if tag is oc.QUERY and message == "forge":
+            return state, oc.QUERY, FORGERS[name]()
+        return state, tag, message
+
+    for measurement in (
+        oc.make_interactive_postprocessing(counter(), forger),
+        oc.make_interactive_postprocessing(oc.make_interactive(counter()), forger),
+    ):
+        handle = measurement([])
+        with pytest.raises(InvalidTypeError, match="an update is data"):
+            handle("forge")
+        stream = shared()
+        child = stream(measurement)
+        with pytest.raises(InvalidTypeError, match="an update is data"):
+            child("forge")
+        assert (handle(None), child(None)) == (0, 0)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: oc.make_null_query_extension(counter()),
+    lambda: oc.make_indexed_composition(*bits(), PURE, 1, [counter()]),
+])  # fmt: skip
+def test_nor_does_an_analyst_inside_of_a_message(make):
+    child = shared()(make())
+    for index in (0, 1):
+        with pytest.raises((InvalidTypeError, InvalidValueError)):
+            if child((index, oc.Update(1))) is None:  # a null query reaches nothing
+                raise InvalidTypeError("null")
+    assert child((0, None)) in (0, None)
+
+
+def test_what_a_postprocessor_returns_gets_no_updates():
+    """A counter of its own, which nobody paid for, in the place of the one that was."""
+    stream, seen = shared(d_out=1.0), []
+
+    class Ear:
+        takes_updates = True
+
+        def __call__(self, message):
+            seen.append(message)
+
+    dear = []
+
+    def swap(handle):
+        dear.append(handle)
+        return counter(TINY)([])  # exact
+
+    for function in (swap, lambda handle: dear.append(handle) or Ear()):
+        cheap = dp.c.make_chain_pm(
+            dp.new_function(function, TO="ExtrinsicObject"), counter(60.0, horizon=2**15 - 1)
+        )
+        child = stream(cheap)
+        stream.update_all([1] * 10_000)
+        if not isinstance(child, Ear):
+            assert child(None) == 0
+    assert seen == []
+    assert dear[0](None) > 10_000  # of 20,000: what was paid for is fed; else once in 10^30
+
+
+def test_odometers_on_streams_have_no_postprocessors():
+    odometer = oc.make_concurrent_odometer(*bits(), PURE)
+    with pytest.raises(InvalidTypeError, match="would get the handles that take updates"):
+        odometer >> (lambda handle: handle)
+
+
+# --- errors of updates -----------------------------------------------------------------------
+
+
+def test_errors_of_updates_are_for_whoever_sends_them():
+    seen = []
+    handle = postprocessed(seen, counter(horizon=2))([])
+    handle.update_all([1, 1])
+    with pytest.raises(StreamError, match="horizon"):
+        handle.update(1)
+    assert seen == []
+    assert handle(None) == 2
+    halted = postprocessed(seen)([])
+    seen.clear()
+    with pytest.raises(StreamHaltedError):
+        halted.update(7)
+    assert seen == []
+
+
+def test_steps_are_checked_past_the_postprocessor():
+    handle = postprocessed([])([])
+    handle.update(1, step=1)
+    with pytest.raises(StreamError, match="that one has come"):
+        handle.update(1, step=1)
+    handle.update_all([1, 1])
+    handle.update(1, step=4)
+    assert handle(None) == 4
+
+
+def test_a_postprocessor_that_fails_does_not_touch_updates():
+    def broken(state, tag, message):
+        raise ZeroDivisionError
+
+    handle = oc.make_interactive_postprocessing(counter(), broken)([])
+    handle.update_all([1, 1])
+    with pytest.raises(ZeroDivisionError):
+        handle(None)
+    handle.update(1)
+
+
+# --- finite communication --------------------------------------------------------------------
+
+
+def test_updates_and_questions_count_together_whatever_arrives():
+    """By steps, which are public: a neighbour with nothing in a step has as many left."""
+    left = []
+    for items in ([1, 1, 1], [None, None, None], [1, None, 1]):
+        handle = oc.make_bounded_interactive(counter(), 5)([])
+        handle.update_all(items)
+        handle(None)
+        handle.update(None)
+        for send in (lambda one=handle: one(None), lambda one=handle: one.update(1)):
+            with pytest.raises(MessageLimitError) as refused:
+                send()
+            left.append(refused.value.limit)
+    assert left == [5] * 6
+
+
+def test_an_update_beyond_the_limit_is_refused_whole():
+    handle = oc.make_bounded_interactive(counter(), 4)([])
+    handle.update_all([1, 1])
+    with pytest.raises(RefusalError):
+        handle.update_all([1, 1, 1])
+    assert handle(None) == 2
+
+
+def test_a_bound_inside_a_postprocessor_is_not_the_postprocessors_business():
+    seen = []
+    handle = postprocessed(seen, oc.make_bounded_interactive(counter(), 3))([])
+    handle.update_all([1, 1, 1])
+    with pytest.raises(MessageLimitError):
+        handle.update(1)
+    assert seen == []
+    with pytest.raises((MessageLimitError, PostprocessorError)):
+        handle(None)
+
+
+def test_many_mechanisms_on_one_stream_need_a_bound_but_for_pure_dp():
+    one = oc.make_counter(*bits(), ZCDP, 1.0)
+    oc.make_indexed_composition(*bits(), ZCDP, 1, [one])
+    with pytest.raises(InvalidValueError, match="max_messages"):
+        oc.make_indexed_composition(*bits(), ZCDP, 1, [one, one])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_handles_tell_what_they_take(way):
+    measurement = WAYS[way]([])
+    handle = measurement([])
+    assert handle.takes_updates and measurement.takes_updates
+    handle.update(1, step=1)
+    handle.update_all([1])
+    assert handle(None) == 2

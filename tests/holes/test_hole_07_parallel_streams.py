@@ -1,0 +1,79 @@
+"""0.1.0 took a stream in make_parallel_composition, and claimed the maximum for every measure."""
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError
+
+PURE = dp.max_divergence()
+MEASURES = {
+    "pure": lambda: PURE,
+    "approximate": lambda: dp.approximate(PURE),
+    "zcdp": dp.zero_concentrated_divergence,
+    "gaussian": oc.gaussian_tradeoff,
+}
+PARTITIONS = {
+    "split": lambda: oc.by_split(lambda data, keys: dict.fromkeys(keys, data)),
+    "key": lambda: oc.by_key(lambda item: item),
+    "values": lambda: oc.by_values({0: [0], 1: [1]}),
+}
+
+
+def stream():
+    return oc.integer_stream(0, 1), oc.event_presence()
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize("measure", MEASURES)
+def test_a_stream_is_refused_with_the_reason(measure, partition):
+    one = oc.make_counter(*stream(), MEASURES[measure](), 10.0)
+    with pytest.raises(InvalidTypeError, match=r"HSV25.*make_parallel_continual"):
+        oc.make_parallel_composition(*stream(), PARTITIONS[partition](), {0: one, 1: one})
+
+
+def test_vectors_of_streams_are_refused():
+    space = dp.vector_domain(stream()[0]), dp.symmetric_distance()
+    count = dp.m.make_user_measurement(*space, PURE, len, lambda d_in: 1.0, TO=int)
+    with pytest.raises(InvalidTypeError, match="is a stream"):
+        oc.make_parallel_composition(*space, PARTITIONS["key"](), {0: count})
+
+
+def own():
+    return dp.user_domain("Tables", lambda data: isinstance(data, dict)), dp.user_distance("Rows")
+
+
+def hidden():
+    """On a domain of one's own, and spawns a counter."""
+    return dp.m.make_user_measurement(
+        *own(),
+        PURE,
+        lambda data: oc.make_counter(*stream(), PURE, 1.0)([]),
+        lambda d_in: 0.5,
+        TO="ExtrinsicObject",
+    )
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda one: one,
+        dp.c.make_pureDP_to_zCDP,
+        lambda one: oc.cast(one, dp.zero_concentrated_divergence()),
+    ],
+)
+def test_a_child_that_takes_updates_is_refused_when_it_is_opened(wrap):
+    parts = oc.make_parallel_composition(*own(), PARTITIONS["split"](), {0: wrap(hidden())})({})
+    with pytest.raises(InvalidTypeError, match=r"measurements\[0\] takes updates.*HSV25"):
+        parts(0)
+    with pytest.raises(Exception, match="run once only"):
+        parts(0)
+
+
+def test_such_a_child_gets_no_updates_through_a_wrapper():
+    wrapped = oc.make_interactive(hidden())
+    parts = oc.make_parallel_composition(*own(), PARTITIONS["split"](), {0: wrapped})({})
+    child = parts(0)
+    assert not child.takes_updates
+    with pytest.raises(InvalidTypeError, match="an update is data"):
+        child(oc.Update(1))
