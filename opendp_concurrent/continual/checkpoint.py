@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass
 from threading import RLock
@@ -14,12 +15,11 @@ from opendp.mod import assert_features
 
 from .. import _native
 from ..accounts.lifecycle import innermost_running
-from ..composition.guards import check_inside
 from ..composition.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.data import Sealed, seal, unseal
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement
+from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, check_launch
 from ..queryables.saved import Parts, parts_of
 from ..queryables.stream import stream_of
 from .mechanism import Checked, inside_a_mechanism
@@ -44,21 +44,28 @@ class Lineage:
     :ivar resumed: the newest generation that was resumed here; of the first launch there is none
     :ivar living: its innermost part
     :ivar moved: whether a message has come since it was saved
+    :ivar elsewhere: whether it was alive when this process was forked
     """
 
     saved: int = 0
     resumed: int = -1
     living: ref[Checked] | None = None
     moved: bool = False
+    elsewhere: bool = False
+
+    @property
+    def alive(self) -> bool:
+        """Whether a mechanism of it is, here or in the process that this was forked from."""
+        machine = None if self.living is None else self.living()
+        return self.elsewhere or (machine is not None and not machine.stopped)
 
     def check(self, generation: int) -> None:
         """Raise unless this generation may be resumed."""
-        machine = None if self.living is None else self.living()
-        if machine is not None and not machine.stopped:
+        if self.alive:
             raise InvalidValueError(
-                "saved is of a mechanism that is alive in this process, and two that go on from "
-                "one state draw noise twice; stop it by checkpoint.save(), and resume what that "
-                "returns"
+                "saved is of a mechanism that is alive in this process, or the one that it was "
+                "forked from, and two that go on from one state draw noise twice; stop it by "
+                "checkpoint.save(), and resume what that returns"
             )
         if generation <= self.resumed or generation < self.saved:
             raise InvalidValueError(
@@ -74,6 +81,20 @@ class Lineage:
 
 
 _LINEAGES: dict[str, Lineage] = {}  # by id, as long as this process lives
+_BEFORE_FORK: list[Lineage] = []
+
+
+def _remember_living() -> None:
+    _BEFORE_FORK[:] = [one for one in _LINEAGES.values() if one.alive]
+
+
+def _leave_to_parent() -> None:
+    for lineage in _BEFORE_FORK:
+        lineage.elsewhere = True
+
+
+if hasattr(os, "register_at_fork"):  # the parent has the mechanism; here its data are gone
+    os.register_at_fork(before=_remember_living, after_in_child=_leave_to_parent)
 
 
 class Checkpoint:
@@ -252,7 +273,7 @@ def make_resumable(
         raise InvalidTypeError(
             f"checkpoint must be an oc.Checkpoint, found {type(checkpoint).__name__}"
         )
-    check_inside("measurement", measurement)
+    check_launch(measurement)
     if not measurement.resumable:
         raise InvalidTypeError(f"measurement must be {_CANNOT}; found {measurement}")
     inner = measurement.spawn

@@ -11,7 +11,14 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import ref
 
-from opendp.mod import Odometer, OdometerQueryable, Queryable, assert_features
+from opendp.mod import (
+    Domain,
+    Measurement,
+    Odometer,
+    OdometerQueryable,
+    Queryable,
+    assert_features,
+)
 
 from .. import _native, checks
 from ..composition.interactive_measurement import make_measurement, never
@@ -20,7 +27,7 @@ from ..measures import Composability, composition_measure
 from ..measures.families import PURE
 from ..queryables.data import Sealed, seal
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch
+from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, run
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..queryables.stream import (
     DataMessage,
@@ -157,10 +164,11 @@ class Branches(Stream):
 class _FanOut:
     """The state machine: updates go to all children, everything else launches one."""
 
-    __slots__ = ("_limit", "_root", "_stream")
+    __slots__ = ("_domain", "_limit", "_root", "_stream")
 
-    def __init__(self, root: Any, stream: Branches, limit: int | None) -> None:
+    def __init__(self, root: Any, stream: Branches, domain: Domain, limit: int | None) -> None:
         self._root, self._stream, self._limit = root, stream, limit
+        self._domain = domain
 
     def update(self, item: Any) -> None:
         self._stream.receive(Update(item))
@@ -173,12 +181,31 @@ class _FanOut:
         if isinstance(question, Odometer) or composes:
             raise InvalidTypeError(NESTED)
         check_launch(question)
+        self._rehearse(question)
         branch = Branch(self._limit)
         with self._stream.launching(branch):
             answer = self._root(question)
-        if isinstance(answer, (OdometerQueryable, ConcurrentCompositionQueryable)):
-            raise InvalidTypeError(NESTED)
+        self._check_fed(answer, branch)
         return branch.asking(answer) if branch.subscribed else answer
+
+    def _rehearse(self, question: Any) -> None:
+        """Raise, before anything is charged, for what would launch others beyond the limit.
+
+        Of a measurement of OpenDP's this is seen from what it spawns only, so it is run. On the
+        empty stream that says nothing about data: there are none.
+        """
+        if self._limit is None or isinstance(question, ConcurrentMeasurement):
+            return
+        if not isinstance(question, Measurement) or question.input_domain != self._domain:
+            return  # which the root refuses
+        branch = Branch(self._limit)
+        self._check_fed(run(question, branch.token(self._domain.carrier_type)), branch)
+
+    def _check_fed(self, answer: Any, branch: Branch) -> None:
+        composes = isinstance(answer, (OdometerQueryable, ConcurrentCompositionQueryable))
+        later = isinstance(answer, Queryable) and not branch.subscribed
+        if self._limit is not None and (composes or later):
+            raise InvalidTypeError(NESTED)
 
 
 class _Launches:
@@ -304,7 +331,7 @@ def make_concurrent_continual(
         return Branches(many=measure.family == PURE)
 
     def machine(root: Any, stream: Branches) -> Checked:
-        return Checked(_FanOut(root, stream, max_messages), items)
+        return Checked(_FanOut(root, stream, composition.input_domain, max_messages), items)
 
     if isinstance(composition, ConcurrentOdometer):
 

@@ -107,7 +107,9 @@ def test_a_transcript_has_questions_and_answers_only(way, send):
     assert set(seen) == {(oc.QUERY, None), (oc.ANSWER, 3)}
 
 
-@pytest.mark.parametrize("way", ["postprocessed", "in a bound", "interactive", "twice", "of a clamp"])
+@pytest.mark.parametrize(
+    "way", ["postprocessed", "in a bound", "interactive", "twice", "of a clamp"]
+)
 def test_nor_on_a_stream_that_is_shared(way):
     seen, stream = [], shared()
     child = stream(WAYS[way](seen))
@@ -120,9 +122,7 @@ def test_nor_on_a_stream_that_is_shared(way):
 
 def test_nor_in_a_part():
     seen, space = [], (oc.integer_stream(0, 9), oc.event_presence())
-    one = oc.make_interactive_postprocessing(
-        oc.make_counter(*space, PURE, TINY), remembering(seen)
-    )
+    one = oc.make_interactive_postprocessing(oc.make_counter(*space, PURE, TINY), remembering(seen))
     parts = oc.make_parallel_continual(*space, lambda item: item % 2, {0: one, 1: one})([])
     parts.update_all([1, 2, 3])
     parts.update(5)

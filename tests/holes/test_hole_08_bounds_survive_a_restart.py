@@ -1,0 +1,307 @@
+"""0.1.0 forgot who had contributed when a mechanism was resumed, but for one order of nesting."""
+
+import json
+from itertools import permutations
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, MessageLimitError
+
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+TINY = 1e-3
+
+
+def bits():
+    return oc.integer_stream(0, 1), oc.event_presence()
+
+
+def pairs():
+    return oc.record_stream("user and bit", lambda pair: isinstance(pair, tuple))
+
+
+def bounded(limit=1, output=None):
+    output = output or oc.integer_stream(0, 9)
+    return oc.make_bounded_contributions(pairs(), oc.user_presence(), output, limit)
+
+
+def clamp():
+    return oc.make_stream_clamp(oc.integer_stream(0, 9), oc.event_presence(), bits()[0])
+
+
+def counter(measure=PURE, scale=TINY):
+    return oc.make_counter(*bits(), measure, scale)
+
+
+def transformed(one=None):
+    return bounded() >> (clamp() >> (one or counter()))
+
+
+def identity(state, tag, message):
+    return state, tag, message
+
+
+RESUMABLE = {
+    "plain": transformed,
+    "one chain": lambda: (bounded() >> clamp()) >> counter(),
+    "interactive": lambda: oc.make_interactive(transformed()),
+    "interactive inside": lambda: transformed(oc.make_interactive(counter())),
+    "in the middle": lambda: bounded() >> oc.make_interactive(clamp() >> counter()),
+    "bounded": lambda: oc.make_bounded_interactive(transformed(), 10**6),
+    "bounded inside": lambda: transformed(oc.make_bounded_interactive(counter(), 10**6)),
+    "cast": lambda: oc.cast(transformed(), ZCDP),
+    "cast inside": lambda: transformed(oc.cast(counter(), ZCDP)),
+    "all of them": lambda: oc.make_bounded_interactive(
+        oc.make_interactive(transformed(oc.make_interactive(oc.cast(counter(), ZCDP)))), 10**6
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESUMABLE)
+def test_a_user_contributes_once_over_40_restarts(name):
+    """Over any chain of saves, in any order of nesting, by single updates and in batches."""
+    make = RESUMABLE[name]
+    checkpoint = oc.Checkpoint()
+    handle = oc.make_resumable(make(), checkpoint)([])
+    for turn in range(40):
+        if turn % 2:
+            handle.update(("ann", 1))
+        else:
+            handle.update_all([("ann", 1), None, ("ann", 1)])
+        assert handle(None) == 1
+        checkpoint = oc.Checkpoint(checkpoint.save())
+        handle = oc.make_resumable(make(), checkpoint)([])
+    handle.update(("bob", 1))
+    assert handle(None) == 2
+    handle.update(("ann", 1))
+    assert handle(None) == 2
+
+
+WRAPPERS = {
+    "interactive": oc.make_interactive,
+    "bounded": lambda one: oc.make_bounded_interactive(one, 99),
+    "postprocessed": lambda one: oc.make_interactive_postprocessing(one, identity),
+    "null query": oc.make_null_query_extension,
+    "indexed": lambda one: oc.make_indexed_composition(*bits(), PURE, 1, [one]),
+    "part": lambda one: oc.make_parallel_continual(*bits(), bool, {True: one}),
+    "clamp": lambda one: oc.make_stream_clamp(*bits(), bits()[0]) >> one,
+    "bounded contributions": lambda one: bounded(output=bits()[0]) >> one,
+    "both": lambda one: transformed(one),
+    "again": lambda one: oc.make_resumable(one, oc.Checkpoint()),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+@pytest.mark.parametrize("hide", [lambda one: one, lambda one: oc.cast(one, PURE)])
+def test_nothing_goes_around_a_checkpoint(name, hide):
+    """Its state would not be saved: 0.1.0 let a user with a limit of 1 contribute 201 times."""
+    if name == "indexed" or hide(counter()).output_measure == PURE:
+        resumable = hide(oc.make_resumable(counter(), oc.Checkpoint()))
+    with pytest.raises(InvalidTypeError, match="make_resumable around everything else"):
+        WRAPPERS[name](resumable)
+
+
+@pytest.mark.parametrize("name", [name for name in WRAPPERS if name not in ("indexed", "again")])
+def test_one_that_is_hidden_is_found_when_it_is_spawned(name):
+    """OpenDP's own casts say nothing of what they cast."""
+    hidden = dp.c.make_pureDP_to_zCDP(oc.make_resumable(counter(), oc.Checkpoint()))
+    if name == "part":
+        return  # for pure DP only
+    with pytest.raises(Exception, match="make_resumable around everything else"):
+        WRAPPERS[name](hidden)([])
+
+
+def test_nor_inside_a_machine_of_ones_own():
+    class Outer:
+        def __init__(self):
+            self.inner = oc.make_resumable(counter(), oc.Checkpoint())([])
+
+    outer = oc.make_continual(*bits(), PURE, Outer, lambda d_in: 0.0)
+    with pytest.raises(InvalidTypeError, match="make_resumable around everything else"):
+        outer([])
+
+
+NOT_RESUMABLE = {
+    "postprocessed": lambda: oc.make_interactive_postprocessing(counter(), identity),
+    "null query": lambda: oc.make_null_query_extension(counter()),
+    "indexed": lambda: oc.make_indexed_composition(*bits(), PURE, 1, [counter()]),
+    "ordered": lambda: oc.make_ordered_composition(*bits(), PURE, 1, [counter()]),
+    "parts": lambda: oc.make_parallel_continual(*bits(), bool, {True: counter()}),
+    "shared": lambda: oc.make_concurrent_continual(
+        oc.make_concurrent_composition(*bits(), PURE, 1, [1.0])
+    ),
+    "alarm": lambda: oc.make_alarm(*bits(), PURE, 1.0, 5),
+    "compositor": lambda: oc.make_concurrent_composition(*bits(), PURE, 1, [1.0]),
+    "postprocessed inside": lambda: oc.make_interactive(
+        oc.make_interactive_postprocessing(counter(), identity)
+    ),
+    "alarm inside": lambda: oc.make_bounded_interactive(oc.make_alarm(*bits(), PURE, 1.0, 5), 9),
+    "native inside": lambda: oc.make_interactive(
+        dp.m.make_user_measurement(*bits(), PURE, lambda data: 7, lambda d_in: 0.0, TO=int)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_RESUMABLE)
+def test_what_cannot_be_saved_says_so(name):
+    measurement = NOT_RESUMABLE[name]()
+    assert not measurement.resumable
+    with pytest.raises(InvalidTypeError, match="^measurement must be a counter"):
+        oc.make_resumable(measurement, oc.Checkpoint())
+    handle = measurement([])
+    if hasattr(handle, "resumable"):
+        assert not handle.resumable
+
+
+def test_a_wrapper_of_a_native_cast_is_judged_by_what_it_spawns():
+    """The measurement does not know; the handle does."""
+    measurement = oc.make_interactive(dp.c.make_pureDP_to_zCDP(counter()))
+    assert measurement([]).resumable
+    swapped = oc.make_interactive(counter())
+    swapped.spawn = oc.make_interactive_postprocessing(counter(), identity).spawn
+    with pytest.raises(InvalidTypeError, match="^measurement must be a counter"):
+        oc.make_resumable(swapped, oc.Checkpoint())([])
+
+
+@pytest.mark.parametrize("name", RESUMABLE)
+def test_what_can_be_saved_says_so(name):
+    measurement = RESUMABLE[name]()
+    assert measurement.resumable and measurement([]).resumable
+
+
+def test_messages_that_are_left_are_saved():
+    def make():
+        return oc.make_bounded_interactive(counter(), 5)
+
+    checkpoint = oc.Checkpoint()
+    handle = oc.make_resumable(make(), checkpoint)([])
+    handle.update_all([1, 1])
+    assert handle(None) == 2
+    for left in (1, 0):
+        checkpoint = oc.Checkpoint(checkpoint.save())
+        handle = oc.make_resumable(make(), checkpoint)([])
+        handle.update(1, step=4 - left)
+    with pytest.raises(MessageLimitError):
+        handle(None)
+    with pytest.raises(MessageLimitError):
+        handle.update(1)
+
+
+def test_steps_go_on_behind_a_transformation():
+    checkpoint = oc.Checkpoint()
+    handle = oc.make_resumable(transformed(), checkpoint)([])
+    handle.update_all([("ann", 1)] * 3)
+    handle = oc.make_resumable(transformed(), oc.Checkpoint(checkpoint.save()))([])
+    handle.update(("bob", 1), step=4)
+    assert handle(None) == 2
+
+
+OTHERS = {
+    "a larger limit": lambda: bounded(2) >> clamp() >> counter(),
+    "another scale": lambda: transformed(counter(scale=2 * TINY)),
+    "another bound": lambda: (
+        bounded()
+        >> oc.make_stream_clamp(
+            oc.integer_stream(0, 9), oc.event_presence(), oc.integer_stream(0, 2)
+        )
+        >> oc.make_counter(oc.integer_stream(0, 2), oc.event_presence(), PURE, TINY)
+    ),
+    "no bound": lambda: clamp() >> counter(),
+    "a limit of messages": lambda: oc.make_bounded_interactive(transformed(), 9),
+    "another order": lambda: oc.cast(transformed(counter(scale=2 * TINY)), ZCDP),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_mechanism_does_not_go_on(name):
+    checkpoint = oc.Checkpoint()
+    oc.make_resumable(transformed(), checkpoint)([])
+    saved = oc.Checkpoint(checkpoint.save())
+    with pytest.raises(InvalidValueError, match="cannot be resumed by"):
+        oc.make_resumable(OTHERS[name](), saved)([])
+
+
+USERS = [
+    0,
+    -1,
+    2**100,
+    True,
+    1.5,
+    "ann",
+    "",
+    "\ud800",
+    b"\x00\xff",
+    None,
+    (),
+    ("a", (1, b"b")),
+    1e300,
+]
+EQUAL = [(1, True), (1, 1.0), (0, False), (0.0, -0.0), (np.int64(7), 7), (np.str_("x"), "x"),
+         (np.float64(0.5), 0.5), (np.bool_(True), 1)]  # fmt: skip
+
+
+def test_users_of_many_kinds_are_told_apart_after_a_restart():
+    checkpoint = oc.Checkpoint()
+    handle = oc.make_resumable(transformed(), checkpoint)([])
+    handle.update_all([(user, 1) for user in USERS])
+    before = handle(None)
+    assert before == len(set(USERS))
+    handle = oc.make_resumable(transformed(), oc.Checkpoint(checkpoint.save()))([])
+    handle.update_all([(user, 1) for user in USERS])
+    assert handle(None) == before
+
+
+@pytest.mark.parametrize(("one", "other"), EQUAL + [pair[::-1] for pair in EQUAL], ids=repr)
+def test_equal_users_stay_equal(one, other):
+    checkpoint = oc.Checkpoint()
+    handle = oc.make_resumable(transformed(), checkpoint)([])
+    handle.update((one, 1))
+    handle = oc.make_resumable(transformed(), oc.Checkpoint(checkpoint.save()))([])
+    handle.update((other, 1))
+    assert handle(None) == 1
+
+
+@pytest.mark.parametrize("user", [frozenset({1}), (float("nan"),), 1j, object()], ids=repr)
+def test_a_user_that_cannot_be_kept_is_refused_and_the_mechanism_goes_on(user):
+    checkpoint = oc.Checkpoint()
+    handle = oc.make_resumable(transformed(), checkpoint)([])
+    handle.update((user, 1))
+    with pytest.raises(InvalidTypeError, match="which a checkpoint cannot keep"):
+        checkpoint.save()
+    handle.update(("ann", 1))
+    assert handle(None) == 2
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
+def test_two_bounds_in_any_order(order):
+    """Several limits and a filter, each of which remembers for itself."""
+    steps = [
+        lambda one: oc.make_interactive(one),
+        lambda one: oc.make_bounded_interactive(one, 10**4),
+        lambda one: oc.cast(one, ZCDP) if one.output_measure == PURE else one,
+    ]
+
+    def make():
+        one = counter()
+        for index in order:
+            one = steps[index](one)
+        return bounded(2) >> clamp() >> one
+
+    checkpoint = oc.Checkpoint()
+    handle = oc.make_resumable(make(), checkpoint)([])
+    for _ in range(20):
+        handle.update_all([("ann", 1), ("bob", 0)])
+        checkpoint = oc.Checkpoint(checkpoint.save())
+        handle = oc.make_resumable(make(), checkpoint)([])
+    assert handle(None) == 2
+
+
+def test_a_text_without_who_was_seen_is_refused():
+    checkpoint = oc.Checkpoint()
+    oc.make_resumable(transformed(), checkpoint)([])
+    record = json.loads(checkpoint.save())
+    record["parts"][0][1]["machine"] = None
+    with pytest.raises(InvalidValueError, match="^saved must be what"):
+        oc.make_resumable(transformed(), oc.Checkpoint(json.dumps(record)))([])

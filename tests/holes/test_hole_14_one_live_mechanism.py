@@ -1,0 +1,296 @@
+"""0.1.0 resumed each of many texts of one mechanism, and let an analyst save what is launched."""
+
+import gc
+import itertools
+import json
+import os
+import threading
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+
+PURE = dp.max_divergence()
+
+
+def bits():
+    return oc.integer_stream(0, 1), oc.event_presence()
+
+
+def counter(scale=50.0, **options):
+    return oc.make_counter(*bits(), PURE, scale, **options)
+
+
+def launch(saved=None, measurement=None):
+    checkpoint = oc.Checkpoint(saved)
+    return oc.make_resumable(measurement or counter(), checkpoint)([]), checkpoint
+
+
+def test_noise_is_not_averaged_out_over_300_texts():
+    handle, checkpoint = launch()
+    handle.update_all([1] * 100)
+    texts = [checkpoint.save(go_on=True) for _ in range(300)]
+    resumed = []
+    for text in texts:
+        with pytest.raises(InvalidValueError, match="alive in this process"):
+            resumed.append(launch(text))
+    assert resumed == []
+    newest = checkpoint.save()
+    after, _ = launch(newest)
+    for text in [*texts, newest]:
+        with pytest.raises(InvalidValueError, match="alive in this process"):
+            launch(text)
+    del after, _
+    gc.collect()
+    for text in [*texts, newest]:
+        with pytest.raises(InvalidValueError, match="resumed once, and no older one"):
+            launch(text)
+
+
+def test_of_many_texts_without_the_original_one_is_resumed():
+    handle, checkpoint = launch()
+    handle.update_all([1] * 100)
+    texts = [checkpoint.save(go_on=True) for _ in range(20)]
+    del handle, checkpoint
+    gc.collect()
+    answers = []
+    for text in texts:
+        try:
+            answers.append(launch(text)[0](None))
+        except InvalidValueError:
+            continue
+    assert len(answers) <= 1
+    gc.collect()
+    for text in texts[:-1]:
+        with pytest.raises(InvalidValueError, match="no older one"):
+            launch(text)
+
+
+def test_a_copy_of_a_copy_is_of_the_same_mechanism():
+    handle, checkpoint = launch()
+    texts = [checkpoint.save(go_on=True)]
+    for _ in range(5):
+        del handle
+        handle, checkpoint = launch(checkpoint.save())
+        handle.update(1)
+        texts.append(checkpoint.save(go_on=True))
+    ids = {json.loads(text)["lineage"] for text in texts}
+    generations = [json.loads(text)["generation"] for text in texts]
+    assert len(ids) == 1
+    assert generations == sorted(set(generations))
+    del handle, checkpoint
+    gc.collect()
+    for text in texts[:-1]:
+        with pytest.raises(InvalidValueError, match="no older one"):
+            launch(text)
+    launch(texts[-1])
+
+
+@pytest.mark.parametrize("message", ["question", "update", "updates"])
+def test_a_state_from_which_the_mechanism_went_on_is_refused(message):
+    """What it answered after the text was saved would be answered again, with other noise."""
+    handle, checkpoint = launch()
+    text = checkpoint.save(go_on=True)
+    {
+        "question": lambda: handle(None),
+        "update": lambda: handle.update(1),
+        "updates": lambda: handle.update_all([1]),
+    }[message]()
+    del handle, checkpoint
+    gc.collect()
+    with pytest.raises(InvalidValueError, match="after it was saved"):
+        launch(text)
+
+
+def test_save_and_go_on_then_crash_then_resume():
+    """The use of go_on: each answer is saved before it is seen, and the process ends."""
+    handle, checkpoint = launch()
+    handle.update_all([1] * 9)
+    answer, text = handle(None), checkpoint.save(go_on=True)
+    del handle, checkpoint
+    gc.collect()
+    again, _ = launch(text)
+    assert again(None) == answer
+
+
+def test_of_eight_threads_one_resumes():
+    _, checkpoint = launch()
+    text, handles, refused = checkpoint.save(), [], []
+    begin = threading.Barrier(8)
+
+    def work():
+        begin.wait(timeout=10)
+        try:
+            handles.append(launch(text))
+        except InvalidValueError:
+            refused.append(True)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert (len(handles), len(refused)) == (1, 7)
+
+
+def test_eight_threads_launch_with_one_checkpoint():
+    checkpoint, handles = oc.Checkpoint(), []
+    measurement = oc.make_resumable(counter(), checkpoint)
+
+    def work():
+        try:
+            handles.append(measurement([]))
+        except InvalidValueError:
+            pass
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert len(handles) == 1
+
+
+def test_a_refused_resume_uses_nothing_up():
+    handle, checkpoint = launch()
+    handle.update(1)
+    answer, text = handle(None), checkpoint.save()
+    with pytest.raises(InvalidValueError, match="cannot be resumed by"):
+        launch(text, counter(scale=51.0))
+    record = json.loads(text)
+    record["parts"][0][1]["machine"] = "nonsense"
+    with pytest.raises(InvalidValueError, match="^saved must be what"):
+        launch(json.dumps(record))
+    again, _ = launch(text)
+    assert again(None) == answer
+
+
+def test_a_halted_mechanism_is_not_alive():
+    handle, checkpoint = launch()
+    text = checkpoint.save(go_on=True)
+    with pytest.raises(oc.errors.StreamHaltedError):
+        handle.update(7)
+    with pytest.raises(InvalidValueError, match="after it was saved"):
+        launch(text)
+    again, _ = launch(checkpoint.save())
+    with pytest.raises(oc.errors.StreamHaltedError):
+        again(None)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_knows_what_it_inherited():
+    handle, checkpoint = launch()
+    text = checkpoint.save(go_on=True)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            launch(text)
+            os.write(writing, b"resumed")
+        except InvalidValueError:
+            os.write(writing, b"refused")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 100) == b"refused"
+    assert isinstance(handle(None), int)
+
+
+# --- a checkpoint is the owner's -------------------------------------------------------------
+
+
+def hosts():
+    odometer = oc.make_concurrent_odometer(*bits(), PURE)
+    limit = oc.make_concurrent_filter(odometer, 1, 10.0)
+    compositor = oc.make_concurrent_composition(*bits(), PURE, 1, [1.0, 1.0])
+    return {
+        "shared filter": lambda: oc.make_concurrent_continual(limit)([]),
+        "shared compositor": lambda: oc.make_concurrent_continual(compositor)([]),
+        "shared odometer": lambda: oc.make_concurrent_continual(odometer)([]),
+        "filter": lambda: limit([]),
+        "compositor": lambda: compositor([]),
+        "odometer": lambda: odometer([]),
+        "interactive": lambda: oc.make_interactive(oc.make_concurrent_continual(limit))([]),
+        "child odometer": lambda: limit([])(odometer),
+    }
+
+
+HOSTS = [
+    "shared filter",
+    "shared compositor",
+    "shared odometer",
+    "filter",
+    "compositor",
+    "odometer",
+    "interactive",
+    "child odometer",
+]
+HIDE = {
+    "plain": lambda one: one,
+    "cast": lambda one: oc.cast(one, PURE),
+}
+
+
+@pytest.mark.parametrize("hide", HIDE)
+@pytest.mark.parametrize("host", HOSTS)
+def test_an_analysts_checkpoint_is_refused_and_nothing_is_charged(host, hide):
+    root = hosts()[host]()
+    checkpoint = oc.Checkpoint()
+    measurement = HIDE[hide](oc.make_resumable(counter(), checkpoint))
+    with pytest.raises(InvalidTypeError, match="whoever has the checkpoint reads the data"):
+        root(measurement)
+    if hasattr(root, "privacy_loss"):
+        assert root.privacy_loss(1) == 0.0
+    with pytest.raises(InvalidValueError, match="nothing was launched"):
+        checkpoint.save()
+
+
+@pytest.mark.parametrize("host", HOSTS[:6])
+def test_one_that_hides_is_found_when_it_is_spawned(host):
+    root, checkpoint = hosts()[host](), oc.Checkpoint()
+    hidden = dp.m.make_user_measurement(
+        *bits(),
+        PURE,
+        lambda data: oc.make_resumable(counter(), checkpoint)(data),
+        lambda d_in: 0.5,
+        TO="ExtrinsicObject",
+    )
+    with pytest.raises(Exception, match="whoever has the checkpoint reads the data"):
+        root(hidden)
+    with pytest.raises(InvalidValueError, match="nothing was launched"):
+        checkpoint.save()
+
+
+def test_nor_under_opendps_own_compositor():
+    checkpoint = oc.Checkpoint()
+    root = dp.c.make_adaptive_composition(*bits(), PURE, 1, [1.0])([])
+    with pytest.raises(Exception, match="whoever has the checkpoint reads the data"):
+        root(oc.make_resumable(counter(), checkpoint))
+    with pytest.raises(InvalidValueError, match="nothing was launched"):
+        checkpoint.save()
+
+
+def test_nor_from_a_thread_of_a_mechanism():
+    """It is launched on the stream itself, wherever it is launched."""
+    checkpoint = oc.Checkpoint()
+    failures = []
+
+    def function(data):
+        def work():
+            try:
+                oc.make_resumable(counter(), checkpoint)(data)
+            except InvalidTypeError as error:
+                failures.append(str(error))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        return 7
+
+    hidden = dp.m.make_user_measurement(*bits(), PURE, function, lambda d_in: 0.5, TO=int)
+    assert hosts()["shared filter"]()(hidden) == 7
+    assert failures and all("reads the data" in one for one in failures)
+    assert not list(itertools.chain.from_iterable([checkpoint._parts or []]))

@@ -1,0 +1,198 @@
+"""0.1.0 charged for children of a stream that never got an update."""
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+TINY = 1e-3
+
+
+def bits():
+    return oc.integer_stream(0, 1), oc.event_presence()
+
+
+def counter(measure=PURE):
+    return oc.make_counter(*bits(), measure, TINY)
+
+
+def odometer(measure=PURE):
+    return oc.make_concurrent_odometer(*bits(), measure)
+
+
+def compositor(measure=PURE):
+    return oc.make_concurrent_composition(*bits(), measure, 1, [1e7, 1e7])
+
+
+def shared(measure=PURE, **options):
+    return oc.make_concurrent_continual(
+        oc.make_concurrent_filter(odometer(measure), 1, 1e9), **options
+    )([])
+
+
+def native(measure=PURE):
+    return dp.c.make_adaptive_composition(*bits(), measure, 1, [1e7, 1e7])
+
+
+# --- what is fed -----------------------------------------------------------------------------
+
+FED = {
+    "indexed": (
+        lambda: oc.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()]),
+        lambda child: (child((0, None)), child((1, None))),
+    ),
+    "ordered": (
+        lambda: oc.make_ordered_composition(*bits(), PURE, 1, [counter(), counter()]),
+        lambda child: (child(None), child(None)),
+    ),
+    "indexed, bounded and postprocessed": (
+        lambda: oc.make_bounded_interactive(
+            oc.make_null_query_extension(
+                oc.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()])
+            ),
+            99,
+        ),
+        lambda child: (child((1, (0, None))), child((1, (1, None)))),
+    ),
+    "native composition": (
+        lambda: dp.c.make_composition([counter(), counter()]),
+        lambda children: tuple(child(None) for child in children),
+    ),
+    "native cast": (
+        lambda: dp.c.make_pureDP_to_zCDP(counter()),
+        lambda child: (child(None),) * 2,
+    ),
+    "on its data": (
+        lambda: dp.m.make_user_measurement(
+            *bits(), PURE, lambda data: counter()(data), counter().map, TO="ExtrinsicObject"
+        ),
+        lambda child: (child(None),) * 2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FED)
+def test_each_child_is_fed(name):
+    make, ask = FED[name]
+    measurement = make()
+    options = {} if measurement.output_measure == PURE else {"max_messages": 99}
+    stream = shared(measurement.output_measure, **options)
+    before = stream.privacy_loss()
+    child = stream(measurement)
+    assert stream.privacy_loss() != before
+    stream.update_all([1, None, 1])
+    stream.update(1)
+    assert ask(child) == (3, 3)
+
+
+def test_children_of_a_native_compositor_are_fed_from_their_launch_on():
+    stream = shared()
+    root = stream(native())
+    early = root(counter())
+    stream.update(1)
+    late = root(counter())
+    stream.update_all([1, 1])
+    assert (early(None), late(None)) == (3, 2)
+
+
+def test_in_a_wrapper_with_a_stream_of_its_own():
+    handle = oc.make_interactive(oc.make_concurrent_continual(compositor()))([])
+    child = handle(counter())
+    handle.update_all([1, 1])
+    assert child(None) == 2
+    with pytest.raises(InvalidTypeError, match="an update is data"):
+        child(oc.Update(1))
+    native_inside = oc.make_interactive(native())([])
+    child = native_inside(counter())
+    native_inside.update_all([1, 1])
+    assert child(None) == 2
+
+
+# --- what is refused, before anything is charged ---------------------------------------------
+
+
+def test_compositions_on_a_stream_are_not_wrapped():
+    compositions = (compositor(), oc.make_concurrent_filter(odometer(), 1, 1.0))
+    for composition in (*compositions, oc.cast(compositor(), ZCDP)):
+        for wrap in (
+            oc.make_interactive,
+            oc.make_null_query_extension,
+            lambda one: oc.make_bounded_interactive(one, 5),
+            lambda one: oc.make_interactive_postprocessing(one, lambda *now: now),
+            lambda one: oc.make_indexed_composition(*bits(), one.output_measure, 1, [one]),
+        ):
+            with pytest.raises(InvalidTypeError, match="make_concurrent_continual"):
+                wrap(composition)
+    with pytest.raises(InvalidTypeError, match="make_concurrent_continual"):
+        oc.make_parallel_continual(*bits(), bool, {True: compositor()})
+
+
+def test_mechanisms_on_data_as_they_are_refuse_a_stream():
+    for make in (
+        lambda: oc.make_sparse_vector(*bits(), PURE, 1, 1.0, 1, 1, sensitivity=1),
+        lambda: oc.make_above_threshold(*bits(), PURE, 1, scale=1.0, threshold=1, sensitivity=1),
+        lambda: oc.make_guess_and_check(
+            *bits(), PURE, 1, scale=1.0, tolerance=1, max_hits=1, sensitivity=1
+        ),
+        lambda: oc.make_analyst_quotas(odometer(), 1, {"ann": 1.0}),
+    ):
+        with pytest.raises(InvalidTypeError, match="is a stream, whose items come later"):
+            make()
+
+
+def test_histogram_mechanisms_refuse_a_stream():
+    for make in (
+        lambda: oc.make_projected_queries(*bits(), ZCDP, 1, [0.5], universe=2, size=10),
+        lambda: oc.make_private_multiplicative_weights(
+            *bits(), ZCDP, 1, 0.5, universe=2, questions=10, size=10
+        ),
+    ):
+        with pytest.raises((InvalidTypeError, InvalidValueError, TypeError)):
+            make()
+
+
+@pytest.mark.parametrize("measure", [PURE, ZCDP], ids=str)
+def test_a_refused_composition_is_not_charged(measure):
+    options = {} if measure == PURE else {"max_messages": 99}
+    stream = shared(measure, **options)
+    hidden = [
+        compositor(measure),
+        oc.make_concurrent_filter(odometer(measure), 1, 1.0),
+        odometer(measure),
+    ]
+    if measure == ZCDP:  # bounded messages cannot be kept for what is launched later
+        hidden += [native(measure), dp.c.make_pureDP_to_zCDP(compositor())]
+    for composition in hidden:
+        with pytest.raises(InvalidTypeError, match="would not get the updates"):
+            stream(composition)
+    assert stream.privacy_loss() == 0.0
+    child = stream(counter(measure))
+    stream.update(1)
+    assert child(None) == 1
+
+
+def test_transformations_of_opendp_are_not_for_streams():
+    """They would run once, on the empty stream, and items would pass them by."""
+    twice = dp.t.make_user_transformation(
+        *bits(), *bits(), function=lambda data: data, stability_map=lambda d_in: d_in
+    )
+    for behind in (counter(), odometer(), oc.make_interactive(counter())):
+        with pytest.raises(InvalidTypeError, match="make_stream_map"):
+            twice >> behind
+
+
+def test_nothing_takes_what_is_sent_to_nobody():
+    release = dp.m.make_user_measurement(*bits(), PURE, lambda data: 7, lambda d: 0.0, TO=int)
+    handle = oc.make_interactive(release)([])
+    assert not handle.takes_updates
+    with pytest.raises(InvalidTypeError, match="nothing here takes updates"):
+        handle.update(1)
+    assert handle(None) == 7
+
+
+def test_only_compositions_are_made_concurrent():
+    for other in (counter(), oc.make_interactive(counter())):
+        with pytest.raises(InvalidTypeError, match="^composition must be made by"):
+            oc.make_concurrent_continual(other)
