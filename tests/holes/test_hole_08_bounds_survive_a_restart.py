@@ -1,5 +1,6 @@
 """0.1.0 forgot who had contributed when a mechanism was resumed, but for one order of nesting."""
 
+import contextlib
 import json
 from itertools import permutations
 
@@ -77,6 +78,31 @@ def test_a_user_contributes_once_over_40_restarts(name):
     assert handle(None) == 2
     handle.update(("ann", 1))
     assert handle(None) == 2
+
+
+INSIDE = {
+    "twice chained": lambda one: bounded() >> (clamp() >> one),
+    "interactive": lambda one: bounded(output=bits()[0]) >> oc.make_interactive(one),
+    "bounded": lambda one: bounded(output=bits()[0]) >> oc.make_bounded_interactive(one, 10**6),
+    "postprocessed": lambda one: (
+        bounded(output=bits()[0]) >> oc.make_interactive_postprocessing(one, identity)
+    ),
+    "cast": lambda one: bounded(output=bits()[0]) >> oc.cast(one, ZCDP),
+    "native cast": lambda one: bounded(output=bits()[0]) >> dp.c.make_pureDP_to_zCDP(one),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_a_checkpoint_inside_is_refused_or_counts_on(name):
+    counts, saved = [1], None
+    with contextlib.suppress(InvalidTypeError):
+        for _ in range(4):
+            checkpoint = oc.Checkpoint(saved)
+            handle = INSIDE[name](oc.make_resumable(counter(), checkpoint))([])
+            handle(oc.Update(("ann", 1)))
+            counts.append(handle(None))
+            saved = checkpoint.save()
+    assert max(counts) == 1
 
 
 WRAPPERS = {
@@ -168,7 +194,8 @@ def test_a_wrapper_of_a_native_cast_is_judged_by_what_it_spawns():
 @pytest.mark.parametrize("name", RESUMABLE)
 def test_what_can_be_saved_says_so(name):
     measurement = RESUMABLE[name]()
-    assert measurement.resumable and measurement([]).resumable
+    assert measurement.resumable
+    assert measurement([]).resumable
 
 
 def test_messages_that_are_left_are_saved():
