@@ -2,7 +2,7 @@
 
 A Python exception that is raised inside a native call comes out as a bare ``OpenDPException``. Ours
 are remembered where they leave our code, and raised again, from the native one, by the frame of
-ours that made the native call (:class:`typed_errors`).
+ours that made the native call (:func:`typed`). So are interrupts (:mod:`._boundary`).
 """
 
 from __future__ import annotations
@@ -10,25 +10,33 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import copy_context
 from functools import wraps
 from types import FrameType
 from typing import Any, NoReturn, TypeVar, cast
 
 from opendp._convert import (
     ATOM_MAP,
-    _invoke_py_callback,
-    _invoke_py_transition,
     c_to_py,
     py_to_c,
 )
 from opendp._lib import AnyObjectPtr, FfiResult, FfiSlice, lib, unwrap
-from opendp.core import new_queryable, odometer_queryable_invoke, queryable_eval
+from opendp.core import (
+    measurement_input_domain,
+    measurement_input_metric,
+    measurement_map,
+    measurement_output_measure,
+    new_queryable,
+    odometer_queryable_invoke,
+    queryable_eval,
+    transformation_map,
+)
 from opendp.domains import _lazyframe_from_domain
 from opendp.extras._utilities import to_then as _to_then
 from opendp.mod import (
     Domain,
     LazyFrameDomain,
+    Measure,
     Measurement,
     Metric,
     OpenDPException,
@@ -39,12 +47,11 @@ from opendp.mod import (
 )
 from opendp.typing import _ELEMENTARY_TYPES
 
+from ._boundary import CALLBACKS, CARRIED, entries
 from .errors import ConcurrentError, InvalidTypeError
 
 PARTIAL_CONSTRUCTOR: type = _PartialConstructor
 F = TypeVar("F", bound=Callable[..., Any])
-_CALLBACKS = frozenset({_invoke_py_callback.__code__, _invoke_py_transition.__code__})
-_CARRIED: ContextVar[list[ConcurrentError] | None] = ContextVar("_CARRIED", default=None)
 
 
 def _function(name: str, *argument_types: Any) -> Any:
@@ -168,6 +175,35 @@ def check_distance(metric: Metric, name: str, d_in: Any) -> None:
         ) from error
 
 
+# --- maps ------------------------------------------------------------------------------------
+# Asked of OpenDP's functions: an attribute or a subclass may say anything.
+
+
+def address(measurement: Measurement) -> int:
+    """Where the native measurement is: what a Python object points to may be changed."""
+    return ctypes.addressof(measurement.contents)
+
+
+def space_of(measurement: Measurement) -> tuple[Domain, Metric, Measure]:
+    """Return the domain, metric and measure of a measurement."""
+    return (
+        measurement_input_domain(measurement),
+        measurement_input_metric(measurement),
+        measurement_output_measure(measurement),
+    )
+
+
+def native_only(function: Callable[..., Any], *arguments: Any) -> tuple[Any, bool]:
+    """Return ``function(*arguments)``, and whether no value was asked of Python meanwhile.
+
+    Then it is what OpenDP's own code makes of the numbers that it was constructed with, which do
+    not change.
+    """
+    before = entries()
+    answer = function(*arguments)
+    return answer, entries() == before
+
+
 # --- queryables ------------------------------------------------------------------------------
 
 
@@ -196,7 +232,7 @@ def inside_native_call() -> bool:
     """Whether OpenDP is running the caller from within one of its native calls."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_code in _CALLBACKS:
+        if frame.f_code in CALLBACKS:
             return True
         frame = frame.f_back
     return False
@@ -205,41 +241,56 @@ def inside_native_call() -> bool:
 # --- errors ----------------------------------------------------------------------------------
 
 
-class typed_errors:  # noqa: N801 (reads as a verb in a with statement)
-    """A ``with`` block that keeps the type and values of our own exceptions across the FFI.
+def typed(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``; exceptions of ours keep their type and values on the way.
 
-    One of ours that leaves the block is remembered by the block around it, if there is one. A
-    native exception that leaves the block is replaced by the one of ours that caused it.
+    One of ours that leaves is remembered by the call of this around it, if there is one. A native
+    exception that leaves is replaced by the one of ours that caused it; and by an interrupt, if
+    one arrived inside of a native call, also if what was called made light of it.
     """
+    carried: list[BaseException] = []
+    try:
+        answer = copy_context().run(_carrying, carried, function, arguments)
+    except ConcurrentError as error:
+        _raise_interrupt(carried)
+        _remember(error)
+        raise
+    except OpenDPException as error:
+        _raise_interrupt(carried)
+        for ours in reversed(carried):
+            if str(ours) in str(error):
+                _remember(ours)
+                raise ours.with_traceback(None) from error  # its frames may hold data
+        raise
+    except Exception:
+        _raise_interrupt(carried)
+        raise
+    _raise_interrupt(carried)
+    return answer
 
-    __slots__ = ("_carried", "_token")
 
-    def __enter__(self) -> None:
-        self._carried: list[ConcurrentError] = []
-        self._token = _CARRIED.set(self._carried)
+def _carrying(carried: list[BaseException], function: Any, arguments: tuple[Any, ...]) -> Any:
+    CARRIED.set(carried)
+    return function(*arguments)
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        _CARRIED.reset(self._token)
-        if error is None:
-            return
-        outer = _CARRIED.get()
-        if isinstance(error, ConcurrentError):
-            if outer is not None:
-                outer.append(error)
-        elif isinstance(error, OpenDPException):
-            for ours in reversed(self._carried):
-                if str(ours) in str(error):
-                    if outer is not None:
-                        outer.append(ours)
-                    raise ours.with_traceback(None) from error  # its frames may hold data
+
+def _remember(error: BaseException) -> None:
+    outer = CARRIED.get()
+    if outer is not None:
+        outer.append(error)
+
+
+def _raise_interrupt(carried: list[BaseException]) -> None:
+    for one in carried:
+        if not isinstance(one, Exception):
+            raise one.with_traceback(None) from None
 
 
 def carry(function: F) -> F:
     """Let our own exceptions leave ``function`` through a native call with their type."""
 
     def carrying(argument: Any) -> Any:
-        with typed_errors():
-            return function(argument)
+        return typed(function, argument)
 
     return cast(F, carrying)
 

@@ -115,6 +115,17 @@ class ClosedChildError(RefusalError):
         self.reason = reason
 
 
+class InterruptedHandleError(RefusalError):
+    """The mechanism was interrupted while it answered, and is closed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "an interrupt, such as Ctrl-C, stopped this mechanism in the middle of an answer or an "
+            "update, so its state is not known; it is closed, what it cost stays charged: launch "
+            "another"
+        )
+
+
 class ForkedError(RefusalError):
     """The process was forked: its queryables stay with the parent."""
 

@@ -117,28 +117,32 @@ def test_native_calls_are_noticed_from_within(space):
 
 
 def test_our_errors_cross_native_calls_with_their_values(space):
+    def no():
+        raise BudgetExceededError(0.5, 1.0, 0.25)
+
     def refuse(rows):
-        with _native.typed_errors():
-            raise BudgetExceededError(0.5, 1.0, 0.25)
+        _native.typed(no)
 
     deep = dp.m.make_user_measurement(*space, dp.max_divergence(), refuse, lambda d_in: 0.0)
     deeper = dp.m.make_user_measurement(*space, dp.max_divergence(), deep, lambda d_in: 0.0)
-    with pytest.raises(BudgetExceededError) as caught, _native.typed_errors():
-        deeper([1])
+    with pytest.raises(BudgetExceededError) as caught:
+        _native.typed(deeper, [1])
     assert (caught.value.spent, caught.value.asked, caught.value.remaining) == (0.5, 1.0, 0.25)
 
 
 def test_an_error_that_was_swallowed_is_not_raised_for_another(space):
+    def no():
+        raise BudgetExceededError(0.5, 1.0, 0.25)
+
     def swallow(rows):
         try:
-            with _native.typed_errors():
-                raise BudgetExceededError(0.5, 1.0, 0.25)
+            _native.typed(no)
         except BudgetExceededError:
             raise KeyError("another") from None
 
     deep = dp.m.make_user_measurement(*space, dp.max_divergence(), swallow, lambda d_in: 0.0)
-    with pytest.raises(Exception, match="another") as caught, _native.typed_errors():
-        deep([1])
+    with pytest.raises(Exception, match="another") as caught:
+        _native.typed(deep, [1])
     assert not isinstance(caught.value, BudgetExceededError)
 
 

@@ -4,6 +4,8 @@
 * Prices come from untrusted privacy maps, so they are read before the lock is taken; under the
   lock are only the comparison with the state that they were read for, the rebinding and the
   sequence number. If another thread was faster, the launch is decided again on its state.
+* A charge is one assignment, at the root of the tree; what follows from it is done then, or by
+  whoever comes next, if an interrupt arrived in between. So no interrupt charges half of a tree.
 * A refused launch changes nothing; with ``halt`` it closes the account.
 * A question changes no loss. An odometer without a bound keeps the loss at each d_in that was
   asked for: from then on it refuses a launch whose loss there is not known.
@@ -30,7 +32,7 @@ from ..errors import (
 from .charge import Book, Charge, current_label
 from .lifecycle import Event, Lifecycle, innermost_running
 from .price import Inward, Lifted, Price, distance_key, own_distance
-from .rule import ContinuationRule, Unlimited
+from .rule import ContinuationRule, Unlimited, Within
 
 UNLIMITED = Unlimited()
 
@@ -41,6 +43,17 @@ class Tracked(NamedTuple):
     d_in: Any
     query_d_in: Any
     accumulator: Accumulator
+
+
+class Commit(NamedTuple):
+    """A launch that is charged, and what has to follow from it.
+
+    :ivar steps: each account, its state afterwards, its price, and how many it had before
+    :ivar permit: of the child, if the launch closes the ones before
+    """
+
+    steps: tuple[tuple[Account, dict[Any, Tracked], Price, int], ...]
+    permit: Lifecycle | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +92,7 @@ class Account:
         "_inward",
         "_lifted",
         "_lock",
+        "_pending",
         "_sequential_reason",
         "_start",
         "_state",
@@ -98,11 +112,15 @@ class Account:
         self._chain: tuple[Account, ...] = (self, *(parent._chain if parent else ()))
         root = self._chain[-1]
         self._lock: Lock = root._lock if parent else Lock()
-        self.lifecycle: Lifecycle = Lifecycle(parent.lifecycle if parent else innermost_running())
+        self.lifecycle: Lifecycle = Lifecycle(
+            parent.lifecycle if parent else innermost_running(),
+            halts=bound is not None and bound.halt,
+        )
         self._sequential_reason = sequential_reason
         self._current: Lifecycle | None = None  # newest child of a sequential tree, at its root
+        self._pending: Commit | None = None  # at the root: what is not done yet
         self._history: list[Price] = []
-        self._lifted: dict[int, tuple[Price, Lifted]] = {}
+        self._lifted: dict[int, tuple[Price, Any]] = {}
         self._bound_key = distance_key(bound.d_in) if bound else None
         self._state: dict[Any, Tracked] = {}
         if bound:
@@ -112,6 +130,7 @@ class Account:
     @property
     def launches(self) -> int:
         """How many launches were charged, as far as is known here."""
+        self._settle()
         return len(self._history) if self._book is None else self._book.launches
 
     @property
@@ -137,22 +156,67 @@ class Account:
         self.lifecycle.check()
         prices = self._prices(price)
         while True:
+            self._settle()
             before = [account._state for account in chain]
             plans = list(map(Account._plan, chain, before, prices))
+            charge = None
             if book is not None:  # untrusted maps are read here, before locks are taken
                 charge = chain[-1]._charge(prices[-1])
             with self._lock:
-                if not all(map(is_, before, [account._state for account in chain])):
-                    continue
-                self.lifecycle.check()
-                if book is None:
-                    self._refuse(plans)
-                else:
-                    with book.turn() as turn:
-                        plans[-1] = chain[-1]._plan_on(turn.accumulator, charge, plans[-1])
-                        self._refuse(plans)
-                        turn.write(charge, chain[-1]._tracked(plans[-1]).accumulator)
-                return self._rebind(plans, prices)
+                permit, refusal = self._decide(before, plans, prices, charge)
+            if refusal is not None:
+                try:
+                    raise refusal
+                finally:
+                    del refusal  # its trace has this frame
+            if permit is not None:
+                return permit
+
+    def _decide(
+        self,
+        before: list[dict[Any, Tracked]],
+        plans: list[Any],
+        prices: list[Price],
+        charge: Charge | None,
+    ) -> tuple[Lifecycle | None, Exception | None]:
+        """Charge, under the lock; or return the refusal; or neither if the plans are outdated.
+
+        No exception is raised while the lock is held: Python 3.10 might lose it at an interrupt.
+        """
+        chain, book = self._chain, self._chain[-1]._book
+        if chain[-1]._pending is not None or not all(
+            map(is_, before, [account._state for account in chain])
+        ):
+            return None, None
+        try:
+            self.lifecycle.check()
+            if book is None or charge is None:
+                self._refuse(plans)
+                return self._rebind(self._commit(plans, prices)), None
+            return self._write(book, charge, plans, prices), None
+        except Exception as error:
+            return None, error
+
+    def _write(
+        self, book: Book, charge: Charge, plans: list[Any], prices: list[Price]
+    ) -> Lifecycle:
+        """Charge where it is durable, then here.
+
+        An interrupt may leave open whether it was written. Then it counts here, for the accounts of
+        children; the root follows the ledger.
+        """
+        root = self._chain[-1]
+        try:
+            with book.turn() as turn:
+                plans[-1] = root._plan_on(turn.accumulator, charge, plans[-1])
+                self._refuse(plans)
+                commit = self._commit(plans, prices)
+                turn.write(charge, root._tracked(plans[-1]).accumulator)
+                root._pending = commit
+        except Exception:
+            root._pending = None
+            raise
+        return self._rebind(commit)
 
     def _prices(self, price: Price) -> list[Price]:
         prices = [price]
@@ -163,10 +227,7 @@ class Account:
     def _lift(self, price: Price) -> Price:
         if self._inward is None:
             return price
-        known = self._lifted.get(id(price))
-        if known is None or known[0] is not price:
-            known = self._lifted[id(price)] = (price, Lifted(price, self._inward))
-        return known[1]
+        return Lifted(price, self._inward, self._lifted)
 
     def _plan(
         self, state: dict[Any, Tracked], price: Price
@@ -231,18 +292,40 @@ class Account:
                     account.lifecycle.happen(Event.REFUSED_WITH_HALT)
                 raise plan
 
-    def _rebind(self, plans: Iterable[Any], prices: Iterable[Price]) -> Lifecycle:
-        for account, plan, price in zip(self._chain, plans, prices, strict=True):
-            account._state = plan
-            if account._book is None:  # else others charge it too, and the ledger remembers
-                account._history.append(price)
-        if self._sequential_reason is None:
-            return self.lifecycle
+    def _commit(self, plans: Iterable[Any], prices: Iterable[Price]) -> Commit:
+        steps = tuple(
+            (account, plan, price, len(account._history))
+            for account, plan, price in zip(self._chain, plans, prices, strict=True)
+        )
+        reason = self._sequential_reason
+        return Commit(steps, None if reason is None else Lifecycle(self.lifecycle, reason))
+
+    def _rebind(self, commit: Commit) -> Lifecycle:
         root = self._chain[-1]
-        if root._current is not None:
-            root._current.happen(Event.SUPERSEDED)
-        root._current = Lifecycle(self.lifecycle, self._sequential_reason)
-        return root._current
+        root._pending = commit  # charged
+        root._follow_up(commit)
+        return commit.permit or self.lifecycle
+
+    def _settle(self) -> None:
+        """Do what is left of a charge that an interrupt came upon."""
+        root = self._chain[-1]
+        if root._pending is not None:
+            with root._lock:
+                if root._pending is not None:
+                    root._follow_up(root._pending)
+
+    def _follow_up(self, commit: Commit) -> None:
+        """Do all that follows from a charge; what was done already makes no difference."""
+        for account, state, price, launches in commit.steps:
+            account._state = state
+            # with a book others charge it too, and the ledger remembers
+            if account._book is None and len(account._history) == launches:
+                account._history.append(price.settled())
+        if commit.permit is not None and self._current is not commit.permit:
+            if self._current is not None:
+                self._current.happen(Event.SUPERSEDED)
+            self._current = commit.permit
+        self._pending = None
 
     # --- questions -------------------------------------------------------------------------
 
@@ -251,11 +334,20 @@ class Account:
         return self._accumulator(d_in).loss
 
     def loss_after(self, d_in: Any, prices: Iterable[Price]) -> Any:
-        """Loss at ``d_in`` if ``prices`` were launched now; nothing is charged."""
+        """Loss at ``d_in`` if ``prices`` were launched now; nothing is charged.
+
+        :raises BudgetExceededError: if one does not fit the shares that are left
+        """
         accumulator = self._accumulator(d_in)
         query_d_in = self._inward(d_in) if self._inward else d_in
+        rule: ContinuationRule = UNLIMITED
+        if self._bound and not isinstance(self._bound.rule, Within):
+            rule = self._bound.rule  # of shares, of which a launch that does not fit takes none
         for price in prices:
-            accumulator = accumulator.after(price.at(query_d_in))
+            after = rule.admits(accumulator, price.at(query_d_in))
+            if isinstance(after, BudgetExceededError):
+                raise after
+            accumulator = after
         return accumulator.loss
 
     def remaining(self) -> Any:
@@ -268,13 +360,16 @@ class Account:
     @property
     def known_loss(self) -> Any:
         """Loss at the d_in of the bound, as far as is known here: reads no ledger."""
+        self._settle()
         return self._tracked(self._state).accumulator.loss
 
     def knows(self, d_in: Any) -> bool:
         """Whether the loss at ``d_in`` is kept up to date."""
+        self._settle()
         return distance_key(d_in) in self._state
 
     def _read_ledger(self) -> None:
+        self._settle()
         if self._book is not None:
             self._book.check_process()
             with self._lock:
@@ -298,12 +393,13 @@ class Account:
         query_d_in = self._inward(d_in) if self._inward else d_in
         accumulator, read = self._start, 0
         while True:
+            self._settle()
             for _, run in groupby(self._history[read:], key=id):
                 price, *more = run
                 accumulator = accumulator.after(price.at(query_d_in), 1 + len(more))
                 read += 1 + len(more)
             with self._lock:
-                if read == len(self._history):
+                if read == len(self._history) and self._chain[-1]._pending is None:
                     tracked = Tracked(d_in, query_d_in, accumulator)
                     self._state = {**self._state, key: tracked}
                     return accumulator

@@ -2,14 +2,19 @@
 
 Everything that can close one is in this file. A lifecycle knows what it was launched from; a
 child is open while it and all of those are.
+
+What runs is marked in a context of its own (:func:`contextvars.copy_context`), which ends with the
+call, whatever happens: no interrupt leaves a mark behind.
 """
 
 from __future__ import annotations
 
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
 from enum import Enum
+from typing import Any
 
-from ..errors import ClosedChildError, HaltedError, ReentrantLaunchError
+from ..errors import ClosedChildError, HaltedError, InterruptedHandleError, ReentrantLaunchError
 
 
 class State(Enum):
@@ -17,6 +22,7 @@ class State(Enum):
 
     OPEN = "open"
     HALTED = "halted"
+    INTERRUPTED = "interrupted"
     CLOSED = "closed"
 
 
@@ -24,15 +30,22 @@ class Event(Enum):
     """What may happen to a lifecycle."""
 
     REFUSED_WITH_HALT = "a launch was refused and the filter was built with halt=True"
+    INTERRUPTED = "its mechanism was interrupted, and is in the middle of something"
     SUPERSEDED = "a newer launch under a measure that composes sequentially"
 
 
 TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.OPEN, Event.REFUSED_WITH_HALT): State.HALTED,
+    (State.OPEN, Event.INTERRUPTED): State.INTERRUPTED,
     (State.OPEN, Event.SUPERSEDED): State.CLOSED,
     (State.HALTED, Event.REFUSED_WITH_HALT): State.HALTED,
+    (State.HALTED, Event.INTERRUPTED): State.HALTED,
     (State.HALTED, Event.SUPERSEDED): State.CLOSED,
+    (State.INTERRUPTED, Event.REFUSED_WITH_HALT): State.INTERRUPTED,
+    (State.INTERRUPTED, Event.INTERRUPTED): State.INTERRUPTED,
+    (State.INTERRUPTED, Event.SUPERSEDED): State.CLOSED,
     (State.CLOSED, Event.REFUSED_WITH_HALT): State.CLOSED,
+    (State.CLOSED, Event.INTERRUPTED): State.CLOSED,
     (State.CLOSED, Event.SUPERSEDED): State.CLOSED,
 }
 
@@ -44,14 +57,43 @@ class Lifecycle:
 
     The state only moves along ``TRANSITIONS``, which ends in states that no event leaves for
     ``OPEN``; a reader without the lock sees an old state at worst while the event is happening.
+
+    :param parent: what it was launched from
+    :param reason: why a newer launch closes it; empty if none does
+    :param halts: whether a refusal closes it
     """
 
-    __slots__ = ("_lineage", "_reason", "state")
+    __slots__ = ("_halts", "_parents", "_reason", "state")
 
-    def __init__(self, parent: Lifecycle | None = None, reason: str = "") -> None:
+    def __init__(
+        self, parent: Lifecycle | None = None, reason: str = "", *, halts: bool = False
+    ) -> None:
         self.state = State.OPEN
-        self._reason = reason
-        self._lineage: tuple[Lifecycle, ...] = (self, *(parent._lineage if parent else ()))
+        self._reason, self._halts = reason, halts
+        self._parents: tuple[Lifecycle, ...] = () if parent is None else (parent,)
+
+    @property
+    def lineage(self) -> list[Lifecycle]:
+        """This, and all that it was launched from."""
+        found = [self]
+        for one in found:  # which grows meanwhile
+            for parent in one._parents:
+                if parent not in found:
+                    found.append(parent)
+        return found
+
+    def adopt_by(self, parent: Lifecycle) -> None:
+        """Take ``parent`` for what this was launched from too, and all that comes from this.
+
+        It may have been made where nothing told what it is launched from, such as in a thread.
+        """
+        if self not in parent.lineage and parent not in self.lineage:
+            self._parents = (*self._parents, parent)
+
+    @property
+    def may_close(self) -> bool:
+        """Whether something other than an interrupt may close this."""
+        return any(one._halts or one._reason for one in self.lineage)
 
     def happen(self, event: Event) -> None:
         """Move along the table."""
@@ -59,38 +101,30 @@ class Lifecycle:
 
     def check(self) -> None:
         """Raise unless this and all that it was launched from are open."""
-        for one in self._lineage:
+        for one in self.lineage if self._parents else (self,):
+            if one.state is State.OPEN:
+                continue
             if one.state is State.HALTED:
                 raise HaltedError
-            if one.state is State.CLOSED:
-                raise ClosedChildError(one._reason)
+            if one.state is State.INTERRUPTED:
+                raise InterruptedHandleError
+            raise ClosedChildError(one._reason)
 
     def check_not_running(self) -> None:
         """Raise if a mechanism that this paid for is running in this context."""
         if self in _RUNNING.get():
             raise ReentrantLaunchError
 
-    def running(self) -> Running:
-        """Mark this, and what it was launched from, as running a mechanism."""
-        return Running(self._lineage)
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return ``function(*arguments)``, with this, and what it comes from, marked as running."""
+        return copy_context().run(self._marked, function, arguments)
+
+    def _marked(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        _RUNNING.set((*self.lineage, *_RUNNING.get()))
+        return function(*arguments)
 
 
 def innermost_running() -> Lifecycle | None:
     """Return the lifecycle that pays for what is running here, if anything is."""
     running = _RUNNING.get()
     return running[0] if running else None
-
-
-class Running:
-    """A ``with`` block in which lifecycles pay for a mechanism that runs."""
-
-    __slots__ = ("_lineage", "_token")
-
-    def __init__(self, lineage: tuple[Lifecycle, ...]) -> None:
-        self._lineage = lineage
-
-    def __enter__(self) -> None:
-        self._token = _RUNNING.set(self._lineage + _RUNNING.get())
-
-    def __exit__(self, *error: object) -> None:
-        _RUNNING.reset(self._token)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from copy import deepcopy
 from io import BytesIO
 from pickle import Pickler
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from ..errors import InvalidTypeError
 
@@ -21,7 +21,10 @@ class Price(Protocol):
         """What is launched, in a few words, from its constructors."""
 
     def at(self, d_in: Any) -> Any:
-        """Return the validated d_mid, or raise :class:`PrivacyMapError`."""
+        """Return the validated d_mid, or raise :class:`PrivacyMapError`; each is read once."""
+
+    def settled(self) -> Price:
+        """Return the price that is kept of a launch: that of an earlier one, if they are equal."""
 
 
 def own_distance(d_in: Any) -> Any:
@@ -56,10 +59,11 @@ def distance_key(d_in: Any) -> Hashable:
         return kind, tuple(map(distance_key, d_in))
     if kind is set or kind is frozenset:
         return kind, frozenset(map(distance_key, d_in))
+    if kind.__module__ == "numpy" and kind.__name__ == "ndarray" and not d_in.dtype.hasobject:
+        # dtypes that differ in their metadata are equal, and a map may read these
+        return kind, distance_key(d_in.dtype), d_in.shape, d_in.tobytes()
     if kind is dict:
         return kind, frozenset((distance_key(key), distance_key(d_in[key])) for key in d_in)
-    if kind.__module__ == "numpy" and kind.__name__ == "ndarray" and not d_in.dtype.hasobject:
-        return kind, d_in.dtype, d_in.shape, d_in.tobytes()
     buffer = BytesIO()
     pickler = Pickler(buffer, 5)
     pickler.fast = True  # each part for itself: whether two are one object makes no difference
@@ -71,29 +75,42 @@ def distance_key(d_in: Any) -> Hashable:
 
 
 class Inward:
-    """A stability map from the d_in of an account to that of its queries, remembered."""
+    """A stability map from the d_in of an account to that of its queries.
+
+    What it maps to is remembered if the map is one that does not change.
+
+    :param stability_map: returns the mapped distance, and whether it will always be that
+    """
 
     __slots__ = ("_map", "_seen")
 
-    def __init__(self, stability_map: Callable[[Any], Any]) -> None:
+    def __init__(self, stability_map: Callable[[Any], tuple[Any, bool]]) -> None:
         self._map = stability_map
         self._seen: dict[Any, Any] = {}
 
     def __call__(self, d_in: Any) -> Any:
         """Map ``d_in``."""
         key = distance_key(d_in)
-        if key not in self._seen:
-            self._seen[key] = own_distance(self._map(own_distance(d_in)))
-        return self._seen[key]
+        if key in self._seen:
+            return self._seen[key]
+        mapped, fixed = self._map(own_distance(d_in))
+        mapped = own_distance(mapped)
+        if fixed:
+            self._seen[key] = mapped
+        return mapped
 
 
 class Lifted:
-    """The price of a child's launch in units of its parent."""
+    """The price of a child's launch in units of its parent.
 
-    __slots__ = ("_inward", "_price")
+    :param known: those that were charged before, by the price that they lift
+    """
 
-    def __init__(self, price: Price, inward: Inward) -> None:
-        self._price, self._inward = price, inward
+    __slots__ = ("_inward", "_known", "_price", "_seen")
+
+    def __init__(self, price: Price, inward: Inward, known: dict[int, tuple[Price, Any]]) -> None:
+        self._price, self._inward, self._known = price, inward, known
+        self._seen: dict[Any, Any] = {}  # each d_in is mapped once for a launch
 
     @property
     def mechanism(self) -> str:
@@ -102,4 +119,18 @@ class Lifted:
 
     def at(self, d_in: Any) -> Any:
         """Return the d_mid at the parent's d_in."""
-        return self._price.at(self._inward(d_in))
+        key = distance_key(d_in)
+        if key not in self._seen:
+            self._seen[key] = self._price.at(self._inward(d_in))
+        return self._seen[key]
+
+    def settled(self) -> Price:
+        """Return the one that was charged before, if it lifts the same price alike."""
+        price = self._price.settled()
+        before, lifted = self._known.get(id(price), (None, None))
+        if before is not price or any(
+            lifted._seen.get(key) != d_mid for key, d_mid in self._seen.items()
+        ):
+            self._known[id(price)] = price, self
+            return self
+        return cast(Lifted, lifted)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +16,7 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, run
 from ..queryables.session import validate_d_in
 from ..queryables.stream import check_static
-from ..queryables.turn import Turn, lock_for_turns
+from ..queryables.turn import in_turn, lock_for_turns
 from .accounting import check_budget
 from .concurrent_composition import make_concurrent_composition
 from .concurrent_filter import make_concurrent_filter
@@ -160,14 +159,17 @@ def make_analyst_quotas(
     bounds = {name: one.map(d_in) for name, one in filters.items()}
     whole = compositor(list(bounds.values()), delta)
 
-    def spawn(token: Sealed) -> MachineQueryable:
+    def open_all(token: Sealed) -> MachineQueryable:
+        root = run(whole, token)
+        handles = {name: root(one) for name, one in filters.items()}
+        return MachineQueryable(lambda name: handles[_known(handles, name)], "AnalystQuotas")
+
+    def spawn(token: Sealed) -> Any:
         # Filters are launched here, outside of any turn of the machine, so that each has its own
         # lock; below a native parent, which one thread may use at a time, all take turns.
-        native = _native.inside_native_call()
-        with Turn(lock_for_turns()) if native else nullcontext():
-            root = run(whole, token)
-            handles = {name: root(one) for name, one in filters.items()}
-            return MachineQueryable(lambda name: handles[_known(handles, name)], "AnalystQuotas")
+        if _native.inside_native_call():
+            return in_turn(lock_for_turns(), open_all, token)
+        return open_all(token)
 
     measurement: Any = make_measurement(
         space,

@@ -13,7 +13,14 @@ from .. import _native
 from ..accounts.price import distance_key
 from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.data import seal, unseal
-from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, Spawn
+from ..queryables.mechanism import (
+    ConcurrentMeasurement,
+    ConcurrentOdometer,
+    Inside,
+    Spawn,
+    give_inside,
+    inside,
+)
 from ..queryables.session import validate_d_in
 from .chain import check_no_stream, make_chain_ot
 
@@ -28,7 +35,8 @@ def make_measurement(
     *,
     around: Measurement | None = None,
     takes_updates: bool = False,
-    composes: bool = False,
+    composes: bool | None = None,
+    checkpointed: bool = False,
     can_resume: Callable[[], bool] | None = None,
 ) -> ConcurrentMeasurement:
     """Make a measurement that is invoked on sealed data.
@@ -38,7 +46,8 @@ def make_measurement(
     :param odometer: what the measurement is a filter of
     :param around: what this is put around, and passes on the properties of
     :param takes_updates: whether it is a continual mechanism
-    :param composes: whether it launches others
+    :param composes: whether it launches others; as ``around`` if left out
+    :param checkpointed: whether it has the checkpoint of whoever holds the data
     :param can_resume: says whether what it spawns can be saved; that of ``around`` if left out
     """
     carrier_type = input_space[0].carrier_type
@@ -55,14 +64,22 @@ def make_measurement(
         TO="ExtrinsicObject",
     )
     made_on = (*input_space, output_measure)
-    made = _direct(measurement, made_on, spawn, privacy_map, summary, odometer)
-    made.takes_updates, made.composes, made.can_resume = takes_updates, composes, can_resume
     if isinstance(around, ConcurrentMeasurement):
-        made.takes_updates |= around.takes_updates
-        made.composes |= around.composes
-        made.checkpointed = around.checkpointed
-        made.can_resume = can_resume or around.can_resume
-    return made
+        other = inside(around)
+        takes_updates |= other.takes_updates
+        composes = other.composes if composes is None else composes
+        checkpointed |= other.checkpointed
+        can_resume = can_resume or other.can_resume
+    what = Inside(
+        spawn,
+        privacy_map,
+        odometer,
+        takes_updates,
+        bool(composes),
+        checkpointed,
+        can_resume,
+    )
+    return _direct(measurement, made_on, summary, what)
 
 
 def never() -> bool:
@@ -100,8 +117,8 @@ def chain(
 
     :raises InvalidTypeError: if the measurement is a filter with a ledger, or on a stream
     """
-    spawn, privacy_map = measurement.spawn, measurement.privacy_map
-    odometer = measurement.odometer
+    what = inside(measurement)
+    spawn, privacy_map, odometer = what.spawn, what.privacy_map, what.odometer
     check_no_stream(transformation)
     if odometer is not None and odometer.record is not None:
         raise InvalidTypeError(
@@ -112,10 +129,12 @@ def chain(
     chained = _direct(
         make_chain_mt(measurement, transformation),
         (transformation.input_domain, transformation.input_metric, measurement.output_measure),
-        lambda token: spawn(seal(_native.transform(transformation, unseal(token)))),
-        lambda d_in: privacy_map(transformation.map(d_in)),
         f"{transformation} >> {measurement.summary}",
-        None if odometer is None else make_chain_ot(odometer, transformation),
+        what._replace(
+            spawn=lambda token: spawn(seal(_native.transform(transformation, unseal(token)))),
+            privacy_map=lambda d_in: privacy_map(_native.transformation_map(transformation, d_in)),
+            odometer=None if odometer is None else make_chain_ot(odometer, transformation),
+        ),
     )
     for name, fact in vars(measurement).items():
         if name not in vars(chained):
@@ -127,15 +146,12 @@ def chain(
 def _direct(
     measurement: Any,
     made_on: tuple[Domain, Metric, Measure],
-    spawn: Spawn,
-    privacy_map: Callable[[Any], Any],
     summary: str,
-    odometer: ConcurrentOdometer | None,
+    what: Inside,
 ) -> ConcurrentMeasurement:
     measurement.__class__ = ConcurrentMeasurement
     measurement.__opendp_dict__ = _native.Unrecorded()
-    measurement.made_on = made_on
-    measurement.spawn, measurement.privacy_map = spawn, privacy_map
-    measurement.summary, measurement.odometer = summary, odometer
+    measurement.made_on, measurement.summary = made_on, summary
+    give_inside(measurement, what)
     concurrent: ConcurrentMeasurement = measurement
     return concurrent

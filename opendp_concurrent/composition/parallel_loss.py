@@ -44,7 +44,9 @@ _LARGEST = 650.0  # e^ε is a double
 
 
 class ParallelLoss:
-    """Losses of a parallel composition by total distance, each computed once.
+    """Losses of a parallel composition by total distance.
+
+    Maps that may change are read again each time.
 
     :param measurements: the measurement of each part, by its key
     """
@@ -63,11 +65,16 @@ class ParallelLoss:
 
     def at(self, total: int) -> Any:
         """Return the loss for parts whose distances add up to ``total``."""
-        if total not in self._seen:
-            self._seen[total] = self._loss(total) if total else self._measure.zero
-        return self._seen[total]
+        known = self._seen.get(total)
+        if known is not None:
+            return known
+        prices = [(key, price.again()) for key, price in self._prices]
+        loss = self._loss(total, prices) if total else self._measure.zero
+        if all(price.fixed for _, price in prices):
+            self._seen[total] = loss
+        return loss
 
-    def _loss(self, total: int) -> Any:
+    def _loss(self, total: int, prices: list[tuple[Any, MeasurementPrice]]) -> Any:
         measure, parts = self._measure, self._parts
         if measure.composability is Composability.SEQUENTIAL and min(total, parts) > 1:
             raise UnsupportedMeasureError(
@@ -84,7 +91,7 @@ class ParallelLoss:
                 f"under {measure.name}; pass a smaller d_in"
             )
         # losses[j - 1] are those of the distinct measurements at j
-        losses = [[self._read(*price, j) for price in self._prices] for j in range(1, total + 1)]
+        losses = [[self._read(*price, j) for price in prices] for j in range(1, total + 1)]
         return measure.validate("d_out", _joined(measure, losses, parts))
 
     def _read(self, key: Any, price: MeasurementPrice, distance: int) -> Any:

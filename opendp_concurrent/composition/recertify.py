@@ -10,7 +10,7 @@ from opendp.mod import Measure, Measurement
 
 from .. import checks
 from ..measures import composition_measure
-from ..queryables.mechanism import ConcurrentMeasurement, run
+from ..queryables.mechanism import ConcurrentMeasurement, read_map, run
 from .interactive_measurement import make_measurement
 
 
@@ -36,7 +36,7 @@ def recertify(
     validate = _validator(measurement.output_measure)
 
     def privacy_map(d_in: Any) -> Any:
-        distance = convert(validate("d_mid", measurement.map(d_in)))
+        distance = convert(validate("d_mid", read_map(measurement, d_in)))
         return new_privacy_profile(distance) if isinstance(distance, Profile) else distance
 
     summary = f"Measurement({measurement.output_measure} as {to_measure})"

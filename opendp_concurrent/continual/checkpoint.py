@@ -287,16 +287,15 @@ def make_resumable(
         checkpoint._attach(parts)
         return queryable
 
-    resumable = make_measurement(
+    return make_measurement(
         measurement.input_space,
         measurement.output_measure,
         spawn,
         measurement.privacy_map,
         measurement.summary,
         takes_updates=True,
+        checkpointed=True,
     )
-    resumable.checkpointed = True
-    return resumable
 
 
 def _check_owner(token: Sealed) -> None:

@@ -18,7 +18,7 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, run
+from ..queryables.mechanism import ConcurrentMeasurement, read_map, run
 from ..queryables.saved import list_parts, parts_of
 from ..queryables.stream import (
     Room,
@@ -153,7 +153,7 @@ def _chain(measurement: Measurement, transformation: StreamTransformation) -> Co
         (transformation.input_domain, transformation.input_metric),
         measurement.output_measure,
         spawn,
-        lambda d_in: measurement.map(transformation.map(d_in)),
+        lambda d_in: read_map(measurement, _native.transformation_map(transformation, d_in)),
         f"{transformation.told} >> {measurement}",
         around=measurement,
         takes_updates=True,

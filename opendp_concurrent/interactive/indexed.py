@@ -17,7 +17,7 @@ from ..errors import (
     UnsupportedMeasureError,
 )
 from ..measures import Composability, composition_measure
-from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.mechanism import ConcurrentMeasurement, read_map
 from ..queryables.stream import feeds_many, is_stream
 from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
 from .wrap import Answer, as_answering, wrap_questions
@@ -91,7 +91,7 @@ def make_indexed_composition(
         raise UnsupportedMeasureError(
             f"{measure.name} composes one interactive mechanism at a time: {measure.reason}"
         )
-    d_mids = [one.map(d_in) for one in measurements]
+    d_mids = [read_map(one, d_in) for one in measurements]
     compositor = make_concurrent_composition(
         input_domain, input_metric, output_measure, d_in, d_mids, orders=orders
     )
@@ -105,9 +105,8 @@ def make_indexed_composition(
 
         return answer
 
-    indexed = wrap_questions(compositor, make_machine, "IndexedComposition")
-    indexed.composes = False  # all that it launches is launched with it
-    return indexed
+    # all that it launches is launched with it
+    return wrap_questions(compositor, make_machine, "IndexedComposition", composes=False)
 
 
 def _pair(message: Any, count: int) -> tuple[int, Any]:

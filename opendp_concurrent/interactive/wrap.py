@@ -17,7 +17,7 @@ from ..composition.interactive_measurement import make_measurement, never
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, run
+from ..queryables.mechanism import ConcurrentMeasurement, read_map, run
 from ..queryables.saved import Part, list_parts, parts_of
 from ..queryables.stream import (
     Meter,
@@ -58,11 +58,13 @@ def wrap_questions(
     *,
     limit: int | None = None,
     carries_state: bool = False,
+    composes: bool | None = None,
 ) -> ConcurrentMeasurement:
     """Wrap the question side of a measurement that was checked.
 
     :param limit: how many messages may be passed on in all
     :param carries_state: whether the machine remembers nothing itself
+    :param composes: whether it launches others; as the measurement if left out
     """
     fed, many = is_stream(measurement.input_domain), feeds_many(measurement.output_measure)
     carrier_type = measurement.input_domain.carrier_type
@@ -90,10 +92,11 @@ def wrap_questions(
         measurement.input_space,
         measurement.output_measure,
         spawn,
-        measurement.map,
+        lambda d_in: read_map(measurement, d_in),
         f"{name}({measurement.output_measure})",
         around=measurement,
         takes_updates=fed,
+        composes=composes,
         can_resume=None if carries_state else never,
     )
 

@@ -7,26 +7,37 @@ run side by side.
 
 from __future__ import annotations
 
+import gc
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
 from opendp.mod import Measurement, OdometerQueryable, Queryable
 
 from .. import _native
 from ..accounts.lifecycle import Lifecycle
 from ..errors import InvalidTypeError
 from .data import SealedHandle, seal, unseal
-from .turn import Turn, lock_for_turns
+from .turn import in_turn, lock_for_turns
+
+_PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None)})
+_ELSEWHERE = (type, ModuleType, CodeType, FrameType, BuiltinFunctionType)  # no part of an answer
 
 
 def _ask(child: Child, evaluate: Any, query: Any) -> Any:
     queryable = unseal(child._queryable)  # before a lock, which a thread may have held at a fork
-    with _native.typed_errors():
-        child._lifecycle.check()
-        with Turn(child._lock):
-            child._lifecycle.check()
-            with child._lifecycle.running():
-                answer = evaluate(queryable, query)
+    answer = _native.typed(_take_turn, child, evaluate, queryable, query)
     return adopt(answer, child._lifecycle, child._lock)
+
+
+def _take_turn(child: Child, evaluate: Any, queryable: Any, query: Any) -> Any:
+    child._lifecycle.check()
+    return in_turn(child._lock, _evaluate, child, evaluate, queryable, query)
+
+
+def _evaluate(child: Child, evaluate: Any, queryable: Any, query: Any) -> Any:
+    child._lifecycle.check()
+    return child._lifecycle.run(evaluate, queryable, query)
 
 
 def _require_measurement(query: Any) -> None:
@@ -42,6 +53,10 @@ class Child(SealedHandle):
 
     def __init__(self, queryable: Any, lifecycle: Lifecycle, lock: Any) -> None:
         self._queryable, self._lifecycle, self._lock = seal(queryable), lifecycle, lock
+
+    def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
+        self._lifecycle.adopt_by(lifecycle)
+        self._lock = lock or self._lock
 
 
 class ChildQueryable(Child, Queryable):
@@ -76,18 +91,59 @@ class ChildOdometerQueryable(Child, OdometerQueryable):
     def privacy_loss(self, d_in: Any) -> Any:
         """Loss of the child's own launches, as OpenDP accounts for it."""
         queryable = unseal(self._queryable)
-        with Turn(self._lock):
-            return OdometerQueryable(queryable).privacy_loss(d_in)
+        return in_turn(self._lock, OdometerQueryable(queryable).privacy_loss, d_in)
 
     def __repr__(self) -> str:
         return f"ChildOdometerQueryable({self._lifecycle.state.value})"
 
 
 def adopt(answer: Any, lifecycle: Lifecycle, lock: Any) -> Any:
-    """Return ``answer``; a native queryable comes back as a child."""
+    """Return ``answer``; a native queryable comes back as a child.
+
+    Where a launch may be closed, so is every handle that is reached from its answer, wherever it
+    was made: in a container, in what a function closes over, in a thread of the mechanism's.
+    """
     kind = type(answer)
+    if kind in _PLAIN:
+        return answer
     if kind is Queryable:
         return ChildQueryable(answer.value, answer.query_type, lifecycle, lock or lock_for_turns())
     if kind is OdometerQueryable:
         return ChildOdometerQueryable(answer.value, lifecycle, lock or lock_for_turns())
+    if lifecycle.may_close:
+        _adopt_all(answer, lifecycle, lock)
     return answer
+
+
+def _adopt_all(answer: Any, lifecycle: Lifecycle, lock: Any) -> None:
+    seen, left = {}, [answer]
+    while left:
+        one = left.pop()
+        if id(one) in seen or isinstance(one, _ELSEWHERE):
+            continue
+        seen[id(one)] = one
+        if isinstance(one, SealedHandle):
+            one._adopt_by(lifecycle, lock)
+        elif type(one) in (Queryable, OdometerQueryable):
+            _become_child(one, lifecycle, lock or lock_for_turns())
+        else:
+            left += [part for part in _parts(one) if type(part) not in _PLAIN]
+
+
+def _parts(one: Any) -> list[Any]:
+    if isinstance(one, FunctionType):  # without its globals
+        return [one.__closure__, one.__defaults__, one.__kwdefaults__, one.__dict__]
+    if isinstance(one, np.ndarray):
+        return one.ravel().tolist() if one.dtype.hasobject else []
+    return gc.get_referents(one)
+
+
+def _become_child(queryable: Any, lifecycle: Lifecycle, lock: Any) -> None:
+    """Make a child of a native queryable in its place."""
+    if isinstance(queryable, Queryable):
+        child: Child = ChildQueryable(queryable.value, queryable.query_type, lifecycle, lock)
+    else:
+        child = ChildOdometerQueryable(queryable.value, lifecycle, lock)
+    queryable.__dict__.clear()
+    queryable.__class__ = type(child)
+    queryable.__dict__.update(vars(child))

@@ -40,6 +40,10 @@ class SealedHandle:
     def __reduce__(self) -> Any:
         raise TypeError("a queryable holds sensitive data and cannot be pickled or copied")
 
+    def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
+        """Be closed with ``lifecycle``, and take turns on ``lock`` if there is one."""
+        raise NotImplementedError
+
 
 class _Pending:
     """Data that are computed when they are first needed."""

@@ -8,16 +8,18 @@ that the wrappers of OpenDP's own compositors hold for it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from threading import RLock
 from typing import Any
 
 from opendp.mod import Queryable
 
 from .. import _native
-from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..accounts.lifecycle import Event, Lifecycle, innermost_running
 from ..errors import ReentrantLaunchError
+from .child import adopt
 from .data import Sealed, SealedHandle, check_process, seal, unseal
-from .turn import Turn, inherited_lock, lock_for_turns
+from .turn import attempt, in_turn, inherited_lock, lock_for_turns
 
 
 def forget_frames(error: BaseException) -> None:
@@ -54,30 +56,69 @@ class MachineQueryable(SealedHandle, Queryable):
 
     def __init__(self, machine: Callable[[Any], Any], description: str) -> None:
         self._machine, self._description = seal(machine), description
-        self._lifecycle, self._busy = Lifecycle(innermost_running()), False
+        self._lifecycle, self._unfinished = Lifecycle(innermost_running()), False
+        self._gate = Context()  # entered while the machine runs: ends with that, whatever happens
         native, inherited = _native.inside_native_call(), inherited_lock()
         # boxed: OpenDP would set an attribute on an answer, and some do not take it
         self._transport = _native.python_queryable(lambda q: (machine(q),)) if native else None
         # what native code made asks it for permission later, so all of it takes turns on one lock
-        shared = native or inherited is not None
-        self._lock: Any = Turn(lock_for_turns()) if shared else RLock()
+        self._shared = native or inherited is not None
+        self._lock: Any = lock_for_turns() if self._shared else RLock()
 
     def __call__(self, query: Any) -> Any:
         """Ask the mechanism; waits while another thread asks it."""
         check_process(self._machine)  # before a lock, which a thread may have held at a fork
-        with _native.typed_errors(), self._lock:
+        try:
+            return _native.typed(self._take_turn, query)
+        except BaseException as error:
+            forget_frames(error)
+            raise error from error.__cause__
+
+    def _take_turn(self, query: Any) -> Any:
+        if self._shared:
+            answer = in_turn(self._lock, self._enter, query)
+        else:
+            with self._lock:
+                answer, error = attempt(self._enter, query)
+            if error is not None:
+                try:
+                    raise error
+                finally:
+                    del error  # its trace has this frame
+        return adopt(answer, self._lifecycle, self._lock if self._shared else None)
+
+    def _enter(self, query: Any) -> Any:
+        self._lifecycle.check()
+        context = copy_context()
+        try:
+            answer, error = self._gate.run(context.run, attempt, self._finish, query)
+        except RuntimeError:  # it is entered: the machine asks itself, perhaps by way of others
+            raise ReentrantLaunchError from None
+        if error is None:
+            return answer
+        try:
+            raise error
+        finally:
+            del error
+
+    def _finish(self, query: Any) -> Any:
+        """Let the machine answer. If it is stopped in the middle it is closed, by the next one."""
+        if self._unfinished:
+            self._lifecycle.happen(Event.INTERRUPTED)
             self._lifecycle.check()
-            if self._busy:  # it asks itself, perhaps by way of others
-                raise ReentrantLaunchError
-            self._busy = True
-            try:
-                with self._lifecycle.running():
-                    return self._answer(query)
-            except BaseException as error:
-                forget_frames(error)
-                raise error from error.__cause__
-            finally:
-                self._busy = False
+        self._unfinished = True
+        try:
+            answer = self._lifecycle.run(self._answer, query)
+        except Exception:
+            self._unfinished = False
+            raise
+        self._unfinished = False
+        return answer
+
+    def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
+        self._lifecycle.adopt_by(lifecycle)
+        if lock is not None and not self._shared:
+            self._lock, self._shared = lock, True
 
     def _answer(self, query: Any) -> Any:
         machine = unseal(self._machine)

@@ -7,7 +7,8 @@ cast, a native compositor) they are ordinary user-defined measurements.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import ref
 
 from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer, Transformation
 
@@ -29,32 +30,81 @@ CHECKPOINTED = (
 )
 
 
-class ConcurrentMeasurement(Measurement):
-    """A measurement of this package: a compositor, a filter, a cast, or a chain to one.
+class Inside(NamedTuple):
+    """What a measurement of this package is. Kept apart, as anybody may set its attributes.
 
-    What is put around one tells the same of itself, or refuses it; see ``make_measurement``.
-
-    :ivar odometer: what this is a filter of, if it is one
+    :ivar spawn: returns a handle, or a release, on sealed data
+    :ivar privacy_map: its privacy loss
+    :ivar odometer: what it is a filter of, if it is one
     :ivar takes_updates: whether it is a continual mechanism, perhaps with others around it
     :ivar composes: whether it is a compositor or a filter, which launches others
     :ivar checkpointed: whether it has the checkpoint of whoever holds the data
+    :ivar can_resume: says whether what it spawns can be saved and resumed
     """
 
-    _type_ = Measurement._type_
     spawn: Spawn
     privacy_map: Callable[[Any], Any]
-    summary: str
     odometer: ConcurrentOdometer | None
-    made_on: tuple[Domain, Metric, Measure]  # how they were made, for dp.serialize
     takes_updates: bool = False
     composes: bool = False
     checkpointed: bool = False
     can_resume: Callable[[], bool] | None = None
 
+
+_INSIDE: dict[int, tuple[ref[Measurement], Inside]] = {}  # pointers of ctypes have no hash
+
+
+def give_inside(measurement: Measurement, inside: Inside) -> None:
+    """Say what a new measurement of this package is."""
+    place = id(measurement)
+    _INSIDE[place] = ref(measurement, lambda _: _INSIDE.pop(place, None)), inside
+
+
+def _inside(measurement: Measurement) -> Inside | None:
+    known, inside = _INSIDE.get(id(measurement), (None, None))
+    return inside if known is not None and known() is measurement else None
+
+
+def inside(measurement: ConcurrentMeasurement) -> Inside:
+    """Return what a measurement of this package is."""
+    found = _inside(measurement)
+    if found is None:
+        raise InvalidTypeError("the measurement is none that opendp_concurrent has made")
+    return found
+
+
+class ConcurrentMeasurement(Measurement):
+    """A measurement of this package: a compositor, a filter, a cast, or a chain to one.
+
+    What is put around one tells the same of itself, or refuses it; see ``make_measurement``.
+
+    :ivar summary: what it is, in a few words
+    """
+
+    _type_ = Measurement._type_
+    summary: str
+    made_on: tuple[Domain, Metric, Measure]  # how they were made, for dp.serialize
+
+    @property
+    def takes_updates(self) -> bool:
+        """Whether it is a continual mechanism, perhaps with others around it."""
+        return inside(self).takes_updates
+
+    @property
+    def composes(self) -> bool:
+        """Whether it is a compositor or a filter, which launches others."""
+        return inside(self).composes
+
+    @property
+    def checkpointed(self) -> bool:
+        """Whether it has the checkpoint of whoever holds the data."""
+        return inside(self).checkpointed
+
     @property
     def resumable(self) -> bool:
         """Whether what this spawns can be saved and resumed, by :func:`make_resumable`."""
-        return self.can_resume is not None and self.can_resume()
+        can_resume = inside(self).can_resume
+        return can_resume is not None and can_resume()
 
     @property
     def input_domain(self) -> Domain:
@@ -74,11 +124,25 @@ class ConcurrentMeasurement(Measurement):
         measure: Measure = _native.made_as(super().output_measure, self.made_on[2])
         return measure
 
+    @property
+    def spawn(self) -> Spawn:
+        """Returns a handle, or a release, on sealed data."""
+        return inside(self).spawn
+
+    @property
+    def privacy_map(self) -> Callable[[Any], Any]:
+        """From d_in to the privacy loss."""
+        return inside(self).privacy_map
+
+    @property
+    def odometer(self) -> ConcurrentOdometer | None:
+        """What this is a filter of, if it is one."""
+        return inside(self).odometer
+
     def __call__(self, arg: Any) -> Any:
         """Answer, or spawn a queryable, on the data ``arg``, converted once."""
         pointer = _native.to_pointer(arg, self.input_carrier_type)
-        with _native.typed_errors():
-            answer = self.spawn(seal(pointer))
+        answer = _native.typed(self.spawn, seal(pointer))
         return adopt(answer, Lifecycle(innermost_running()), None)
 
     def invoke(self, arg: Any) -> Any:
@@ -116,9 +180,18 @@ def check_launch(query: Any) -> None:
 
 def run(measurement: Measurement, token: Sealed) -> Any:
     """Run a measurement that was paid for on sealed data."""
-    if isinstance(measurement, ConcurrentMeasurement):
-        return measurement.spawn(token)
+    ours = _inside(measurement)
+    if ours is not None:
+        return ours.spawn(token)
     return _native.invoke(measurement, unseal(token))
+
+
+def read_map(measurement: Measurement, d_in: Any) -> Any:
+    """Ask the privacy map that a measurement was made with, whatever attributes were set on it."""
+    ours = _inside(measurement)
+    if ours is not None:
+        return ours.privacy_map(d_in)
+    return _native.measurement_map(measurement, d_in)
 
 
 class ConcurrentOdometer(Odometer):
@@ -151,6 +224,12 @@ class ConcurrentOdometer(Odometer):
         self.transformation = transformation
         self.postprocessors = postprocessors
         self.spawn, self.record = spawn, record
+        self.sealed = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "sealed" in vars(self) and not name.startswith("__"):
+            raise AttributeError(f"{name} of an odometer is fixed when it is made")
+        super().__setattr__(name, value)
 
     def __del__(self) -> None:
         """Nothing to free."""
@@ -163,8 +242,7 @@ class ConcurrentOdometer(Odometer):
     def __call__(self, arg: Any) -> Any:
         """Spawn an odometer queryable on the data ``arg``, converted once."""
         pointer = _native.to_pointer(arg, self.input_carrier_type)
-        with _native.typed_errors():
-            return self.spawn(self, seal(pointer), None)
+        return _native.typed(self.spawn, self, seal(pointer), None)
 
     def invoke(self, arg: Any) -> Any:
         """Spawn an odometer queryable on the data ``arg``, converted once."""

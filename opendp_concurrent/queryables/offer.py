@@ -1,11 +1,19 @@
-"""A query that an analyst offers: checked once, its price remembered."""
+"""A query that an analyst offers: checked, and its price read when it is paid.
+
+A privacy map of OpenDP's own is a function of numbers that do not change, so its values are
+remembered. A map that asks Python may answer differently each time: it is read again at every
+launch, and what was read is what is charged. Maps are asked of OpenDP's functions, and of what was
+sealed when a measurement of ours was made, never of an attribute.
+"""
 
 from __future__ import annotations
 
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
 
+from .. import _native
 from ..accounts.price import distance_key, own_distance
 from ..errors import (
     ConcurrentError,
@@ -16,17 +24,27 @@ from ..errors import (
 )
 from ..measures import CompositionMeasure
 from .describe import describe
+from .mechanism import ConcurrentMeasurement, read_map
+
+_READING: ContextVar[tuple[int, ...]] = ContextVar("_READING", default=())
+_DEEPEST = 50  # maps that ask for losses, which ask maps
 
 
 class MeasurementPrice:
-    """The privacy map of a measurement, untrusted: every value is validated."""
+    """What one launch of a measurement costs: its privacy map, untrusted and validated.
 
-    __slots__ = ("_losses", "_measure", "_mechanism", "measurement")
+    Each value is read once, so that what is compared is what is charged.
+    """
+
+    __slots__ = ("_before", "_losses", "_measure", "_mechanism", "_native", "measurement", "place")
 
     def __init__(self, measurement: Measurement, measure: CompositionMeasure) -> None:
         self.measurement, self._measure = measurement, measure
+        self.place = _native.address(measurement)
         self._losses: dict[Any, Any] = {}
         self._mechanism: str | None = None
+        self._native = not isinstance(measurement, ConcurrentMeasurement)
+        self._before = self
 
     @property
     def mechanism(self) -> str:
@@ -35,23 +53,58 @@ class MeasurementPrice:
             self._mechanism = describe(self.measurement)
         return self._mechanism
 
+    @property
+    def fixed(self) -> bool:
+        """Whether all that was read so far is of OpenDP's own code, and does not change."""
+        return self._native
+
+    def again(self) -> MeasurementPrice:
+        """Return the price of another launch of the measurement."""
+        if self._native:
+            return self
+        price = MeasurementPrice(self.measurement, self._measure)
+        price._mechanism, price._before = self._mechanism, self
+        return price
+
+    def settled(self) -> MeasurementPrice:
+        """Return the price of the launch before if nothing tells them apart, so that both are one.
+
+        Call after it was charged.
+        """
+        before = self._before
+        if before is not self and any(
+            before._losses.get(key) != loss for key, loss in self._losses.items()
+        ):
+            before = self._before = self
+        return before
+
     def at(self, d_in: Any) -> Any:
         """Return the validated d_mid at ``d_in``."""
         key = distance_key(d_in)
         loss = self._losses.get(key)
         if loss is None:
-            loss = self._losses[key] = self._read(d_in)
+            # it may be read in two threads: the first one to be kept counts
+            loss = self._losses.setdefault(key, self._read(d_in))
         return loss
 
     def _read(self, d_in: Any) -> Any:
+        reading, place = _READING.get(), id(self.measurement)
+        if place in reading or len(reading) >= _DEEPEST:
+            raise PrivacyMapError(d_in, "it asks for a loss that depends on itself")
         try:
-            raw = self.measurement.map(own_distance(d_in))  # it is the map's to change
+            raw, native = copy_context().run(self._ask, (*reading, place), own_distance(d_in))
         except (OpenDPException, ConcurrentError, TypeError, ValueError, ArithmeticError) as error:
             raise PrivacyMapError(d_in, str(error).strip()) from error
+        if not native or callable(raw):  # a curve may ask Python later
+            self._native = False
         try:
             return self._measure.validate("d_mid", raw)
         except (InvalidTypeError, InvalidValueError) as error:
             raise PrivacyMapError(d_in, str(error)) from error
+
+    def _ask(self, reading: tuple[int, ...], d_in: Any) -> tuple[Any, bool]:
+        _READING.set(reading)
+        return _native.native_only(read_map, self.measurement, d_in)  # d_in is the map's to change
 
 
 class Offers:
@@ -71,26 +124,30 @@ class Offers:
     def price(self, query: Any) -> MeasurementPrice:
         """Return the price of a measurement, or raise if it does not belong here."""
         known = self._known.get(id(query))
-        if known is not None and known.measurement is query:
-            return known
+        if known is not None and known.measurement is query and known.place == _native.address(query):
+            return known.again()
         if not isinstance(query, Measurement):
             raise InvalidTypeError(
                 f"the query must be a measurement, found {type(query).__name__}; "
                 "pass what a make_ or then_ constructor of measurements returns"
             )
-        self.check_space(query)
+        self._check(*_native.space_of(query))
         return MeasurementPrice(query, self._measure)
 
     def remember(self, price: MeasurementPrice) -> None:
         """Know the measurement again; call after it was charged."""
-        self._known[id(price.measurement)] = price
+        if self._known.get(id(price.measurement)) is not price:
+            self._known[id(price.measurement)] = price.settled()
 
-    def check_space(self, query: Measurement | Odometer) -> None:
+    def check_space(self, odometer: Odometer) -> None:
         """Raise unless domain, metric and measure are the ones expected here."""
+        self._check(odometer.input_domain, odometer.input_metric, odometer.output_measure)
+
+    def _check(self, input_domain: Domain, input_metric: Metric, output_measure: Any) -> None:
         domain, metric = self._space
-        if query.input_domain != domain:
-            raise SpaceMismatchError("input_domain", domain, query.input_domain)
-        if query.input_metric != metric:
-            raise SpaceMismatchError("input_metric", metric, query.input_metric)
-        if query.output_measure != self._opendp_measure:
-            raise SpaceMismatchError("output_measure", self._measure.name, query.output_measure)
+        if input_domain != domain:
+            raise SpaceMismatchError("input_domain", domain, input_domain)
+        if input_metric != metric:
+            raise SpaceMismatchError("input_metric", metric, input_metric)
+        if output_measure != self._opendp_measure:
+            raise SpaceMismatchError("output_measure", self._measure.name, output_measure)

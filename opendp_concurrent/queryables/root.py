@@ -15,7 +15,7 @@ from opendp.mod import OdometerQueryable, Queryable
 from .. import _native
 from .data import SealedHandle, check_process
 from .session import Session
-from .turn import Turn
+from .turn import in_turn
 
 
 class _Handle(SealedHandle):
@@ -35,12 +35,17 @@ class _Handle(SealedHandle):
         :raises PrivacyMapError: the measurement's map is not usable
         """
         check_process(self._session.token)  # before a lock, which a thread may have held at a fork
-        with _native.typed_errors():
-            if self._transport is None:
-                return self._session.launch(query)
-            with Turn(self._session.lock):
-                self._session.account.lifecycle.check()
-                return _native.evaluate(self._transport, query)
+        if self._transport is None:
+            return _native.typed(self._session.launch, query)
+        return _native.typed(in_turn, self._session.lock, self._by_transport, query)
+
+    def _by_transport(self, query: Any) -> Any:
+        self._session.account.lifecycle.check()
+        return _native.evaluate(self._transport, query)
+
+    def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
+        self._session.account.lifecycle.adopt_by(lifecycle)
+        self._session.lock = self._session.lock or lock
 
     def invoke(self, query: Any) -> Any:
         """Launch; the same as calling the handle."""

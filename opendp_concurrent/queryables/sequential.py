@@ -9,6 +9,7 @@ a zero-loss measurement on one over a trivial space; the losses themselves are a
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 from opendp.combinators import make_adaptive_composition
@@ -18,9 +19,11 @@ from opendp.measures import approximate, zero_concentrated_divergence
 from opendp.metrics import discrete_distance
 from opendp.mod import Measurement
 
-from .turn import Turn, lock_for_turns
+from .turn import attempt, in_turn, lock_for_turns
 
-_SLOTS = 64  # launches per native compositor; one more is kept to close the last child
+_SLOTS = 64  # launches per native compositor
+_SPARE = 64  # to close the last child: one, unless an interrupt arrives just then
+_TASK: ContextVar[Callable[[], Any]] = ContextVar("_TASK")
 
 
 class SequentialRunner:
@@ -28,50 +31,54 @@ class SequentialRunner:
 
     OpenDP's queryables are not thread-safe and older children ask the compositor, so everything
     that touches it, queries of the children too, takes turns on ``lock``.
+
+    What a task raises, interrupts too, is caught within the native call and raised after it.
     """
 
-    __slots__ = ("_compositor", "_left", "_task", "_visit", "lock")
+    __slots__ = ("_compositor", "_left", "_visit", "lock")
 
     def __init__(self) -> None:
         self.lock = lock_for_turns()
-        self._task: list[Callable[[], Any]] = []
-        self._visit = _make_visit(self._task)
-        self._compositor: Any = None
-        self._left = 0
-        self._renew()
+        self._visit = _make_visit()
+        self._compositor: Any = _make_compositor()(True)
+        self._left = _SLOTS
 
     def _renew(self) -> None:
-        if self._compositor is not None:
-            self._run(lambda: None)
+        self._run(tuple)  # closes what is still open on this one
         self._compositor = _make_compositor()(True)
         self._left = _SLOTS
 
-    def _run(self, task: Callable[[], Any]) -> Any:
-        failure: list[Exception] = []
+    def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        outcomes: list[tuple[Any, BaseException | None]] = []
 
-        def attempt() -> Any:
-            try:
-                return task()
-            except Exception as error:
-                failure.append(error)  # raised below: a launch that raises closes no older child
-                return None
+        def task() -> Any:
+            # raised below: a launch that raises in there closes no older child
+            outcomes.append(attempt(function, *arguments))
+            return outcomes[0][0]
 
-        self._task.append(attempt)
+        answer = copy_context().run(self._ask, task)
+        error = outcomes[0][1]
+        if error is None:
+            return answer
         try:
-            answer = self._compositor(self._visit)
+            raise error
         finally:
-            self._task.pop()
-        if failure:
-            raise failure[0]
-        return answer
+            outcomes.clear()
+            del error  # its trace has this frame
 
-    def run(self, task: Callable[[], Any]) -> Any:
-        """Close what earlier tasks made, run ``task`` and return what it returns."""
-        with Turn(self.lock):
-            if self._left == 0:
-                self._renew()
-            self._left -= 1
-            return self._run(task)
+    def _ask(self, task: Callable[[], Any]) -> Any:
+        _TASK.set(task)
+        return self._compositor(self._visit)
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Close what earlier tasks made, and return ``function(*arguments)``."""
+        return in_turn(self.lock, self._in_turn, function, *arguments)
+
+    def _in_turn(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        if self._left == 0:
+            self._renew()
+        self._left -= 1
+        return self._run(function, *arguments)
 
 
 def _make_compositor() -> Measurement:
@@ -80,16 +87,16 @@ def _make_compositor() -> Measurement:
         discrete_distance(),
         approximate(zero_concentrated_divergence()),
         d_in=1,
-        d_mids=[(0.0, 0.0)] * (_SLOTS + 1),
+        d_mids=[(0.0, 0.0)] * (_SLOTS + _SPARE),
     )
 
 
-def _make_visit(task: list[Callable[[], Any]]) -> Measurement:
+def _make_visit() -> Measurement:
     return make_user_measurement(
         atom_domain(T=bool),
         discrete_distance(),
         approximate(zero_concentrated_divergence()),
-        function=lambda _: task[-1](),
+        function=lambda _: _TASK.get()(),
         privacy_map=lambda _: (0.0, 0.0),
         TO="ExtrinsicObject",
     )

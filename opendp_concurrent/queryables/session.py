@@ -22,7 +22,7 @@ from .data import Sealed
 from .mechanism import ConcurrentOdometer, check_launch, run
 from .offer import MeasurementPrice, Offers
 from .sequential import SequentialRunner
-from .turn import Turn, inherited_lock, lock_for_turns
+from .turn import in_turn, inherited_lock, lock_for_turns
 
 
 class Session:
@@ -86,27 +86,24 @@ class Session:
         price = self._offers.price(query)
         if self.lock is None:
             answer = self._walk(query, price)
-        else:
-            with Turn(self.lock):  # so that launches run in the order in which they are charged
-                answer = self._walk(query, price)
+        else:  # launches run in the order in which they are charged
+            answer = in_turn(self.lock, self._walk, query, price)
         return self._postprocess(answer)
 
     def _walk(self, query: Any, price: MeasurementPrice) -> Any:
-        permit = self._charge(price)
-        with permit.running():
-            if self._runner is None:
-                answer = run(query, self._token)
-            else:
-                answer = self._runner.run(lambda: run(query, self._token))
-            return adopt(answer, permit, self.lock)
-
-    def _charge(self, price: MeasurementPrice) -> Lifecycle:
         permit = self.account.launch(price)
         self._offers.remember(price)
-        return permit
+        return permit.run(self._run, query, permit)
+
+    def _run(self, query: Any, permit: Lifecycle) -> Any:
+        if self._runner is None:
+            answer = run(query, self._token)
+        else:
+            answer = self._runner.run(run, query, self._token)
+        return adopt(answer, permit, self.lock)
 
     def _open(self, odometer: Odometer) -> Any:
-        if not isinstance(odometer, ConcurrentOdometer):
+        if type(odometer) is not ConcurrentOdometer:
             raise InvalidTypeError(
                 "a native odometer has no privacy map, and cannot say what each of its launches "
                 "costs; pass one made by make_concurrent_odometer"

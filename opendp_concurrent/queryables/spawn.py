@@ -39,7 +39,7 @@ def _head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, Inward |
         return token, None
     return (
         seal_transformed(token, lambda pointer: _native.transform(transformation, pointer)),
-        Inward(transformation.map),
+        Inward(lambda d_in: _native.native_only(_native.transformation_map, transformation, d_in)),
     )
 
 

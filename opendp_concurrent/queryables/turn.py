@@ -2,11 +2,16 @@
 
 OpenDP's queryables may be used by one thread at a time, and one that was made inside another's
 call asks it for permission later. So what is made during a turn takes its turns on the same lock.
+
+An interrupt may arrive between any two instructions. So the lock is released by the ``with`` of a
+lock that is written in C, between which and its release Python looks for no interrupt; and what is
+inherited is set in a context that ends with the turn.
 """
 
 from __future__ import annotations
 
-from contextvars import ContextVar, Token
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
 from threading import RLock
 from typing import Any
 
@@ -23,19 +28,30 @@ def lock_for_turns() -> Any:
     return _HELD.get() or RLock()
 
 
-class Turn:
-    """A ``with`` block that holds a lock, which is inherited by what is made inside."""
+def in_turn(lock: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``, called while ``lock`` is held and inherited."""
+    with lock:
+        answer, error = copy_context().run(_holding, lock, function, arguments)
+    if error is None:
+        return answer
+    try:
+        raise error
+    finally:
+        del error  # its trace has this frame
 
-    __slots__ = ("_lock", "_tokens")
 
-    def __init__(self, lock: Any) -> None:
-        self._lock = lock
-        self._tokens: list[Token[Any]] = []  # one for each entry, as the lock can be taken again
+def _holding(lock: Any, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    _HELD.set(lock)
+    return attempt(function, *arguments)
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        self._tokens.append(_HELD.set(self._lock))
 
-    def __exit__(self, *error: object) -> None:
-        _HELD.reset(self._tokens.pop())
-        self._lock.release()
+def attempt(function: Callable[..., Any], *arguments: Any) -> tuple[Any, BaseException | None]:
+    """Return what ``function(*arguments)`` returns, or what it raises.
+
+    Python 3.10 may raise an interrupt between an exception in a ``with`` block and the release of
+    its lock; so none is raised there.
+    """
+    try:
+        return function(*arguments), None
+    except BaseException as error:
+        return None, error

@@ -47,6 +47,9 @@ class Linear:
             raise PrivacyMapError(d_in, "too far")
         return self.epsilon * d_in
 
+    def settled(self):
+        return self
+
 
 def odometer(**arguments):
     return Account(ZERO, **arguments)
@@ -129,7 +132,7 @@ def test_a_compositor_has_a_loss_at_its_own_distance_only():
 
 def test_a_launch_is_charged_at_every_ancestor_or_none():
     root = filter_(1.0, d_in=2)
-    middle = odometer(parent=root, inward=Inward(lambda d_in: 3 * d_in))
+    middle = odometer(parent=root, inward=Inward(lambda d_in: (3 * d_in, True)))
     leaf = odometer(parent=middle)
     leaf.launch(Linear(0.125))
     assert leaf.privacy_loss(1) == 0.125
@@ -242,13 +245,16 @@ def test_no_launch_on_an_account_whose_mechanism_is_running():
     root = filter_(1.0)
     leaf = odometer(parent=root)
     other = filter_(1.0)
-    with root.launch(Linear(0.25)).running():
+
+    def mechanism():
         for account in (root, leaf):
             with pytest.raises(ReentrantLaunchError):
                 account.launch(Linear(0.25))
         other.launch(Linear(0.25))
-    with leaf.launch(Linear(0.25)).running(), pytest.raises(ReentrantLaunchError):
-        root.launch(Linear(0.25))
+
+    root.launch(Linear(0.25)).run(mechanism)
+    with pytest.raises(ReentrantLaunchError):
+        leaf.launch(Linear(0.25)).run(root.launch, Linear(0.25))
     assert root.privacy_loss(1) == 0.5
 
 
@@ -354,7 +360,7 @@ def test_prices_are_read_before_the_turn_is_taken():
 
     root = filter_(1.0, book=book)
     root.launch(Price(0.25))
-    odometer(parent=root, inward=Inward(lambda d_in: 2 * d_in)).launch(Price(0.125))
+    odometer(parent=root, inward=Inward(lambda d_in: (2 * d_in, True))).launch(Price(0.125))
     assert root.privacy_loss(1) == 0.5
 
 

@@ -3,7 +3,7 @@ import itertools
 import pytest
 
 from opendp_concurrent.accounts.lifecycle import TRANSITIONS, Event, Lifecycle, State
-from opendp_concurrent.errors import ClosedChildError, HaltedError
+from opendp_concurrent.errors import ClosedChildError, HaltedError, InterruptedHandleError
 
 
 def test_the_table_is_complete_and_nothing_opens_again():
@@ -17,7 +17,7 @@ def test_a_lifecycle_follows_the_table(state, event):
     one.state = state
     one.happen(event)
     assert one.state is TRANSITIONS[state, event]
-    with pytest.raises((HaltedError, ClosedChildError)):
+    with pytest.raises((HaltedError, InterruptedHandleError, ClosedChildError)):
         one.check()
 
 

@@ -3,7 +3,9 @@ from __future__ import annotations
 import contextvars
 import threading
 
-from opendp_concurrent.queryables.turn import Turn, inherited_lock
+import pytest
+
+from opendp_concurrent.queryables.turn import attempt, in_turn, inherited_lock
 
 
 def free(lock):
@@ -16,28 +18,49 @@ def free(lock):
 
 def test_a_turn_taken_again_ends_where_it_began():
     lock = threading.RLock()
-    turn = Turn(lock)
-    with turn:
-        with turn:
-            assert inherited_lock() is lock
+
+    def outer():
+        assert in_turn(lock, inherited_lock) is lock
         assert inherited_lock() is lock
         assert not free(lock)
+        return "answer"
+
+    assert in_turn(lock, outer) == "answer"
     assert inherited_lock() is None
     assert free(lock)
 
 
 def test_a_turn_taken_again_from_another_context_ends_there():
     lock = threading.RLock()
-    turn = Turn(lock)
 
     def again():
         assert inherited_lock() is None
-        with turn:
-            assert inherited_lock() is lock
+        assert in_turn(lock, inherited_lock) is lock
         assert inherited_lock() is None
 
-    with turn:
+    def outer():
         contextvars.Context().run(again)
         assert inherited_lock() is lock
+
+    in_turn(lock, outer)
     assert inherited_lock() is None
     assert free(lock)
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
+def test_a_turn_that_fails_is_over(kind):
+    lock = threading.RLock()
+
+    def fail():
+        raise kind("failed")
+
+    with pytest.raises(kind, match="failed"):
+        in_turn(lock, fail)
+    assert free(lock)
+
+
+def test_an_attempt_raises_nothing():
+    assert attempt(max, 1, 2) == (2, None)
+    answer, error = attempt(int, "text")
+    assert answer is None
+    assert isinstance(error, ValueError)

@@ -1,0 +1,204 @@
+"""No exception leaves a Python callback inside of a native call, whenever an interrupt arrives.
+
+OpenDP calls back into Python through four functions: for functions and maps, for queryables, for
+comparisons, and for counting references. They let a ``KeyboardInterrupt`` out, or whatever else is
+no ``Exception``; the native code then reads a result that was never written, and the process dies.
+An interrupt arrives between any two instructions: in a signal handler (in the main thread), or by
+``PyThreadState_SetAsyncExc`` (in any thread). So these four get the code below, once, at import:
+
+* it is in a ``try`` from its first instruction on. Where Python looks for interrupts at the entry
+  of a function, before any ``try``, that look is left out;
+* what was caught is kept for the frame that made the native call, which raises it; the native call
+  is told of an error, and returns;
+* the argument is marked as OpenDP's own before anything else may fail: it would be freed twice;
+* references are counted without a call in Python, so that it happens once, whatever arrives.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dis
+import sys
+import threading
+from contextvars import ContextVar
+from traceback import format_exc
+from types import CodeType, FunctionType
+from typing import Any
+
+from opendp import _convert, _lib
+from opendp._convert import c_to_py, py_to_c
+from opendp._lib import AnyObject, AnyObjectPtr, lib
+
+_PLAIN = ctypes.POINTER(AnyObject)  # without the destructor of AnyObjectPtr
+_USER_ERROR = b"Continued stack trace from Exception in user-defined function"
+INTERRUPTED = "interrupted in a callback, by"
+CARRIED: ContextVar[list[BaseException] | None] = ContextVar("CARRIED", default=None)
+
+
+class _Entries(threading.local):
+    """How often OpenDP asked Python for a value, in this thread."""
+
+    count = 0
+
+
+_ENTRIES = _Entries()
+
+
+def entries() -> int:
+    """Return how often native calls of this thread have asked Python for a value so far."""
+    return _ENTRIES.count
+
+
+def _function(name: str, *argument_types: Any) -> Any:
+    function = lib[name]
+    function.argtypes, function.restype = argument_types, ctypes.c_void_p
+    return function
+
+
+_ok = _function("ffiresult_ok", ctypes.c_void_p)
+_error = _function("ffiresult_err", ctypes.c_char_p, ctypes.c_char_p)
+
+
+# --- what the callbacks do, within a try -------------------------------------------------------
+
+
+def _give(value: Any, kind: Any) -> int:
+    """Hand a value to OpenDP, which owns it then."""
+    pointer = py_to_c(value, c_type=AnyObjectPtr, type_name=kind)
+    pointer.__class__ = _PLAIN
+    address: int = _ok(ctypes.addressof(pointer.contents))
+    return address
+
+
+def _answer(argument: Any, userdata: Any) -> int:
+    _ENTRIES.count += 1
+    function, kind = userdata
+    return _give(function(c_to_py(argument)), kind)
+
+
+def _move(query: Any, is_internal: Any, userdata: Any) -> int:
+    _ENTRIES.count += 1
+    transition, kind = userdata
+    return _give(transition(c_to_py(query), is_internal), kind)
+
+
+def _order(left: Any, right: Any) -> int:
+    _ENTRIES.count += 1
+    if left == right:  # first, as an order may not be supported
+        return _give(0, "i8")
+    if left < right:
+        return _give(-1, "i8")
+    if left > right:
+        return _give(1, "i8")
+    raise ValueError("left and right are not comparable")
+
+
+def _fail(error: BaseException) -> int:
+    """Tell OpenDP of an error; an interrupt is kept for whoever made the native call."""
+    if isinstance(error, Exception):
+        try:
+            raise error
+        except Exception:
+            failed: int = _error(_USER_ERROR, format_exc().encode(errors="replace"))
+            return failed
+    carried = CARRIED.get()
+    if carried is not None:
+        carried.append(error)
+    told: int = _error(f"{INTERRUPTED} {type(error).__name__}".encode(), b"")
+    return told
+
+
+class _Counting:
+    """``self[x]`` changes the number of references to x. Subscripts look for no interrupt."""
+
+
+class _Increase(_Counting):
+    __getitem__ = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
+
+
+class _Decrease(_Counting):
+    __getitem__ = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_DecRef", ctypes.pythonapi))
+
+
+# --- the callbacks -----------------------------------------------------------------------------
+# Their names for things outside are arguments, as they run among the globals of OpenDP's modules.
+# A second interrupt may arrive while the first is dealt with, and others after it.
+
+
+def _owned(*arguments: Any, step: Any, fail: Any, plain: Any) -> Any:
+    """Answer on a first argument that OpenDP owns."""
+    try:
+        try:
+            arguments[0].__class__ = plain
+            return step(*arguments)
+        except BaseException as error:
+            failure = error
+        return fail(failure)
+    except BaseException as error:
+        failure = error
+    while True:
+        try:
+            return fail(failure)
+        except BaseException as error:
+            failure = error
+
+
+def _compared(left: Any, right: Any, *, step: Any, fail: Any) -> Any:
+    try:
+        try:
+            return step(left, right)
+        except BaseException as error:
+            failure = error
+        return fail(failure)
+    except BaseException as error:
+        failure = error
+    while True:
+        try:
+            return fail(failure)
+        except BaseException as error:
+            failure = error
+
+
+def _counted(ptr: Any, increment: Any, *, counting: Any) -> Any:
+    try:
+        return counting[increment][ptr] is None
+    except BaseException:
+        return False
+
+
+def _unbreakable(function: Any) -> CodeType:
+    """Return the code of ``function`` without the look for interrupts at its entry.
+
+    Python 3.10 leaves it out before a ``try``. Later ones look in their first instruction, unless
+    its argument says that a coroutine goes on there.
+    """
+    code: CodeType = function.__code__
+    if sys.version_info < (3, 11):
+        return code
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "RESUME":
+            instructions = bytearray(code.co_code)
+            instructions[instruction.offset + 1] = _GOES_ON
+            return code.replace(co_code=bytes(instructions))
+    raise AssertionError("a function without an entry")
+
+
+_GOES_ON = 2  # after ``yield from``: dis, RESUME
+_OWNED, _COMPARED, _COUNTED = map(_unbreakable, (_owned, _compared, _counted))
+CALLBACKS = frozenset({_OWNED})
+
+
+def _replace(function: FunctionType, code: CodeType, **names: Any) -> None:
+    function.__kwdefaults__ = names
+    function.__code__ = code
+
+
+def install() -> None:
+    """Give OpenDP's callbacks the code above. Idempotent."""
+    _replace(_convert._invoke_py_callback, _OWNED, step=_answer, fail=_fail, plain=_PLAIN)
+    _replace(_convert._invoke_py_transition, _OWNED, step=_move, fail=_fail, plain=_PLAIN)
+    _replace(_lib._total_cmp, _COMPARED, step=_order, fail=_fail)
+    _replace(_lib._ref_count, _COUNTED, counting=(_Decrease(), _Increase()))
+
+
+install()
