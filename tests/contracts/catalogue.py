@@ -841,12 +841,17 @@ def _head(case: Case) -> Case:
     return after(case, oc.make_chain_ot(case.what, turned), case.data, lambda item: item)
 
 
+def map_of(measurement: Any) -> Callable[[Any], Any]:
+    """Its map, whatever was put in its place."""
+    return partial(type(measurement).map, measurement)
+
+
 def _in_function(case: Case) -> Case:
     """A measurement of the user's, which runs it and returns what it gives."""
     _, loss = measured(case)
     what = case.what
     made = dp.m.make_user_measurement(
-        *case.space, case.measure, lambda rows: what(rows), what.map, TO="ExtrinsicObject"
+        *case.space, case.measure, lambda rows: what(rows), map_of(what), TO="ExtrinsicObject"
     )
     return replace(case, what=made)
 
@@ -861,7 +866,7 @@ def _in_thread(case: Case) -> Case:
             return pool.submit(lambda: what(rows)).result()
 
     made = dp.m.make_user_measurement(
-        *case.space, case.measure, function, what.map, TO="ExtrinsicObject"
+        *case.space, case.measure, function, map_of(what), TO="ExtrinsicObject"
     )
     return replace(case, what=made)
 
@@ -876,7 +881,7 @@ def _back_to_odometer(case: Case) -> Case:
 
 def quotas(case: Case, **options: Any) -> Case:
     d_in, loss = budget_of(case)
-    made = oc.make_analystquotas(
+    made = oc.make_analyst_quotas(
         odometer_for(case), d_in, {"ann": loss}, **orders_of(case), **options
     )
     return on(case, made, key="ann")
@@ -1045,7 +1050,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
     Wrapper("in a filter", Role.COMBINATOR, ("make_concurrent_filter",), _larger(in_filter)),
     Wrapper("in a filter that halts", Role.COMBINATOR, (), _larger(in_filter, halt=True)),
     Wrapper("in a composition", Role.COMBINATOR, (), _larger(in_composition)),
-    Wrapper("in a quota", Role.COMBINATOR, ("make_analystquotas", "AnalystQuotas"), quotas),
+    Wrapper("in a quota", Role.COMBINATOR, ("make_analyst_quotas", "AnalystQuotas"), quotas),
     Wrapper(
         "in a part by key",
         Role.COMBINATOR,

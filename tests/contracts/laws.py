@@ -208,8 +208,8 @@ def updates_reach_the_innermost_and_nobody_in_between(recipe: Recipe) -> Iterato
             if seen.probes:
                 answer = talk.answer()
                 transcripts.append((at_once, took, shown, answer))
-                if seen.probes[0].items != items:
-                    yield f"{len(items)} updates were taken, and {seen.probes[0].items} arrived"
+                if seen.arrived != items:
+                    yield f"{len(items)} updates were taken, and {seen.arrived} arrived"
     for at_once in (False, True):
         first, *others = [rest for which, *rest in transcripts if which is at_once] or [None]
         if any(other != first for other in others):
@@ -271,8 +271,7 @@ def what_is_charged_on_a_stream_is_fed(recipe: Recipe) -> Iterator[str]:
     except REFUSALS as error:
         yield f"it was charged, and cannot be fed: {type(error).__name__}"
         return
-    probes = whole.seen.probes
-    if probes and CANARY not in probes[0].items:
+    if whole.seen.probes and whole.seen.arrived != [CANARY]:
         yield "it was charged, and not fed"
     if any(str(CANARY) in one for one in whole.seen.spied):
         yield "a machine of the analyst's was shown an update"

@@ -31,6 +31,15 @@ class Seen:
     refused: list[tuple[Any, Any]] = field(default_factory=list)
     launchers: list[tuple[Any, Callable[[Any], Any]]] = field(default_factory=list)
 
+    @property
+    def arrived(self) -> list[Any]:
+        """The items of the innermost mechanism; all of them, by mechanism, if several differ.
+
+        One that got nothing may have been started to look at it.
+        """
+        items = [one.items for one in self.probes if one.items]
+        return items[0] if items and all(one == items[0] for one in items) else items
+
 
 class Probe:
     """A continual mechanism that keeps all that it gets. ``"sum"`` is its exact sum."""

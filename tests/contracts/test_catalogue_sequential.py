@@ -25,6 +25,7 @@ from .catalogue import (
     Recipe,
     Wrapper,
     is_ours,
+    map_of,
     odometer_for,
     quotas,
     release_on,
@@ -51,7 +52,11 @@ def hidden(name, put, take):
     def make(case):
         what = case.what
         made = dp.m.make_user_measurement(
-            *case.space, case.measure, lambda rows: put(what, rows), what.map, TO="ExtrinsicObject"
+            *case.space,
+            case.measure,
+            lambda rows: put(what, rows),
+            map_of(what),
+            TO="ExtrinsicObject",
         )
         enter = case.enter
 
@@ -272,11 +277,11 @@ def taken_after_an_invalid_update(recipe):
     if talk.update(5) is None:
         return
     talk.deliver(oc.Update("no item"))
-    taken, probes = talk.update(6), cases[0].seen.probes
+    taken, seen = talk.update(6), cases[0].seen
     if taken is not None:
         yield f"{recipe}: takes updates after an invalid one"
-    if probes and probes[0].items != [5]:
-        yield f"{recipe}: {probes[0].items} arrived"
+    if seen.probes and seen.arrived != [5]:
+        yield f"{recipe}: {seen.arrived} arrived"
 
 
 CONTINUAL = [one for one in SUBJECTS if one.kind is Kind.CONTINUAL]

@@ -1,0 +1,310 @@
+"""A measurement is charged what its map says when it is launched, in whatever it is wrapped.
+
+A user's own may change between two launches, and whoever holds a native one may put another map on
+it. What ran is written down by the mechanism itself, and held against what was charged.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+
+from .catalogue import (
+    D_IN,
+    MANY,
+    REFUSALS,
+    WRAPPERS,
+    Case,
+    Kind,
+    Recipe,
+    Role,
+    Subject,
+    behind,
+    is_ours,
+    odometer_for,
+    stream,
+    table,
+)
+from .laws import is_measurement
+from .probes import PONG, Dial, native_queryable
+
+PURE = dp.max_divergence()
+LOW, HIGH = 0.125, 8.0
+WHOLE_BUDGET = 1000.0
+
+
+class Noted:
+    """A subject whose loss changes, and the losses at which it ran."""
+
+    def __init__(self, name, make, space=table, kind=Kind.NONINTERACTIVE):
+        self.name, self.make, self.space, self.kind = name, make, space, kind
+
+    def build(self):
+        """The case, and where the loss can be changed and what ran is seen."""
+        dial, ran = Dial(LOW), []
+        subject = Subject(
+            self.name,
+            self.kind,
+            (),
+            lambda seen: self.make(dial, ran, seen),
+            data=list if self.space is stream else Subject.data,
+        )
+        return subject, dial, ran
+
+
+def changing(dial, ran, seen):
+    """A release whose loss is read from a dial, by its function and by its map."""
+
+    def function(rows):
+        ran.append(dial.at)
+        return len(rows)
+
+    return dp.m.make_user_measurement(
+        *table(), PURE, function, lambda d_in: d_in * dial.at, TO="ExtrinsicObject"
+    )
+
+
+def changing_interactive(dial, ran, seen):
+    """The same for one that takes questions."""
+
+    def function(rows):
+        ran.append(dial.at)
+        return native_queryable(lambda question: PONG)
+
+    return dp.m.make_user_measurement(
+        *table(), PURE, function, lambda d_in: d_in * dial.at, TO="ExtrinsicObject"
+    )
+
+
+class Machine:
+    """A continual mechanism that says nothing."""
+
+    def update(self, item):
+        """Nothing happens."""
+
+    def update_all(self, items):
+        """Nothing happens."""
+
+    def ask(self, question):
+        return PONG
+
+
+def changing_continual(dial, ran, seen):
+    def start():
+        ran.append(dial.at)
+        return Machine()
+
+    return oc.make_continual(*stream(), PURE, start, lambda d_in: d_in * dial.at)
+
+
+SUBJECTS = (
+    Noted("a release that changes", changing),
+    Noted("a mechanism that changes", changing_interactive, kind=Kind.INTERACTIVE),
+    Noted("a continual mechanism that changes", changing_continual, stream, Kind.CONTINUAL),
+)
+PASSING = [
+    one
+    for one in WRAPPERS
+    # in units of the subject; and OpenDP's filter runs what it then refuses
+    if (one.role is not Role.CAST or one.same_map) and one.name != "in OpenDP's filter"
+]
+
+
+def spent(root, d_in=1):
+    """What a handle says was spent at a d_in, exactly."""
+    return Fraction(root.privacy_loss(d_in))
+
+
+def launch_twice(recipe, dial, ran, root_of):
+    """What is charged when it is launched, and when it has changed and is launched again."""
+    cases = recipe.cases()
+    if cases is None or not is_measurement(cases[-1]) or cases[-1].measure != PURE:
+        return
+    whole: Case = cases[-1]
+    try:
+        root = root_of(whole)
+    except REFUSALS:
+        return
+    del ran[:]  # building may have looked at it
+    for at in (LOW, HIGH, LOW, HIGH):
+        dial.at = at
+        try:
+            whole.talk(root(whole.what))
+        except REFUSALS:
+            continue
+    paid, cost = spent(root), sum(map(Fraction, ran))
+    if paid < cost:
+        yield f"{recipe}: {float(paid)} was charged for {ran}"
+
+
+def filter_of(case):
+    return oc.make_concurrent_filter(odometer_for(case), 1, WHOLE_BUDGET)(case.data)
+
+
+def quota_of(case):
+    return oc.make_analyst_quotas(odometer_for(case), 1, {"ann": WHOLE_BUDGET})(case.data)("ann")
+
+
+def child_odometer_of(case):
+    return odometer_for(case)(case.data)(odometer_for(case))
+
+
+class InContext:
+    """A context, which tells what it spent in another way."""
+
+    def __init__(self, case):
+        self._context = oc.concurrent_context(
+            case.data, (case.space[1], 1), (PURE, WHOLE_BUDGET), domain=case.space[0]
+        )
+
+    def __call__(self, query):
+        return self._context(query)
+
+    def privacy_loss(self, d_in):
+        return self._context.queryable.privacy_loss(d_in)
+
+
+def stream_of(case):
+    return oc.make_concurrent_continual(odometer_for(case), max_messages=MANY)(case.data)
+
+
+ROOTS = {
+    "odometer": lambda case: odometer_for(case)(case.data),
+    "filter": filter_of,
+    "quota": quota_of,
+    "child odometer": child_odometer_of,
+    "context": InContext,
+    "stream": stream_of,
+    "filter that was asked": lambda case: asked(filter_of(case)),
+    "odometer that was asked": lambda case: asked(odometer_for(case)(case.data)),
+}
+
+
+def asked(root):
+    """With the loss at several d_in kept up to date."""
+    for d_in in (1, 2, D_IN):
+        root.privacy_loss(d_in)
+    return root
+
+
+@pytest.mark.parametrize("root", ROOTS)
+@pytest.mark.parametrize("noted", SUBJECTS, ids=lambda one: one.name)
+def test_what_changes_is_charged_as_it_is_at_the_launch(noted, root):
+    found = []
+    for wrappers in ((), *((one,) for one in PASSING)):
+        subject, dial, ran = noted.build()
+        found += launch_twice(Recipe(wrappers, subject), dial, ran, ROOTS[root])
+    assert found == []
+
+
+@pytest.mark.parametrize("wrapper", PASSING, ids=lambda one: one.name)
+@pytest.mark.parametrize("noted", SUBJECTS, ids=lambda one: one.name)
+def test_what_changes_inside_of_a_combinator_is_bounded_by_it(noted, wrapper):
+    """Launched again and again below: all that ran is at most what the whole was charged."""
+    if wrapper.role is not Role.COMBINATOR:
+        return
+    subject, dial, ran = noted.build()
+    dial.at = HIGH  # what the combinator has room for, once
+    cases = Recipe((wrapper,), subject).cases()
+    if cases is None or not is_measurement(cases[-1]) or cases[-1].measure != PURE:
+        return
+    inner, whole = cases[0], cases[-1]
+    root = odometer_for(whole)(whole.data)
+    del ran[:]
+    dial.at = LOW
+    try:
+        talk = whole.talk(root(whole.what))
+    except REFUSALS:
+        return
+    for at in (HIGH, LOW, 2 * HIGH, HIGH):
+        dial.at = at
+        for door in talk.doors:
+            if not is_ours(door):
+                continue
+            try:
+                door(inner.what)
+            except REFUSALS:
+                continue
+    assert spent(root) >= sum(map(Fraction, ran)), ran
+
+
+# --- maps that were put on from outside ------------------------------------------------------
+
+
+def native():
+    return table() >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+
+
+def certified():
+    """One of this package's own."""
+    count = table() >> dp.t.then_count()
+    return count >> oc.make_laplace(*count.output_space, 2.0, PURE)
+
+
+@pytest.mark.parametrize("make", [native, certified])
+@pytest.mark.parametrize("before", [True, False])
+def test_a_map_that_was_put_on_a_measurement_is_not_believed(make, before):
+    """Whether it was put there before it is wrapped, or after."""
+    found = []
+    for wrappers in ((), *((one,) for one in PASSING)):
+        for name, root_of in ROOTS.items():
+            honest = Recipe(wrappers, Subject("native", Kind.NONINTERACTIVE, (), lambda s: make()))
+            cases = honest.cases()
+            if cases is None or not is_measurement(cases[-1]) or cases[-1].measure != PURE:
+                continue
+            d_in = next((d for d in (1, 2, 3) if has_map(cases[-1].what, d)), None)
+            if d_in is None:
+                continue
+            truth = cases[-1].what.map(d_in)
+            forged = forge(wrappers, make, before)
+            if forged is None:
+                continue
+            try:
+                root = root_of(forged)
+                root(forged.what)
+            except REFUSALS:
+                continue
+            if root.privacy_loss(d_in) < truth:
+                found.append(f"{honest} on {name}: {root.privacy_loss(d_in)} for {truth}")
+    assert found == []
+
+
+def has_map(measurement, d_in):
+    try:
+        measurement.map(d_in)
+    except REFUSALS:
+        return False
+    return True
+
+
+def forge(wrappers, make, before):
+    """A case in whose innermost, or outermost, measurement a map of no loss was put."""
+
+    def start(seen):
+        measurement = make()
+        if before:
+            measurement.map = lambda d_in: 0.0
+        return measurement
+
+    cases = Recipe(wrappers, Subject("native", Kind.NONINTERACTIVE, (), start)).cases()
+    if cases is None or not is_measurement(cases[-1]):
+        return None
+    if not before:
+        for case in cases:
+            case.what.map = lambda d_in: 0.0
+    return cases[-1]
+
+
+def test_the_dial_turns():
+    """The laws above would see it."""
+    subject, dial, ran = SUBJECTS[0].build()
+    case = subject.build()
+    assert case.what.map(2) == 2 * LOW
+    dial.at = HIGH
+    assert case.what.map(2) == 2 * HIGH
+    case.open()
+    assert ran == [HIGH]
+    assert behind(case, case.what).what is replace(case).what
