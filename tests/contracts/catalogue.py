@@ -2,8 +2,8 @@
 
 * ``SUBJECTS``: innermost mechanisms. A subject is built afresh for each case, and says how one
   talks with it.
-* ``WRAPPERS``: what takes a measurement, an odometer or a mechanism, and gives another one: wrappers
-  proper, transformations, casts, and combinators, on which it is launched.
+* ``WRAPPERS``: what takes a measurement, an odometer or a mechanism, and gives another one:
+  wrappers proper, transformations, casts, and combinators, on which it is launched.
 * ``PLAIN``: public names that build no mechanism, with one word for what they are.
 
 ``test_catalogue_names.py`` fails if a public name is in none of them. A wrapper may refuse what it
@@ -823,9 +823,10 @@ def _to_stream(case: Case) -> Case:
 
 def _native_step(case: Case) -> Case:
     """``what >> function``, OpenDP's chain."""
-    return replace(
-        case, what=case.what >> dp.new_function(lambda answer: answer, TO="ExtrinsicObject")
-    )
+    if "OpenDP's" in case.layers[0]:
+        raise ConcurrentError("not tried: OpenDP frees the queryable that the function gets")
+    function = dp.new_function(lambda answer: answer, TO="ExtrinsicObject")
+    return replace(case, what=case.what >> function)
 
 
 def _tail(case: Case) -> Case:
@@ -848,7 +849,7 @@ def map_of(measurement: Any) -> Callable[[Any], Any]:
 
 def _in_function(case: Case) -> Case:
     """A measurement of the user's, which runs it and returns what it gives."""
-    _, loss = measured(case)
+    measured(case)
     what = case.what
     made = dp.m.make_user_measurement(
         *case.space, case.measure, lambda rows: what(rows), map_of(what), TO="ExtrinsicObject"
@@ -1067,7 +1068,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
         "in a part by split",
         Role.COMBINATOR,
         ("by_split",),
-        _parallel(lambda: oc.by_split(lambda rows, keys: {key: rows for key in keys})),
+        _parallel(lambda: oc.by_split(lambda rows, keys: dict.fromkeys(keys, rows))),
     ),
     Wrapper(
         "in a part of a stream", Role.COMBINATOR, _both("parallel_continual"), _parallel_continual
@@ -1172,7 +1173,7 @@ class Recipe:
             inner = cases[-1]
             if inner.top:  # holds data already
                 return None
-            if inner.kind is Kind.ODOMETER and wrapper.name not in TAKES_ODOMETERS:
+            if isinstance(inner.what, Odometer) and wrapper.name not in TAKES_ODOMETERS:
                 return None
             try:
                 cases.append(wrapper(inner))

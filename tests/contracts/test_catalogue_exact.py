@@ -52,24 +52,28 @@ def compose(measure):
 
 
 def bits(measure):
-    make, loss = ON[measure]
     assert measure == "pure"
     return oc.make_continual(
-        *stream(), make(), lambda: NoisyBits(TAPE, EPSILON), lambda d_in: EPSILON * d_in
+        *stream(), PURE(), lambda: NoisyBits(TAPE, EPSILON), lambda d_in: EPSILON * d_in
     )
 
 
-SUBJECTS = tuple(
-    Subject(f"{name} {measure}", kind, (), lambda seen, make=make, measure=measure: make(measure))
-    for (name, kind, make), measure in product(
-        (
-            ("response", Kind.NONINTERACTIVE, respond),
-            ("two answers", Kind.INTERACTIVE, answer_twice),
-            ("composition", Kind.COMPOSITION, compose),
-        ),
-        ON,
-    )
-) + (Subject("noisy bits pure", Kind.CONTINUAL, (), lambda seen: bits("pure"), data=list),)
+SUBJECTS = (
+    *(
+        Subject(
+            f"{name} {measure}", kind, (), lambda seen, make=make, measure=measure: make(measure)
+        )
+        for (name, kind, make), measure in product(
+            (
+                ("response", Kind.NONINTERACTIVE, respond),
+                ("two answers", Kind.INTERACTIVE, answer_twice),
+                ("composition", Kind.COMPOSITION, compose),
+            ),
+            ON,
+        )
+    ),
+    Subject("noisy bits pure", Kind.CONTINUAL, (), lambda seen: bits("pure"), data=list),
+)
 
 
 def ask_adaptively(talk, measure, composes, view, times):

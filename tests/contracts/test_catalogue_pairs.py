@@ -11,12 +11,10 @@ FEW = tuple(
     for name in (
         "release pure",
         "probe pure",
-        "probe zCDP",
         "probe approximate zCDP",
         "composition pure",
         "composition approximate zCDP",
         "native queryable pure",
-        "native laplace",
         "above threshold",
         "odometer",
     )

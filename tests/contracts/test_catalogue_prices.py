@@ -250,7 +250,7 @@ def test_a_map_that_was_put_on_a_measurement_is_not_believed(make, before):
     """Whether it was put there before it is wrapped, or after."""
     found = []
     for wrappers in ((), *((one,) for one in PASSING)):
-        for name, root_of in ROOTS.items():
+        for name, root_of in (("odometer", ROOTS["odometer"]), ("filter", filter_of)):
             honest = Recipe(wrappers, Subject("native", Kind.NONINTERACTIVE, (), lambda s: make()))
             cases = honest.cases()
             if cases is None or not is_measurement(cases[-1]) or cases[-1].measure != PURE:

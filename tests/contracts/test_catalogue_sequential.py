@@ -237,7 +237,7 @@ def open_after_a_refusal(recipe):
     loss = next(loss for make, loss in MEASURES.values() if make() == innermost.measure)
     cost = loss(1) if innermost.measure != MEASURES["pure"][0]() else 100.0
     halting = [index for index, name in enumerate(reversed(cases[-1].layers)) if "halts" in name]
-    room, launch = seen.launchers[-halting[0]] if halting else seen.launchers[0]
+    launch = seen.launchers[-halting[0]][1]
     query = dp.m.make_user_measurement(
         *innermost.space, innermost.measure, len, lambda d_in: cost, TO="ExtrinsicObject"
     )

@@ -11,7 +11,7 @@ from .catalogue import WRAPPERS, Recipe
 from .laws import PAIR_LAWS, against
 from .test_catalogue_pairs import FEW
 
-DRAWN = {2: 250, 3: 500}
+DRAWN = {2: 150, 3: 250}
 
 
 def drawn(subject, depth):
