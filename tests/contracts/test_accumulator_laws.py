@@ -1,7 +1,7 @@
 """The laws of every accumulator, over all that exist.
 
-A new file in ``accumulators/`` that is not listed in ``SUBJECTS`` or ``NOT_ACCUMULATORS`` fails
-``test_no_accumulator_escapes``.
+A new file in ``accumulators/`` that is not listed below fails ``test_no_accumulator_escapes``, and
+so does a new accumulator or accounting in any of the files.
 """
 
 import copy
@@ -11,6 +11,7 @@ import pkgutil
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import mpmath as mp
@@ -27,7 +28,10 @@ from opendp_concurrent.accumulators.ladder import ladder
 from opendp_concurrent.accumulators.orders_sum import GridCurve, OnOrders
 from opendp_concurrent.accumulators.planned import Planned
 from opendp_concurrent.accumulators.renyi import renyi
+from opendp_concurrent.accumulators.residue import Residual
+from opendp_concurrent.accumulators.slots import Slots
 from opendp_concurrent.accumulators.square_sum import Squares
+from opendp_concurrent.accumulators.tradeoff_product import TradeoffProduct
 from opendp_concurrent.accumulators.truncated_sum import Truncated
 from opendp_concurrent.accumulators.zcdp import zcdp
 from opendp_concurrent.distances import TruncatedConcentrated
@@ -223,6 +227,11 @@ EXACT = {"scalar_sum", "pair_sum", "orders_sum", "curve_sum"}
 NOT_ACCUMULATORS = {"accumulator", "basic", "planned", "best_rule", "epsilon_delta_sum"}
 # their laws are in tests/accumulators: a plan of slots, and losses that are trade-off functions
 FUNCTIONS = {"residue", "slots", "tradeoff_product"}
+ELSEWHERE = {Planned, Residual, Slots, TradeoffProduct}
+ACCOUNTINGS = {
+    *("Advanced", "Basic", "Either", "EpsilonDeltaAccounting", "FromRule", "Ladder", "OnOrders"),
+    *("Products", "Renyi", "Residue", "Squares", "Truncated", "Zcdp"),
+}
 every = pytest.mark.parametrize("name", SUBJECTS)
 
 
@@ -244,13 +253,34 @@ def run(subject: Subject, d_mids: list[Any]) -> Any:
     return accumulator
 
 
+def classes_of(modules: Any) -> set[Any]:
+    """Classes that are defined in modules of the package of accumulators."""
+    found = {
+        one
+        for module in modules
+        for _, one in inspect.getmembers(module, inspect.isclass)
+        if one.__module__ == module.__name__ and not getattr(one, "_is_protocol", False)
+    }
+    assert found
+    return found
+
+
 def test_no_accumulator_escapes():
     files = {module.name for module in pkgutil.iter_modules(package.__path__)}
     assert files == set(SUBJECTS) | NOT_ACCUMULATORS | FUNCTIONS
-    for name in NOT_ACCUMULATORS - {"accumulator", "planned"}:
-        module = import_module(f"{package.__name__}.{name}")
-        own = [c for _, c in inspect.getmembers(module, inspect.isclass) if c.__module__ == module]
-        assert not any(hasattr(one, "loss") for one in own)
+    modules = [import_module(f"{package.__name__}.{name}") for name in files]
+    classes = classes_of(modules)
+    held = {type(subject.start) for subject in SUBJECTS.values()}
+    assert {one for one in classes if hasattr(one, "after")} == held | ELSEWHERE
+    accountings = {one.__name__ for one in classes if hasattr(one, "start")}
+    assert accountings == ACCOUNTINGS
+
+
+def test_an_accumulator_that_is_not_held_to_the_laws_is_noticed():
+    dummy = ModuleType("dummy")
+    dummy.Dummy = type("Dummy", (), {"__module__": "dummy"})
+    dummy.Foreign = Planned
+    assert classes_of([dummy]) == {dummy.Dummy}
 
 
 @every
