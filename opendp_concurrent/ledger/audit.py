@@ -20,6 +20,7 @@ from . import tables
 from .chain import first_hash
 from .entries import Entry
 from .follow import Known, follow
+from .readable import reading, require_count, require_text
 from .terms import read_terms
 from .total import agreed_total
 
@@ -84,6 +85,11 @@ def audit(
     row = connection.execute(tables.READ_BUDGET, {"of": dataset}).mappings().one_or_none()
     if row is None:
         raise LedgerDamagedError(f"the budget of {dataset!r} is gone")
+    what = f"the budget of {dataset!r}"
+    require_text(what, created=row["created"], head=row["head"])
+    require_count(what, sequence=row["sequence"])
+    if row["terms"] is not None:
+        require_text(what, terms=row["terms"])
     terms = None if row["terms"] is None else read_terms(row["terms"])
     first = _first(dataset, row["terms"], terms)
     passed = _Passed(milestones, dataset, first.head)
@@ -103,9 +109,10 @@ def audit(
     place = f"{known.sequence}:{known.head}"
     if terms is None:
         return Summary(dataset, row["created"], None, 0, None, None, place), None
-    total = agreed_total(terms, row["record"], known.accumulator)
-    remaining = None if terms.d_out is None else Within(terms.d_out).remaining(total)
-    facts = row["created"], terms, known.sequence, total.loss, remaining, place
+    with reading(what):
+        total = agreed_total(terms, row["record"], known.accumulator)
+        remaining = None if terms.d_out is None else Within(terms.d_out).remaining(total)
+        facts = row["created"], terms, known.sequence, total.loss, remaining, place
     return Summary(dataset, *facts), known._replace(accumulator=total)
 
 

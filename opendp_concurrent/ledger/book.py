@@ -23,6 +23,7 @@ from .encoding import canonical, encode
 from .follow import Known, follow
 from .line import Line
 from .noted import Place
+from .readable import reading, require_count
 from .seen import Seen
 from .store import Store
 from .total import agreed_total
@@ -110,6 +111,7 @@ class SqlBook:
         if not heads:
             raise LedgerDamagedError(f"the budget of {self.dataset!r} is gone")
         known, (sequence, head, record) = self._known, heads[0]
+        require_count(f"the budget of {self.dataset!r}", sequence=sequence)
         if sequence == known.sequence and head == known.head:
             return known
         if sequence <= known.sequence:
@@ -122,7 +124,9 @@ class SqlBook:
         newest = follow(known, later)
         if newest[:2] != (sequence, head):
             raise LedgerDamagedError(f"charge {sequence} is missing, or another one is there")
-        return newest._replace(accumulator=agreed_total(self._terms, record, newest.accumulator))
+        with reading(f"the budget of {self.dataset!r}"):
+            total = agreed_total(self._terms, record, newest.accumulator)
+        return newest._replace(accumulator=total)
 
     def text(self, d_mid: Any) -> str:
         """Encode a d_mid; many launches in a row have the same."""

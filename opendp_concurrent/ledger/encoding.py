@@ -11,6 +11,7 @@ import json
 from base64 import b64decode, b64encode
 from dataclasses import fields
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from ..tradeoff.finite import Finite
 from ..tradeoff.function import TradeoffFunction
 from ..tradeoff.laplace import Laplace
 from ..tradeoff.product import Product
+from .readable import UNREADABLE
 
 _PLAIN = {  # values that are their fields
     one.__name__: one
@@ -50,6 +52,7 @@ _PLAIN = {  # values that are their fields
         Zcdp,
     )
 }
+_ABOUT_ONE = 1.01  # masses are known up to errors that they carry
 _NEWER = ("back", "stands_for")  # fields of a pair that are written where they say something
 _FINITE = [field.name for field in fields(Finite) if field.init and field.name not in _NEWER]
 
@@ -83,7 +86,7 @@ def decode(text: str) -> Any:
         value = _value(json.loads(text))
         if encode("value", value) == text:
             return value
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+    except UNREADABLE:
         pass
     raise InvalidValueError(f"{text[:200]!r} is not an exact record of a value")
 
@@ -139,10 +142,41 @@ def _value(shape: Any) -> Any:
     if name == "doubles":
         return np.frombuffer(b64decode(inner, validate=True), "<f8").astype(np.float64)
     if name == "TradeoffFunction":
-        factors = {_value(factor): int(count) for factor, count in inner["factors"]}
-        return TradeoffFunction._of(Product(int(inner["squares"], 16), factors))
+        factors = {_factor(_value(factor)): int(count) for factor, count in inner["factors"]}
+        squares = int(inner["squares"], 16)
+        _require(squares >= 0 and all(count >= 1 for count in factors.values()))
+        return TradeoffFunction._of(Product(squares, factors))
     if name == "Finite":
-        return Finite(**{key: _value(one) for key, one in inner.items()})
+        return _pair(Finite(**{key: _value(one) for key, one in inner.items()}))
     if name == "swapped":
         return _value(inner).swapped()
     return _PLAIN[name](**{key: _value(one) for key, one in inner.items()})
+
+
+def _factor(factor: Any) -> Any:
+    """A factor of a product, if it is one: what is read computes without a check."""
+    if isinstance(factor, Laplace):
+        _require(0.0 < factor.epsilon < inf and factor.steps >= 1.0)
+        _require(factor.steps == inf or float(factor.steps).is_integer())
+    else:
+        _require(isinstance(factor, Finite))
+    return factor
+
+
+def _pair(pair: Finite) -> Finite:
+    """A pair of distributions, if it is one."""
+    losses, masses = pair.losses, pair.masses
+    _require(losses.shape == masses.shape and bool(np.isfinite(losses).all()))
+    _require(bool((losses[1:] >= losses[:-1]).all()) and bool((masses >= 0.0).all()))
+    _require(float(masses.sum()) + pair.infinite <= _ABOUT_ONE)
+    _require(all(0.0 <= one <= 1.0 for one in (pair.infinite, pair.never)))
+    _require(all(0.0 <= one < inf for one in (pair.mass_error, pair.loss_error, pair.slack)))
+    _require(isinstance(pair.stands_for, str))
+    _require(pair.back is None or (isinstance(pair.back, Finite) and pair.back.back is None))
+    _require(pair.limit >= 0.0 and pair.gaussian >= 0.0)
+    return pair
+
+
+def _require(holds: bool) -> None:
+    if not holds:
+        raise ValueError("a value that none has")

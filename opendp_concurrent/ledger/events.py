@@ -17,6 +17,8 @@ from ..measures.families import GAUSSIAN, PURE, TRADEOFF, ZCDP
 from ..tradeoff.function import TradeoffFunction
 from ..tradeoff.laplace import Laplace, laplace
 
+_FEW = 1000  # events of one product that are listed
+
 
 def events(terms: Terms | None, d_mids: list[Any]) -> Any:
     """Return a ``ComposedDpEvent`` of one event for each d_mid."""
@@ -62,7 +64,9 @@ def _of_function(dp_event: Any, function: TradeoffFunction) -> Any:
         noise = factor if isinstance(factor, Laplace) else _as_laplace(factor)
         if noise is None:
             return dp_event.UnsupportedDpEvent()
-        found += [_laplace(dp_event, noise)] * count
+        event = _laplace(dp_event, noise)
+        many = count > _FEW
+        found += [dp_event.SelfComposedDpEvent(event, count)] if many else [event] * count
     if not found:
         return dp_event.NoOpDpEvent()
     return found[0] if len(found) == 1 else dp_event.ComposedDpEvent(found)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
 from ..accumulators.accumulator import Accumulator
-from ..errors import InvalidTypeError, InvalidValueError, LedgerDamagedError
+from ..errors import InvalidValueError, LedgerDamagedError
 from .chain import next_hash
 from .encoding import decode
 from .entries import Entry
+from .readable import UNREADABLE, reading, require_text
+
+_START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Known(NamedTuple):
@@ -32,25 +35,35 @@ def follow(
     sequence, head, total = known
     for row in rows:
         *charge, written = row
+        dataset, number, microseconds, label, mechanism, text = charge
         sequence += 1
-        if charge[1] != sequence:
+        if type(number) is not int or number != sequence:
             raise LedgerDamagedError(f"charge {sequence} is missing")
         try:
             head = next_hash(head, tuple(charge))
-        except (TypeError, ValueError):  # what no charge has
+        except UNREADABLE:  # what no charge has
             head = ""
         if not head or written != head:
             raise LedgerDamagedError(f"charge {sequence} does not follow from those before it")
-        d_mid, total = _add(total, sequence, charge[5])
-        if tell is not None:
-            time = datetime.fromtimestamp(charge[2] / 1e6, timezone.utc)
-            tell(Entry(sequence, time, charge[3], charge[4], d_mid, total.loss, head))
+        what = f"charge {sequence}"
+        require_text(what, dataset=dataset, label=label, mechanism=mechanism, d_mid=text)
+        with reading(what):
+            time = _time(microseconds)
+            d_mid = decode(text)
+            total = total.after(d_mid)
+            if tell is not None:
+                tell(Entry(sequence, time, label, mechanism, d_mid, total.loss, head))
     return Known(sequence, head, total)
 
 
-def _add(total: Any, sequence: int, text: str) -> tuple[Any, Any]:
+def _time(microseconds: Any) -> datetime:
+    """When that was.
+
+    :raises InvalidValueError: if it is no time
+    """
+    if type(microseconds) is not int:
+        raise InvalidValueError("its time is no whole number")
     try:
-        d_mid = decode(text)
-        return d_mid, total.after(d_mid)
-    except (InvalidTypeError, InvalidValueError) as error:
-        raise LedgerDamagedError(f"charge {sequence} is unreadable: {error}") from None
+        return _START + timedelta(microseconds=microseconds)
+    except OverflowError:
+        raise InvalidValueError(f"its time ({microseconds}) is in no year from 1 to 9999") from None

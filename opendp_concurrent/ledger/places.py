@@ -144,7 +144,11 @@ def server(text: str, wait: float) -> Engine:
             isolation_level="AUTOCOMMIT",
             max_overflow=-1,
             pool_pre_ping=True,  # the server may have been restarted
-            connect_args={"connect_timeout": max(2, int(wait)), **asked},
+            connect_args={
+                "connect_timeout": max(2, int(wait)),
+                "client_encoding": "utf8",  # whatever the environment says: labels are text
+                **asked,
+            },
         )
         connect = patient(limit)
     except ImportError as error:

@@ -6,6 +6,7 @@ from sqlalchemy import Connection, inspect, select
 
 from ..errors import LedgerError, LedgerMismatchError
 from . import tables
+from .readable import require_text
 from .store import Store
 
 
@@ -55,7 +56,10 @@ def names_of_datasets(store: Store) -> list[str]:
         if tables.schema.name not in inspect(connection).get_table_names():
             raise _foreign(store)
         _require_version(store, connection)
-        return list(connection.execute(tables.READ_DATASETS).scalars())
+        found = list(connection.execute(tables.READ_DATASETS).scalars())
+    for number, name in enumerate(found):
+        require_text(f"ledger {store.name}: budget {number + 1}", dataset=name)
+    return found
 
 
 def _foreign(store: Store) -> LedgerError:

@@ -101,6 +101,11 @@ class Store:
                         f"ledger {self.name}: its file system has no shared memory, which SQLite "
                         "needs to share a file; put it on a local disk, or take PostgreSQL"
                     )
+            elif connection.exec_driver_sql("SHOW server_encoding").scalar_one() == "SQL_ASCII":
+                raise LedgerError(
+                    f"ledger {self.name}: the database has the encoding SQL_ASCII, which knows no "
+                    "text; create a database with ENCODING 'UTF8'"
+                )
             elif connection.exec_driver_sql("SHOW fsync").scalar_one() != "on":
                 raise LedgerError(
                     f"ledger {self.name}: the server runs with fsync=off, so that nothing is "

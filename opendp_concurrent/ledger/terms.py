@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from .. import checks
 from ..accounts.charge import Terms
 from ..errors import InvalidTypeError, LedgerDamagedError, LedgerMismatchError
+from ..tradeoff.function import TradeoffFunction, check_function
 from .encoding import canonical, decode, encode
+from .readable import UNREADABLE
 
 _FIELDS = ("measure", "accounting", "zero", "metric", "d_in", "d_out")
 
@@ -32,11 +35,26 @@ def read_terms(text: str) -> Terms:
     try:
         shape = json.loads(text)
         terms = Terms(**{name: decode(shape[name]) for name in _FIELDS})
-        if write_terms(terms) == text:
+        if write_terms(terms) == text and _are_terms(terms):
             return terms
-    except (TypeError, ValueError, KeyError):
+    except UNREADABLE:
         pass
     raise LedgerDamagedError("the terms are unreadable")
+
+
+def _are_terms(terms: Terms) -> bool:
+    """Whether a budget can be kept under them; raises otherwise, too."""
+    start = terms.accounting.start(terms.zero)
+    if isinstance(terms.zero, TradeoffFunction):
+        check_function(zero=terms.zero)
+        if terms.d_out is not None:
+            check_function(d_out=terms.d_out)
+    elif terms.d_out is not None:
+        start.after(terms.d_out)  # a bound is a loss
+    if isinstance(terms.d_in, float):
+        checks.non_negative(d_in=terms.d_in)
+    names = isinstance(terms.measure, str) and isinstance(terms.metric, str)
+    return names and start.loss is not None
 
 
 def require_same(recorded: str, terms: Terms) -> None:

@@ -16,6 +16,7 @@ from ..accumulators.epsilon_delta_sum import EpsilonDeltaAccounting
 from ..accumulators.residue import Residue
 from ..errors import LedgerDamagedError
 from .encoding import canonical
+from .readable import UNREADABLE
 
 _TOLERANCE = Fraction(1, 2**40)
 
@@ -52,7 +53,7 @@ def _read(terms: Terms, text: str) -> Any:
         total = terms.accounting.from_record(terms.zero, json.loads(text))
         if canonical(total.to_record()) == text and total.loss is not None:
             return total
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+    except UNREADABLE:
         pass
     raise LedgerDamagedError("the running total is unreadable")
 
