@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 from ..errors import LedgerError
@@ -42,6 +44,7 @@ class Notes:
         self._database, self.path = path, beside(path, "-anchors")
         self._descriptor = -1
         self._offsets: dict[str, int] = {}
+        self._lock, self._closed = Lock(), False  # of the descriptor: its number is used again
 
     def find(self, dataset: str) -> tuple[bool, Place | None]:
         """Whether the file is about this database and not about a copy; and what is noted.
@@ -75,33 +78,38 @@ class Notes:
         key = _key(dataset)
         at = next((n for n, one in enumerate(lines) if one.startswith(key)), len(lines))
         lines[at:] = [_line(key, place), *lines[at + 1 :]]
-        self.close()
-        try:
-            # in place, so that those who have it open go on with it
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+        with self._lock:
+            self._leave()
             try:
-                os.pwrite(descriptor, "".join(lines).encode("ascii"), 0)
-                os.ftruncate(descriptor, _WIDTH * len(lines))
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            _sync_folder(self.path.parent)
-        except OSError as error:
-            raise self._failed(error) from error
+                # in place, so that those who have it open go on with it
+                descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+                try:
+                    _write(descriptor, "".join(lines), 0)
+                    os.ftruncate(descriptor, _WIDTH * len(lines))
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+                _sync_folder(self.path.parent)
+            except OSError as error:
+                raise self._failed(error) from error
 
     def note(self, dataset: str, place: Place) -> None:
         """Note a charge that is durable.
 
         That it is not noted does no harm: a failure of the file is none of the launch.
         """
-        try:
-            offset = self._offsets.get(dataset) or self._find(dataset)
-            os.pwrite(self._descriptor, _line(_key(dataset), place).encode("ascii"), offset)
-        except (OSError, LedgerError):
-            pass
+        with self._lock, suppress(OSError, LedgerError):
+            if not self._closed:
+                offset = self._offsets.get(dataset) or self._find(dataset)
+                _write(self._descriptor, _line(_key(dataset), place), offset)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and note nothing more."""
+        with self._lock:
+            self._closed = True
+            self._leave()
+
+    def _leave(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor = -1
@@ -112,7 +120,7 @@ class Notes:
         for number, line in enumerate(self._lines()):
             if line.startswith(key):
                 if self._descriptor < 0:
-                    self._descriptor = os.open(self.path, os.O_RDWR)
+                    self._descriptor = os.open(self.path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
                 self._offsets[dataset] = _WIDTH * number
                 return _WIDTH * number
         raise LedgerError(f"{self.path} has no line for {dataset!r}")
@@ -153,6 +161,14 @@ def _place(line: str) -> Place | None:
         return None
     place = Place(int(parts[2]), parts[3])
     return place if _line(parts[1], place) == line else None
+
+
+def _write(descriptor: int, text: str, offset: int) -> None:
+    if hasattr(os, "pwrite"):
+        os.pwrite(descriptor, text.encode("ascii"), offset)
+    else:
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        os.write(descriptor, text.encode("ascii"))
 
 
 def _sync_folder(folder: Path) -> None:

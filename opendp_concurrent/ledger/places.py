@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 from urllib.parse import quote
@@ -26,7 +27,9 @@ class File:
     """An SQLite file, which must stay the one that was opened first."""
 
     def __init__(self, path: Path, create: bool, wait: float) -> None:
-        self.path, self._wait = path.absolute(), wait
+        # SQLite keeps its side files beside the file that a link names
+        self.path, self._wait = Path(os.path.realpath(path)), wait
+        self._link = None if path.absolute() == self.path else path.absolute()
         self._uri = f"file:{quote(str(self.path))}?mode={'rwc' if create else 'rw'}"
         self.identity: Identity | None = None
         self.notes = Notes(self.path)
@@ -57,8 +60,9 @@ class File:
 
         :raises LedgerDamagedError: if one was moved or replaced
         """
-        if self.identity is not None and identity(self.path) != self.identity:
-            raise LedgerDamagedError(f"the file {self.path} is not the one that was opened")
+        names = (self.path,) if self._link is None else (self.path, self._link)
+        if self.identity is not None and any(identity(one) != self.identity for one in names):
+            raise LedgerDamagedError(f"the file {names[-1]} is not the one that was opened")
         if self._watch is not None:
             self._watch.check()
 

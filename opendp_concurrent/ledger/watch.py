@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from struct import unpack
 
-from ..errors import LedgerDamagedError
+from ..errors import LedgerDamagedError, LedgerError
 
 Identity = tuple[int, int]
 
@@ -49,9 +49,17 @@ class Watch:
     def __init__(self, path: Path) -> None:
         self._log = beside(path, "-wal")
         self._files = [(one, identity(one)) for one in (self._log, beside(path, "-shm"))]
+        self._descriptor, self._seen = -1, (b"", 0)
+        if not hasattr(os, "pread"):  # a system where an open file is not removed by accident
+            return
         # SQLite locks nothing in this file, so that it may be opened and closed beside it
-        self._descriptor = os.open(self._log, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        self._seen = b"", 0
+        try:
+            self._descriptor = os.open(self._log, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        except OSError as error:
+            raise LedgerError(
+                f"the file {self._log} cannot be read ({error.strerror}): let this process read "
+                "and write it and its folder; nothing was charged, and no mechanism ran"
+            ) from error
 
     def check(self) -> None:
         """Raise unless the files are where they were.
@@ -72,6 +80,8 @@ class Watch:
         :param locked: whether nobody else can write now
         :raises LedgerDamagedError: if it was
         """
+        if self._descriptor < 0:
+            return
         size, header = os.fstat(self._descriptor).st_size, self._header()
         before, least = self._seen
         if header == before:
@@ -102,7 +112,9 @@ class Watch:
 
     def close(self) -> None:
         """Watch no more."""
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def _fits(header: bytes) -> bool:

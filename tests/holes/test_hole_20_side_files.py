@@ -21,6 +21,7 @@ from opendp_concurrent.errors import (
     LedgerError,
 )
 from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
+from opendp_concurrent.ledger.noted import Place
 
 _SPECIFICATION = importlib.util.spec_from_file_location(
     "ledgers", Path(__file__).parents[1] / "ledger" / "conftest.py"
@@ -31,7 +32,9 @@ sqlite, server, postgresql = _LEDGERS.sqlite, _LEDGERS.server, _LEDGERS.postgres
 tools = _LEDGERS.tools
 GOLDEN = Path(__file__).parents[1] / "ledger" / "golden" / "0.1.0"
 SIDE = "removed, moved or replaced while this process had the ledger open"
-CUT = "cut or overwritten while this process had the ledger open|disk I/O error"  # the system's own
+CUT = (  # the last two are what SQLite says itself
+    "cut or overwritten while this process had the ledger open|disk I/O error|not a database"
+)
 
 
 def replace(path):
@@ -158,6 +161,35 @@ def test_the_log_of_sqlite_may_begin_anew(sqlite, tools):
         root(query)
     assert os.stat(f"{sqlite.address}-wal").st_size < 200_000
     assert len(ran) == ledger.summary().launches == 40
+
+
+def test_a_link_to_a_file_has_the_side_files_of_the_file(sqlite, tools, tmp_path):
+    """As SQLite has: who opens the link and who opens the file share one budget."""
+    link, root = tmp_path / "link.db", tools.limit(sqlite.create())
+    link.symlink_to(sqlite.address)
+    root(tools.count(0.125))
+    with open_ledger(link, tools.DATASET) as ledger:
+        other = tools.limit(ledger)
+        other(tools.count(0.125))
+        assert root.privacy_loss() == other.privacy_loss() == 0.25
+        shutil.copyfile(sqlite.address, tmp_path / "another.db")
+        link.unlink()
+        link.symlink_to(tmp_path / "another.db")
+        with pytest.raises(LedgerDamagedError, match="is not the one that was opened"):
+            other(tools.count(0.125))
+    assert not list(tmp_path.glob("link.db-*"))
+
+
+def test_a_ledger_that_is_closed_writes_to_no_file(sqlite, tools):
+    """The number of a file that was closed is used again, for another one."""
+    ledger = sqlite.create()
+    tools.limit(ledger)(tools.count(0.125))
+    notes = ledger._store.notes
+    ledger.close()
+    before = Path(notes.path).read_bytes()
+    for dataset in (tools.DATASET, "another"):
+        notes.note(dataset, Place(7, 64 * "0"))
+    assert Path(notes.path).read_bytes() == before
 
 
 # --- copies ----------------------------------------------------------------------------------
