@@ -4,7 +4,8 @@ Run ``python -m opendp_concurrent`` (extra ``demo``), or with a table of your ow
 ``python -m opendp_concurrent --csv FILE --column NAME --bounds LO HI``, and ``--contributions N``
 if a person has up to N rows. Of your own table only noisy answers are shown. With ``--stream`` the
 data arrive while questions are asked; ``--picture FILE`` draws the answers (extra ``plot``).
-``opendp-concurrent ledger show|verify|plot PATH_OR_URL`` reads a ledger (extra ``ledger``).
+``opendp-concurrent ledger show|verify|plot PATH_OR_URL`` reads a ledger, ``backup`` and ``restore``
+copy one (extra ``ledger``).
 """
 
 from __future__ import annotations

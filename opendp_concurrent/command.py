@@ -172,8 +172,8 @@ def _plain(value: Any) -> Any:
     """As JSON has it; what it cannot say as text."""
     if isinstance(value, (tuple, list)):
         return [_plain(one) for one in value]
-    number = isinstance(value, (int, float)) and isfinite(value)
-    return value if value is None or number or isinstance(value, str) else str(value)
+    number = isinstance(value, float) and isfinite(value)
+    return value if value is None or number or isinstance(value, (int, str)) else str(value)
 
 
 def _text(value: Any) -> str:

@@ -51,8 +51,8 @@ def _are_terms(terms: Terms) -> bool:
             check_function(d_out=terms.d_out)
     elif terms.d_out is not None:
         start.after(terms.d_out)  # a bound is a loss
-    if isinstance(terms.d_in, float):
-        checks.non_negative(d_in=terms.d_in)
+    if isinstance(terms.d_in, (int, float)):
+        checks.non_negative(d_in=terms.d_in)  # as a double: no integer of 5,000 digits
     names = isinstance(terms.measure, str) and isinstance(terms.metric, str)
     return names and start.loss is not None
 

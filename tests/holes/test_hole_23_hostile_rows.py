@@ -409,6 +409,19 @@ def test_hostile_terms_are_refused(sqlite, field):
             open_ledger(sqlite.address, "pure")
 
 
+@pytest.mark.parametrize("d_in", [10**400, -1, float("nan")])
+def test_a_distance_that_is_none_is_refused(sqlite, d_in):
+    fill(sqlite, "pure", launches=0)
+    ((text,),) = sqlite.execute(f"SELECT terms FROM {BUDGETS}")
+    shape = {**json.loads(text), "d_in": encode("d_in", d_in)}
+    with closing(sqlite3.connect(sqlite.address)) as connection, connection:
+        connection.execute(f"UPDATE {BUDGETS} SET terms = ?", [canonical(shape)])
+        make_hashes(connection, "pure", with_head=True)
+    sqlite.forget()
+    with pytest.raises(LedgerDamagedError, match="terms are unreadable"):
+        open_ledger(sqlite.address, "pure")
+
+
 def test_a_power_of_10_to_the_18_is_one_event(sqlite):
     fill(sqlite, "ladder", launches=0)
     with sqlite.open("ladder") as ledger:
