@@ -127,9 +127,10 @@ class Atoms:
         high, high_error = self._sum(epsilon - shift if shift else epsilon)
         flat = -np.expm1(np.minimum(epsilon, 0.0))  # δ is never below 1 - e^ε
         least = self.infinite - self._infinite_error
+        most, more = self.infinite * (1 + self.infinite_error), self.rest + (high + high_error)
         return probabilities(
-            np.maximum(flat * (1 - ELEMENTARY), least + (low - low_error)),
-            self.infinite * (1 + self.infinite_error) + self.rest + (high + high_error),
+            np.maximum(flat * (1 - ELEMENTARY), (least + (low - low_error)) * (1 - 2 * UNIT)),
+            np.where(more > 0.0, (most + more) * (1 + 2 * UNIT), most),
         )
 
     def profile_with(self, mu: float, epsilon: Array) -> Bounds:
@@ -146,8 +147,9 @@ class Atoms:
             upper[part] = gaussian_profile(mu, moved - pad).upper @ self.masses
         relative = self.mass_error + (len(self.losses) + 4) * UNIT
         return probabilities(
-            self.infinite - self._infinite_error + lower * (1 - relative),
-            self.infinite * (1 + self.infinite_error) + self.rest + TINY + upper * (1 + relative),
+            (self.infinite - self._infinite_error + lower * (1 - relative)) * (1 - 2 * UNIT),
+            (self.infinite * (1 + self.infinite_error) + self.rest + TINY + upper * (1 + relative))
+            * (1 + 4 * UNIT),
         )
 
     @property

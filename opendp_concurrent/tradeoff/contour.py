@@ -24,6 +24,7 @@ _SQUARES = TAUS * (TAUS + 1) / 2
 _REACH = np.geomspace(1.0, 1e8, 161)  # frequencies, in units of 1 / sqrt(variance)
 _PERIODS = np.geomspace(4.0, 4e4, 81)  # in units of sqrt(variance)
 _COARSE = 0.2  # largest smoothing
+_WIDENINGS = 100  # of it, by half
 
 Counted = Sequence[tuple[Factor, int]]
 
@@ -113,15 +114,16 @@ def choose(factors: Counted, known: Array, epsilon: float, tolerance: float) -> 
     # the bump of inversion.py is about s² τ (1 + τ) of δ
     smoothing = max(0.5 * sqrt(tolerance / (tau * (1 + tau))), damp)
     smoothing = min(_COARSE, smoothing)
-    while True:
+    for _ in range(_WIDENINGS):
         damped = decay - reach * reach * (smoothing * smoothing / 2)
         end = min(plain, _first(reach, damped <= target))
         if end / step <= MOST_NODES:
             chosen = 0.0 if end == plain and not damp else smoothing
             return Contour(best, step, max(8, int(end / step) + 2), chosen)
         if smoothing == _COARSE:
-            return Contour(best, step, MOST_NODES, smoothing)
+            break
         smoothing = min(_COARSE, 1.5 * smoothing)
+    return Contour(best, step, MOST_NODES, _COARSE)
 
 
 def _curvature(known: Array, at: int) -> float:

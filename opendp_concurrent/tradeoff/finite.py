@@ -229,14 +229,19 @@ def settled(losses: Array, masses: Array) -> tuple[Array, Array, float]:
         return losses, masses, 0.0
     above = np.cumsum(np.where(small, 0.0, masses)[::-1])[::-1]
     lost = np.count_nonzero(small & (above * UNIT < len(masses) * TINY))
-    return losses[~small], masses[~small], lost * TINY * (1 + 2 * UNIT)
+    return losses[~small], masses[~small], float(lost * TINY * (1 + 2 * UNIT))
+
+
+def worst(stands_for: str = "") -> Finite:
+    """Losses that are all infinite."""
+    empty = np.zeros(0)
+    return Finite(empty, empty, 1.0, 1.0, symmetric=True, stands_for=stands_for)
 
 
 def response(epsilon: float, delta: float = 0.0) -> Finite:
     """Randomized response, that reveals all with probability δ: the worst (ε, δ)-DP [KOV15]."""
     if delta == 1.0:
-        empty = np.zeros(0)
-        return Finite(empty, empty, 1.0, 1.0, symmetric=True)
+        return worst()
     if epsilon == 0.0:
         losses, masses = np.zeros(1), np.array([1.0 - delta])
         return Finite(losses, masses, delta, delta, 2 * UNIT, symmetric=True)

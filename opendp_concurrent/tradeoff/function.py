@@ -350,12 +350,14 @@ class TradeoffFunction:
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         points = arguments.array(epsilon=epsilon)
-        most, least = self._product.most, self._product.infinite.lower
+        most, (least, beyond) = self._product.most, self._product.infinite
+        ends = max(most, 0.0)  # from there on all finite losses are below
         far = _FAR if most == inf else max(_FAR, most)
         clipped = np.clip(points, -_FAR, far)
         found = self._product.profile(clipped, checks.non_negative(width=width))
         bounds = Bounds(
-            np.where(points > far, least, found.lower), np.where(points < -_FAR, 1.0, found.upper)
+            np.where(points > far, least, found.lower),
+            np.where(points < -_FAR, 1.0, np.where(points >= ends, beyond, found.upper)),
         )
         if points.ndim == 0:
             return Bounds(float(bounds.lower), float(bounds.upper))

@@ -168,5 +168,5 @@ def laplace(epsilon: float, steps: float = inf) -> Factor:
     masses[0], masses[-1] = exp(-epsilon - odd), exp(-odd)
     error = 3 * ELEMENTARY + 4 * UNIT * (1 + epsilon)
     return Finite(
-        (count - 2 * x) * cell, masses, 0.0, 0.0, error, 4 * UNIT * epsilon, True, epsilon
+        (count - 2 * x) * cell, masses, 0.0, 0.0, error, 4 * UNIT * epsilon + TINY, True, epsilon
     )

@@ -22,7 +22,7 @@ from . import contour as paths
 from .atoms import Atoms
 from .bounds import ELEMENTARY, UNIT, Array, Bounds, probabilities
 from .factor import Factor
-from .finite import Finite, response
+from .finite import Finite, worst
 from .gaussian import Gaussian, gaussian_profile
 from .inversion import Wave, start
 from .repeated import repeated
@@ -216,10 +216,12 @@ class Product:
 
     def profile(self, epsilon: Array, tolerance: float = 1e-9) -> Bounds:
         """δ at each real ε, to about the relative width ``tolerance``."""
-        epsilon = np.asarray(epsilon, dtype=float)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # see probabilities()
+            return self._profile(np.asarray(epsilon, dtype=float), max(tolerance, _LEAST_WIDTH))
+
+    def _profile(self, epsilon: Array, tolerance: float) -> Bounds:
         if not self.factors:
             return gaussian_profile(self.mu, epsilon)
-        tolerance = max(tolerance, _LEAST_WIDTH)
         if not self.squares and sum(self.factors.values()) == 1:
             (factor,) = self.factors
             return factor.profile(epsilon)
@@ -254,8 +256,8 @@ class Product:
         if epsilon >= self.most:
             return self.infinite
         found, flat = wave.invert(self.known, self.known_error, epsilon), self._flat(epsilon)
-        least = 0.0 if self.upper_only else (self.infinite.lower + found.lower) * (1 - UNIT)
-        return probabilities(max(flat, least), (self.infinite.upper + found.upper) * (1 + UNIT))
+        least = 0.0 if self.upper_only else (self.infinite.lower + found.lower) * (1 - 2 * UNIT)
+        return probabilities(max(flat, least), (self.infinite.upper + found.upper) * (1 + 2 * UNIT))
 
     @staticmethod
     def _flat(epsilon: float) -> float:
@@ -291,7 +293,8 @@ class Product:
         top = max(0.0, self.most)
         if self.infinite.upper > delta:  # no ε is certain to be enough
             return Bounds(self._epsilon_below(delta), inf)
-        found = self._epsilon(delta, tolerance)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # see probabilities()
+            found = self._epsilon(delta, tolerance)
         if top < found.upper:  # nothing is left beyond
             return Bounds(min(found.lower, top), top)
         return found
@@ -373,8 +376,8 @@ class Product:
                 high = min(high, near)
             else:
                 low = max(low, near)
-            if slope > 0.0 and middle > 0.0:
-                ratio = slope / middle
+            ratio = slope / middle if middle > 0.0 else 0.0
+            if ratio > 0.0:
                 onward = near + log(middle / delta) / ratio
             else:
                 onward = (low + high) / 2
@@ -386,7 +389,7 @@ class Product:
         return near, ratio
 
 
-_WORST: dict[Factor, int] = {response(0.0, 1.0): 1}
+_WORST: dict[Factor, int] = {worst(): 1}
 
 
 def _mass_error(factor: Factor) -> float:

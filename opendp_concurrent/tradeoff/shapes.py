@@ -15,7 +15,7 @@ from ..errors import InvalidValueError
 from . import arguments
 from .bounds import ELEMENTARY, UNIT, Array, rounded_up
 from .coarse import chords, points
-from .finite import Finite, response, settled
+from .finite import Finite, settled, worst
 from .gaussian import Gaussian
 from .group import iterate
 from .laplace import Laplace
@@ -34,7 +34,7 @@ def pair(first: Sequence[float], second: Sequence[float]) -> Finite:
     p, q = p / np.sum(p), q / np.sum(q)
     both = (p > 0.0) & (q > 0.0)
     if not np.any(both):
-        return response(0.0, 1.0)
+        return worst()
     losses = np.log(p[both]) - np.log(q[both])
     order = np.argsort(losses, kind="stable")
     errors = len(p) * UNIT + 2 * UNIT
@@ -75,7 +75,7 @@ def from_losses(losses: Sequence[float], masses: Sequence[float], infinite: floa
         raise InvalidValueError(f"probabilities and infinite must add up to 1, found {whole}")
     weights, failing = weights / whole, min(1.0, infinite / whole * (1 + 4 * UNIT))
     if not np.any(weights):
-        return response(0.0, 1.0)
+        return worst()
     with np.errstate(over="ignore", invalid="ignore"):
         other = float(np.sum(np.where(weights > 0.0, weights * np.exp(-values), 0.0)))
     if not other <= 1.0 + 1e-9:
@@ -186,10 +186,10 @@ def _grid(product: Product) -> Array:
 def mixture(shares: Sequence[Fraction], pairs: Sequence[Finite]) -> Finite:
     """One of the pairs at random, each direction by itself: what is rare in one may not be so."""
     weighted = list(zip(shares, pairs, strict=True))
-    if not any(one.losses.size for one in pairs):
-        return response(0.0, 1.0)
     bounds = [one.stands_for for one in pairs]
     stands_for = described("mixture", *weighted_keys(weighted)) if any(bounds) else ""
+    if not any(one.losses.size for one in pairs):
+        return worst(stands_for)
     forward = _mixed(weighted)
     if all(one.symmetric for one in pairs):
         return replace(forward, never=forward.infinite, symmetric=True, stands_for=stands_for)

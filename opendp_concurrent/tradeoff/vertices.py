@@ -21,7 +21,7 @@ import numpy as np
 
 from ..errors import InvalidValueError
 from .bounds import ELEMENTARY, TINY, UNIT, rounded_up
-from .finite import Finite, response, settled
+from .finite import Finite, settled, worst
 
 _DIGITS, _SPARE = 60, 30  # at least; beyond those of the smallest term
 _ONE, _ZERO = Decimal(1), Decimal(0)
@@ -87,7 +87,7 @@ def _pair(
     slack = 0.0 if symmetric else 2 * UNIT * never
     if not np.any(first < TINY):
         if not cells:
-            return response(0.0, 1.0)
+            return worst(stands_for)
         return Finite(
             given,
             first,
