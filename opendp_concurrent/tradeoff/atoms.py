@@ -92,6 +92,7 @@ class Atoms:
         whole, known, start, number = 0.0, 0.0, 0, 0
         while start < len(losses):
             end = int(np.searchsorted(-losses, _PIECE - losses[start], side="right"))
+            end = max(end, start + 1)
             low = float(losses[end - 1])
             if number:
                 whole *= exp(low - known)

@@ -31,6 +31,7 @@ from .search import bisect, certify
 MOST_ATOMS = 2**17  # outcomes up to which products of finite pairs are exact
 _MIXED = 2**12  # the same beside a Gaussian
 _LARGEST = 1e300  # losses beyond count as infinite
+_LARGEST_SPREAD = 1e100  # variance of the loss
 _PENDING = 64  # factors that are kept for the transform of a part
 _DOUBLINGS = 40  # steps of a search for a lower bound
 _LEAST_WIDTH = 1e-12  # that inversion is asked for: narrower ones are within rounding
@@ -188,6 +189,9 @@ class Product:
     def atoms(self) -> Atoms | None:
         """All outcomes beside the Gaussian, if they are finitely many and not too many."""
         most = _MIXED if self.squares else MOST_ATOMS
+        reach = sum(n * f.largest for f, n in self.factors.items() if isinstance(f, Finite))
+        if not reach <= _LARGEST:  # sums that leave the doubles
+            return None
         total: Atoms | None = None
         for factor, n in sorted(self.factors.items(), key=lambda item: -item[1]):
             if not isinstance(factor, Finite):
@@ -268,7 +272,7 @@ class Product:
     def _is_invertible(self) -> bool:
         """Whether the numbers that inversion starts from are doubles."""
         whole = np.concatenate([self.known, self.known_error])
-        return bool(np.all(np.isfinite(whole))) and self.spread < _LARGEST
+        return bool(np.all(np.isfinite(whole))) and self.spread < _LARGEST_SPREAD
 
     def _wave_at(self, epsilon: float, tolerance: float, fresh: bool) -> Wave:
         """A new wave; or that at hand, or one that grows out of that of a part."""
@@ -377,10 +381,7 @@ class Product:
             else:
                 low = max(low, near)
             ratio = slope / middle if middle > 0.0 else 0.0
-            if ratio > 0.0:
-                onward = near + log(middle / delta) / ratio
-            else:
-                onward = (low + high) / 2
+            onward = near + log(middle / delta) / ratio if ratio > 0.0 else inf
             if not low <= onward <= high:
                 onward = (low + high) / 2
             if abs(onward - near) <= max(0.02 * tolerance, 8 * UNIT) * near:
