@@ -388,6 +388,16 @@ def test_a_backup_has_all_budgets_and_is_one_file(sqlite, tools, tmp_path):
     assert [one.name for one in tmp_path.glob("copy*")] == ["copy.db"]
 
 
+def test_a_backup_of_a_ledger_of_0_1_0_is_no_ledger_either(tmp_path):
+    """Nothing is noted about it: what was never used here would pass for the ledger."""
+    shutil.copyfile(GOLDEN / "closed.db", tmp_path / "closed.db")
+    with open_ledger(tmp_path / "closed.db", "odometer", read_only=True) as ledger:
+        ledger.backup(tmp_path / "copy.db")
+    for name in ("odometer", "zCDP"):
+        with pytest.raises(LedgerError, match="in a copy"):
+            open_ledger(tmp_path / "copy.db", name)
+
+
 def test_a_backup_replaces_no_file(sqlite, tools, tmp_path):
     ledger = sqlite.create()
     (tmp_path / "there").write_text("theirs")
