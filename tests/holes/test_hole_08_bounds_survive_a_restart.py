@@ -290,7 +290,9 @@ def test_equal_users_stay_equal(one, other):
     assert handle(None) == 1
 
 
-@pytest.mark.parametrize("user", [frozenset({1}), (float("nan"),), 1j, object()], ids=repr)
+@pytest.mark.parametrize(
+    "user", [frozenset({1}), (float("nan"),), 1j, object()], ids=lambda user: type(user).__name__
+)
 def test_a_user_that_cannot_be_kept_is_refused_and_the_mechanism_goes_on(user):
     checkpoint = oc.Checkpoint()
     handle = oc.make_resumable(transformed(), checkpoint)([])

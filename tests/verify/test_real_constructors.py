@@ -170,7 +170,9 @@ class Sum:
         return state <= d_out
 
 
-@pytest.mark.parametrize("accumulator", [oc.basic(), oc.from_rule(Sum())], ids=str)
+@pytest.mark.parametrize(
+    "accumulator", [oc.basic(), oc.from_rule(Sum())], ids=["basic", "from_rule"]
+)
 def test_a_filter_of_pure_privacy(lab, accumulator):
     bound = 2 * epsilon(3)
     law = lab.played(
