@@ -188,6 +188,38 @@ def test_nor_does_an_analyst_inside_of_a_message():
     assert null((1, None)) == indexed((0, None)) == 0
 
 
+def test_nor_to_a_counter_with_a_stream_of_its_own():
+    """Which a measurement of somebody's own hands out, on a stream or on other data."""
+
+    def forger(state, tag, message):
+        return state, tag, oc.Update(1) if message == "forge" else message
+
+    table = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    for space in (bits(), table):
+        own = dp.m.make_user_measurement(
+            *space, PURE, lambda data: counter()([]), lambda d_in: 1.0, TO="ExtrinsicObject"
+        )
+        handle = oc.make_interactive_postprocessing(own, forger)([])
+        with pytest.raises(InvalidTypeError, match="an update is data"):
+            handle("forge")
+        assert handle(None) == 0
+
+
+def test_an_update_that_is_sent_to_a_child_reaches_nobody():
+    seen = []
+    child = shared()(postprocessed(seen))
+    for message in (oc.Update(1), oc.Updates([1, 1])):
+        with pytest.raises(InvalidTypeError, match="an update is data"):
+            child(message)
+    assert seen == []
+    table = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    count = table >> dp.t.then_count() >> dp.m.then_laplace(1.0)
+    on_a_table = oc.make_interactive_postprocessing(count, remembering(seen))([1, 2])
+    with pytest.raises(InvalidTypeError, match="an update is data"):
+        on_a_table(oc.Update(1))
+    assert seen == []
+
+
 def test_what_a_postprocessor_returns_gets_no_updates():
     """A counter of its own, which nobody paid for, in the place of the one that was."""
     stream, seen = shared(d_out=1.0), []

@@ -327,10 +327,13 @@ def test_two_bounds_in_any_order(order):
     assert handle(None) == 2
 
 
-def test_a_text_without_who_was_seen_is_refused():
+@pytest.mark.parametrize("memory", [None, {"limit": 2, "seen": []}, [], {}, "ann"], ids=str)
+def test_a_text_without_who_was_seen_is_refused(memory):
     checkpoint = oc.Checkpoint()
-    oc.make_resumable(transformed(), checkpoint)([])
+    oc.make_resumable(bounded(output=bits()[0]) >> counter(), checkpoint)([])
     record = json.loads(checkpoint.save())
-    record["parts"][0][1]["machine"] = None
+    record["parts"][0][1]["machine"] = memory
     with pytest.raises(InvalidValueError, match="^saved must be what"):
-        oc.make_resumable(transformed(), oc.Checkpoint(json.dumps(record)))([])
+        oc.make_resumable(
+            bounded(output=bits()[0]) >> counter(), oc.Checkpoint(json.dumps(record))
+        )([])
