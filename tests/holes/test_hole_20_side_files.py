@@ -104,7 +104,8 @@ def test_a_process_that_comes_later_never_finds_a_smaller_loss(sqlite, tools, ch
         # SQLite forgets in a forked process what its parent locked: a fresh one is needed
         assert fresh(sqlite, tools) in (None, 0.375)
     ledger.close()
-    assert found(elsewhere) in (None, 0.375)
+    kept = "removed" in change or "moved" in change  # a file without a name has all of it
+    assert found(elsewhere) in ((0.375,) if kept else (None, 0.375))
     with pytest.raises(LedgerError):
         create_ledger(sqlite.address, tools.DATASET)
 
