@@ -67,14 +67,6 @@ def test_shares_never_exceed_the_whole(total, weights):
         assert above == math.inf or Fraction(above) > exact
 
 
-@pytest.mark.parametrize("total", [1.0, 0.1, 3.7])
-def test_even_shares_can_all_be_spent_and_no_more(total):
-    for k in range(1, 1001):
-        share, *others = split(total, [Fraction(1)] * k)
-        assert all(other == share for other in others)
-        assert k * Fraction(share) <= Fraction(total) < (k + 1) * Fraction(share)
-
-
 @given(st.integers(0, 2**2200))
 def test_roots_are_rounded_outward(units):
     up, down = sqrt_up(units, SMALLEST), sqrt_down(units, SMALLEST)
@@ -95,3 +87,70 @@ def test_searches_find_the_threshold_from_anywhere(threshold, near):
 def test_searches_that_find_nothing():
     assert least_double(lambda value: False) == math.inf
     assert largest_double(lambda value: False) == 0.0
+
+
+@given(st.integers(0, 2**1900), st.sampled_from([0, 1, 500, SMALLEST - 1, SMALLEST + 1, 2000]))
+def test_roots_of_other_units_are_rounded_outward(units, scale):
+    up, down = sqrt_up(units, scale), sqrt_down(units, scale)
+    exact = Fraction(units, 2 ** (2 * scale))
+    assert Fraction(down) ** 2 <= exact <= Fraction(up) ** 2
+    if units:
+        assert Fraction(math.nextafter(up, 0.0)) ** 2 < exact
+        assert Fraction(math.nextafter(down, math.inf)) ** 2 > exact
+
+
+class Counted:
+    """A threshold that counts how often it is asked."""
+
+    def __init__(self, threshold):
+        self.threshold, self.asked = threshold, 0
+
+    def __call__(self, value):
+        self.asked += 1
+        return value >= self.threshold
+
+
+def after(value, steps):
+    for _ in range(abs(steps)):
+        value = math.nextafter(value, math.copysign(math.inf, steps))
+    return value
+
+
+@pytest.mark.parametrize(
+    ("near", "most"),
+    [
+        (1.0, 2),
+        (after(1.0, 1), 6),
+        (after(1.0, -1), 2),
+        (after(1.0, 30), 10),
+        (after(1.0, -30), 10),
+    ],
+)
+def test_a_search_asks_little_near_its_threshold(near, most):
+    holds = Counted(1.0)
+    assert least_double(holds, near) == 1.0
+    assert holds.asked <= most
+
+
+@pytest.mark.parametrize("near", [0.0, 5e-324, 1e-300, 1e-3, 7.0, 1e300, math.inf])
+def test_a_search_asks_little_from_anywhere(near):
+    for threshold in (0.0, 5e-324, 1e-10, 1.0, 1e10, 1.7976931348623157e308, math.inf):
+        holds = Counted(threshold)
+        assert least_double(holds, near) == threshold
+        assert holds.asked <= 85
+
+
+def test_a_search_begins_at_one():
+    for threshold in (1.0, after(1.0, 3), after(1.0, -3)):
+        holds = Counted(threshold)
+        assert least_double(holds) == threshold
+        assert largest_double(lambda value, holds=holds: not holds(value)) == after(threshold, -1)
+        assert holds.asked <= 12
+
+
+@pytest.mark.parametrize("total", [1.0, 0.1, 3.7])
+def test_even_shares_can_all_be_spent_and_no_more(total):
+    for k in range(1, 1001):
+        share, *others = split(total, [Fraction(1)] * k)
+        assert all(other == share for other in others)
+        assert k * Fraction(share) <= Fraction(total) < (k + 1) * Fraction(share)
