@@ -15,6 +15,7 @@ from functools import wraps
 from types import FrameType
 from typing import Any, NoReturn, TypeVar, cast
 
+from opendp import combinators
 from opendp._convert import (
     ATOM_MAP,
     c_to_py,
@@ -24,12 +25,16 @@ from opendp._lib import AnyObjectPtr, FfiResult, FfiSlice, lib, unwrap
 from opendp.core import (
     measurement_input_domain,
     measurement_input_metric,
-    measurement_map,
     measurement_output_measure,
     new_queryable,
     odometer_queryable_invoke,
     queryable_eval,
-    transformation_map,
+)
+from opendp.core import (
+    measurement_map as measurement_map,
+)
+from opendp.core import (
+    transformation_map as transformation_map,
 )
 from opendp.domains import _lazyframe_from_domain
 from opendp.extras._utilities import to_then as _to_then
@@ -41,17 +46,18 @@ from opendp.mod import (
     Metric,
     OpenDPException,
     Transformation,
-    UnknownTypeException,
     VectorDomain,
     _PartialConstructor,
 )
 from opendp.typing import _ELEMENTARY_TYPES
 
 from ._boundary import CALLBACKS, CARRIED, entries
-from .errors import ConcurrentError, InvalidTypeError
+from .checks import shown
+from .errors import ConcurrentError, InvalidTypeError, InvalidValueError
 
 PARTIAL_CONSTRUCTOR: type = _PartialConstructor
 F = TypeVar("F", bound=Callable[..., Any])
+MOST_ROWS = 2**36  # more than a machine holds
 
 
 def _function(name: str, *argument_types: Any) -> Any:
@@ -80,8 +86,25 @@ _PLAIN = {
 
 
 def to_pointer(data: Any, carrier_type: Any) -> Any:
-    """Convert ``data`` to OpenDP's representation; raises what OpenDP raises."""
-    pointer = py_to_c(data, c_type=AnyObjectPtr, type_name=carrier_type)
+    """Convert ``data`` to OpenDP's representation, or raise; the message has no row of them."""
+    try:
+        if str(carrier_type).startswith("Vec<") and not len(data) <= MOST_ROWS:
+            raise InvalidValueError(f"arg must have at most 2**36 rows, found {len(data)}")
+        pointer = py_to_c(data, c_type=AnyObjectPtr, type_name=carrier_type)
+    except InvalidValueError:
+        raise
+    except Exception as error:
+        reason = str(error).partition(". ")[0] if isinstance(error, TypeError) else ""
+        known = reason.startswith(("inferred type is", "Expected"))
+        failure = reason if known else type(error).__name__
+    else:
+        failure = ""
+    if failure:  # raised out here, since the error and its frames hold data
+        del data
+        raise InvalidTypeError(
+            f"arg must be data that are a member of the input_domain, of type {carrier_type}: "
+            f"{failure}"
+        )
     pointer.__opendp_dict__ = {}  # OpenDP keeps the rows here
     return pointer
 
@@ -162,16 +185,10 @@ def check_distance(metric: Metric, name: str, d_in: Any) -> None:
     """Raise unless ``d_in`` has the distance type of ``metric``."""
     try:
         py_to_c(d_in, c_type=AnyObjectPtr, type_name=metric.distance_type)
-    except (
-        TypeError,
-        ValueError,
-        AttributeError,
-        OpenDPException,
-        UnknownTypeException,
-    ) as error:
+    except Exception as error:  # OpenDP's, or the value's own
         raise InvalidTypeError(
-            f"{name} ({d_in!r}) must be a distance of {metric}, "
-            f"of type {metric.distance_type}: {error}"
+            f"{name} ({shown(d_in)}) must be a distance of {metric}, "
+            f"of type {metric.distance_type}: {type(error).__name__}"
         ) from error
 
 
@@ -298,6 +315,28 @@ def carry(function: F) -> F:
 def infer_as_measurement(kind: type) -> None:
     """Let OpenDP take ``kind`` for a measurement where it infers types, as in lists."""
     _ELEMENTARY_TYPES[kind] = "AnyMeasurementPtr"
+
+
+def refuse_in_filters(kind: type) -> None:
+    """Let OpenDP's privacy filter say what to do with an odometer of ``kind``. Idempotent.
+
+    There is no native object behind it, and so a null pointer would be told of.
+    """
+    original = combinators.make_privacy_filter
+    if kind in getattr(original, "_refused", ()):
+        return
+
+    @wraps(original)
+    def make_privacy_filter(odometer: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(odometer, kind):
+            raise InvalidTypeError(
+                "odometer is made by make_concurrent_odometer, and has no native object; pass it "
+                "to oc.make_concurrent_filter"
+            )
+        return original(odometer, *args, **kwargs)
+
+    vars(make_privacy_filter)["_refused"] = (*getattr(original, "_refused", ()), kind)
+    combinators.make_privacy_filter = make_privacy_filter
 
 
 # --- records of how things were made ----------------------------------------------------------

@@ -8,15 +8,49 @@ from typing import Any
 
 from opendp.mod import Measure, Measurement, assert_features, binary_search
 
-from . import checks
 from .accumulators.epsilon_delta_sum import EpsilonDeltaAccounting
 from .accumulators.from_rule import FromRule
+from .checks import (
+    at_most,
+    checked,
+    function,
+    is_a,
+    optional,
+    pair,
+    positive,
+    probability,
+    shown,
+    weights,
+)
+from .composition import guards
 from .composition.accounting import accounting_for, check_budget
-from .errors import InvalidTypeError, InvalidValueError
+from .errors import ConcurrentError, InvalidValueError
 from .measures import composition_measure
+from .queryables.session import validate_d_in
 from .rounding import largest_double, split
 
+_MOST = at_most(2**62, "more are not made in a lifetime")
 
+
+def _launches(**argument: Any) -> Any:
+    """Return a number of launches, or the weights of their losses, or raise."""
+    ((_, value),) = argument.items()
+    if is_a(value, int):
+        return _MOST(**argument)
+    return weights(**argument)
+
+
+def _bounds(**argument: Any) -> tuple[float, float]:
+    """Return two scales, the smaller first, or raise."""
+    ((name, _),) = argument.items()
+    first, second = pair(**argument)
+    lower, upper = positive(**{f"{name}[0]": first}), positive(**{f"{name}[1]": second})
+    if not lower < upper:
+        raise InvalidValueError(f"{name} ({lower}, {upper}) must have the smaller scale first")
+    return lower, upper
+
+
+@checked(launches=_launches, delta=probability)
 def largest_share(
     privacy_loss: tuple[Measure, Any],
     launches: int | Sequence[float],
@@ -56,26 +90,25 @@ def largest_share(
     accounting = accounting_for(measure, accumulator)
     if not isinstance(accounting, (EpsilonDeltaAccounting, FromRule)):
         if isinstance(launches, int):  # the first of k shares, and the rest in one
-            rest = Fraction(checks.count(launches=launches) - 1)
+            rest = Fraction(launches - 1)
             return measure.split(budget, [Fraction(1), rest])[0]
-        return measure.split(budget, checks.weights(launches=launches))
+        return measure.split(budget, [Fraction(weight) for weight in launches])
     check_budget(accounting, budget)
-    each = checks.probability(delta=delta)
     pairs = isinstance(accounting, EpsilonDeltaAccounting)
     if isinstance(launches, int):
-        counts = [(Fraction(1), checks.count(launches=launches))]
+        counts = [(Fraction(1), launches)]
     else:
-        counts = [(weight, 1) for weight in checks.weights(launches=launches)]
+        counts = [(Fraction(weight), 1) for weight in launches]
     whole = max(weight for weight, _ in counts)
 
     def share(top: float, weight: Fraction) -> Any:
         epsilon, _ = split(top, [weight, whole - weight])
-        return (epsilon, each) if pairs else epsilon
+        return (epsilon, delta) if pairs else epsilon
 
     def fits(top: float) -> bool:
         total = accounting.start(measure.zero)
-        for weight, count in counts:
-            total = total.after(share(top, weight), count)
+        for weight, number in counts:
+            total = total.after(share(top, weight), number)
         return bool(total.within(budget))
 
     if not fits(0.0):
@@ -93,6 +126,7 @@ def largest_share(
     return shares[0] if isinstance(launches, int) else shares
 
 
+@checked(make_measurement=function, launches=_MOST, delta=probability, bounds=optional(_bounds))
 def smallest_scale(
     make_measurement: Callable[[float], Measurement],
     d_in: Any,
@@ -133,28 +167,31 @@ def smallest_scale(
     20.0
     """
     assert_features("contrib", "honest-but-curious")
-    if not callable(make_measurement):
-        raise InvalidTypeError(
-            f"make_measurement must be callable, found {type(make_measurement).__name__}"
-        )
-    measure = make_measurement(bounds[1] if bounds else 1.0).output_measure
+    first = _made(make_measurement, bounds[1] if bounds else 1.0)
+    d_in, measure = validate_d_in(first.input_metric, d_in), first.output_measure
     known = composition_measure(measure)
-    share = largest_share(
-        (measure, d_out), checks.count(launches=launches), accumulator=accumulator, delta=delta
-    )
+    share = largest_share((measure, d_out), launches, accumulator=accumulator, delta=delta)
 
     def fits(scale: float) -> bool:
-        d_mid = known.validate("d_mid", make_measurement(scale).map(d_in))
+        d_mid = known.validate("d_mid", _made(make_measurement, scale).map(d_in))
         return known.at_most(d_mid, share)  # where OpenDP's check raises on incomparable pairs
 
-    scale: float = binary_search(fits, bounds=bounds, T=float)
+    try:
+        scale: float = binary_search(fits, bounds=bounds, T=float)
+    except ValueError as error:
+        if isinstance(error, ConcurrentError):
+            raise
+        raise InvalidValueError(
+            f"bounds ({bounds}) must hold the smallest scale for {shown(launches)} launches at "
+            f"d_in ({shown(d_in)}) within d_out ({shown(d_out)}), and none was found there"
+        ) from error
     return scale
 
 
+def _made(make_measurement: Callable[[float], Measurement], scale: float) -> Measurement:
+    return guards.check_measurement("what make_measurement returns", make_measurement(scale))
+
+
 def _measure_and_bound(privacy_loss: Any) -> tuple[Any, Any]:
-    if not isinstance(privacy_loss, tuple) or len(privacy_loss) != 2:
-        raise InvalidTypeError(
-            f"privacy_loss must be a measure and a bound, found {privacy_loss!r}; "
-            "pass for example oc.loss_of(mu=1.0)"
-        )
-    return composition_measure(privacy_loss[0]), privacy_loss[1]
+    measure, bound = guards.privacy_loss(privacy_loss=privacy_loss)
+    return composition_measure(measure), bound

@@ -329,6 +329,16 @@ def function(**argument: Any) -> Callable[..., Any]:
     return cast("Callable[..., Any]", value)
 
 
+def hashable(**argument: Any) -> Any:
+    """Return the argument if it can be looked up, or raise."""
+    ((name, value),) = argument.items()
+    try:
+        hash(value)
+    except Exception as error:
+        raise InvalidTypeError(f"{name} must be hashable, found {type(value).__name__}") from error
+    return value
+
+
 def instance(*kinds: type) -> Guard:
     """Return a guard of values of these classes, whatever they say of themselves."""
     names = " or ".join(kind.__name__ for kind in kinds)

@@ -24,17 +24,33 @@ from . import checks
 from .accounts.charge import Ledger
 from .accounts.price import own_distance
 from .accumulators.accumulator import Accounting
+from .checks import at_most, checked, optional
+from .composition import guards
 from .composition.cast import cast
-from .composition.concurrent_composition import make_concurrent_composition
+from .composition.concurrent_composition import MOST_LAUNCHES, make_concurrent_composition
 from .composition.concurrent_filter import make_concurrent_filter
 from .composition.concurrent_odometer import make_concurrent_odometer
-from .composition.loss_of import loss_of
-from .errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
+from .composition.loss_of import GUARDS, loss_of
+from .errors import (
+    ConcurrentError,
+    InvalidTypeError,
+    InvalidValueError,
+    SharesUsedError,
+    SpaceMismatchError,
+)
 from .measures import composition_measure
 from .owned import plain
 from .queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 
+_SHARES = at_most(MOST_LAUNCHES, "each query has a share of its own")
 
+
+@checked(
+    privacy_unit=guards.privacy_unit,
+    privacy_loss=guards.privacy_loss,
+    split_evenly_over=optional(_SHARES),
+    domain=optional(guards.domain),
+)
 def concurrent_context(
     data: Any,
     privacy_unit: tuple[Any, Any],
@@ -60,7 +76,7 @@ def concurrent_context(
     :param data: the data to be analysed; a Polars LazyFrame works as in OpenDP
     :param privacy_unit: a metric and a distance, such as ``dp.unit_of(contributions=1)``
     :param privacy_loss: a measure and a loss, such as ``dp.loss_of(epsilon=1.0)``
-    :param split_evenly_over: number of queries that share the privacy loss evenly
+    :param split_evenly_over: number of queries that share the privacy loss evenly, at most 10^5
     :param split_by_weights: the proportions in which queries share the privacy loss
     :param domain: domain of the data; inferred if left out, which makes their structure public
     :param margins: descriptors for grouped Polars data
@@ -93,11 +109,8 @@ def concurrent_context(
     metric, d_in = privacy_unit
     d_in = plain(own_distance(d_in))
     if domain is None:
-        domain = domain_of(data, infer=True)
-    if isinstance(margins, Mapping):  # OpenDP's older form, {by: margin}
-        margins = [replace(margin, by=by) for by, margin in margins.items()]
-    for margin in margins or ():
-        domain = with_margin(domain, margin)
+        domain = guards.built(domain_of, T=data, infer=True)
+    domain = _with_margins(domain, margins)
     accountant, d_mids, d_out = _accountant(
         domain,
         (metric, d_in),
@@ -111,13 +124,39 @@ def concurrent_context(
     try:
         queryable = accountant(data)
     except TypeError as error:
-        if vector_domain(domain) == domain_of(data, infer=True):
+        if _is_of_one(domain, data):
             raise InvalidTypeError(
                 f"domain ({domain}) does not fit the data: {error}; "
                 "to fix, wrap it with dp.vector_domain()"
             ) from error
         raise
     return ConcurrentContext(accountant, queryable, d_in, d_mids, d_out)
+
+
+def _with_margins(domain: Domain, margins: Any) -> Domain:
+    """Return the domain with descriptors of groups, or raise."""
+    if margins is None:
+        return domain
+    try:
+        if checks.is_a(margins, Mapping):  # OpenDP's older form, {by: margin}
+            margins = [replace(margin, by=by) for by, margin in margins.items()]
+        for margin in checks.read("descriptors of groups", margins=margins):
+            domain = with_margin(domain, margin)
+    except ConcurrentError:
+        raise
+    except Exception as error:
+        raise InvalidTypeError(
+            f"margins ({checks.shown(margins)}) must be a list of dp.polars.Margin, for LazyFrames"
+        ) from error
+    return domain
+
+
+def _is_of_one(domain: Domain, data: Any) -> bool:
+    """Whether ``domain`` is that of an element of the data."""
+    try:
+        return bool(vector_domain(domain) == domain_of(data, infer=True))
+    except Exception:  # there are no vectors of it
+        return False
 
 
 class ConcurrentContext(Context):
@@ -134,6 +173,12 @@ class ConcurrentContext(Context):
 
         :param kwargs: the privacy loss of the query, as for :func:`loss_of`
         """
+        kwargs = {
+            name: GUARDS[name](**{name: value}) if name in GUARDS and value is not None else value
+            for name, value in kwargs.items()
+        }
+        if self.d_mids is not None and not self.d_mids:
+            raise SharesUsedError
         measure, d_out = self.accountant.output_measure, None
         if self.d_mids is None and kwargs and isinstance(measure, ExtrinsicDivergence):
             found, d_out = loss_of(**kwargs)
@@ -174,6 +219,11 @@ class ConcurrentQuery(Query):
         See :meth:`opendp.context.Query.resolve`. OpenDP is left to cast between its own measures.
         """
         measure, chain = self._output_measure, self._chain
+        if isinstance(chain, PartialChain) and self._d_out is None:
+            raise InvalidTypeError(
+                "the query has neither a privacy loss nor a scale: pass one, such as "
+                "context.query(epsilon=0.5) or laplace(scale=2.0)"
+            )
         if not isinstance(measure, ExtrinsicDivergence):
             return super().resolve(*args, **kwargs)
 
@@ -287,7 +337,7 @@ def _weights(evenly: int | None, weights: Sequence[float] | None) -> list[Fracti
             "split_evenly_over and split_by_weights exclude each other; pass one of them"
         )
     if evenly is not None:
-        return [Fraction(1)] * checks.count(split_evenly_over=evenly)
+        return [Fraction(1)] * _SHARES(split_evenly_over=evenly)
     if weights is None:
         return None
     return checks.weights(split_by_weights=weights)

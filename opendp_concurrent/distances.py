@@ -58,5 +58,7 @@ def omega_above_one(**argument: Any) -> float:
     ((name, value),) = argument.items()
     omega = checks.number(**argument)
     if not omega > 1.0:
-        raise InvalidValueError(f"{name} ({value}) must be above 1; it is the end of the orders")
+        raise InvalidValueError(
+            f"{name} ({checks.shown(value)}) must be above 1; it is the end of the orders"
+        )
     return omega

@@ -53,6 +53,17 @@ class UnsupportedMeasureError(InvalidValueError, OpenDPException):
     """No composition rule is known for this privacy measure."""
 
 
+class NativeConstructorError(InvalidValueError, OpenDPException):
+    """A constructor of OpenDP refused its arguments.
+
+    :ivar constructor: its name
+    """
+
+    def __init__(self, constructor: str, given: str, reason: str) -> None:
+        super().__init__(f"{constructor} of OpenDP refuses {given}: {reason}")
+        self.constructor = constructor
+
+
 class PrivacyMapError(ConcurrentError, OpenDPException):
     """A measurement's privacy map raised, or returned what is not a privacy loss."""
 
@@ -92,6 +103,16 @@ class BudgetExceededError(RefusalError):
             "nothing was charged, ask for at most what remains"
         )
         self.spent, self.asked, self.remaining = spent, asked, remaining
+
+
+class SharesUsedError(RefusalError, ValueError):
+    """A context was split into shares, and all of them are used."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the privacy loss of the context is exhausted: all shares of it are used; split it "
+            "over more queries, or leave the split out"
+        )
 
 
 class HaltedError(RefusalError):

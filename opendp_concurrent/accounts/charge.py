@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..accumulators.accumulator import Accounting, Accumulator
-from ..errors import InvalidTypeError, InvalidValueError
+from ..checks import shown, text
+from ..errors import InvalidValueError
 
 _LABEL: ContextVar[str] = ContextVar("_LABEL", default="")
 
@@ -118,10 +119,11 @@ def labelled(label: str) -> Iterator[None]:
     >>> with oc.labelled("mean age, for the report"):
     ...     pass  # launch here
     """
-    if not isinstance(label, str):
-        raise InvalidTypeError(f"label must be a str, found {type(label).__name__}")
+    label = text(label=label)
     if "\0" in label or any("\ud800" <= one <= "\udfff" for one in label):
-        raise InvalidValueError(f"label ({label!r}) must be text, without NUL and lone surrogates")
+        raise InvalidValueError(
+            f"label ({shown(label)}) must be text, without NUL and lone surrogates"
+        )
     token = _LABEL.set(label)
     try:
         yield

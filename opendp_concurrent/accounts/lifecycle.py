@@ -74,7 +74,7 @@ class Lifecycle:
 
     @property
     def lineage(self) -> list[Lifecycle]:
-        """This, and all that it was launched from."""
+        """It, and all that it was launched from."""
         found = [self]
         for one in found:  # which grows meanwhile
             for parent in one._parents:

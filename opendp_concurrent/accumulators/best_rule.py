@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import checks
+from ..checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..tradeoff.function import check_function
 from .advanced import Advanced
@@ -79,7 +80,7 @@ def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> i
     else:
         target, losses = checks.epsilon_delta(d_out=d_out), _pairs(typical)
     if not callable(getattr(accumulator, "start", None)):
-        raise InvalidTypeError(f"accumulator must be an accounting, found {accumulator!r}")
+        raise InvalidTypeError(f"accumulator must be an accounting, found {shown(accumulator)}")
     start: Any = accumulator.start((0.0, 0.0))
 
     def after(rounds: int) -> Any:

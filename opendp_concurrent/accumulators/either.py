@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from ..checks import shown
 from ..errors import InvalidTypeError
 from ..rounding import from_units_up, to_units
 from .basic import Basic
@@ -88,6 +89,6 @@ def either(*rules: Any) -> Either:
         if not isinstance(rule, (Basic, EpsilonDeltaAccounting)):
             raise InvalidTypeError(
                 f"rules[{index}] must be an accounting for (epsilon, delta) such as oc.basic() or "
-                f"oc.zcdp(1e-7), found {rule!r}"
+                f"oc.zcdp(1e-7), found {shown(rule)}"
             )
     return Either(tuple(rules))

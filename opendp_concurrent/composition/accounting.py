@@ -13,6 +13,7 @@ from ..accumulators.residue import Residue
 from ..accumulators.square_sum import Squares
 from ..accumulators.tradeoff_product import Products
 from ..accumulators.truncated_sum import Truncated
+from ..checks import is_a, shown
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import CompositionMeasure
 from ..measures.families import APPROXIMATE, GAUSSIAN, TRADEOFF, TRUNCATED
@@ -31,30 +32,30 @@ def accounting_for(measure: CompositionMeasure, accumulator: Any = None) -> Any:
     """
     if measure.family == TRADEOFF:
         return _for_tradeoff(accumulator)
-    if isinstance(accumulator, (Ladder, Residue)):
+    if is_a(accumulator, Ladder, Residue):
         raise UnsupportedMeasureError(
-            f"accumulator ({accumulator!r}) is for {TRADEOFF}, output_measure is {measure.name}; "
-            "leave it out, or cast to oc.tradeoff()"
+            f"accumulator ({shown(accumulator)}) is for {TRADEOFF}, output_measure is "
+            f"{measure.name}; leave it out, or cast to oc.tradeoff()"
         )
-    if accumulator is None or isinstance(accumulator, Basic):
+    if accumulator is None or is_a(accumulator, Basic):
         return _OWN.get(measure.family, basic())
-    if isinstance(accumulator, EpsilonDeltaAccounting):
+    if is_a(accumulator, EpsilonDeltaAccounting):
         if measure.family == APPROXIMATE:
             return accumulator
         raise UnsupportedMeasureError(
-            f"accumulator ({accumulator!r}) is for Approximate(MaxDivergence), "
+            f"accumulator ({shown(accumulator)}) is for Approximate(MaxDivergence), "
             f"output_measure is {measure.name}; leave it out, or cast to dp.approximate(...)"
         )
-    if isinstance(accumulator, FromRule):
+    if is_a(accumulator, FromRule):
         if measure.zero == 0.0:
             return accumulator
         raise UnsupportedMeasureError(
-            f"accumulator ({accumulator!r}) is for measures whose distance is one number, "
+            f"accumulator ({shown(accumulator)}) is for measures whose distance is one number, "
             f"that of {measure.name} is {measure.distance_form}"
         )
     raise InvalidTypeError(
         f"accumulator must be an accounting such as oc.basic() or oc.zcdp(1e-7), "
-        f"found {accumulator!r}"
+        f"found {shown(accumulator)}"
     )
 
 
@@ -64,12 +65,12 @@ def fixed_accounting(measure: CompositionMeasure) -> Any:
 
 
 def _for_tradeoff(accumulator: Any) -> Any:
-    if isinstance(accumulator, (Ladder, Residue)):
+    if is_a(accumulator, Ladder, Residue):
         return accumulator
     raise UnsupportedMeasureError(
         "accumulator must be oc.ladder(unit) or oc.residue(mu) under Tradeoff, "
-        f"found {accumulator!r}: the product of trade-off functions that are chosen on the way "
-        "bounds nothing [RHLMTL26], [TKRH26]; docs/refused.rst has analysts who exceed it. "
+        f"found {shown(accumulator)}: the product of trade-off functions that are chosen on the "
+        "way bounds nothing [RHLMTL26], [TKRH26]; docs/refused.rst has analysts who exceed it. "
         "Gaussian DP has an odometer of its own: oc.gaussian_tradeoff()"
     )
 

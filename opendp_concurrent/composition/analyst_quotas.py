@@ -187,14 +187,14 @@ def make_analyst_quotas(
 
 
 def _checked(odometer: ConcurrentOdometer, quotas: Any) -> dict[str, Any]:
-    quotas = checks.mapping("names to d_outs", quotas=quotas)
-    if not quotas:
+    given = checks.mapping("names to d_outs", quotas=quotas)
+    if not given:
         raise InvalidValueError("quotas must have at least one analyst")
     checked = {}
-    for name, quota in quotas.items():
-        if not isinstance(name, str):
-            raise InvalidTypeError(f"quotas has the name {name!r}, which must be a str")
-        name = checks.text(name=name)
+    for name, quota in given.items():
+        if not checks.is_a(name, str):
+            raise InvalidTypeError(f"quotas has the name {checks.shown(name)}, which must be a str")
+        name = str.__str__(name)
         argument = f"quotas[{name!r}]"
         checked[name] = odometer.measure.validate_budget(argument, quota)
         try:
@@ -205,20 +205,24 @@ def _checked(odometer: ConcurrentOdometer, quotas: Any) -> dict[str, Any]:
 
 
 def _members(quotas: Mapping[str, Any], names: Any) -> set[str]:
-    if isinstance(names, str) or not isinstance(names, Collection):
+    if checks.is_a(names, str, bytes) or not checks.is_a(names, Collection):
         raise InvalidTypeError(
             f"names must be a collection of analysts' names, found {type(names).__name__}"
         )
-    members = {_known(quotas, name) for name in checks.read("names", names=names)}
+    members = checks.read("analysts' names", names=names)
     if not members:
         raise InvalidValueError("names must have at least one analyst")
-    return members
+    return {_known(quotas, name, "names: ") for name in members}
 
 
-def _known(quotas: Mapping[str, Any], name: Any) -> str:
-    if not isinstance(name, str):
-        raise InvalidTypeError(f"the analyst's name must be a str, found {type(name).__name__}")
-    own = checks.text(name=name)
+def _known(quotas: Mapping[str, Any], name: Any, where: str = "") -> str:
+    if not checks.is_a(name, str):
+        raise InvalidTypeError(
+            f"{where}the analyst's name must be a str, found {type(name).__name__}"
+        )
+    own = str.__str__(name)
     if own not in quotas:
-        raise InvalidValueError(f"no analyst is called {own!r}; known are: {', '.join(quotas)}")
+        raise InvalidValueError(
+            f"{where}no analyst is called {checks.shown(own)}; known are: {', '.join(quotas)}"
+        )
     return own

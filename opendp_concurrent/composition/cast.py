@@ -11,6 +11,8 @@ from opendp.measures import smoothed_max_divergence
 from opendp.mod import Measure, Measurement, assert_features
 
 from .. import checks
+from ..checks import checked, optional, probability
+from ..checks import orders as orders_of
 from ..conversions.approximate_to_approximate import approximate_to_delta, approximate_to_epsilon
 from ..conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
 from ..conversions.products import gaussian_to_zcdp, zcdp_to_renyi
@@ -39,7 +41,7 @@ from ..measures.families import (
 )
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoff.function import TradeoffFunction
-from .guards import check_measurement
+from . import guards
 from .recertify import Profile, recertify
 
 PROFILE = "SmoothedMaxDivergence"  # a target only
@@ -189,6 +191,12 @@ WHY_NOT = {
 }
 
 
+@checked(
+    measurement=guards.measurement,
+    to_measure=guards.measure,
+    delta=optional(probability),
+    orders=optional(orders_of),
+)
 def cast(
     measurement: Measurement,
     to_measure: Measure,
@@ -241,7 +249,6 @@ def cast(
     0.8958832596451839
     """
     assert_features("contrib", "honest-but-curious")
-    check_measurement("measurement", measurement)
     convert = conversion(measurement.output_measure, to_measure, delta=delta, orders=orders)
     return recertify(measurement, to_measure, convert)
 

@@ -25,6 +25,8 @@ from .accounting import fixed_accounting
 from .guards import check_orders, check_space
 from .interactive_measurement import constant_map, make_measurement
 
+MOST_LAUNCHES = 10**5
+
 
 def make_concurrent_composition(
     input_domain: Domain,
@@ -57,8 +59,8 @@ def make_concurrent_composition(
     :param input_metric: metric of the data, and of the queries
     :param output_measure: how privacy is measured
     :param d_in: distance between neighbouring inputs, in units of ``input_metric``
-    :param d_mids: privacy loss of each launch, in units of ``output_measure``: numbers, pairs
-        (ε, δ) or (ρ, δ), Rényi curves, or :class:`TruncatedConcentrated`
+    :param d_mids: privacy loss of each launch, at most 10^5, in units of ``output_measure``:
+        numbers, pairs (ε, δ) or (ρ, δ), Rényi curves, or :class:`TruncatedConcentrated`
     :param orders: for Rényi curves only, the orders at which they are compared and summed
     :param order: ``"given"``, or for f-DP ``"any"``: a launch takes the cheapest unused d_mids
         whose product covers it, whichever these are
@@ -109,12 +111,15 @@ def make_concurrent_composition(
 
 
 def _shares(measure: CompositionMeasure, d_mids: Any, orders: Any) -> tuple[tuple[Any, ...], Any]:
-    d_mids = checks.elements("distances", d_mids=d_mids)
-    if not d_mids:
+    given = checks.elements("losses", d_mids=d_mids)
+    if not given:
         raise InvalidValueError("d_mids must have at least one element; pass one per launch")
-    shares = tuple(
-        measure.validate(f"d_mids[{index}]", share) for index, share in enumerate(d_mids)
-    )
+    if not len(given) <= MOST_LAUNCHES:
+        raise InvalidValueError(
+            f"d_mids must have at most {MOST_LAUNCHES:,} elements, found {len(given)}: each is "
+            "kept; a filter takes any number of launches"
+        )
+    shares = tuple(measure.validate(f"d_mids[{index}]", share) for index, share in enumerate(given))
     on_orders = check_orders(measure, orders)
     if on_orders is None:
         return shares, fixed_accounting(measure)
@@ -122,8 +127,7 @@ def _shares(measure: CompositionMeasure, d_mids: Any, orders: Any) -> tuple[tupl
 
 
 def _any_order(measure: CompositionMeasure, order: str) -> bool:
-    if order not in ("given", "any"):
-        raise InvalidValueError(f"order ({order!r}) must be 'given' or 'any'")
+    checks.one_of("given", "any")(order=order)
     if order == "any" and measure.family != TRADEOFF:
         raise UnsupportedMeasureError(
             f"order ('any') is for {TRADEOFF}, output_measure is {measure.name}; "

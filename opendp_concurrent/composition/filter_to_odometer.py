@@ -6,6 +6,7 @@ from typing import Any
 
 from opendp.mod import assert_features
 
+from ..checks import shown
 from ..errors import InvalidTypeError
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 
@@ -39,6 +40,6 @@ def make_filter_to_odometer(measurement: ConcurrentMeasurement) -> ConcurrentOdo
     if not isinstance(odometer, ConcurrentOdometer):
         raise InvalidTypeError(
             "measurement must be made by make_concurrent_filter, or be a chain to that; "
-            f"no continuation rule for every d_out is known for {measurement}"
+            f"no continuation rule for every d_out is known for {shown(measurement)}"
         )
     return odometer

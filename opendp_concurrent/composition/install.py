@@ -1,4 +1,4 @@
-"""The one hook into OpenDP: ``>>`` and lists know what this package makes."""
+"""The one hook into OpenDP: ``>>``, lists and filters know what this package makes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from .interactive_measurement import chain
 
 
 def install() -> None:
-    """Let OpenDP chain and list what this package makes. Idempotent."""
+    """Let OpenDP chain, list and tell apart what this package makes. Idempotent."""
     _native.extend_rshift(ConcurrentOdometer, make_chain_ot)
     _native.extend_rshift(ConcurrentMeasurement, chain)
+    _native.refuse_in_filters(ConcurrentOdometer)
     for kind in (ConcurrentMeasurement, AnalystQuotas):
         _native.infer_as_measurement(kind)

@@ -52,8 +52,15 @@ def make_measurement(
     """
     carrier_type = input_space[0].carrier_type
 
+    plain: Any = {"u32": int, "f64": float}.get(str(input_space[1].distance_type))
+
+    def checked_map(d_in: Any) -> Any:
+        if type(d_in) is not plain or not 0 <= d_in < 2**32:
+            d_in = validate_d_in(input_space[1], d_in)
+        return privacy_map(d_in)
+
     def native_map(d_in: Any) -> Any:
-        d_out = privacy_map(d_in)
+        d_out = checked_map(d_in)
         return d_out.curve if isinstance(d_out, PrivacyProfile) else d_out
 
     measurement = make_user_measurement(

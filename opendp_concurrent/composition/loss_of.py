@@ -8,14 +8,23 @@ from opendp.context import loss_of as opendp_loss_of
 from opendp.mod import Measure
 
 from .. import checks
-from ..distances import TruncatedConcentrated
+from ..distances import TruncatedConcentrated, omega_above_one
 from ..errors import InvalidTypeError
 from ..measures.fixed_renyi_divergence import fixed_renyi_divergence
 from ..measures.gaussian_tradeoff import gaussian_tradeoff
 from ..measures.tradeoff import tradeoff as tradeoff_measure
-from ..measures.tradeoff import validate as validate_tradeoff
 from ..measures.truncated_concentrated_divergence import truncated_concentrated_divergence
-from ..tradeoff.function import TradeoffFunction
+from ..tradeoff.function import TradeoffFunction, check_function
+
+GUARDS: dict[str, checks.Guard] = {
+    "epsilon": checks.non_negative,
+    "delta": checks.probability,
+    "rho": checks.non_negative,
+    "alpha": checks.order,
+    "omega": omega_above_one,
+    "mu": checks.non_negative,
+    "tradeoff": check_function,
+}
 
 
 def loss_of(
@@ -61,7 +70,7 @@ def loss_of(
     (TruncatedConcentratedDivergence(omega=20.0), TruncatedConcentrated(rho=0.1, omega=20.0))
     """
     given = {
-        name: value
+        name: GUARDS[name](**{name: value})
         for name, value in {
             "epsilon": epsilon,
             "delta": delta,
@@ -75,17 +84,14 @@ def loss_of(
     }
     match tuple(given):
         case ("mu",):
-            return gaussian_tradeoff(), checks.non_negative(mu=mu)
+            return gaussian_tradeoff(), given["mu"]
         case ("tradeoff",):
-            return tradeoff_measure(), validate_tradeoff("tradeoff", tradeoff)
+            return tradeoff_measure(), given["tradeoff"]
         case ("epsilon", "alpha"):
-            assert alpha is not None
-            return fixed_renyi_divergence(alpha), checks.non_negative(epsilon=epsilon)
+            return fixed_renyi_divergence(given["alpha"]), given["epsilon"]
         case ("rho", "omega"):
-            assert rho is not None
-            assert omega is not None
-            measure = truncated_concentrated_divergence(omega)
-            return measure, TruncatedConcentrated(rho, omega)
+            measure = truncated_concentrated_divergence(given["omega"])
+            return measure, TruncatedConcentrated(given["rho"], given["omega"])
         case ("epsilon",) | ("rho",) | ("epsilon", "delta") | ("delta", "rho"):
             pair: tuple[Measure, Any] = opendp_loss_of(**given)
             return pair

@@ -15,6 +15,7 @@ from opendp.mod import Domain, Measurement, Metric, assert_features
 
 from .. import _native
 from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..checks import shown
 from ..errors import InvalidTypeError, InvalidValueError, RefusalError, SpaceMismatchError
 from ..measures import CompositionMeasure, composition_measure
 from ..queryables.child import adopt
@@ -158,8 +159,8 @@ class _Parts:
         measurement = self._measurements.get(key)
         if measurement is None:
             raise InvalidValueError(
-                f"no part has the key {key!r}; pass one of the {len(self._measurements)} keys of "
-                "measurements"
+                f"the query ({shown(key)}) is the key of no part; pass one of the "
+                f"{len(self._measurements)} keys of measurements"
             )
         if key not in self._opened:
             self._opened[key] = _FAILED  # until it has answered: it is paid for once

@@ -37,6 +37,7 @@ from opendp.mod import (
 )
 
 from .. import _native, checks, owned
+from ..checks import mapping, shown
 from ..errors import InvalidTypeError, InvalidValueError
 from .guards import check_callable
 
@@ -269,13 +270,12 @@ def _columns(names: tuple[Any, ...]) -> tuple[str, ...]:
 
 def _disjoint(groups: Any) -> dict[Any, Any]:
     """Return the group that each value is in, or raise if it is in two."""
-    if not isinstance(groups, Mapping):
-        raise InvalidTypeError(
-            f"groups must be a mapping from keys to values, found {type(groups).__name__}"
-        )
+    given = mapping("keys to values", groups=groups)
+    if not given:
+        raise InvalidValueError("groups must have at least one key")
     total, own = 0, {}
-    for key, values in checks.mapping("keys to values", groups=groups).items():
-        name = f"groups[{key!r}]"
+    for key, values in given.items():
+        name = f"groups[{shown(key)}]"
         if isinstance(values, (str, bytes)) or not isinstance(values, Collection):
             raise InvalidTypeError(
                 f"{name} must be a collection of values, found {type(values).__name__}"
@@ -306,13 +306,13 @@ def check_key(name: str, key: Any) -> None:
     """Raise unless ``key`` can be looked up."""
     try:
         hash(key)
-    except TypeError:
+    except Exception:
         raise InvalidTypeError(
-            f"{name} has {key!r}, which is not hashable ({type(key).__name__}); "
+            f"{name} has {shown(key)}, which is not hashable ({type(key).__name__}); "
             "pass a string, a number or a tuple of these"
         ) from None
     if key != key:
-        raise InvalidValueError(f"{name} has {key!r}, which does not equal itself")
+        raise InvalidValueError(f"{name} has {shown(key)}, which does not equal itself")
 
 
 def _vector_cutter(of: Any, owners: Mapping[Any, Any], keys: tuple[Any, ...]) -> Cut:

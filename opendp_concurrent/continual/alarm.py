@@ -13,6 +13,8 @@ from typing import Any
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native, checks
+from ..checks import at_most, checked, count, flag, integer, optional, positive
+from ..composition import guards
 from ..composition.guards import check_flag
 from ..mechanisms.composed import composed
 from ..mechanisms.sparse_vector import (
@@ -63,6 +65,20 @@ class _Alarm:
         return ABOVE if self._comparison.above(self._sum, level) else BELOW
 
 
+_KEPT = at_most(2**24, "the items of the last steps are kept")
+
+
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    output_measure=guards.measure,
+    scale=positive,
+    threshold=integer,
+    max_hits=count,
+    window=optional(_KEPT),
+    query_scale=optional(positive),
+    refresh=flag,
+)
 def make_alarm(
     input_domain: Domain,
     input_metric: Metric,

@@ -15,6 +15,8 @@ from opendp.mod import assert_features
 
 from .. import _native
 from ..accounts.lifecycle import innermost_running
+from ..checks import checked, flag
+from ..composition import guards
 from ..composition.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.data import Sealed, seal, unseal
@@ -149,6 +151,7 @@ class Checkpoint:
     def __reduce__(self) -> Any:
         raise TypeError("a checkpoint holds sensitive data and cannot be pickled or copied")
 
+    @checked(go_on=flag)
     def save(self, *, go_on: bool = False) -> str:
         """Return the state as text, and stop the mechanism: what goes on is what resumes it.
 
@@ -221,6 +224,7 @@ def _restore(parts: Parts, records: Any) -> None:
         raise InvalidValueError(_NOT_SAVED) from None
 
 
+@checked(measurement=guards.measurement)
 def make_resumable(
     measurement: ConcurrentMeasurement, checkpoint: Checkpoint
 ) -> ConcurrentMeasurement:

@@ -21,6 +21,7 @@ from opendp.mod import (
 )
 
 from .. import _native, checks
+from ..checks import checked, count, optional
 from ..composition.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, StreamError, UnsupportedMeasureError
 from ..measures import Composability, composition_measure
@@ -251,6 +252,7 @@ def launching_handle(root: Any, machine: Checked, stream: Stream | None) -> Mach
     return FedStreamQueryable(root, machine, stream)
 
 
+@checked(max_messages=optional(count))
 def make_concurrent_continual(
     composition: ConcurrentMeasurement | ConcurrentOdometer,
     *,

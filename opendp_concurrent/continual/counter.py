@@ -9,6 +9,8 @@ import numpy as np
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native, checks
+from ..checks import checked, count, finite, one_of, optional
+from ..composition import guards
 from ..errors import InvalidTypeError, InvalidValueError
 from ..mechanisms.composed import composed
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -109,6 +111,14 @@ def check_scale(scale: Any, largest: int, **steps: int | None) -> float:
     return double
 
 
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    output_measure=guards.measure,
+    scale=finite,
+    horizon=optional(count),
+    method=one_of(*METHODS),
+)
 def make_counter(
     input_domain: Domain,
     input_metric: Metric,
@@ -236,6 +246,14 @@ class _Histogram:
         )
 
 
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    output_measure=guards.measure,
+    scale=finite,
+    horizon=optional(count),
+    method=one_of(*METHODS),
+)
 def make_histogram_counter(
     input_domain: Domain,
     input_metric: Metric,

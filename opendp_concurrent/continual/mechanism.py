@@ -15,9 +15,18 @@ import numpy as np
 from opendp.mod import Domain, Measure, Metric
 
 from .. import _native, checks
+from ..checks import checked, count, function, optional, text
+from ..composition import guards
 from ..composition.guards import check_callable
 from ..composition.interactive_measurement import make_measurement
-from ..errors import RefusalError, StreamError, StreamHaltedError
+from ..errors import (
+    InvalidValueError,
+    RefusalError,
+    StreamError,
+    StreamHaltedError,
+    UnsupportedMeasureError,
+)
+from ..measures import composition_measure
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -35,6 +44,8 @@ from ..queryables.stream import (
     start_of,
 )
 from .stream import INVALID, Categories, Integers, Items, items_of, valid_item
+
+MOST_ITEMS = 10**8  # at once
 
 
 class ContinualMachine(Protocol):
@@ -112,6 +123,11 @@ class Checked:
     def _update_all(self, items: Any) -> None:
         items = check_items(items)
         count = len(items)
+        if not count <= MOST_ITEMS:
+            raise InvalidValueError(
+                f"items must have at most {MOST_ITEMS:,} elements, found {count}; "
+                "send them in parts"
+            )
         self._room(count)
         array = self._array(items)
         self._take(
@@ -242,6 +258,15 @@ def hand_out(
     return FedQueryable(machine, description, stream)
 
 
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    output_measure=guards.measure,
+    start=function,
+    privacy_map=function,
+    horizon=optional(count),
+    name=text,
+)
 def make_continual(
     input_domain: Domain,
     input_metric: Metric,
@@ -314,11 +339,20 @@ def make_continual(
         (input_domain, input_metric),
         output_measure,
         spawn,
-        privacy_map,
+        _validated(output_measure, privacy_map),
         full_name,
         takes_updates=True,
         can_resume=lambda: isinstance(_started(start), Resumable),
     )
+
+
+def _validated(output_measure: Measure, privacy_map: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The map, whose losses are checked where the measure is known."""
+    try:
+        validate = composition_measure(output_measure).validate
+    except UnsupportedMeasureError:  # the user's own
+        return privacy_map
+    return lambda d_in: validate("what privacy_map returns", privacy_map(d_in))
 
 
 then_continual = _native.to_then(make_continual)

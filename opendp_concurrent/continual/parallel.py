@@ -16,6 +16,8 @@ from opendp.mod import Domain, Measurement, Metric, assert_features
 
 from .. import _native
 from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..checks import checked, function
+from ..composition import guards
 from ..composition.guards import check_callable, check_inside, check_measurement_on
 from ..composition.interactive_measurement import make_measurement, never
 from ..composition.parallel_loss import ParallelLoss
@@ -78,12 +80,13 @@ class _Parts:
     def ask(self, question: Any) -> Any:
         try:
             return self._branches[question].asking(self._answers[question])
-        except (KeyError, TypeError):
+        except Exception:  # not there, or not to be looked up
             raise InvalidValueError(
                 f"the part must be one of {', '.join(map(repr, self._answers))}"
             ) from None
 
 
+@checked(input_domain=guards.domain, input_metric=guards.metric, key=function)
 def make_parallel_continual(
     input_domain: Domain,
     input_metric: Metric,

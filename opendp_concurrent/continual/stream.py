@@ -139,12 +139,15 @@ def integer_stream(lower: int, upper: int) -> Domain:
     return _stream(f"integers from {lower} to {upper}", Integers(lower, upper))
 
 
+_MOST_CATEGORIES = checks.at_most(2**24, "a number is kept for each category")
+
+
 def category_stream(categories: int) -> Domain:
     """Return the domain of streams of categories, from 0 to ``categories`` - 1.
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param categories: how many, at least 1
+    :param categories: how many, at least 1 and at most 2^24
     :return: a domain whose only initial dataset is the empty stream, ``[]``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -156,7 +159,7 @@ def category_stream(categories: int) -> Domain:
     >>> oc.category_stream(12)
     Stream(12 categories)
     """
-    count = checks.count(categories=categories)
+    count = _MOST_CATEGORIES(categories=categories)
     return _stream(f"{count} categories", Categories(count))
 
 
@@ -179,8 +182,7 @@ def record_stream(name: str, member: Callable[[Any], bool]) -> Domain:
     >>> oc.record_stream("visits", lambda record: isinstance(record, dict))
     Stream(visits)
     """
-    if not isinstance(name, str):
-        raise InvalidTypeError(f"name must be a string, found {type(name).__name__}")
+    checks.text(name=name)
     check_callable(member=member)
     return _stream(name, Records(name, member))
 

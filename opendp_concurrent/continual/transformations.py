@@ -12,6 +12,9 @@ from opendp.transformations import make_user_transformation
 
 from .. import _native, checks
 from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..checks import checked, count
+from ..checks import function as callable_
+from ..composition import guards
 from ..composition.guards import check_callable, check_inside
 from ..composition.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
@@ -231,6 +234,12 @@ def _make(
     return _transformation(transformation, start, f"{told}({space})")
 
 
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    output_domain=guards.domain,
+    function=callable_,
+)
 def make_stream_map(
     input_domain: Domain,
     input_metric: Metric,
@@ -277,6 +286,7 @@ def make_stream_map(
     return _make(input_domain, input_metric, output_domain, input_metric, lambda: of, "stream_map")
 
 
+@checked(input_domain=guards.domain, input_metric=guards.metric, predicate=callable_)
 def make_stream_filter(
     input_domain: Domain, input_metric: Metric, predicate: Callable[[Any], bool]
 ) -> StreamTransformation:
@@ -319,6 +329,7 @@ def make_stream_filter(
     )
 
 
+@checked(input_domain=guards.domain, input_metric=guards.metric, output_domain=guards.domain)
 def make_stream_clamp(
     input_domain: Domain, input_metric: Metric, output_domain: Domain
 ) -> StreamTransformation:
@@ -390,6 +401,12 @@ class Contributions:
         self._seen = {from_json(user): int(count) for user, count in record["seen"]}
 
 
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    output_domain=guards.domain,
+    max_contributions=count,
+)
 def make_bounded_contributions(
     input_domain: Domain,
     input_metric: Metric,

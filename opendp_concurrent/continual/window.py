@@ -14,6 +14,8 @@ import numpy as np
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native, checks
+from ..checks import at_most, checked, finite
+from ..composition import guards
 from ..errors import InvalidTypeError
 from ..queryables.mechanism import ConcurrentMeasurement
 from .counter import check_scale, counter_loss, whole_distance, whole_numbers
@@ -120,6 +122,16 @@ def nodes_of(window: int) -> int:
     return int(nodes.max())
 
 
+MOST_STEPS = at_most(2**62, "more steps do not come")
+
+
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    output_measure=guards.measure,
+    scale=finite,
+    window=MOST_STEPS,
+)
 def make_window_counter(
     input_domain: Domain,
     input_metric: Metric,

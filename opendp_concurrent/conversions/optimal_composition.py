@@ -40,7 +40,7 @@ def optimal_composition(
     19.40185...
     """
     d_mids = checks.sequence("pairs (epsilon, delta)", d_mids=d_mids)
-    numbers = [1] * len(d_mids) if counts is None else list(counts)
+    numbers = [1] * len(d_mids) if counts is None else checks.elements("integers", counts=counts)
     if len(numbers) != len(d_mids):
         raise InvalidValueError(f"counts has {len(numbers)} elements, d_mids {len(d_mids)}")
     whole = TradeoffFunction.identity()
@@ -52,6 +52,6 @@ def optimal_composition(
 
 
 def _pair(name: str, value: Any) -> tuple[float, float]:
-    if isinstance(value, tuple):
+    if checks.is_a(value, tuple):
         return checks.epsilon_delta(**{name: value})
     return checks.non_negative(**{name: value}), 0.0

@@ -140,8 +140,7 @@ def mutual_information(
     (12.5, 1.25)
     """
     loss, n = _loss(loss), checks.count(records=records)
-    if not isinstance(independent, bool):
-        raise InvalidTypeError(f"independent must be True or False, found {independent!r}")
+    checks.flag(independent=independent)
     if not independent and not loss.omega > n:
         raise InvalidValueError(
             f"loss.omega ({loss.omega}) must be above records ({n}) unless they are independent"

@@ -14,6 +14,7 @@ from .. import _native
 from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.data import Sealed, unseal
 
+_MOST_NUMBERS = 2**36
 EXTRINSIC = "ExtrinsicObject"
 DTYPES = {
     f"Vec<{name}>": dtype
@@ -50,6 +51,12 @@ def check_people(input_domain: Domain, input_metric: Metric) -> None:
         )
 
 
+def check_small(numbers: int) -> None:
+    """Raise if so many numbers cannot be held."""
+    if not numbers <= _MOST_NUMBERS:
+        raise InvalidValueError(f"the data must have at most 2**36 numbers, found {numbers}")
+
+
 def as_rows(data: Any, input_domain: Domain) -> NDArray[Any]:
     """Return data as an array that cannot be written to; NumPy's own without a copy."""
     carrier = str(input_domain.carrier_type)
@@ -60,6 +67,7 @@ def as_rows(data: Any, input_domain: Domain) -> NDArray[Any]:
                 "the data must be a NumPy array with a row for each person; "
                 "map input_domain to one first"
             )
+        check_small(data.size)
         rows = np.asarray(data).view()
     elif carrier in DTYPES:
         rows = np.asarray(data, dtype=DTYPES[carrier])

@@ -18,6 +18,7 @@ from ..errors import (
 )
 from ..measures import Composability, composition_measure
 from ..queryables.mechanism import ConcurrentMeasurement, read_map
+from ..queryables.session import validate_d_in
 from ..queryables.stream import feeds_many, is_stream
 from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
 from .wrap import Answer, as_answering, wrap_questions
@@ -71,6 +72,7 @@ def make_indexed_composition(
     assert_features("contrib", "honest-but-curious")
     check_space(input_domain, input_metric)
     measure = composition_measure(output_measure)
+    d_in = validate_d_in(input_metric, d_in)
     measurements = checks.elements("measurements", measurements=measurements)
     if not measurements:
         raise InvalidValueError("measurements must have at least one element")
@@ -116,7 +118,9 @@ def _pair(message: Any, count: int) -> tuple[int, Any]:
             f"the message must be a pair (index, query), found {type(message).__name__}"
         )
     if not 0 <= parts[0] < count:
-        raise InvalidValueError(f"the index ({parts[0]}) must be from 0 to {count - 1}")
+        raise InvalidValueError(
+            f"the index ({checks.shown(parts[0])}) must be from 0 to {count - 1}"
+        )
     return parts
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .. import checks
 from ..accounts.charge import Terms
+from ..checks import checked, finite, optional, text
 from ..errors import InvalidTypeError, InvalidValueError, LedgerDamagedError, LedgerError
 from . import tables
 from .audit import Summary, audit, milestone
@@ -50,6 +51,7 @@ class SqlLedger:
         if known is not None:
             self._seen.see(known.sequence, known.head)
 
+    @checked(terms=checks.instance(Terms))
     def book(self, terms: Terms) -> SqlBook:
         """Open the budget under ``terms``: the first to come settles them.
 
@@ -84,6 +86,7 @@ class SqlLedger:
         first = Known(0, first_hash(self.dataset, text), terms.accounting.start(terms.zero))
         return SqlBook(self._store, self.dataset, terms, self._known or first, self._seen)
 
+    @checked(anchor=optional(text))
     def summary(self, anchor: str | None = None) -> Summary:
         """Read the ledger whole, check that it fits together, and say where it stands.
 
@@ -102,6 +105,7 @@ class SqlLedger:
         """
         return self.read()[1]
 
+    @checked(anchor=optional(text))
     def read(self, anchor: str | None = None) -> tuple[Summary, list[Entry]]:
         """Return :meth:`summary` and :meth:`entries`, of the same moment.
 
@@ -171,6 +175,29 @@ class SqlLedger:
         return f"SqlLedger({self._store.name!r}, dataset={self.dataset!r})"
 
 
+def _place(**argument: Any) -> str | os.PathLike[str]:
+    """Return a path or a URL that can be one, or raise."""
+    ((name, value),) = argument.items()
+    if not checks.is_a(value, str, os.PathLike):
+        raise InvalidTypeError(
+            f"{name} must be a path or a URL, found {type(value).__name__}; "
+            "pass for example pathlib.Path('budget.db')"
+        )
+    try:
+        plain = os.fspath(value)
+        plain.encode()
+        usable = type(plain) is not bytes and plain and "\0" not in plain
+    except Exception:
+        usable = False
+    if not usable:
+        raise InvalidValueError(
+            f"{name} ({checks.shown(value)}) must be a path that can be one: not empty, in "
+            "Unicode, without NUL"
+        )
+    return str.__str__(plain) if checks.is_a(value, str) else cast("os.PathLike[str]", value)
+
+
+@checked(path_or_url=_place, wait=finite)
 def create_ledger(
     path_or_url: str | os.PathLike[str], dataset: str, *, wait: float = 60.0
 ) -> SqlLedger:
@@ -226,6 +253,7 @@ def create_ledger(
     return SqlLedger(store, dataset)
 
 
+@checked(path_or_url=_place, anchor=optional(text), wait=finite)
 def open_ledger(
     path_or_url: str | os.PathLike[str],
     dataset: str,
@@ -338,6 +366,7 @@ def restore_ledger(
         store.close()
 
 
+@checked(path_or_url=_place, wait=finite)
 def datasets(path_or_url: str | os.PathLike[str], *, wait: float = 60.0) -> list[str]:
     """Return the names of the datasets whose budgets a ledger has.
 
@@ -368,12 +397,14 @@ def datasets(path_or_url: str | os.PathLike[str], *, wait: float = 60.0) -> list
 
 
 def _check(dataset: Any, wait: Any) -> None:
-    if not isinstance(dataset, str):
+    if type(dataset) is not str:
         raise InvalidTypeError(f"dataset must be a str, found {type(dataset).__name__}")
     if not dataset:
         raise InvalidValueError("dataset must not be empty; name what the budget is for")
     if not dataset.isprintable():
-        raise InvalidValueError(f"dataset ({dataset!r}) must be printable, as errors name it")
+        raise InvalidValueError(
+            f"dataset ({checks.shown(dataset)}) must be printable, as errors name it"
+        )
     _check_wait(wait)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from opendp.mod import ExtrinsicDivergence, Measure
 
+from ..checks import is_a
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from .approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from .approximate_zero_concentrated_divergence import APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE
@@ -35,7 +36,7 @@ def composition_measure(output_measure: Any) -> CompositionMeasure:
 
     :raises UnsupportedMeasureError: with the list of those that are known
     """
-    if not isinstance(output_measure, Measure):
+    if not is_a(output_measure, Measure) or not output_measure:
         raise InvalidTypeError(
             f"output_measure must be a measure, found {type(output_measure).__name__}; "
             "pass for example dp.max_divergence()"

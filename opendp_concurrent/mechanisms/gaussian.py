@@ -26,8 +26,10 @@ from math import sqrt
 from opendp.measurements import make_gaussian as opendp_gaussian
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import _native, owned
+from .. import _native
 from ..bracket import upper
+from ..checks import checked, finite, optional
+from ..composition import guards
 from ..composition.cast import cast
 from ..composition.recertify import recertify
 from ..conversions.products import zcdp_to_gaussian
@@ -37,12 +39,19 @@ from ..measures.families import GAUSSIAN, TRADEOFF
 from ..measures.gaussian_tradeoff import gaussian_tradeoff
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoff.function import TradeoffFunction
-from .grid import FINEST, atom_type, grid_step, is_vector
+from .grid import FINEST, atom_type, grid_exponent, grid_step, is_vector
 
 LISTED = 4096.0  # scale up to which the outcomes of a discrete Gaussian are listed
 MOST_COORDINATES = 2.0**62  # more than a machine's memory holds
 
 
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    scale=finite,
+    output_measure=guards.measure,
+    k=optional(grid_exponent),
+)
 def make_gaussian(
     input_domain: Domain,
     input_metric: Metric,
@@ -66,13 +75,14 @@ def make_gaussian(
 
     :param input_domain: numbers or vectors of numbers, as in OpenDP
     :param input_metric: absolute or L2 distance
-    :param scale: standard deviation of the noise, at least 0
+    :param scale: standard deviation of the noise, finite, at least 0
     :param output_measure: how privacy is measured
     :param k: the grid is the multiples of 2^k; the finest if left out; for floats only
     :return: a measurement
     :raises UnsupportedMeasureError: if zCDP does not convert to ``output_measure``; for Gaussian DP
         of vectors of integers
-    :raises OpenDPException: what OpenDP's constructor raises
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
 
     :example:
 
@@ -86,8 +96,13 @@ def make_gaussian(
     1.0
     """
     assert_features("contrib", "honest-but-curious")
-    scale, k = owned.plain(scale), owned.plain(k)
-    zcdp = opendp_gaussian(input_domain, input_metric, scale, k=k)
+    zcdp = guards.built(
+        opendp_gaussian,
+        input_domain=input_domain,
+        input_metric=input_metric,
+        scale=scale,
+        k=k,
+    )
     family = composition_measure(output_measure).family
     many, whole = is_vector(input_domain), atom_type(input_domain) not in FINEST
     if family == TRADEOFF:

@@ -7,12 +7,28 @@ from typing import Any
 from opendp.measurements import make_geometric as opendp_geometric
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import _native, owned
+from .. import _native
+from ..checks import checked, finite, integer, optional, pair
+from ..composition import guards
 from ..composition.cast import cast
 from ..queryables.mechanism import ConcurrentMeasurement
 from .laplace import make_laplace
 
 
+def _bounds(**argument: Any) -> tuple[int, int]:
+    """Return a pair of integers, or raise."""
+    ((name, _),) = argument.items()
+    lower, upper = pair(**argument)
+    return integer(**{f"{name}[0]": lower}), integer(**{f"{name}[1]": upper})
+
+
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    scale=finite,
+    output_measure=guards.measure,
+    bounds=optional(_bounds),
+)
 def make_geometric(
     input_domain: Domain,
     input_metric: Metric,
@@ -30,12 +46,13 @@ def make_geometric(
 
     :param input_domain: integers or vectors of integers, as in OpenDP
     :param input_metric: absolute or L1 distance
-    :param scale: of the noise, at least 0
+    :param scale: of the noise, finite, at least 0
     :param output_measure: how privacy is measured
     :param bounds: of the output, for near constant time
     :return: a measurement
     :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
-    :raises OpenDPException: what OpenDP's constructor raises
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
 
     :example:
 
@@ -47,8 +64,13 @@ def make_geometric(
     TradeoffFunction(pure(epsilon=1.0))
     """
     assert_features("contrib", "honest-but-curious")
-    scale = owned.plain(scale)
-    geometric = opendp_geometric(input_domain, input_metric, scale, bounds)
+    geometric = guards.built(
+        opendp_geometric,
+        input_domain=input_domain,
+        input_metric=input_metric,
+        scale=scale,
+        bounds=bounds,
+    )
     if bounds is not None:
         return cast(geometric, output_measure)
     return make_laplace(input_domain, input_metric, scale, output_measure)

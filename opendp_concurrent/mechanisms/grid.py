@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from decimal import Decimal
 from math import inf
+from typing import Any
 
 from opendp.mod import Domain
 
 from ..bracket import Bracket, Digits, upper
+from ..checks import integer, shown
+from ..errors import InvalidValueError
 
 FINEST = {"f64": -1074, "f32": -149}
+
+
+def grid_exponent(**argument: Any) -> int:
+    """Return the exponent k of a grid of multiples of 2^k that are doubles, or raise."""
+    ((name, _),) = argument.items()
+    exponent = integer(**argument)
+    if not -1074 <= exponent <= 1023:
+        raise InvalidValueError(
+            f"{name} ({shown(exponent)}) must be from -1074 to 1023, the exponents of doubles"
+        )
+    return exponent
 
 
 def atom_type(input_domain: Domain) -> str:

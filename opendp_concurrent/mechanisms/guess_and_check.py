@@ -7,9 +7,10 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import _native, checks, owned
+from .. import _native, owned
+from ..checks import at_most, checked, flag, is_a, optional, positive, real
+from ..composition import guards
 from ..composition.concurrent_composition import make_concurrent_composition
-from ..composition.guards import check_space
 from ..composition.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError
 from ..queryables.data import Sealed
@@ -67,7 +68,7 @@ class _GuessAndCheck:
         self._check = launch(checker)
 
     def __call__(self, message: Any) -> SparseVectorAnswer:
-        parts = tuple(message) if isinstance(message, tuple) else ()
+        parts = tuple(message) if is_a(message, tuple) else ()
         if len(parts) != 2:
             raise InvalidTypeError(
                 f"the message must be a pair of a question and a guess, found "
@@ -82,6 +83,20 @@ class _GuessAndCheck:
         return SparseVectorAnswer(Outcome.ABOVE, self._launch(self._release(question)))
 
 
+_MOST_HITS = at_most(10**5, "each release has a share of its own in a compositor")
+
+
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    output_measure=guards.measure,
+    scale=positive,
+    tolerance=real,
+    max_hits=_MOST_HITS,
+    query_scale=optional(positive),
+    answer_scale=optional(positive),
+    refresh=flag,
+)
 def make_guess_and_check(
     input_domain: Domain,
     input_metric: Metric,
@@ -118,7 +133,7 @@ def make_guess_and_check(
     :param d_in: distance between neighbouring inputs, in units of ``input_metric``
     :param scale: of the tolerance's Laplace noise, in units of the questions
     :param tolerance: how far off a guess may be
-    :param max_hits: how many answers may be released, c
+    :param max_hits: how many answers may be released, c; at most 10^5
     :param sensitivity: bound on how far answers are apart at distance ``d_in``, as in
         :func:`make_sparse_vector`; 1 if left out, which is for a ``d_in`` of 1 only
     :param query_scale: of each check's noise; as in :func:`make_sparse_vector` if left out
@@ -150,11 +165,9 @@ def make_guess_and_check(
     ABOVE
     """
     assert_features("contrib", "honest-but-curious")
-    check_space(input_domain, input_metric)
     space = input_domain, input_metric
     d_in = validate_d_in(input_metric, d_in)
     sensitivity = owned.plain(sensitivity_at(d_in, sensitivity))
-    max_hits, scale = checks.count(max_hits=max_hits), owned.plain(scale)
     checker = make_sparse_vector(
         *space,
         output_measure,

@@ -34,6 +34,9 @@ FRACTION = 2.0**20  # questions are multiples of its inverse
 SYNTHETIC = "synthetic"  # the message that asks for the histogram that answers come from
 
 
+MOST_CELLS = checks.at_most(2**24, "a number is kept for each cell")
+
+
 class Universe:
     """The values that a record may have, in order: cells of a histogram."""
 
@@ -41,7 +44,7 @@ class Universe:
 
     def __init__(self, universe: Any) -> None:
         if checks.is_a(universe, int):
-            self.cells, self.values = checks.count(universe=universe), None
+            self.cells, self.values = MOST_CELLS(universe=universe), None
             return
         if checks.is_a(universe, str, bytes) or not checks.is_a(universe, Sequence):
             raise InvalidTypeError(
@@ -52,10 +55,13 @@ class Universe:
         self.cells = checks.count(universe=len(values))
         try:
             self.values = {value: cell for cell, value in enumerate(values)}
+            equal = all(value == value for value in values)
         except Exception:
             raise InvalidTypeError("universe must have hashable values") from None
-        if len(self.values) != self.cells:
-            raise InvalidValueError("universe must have distinct values")
+        if not (len(self.values) == self.cells and equal):
+            raise InvalidValueError(
+                "universe must have distinct values, each of which equals itself (NaN does not)"
+            )
 
     def count(self, records: Sequence[Any]) -> Array:
         """How many records are in each cell; other values are in none."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from opendp.measurements import make_laplace as opendp_laplace
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import _native, owned
+from .. import _native
+from ..checks import checked, finite, optional
+from ..composition import guards
 from ..composition.cast import cast
 from ..composition.recertify import recertify
 from ..conversions.laplace import laplace_to_renyi, laplace_to_zcdp
@@ -14,9 +16,16 @@ from ..distances import TruncatedConcentrated
 from ..measures import composition_measure
 from ..measures.families import FIXED, RENYI, TRADEOFF, TRUNCATED, ZCDP
 from ..queryables.mechanism import ConcurrentMeasurement
-from .grid import grid_step
+from .grid import grid_exponent, grid_step
 
 
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    scale=finite,
+    output_measure=guards.measure,
+    k=optional(grid_exponent),
+)
 def make_laplace(
     input_domain: Domain,
     input_metric: Metric,
@@ -42,12 +51,13 @@ def make_laplace(
 
     :param input_domain: numbers or vectors of numbers, as in OpenDP
     :param input_metric: absolute or L1 distance
-    :param scale: of the noise, at least 0
+    :param scale: of the noise, finite, at least 0
     :param output_measure: how privacy is measured
     :param k: the grid is the multiples of 2^k; the finest if left out; for floats only
     :return: a measurement
     :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
-    :raises OpenDPException: what OpenDP's constructor raises
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
 
     :example:
 
@@ -62,8 +72,13 @@ def make_laplace(
     0.4621171572600098
     """
     assert_features("contrib", "honest-but-curious")
-    scale, k = owned.plain(scale), owned.plain(k)
-    pure = opendp_laplace(input_domain, input_metric, scale, k=k)
+    pure = guards.built(
+        opendp_laplace,
+        input_domain=input_domain,
+        input_metric=input_metric,
+        scale=scale,
+        k=k,
+    )
     step = grid_step(input_domain, scale, k)
     family = composition_measure(output_measure).family
     if family == ZCDP:

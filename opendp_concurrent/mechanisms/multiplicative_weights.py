@@ -11,6 +11,8 @@ from opendp.measures import max_divergence, zero_concentrated_divergence
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native, checks
+from ..checks import at_most, checked, count, optional, probability
+from ..composition import guards
 from ..composition.cast import cast
 from ..composition.guards import check_space
 from ..conversions.zcdp_to_approximate import largest_rho
@@ -61,7 +63,7 @@ class _MultiplicativeWeights:
 
     def __call__(self, state: _State, tag: Tag, message: Any) -> tuple[_State, Tag, Any]:
         if tag is QUERY:
-            if isinstance(message, str) and message == SYNTHETIC:
+            if type(message) is str and message == SYNTHETIC:
                 return state, ANSWER, self._size * state.distribution
             question = self._universe.question(message)
             guess = self._size * inner(question, state.distribution)
@@ -75,6 +77,17 @@ class _MultiplicativeWeights:
         return _state(state.log_weights - self._rate * direction), ANSWER, message
 
 
+_MOST_QUESTIONS = at_most(2**62, "more are not asked in a lifetime")
+
+
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    output_measure=guards.measure,
+    questions=_MOST_QUESTIONS,
+    size=optional(count),
+    beta=probability,
+)
 def make_private_multiplicative_weights(
     input_domain: Domain,
     input_metric: Metric,

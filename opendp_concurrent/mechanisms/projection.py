@@ -15,8 +15,9 @@ from opendp.transformations import make_user_transformation
 
 from .. import _native, checks, owned
 from ..bracket import upper
+from ..checks import at_most, checked, count, each, optional, positive
+from ..composition import guards
 from ..composition.concurrent_composition import make_concurrent_composition
-from ..composition.guards import check_space
 from ..errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -149,7 +150,7 @@ class _Projection:
         self._histogram = np.full(universe.cells, size / universe.cells)
 
     def __call__(self, message: Any) -> Array:
-        if isinstance(message, str) and message == SYNTHETIC:
+        if type(message) is str and message == SYNTHETIC:
             histogram: Array = self._histogram.copy()
             return histogram
         batch = _Batch(message, self._universe)
@@ -165,6 +166,17 @@ class _Projection:
         return fitted
 
 
+_MOST_ROUNDS = at_most(10**6, "each is a pass over all that was released")
+
+
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    output_measure=guards.measure,
+    d_mids=each("positive numbers", positive),
+    size=optional(count),
+    rounds=_MOST_ROUNDS,
+)
 def make_projected_queries(
     input_domain: Domain,
     input_metric: Metric,
@@ -203,7 +215,7 @@ def make_projected_queries(
     :param universe: number of categories, for records from 0 on, or the values a record may have
     :param size: number of records, if it is public or was estimated privately; that of
         ``input_domain`` if left out
-    :param rounds: of Frank and Wolfe's algorithm for a projection
+    :param rounds: of Frank and Wolfe's algorithm for a projection; at most 10^6
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: for other measures; build for zCDP, and use :func:`cast`
@@ -226,7 +238,6 @@ def make_projected_queries(
     (4,)
     """
     assert_features("contrib", "honest-but-curious")
-    check_space(input_domain, input_metric)
     measure = composition_measure(output_measure)
     if measure.family not in (ZCDP, GAUSSIAN):
         raise UnsupportedMeasureError(

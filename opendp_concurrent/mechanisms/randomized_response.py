@@ -9,16 +9,32 @@ from opendp.measurements import make_randomized_response as opendp_randomized_re
 from opendp.measurements import make_randomized_response_bool as opendp_randomized_response_bool
 from opendp.mod import Measure, Measurement, assert_features
 
-from .. import checks, owned
+from ..checks import checked, elements, flag, probability, shown
+from ..composition import guards
 from ..composition.cast import cast
 from ..composition.recertify import recertify
 from ..conversions.randomized_response import response_to_renyi
+from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import composition_measure
 from ..measures.families import FIXED, RENYI, TRADEOFF
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoff.function import TradeoffFunction
 
 
+def _categories(**argument: Any) -> list[Any]:
+    """Return distinct values that can be looked up, or raise."""
+    ((name, _),) = argument.items()
+    found = list(elements("categories", **argument))
+    try:
+        distinct = len(set(found)) == len(found) and all(one == one for one in found)
+    except Exception:
+        raise InvalidTypeError(f"{name} ({shown(found)}) must have hashable values") from None
+    if not distinct or len(found) < 2:
+        raise InvalidValueError(f"{name} ({shown(found)}) must have at least two distinct values")
+    return found
+
+
+@checked(prob=probability, output_measure=guards.measure, constant_time=flag)
 def make_randomized_response_bool(
     prob: float, output_measure: Measure, constant_time: bool = False
 ) -> ConcurrentMeasurement:
@@ -35,7 +51,8 @@ def make_randomized_response_bool(
     :param constant_time: as in OpenDP
     :return: a measurement on booleans under the discrete distance
     :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
-    :raises OpenDPException: what OpenDP's constructor raises
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
 
     :example:
 
@@ -46,11 +63,11 @@ def make_randomized_response_bool(
     0.8472978603872037
     """
     assert_features("contrib", "honest-but-curious")
-    prob = owned.plain(prob)
-    pure = opendp_randomized_response_bool(prob, constant_time)
+    pure = guards.built(opendp_randomized_response_bool, prob=prob, constant_time=constant_time)
     return _certify(pure, prob, 2, output_measure)
 
 
+@checked(categories=_categories, prob=probability, output_measure=guards.measure)
 def make_randomized_response(
     categories: Sequence[Any],
     prob: float,
@@ -70,7 +87,8 @@ def make_randomized_response(
     :param T: type of a category; inferred if left out
     :return: a measurement on categories under the discrete distance
     :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
-    :raises OpenDPException: what OpenDP's constructor raises
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
 
     :example:
 
@@ -82,10 +100,7 @@ def make_randomized_response(
     1.535970760552228
     """
     assert_features("contrib", "honest-but-curious")
-    prob = owned.plain(prob)
-    if checks.is_a(categories, Sequence):
-        categories = [owned.plain(one) for one in checks.read("values", categories=categories)]
-    pure = opendp_randomized_response(categories, prob, T)
+    pure = guards.built(opendp_randomized_response, categories=categories, prob=prob, T=T)
     return _certify(pure, prob, len(set(categories)), output_measure)
 
 

@@ -10,8 +10,9 @@ from typing import Any
 from opendp.metrics import change_one_distance, hamming_distance
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import _native, checks, owned
-from ..composition.guards import check_flag, check_space
+from .. import _native, owned
+from ..checks import at_most, checked, count, flag, optional, positive, probability
+from ..composition import guards
 from ..composition.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import composition_measure
@@ -140,6 +141,17 @@ def _parse(message: Any, threshold: float) -> tuple[Any, float]:
     return parts
 
 
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    output_measure=guards.measure,
+    scale=positive,
+    max_hits=count,
+    query_scale=optional(positive),
+    answer_scale=optional(positive),
+    refresh=flag,
+    monotone=flag,
+)
 def make_sparse_vector(
     input_domain: Domain,
     input_metric: Metric,
@@ -217,7 +229,6 @@ def make_sparse_vector(
     False
     """
     assert_features("contrib", "honest-but-curious")
-    check_space(input_domain, input_metric)
     check_static(input_domain)
     composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
@@ -225,8 +236,6 @@ def make_sparse_vector(
     threshold, scale = owned.plain(threshold), owned.plain(scale)
     steps = Steps.for_sensitivity(sensitivity)
     steps.level("threshold", threshold)
-    check_flag(refresh=refresh)
-    check_flag(monotone=monotone)
     if monotone and (
         input_metric in (change_one_distance(), hamming_distance())
         or known_size(input_domain) is not None
@@ -235,7 +244,7 @@ def make_sparse_vector(
             f"monotone must be False for {input_domain} under {input_metric}: a record that "
             "changes lets some counts rise and others fall"
         )
-    hits = checks.count(max_hits=max_hits)
+    hits = max_hits
     own = steps.scale(scale=scale)
     if query_scale is None:
         query_scale = scale * least_cost(1 if refresh else hits, monotone)
@@ -335,6 +344,16 @@ def make_above_threshold(
     )
 
 
+_number = at_most(2**62, "more are not asked in a lifetime")
+
+
+@checked(
+    scale=positive,
+    query_scale=positive,
+    questions=_number,
+    beta=probability,
+    thresholds=_number,
+)
 def sparse_vector_accuracy(
     scale: float, query_scale: float, questions: int, beta: float, *, thresholds: int = 1
 ) -> float:
@@ -362,15 +381,10 @@ def sparse_vector_accuracy(
     >>> oc.sparse_vector_accuracy(2.0, 4.0, questions=1000, beta=0.05)
     47.898...
     """
-    count, repeats = checks.count(questions=questions), checks.count(thresholds=thresholds)
-    if not 0.0 < checks.probability(beta=beta):
+    if not 0.0 < beta:
         raise InvalidValueError(f"beta ({beta}) must be above 0")
     alpha = 0.0
-    for name, value, tails in (
-        ("scale", scale, 2 * repeats),
-        ("query_scale", query_scale, count),
-    ):
-        checks.positive(**{name: value})
+    for value, tails in ((scale, 2 * thresholds), (query_scale, questions)):
         alpha += value * log(2 * tails / (beta * (1 + exp(-1 / value))))
     return alpha
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil, frexp, inf, ldexp
+from numbers import Number
 from operator import index
 from typing import Any
 
 from .. import checks
+from ..checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
 
+LARGEST = 2**1024
 FINE = 30  # a sensitivity is at least 2^FINE steps, unless it is an integer
 
 
@@ -33,14 +36,16 @@ class Steps:
     @staticmethod
     def for_sensitivity(sensitivity: Any) -> Steps:
         """Integers for an integer sensitivity; else a grid too fine to matter."""
-        if isinstance(sensitivity, int) and not isinstance(sensitivity, bool):
+        if checks.is_a(sensitivity, int) and not checks.is_a(sensitivity, bool):
             size = checks.count(sensitivity=sensitivity)
             if size > 2**53:
-                raise InvalidValueError(f"sensitivity ({sensitivity}) must be at most 2**53")
+                raise InvalidValueError(f"sensitivity ({shown(sensitivity)}) must be at most 2**53")
             return Steps(0, whole=True)
         real = checks.number(sensitivity=sensitivity)
         if not 1e-200 <= real <= 1e200:
-            raise InvalidValueError(f"sensitivity ({sensitivity}) must be from 1e-200 to 1e200")
+            raise InvalidValueError(
+                f"sensitivity ({shown(sensitivity)}) must be from 1e-200 to 1e200"
+            )
         return Steps(frexp(real)[1] - 1 - FINE, whole=False)
 
     def up(self, value: float) -> int:
@@ -49,6 +54,8 @@ class Steps:
 
     def of(self, name: str, value: Any) -> int:
         """Whole steps in ``value``, rounded down; raises naming ``name`` and never the value."""
+        if not checks.is_a(value, Number):  # what is none may say of itself what it likes
+            raise InvalidTypeError(f"{name} must be a number, found {type(value).__name__}")
         with suppress(TypeError):  # an integer, of NumPy's too
             value = index(value)
         if self.whole and isinstance(value, int):
@@ -58,17 +65,19 @@ class Steps:
             raise InvalidTypeError(f"{name} must be a number, found {type(value).__name__}")
         try:
             numerator, denominator = as_ratio()
-        except (ValueError, OverflowError):  # not a number, or infinite
+        except (ValueError, ArithmeticError):  # not a number, or infinite
             denominator = 0
         if denominator == 0:  # outside of the handler, whose error says the value
             raise InvalidValueError(f"{name} must be finite")
+        if not abs(numerator) < LARGEST * denominator:
+            raise InvalidValueError(f"{name} must be within the doubles, about 1.8e308")
         if self.k <= 0:
             return int((numerator << -self.k) // denominator)
         return int(numerator // (denominator << self.k))
 
     def level(self, name: str, value: Any) -> int:
         """Whole steps in a threshold, rounded up: what whole answers have to reach."""
-        if isinstance(value, bool) or not hasattr(value, "__neg__"):
+        if checks.is_a(value, bool) or not checks.is_a(value, Number):
             raise InvalidTypeError(f"{name} must be a number, found {type(value).__name__}")
         return -self.of(name, -value)
 
@@ -82,7 +91,7 @@ class Steps:
             steps = inf
         if not 0.0 < steps <= 2.0**62:
             raise InvalidValueError(
-                f"{name} ({value}) must be above 0, and at most about 2**31 sensitivities"
+                f"{name} ({shown(value)}) must be above 0, and at most about 2**31 sensitivities"
             )
         return steps
 

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import checks
+from ..checks import checked, optional, text
 from ..errors import InvalidTypeError
 from ..tradeoff.bounds import Bounds
-from .drawing import axes, curve, finish
+from .drawing import axes, curve, drawable, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@checked(ylabel=text, ax=optional(drawable))
 def plot_budgets(
     budgets: Mapping[str, Callable[[int], Bounds | float]],
     launches: Sequence[int],
@@ -55,8 +57,7 @@ def plot_budgets(
         raise InvalidTypeError("budgets must map names to functions of k; each must be callable")
     if isinstance(launches, np.ndarray):
         launches = launches.tolist()
-    if isinstance(launches, (str, bytes)) or not isinstance(launches, Sequence) or not launches:
-        raise InvalidTypeError("launches must be a nonempty list of integers")
+    launches = checks.sequence("integers", launches=launches)
     counts = [checks.count(launches=count) for count in launches]
     values = {name: [_bounds(budget(k)) for k in counts] for name, budget in budgets.items()}
     ax = axes(ax)

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import checks
+from ..checks import checked, optional
 from ..continual.accuracy import nodes_of_sums, square_root_sums
 from ..continual.counter import leaves_for
 from ..errors import InvalidTypeError, InvalidValueError
-from .drawing import axes, curve, finish
+from .drawing import axes, curve, drawable, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +23,7 @@ Variances = NDArray[np.float64]
 MOST_STEPS = 2**20
 
 
+@checked(ax=optional(drawable))
 def plot_counter_error(
     counters: Sequence[str],
     horizon: int,

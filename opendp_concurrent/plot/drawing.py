@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError
-from ..tradeoff.function import TradeoffFunction
+from .. import checks
+from ..errors import ConcurrentError, InvalidValueError
+from ..tradeoff.function import TradeoffFunction, check_function
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +28,14 @@ def require_matplotlib() -> None:
         raise MissingMatplotlibError from None
 
 
+def drawable(**argument: Any) -> Any:
+    """Return matplotlib's axes, or raise."""
+    require_matplotlib()
+    from matplotlib.axes import Axes
+
+    return checks.instance(Axes)(**argument)
+
+
 def axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.0)) -> Axes:
     """Return the axes to draw on; of a new figure of ``size``, in inches, if there are none yet."""
     if ax is not None:
@@ -39,18 +48,13 @@ def axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.0)) -> Axes:
 
 def labelled(functions: Any, labels: Sequence[str] | None) -> list[tuple[TradeoffFunction, str]]:
     """Return one function or several with their labels, or raise."""
-    given = [functions] if isinstance(functions, TradeoffFunction) else functions
-    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence) or not given:
-        raise InvalidTypeError("functions must be a TradeoffFunction, or a nonempty list of them")
+    single = checks.is_a(functions, TradeoffFunction)
+    given = checks.sequence("TradeoffFunctions", functions=[functions] if single else functions)
     for one in given:
-        if not isinstance(one, TradeoffFunction):
-            raise InvalidTypeError(
-                f"functions must be TradeoffFunctions, found {type(one).__name__}"
-            )
+        check_function(functions=one)
     if labels is None:
         return [(one, repr(one).removeprefix("TradeoffFunction(")[:-1]) for one in given]
-    if isinstance(labels, (str, bytes)) or not isinstance(labels, Sequence):
-        raise InvalidTypeError("labels must be a list of names, one for each function")
+    labels = checks.each("names", checks.text)(labels=labels)
     if len(labels) != len(given):
         raise InvalidValueError(f"labels has {len(labels)} elements, functions {len(given)}")
     return list(zip(given, labels, strict=True))

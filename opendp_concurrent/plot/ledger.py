@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidValueError
-from .drawing import axes, curve, finish
+from ..checks import checked, one_of, optional
+from ..errors import InvalidTypeError
+from .drawing import axes, curve, drawable, finish
 from .losses import height, name
 
 if TYPE_CHECKING:
@@ -14,6 +15,17 @@ if TYPE_CHECKING:
     from ..ledger import SqlLedger
 
 
+def _read_whole(**argument: Any) -> Any:
+    """Return what can be read as a ledger is, or raise."""
+    ((given, value),) = argument.items()
+    if not callable(getattr(type(value), "to_dp_events", None)):
+        raise InvalidTypeError(
+            f"{given} must be made by opendp_concurrent.ledger, found {type(value).__name__}"
+        )
+    return value
+
+
+@checked(ledger=_read_whole, against=one_of("time", "launches"), ax=optional(drawable))
 def plot_ledger(ledger: SqlLedger, *, against: str = "time", ax: Axes | None = None) -> Axes:
     """Draw the loss after each launch, and the bound of a filter.
 
@@ -39,8 +51,6 @@ def plot_ledger(ledger: SqlLedger, *, against: str = "time", ax: Axes | None = N
     ...     ax = plot_ledger(ledger)
     >>> folder.cleanup()
     """
-    if against not in ("time", "launches"):
-        raise InvalidValueError(f"against ({against!r}) must be 'time' or 'launches'")
     summary, entries = ledger.read()
     x: list[Any] = [one.time if against == "time" else one.sequence for one in entries]
     ax = axes(ax)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import checks
-from ..errors import InvalidTypeError
+from ..checks import checked, optional
 from ..tradeoff.bounds import Array
 from ..tradeoff.function import TradeoffFunction
-from .drawing import axes, curve, finish, labelled
+from .drawing import axes, curve, drawable, finish, labelled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +22,7 @@ _LEAST = 1e-10  # δ down to which a picture goes by itself
 _TINY = 1e-250  # what is below is 0 and rounding
 
 
+@checked(ax=optional(drawable))
 def plot_profile(
     functions: TradeoffFunction | Sequence[TradeoffFunction],
     *,
@@ -70,8 +71,7 @@ def plot_profile(
 def _points(epsilons: Sequence[float]) -> Array:
     if isinstance(epsilons, np.ndarray):
         epsilons = epsilons.tolist()
-    if isinstance(epsilons, (str, bytes)) or not isinstance(epsilons, Sequence) or not epsilons:
-        raise InvalidTypeError("epsilons must be a nonempty list of numbers")
+    epsilons = checks.sequence("numbers", epsilons=epsilons)
     return np.array([checks.real(epsilons=one) for one in epsilons])
 
 

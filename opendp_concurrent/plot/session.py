@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import checks
+from ..checks import checked, optional, text
 from ..errors import InvalidTypeError, InvalidValueError
-from .drawing import axes, curve, finish
+from .drawing import axes, curve, drawable, finish
 from .losses import height, name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@checked(ylabel=optional(text), ax=optional(drawable))
 def plot_session(
     losses: Mapping[str, Sequence[Any]] | Sequence[Any],
     *,
@@ -91,11 +93,9 @@ def plot_session(
 
 
 def _items(values: Any, argument: str) -> list[Any]:
-    if isinstance(values, np.ndarray):
+    if isinstance(values, np.ndarray) and values.size <= checks.MOST_ELEMENTS:
         values = values.tolist()
-    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
-        raise InvalidTypeError(f"{argument} must be a list, found {type(values).__name__}")
-    return list(values)
+    return list(checks.elements("losses or launches", **{argument: values}))
 
 
 def _lists(losses: Any) -> dict[str, list[Any]]:

@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..checks import checked, count, each, optional, real, text
 from ..errors import InvalidTypeError, InvalidValueError
-from .drawing import axes, curve, finish
+from .drawing import axes, curve, drawable, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@checked(
+    steps=each("integers", count),
+    alarms=each("integers", count),
+    ylabel=text,
+    ax=optional(drawable),
+)
 def plot_stream(
     steps: Sequence[int],
     answers: Mapping[str, Sequence[float]],
@@ -43,10 +50,15 @@ def plot_stream(
     if not isinstance(answers, Mapping) or not answers:
         raise InvalidTypeError("answers must map names to numbers")
     x = np.asarray(steps)
-    drawn: dict[str, Any] = {name: np.asarray(values) for name, values in answers.items()}
+    drawn: dict[str, Any] = {
+        name: np.asarray(each("numbers", real)(**{f"answers[{name!r}]": values}))
+        for name, values in answers.items()
+    }
     for name, values in drawn.items():
         if values.shape != x.shape:
-            raise InvalidValueError(f"answers[{name!r}] must have {len(x)} numbers, one a step")
+            raise InvalidValueError(
+                f"answers[{name!r}] must have {len(x)} numbers, one of each of steps"
+            )
     ax = axes(ax)
     for name, values in drawn.items():
         curve(ax, x, values, None, name)

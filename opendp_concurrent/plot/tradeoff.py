@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import checks
+from ..checks import at_most, checked, optional
 from ..tradeoff.bounds import UNIT, Array, Bounds
 from ..tradeoff.function import TradeoffFunction
 from ..tradeoff.order import lower_kinks
-from .drawing import axes, curve, finish, labelled
+from .drawing import axes, curve, drawable, finish, labelled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +21,10 @@ _SLOPES, _WIDTH = 400, 1e-4  # points of the profile, and how well it is to be k
 _NOTHING, _MOST = 1e-5, 700.0  # what steeper slopes add; beyond, e^ε is no double
 
 
+_MOST_POINTS = at_most(10**5, "each is drawn")
+
+
+@checked(points=_MOST_POINTS, ax=optional(drawable))
 def plot_tradeoff(
     functions: TradeoffFunction | Sequence[TradeoffFunction],
     *,
@@ -52,7 +56,7 @@ def plot_tradeoff(
     """
     named = labelled(functions, labels)
     # Chebyshev's points: trade-off functions bend near 0 and 1
-    alphas = (1 - np.cos(np.linspace(0.0, np.pi, checks.count(points=points)))) / 2
+    alphas = (1 - np.cos(np.linspace(0.0, np.pi, points))) / 2
     ax = axes(ax)
     for function, label in named:
         lower, upper = _betas(function, alphas)

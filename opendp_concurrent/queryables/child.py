@@ -16,7 +16,8 @@ from opendp.mod import Measurement, OdometerQueryable, Queryable
 
 from .. import _native
 from ..accounts.lifecycle import Lifecycle
-from ..errors import InvalidTypeError
+from ..checks import is_a, shown
+from ..errors import ConcurrentError, InvalidTypeError
 from .data import SealedHandle, seal, unseal
 from .turn import in_turn, lock_for_turns
 
@@ -41,7 +42,7 @@ def _evaluate(child: Child, evaluate: Any, queryable: Any, query: Any) -> Any:
 
 
 def _require_measurement(query: Any) -> None:
-    if not isinstance(query, Measurement):
+    if not is_a(query, Measurement) or not query:
         raise InvalidTypeError(
             f"the query must be a measurement, found {type(query).__name__}; "
             "this child composes measurements"
@@ -91,7 +92,14 @@ class ChildOdometerQueryable(Child, OdometerQueryable):
     def privacy_loss(self, d_in: Any) -> Any:
         """Loss of the child's own launches, as OpenDP accounts for it."""
         queryable = unseal(self._queryable)
-        return in_turn(self._lock, OdometerQueryable(queryable).privacy_loss, d_in)
+        try:
+            return in_turn(self._lock, OdometerQueryable(queryable).privacy_loss, d_in)
+        except Exception as error:
+            if isinstance(error, ConcurrentError):
+                raise
+            raise InvalidTypeError(
+                f"d_in ({shown(d_in)}) cannot be used by the native child: {str(error).strip()}"
+            ) from error
 
     def __repr__(self) -> str:
         return f"ChildOdometerQueryable({self._lifecycle.state.value})"

@@ -16,6 +16,7 @@ from .. import _native
 from ..accounts.charge import Ledger
 from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..accumulators.accumulator import Accounting
+from ..checks import function
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
 from .child import adopt
@@ -167,6 +168,10 @@ class ConcurrentMeasurement(Measurement):
         return measure.at_most(
             measure.validate("d_mid", self.map(d_in)), measure.validate("d_out", d_out)
         )
+
+    def __rshift__(self, other: Any) -> Any:
+        """Apply a postprocessor to what is released."""
+        return super().__rshift__(function(postprocessor=other))
 
     def __repr__(self) -> str:
         return self.summary

@@ -15,6 +15,7 @@ from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
 
 from .. import _native
 from ..accounts.price import distance_key, own_distance
+from ..checks import is_a
 from ..errors import (
     ConcurrentError,
     InvalidTypeError,
@@ -121,14 +122,15 @@ class Offers:
         self._opendp_measure = measure.opendp()
         self._known: dict[int, MeasurementPrice] = {}
 
-    def price(self, query: Any) -> MeasurementPrice:
+    def price(self, query: Any, name: str = "the query") -> MeasurementPrice:
         """Return the price of a measurement, or raise if it does not belong here."""
         known = self._known.get(id(query))
-        if known is not None and known.measurement is query and known.place == _native.address(query):
+        same = known is not None and known.measurement is query
+        if known is not None and same and known.place == _native.address(query):
             return known.again()
-        if not isinstance(query, Measurement):
+        if not is_a(query, Measurement) or not query:  # or a null pointer
             raise InvalidTypeError(
-                f"the query must be a measurement, found {type(query).__name__}; "
+                f"{name} must be a measurement, found {type(query).__name__}; "
                 "pass what a make_ or then_ constructor of measurements returns"
             )
         self._check(*_native.space_of(query))

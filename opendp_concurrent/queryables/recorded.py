@@ -14,7 +14,7 @@ from ..measures import Composability, CompositionMeasure
 
 def check_ledger(ledger: Any, measure: CompositionMeasure) -> None:
     """Raise unless ``ledger`` is one, and children of several processes may be interleaved."""
-    if not callable(getattr(ledger, "book", None)):
+    if not callable(getattr(type(ledger), "book", None)):
         raise InvalidTypeError(
             f"ledger must be made by opendp_concurrent.ledger, found {type(ledger).__name__}"
         )

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from opendp.mod import Domain, Measurement, Metric, Odometer
+from opendp.mod import Domain, Metric, Odometer
 
 from .. import _native, checks
 from ..accounts.account import Account
 from ..accounts.lifecycle import Lifecycle
 from ..accounts.price import own_distance
-from ..errors import InvalidTypeError
+from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import CompositionMeasure
 from ..owned import plain
 from .child import adopt
@@ -103,10 +103,10 @@ class Session:
         return adopt(answer, permit, self.lock)
 
     def _open(self, odometer: Odometer) -> Any:
-        if type(odometer) is not ConcurrentOdometer:
+        if type(odometer) is not ConcurrentOdometer or not vars(odometer):
             raise InvalidTypeError(
-                "a native odometer has no privacy map, and cannot say what each of its launches "
-                "costs; pass one made by make_concurrent_odometer"
+                "the query is a native odometer, which has no privacy map, and cannot say what "
+                "each of its launches costs; pass one made by make_concurrent_odometer"
             )
         self._offers.check_space(odometer)
         self.account.lifecycle.check_not_running()
@@ -125,15 +125,16 @@ class Session:
 
     def loss_after(self, queries: Iterable[Any], d_in: Any) -> Any:
         """Loss at ``d_in`` if the measurements ``queries`` were launched now."""
-        if isinstance(queries, Measurement) or not isinstance(queries, Iterable):
-            raise InvalidTypeError(
-                f"queries must be a list of measurements, found {type(queries).__name__}"
-            )
+        planned = checks.read("measurements", queries=queries)
         self._check_d_in(d_in)
-        return self.account.loss_after(d_in, [self._offers.price(query) for query in queries])
+        prices = [
+            self._offers.price(query, f"queries[{index}]") for index, query in enumerate(planned)
+        ]
+        return self.account.loss_after(d_in, prices)
 
     def _check_d_in(self, d_in: Any) -> None:
-        if not self.account.knows(d_in):
+        # what is no plain number is looked at first: a key of it may have no end
+        if type(d_in) not in (int, float) or not self.account.knows(d_in):
             validate_d_in(self._metric, d_in)
 
 
@@ -142,7 +143,12 @@ def validate_d_in(metric: Metric, d_in: Any) -> Any:
     d_in = plain(d_in)
     if isinstance(d_in, bool):
         raise InvalidTypeError(f"d_in ({d_in}) must be a distance of {metric}, found bool")
-    if isinstance(d_in, (int, float)):
+    if checks.is_a(d_in, int, float):
         checks.non_negative(d_in=d_in)
     _native.check_distance(metric, "d_in", d_in)
-    return own_distance(d_in)
+    try:
+        return own_distance(d_in)
+    except (RecursionError, MemoryError) as error:
+        raise InvalidValueError(
+            f"d_in ({checks.shown(d_in)}) must be a distance that can be copied"
+        ) from error

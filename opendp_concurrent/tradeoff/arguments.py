@@ -12,11 +12,13 @@ from .. import checks, owned
 from ..errors import InvalidTypeError, InvalidValueError
 from .bounds import TINY, Array
 
+MOST_POINTS = 10**7
+
 
 def numbers(**argument: Any) -> list[float]:
     """Return a nonempty sequence of finite doubles, or raise."""
     ((name, values),) = argument.items()
-    if isinstance(values, np.ndarray):
+    if checks.is_a(values, np.ndarray) and values.size <= checks.MOST_ELEMENTS:
         values = values.tolist()
     given = checks.sequence("numbers", **{name: values})
     doubles = [checks.real(**{name: value}) for value in given]
@@ -29,12 +31,24 @@ def numbers(**argument: Any) -> list[float]:
 def array(**argument: Any) -> Array:
     """Return the argument as an array without NaN, or raise."""
     ((name, value),) = argument.items()
+    if checks.is_a(value, int, float):
+        return np.array(checks.real(**argument))
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidTypeError(f"{name} must be a number or an array of numbers, none masked")
+    if checks.is_a(value, np.ndarray) and not value.size <= MOST_POINTS:
+        raise InvalidValueError(f"{name} must have at most {MOST_POINTS:,} numbers")
+    kinds = (np.ndarray, np.number, list, tuple)
     try:
-        points: Array = owned.array("" if value is None else value, float)
-    except (TypeError, ValueError):
-        raise InvalidTypeError(f"{name} must be a number or an array of numbers") from None
+        given = owned.array(value if checks.is_a(value, *kinds) else None)
+        points: Array = given.astype(float)
+    except Exception:
+        given = points = np.array("")
+    if given.dtype.kind not in "iuf":
+        raise InvalidTypeError(f"{name} must be a number or an array of numbers")
     if np.any(np.isnan(points)):
         raise InvalidValueError(f"{name} must not be NaN")
+    if np.any(points != given):
+        raise InvalidValueError(f"{name} has numbers without an exact double; pass floats")
     return points
 
 

@@ -18,7 +18,7 @@ from ..rounding import SMALLEST, sqrt_down, to_units
 from . import arguments, shapes
 from .bounds import UNIT, Array, Bounds, rounded_up
 from .curve import beta_bounds
-from .densities import MOST_CELLS, from_densities
+from .densities import from_densities
 from .discrete_gaussian import discrete_gaussian
 from .factor import Factor
 from .finite import response
@@ -29,6 +29,9 @@ from .product import Product
 from .residue import gaussian_bound, residual
 from .vertices import from_vertices
 
+_MOST_STEPS = checks.at_most(2**53, "steps are exact in doubles")
+_MOST_CELLS = checks.at_most(2**14, "each is integrated and kept; set more breakpoints")
+_MOST_COPIES = checks.at_most(2**53, "counts are exact in doubles", checks.whole)
 _LARGEST = 1e150  # whose square is a double
 _MOST_CATEGORIES = 2**53
 _FAR = 1e6  # beyond, δ is what it is there, or 1
@@ -163,8 +166,9 @@ class TradeoffFunction:
         :param sensitivity: at least 1
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
-        width, shift = checks.positive(scale=scale), checks.count(sensitivity=sensitivity)
-        return cls.laplace(rounded_up(Fraction(shift) / Fraction(width)), float(shift))
+        width, shift = checks.positive(scale=scale), _MOST_STEPS(sensitivity=sensitivity)
+        epsilon = rounded_up(Fraction(shift) / Fraction(width))
+        return cls.worst() if isinf(epsilon) else cls.laplace(epsilon, float(shift))
 
     @classmethod
     def discrete_gaussian(cls, scale: float, sensitivity: int = 1) -> TradeoffFunction:
@@ -176,7 +180,7 @@ class TradeoffFunction:
         :param sensitivity: at least 1
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
-        width, shift = checks.positive(scale=scale), checks.count(sensitivity=sensitivity)
+        width, shift = checks.positive(scale=scale), _MOST_STEPS(sensitivity=sensitivity)
         return cls._single(discrete_gaussian(width, shift))
 
     @classmethod
@@ -291,7 +295,7 @@ class TradeoffFunction:
         :param first: density of P, from an array to an array
         :param second: density of Q
         :param breakpoints: increasing, finite
-        :param cells: into how many cells the line is cut between two of them
+        :param cells: into how many cells the line is cut between two of them, at most 2^14
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         ends = arguments.numbers(breakpoints=breakpoints)
@@ -300,10 +304,7 @@ class TradeoffFunction:
                 raise InvalidTypeError(f"{name} must be a function from an array to an array")
         if len(ends) < 2 or any(not a < b for a, b in pairwise(ends)):
             raise InvalidValueError("breakpoints must be at least two increasing numbers")
-        number = checks.count(cells=cells)
-        if not number <= MOST_CELLS:
-            raise InvalidValueError(f"cells ({cells}) must be at most {MOST_CELLS}")
-        return cls._single(from_densities(second, first, ends, number))
+        return cls._single(from_densities(second, first, ends, _MOST_CELLS(cells=cells)))
 
     @classmethod
     def mixture(
@@ -429,17 +430,17 @@ class TradeoffFunction:
         :raises InvalidTypeError: if one is no trade-off function
         """
         product = self._product
-        for other in others:
-            product = product.times(check_function(other=other)._product)
+        for index, other in enumerate(others):
+            product = product.times(check_function(**{f"others[{index}]": other})._product)
         return TradeoffFunction._of(product)
 
     def power(self, count: int) -> TradeoffFunction:
         """The tensor product of f with itself, ``count`` times.
 
-        :param count: at least 0
+        :param count: at least 0, at most 2^53
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
-        return TradeoffFunction._of(self._product.power(checks.whole(count=count)))
+        return TradeoffFunction._of(self._product.power(_MOST_COPIES(count=count)))
 
     def inverse(self) -> TradeoffFunction:
         """T(Q, P): the other direction."""
@@ -460,11 +461,12 @@ class TradeoffFunction:
         Exact for Gaussians, one Laplace mechanism and finite pairs; others are first rounded to
         finite ones, outward, and the result is an upper bound only.
 
-        :param size: at least 1
+        :param size: at least 1, at most 2^53
         :raises InvalidTypeError, InvalidValueError: naming the argument; also if the function has
             too many losses for that size
         """
-        k, product = checks.count(size=size), self._product
+        k, product = _MOST_COPIES(size=size), self._product
+        checks.count(size=size)
         if k == 1 or (not product.squares and not product.factors):
             return self
         if not product.factors:
@@ -479,23 +481,22 @@ class TradeoffFunction:
     # --- order -----------------------------------------------------------------------------
 
     def __le__(self, other: object) -> bool:
-        if not isinstance(other, TradeoffFunction):
-            return NotImplemented
-        return is_at_most(self._product, other._product)
+        known = _product_of(other)
+        return NotImplemented if known is None else is_at_most(self._product, known)
 
     def __ge__(self, other: object) -> bool:
-        return other <= self if isinstance(other, TradeoffFunction) else NotImplemented
+        known = _product_of(other)
+        return NotImplemented if known is None else is_at_most(known, self._product)
 
     def __lt__(self, other: object) -> bool:
-        if not isinstance(other, TradeoffFunction):
-            return NotImplemented
-        return self != other and self <= other
+        return NotImplemented if _product_of(other) is None else self != other and self <= other
 
     def __gt__(self, other: object) -> bool:
-        return other < self if isinstance(other, TradeoffFunction) else NotImplemented
+        return NotImplemented if _product_of(other) is None else self != other and self >= other
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TradeoffFunction) and self._product == other._product
+        known = _product_of(other)
+        return known is not None and self._product == known
 
     def __hash__(self) -> int:
         return hash(self._product)
@@ -522,6 +523,7 @@ class TradeoffFunction:
     def root(self, part: Fraction) -> TradeoffFunction | None:
         """The function whose power 1/``part`` this is, by its factors; None if there is none."""
         product = self._product
+        part = Fraction(checks.instance(Fraction, int)(part=part))
         shares = {factor: part * n for factor, n in product.factors.items()}
         squares = part * product.squares
         if any(share.denominator != 1 for share in (squares, *shares.values())):
@@ -593,6 +595,11 @@ class TradeoffFunction:
         return None if self._product.factors else self._product.mu
 
 
+def _product_of(other: object) -> Product | None:
+    """What a trade-off function is made of; None for anything else, whatever it says it is."""
+    return getattr(other, "_product", None) if checks.is_a(other, TradeoffFunction) else None
+
+
 def _unit(unit: Any) -> Product:
     product = check_function(unit=unit)._product
     if not product.squares and not product.factors:
@@ -603,9 +610,10 @@ def _unit(unit: Any) -> Product:
 def check_function(**argument: Any) -> TradeoffFunction:
     """Return the argument, a trade-off function, or raise."""
     ((name, value),) = argument.items()
-    if not isinstance(value, TradeoffFunction):
+    if not checks.is_a(value, TradeoffFunction) or not hasattr(value, "_product"):
         raise InvalidTypeError(
             f"{name} must be a TradeoffFunction, found {type(value).__name__}; "
             "pass for example TradeoffFunction.gaussian(mu=1.0)"
         )
-    return value
+    function: TradeoffFunction = value
+    return function

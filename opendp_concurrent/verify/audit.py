@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import beta
 
 from .. import checks
+from ..checks import checked, real
 from ..errors import InvalidTypeError, InvalidValueError
 
 GRID = np.linspace(0.0, 1.0, 201)  # quantiles of the scores that are tried as thresholds
@@ -33,6 +34,7 @@ class Audit:
     runs: int
     event: str
 
+    @checked(epsilon=real)
     def violates(self, epsilon: float) -> bool:
         """Whether the runs refute a promise of ``epsilon``."""
         return self.epsilon_lower > epsilon
@@ -80,13 +82,13 @@ def audit(
     for name, value in (("measurement", measurement), ("strategy", strategy)):
         if not callable(value):
             raise InvalidTypeError(f"{name} must be callable, found {type(value).__name__}")
-    if checks.count(n=n) < 4:
+    if checks.at_most(10**7, "each run is kept")(n=n) < 4:
         raise InvalidValueError(f"n ({n}) must be at least 4: half of the runs choose an event")
     at_delta = checks.probability(delta=delta)
     sure = checks.probability(confidence=confidence)
     if not sure < 1.0:
         raise InvalidValueError(f"confidence ({confidence}) must be below 1")
-    runs = [[float(strategy(measurement(data))) for data in (x, x_prime)] for _ in range(n)]
+    runs = [[_score(strategy(measurement(data))) for data in (x, x_prime)] for _ in range(n)]
     scores = [np.array(column) for column in zip(*runs, strict=True)]
     if any(np.isnan(one).any() for one in scores):
         raise InvalidValueError("strategy must return numbers, found nan")
@@ -106,6 +108,16 @@ def audit(
     likelier = ("x", "x_prime")[order]
     words = f"score {'<=' if below else '>='} {threshold:g}, more likely on {likelier}"
     return Audit(max(0.0, bound), at_delta, sure, n, words)
+
+
+def _score(value: Any) -> float:
+    try:
+        return float(value)
+    except Exception as error:
+        raise InvalidTypeError(
+            f"what strategy makes of an answer of measurement must be a number, found "
+            f"{type(value).__name__}"
+        ) from error
 
 
 def _hits(scores: Any, threshold: float, below: bool) -> int:

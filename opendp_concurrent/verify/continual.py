@@ -31,6 +31,8 @@ from math import exp, inf, log
 from typing import Any
 
 from .. import checks
+from ..checks import at_most as limited
+from ..checks import checked, elements, flag, function, hashable, shown, whole
 from ..errors import InvalidTypeError, InvalidValueError, StreamHaltedError
 from .continual_law import ContinualLaw
 from .mechanism import excess, scale_of
@@ -40,6 +42,32 @@ Neighbouring = Callable[[Sequence[Any], Sequence[Any]], bool]
 Weights = dict[Any, float]  # by hidden state
 
 
+def _items(**argument: Any) -> tuple[Any, ...]:
+    """Return what may come in a step, to be looked up, or raise."""
+    ((name, _),) = argument.items()
+    found = elements("items", **argument)
+    for index, one in enumerate(found):
+        hashable(**{f"{name}[{index}]": one})
+    return found
+
+
+def _laws(**argument: Any) -> list[Any]:
+    """Return laws of continual mechanisms, or raise."""
+    ((name, _),) = argument.items()
+    found = list(elements("laws", **argument))
+    for index, one in enumerate(found):
+        if not callable(getattr(type(one), "answers", None)):
+            raise InvalidTypeError(
+                f"{name}[{index}] must be a law with start, questions, update and answers, "
+                f"found {type(one).__name__}"
+            )
+    return found
+
+
+_PLAYED = limited(100, "all streams of so many steps are played")
+
+
+@checked(at_most=whole, presence=flag)
 def events_differ(at_most: int, *, presence: bool = True) -> Neighbouring:
     """Streams that differ at so many steps; with ``presence``, by an item or nothing there.
 
@@ -97,8 +125,8 @@ class Identifier:
     __slots__ = ("_halted", "_handle", "_neighbouring", "_side", "_streams")
 
     def __init__(self, handle: Any, side: int, neighbouring: Neighbouring) -> None:
-        if side not in (0, 1):
-            raise InvalidValueError(f"side ({side!r}) must be 0 or 1")
+        if whole(side=side) not in (0, 1):
+            raise InvalidValueError(f"side ({side}) must be 0 or 1")
         if not callable(neighbouring):
             raise InvalidTypeError(
                 f"neighbouring must be callable, found {type(neighbouring).__name__}"
@@ -112,7 +140,14 @@ class Identifier:
         self._check()
         for stream, item in zip(self._streams, (first, second), strict=True):
             stream.append(item)
-        if not self._neighbouring(*self._streams):
+        try:
+            related = bool(self._neighbouring(*self._streams))
+        except Exception as error:
+            self._halted = True
+            raise InvalidTypeError(
+                f"first ({shown(first)}) and second ({shown(second)}) cannot be compared: halted"
+            ) from error
+        if not related:
             self._halted = True
             raise InvalidValueError("the streams are no longer neighbours: halted")
         self._handle.update((first, second)[self._side])
@@ -127,6 +162,13 @@ class Identifier:
             raise StreamHaltedError
 
 
+@checked(
+    mechanisms=_laws,
+    items=_items,
+    neighbouring=function,
+    horizon=_PLAYED,
+    asks=_PLAYED,
+)
 def continual_delta(
     mechanisms: Sequence[ContinualLaw],
     items: Sequence[Any],
@@ -169,6 +211,13 @@ def continual_delta(
     )
 
 
+@checked(
+    mechanisms=_laws,
+    items=_items,
+    neighbouring=function,
+    horizon=_PLAYED,
+    asks=_PLAYED,
+)
 def continual_epsilon(
     mechanisms: Sequence[ContinualLaw],
     items: Sequence[Any],
@@ -206,6 +255,13 @@ def continual_epsilon(
     return round(found, 12)
 
 
+@checked(
+    mechanisms=_laws,
+    items=_items,
+    neighbouring=function,
+    horizon=_PLAYED,
+    asks=_PLAYED,
+)
 def continual_renyi(
     mechanisms: Sequence[ContinualLaw],
     items: Sequence[Any],

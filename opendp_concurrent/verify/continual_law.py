@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..errors import InvalidValueError
+from ..checks import checked, elements, flag, function, hashable, integer, shown
+from ..errors import InvalidTypeError, InvalidValueError
 from .tape import Tape
 
 Outcomes = list[tuple[int, float]]  # what a noisy value may be, with which probability
@@ -37,13 +38,16 @@ class ContinualLaw(Protocol):
         """Each answer there may be, its probability, and the state after it."""
 
 
+MOST_QUESTIONS = 16
+
+
 class Replayed:
     """The law of real code, from running it again and again on every outcome of its noise.
 
     :param make: from ``release(total, scale)``, to be called instead of adding noise of ``scale``,
         to a fresh handle, with ``update(item)``; whatever else it does must be deterministic
     :param noise: such as ``clamped_noise(...)``: from total and scale to outcomes
-    :param questions: what may be asked
+    :param questions: what may be asked, at most 16
     :param ask: asks a handle
     """
 
@@ -57,7 +61,15 @@ class Replayed:
         questions: Sequence[Any] = (None,),
         ask: Callable[[Any, Any], Hashable] = lambda handle, question: handle(question),
     ) -> None:
-        self.questions = tuple(questions)
+        function(make=make), function(noise=noise), function(ask=ask)
+        self.questions = elements("what may be asked", questions=questions)
+        if not len(self.questions) <= MOST_QUESTIONS:
+            raise InvalidValueError(
+                f"questions must have at most {MOST_QUESTIONS} elements, found "
+                f"{len(self.questions)}: each is asked after all others"
+            )
+        for question in self.questions:
+            hashable(questions=question)
         self._make, self._noise, self._ask = make, noise, ask
         self._tape = Tape()
         self._known: dict[Any, list[tuple[Hashable, float, Hashable]]] = {}
@@ -84,6 +96,11 @@ class Replayed:
             return outcomes[self._tape.draw(chance for _, chance in outcomes)][0]
 
         handle = self._make(release)
+
+        if not callable(getattr(handle, "update", None)):
+            raise InvalidTypeError(
+                f"make must return a handle with update(item), found {type(handle).__name__}"
+            )
         for kind, content, _ in state:
             if kind == "update":
                 handle.update(content)
@@ -92,6 +109,10 @@ class Replayed:
         return self._ask(handle, question)
 
 
+MOST_VALUES = 10**5
+
+
+@checked(low=integer, high=integer, gaussian=flag)
 def clamped_noise(
     low: int, high: int, *, gaussian: bool = False
 ) -> Callable[[int, float], Outcomes]:
@@ -114,7 +135,12 @@ def clamped_noise(
     1 0.268941
     """
     if not low < high:
-        raise InvalidValueError(f"low ({low}) must be below high ({high})")
+        raise InvalidValueError(f"low ({shown(low)}) must be below high ({shown(high)})")
+    if not max(abs(low), abs(high)) <= MOST_VALUES:
+        raise InvalidValueError(
+            f"low ({shown(low)}) and high ({shown(high)}) must be within {MOST_VALUES:,} of 0: "
+            "each value is listed"
+        )
 
     @cache
     def noise(total: int, scale: float) -> Outcomes:

@@ -9,12 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from .. import checks
+from ..checks import at_most, checked, positive, probability, shown, whole
 from ..errors import InvalidTypeError, InvalidValueError
 from .mechanism import TOLERANCE, FiniteMechanism, excess, scale_of
 
 CRUMB = 1e-14  # shorter segments of a hull are rounding
 History = tuple[tuple[int, int], ...]  # (query, answer) of each round so far
+
+
+def _table(index: int, table: Any) -> np.ndarray[Any, Any]:
+    """A table as an array of one's own, or raise."""
+    try:
+        return np.array(table, dtype=float)
+    except Exception as error:
+        raise InvalidTypeError(
+            f"tables[{index}] must be an array of numbers, found {type(table).__name__}"
+        ) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +44,7 @@ class FiniteInteractiveMechanism:
     def __post_init__(self) -> None:
         if not isinstance(self.tables, tuple) or not self.tables:
             raise InvalidTypeError("tables must be a nonempty tuple of arrays, one for each round")
-        object.__setattr__(self, "tables", tuple(np.array(one, dtype=float) for one in self.tables))
+        object.__setattr__(self, "tables", tuple(map(_table, range(len(self.tables)), self.tables)))
         shape: tuple[int, ...] = (2,)
         for index, table in enumerate(self.tables):
             table.setflags(write=False)
@@ -54,12 +64,27 @@ class FiniteInteractiveMechanism:
 
     def queries(self, turn: int) -> int:
         """How many queries there are in round ``turn``, from 0."""
+        turn = self._turn(turn=turn)
         return int(self.tables[turn].shape[-2])
+
+    def _turn(self, **argument: Any) -> int:
+        """A round that there is, or raise."""
+        ((name, _),) = argument.items()
+        turn = whole(**argument)
+        if not turn < self.rounds:
+            raise InvalidValueError(f"{name} ({shown(turn)}) must be below {self.rounds}")
+        return turn
 
     def answers(self, history: History, query: int) -> list[tuple[float, float]]:
         """For each answer, its probability on either dataset."""
-        at = (*(index for pair in history for index in pair), query)
-        first, second = (dataset[at] for dataset in self.tables[len(history)])
+        try:
+            at = (*(whole(history=index) for pair in history for index in pair), whole(query=query))
+            first, second = (dataset[at] for dataset in self.tables[len(history)])
+        except (TypeError, ValueError, IndexError) as error:
+            raise InvalidValueError(
+                f"history ({shown(history)}) and query ({shown(query)}) must be of a round that "
+                "there is: pairs of a query and its answer, and a query"
+            ) from error
         return list(zip(map(float, first), map(float, second), strict=True))
 
     def analysts(self) -> Iterator[FiniteMechanism]:
@@ -102,7 +127,7 @@ class FiniteInteractiveMechanism:
 
     def epsilon(self, delta: float = 0.0) -> float:
         """Least ε at ``delta``, against every analyst."""
-        if delta == 0.0:
+        if probability(delta=delta) == 0.0:
             return max(view.epsilon() for view in self.analysts())
         return self.dominating.epsilon(delta)
 
@@ -155,6 +180,12 @@ def hull_pair(points: list[tuple[float, float]]) -> FiniteMechanism:
     )
 
 
+_ROUNDS = at_most(1000, "all histories are listed")
+_ENTRIES = 2**22
+_LEAST, _MOST_QUERIES = 1e-3, 100
+
+
+@checked(seed=whole, rounds=_ROUNDS, queries=_ROUNDS, answers=_ROUNDS, sharp=positive)
 def random_interactive(
     seed: int, rounds: int = 2, queries: int = 2, answers: int = 2, *, sharp: float = 1.0
 ) -> FiniteInteractiveMechanism:
@@ -174,11 +205,16 @@ def random_interactive(
     >>> mechanism.rounds, mechanism.queries(0), len(mechanism.answers((), query=2))
     (2, 3, 2)
     """
+    if not 2 * (queries * answers) ** rounds <= _ENTRIES:
+        raise InvalidValueError(
+            f"rounds ({rounds}), queries ({queries}) and answers ({answers}) have more than "
+            f"{_ENTRIES:,} histories, all of which are listed; pass smaller ones"
+        )
     generator = np.random.default_rng(seed)
     shape: tuple[int, ...] = (2,)
     tables = []
-    for _ in range(checks.count(rounds=rounds)):
-        shape = (*shape, checks.count(queries=queries), checks.count(answers=answers))
+    for _ in range(rounds):
+        shape = (*shape, queries, answers)
         tables.append(generator.dirichlet(np.full(answers, sharp), size=shape[:-1]))
     return FiniteInteractiveMechanism(tuple(tables))
 
@@ -200,11 +236,28 @@ def sparse_vector(
     >>> mechanism.rounds, mechanism.epsilon() <= 1.0 + 1e-9
     (2, True)
     """
-    checks.positive(epsilon=epsilon)
-    datasets = np.array(values, dtype=int)
-    if datasets.ndim != 2 or len(datasets) != 2 or np.abs(datasets[0] - datasets[1]).max() > 1:
+    if not positive(epsilon=epsilon) >= _LEAST:
         raise InvalidValueError(
-            f"values ({values}) must be the queries' values on two neighbours, at most 1 apart"
+            f"epsilon ({epsilon}) must be at least {_LEAST}: all noise up to 120/epsilon is listed"
+        )
+    try:
+        datasets = np.array(values)
+    except Exception:
+        datasets = np.zeros(0)
+    if datasets.dtype.kind not in "iu" or not datasets.size <= _MOST_QUERIES:
+        raise InvalidTypeError(
+            f"values ({shown(values)}) must be two tuples of at most {_MOST_QUERIES // 2} integers"
+        )
+    datasets = datasets.astype(int)
+    if (
+        datasets.ndim != 2
+        or len(datasets) != 2
+        or not datasets.size
+        or np.abs(datasets[0] - datasets[1]).max() > 1
+    ):
+        raise InvalidValueError(
+            f"values ({shown(values)}) must be the queries' values on two neighbours, "
+            "at most 1 apart"
         )
     queries = datasets.shape[1]
     reach = int(120 / epsilon)

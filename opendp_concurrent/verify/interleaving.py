@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import checks
+from ..checks import checked, each, instance
 from ..errors import InvalidTypeError
 from .interactive import FiniteInteractiveMechanism, History
 from .mechanism import FiniteMechanism, excess, scale_of
 
+_MECHANISMS = each("interactive mechanisms", instance(FiniteInteractiveMechanism))
 
+
+@checked(mechanisms=_MECHANISMS)
 def concurrent_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: float) -> float:
     """Largest δ at ``epsilon`` of an analyst who asks any mechanism at any time.
 
@@ -34,6 +38,7 @@ def concurrent_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: 
     return max(_worst(parts, epsilon, order, False) for order in (0, 1))
 
 
+@checked(mechanisms=_MECHANISMS)
 def sequential_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: float) -> float:
     """Largest δ at ``epsilon`` of an analyst who ends one mechanism before he begins the next.
 
@@ -98,6 +103,7 @@ def _next(
     return begun if sequential and begun else unfinished
 
 
+@checked(mechanisms=_MECHANISMS)
 def composition_pair(mechanisms: Sequence[FiniteInteractiveMechanism]) -> FiniteMechanism:
     """The product of the dominating pairs: what the composition theorem of [VZ23] allows.
 
@@ -120,6 +126,7 @@ def composition_pair(mechanisms: Sequence[FiniteInteractiveMechanism]) -> Finite
     return FiniteMechanism(tuple(first), tuple(second))
 
 
+@checked(mechanisms=_MECHANISMS)
 def composition_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: float) -> float:
     """δ at ``epsilon`` that the composition theorem for trade-off functions allows [VZ23].
 

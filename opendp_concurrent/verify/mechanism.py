@@ -10,6 +10,7 @@ from math import exp, expm1, fsum, inf, isfinite, log
 import numpy as np
 
 from .. import checks
+from ..checks import at_most, checked, integer, whole
 from ..errors import InvalidTypeError, InvalidValueError
 
 TOLERANCE = 1e-9  # by how much the probabilities of a distribution may miss 1
@@ -137,9 +138,10 @@ def response(epsilon: float) -> tuple[float, float]:
 
 
 def _distribution(name: str, values: Iterable[float]) -> tuple[float, ...]:
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+    if checks.is_a(values, str, bytes):
         raise InvalidTypeError(f"{name} must be a sequence of probabilities")
-    doubles = tuple(checks.non_negative(**{f"{name}[{i}]": v}) for i, v in enumerate(values))
+    given = checks.read("probabilities", **{name: values})
+    doubles = tuple(checks.non_negative(**{f"{name}[{i}]": v}) for i, v in enumerate(given))
     total = fsum(doubles)
     if not isfinite(total) or abs(total - 1.0) > TOLERANCE:
         raise InvalidValueError(f"{name} must add up to 1, found {total}")
@@ -170,6 +172,10 @@ def randomized_response(epsilon: float, delta: float = 0.0) -> FiniteMechanism:
     )
 
 
+_ANSWERS = at_most(10**6, "each answer is listed")
+
+
+@checked(categories=_ANSWERS)
 def k_ary_response(prob: float, categories: int) -> FiniteMechanism:
     """Randomized response over ``categories``, whose truth has probability ``prob``.
 
@@ -191,6 +197,7 @@ def k_ary_response(prob: float, categories: int) -> FiniteMechanism:
     return FiniteMechanism((p, other, *rest), (other, p, *rest))
 
 
+@checked(size=_ANSWERS, shift=integer)
 def truncated_geometric(scale: float, shift: int, size: int) -> FiniteMechanism:
     """Discrete Laplace noise of ``scale`` on counts 0 and ``shift``, clamped to [0, size).
 
@@ -219,6 +226,7 @@ def truncated_geometric(scale: float, shift: int, size: int) -> FiniteMechanism:
     return FiniteMechanism(clamped(0), clamped(shift))
 
 
+@checked(seed=whole, answers=_ANSWERS)
 def random_mechanism(seed: int, answers: int = 3, epsilon: float = inf) -> FiniteMechanism:
     """A mechanism drawn at random; its losses are at most ``epsilon`` in absolute value.
 
@@ -237,7 +245,7 @@ def random_mechanism(seed: int, answers: int = 3, epsilon: float = inf) -> Finit
     generator = np.random.default_rng(seed)
     first = generator.dirichlet(np.ones(checks.count(answers=answers)))
     second = generator.dirichlet(np.ones(answers))
-    if isfinite(epsilon):
+    if epsilon < 700.0:  # beyond, doubles are no nearer
         bound = exp(epsilon)
         for _ in range(100):
             second = np.clip(second, first / bound, first * bound)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 from .. import checks
+from ..checks import non_negative, shown
 from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError
 from .mechanism import FiniteMechanism, randomized_response
 
@@ -24,6 +25,16 @@ class Rule(Protocol):
         """Return the next accumulator, or a ``BudgetExceededError``."""
 
 
+def a_rule(**argument: Any) -> Any:
+    """Return a continuation rule, or raise."""
+    ((name, value),) = argument.items()
+    if not callable(getattr(type(value), "admits", None)):
+        raise InvalidTypeError(
+            f"{name} must have a method admits(accumulator, d_mid), found {type(value).__name__}"
+        )
+    return value
+
+
 def response_menu(*epsilons: float) -> list[Item]:
     """Randomized responses, which declare (ε, 0).
 
@@ -36,7 +47,8 @@ def response_menu(*epsilons: float) -> list[Item]:
     >>> [(item.name, item.d_mid) for item in verify.response_menu(0.5, 1.0)]
     [('0.5', (0.5, 0.0)), ('1', (1.0, 0.0))]
     """
-    return [Item(f"{one:g}", (float(one), 0.0), randomized_response(one)) for one in epsilons]
+    numbers = [non_negative(**{f"epsilons[{index}]": one}) for index, one in enumerate(epsilons)]
+    return [Item(f"{one:g}", (one, 0.0), randomized_response(one)) for one in numbers]
 
 
 class Limited:
@@ -86,7 +98,13 @@ def check_menu(menu: Any) -> list[Item]:
 
 def next_state(rule: Rule, state: Any, item: Item) -> Any:
     """State after a launch; None if it is refused, or if it tells nothing and costs nothing."""
-    after = rule.admits(state, item.d_mid)
+    try:
+        after = rule.admits(state, item.d_mid)
+    except (AttributeError, TypeError) as error:
+        raise InvalidTypeError(
+            f"accumulator must be a state of the rule, found {shown(state)} where it admits "
+            f"{shown(item.d_mid)}: {error}"
+        ) from error
     if isinstance(after, BudgetExceededError):
         return None
     if after == state:

@@ -8,6 +8,7 @@ accumulators and rules are those of production. ``promise.py`` says what budgets
 from __future__ import annotations
 
 from ..accumulators.basic import basic
+from ..checks import checked, positive
 from .promise import Promise
 from .promised_approximate import PARTS, RHO_PARTS, RULES, approximate, approximate_zcdp
 from .promised_sums import (
@@ -24,6 +25,7 @@ from .promised_tradeoffs import compositor, residues, rungs, slots, squares
 EPSILON, MU, FUNCTION = ("epsilon",), ("mu",), ("function",)
 
 
+@checked(loosened=positive)
 def promises(loosened: float = 1.0) -> list[Promise]:
     """All measures and rules of the package.
 
@@ -39,7 +41,7 @@ def promises(loosened: float = 1.0) -> list[Promise]:
     MaxDivergence, sum True
     MaxDivergence, compositor True
     """
-    checks = {
+    all_of_them = {
         "MaxDivergence, sum": (EPSILON, pure(basic())),
         "MaxDivergence, compositor": (EPSILON, pure_compositor),
         "MaxDivergence, from_rule": (EPSILON, pure_from_rule()),
@@ -58,4 +60,4 @@ def promises(loosened: float = 1.0) -> list[Promise]:
         "Tradeoff, ladder": (FUNCTION, rungs),
         "Tradeoff, residue": (MU, residues),
     }
-    return [Promise(name, *parts, loosened) for name, parts in checks.items()]
+    return [Promise(name, *parts, loosened) for name, parts in all_of_them.items()]

@@ -24,6 +24,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack, kron, vstack
 
+from ..checks import at_most, checked, each, instance, non_negative, optional, probability, whole
 from .interactive import FiniteInteractiveMechanism, random_interactive
 from .mechanism import response
 
@@ -60,6 +61,11 @@ class Simulation:
         return self.residual <= FEASIBLE
 
 
+@checked(
+    mechanism=instance(FiniteInteractiveMechanism),
+    epsilon=non_negative,
+    delta=optional(probability),
+)
 def simulate(
     mechanism: FiniteInteractiveMechanism, epsilon: float, delta: float | None = None
 ) -> Simulation:
@@ -222,6 +228,7 @@ def _causality(shape: tuple[int, ...]) -> tuple[Any, Array]:
     return csr_array(np.kron(np.eye(4), one)), np.tile(right, 4)
 
 
+@checked(mechanism=instance(FiniteInteractiveMechanism), simulation=instance(Simulation))
 def certify(mechanism: FiniteInteractiveMechanism, simulation: Simulation) -> float:
     """Largest violation of what a simulation claims; checked from the definitions.
 
@@ -289,6 +296,7 @@ def simulate_random(seed: int, epsilon: float | None = None) -> tuple[bool, floa
     return found.feasible and certify(mechanism, found) <= FEASIBLE, found.residual
 
 
+@checked(seeds=each("integers", whole), workers=at_most(64, "each is a process"))
 def simulate_batch(seeds: Sequence[int], workers: int = 1) -> tuple[int, float]:
     """Simulate random mechanisms of two rounds; how many are certified, and the largest residual.
 

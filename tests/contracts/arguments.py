@@ -1,8 +1,8 @@
 """Every public callable with a valid call, and of each argument what kind of value it takes.
 
-:data:`CASES` has the callables of ``opendp_concurrent``, ``.ledger``, ``.plot`` and ``.verify``, the
-methods of their classes, and the messages that each handle takes. A kind says which values *may* be
-accepted; any other has to be refused. A public callable without a case fails
+:data:`CASES` has the callables of ``opendp_concurrent``, ``.ledger``, ``.plot`` and ``.verify``,
+the methods of their classes, and the messages that each handle takes. A kind says which values
+*may* be accepted; any other has to be refused. A public callable without a case fails
 ``test_argument_fuzz.py``.
 """
 
@@ -50,6 +50,10 @@ def exact(value: Any) -> Any:
     return None
 
 
+def is_word(value: Any, word: str) -> bool:
+    return type(value) is str and value == word
+
+
 def number(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: (one := exact(value)) is not None and bool(test(one))
 
@@ -69,7 +73,7 @@ def elements(value: Any) -> list[Any] | None:
             return list(kind.__iter__(value))
     if is_kind(value, range):
         return list(value[:10])
-    if is_kind(value, Sequence) and not is_kind(value, str, bytes):
+    if issubclass(type(value), Sequence) and not is_kind(value, str, bytes, bytearray, memoryview):
         return [value[index] for index in range(min(10, len(value)))]
     return None
 
@@ -108,6 +112,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "flag": lambda value: value is True or value is False,
     "text": of_class(str),
     "path": of_class(str, Path),
+    "item": lambda value: value is None or is_kind(value, bool, np.bool_, int, np.integer),
     "callable": callable,
     "domain": of_class(Domain),
     "metric": of_class(Metric),
@@ -122,6 +127,9 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "sequence": lambda value: elements(value) is not None,
     "iterable": lambda value: hasattr(type(value), "__iter__") or hasattr(value, "__getitem__"),
 }
+KINDS["accounting"] = of_class(type(oc.zcdp(1e-7)))
+KINDS["counts"] = each("count", 0)
+KINDS["guess"] = lambda value: KINDS["finite real"](value) or is_kind(value, bool)
 KINDS["pair"] = lambda value: (
     is_kind(value, tuple)
     and len(inner := list(tuple.__iter__(value))) == 2
@@ -207,6 +215,7 @@ def maker(
 VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 NUMBER = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
 WHOLE = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+PAIRS = oc.record_stream("pairs", lambda pair: type(pair) is tuple and len(pair) == 2)
 BITS = oc.integer_stream(0, 1), oc.event_presence()
 PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
 APPROXIMATE = dp.approximate(PURE)
@@ -260,9 +269,7 @@ class SumRule:
 
 
 case("basic", lambda: oc.basic().start(0.0))
-case(
-    "advanced", lambda **given: launched(oc.advanced(**given)), delta_slack=(1e-6, "probability")
-)
+case("advanced", lambda **given: launched(oc.advanced(**given)), delta_slack=(1e-6, "probability"))
 case("zcdp", lambda **given: launched(oc.zcdp(**given)), delta_slack=(1e-6, "probability"))
 case(
     "renyi",
@@ -276,7 +283,7 @@ case(
     lambda unit: oc.ladder(unit).start(None).after(T.pure(0.01)),
     unit=(T.pure(0.01), "function"),
 )
-case("either", lambda rules: oc.either(oc.basic(), rules), rules=(oc.zcdp(1e-6), "nothing hostile"))
+case("either", lambda rules: oc.either(oc.basic(), rules), rules=(oc.zcdp(1e-6), "accounting"))
 case(
     "from_rule",
     lambda rule: oc.from_rule(rule).start(0.0).after(0.25).loss,
@@ -291,7 +298,7 @@ case(
 case(
     "launches_admitted",
     oc.launches_admitted,
-    accumulator=(oc.advanced(1e-6), "nothing hostile"),
+    accumulator=(oc.advanced(1e-6), "accounting"),
     d_out=((1.0, 1e-6), "pair"),
     typical=([(0.1, 0.0)], "list of pair"),
 )
@@ -305,7 +312,7 @@ case(
     "largest_share",
     oc.largest_share,
     privacy_loss=((PURE, 1.0), "nothing hostile"),
-    launches=(4, "count or list of non_negative"),
+    launches=(4, "count or list of finite"),
     accumulator=(None, "None"),
     delta=(0.0, "probability"),
 )
@@ -313,14 +320,14 @@ case(
     "largest_share, approximate",
     oc.largest_share,
     privacy_loss=((APPROXIMATE, (1.0, 1e-6)), "nothing hostile"),
-    launches=(4, "count or list of non_negative"),
-    accumulator=(oc.zcdp(5e-7), "None"),
+    launches=(4, "count or list of finite"),
+    accumulator=(oc.zcdp(5e-7), "None or accounting"),
     delta=(1e-9, "probability"),
 )
 case(
     "smallest_scale",
     oc.smallest_scale,
-    make_measurement=(lambda scale: oc.make_laplace(*NUMBER, scale, PURE), "nothing hostile"),
+    make_measurement=(lambda scale: oc.make_laplace(*NUMBER, scale, PURE), "callable"),
     d_in=(1.0, "finite"),
     d_out=(0.5, "finite"),
     launches=(4, "count"),
@@ -348,9 +355,7 @@ case(
 )
 case("loss_of, mu", oc.loss_of, mu=(1.0, "non_negative"))
 case("loss_of, tradeoff", oc.loss_of, tradeoff=(F, "function"))
-case(
-    "loss_of, alpha", oc.loss_of, epsilon=(1.0, "non_negative"), alpha=(8.0, "None or order")
-)
+case("loss_of, alpha", oc.loss_of, epsilon=(1.0, "non_negative"), alpha=(8.0, "None or order"))
 
 # values, measures, domains
 
@@ -409,8 +414,12 @@ case(
     name=("visits", "text"),
     member=(lambda record: True, "callable"),
 )
-case("Update", lambda item, step: COUNTER([])(oc.Update(item, step)),
-     item=(1, "None or whole"), step=(1, "None or count"))
+case(
+    "Update",
+    lambda item, step: COUNTER([])(oc.Update(item, step)),
+    item=(1, "item"),
+    step=(1, "None or count"),
+)
 case("Updates", lambda items: COUNTER([])(oc.Updates(items)), items=([1, None], "sequence"))
 case("Deviation", oc.Deviation, question=(len, "anything"), guess=(1.0, "anything"))
 case(
@@ -509,11 +518,14 @@ for name, arguments in {
         lambda name=name, **given: answers(getattr(T, name)(**given)),
         **arguments,
     )
-KINDS["reals"] = lambda value: KINDS["real"](value) or (
-    is_kind(value, np.ndarray, list, tuple)
-    and not is_kind(value, np.ma.MaskedArray)
-    and (array := np.asarray(value)).dtype.kind in "fiu"
-    and not np.isnan(array.ravel()[:10].astype(float)).any()
+KINDS["reals"] = lambda value: (
+    KINDS["real"](value)
+    or (
+        is_kind(value, np.ndarray, list, tuple)
+        and not is_kind(value, np.ma.MaskedArray)
+        and (array := np.asarray(value)).dtype.kind in "fiu"
+        and not np.isnan(array.ravel()[:10].astype(float)).any()
+    )
 )
 PRODUCT = T.laplace(0.5).compose(T.gaussian(0.5))
 for title, function in {"": F, ", product": PRODUCT, ", worst": T.worst()}.items():
@@ -564,10 +576,10 @@ maker(
 )
 case(
     "make_concurrent_odometer, approximate",
-    lambda accumulator: oc.make_concurrent_odometer(
-        *VECTOR, APPROXIMATE, accumulator=accumulator
-    )([1]).privacy_loss(1),
-    accumulator=(oc.zcdp(1e-6), "None"),
+    lambda accumulator: oc.make_concurrent_odometer(*VECTOR, APPROXIMATE, accumulator=accumulator)(
+        [1]
+    ).privacy_loss(1),
+    accumulator=(oc.zcdp(1e-6), "None or accounting"),
 )
 maker(
     "concurrent_composition",
@@ -636,16 +648,21 @@ case(
     halt=(False, "flag"),
 )
 QUOTAS = oc.make_analyst_quotas(ODOMETER, 1, {"alice": 1.0, "bob": 0.5})
-case("AnalystQuotas", type(QUOTAS))
-case("AnalystQuotas.coalition", QUOTAS.coalition, names=(["bob"], "list of text"),
-     delta=(None, "None"))
+case(
+    "AnalystQuotas.coalition",
+    QUOTAS.coalition,
+    names=(["bob"], "list of text"),
+    delta=(None, "None"),
+)
 case("make_filter_to_odometer", oc.make_filter_to_odometer, measurement=(FILTER, "measurement"))
 case(
     "make_chain_ot",
     lambda **given: oc.make_chain_ot(**given).input_domain,
     odometer=(ODOMETER, "odometer"),
-    transformation=(dp.t.make_user_transformation(
-        *VECTOR, *VECTOR, lambda rows: rows, lambda d_in: d_in), "transformation"),
+    transformation=(
+        dp.t.make_user_transformation(*VECTOR, *VECTOR, lambda rows: rows, lambda d_in: d_in),
+        "transformation",
+    ),
 )
 case(
     "make_chain_po",
@@ -727,8 +744,11 @@ def parted(partition: Any) -> Any:
     return made([0, 1, 2])(0)
 
 
-case("by_key", lambda function: parted(oc.by_key(function)),
-     function=(lambda record: record % 2, "callable"))
+case(
+    "by_key",
+    lambda function: parted(oc.by_key(function)),
+    function=(lambda record: record % 2, "callable"),
+)
 case("by_split", oc.by_split, function=(lambda rows, keys: {}, "callable"))
 case("by_column", lambda names: oc.by_column("region", names), names=("year", "text"))
 case(
@@ -792,13 +812,13 @@ def release(**given: Any) -> Any:
 case(
     "concurrent_context",
     release,
-    data=([1, 2, 3], "list of integer"),
+    data=([1, 2, 3], "anything"),
     privacy_unit=(dp.unit_of(contributions=1), "nothing hostile"),
     privacy_loss=(dp.loss_of(epsilon=1.0), "nothing hostile"),
     split_evenly_over=(None, "None or count"),
     split_by_weights=(None, "None or list of finite"),
     domain=(dp.vector_domain(dp.atom_domain(T=int)), "None or domain"),
-    margins=(None, "None"),
+    margins=(None, "None or sequence or mapping"),
     orders=(None, "None"),
     accumulator=(None, "None"),
     ledger=(None, "None"),
@@ -1017,7 +1037,7 @@ case(
 )
 maker(
     "bounded_contributions",
-    (oc.record_stream("pairs", lambda pair: True), oc.user_presence()),
+    (PAIRS, oc.user_presence()),
     1,
     only,
     output_domain=(oc.integer_stream(0, 1), "domain"),
@@ -1057,7 +1077,7 @@ case(
 case(
     "make_resumable",
     lambda measurement, checkpoint: oc.make_resumable(
-        measurement, oc.Checkpoint() if checkpoint == "new" else checkpoint
+        measurement, oc.Checkpoint() if is_word(checkpoint, "new") else checkpoint
     )([]),
     measurement=(COUNTER, "measurement"),
     checkpoint=("new", "nothing hostile"),
@@ -1083,7 +1103,7 @@ numbers = iter(range(10**9))
 
 
 def created(path_or_url: Any, dataset: Any, wait: Any) -> Any:
-    if path_or_url == "new":
+    if is_word(path_or_url, "new"):
         path_or_url = folder() / f"{next(numbers)}.db"
     ledger.create_ledger(path_or_url, dataset, wait=wait).close()
 
@@ -1091,14 +1111,14 @@ def created(path_or_url: Any, dataset: Any, wait: Any) -> Any:
 case(
     "ledger.create_ledger",
     created,
-    path_or_url=("new", "nothing hostile"),
+    path_or_url=("new", "path"),
     dataset=("survey", "text"),
     wait=(1.0, "finite"),
 )
 case(
     "ledger.open_ledger",
     lambda path_or_url, **given: ledger.open_ledger(
-        ledger_path() if path_or_url == "there" else path_or_url, **given
+        ledger_path() if is_word(path_or_url, "there") else path_or_url, **given
     ).close(),
     path_or_url=("there", "nothing hostile"),
     dataset=("survey", "nothing hostile"),
@@ -1108,7 +1128,7 @@ case(
 case(
     "ledger.datasets",
     lambda path_or_url, **given: ledger.datasets(
-        ledger_path() if path_or_url == "there" else path_or_url, **given
+        ledger_path() if is_word(path_or_url, "there") else path_or_url, **given
     ),
     path_or_url=("there", "nothing hostile"),
     wait=(1.0, "finite"),
@@ -1134,7 +1154,7 @@ on_handle(
 on_handle(
     "ledger.SqlLedger.book",
     an_open_ledger,
-    lambda opened, terms: opened.book(terms) if terms != "none" else None,
+    lambda opened, terms: None if is_word(terms, "none") else opened.book(terms),
     terms=("none", "nothing hostile"),
 )
 
@@ -1191,16 +1211,16 @@ case(
     counters=(["tree", "square root"], "nothing hostile"),
     horizon=(100, "count"),
     rho=(0.5, "positive"),
-    measured=({"tree": {1: 2.0}}, "None"),
+    measured=({"tree": {1: 2.0}}, "None or mapping"),
     **AX,
 )
 case(
     "plot.plot_session",
     drawn(plot.plot_session),
-    losses=([0.5, 0.75], "list of non_negative"),
+    losses=([0.5, 0.75], "list of non_negative or sequence"),
     d_out=(1.0, "None or non_negative"),
-    refused=([2], "list of count"),
-    order=(None, "None"),
+    refused=([2], "counts"),
+    order=(None, "None or order"),
     ylabel=(None, "None or text"),
     **AX,
 )
@@ -1209,15 +1229,17 @@ case(
     drawn(plot.plot_stream),
     steps=([1, 2, 3], "list of count"),
     answers=({"tree": [0.0, 2.0, 2.0]}, "nothing hostile"),
-    alarms=([2], "list of count"),
+    alarms=([2], "counts"),
     ylabel=("count", "text"),
     **AX,
 )
 case(
     "plot.plot_ledger",
-    drawn(lambda ledger, **given: plot.plot_ledger(
-        an_open_ledger() if ledger == "open" else ledger, **given
-    )),
+    drawn(
+        lambda ledger, **given: plot.plot_ledger(
+            an_open_ledger() if is_word(ledger, "open") else ledger, **given
+        )
+    ),
     ledger=("open", "nothing hostile"),
     against=("time", "nothing hostile"),
     **AX,
@@ -1233,9 +1255,11 @@ def strategy() -> Any:
 
 case(
     "plot.plot_strategy",
-    drawn(lambda strategy, **given: plot.plot_strategy(
-        globals()["strategy"]() if strategy == "worst" else strategy, **given
-    )),
+    drawn(
+        lambda strategy, **given: plot.plot_strategy(
+            globals()["strategy"]() if is_word(strategy, "worst") else strategy, **given
+        )
+    ),
     strategy=("worst", "nothing hostile"),
     epsilon=(1.0, "None or non_negative"),
     depth=(2, "count"),
@@ -1248,8 +1272,12 @@ PAIR = [verify.random_interactive(seed) for seed in (1, 2)]
 ONE = verify.random_interactive(seed=7)
 TWO = verify.randomized_response(1.0)
 NOTHING = "nothing hostile"
-case("verify.FiniteMechanism", verify.FiniteMechanism,
-     first=((0.5, 0.5), "list of probability"), second=((0.25, 0.75), "list of probability"))
+case(
+    "verify.FiniteMechanism",
+    verify.FiniteMechanism,
+    first=((0.5, 0.5), "list of probability"),
+    second=((0.25, 0.75), "list of probability"),
+)
 for name, arguments in {
     "delta": {"epsilon": (0.5, "real")},
     "epsilon": {"delta": (0.0, "probability")},
@@ -1261,30 +1289,73 @@ for name, arguments in {
 case("verify.FiniteMechanism.roc", TWO.roc)
 case("verify.FiniteInteractiveMechanism.analysts", lambda: list(ONE.analysts()))
 case("verify.FiniteInteractiveMechanism.queries", ONE.queries, turn=(0, "whole"))
-case("verify.FiniteInteractiveMechanism.answers", ONE.answers, history=((), "anything"),
-     query=(1, "whole"))
-case("verify.FiniteInteractiveMechanism", verify.FiniteInteractiveMechanism,
-     tables=(ONE.tables, NOTHING))
-case("verify.k_ary_response", verify.k_ary_response,
-     prob=(0.5, "probability"), categories=(3, "count"))
-case("verify.randomized_response", verify.randomized_response,
-     epsilon=(1.0, "non_negative"), delta=(0.0, "probability"))
-case("verify.truncated_geometric", verify.truncated_geometric,
-     scale=(2.0, "positive"), shift=(1, "whole"), size=(5, "count"))
-case("verify.random_mechanism", verify.random_mechanism,
-     seed=(1, "whole"), answers=(4, "count"), epsilon=(1.0, "non_negative"))
-case("verify.random_interactive", verify.random_interactive, seed=(1, "whole"),
-     rounds=(2, "count"), queries=(2, "count"), answers=(2, "count"), sharp=(1.0, "positive"))
-case("verify.sparse_vector", verify.sparse_vector,
-     epsilon=(1.0, "non_negative"), values=(((-1, 0), (0, -1)), NOTHING))
-case("verify.response_menu", lambda epsilons: verify.response_menu(0.5, epsilons),
-     epsilons=(1.0, "non_negative"))
+case(
+    "verify.FiniteInteractiveMechanism.answers",
+    ONE.answers,
+    history=((), "anything"),
+    query=(1, "whole"),
+)
+case(
+    "verify.FiniteInteractiveMechanism",
+    verify.FiniteInteractiveMechanism,
+    tables=(ONE.tables, NOTHING),
+)
+case(
+    "verify.k_ary_response",
+    verify.k_ary_response,
+    prob=(0.5, "probability"),
+    categories=(3, "count"),
+)
+case(
+    "verify.randomized_response",
+    verify.randomized_response,
+    epsilon=(1.0, "non_negative"),
+    delta=(0.0, "probability"),
+)
+case(
+    "verify.truncated_geometric",
+    verify.truncated_geometric,
+    scale=(2.0, "positive"),
+    shift=(1, "whole"),
+    size=(5, "count"),
+)
+case(
+    "verify.random_mechanism",
+    verify.random_mechanism,
+    seed=(1, "whole"),
+    answers=(4, "count"),
+    epsilon=(1.0, "non_negative"),
+)
+case(
+    "verify.random_interactive",
+    verify.random_interactive,
+    seed=(1, "whole"),
+    rounds=(2, "count"),
+    queries=(2, "count"),
+    answers=(2, "count"),
+    sharp=(1.0, "positive"),
+)
+case(
+    "verify.sparse_vector",
+    verify.sparse_vector,
+    epsilon=(1.0, "non_negative"),
+    values=(((-1, 0), (0, -1)), NOTHING),
+)
+case(
+    "verify.response_menu",
+    lambda epsilons: verify.response_menu(0.5, epsilons),
+    epsilons=(1.0, "non_negative"),
+)
 for name in ("composition_delta", "concurrent_delta", "sequential_delta"):
-    case(f"verify.{name}", getattr(verify, name), mechanisms=(PAIR, NOTHING),
-         epsilon=(0.5, "real"))
+    case(f"verify.{name}", getattr(verify, name), mechanisms=(PAIR, NOTHING), epsilon=(0.5, "real"))
 case("verify.composition_pair", verify.composition_pair, mechanisms=(PAIR, NOTHING))
-case("verify.simulate", verify.simulate, mechanism=(ONE, NOTHING),
-     epsilon=(0.5, "non_negative"), delta=(None, "None or probability"))
+case(
+    "verify.simulate",
+    verify.simulate,
+    mechanism=(ONE, NOTHING),
+    epsilon=(0.5, "non_negative"),
+    delta=(None, "None or probability"),
+)
 
 
 @cache
@@ -1292,35 +1363,68 @@ def simulated() -> Any:
     return verify.simulate(ONE, epsilon=0.5)
 
 
-case("verify.certify",
-     lambda mechanism, simulation: verify.certify(
-         mechanism, simulated() if isinstance(simulation, str) and simulation == "found"
-         else simulation),
-     mechanism=(ONE, NOTHING), simulation=("found", NOTHING))
-case("verify.simulate_batch", verify.simulate_batch, seeds=(range(2), "list of whole"),
-     workers=(1, "count"))
-case("verify.promises", lambda loosened: len(verify.promises(loosened)),
-     loosened=(1.0, "positive"))
+case(
+    "verify.certify",
+    lambda mechanism, simulation: verify.certify(
+        mechanism, simulated() if is_word(simulation, "found") else simulation
+    ),
+    mechanism=(ONE, NOTHING),
+    simulation=("found", NOTHING),
+)
+case(
+    "verify.simulate_batch",
+    verify.simulate_batch,
+    seeds=(range(2), "list of whole"),
+    workers=(1, "count"),
+)
+case("verify.promises", lambda loosened: len(verify.promises(loosened)), loosened=(1.0, "positive"))
 PROMISE = verify.promises()[0]
-case("verify.Promise.check", PROMISE.check, epsilons=([0.5, 1.0], "list of non_negative"),
-     budget=(2.0, "finite"))
-case("verify.worst_analyst", verify.worst_analyst, menu=(MENU, NOTHING),
-     accumulator=(START, NOTHING), rule=(RULE, NOTHING), epsilon=(1.0, "real"),
-     most=(10, "count"))
+case(
+    "verify.Promise.check",
+    PROMISE.check,
+    epsilons=([0.5, 1.0], "list of non_negative"),
+    budget=(2.0, "finite"),
+)
+case(
+    "verify.worst_analyst",
+    verify.worst_analyst,
+    menu=(MENU, NOTHING),
+    accumulator=(START, NOTHING),
+    rule=(RULE, NOTHING),
+    epsilon=(1.0, "real"),
+    most=(10, "count"),
+)
 ITEM = verify.Item("response", 0.5, verify.randomized_response(0.5))
-case("verify.worst_renyi", verify.worst_renyi, menu=([ITEM], NOTHING),
-     accumulator=(oc.basic().start(0.0), NOTHING), rule=(Within(1.0), NOTHING),
-     order=(2.0, "above 1"), most=(10, "count"))
+case(
+    "verify.worst_renyi",
+    verify.worst_renyi,
+    menu=([ITEM], NOTHING),
+    accumulator=(oc.basic().start(0.0), NOTHING),
+    rule=(Within(1.0), NOTHING),
+    order=(2.0, "above 1"),
+    most=(10, "count"),
+)
 case("verify.Limited", verify.Limited, rule=(RULE, "anything"))
-case("verify.audit", verify.audit,
-     measurement=(dp.m.make_laplace(*WHOLE, scale=1.0), "callable"), x=(1, "anything"),
-     x_prime=(0, "anything"), strategy=(float, "callable"), n=(50, "count"),
-     delta=(0.0, "probability"), confidence=(0.99, "probability"))
+case(
+    "verify.audit",
+    verify.audit,
+    measurement=(lambda data: 0.5, "callable"),
+    x=(1, "anything"),
+    x_prime=(0, "anything"),
+    strategy=(float, "callable"),
+    n=(50, "count"),
+    delta=(0.0, "probability"),
+    confidence=(0.99, "probability"),
+)
 AUDIT = verify.Audit(0.1, 0.0, 0.99, 10, "x")
 case("verify.Audit.violates", AUDIT.violates, epsilon=(1.0, "real"))
-case("verify.clamped_noise", lambda low, high, gaussian: verify.clamped_noise(
-    low, high, gaussian=gaussian)(0, 1.0),
-     low=(0, "integer"), high=(1, "integer"), gaussian=(False, "flag"))
+case(
+    "verify.clamped_noise",
+    lambda low, high, gaussian: verify.clamped_noise(low, high, gaussian=gaussian)(0, 1.0),
+    low=(0, "integer"),
+    high=(1, "integer"),
+    gaussian=(False, "flag"),
+)
 
 
 class Running:
@@ -1328,7 +1432,7 @@ class Running:
         self.total, self.release = 0, release
 
     def update(self, item):
-        self.total += item or 0
+        self.total += item if type(item) is int else 0
 
     def __call__(self, question):
         return self.release(self.total, 2.0)
@@ -1346,30 +1450,46 @@ CONTINUAL = {
 case("verify.continual_delta", verify.continual_delta, **CONTINUAL, epsilon=(0.5, "real"))
 case("verify.continual_epsilon", verify.continual_epsilon, **CONTINUAL)
 case("verify.continual_renyi", verify.continual_renyi, **CONTINUAL, order=(2.0, "above 1"))
-case("verify.Replayed", lambda **given: verify.continual_epsilon(
-    [verify.Replayed(**given)], (None, 1), NEIGHBOURS, 1),
-     make=(Running, "callable"), noise=(verify.clamped_noise(0, 1), "callable"),
-     questions=((None,), "iterable"), ask=(lambda machine, question: machine(question), "callable"))
-case("verify.events_differ", lambda at_most, presence: verify.events_differ(
-    at_most, presence=presence)((0, 1), (0, None)),
-     at_most=(1, "whole"), presence=(True, "flag"))
-case("verify.Identifier", verify.Identifier, handle=(Clock(), "anything"), side=(1, "anything"),
-     neighbouring=(NEIGHBOURS, "callable"))
+case(
+    "verify.Replayed",
+    lambda **given: verify.continual_epsilon([verify.Replayed(**given)], (None, 1), NEIGHBOURS, 1),
+    make=(Running, "callable"),
+    noise=(verify.clamped_noise(0, 1), "callable"),
+    questions=((None,), "iterable"),
+    ask=(lambda machine, question: machine(question), "callable"),
+)
+case(
+    "verify.events_differ",
+    lambda at_most, presence: verify.events_differ(at_most, presence=presence)((0, 1), (0, None)),
+    at_most=(1, "whole"),
+    presence=(True, "flag"),
+)
+case(
+    "verify.Identifier",
+    verify.Identifier,
+    handle=(Clock(), "anything"),
+    side=(1, "anything"),
+    neighbouring=(NEIGHBOURS, "callable"),
+)
 
 
 class Total:
     total = 0
 
     def update(self, item):
-        self.total += item or 0
+        self.total += item if type(item) is int else 0
 
     def __call__(self, question):
         return self.total
 
 
-on_handle("verify.Identifier.update", lambda: verify.Identifier(Total(), 1, NEIGHBOURS),
-          lambda handle, first, second: handle.update(first, second),
-          first=(None, "anything"), second=(3, "anything"))
+on_handle(
+    "verify.Identifier.update",
+    lambda: verify.Identifier(Total(), 1, NEIGHBOURS),
+    lambda handle, first, second: handle.update(first, second),
+    first=(None, "anything"),
+    second=(3, "anything"),
+)
 
 # --- handles ---------------------------------------------------------------------------------
 
@@ -1382,8 +1502,10 @@ HANDLES = {
     "native mode": lambda: dp.c.make_adaptive_composition(*VECTOR, PURE, 1, [1e6])([1, 2])(BIG),
     "quota": lambda: oc.make_analyst_quotas(ODOMETER, 1, {"alice": 1e6})([1, 2])("alice"),
     "with a ledger": lambda: _with_ledger(),
-    "chained": lambda: (dp.t.make_user_transformation(
-        *VECTOR, *VECTOR, lambda rows: rows, lambda d_in: d_in) >> ODOMETER)([1, 2]),
+    "chained": lambda: (
+        dp.t.make_user_transformation(*VECTOR, *VECTOR, lambda rows: rows, lambda d_in: d_in)
+        >> ODOMETER
+    )([1, 2]),
     "continual": lambda: oc.make_concurrent_continual(
         oc.make_concurrent_filter(oc.make_concurrent_odometer(*BITS, PURE), 1, 1e6)
     )([]),
@@ -1397,112 +1519,229 @@ def _with_ledger() -> Any:
 
 for name, fresh in HANDLES.items():
     query = {"query": (COUNTER if name == "continual" else COUNT, "measurement or odometer")}
-    at = {"d_in": (1, "d_in or None")}
+    at = {"d_in": (1, "anything" if name == "continual" else "d_in or None")}
     on_handle(f"{name}()", fresh, lambda handle, query: handle(query), spent, **query)
-    on_handle(f"{name}.privacy_loss", fresh, lambda handle, d_in: handle.privacy_loss(d_in),
-              spent, **at)
+    on_handle(
+        f"{name}.privacy_loss", fresh, lambda handle, d_in: handle.privacy_loss(d_in), spent, **at
+    )
     if name == "compositor":
-        on_handle(f"{name}.loss_after", fresh, lambda handle, queries: handle.loss_after(queries),
-                  spent, queries=([COUNT], "iterable"))
+        on_handle(
+            f"{name}.loss_after",
+            fresh,
+            lambda handle, queries: handle.loss_after(queries),
+            spent,
+            queries=([COUNT], "iterable"),
+        )
     elif name not in ("native mode", "continual"):
         queries = {"queries": ([query["query"][0]], "iterable")}
-        on_handle(f"{name}.loss_after", fresh,
-                  lambda handle, queries, d_in: handle.loss_after(queries, d_in),
-                  spent, **queries, **at)
-for name, made in {"odometer": ODOMETER, "filter": FILTER, "quotas": QUOTAS, "cast": oc.cast(
-    COUNT, ZCDP)}.items():
-    case(f"{name}.invoke", made.invoke, arg=([1, 2], "list of integer"))
+        on_handle(
+            f"{name}.loss_after",
+            fresh,
+            lambda handle, queries, d_in: handle.loss_after(queries, d_in),
+            spent,
+            **queries,
+            **at,
+        )
+for name, made in {
+    "odometer": ODOMETER,
+    "filter": FILTER,
+    "quotas": QUOTAS,
+    "cast": oc.cast(COUNT, ZCDP),
+}.items():
+    case(f"{name}.invoke", made.invoke, arg=([1, 2], "anything"))
     if name != "odometer":
         case(f"{name}.map", made.map, d_in=(1, "d_in"))
         case(f"{name}.check", made.check, d_in=(1, "d_in"), d_out=(2.0, "non_negative"))
-        case(f"{name}.__rshift__", lambda other, made=made: made >> other,
-             other=(str, "callable"))
-case("odometer.__rshift__", lambda other: ODOMETER >> other,
-     other=(str, "callable or transformation"))
-on_handle("quotas()", lambda: QUOTAS([1, 2]), lambda handle, analyst: handle(analyst),
-          analyst=("alice", NOTHING))
-on_handle("parts()", lambda: oc.make_parallel_composition(
-    *VECTOR, AGES, {"young": COUNT, "old": COUNT})([1, 40]),
-          lambda handle, key: handle(key), key=("young", NOTHING))
+        case(
+            f"{name}.__rshift__",
+            lambda postprocessor, made=made: made >> postprocessor,
+            postprocessor=(str, "callable"),
+        )
+case(
+    "odometer.__rshift__",
+    lambda postprocessor: ODOMETER >> postprocessor,
+    postprocessor=(str, "callable or transformation"),
+)
+on_handle(
+    "quotas()",
+    lambda: QUOTAS([1, 2]),
+    lambda handle, analyst: handle(analyst),
+    analyst=("alice", NOTHING),
+)
+on_handle(
+    "parts()",
+    lambda: oc.make_parallel_composition(*VECTOR, AGES, {"young": COUNT, "old": COUNT})([1, 40]),
+    lambda handle, query: handle(query),
+    query=("young", NOTHING),
+)
 SVT = oc.make_sparse_vector(*VECTOR, PURE, 1, 2.0, 1e6, 3)
-on_handle("sparse vector()", lambda: SVT([1, 2]), lambda handle, question: handle(question),
-          question=(QUESTION, "callable"))
-on_handle("sparse vector(Deviation)", lambda: SVT([1, 2]),
-          lambda handle, guess: handle(oc.Deviation(QUESTION, guess)), guess=(3, "finite real"))
+on_handle(
+    "sparse vector()",
+    lambda: SVT([1, 2]),
+    lambda handle, question: handle(question),
+    question=(QUESTION, "callable"),
+)
+on_handle(
+    "sparse vector(Deviation)",
+    lambda: SVT([1, 2]),
+    lambda handle, guess: handle(oc.Deviation(QUESTION, guess)),
+    guess=(3, "guess"),
+)
 GUESS = oc.make_guess_and_check(*VECTOR, PURE, 1, 2.0, 5.0, 99)
-on_handle("guess and check()", lambda: GUESS([1, 2]),
-          lambda handle, message: handle(message), message=((QUESTION, 2.0), NOTHING))
-on_handle("guess and check(guess)", lambda: GUESS([1, 2]),
-          lambda handle, guess: handle((QUESTION, guess)), guess=(2.0, "finite real"))
+on_handle(
+    "guess and check()",
+    lambda: GUESS([1, 2]),
+    lambda handle, message: handle(message),
+    message=((QUESTION, 2.0), NOTHING),
+)
+on_handle(
+    "guess and check(guess)",
+    lambda: GUESS([1, 2]),
+    lambda handle, guess: handle((QUESTION, guess)),
+    guess=(2.0, "guess"),
+)
 PMW = oc.make_private_multiplicative_weights(
-    *VECTOR, ZCDP, 1, 1e4, universe=8, questions=1000, size=10_000)
-on_handle("weights()", lambda: PMW([1, 2] * 5000), lambda handle, query: handle(query),
-          query=(lambda value: value % 2, "callable or list of probability"))
+    *VECTOR, ZCDP, 1, 1e4, universe=8, questions=1000, size=10_000
+)
+on_handle(
+    "weights()",
+    lambda: PMW([1, 2] * 5000),
+    lambda handle, query: handle(query),
+    query=(lambda value: value % 2, "callable or list of probability"),
+)
 MPQ = oc.make_projected_queries(*VECTOR, ZCDP, 1, [1e-3] * 99, universe=8, size=100, rounds=5)
-on_handle("projection()", lambda: MPQ([1, 2] * 50), lambda handle, batch: handle(batch),
-          batch=([lambda value: value % 2], "sequence"))
+on_handle(
+    "projection()",
+    lambda: MPQ([1, 2] * 50),
+    lambda handle, batch: handle(batch),
+    batch=([lambda value: value % 2], "sequence"),
+)
 INDIVIDUAL = oc.make_individual_filter(*ROWS, ZCDP, d_out=1e6)
-on_handle("individual()", lambda: INDIVIDUAL(np.ones((20, 2))),
-          lambda handle, query: handle(query),
-          query=(oc.NoisySum(lambda rows: rows[:, 0], 1.0, 10.0), NOTHING))
-case("individual filter.invoke", INDIVIDUAL.invoke, arg=(np.ones((20, 2)), "sequence"))
-on_handle("interactive()", lambda: oc.make_interactive(COUNT)([1]),
-          lambda handle, query: handle(query), query=(None, "anything"))
-on_handle("bounded()", lambda: oc.make_bounded_interactive(oc.make_interactive(COUNT), 10**6)([1]),
-          lambda handle, query: handle(query), query=(None, "anything"))
+on_handle(
+    "individual()",
+    lambda: INDIVIDUAL(np.ones((20, 2))),
+    lambda handle, query: handle(query),
+    query=(oc.NoisySum(lambda rows: rows[:, 0], 1.0, 10.0), NOTHING),
+)
+case(
+    "individual filter.invoke",
+    lambda data: INDIVIDUAL.invoke(data),
+    data=(np.ones((20, 2)), "sequence"),
+)
+on_handle(
+    "interactive()",
+    lambda: oc.make_interactive(COUNT)([1]),
+    lambda handle, query: handle(query),
+    query=(None, "anything"),
+)
+on_handle(
+    "bounded()",
+    lambda: oc.make_bounded_interactive(oc.make_interactive(COUNT), 10**6)([1]),
+    lambda handle, query: handle(query),
+    query=(None, "anything"),
+)
 INDEXED = oc.make_indexed_composition(*VECTOR, PURE, 1, [SVT, COUNT])
-on_handle("indexed()", lambda: INDEXED([1]), lambda handle, query: handle(query),
-          query=((1, None), NOTHING))
-on_handle("indexed(index)", lambda: INDEXED([1]), lambda handle, index: handle((index, None)),
-          index=(1, "whole"))
-on_handle("null query extension()", lambda: oc.make_null_query_extension(COUNT)([1]),
-          lambda handle, query: handle(query), query=((1, None), NOTHING))
-CHILD = dp.c.make_adaptive_composition(*VECTOR, PURE, 1, [0.5] * 999)
-on_handle("child()", lambda: BIG([1, 2])(CHILD), lambda handle, query: handle(query),
-          query=(COUNT, "measurement"))
+on_handle(
+    "indexed()",
+    lambda: INDEXED([1]),
+    lambda handle, query: handle(query),
+    query=((1, None), NOTHING),
+)
+on_handle(
+    "indexed(index)",
+    lambda: INDEXED([1]),
+    lambda handle, index: handle((index, None)),
+    index=(1, "whole"),
+)
+on_handle(
+    "null query extension()",
+    lambda: oc.make_null_query_extension(COUNT)([1]),
+    lambda handle, query: handle(query),
+    query=((1, None), NOTHING),
+)
+CHILD = dp.c.make_adaptive_composition(*VECTOR, PURE, 1, [2.0] * 999)
+on_handle(
+    "child()",
+    lambda: BIG([1, 2])(CHILD),
+    lambda handle, query: handle(query),
+    query=(COUNT, "measurement"),
+)
 NATIVE_FILTER = dp.c.make_privacy_filter(
-    dp.c.make_fully_adaptive_composition(*VECTOR, PURE), d_in=1, d_out=1e6)
-on_handle("child odometer()", lambda: oc.make_concurrent_filter(ODOMETER, 1, 1e7)([1])(
-    NATIVE_FILTER), lambda handle, query: handle(query), spent, query=(COUNT, "measurement"))
-on_handle("child odometer.privacy_loss", lambda: oc.make_concurrent_filter(ODOMETER, 1, 1e7)([1])(
-    NATIVE_FILTER), lambda handle, d_in: handle.privacy_loss(d_in), d_in=(1, "d_in"))
+    dp.c.make_fully_adaptive_composition(*VECTOR, PURE), d_in=1, d_out=1e6
+)
+on_handle(
+    "child odometer()",
+    lambda: oc.make_concurrent_filter(ODOMETER, 1, 1e7)([1])(NATIVE_FILTER),
+    lambda handle, query: handle(query),
+    spent,
+    query=(COUNT, "measurement"),
+)
+on_handle(
+    "child odometer.privacy_loss",
+    lambda: oc.make_concurrent_filter(ODOMETER, 1, 1e7)([1])(NATIVE_FILTER),
+    lambda handle, d_in: handle.privacy_loss(d_in),
+    d_in=(1, "d_in"),
+)
 STREAMS = {
     "counter": lambda: COUNTER([]),
     "histogram": lambda: oc.make_histogram_counter(
-        oc.category_stream(3), oc.event_presence(), PURE, 4.0)([]),
+        oc.category_stream(3), oc.event_presence(), PURE, 4.0
+    )([]),
     "window": lambda: oc.make_window_counter(*BITS, PURE, 4.0, 7)([]),
     "alarm": lambda: oc.make_alarm(*BITS, PURE, 4.0, 10**6)([]),
     "own": lambda: oc.make_continual(*BITS, PURE, Clock, lambda d_in: 0.0)([]),
     "stream of compositor": HANDLES["continual"],
     "parallel stream": lambda: oc.make_parallel_continual(
-        *BITS, lambda item: item % 2, {0: COUNTER, 1: COUNTER})([]),
-    "users": lambda: (oc.make_bounded_contributions(
-        oc.record_stream("pairs", lambda pair: True), oc.user_presence(), oc.integer_stream(0, 1),
-        3) >> oc.then_counter(PURE, 4.0))([]),
+        *BITS, lambda item: item % 2, {0: COUNTER, 1: COUNTER}
+    )([]),
+    "users": lambda: (
+        oc.make_bounded_contributions(
+            PAIRS,
+            oc.user_presence(),
+            oc.integer_stream(0, 1),
+            3,
+        )
+        >> oc.then_counter(PURE, 4.0)
+    )([]),
 }
 for name, fresh in STREAMS.items():
     item = ("ann", 1) if name == "users" else 1
-    loose = "anything" if name == "users" else "None or whole or flag"
-    on_handle(f"{name}.update", fresh, lambda handle, item, step: handle.update(item, step=step)
-              if step is not None else handle.update(item),
-              item=(item, loose), step=(None, "None or count"))
-    on_handle(f"{name}.update_all", fresh, lambda handle, items: handle.update_all(items),
-              items=([item, None], "sequence"))
+    loose = "anything" if name == "users" else "item"
+    on_handle(
+        f"{name}.update",
+        fresh,
+        lambda handle, item, step: (
+            handle.update(item, step=step) if step is not None else handle.update(item)
+        ),
+        item=(item, loose),
+        step=(None, "None or count"),
+    )
+    on_handle(
+        f"{name}.update_all",
+        fresh,
+        lambda handle, items: handle.update_all(items),
+        items=([item, None], "sequence"),
+    )
     if name not in ("stream of compositor", "parallel stream"):
-        on_handle(f"{name}(question)", fresh, lambda handle, question: handle(question),
-                  question=(("top", 1) if name == "histogram" else None, "anything"))
-on_handle("parallel stream(key)", STREAMS["parallel stream"], lambda handle, key: handle(key),
-          key=(1, "whole or flag"))
-on_handle("context.query", lambda: oc.concurrent_context(
-    [1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1e6)),
-          lambda context, epsilon: context.query(epsilon=epsilon).count().laplace().release(),
-          lambda context: context.current_privacy_loss(), epsilon=(0.5, "non_negative"))
-
-# OpenDP's own functions, handed things of ours
-case("dp.make_privacy_filter",
-     lambda odometer: dp.c.make_privacy_filter(odometer, 1, 1.0),
-     odometer=(dp.c.make_fully_adaptive_composition(*VECTOR, PURE), "odometer"))
-
+        on_handle(
+            f"{name}(question)",
+            fresh,
+            lambda handle, question: handle(question),
+            question=(("top", 1) if name == "histogram" else None, "anything"),
+        )
+on_handle(
+    "parallel stream(key)",
+    STREAMS["parallel stream"],
+    lambda handle, part: handle(part),
+    part=(1, "anything"),
+)
+on_handle(
+    "context.query",
+    lambda: oc.concurrent_context([1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1e6)),
+    lambda context, epsilon: context.query(epsilon=epsilon).count().laplace().release(),
+    lambda context: context.current_privacy_loss(),
+    epsilon=(0.5, "non_negative"),
+)
 
 # --- what is public --------------------------------------------------------------------------
 
@@ -1519,13 +1758,15 @@ def public_callables() -> set[str]:
                     f"{prefix}{name}.{method}"
                     for method, value in vars(public).items()
                     if not method.startswith("_")
-                    and (inspect.isfunction(value) or isinstance(value, (classmethod, staticmethod)))
+                    and (
+                        inspect.isfunction(value) or isinstance(value, (classmethod, staticmethod))
+                    )
                 }
     return names
 
 
 NO_ARGUMENTS = {
-    "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
+    "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
     "ledger.Entry", "ledger.Summary", "ledger.SqlLedger", "ledger.SqlLedger.entries",
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",
@@ -1538,10 +1779,10 @@ NO_ARGUMENTS = {
 
 def arguments_of(name: str) -> set[str] | None:
     """Names of the arguments of a public callable; None where Python cannot tell."""
-    prefix, _, rest = name.rpartition(".") if name.startswith(("ledger.", "plot.", "verify.")) else (
-        "", "", name)
     public: Any = {"ledger": ledger, "plot": plot, "verify": verify}.get(name.split(".")[0], oc)
-    for part in name.removeprefix("ledger.").removeprefix("plot.").removeprefix("verify.").split("."):
+    for part in (
+        name.removeprefix("ledger.").removeprefix("plot.").removeprefix("verify.").split(".")
+    ):
         public = getattr(public, part)
     try:
         return set(inspect.signature(public).parameters) - {"self", "options"}

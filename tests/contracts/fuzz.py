@@ -20,11 +20,13 @@ import sys
 import tempfile
 import traceback
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-SECONDS = 20  # of processor time, for one call
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "20"))  # of processor time, for one call
 BLOCKED = 180.0  # seconds that a call may wait
 MEMORY = 3 << 29  # bytes beyond what a process has after its imports
 LONGEST = 2000  # characters of a message
@@ -33,8 +35,45 @@ OWN = {  # callable, and what they raise of their own is the caller's
     "len", "int", "float", "np.float64", "object", "type", "HostileError", "lambda three",
     "lambda: None", "lambda x: None", "lambda x: x", "staticmethod", "partial", "MagicMock",
     "class Measurement", "class TradeoffFunction", "partial constructor", "then_counter",
-    "lambda *_: callable",
+    "filter's handle", "counter's handle", "null Odometer", "measurement on a bool", "measurement",
+    "odometer's handle", "machine", "filter", "compositor", "counter", "native odometer",
+    "native queryable", "quotas", "odometer", "transformation",
+    "lambda *_: callable", "lambda *_: array", "null odometer", "null measurement of ours",
 }  # fmt: skip
+
+ALIASES = {  # what else a message may name
+    "question": "threshold|message|guess|step|items",
+    "message": "question|guess",
+    "output_measure": "d_mids",
+    "make_measurement": "measurement|arg",
+    "losses": "refused",
+    "budget": "bound",
+    "tolerance": "threshold",
+    "size": "d_out",
+    "questions": "d_out",
+    "universe": "d_out",
+    "item": "user",
+    "items": "user",
+    "probabilities": "losses",
+    "domain": "arg|input_domain",
+    "input_domain": "universe",
+    "d_out": "order",
+    "steps": "answers",
+    "first": "second|density|densities|query|arg|streams",
+    "second": "first|density|densities|query|arg|streams",
+    "query": "question|message|key|composition",
+    "guess": "question|message",
+    "batch": "question",
+    "measurement": "d_in|composition|arg",
+    "launches": "bounds",
+    "population": "loss",
+    "sample_size": "loss",
+    "strategy": "measurement|query|arg",
+    "x": "measurement",
+    "x_prime": "measurement",
+    "composition": "input_domain",
+    "other": "postprocessor",
+}
 
 Plan = list[tuple[str, str, str]]
 
@@ -44,8 +83,12 @@ def plan_all() -> Plan:
     from arguments import CASES
     from hostile import HOSTILE
 
-    return [(name, arg, label) for name, one in CASES.items() for arg in one.arguments
-            for label in HOSTILE]
+    return [
+        (name, arg, label)
+        for name, one in CASES.items()
+        for arg in one.arguments
+        for label in HOSTILE
+    ]
 
 
 def plan_sample(seed: int, values: int) -> Plan:
@@ -54,8 +97,12 @@ def plan_sample(seed: int, values: int) -> Plan:
     from hostile import HOSTILE
 
     choose = random.Random(seed)
-    return [(name, arg, label) for name, one in CASES.items() for arg in one.arguments
-            for label in choose.sample(list(HOSTILE), values)]
+    return [
+        (name, arg, label)
+        for name, one in CASES.items()
+        for arg in one.arguments
+        for label in choose.sample(list(HOSTILE), values)
+    ]
 
 
 # --- in the process --------------------------------------------------------------------------
@@ -73,8 +120,15 @@ def may_be_accepted(kind: str, value: Any) -> bool:
 def judge(error: BaseException, name: str, kind: str, label: str) -> str | None:
     """What is wrong with an error; None if it is as it should be."""
     from hostile import HostileError
+
     from opendp_concurrent.errors import (
-        ConcurrentError, LedgerError, PostprocessorError, PrivacyMapError, RefusalError,
+        ConcurrentError,
+        LedgerError,
+        PostprocessorError,
+        PrivacyMapError,
+        RefusalError,
+        SpaceMismatchError,
+        UnsupportedMeasureError,
     )  # fmt: skip
 
     try:
@@ -84,12 +138,25 @@ def judge(error: BaseException, name: str, kind: str, label: str) -> str | None:
     if len(message) > LONGEST:
         return f"a message of {len(message)} letters"
     free = "callable" in kind or "anything" in kind or "transformation" in kind
+    if free and label in OWN:
+        return None
     if isinstance(error, ConcurrentError):
-        known = (LedgerError, PostprocessorError, PrivacyMapError, RefusalError)
-        if isinstance(error, known) or re.search(rf"\b{name}\b", message):
+        known = (
+            LedgerError,
+            PostprocessorError,
+            PrivacyMapError,
+            RefusalError,
+            SpaceMismatchError,
+            UnsupportedMeasureError,
+        )
+        names = f"{name}|{ALIASES[name]}" if name in ALIASES else name
+        if isinstance(error, known) or re.search(rf"\b({names})\b", message):
             return None
         return f"does not name {name}: {type(error).__name__}: {message[:300]}"
-    if free and (isinstance(error, HostileError) or "HostileError" in message or label in OWN):
+    arity = isinstance(error, TypeError) and "positional argument" in message
+    if free and (
+        isinstance(error, HostileError) or "HostileError" in message or label in OWN or arity
+    ):
         return None
     return f"raw {type(error).__name__}: {message[:300]}"
 
@@ -99,7 +166,7 @@ def one_call(name: str, arg: str, label: str, handles: dict[str, Any]) -> str | 
     from arguments import CASES
     from hostile import HOSTILE
 
-    found = CASES[name]
+    found = CASES[name] if name in CASES else SELF_TESTS[name]
     value, kind = HOSTILE[label](), found.arguments[arg][1]
     given = {key: valid for key, (valid, _) in found.arguments.items()} | {arg: value}
     first: tuple[Any, ...] = ()
@@ -127,13 +194,59 @@ def one_call(name: str, arg: str, label: str, handles: dict[str, Any]) -> str | 
                 del handles[name]
         return wrong
     handles.pop(name, None)
-    if not may_be_accepted(HOSTILE_KIND(kind, label), HOSTILE[label]()):
+    if not may_be_accepted(kind, HOSTILE[label]()):
         return "accepted"
     return None
 
 
-def HOSTILE_KIND(kind: str, label: str) -> str:
-    return kind
+@dataclass(frozen=True)
+class _Fault:
+    """A case that does something which must be noticed."""
+
+    call: Callable[..., Any]
+    arguments: dict[str, tuple[Any, str]]
+    fresh: Any = None
+
+    @staticmethod
+    def state(handle: Any) -> Any:
+        return handle[0]
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+def _charge(handle: list[int]) -> None:
+    from opendp_concurrent.errors import InvalidTypeError
+
+    handle[0] += 1
+    raise InvalidTypeError("x is wrong")
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+NUMBER = {"x": (1, "positive")}
+SELF_TESTS = {
+    "crash": _Fault(lambda x: os.abort(), NUMBER),
+    "hang": _Fault(lambda x: _spin(), NUMBER),
+    "memory": _Fault(lambda x: bytearray(2 * MEMORY), NUMBER),
+    "raw": _Fault(lambda x: x + "text", NUMBER),
+    "nameless": _Fault(lambda x: _raise(_ours("something is wrong")), NUMBER),
+    "raw, again": _Fault(lambda x: x + "text", NUMBER),
+    "named": _Fault(lambda x: _raise(_ours("x is wrong")), NUMBER),
+    "accepted": _Fault(lambda x: None, NUMBER),
+    "exit": _Fault(lambda x: sys.exit(0), NUMBER),
+    "charged": _Fault(lambda handle, x: _charge(handle), NUMBER, lambda: [0]),
+}
+
+
+def _ours(message: str) -> Exception:
+    from opendp_concurrent.errors import InvalidTypeError
+
+    return InvalidTypeError(message)
 
 
 def _limit() -> None:
@@ -199,7 +312,12 @@ def _one_process(
 ) -> tuple[int | None, bool]:
     command = [sys.executable, str(HERE / "fuzz.py"), path]
     begun: int | None = None
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+    with (
+        tempfile.TemporaryDirectory() as folder,  # where a path without a folder ends up
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder
+        ) as process,
+    ):
         assert process.stdout is not None
         while True:
             ready, _, _ = select.select([process.stdout], [], [], BLOCKED)
