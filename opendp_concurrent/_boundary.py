@@ -8,8 +8,8 @@ An interrupt arrives between any two instructions: in a signal handler (in the m
 
 * it is in a ``try`` from its first instruction on. Where Python looks for interrupts at the entry
   of a function, before any ``try``, that look is left out;
-* what was caught is kept for the frame that made the native call, which raises it; the native call
-  is told of an error, and returns;
+* what was caught is kept, and the native call is told of an error; when it returns with that, the
+  function of OpenDP's that reads its result raises what was kept;
 * the argument is marked as OpenDP's own before anything else may fail: it would be freed twice;
 * references are counted without a call in Python, so that it happens once, whatever arrives.
 """
@@ -18,9 +18,11 @@ from __future__ import annotations
 
 import ctypes
 import dis
+import re
 import sys
 import threading
-from contextvars import ContextVar
+from collections.abc import Callable
+from itertools import count
 from traceback import format_exc
 from types import CodeType, FunctionType
 from typing import Any
@@ -28,11 +30,14 @@ from typing import Any
 from opendp import _convert, _lib
 from opendp._convert import c_to_py, py_to_c
 from opendp._lib import AnyObject, AnyObjectPtr, lib
+from opendp.mod import OpenDPException
 
 _PLAIN = ctypes.POINTER(AnyObject)  # without the destructor of AnyObjectPtr
 _USER_ERROR = b"Continued stack trace from Exception in user-defined function"
-INTERRUPTED = "interrupted in a callback, by"
-CARRIED: ContextVar[list[BaseException] | None] = ContextVar("CARRIED", default=None)
+_INTERRUPTED = re.compile(r"interrupted in a callback, by \w+ number (\d+)")
+_MOST_KEPT = 1000  # one whose error goes no further is never asked for
+_KEPT: dict[int, BaseException] = {}
+_NUMBERS = count()
 
 
 class _Entries(threading.local):
@@ -94,18 +99,31 @@ def _order(left: Any, right: Any) -> int:
 
 
 def _fail(error: BaseException) -> int:
-    """Tell OpenDP of an error; an interrupt is kept for whoever made the native call."""
+    """Tell OpenDP of an error; an interrupt is kept for when the native call returns."""
     if isinstance(error, Exception):
         try:
             raise error
         except Exception:
             failed: int = _error(_USER_ERROR, format_exc().encode(errors="replace"))
             return failed
-    carried = CARRIED.get()
-    if carried is not None:
-        carried.append(error)
-    told: int = _error(f"{INTERRUPTED} {type(error).__name__}".encode(), b"")
+    number = next(_NUMBERS)
+    _KEPT[number] = error.with_traceback(None)  # its frames may hold data
+    _KEPT.pop(number - _MOST_KEPT, None)
+    kind = re.sub(r"\W", "_", type(error).__name__)
+    told: int = _error(f"interrupted in a callback, by {kind} number {number}".encode(), b"")
     return told
+
+
+def _read(result: Any, type_: Any, original: Callable[[Any, Any], Any]) -> Any:
+    """Read the result of a native call, as OpenDP does."""
+    try:
+        return original(result, type_)
+    except OpenDPException as error:
+        found = _INTERRUPTED.search(str(error))
+        interrupt = _KEPT.pop(int(found[1]), None) if found else None
+        if interrupt is None:
+            raise
+    raise interrupt from None
 
 
 class _Counting:
@@ -166,6 +184,10 @@ def _counted(ptr: Any, increment: Any, *, counting: Any) -> Any:
         return False
 
 
+def _unwrapped(result: Any, type_: Any, *, read: Any, original: Any) -> Any:
+    return read(result, type_, original)
+
+
 def _unbreakable(function: Any) -> CodeType:
     """Return the code of ``function`` without the look for interrupts at its entry.
 
@@ -199,6 +221,9 @@ def install() -> None:
     _replace(_convert._invoke_py_transition, _OWNED, step=_move, fail=_fail, plain=_PLAIN)
     _replace(_lib._total_cmp, _COMPARED, step=_order, fail=_fail)
     _replace(_lib._ref_count, _COUNTED, counting=(_Decrease(), _Increase()))
+    if _lib.unwrap.__code__ is not _unwrapped.__code__:
+        original = FunctionType(_lib.unwrap.__code__, vars(_lib), "unwrap")
+        _replace(_lib.unwrap, _unwrapped.__code__, read=_read, original=original)
 
 
 install()

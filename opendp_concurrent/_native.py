@@ -2,7 +2,7 @@
 
 A Python exception that is raised inside a native call comes out as a bare ``OpenDPException``. Ours
 are remembered where they leave our code, and raised again, from the native one, by the frame of
-ours that made the native call (:func:`typed`). So are interrupts (:mod:`._boundary`).
+ours that made the native call (:func:`typed`). Interrupts: see :mod:`._boundary`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import wraps
 from types import FrameType
 from typing import Any, NoReturn, TypeVar, cast
@@ -51,13 +51,14 @@ from opendp.mod import (
 )
 from opendp.typing import _ELEMENTARY_TYPES
 
-from ._boundary import CALLBACKS, CARRIED, entries
+from ._boundary import CALLBACKS, entries
 from .checks import shown
 from .errors import ConcurrentError, InvalidTypeError, InvalidValueError
 
 PARTIAL_CONSTRUCTOR: type = _PartialConstructor
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_ROWS = 2**36  # more than a machine holds
+_CARRIED: ContextVar[list[ConcurrentError] | None] = ContextVar("_CARRIED", default=None)
 
 
 def _function(name: str, *argument_types: Any) -> Any:
@@ -262,45 +263,31 @@ def typed(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``; exceptions of ours keep their type and values on the way.
 
     One of ours that leaves is remembered by the call of this around it, if there is one. A native
-    exception that leaves is replaced by the one of ours that caused it; and by an interrupt, if
-    one arrived inside of a native call, also if what was called made light of it.
+    exception that leaves is replaced by the one of ours that caused it.
     """
-    carried: list[BaseException] = []
+    carried: list[ConcurrentError] = []
     try:
-        answer = copy_context().run(_carrying, carried, function, arguments)
+        return copy_context().run(_carrying, carried, function, arguments)
     except ConcurrentError as error:
-        _raise_interrupt(carried)
         _remember(error)
         raise
     except OpenDPException as error:
-        _raise_interrupt(carried)
         for ours in reversed(carried):
             if str(ours) in str(error):
                 _remember(ours)
                 raise ours.with_traceback(None) from error  # its frames may hold data
         raise
-    except Exception:
-        _raise_interrupt(carried)
-        raise
-    _raise_interrupt(carried)
-    return answer
 
 
-def _carrying(carried: list[BaseException], function: Any, arguments: tuple[Any, ...]) -> Any:
-    CARRIED.set(carried)
+def _carrying(carried: list[ConcurrentError], function: Any, arguments: tuple[Any, ...]) -> Any:
+    _CARRIED.set(carried)
     return function(*arguments)
 
 
-def _remember(error: BaseException) -> None:
-    outer = CARRIED.get()
+def _remember(error: ConcurrentError) -> None:
+    outer = _CARRIED.get()
     if outer is not None:
         outer.append(error)
-
-
-def _raise_interrupt(carried: list[BaseException]) -> None:
-    for one in carried:
-        if not isinstance(one, Exception):
-            raise one.with_traceback(None) from None
 
 
 def carry(function: F) -> F:

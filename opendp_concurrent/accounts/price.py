@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from copy import deepcopy
 from io import BytesIO
 from pickle import Pickler
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from ..errors import InvalidTypeError
 
@@ -127,10 +127,9 @@ class Lifted:
     def settled(self) -> Price:
         """Return the one that was charged before, if it lifts the same price alike."""
         price = self._price.settled()
-        before, lifted = self._known.get(id(price), (None, None))
-        if before is not price or any(
-            lifted._seen.get(key) != d_mid for key, d_mid in self._seen.items()
-        ):
-            self._known[id(price)] = price, self
-            return self
-        return cast(Lifted, lifted)
+        before, lifted = self._known.get(id(price), (None, self))
+        alike = all(lifted._seen.get(key) == d_mid for key, d_mid in self._seen.items())
+        if before is price and alike:
+            return lifted
+        self._known[id(price)] = price, self
+        return self

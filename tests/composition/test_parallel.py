@@ -243,7 +243,7 @@ def test_renyi_curves_are_joined_by_order(space):
         joined = [max(pair) for pair in losses]
         for k in (1, 2, 3):
             assert made.map(k)(alpha) == pytest.approx(oracle(joined, k, 2), rel=1e-15)
-    assert made.map(2) is made.map(2)
+    assert made.map(2)(2.0) == made.map(2)(2.0)
     with pytest.raises(InvalidValueError, match="^alpha"):
         made.map(1)(1.0)
 
@@ -774,7 +774,7 @@ def test_ten_thousand_parts_touch_each_record_once(space, monkeypatch):
     assert sum(converted) == 4 * n  # the whole once, each part once
     assert max(converted[1:]) == 2
     assert [made.map(k) for k in (1, 2, 1, 2)] == [0.5, 1.0, 0.5, 1.0]
-    assert maps == [1, 2]
+    assert maps == [1, 1, 2] * 2  # once for all parts that share it, and again for each question
 
 
 # --- what is not given away ------------------------------------------------------------------
