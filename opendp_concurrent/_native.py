@@ -53,7 +53,7 @@ from opendp.typing import _ELEMENTARY_TYPES
 
 from ._boundary import CALLBACKS, entries
 from .checks import shown
-from .errors import ConcurrentError, InvalidTypeError, InvalidValueError
+from .errors import ConcurrentError, InvalidTypeError, InvalidValueError, MechanismError
 
 PARTIAL_CONSTRUCTOR: type = _PartialConstructor
 F = TypeVar("F", bound=Callable[..., Any])
@@ -272,11 +272,12 @@ def typed(function: Callable[..., Any], *arguments: Any) -> Any:
         _remember(error)
         raise
     except OpenDPException as error:
-        for ours in reversed(carried):
-            if str(ours) in str(error):
-                _remember(ours)
-                raise ours.with_traceback(None) from error  # its frames may hold data
-        raise
+        found = [ours for ours in carried if str(ours) in str(error)]
+        if not found:
+            raise
+        cause = None if type(found[-1]) is MechanismError else error
+    _remember(found[-1])
+    raise found[-1].with_traceback(None) from cause  # its frames may hold data
 
 
 def _carrying(carried: list[ConcurrentError], function: Any, arguments: tuple[Any, ...]) -> Any:

@@ -63,6 +63,7 @@ def concurrent_context(
     orders: Sequence[float] | None = None,
     accumulator: Accounting | None = None,
     ledger: Ledger | None = None,
+    opaque_errors: bool = False,
 ) -> Context:
     """Build a ``dp.Context`` whose queries compose concurrently.
 
@@ -85,6 +86,9 @@ def concurrent_context(
         ``make_concurrent_odometer``; not with a split
     :param ledger: where charges are durable before mechanisms run, made by
         ``opendp_concurrent.ledger``; not with a split
+    :param opaque_errors: keep errors of mechanisms from the analyst, who gets the same
+        :class:`.MechanismError` for all of them; they are logged, by the logger
+        ``opendp_concurrent.mechanisms``
     :return: a context
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: if no composition rule is known for the measure
@@ -120,6 +124,7 @@ def concurrent_context(
         orders,
         accumulator,
         ledger,
+        opaque_errors,
     )
     try:
         queryable = accountant(data)
@@ -270,6 +275,7 @@ class ConcurrentQuery(Query):
             None,
             None,
             None,
+            False,  # a nested context is in the lineage of this one
         )
 
         def wrap_release(queryable: Any) -> Context:
@@ -299,6 +305,7 @@ def _accountant(
     orders: Sequence[float] | None,
     accumulator: Accounting | None,
     ledger: Ledger | None,
+    opaque_errors: bool,
 ) -> tuple[ConcurrentMeasurement | ConcurrentOdometer, list[Any] | None, Any]:
     """Return what spawns the queryable, its d_mids if fixed, and its bound if it has one."""
     metric, d_in = privacy_unit
@@ -317,13 +324,24 @@ def _accountant(
         measure = composition_measure(output_measure)
         d_mids = measure.split(measure.validate_budget("d_out", d_out), weights)
         compositor = make_concurrent_composition(
-            domain, metric, output_measure, d_in, d_mids, orders=orders
+            domain,
+            metric,
+            output_measure,
+            d_in,
+            d_mids,
+            orders=orders,
+            opaque_errors=opaque_errors,
         )
         return compositor, d_mids, None
     unbounded = d_out in (inf, (inf, inf), (inf, 1.0)) or getattr(d_out, "rho", None) == inf
     kept = {"ledger": ledger, "d_in": d_in} if unbounded and ledger is not None else {}
     odometer = make_concurrent_odometer(
-        domain, metric, output_measure, accumulator=accumulator, **kept
+        domain,
+        metric,
+        output_measure,
+        accumulator=accumulator,
+        opaque_errors=opaque_errors,
+        **kept,
     )
     if unbounded:
         return odometer, None, None

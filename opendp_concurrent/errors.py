@@ -147,6 +147,19 @@ class InterruptedHandleError(RefusalError):
         )
 
 
+class MechanismError(ConcurrentError, OpenDPException):
+    """A mechanism has failed, and the owner of the data keeps errors from analysts.
+
+    Always the same: without cause, context or frames of the mechanism.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the mechanism has failed; why is kept from analysts, as it may tell of the data, and "
+            "is in the log of the owner; what it cost stays charged"
+        )
+
+
 class ForkedError(RefusalError):
     """The process was forked: its queryables stay with the parent."""
 

@@ -81,6 +81,7 @@ class Account:
     :param inward: stability map from the account's d_in to that of its queries
     :param parent: the account that is charged for every launch of this one (a child odometer)
     :param sequential_reason: why children are closed by the next launch, or None if they are not
+    :param opaque: whether errors of mechanisms are kept from the analyst
     """
 
     __slots__ = (
@@ -107,6 +108,7 @@ class Account:
         inward: Inward | None = None,
         parent: Account | None = None,
         sequential_reason: str | None = None,
+        opaque: bool = False,
     ) -> None:
         self._start, self._bound, self._inward = start, bound, inward
         self._chain: tuple[Account, ...] = (self, *(parent._chain if parent else ()))
@@ -115,12 +117,13 @@ class Account:
         self.lifecycle: Lifecycle = Lifecycle(
             parent.lifecycle if parent else innermost_running(),
             halts=bound is not None and bound.halt,
+            opaque=opaque,
         )
         self._sequential_reason = sequential_reason
         self._current: Lifecycle | None = None  # newest child of a sequential tree, at its root
         self._pending: Commit | None = None  # at the root: what is not done yet
         self._history: list[Price] = []
-        self._lifted: dict[int, tuple[Price, Any]] = {}
+        self._lifted: dict[int, tuple[Price, Lifted]] = {}
         self._bound_key = distance_key(bound.d_in) if bound else None
         self._state: dict[Any, Tracked] = {}
         if bound:

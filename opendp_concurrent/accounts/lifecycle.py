@@ -61,20 +61,26 @@ class Lifecycle:
     :param parent: what it was launched from
     :param reason: why a newer launch closes it; empty if none does
     :param halts: whether a refusal closes it
+    :param opaque: whether errors of its mechanisms are kept from the analyst
     """
 
-    __slots__ = ("_halts", "_parents", "_reason", "state")
+    __slots__ = ("_halts", "_opaque", "_parents", "_reason", "state")
 
     def __init__(
-        self, parent: Lifecycle | None = None, reason: str = "", *, halts: bool = False
+        self,
+        parent: Lifecycle | None = None,
+        reason: str = "",
+        *,
+        halts: bool = False,
+        opaque: bool = False,
     ) -> None:
         self.state = State.OPEN
-        self._reason, self._halts = reason, halts
+        self._reason, self._halts, self._opaque = reason, halts, opaque
         self._parents: tuple[Lifecycle, ...] = () if parent is None else (parent,)
 
     @property
     def lineage(self) -> list[Lifecycle]:
-        """It, and all that it was launched from."""
+        """All that has to be open: the lifecycle itself, and what it was launched from."""
         found = [self]
         for one in found:  # which grows meanwhile
             for parent in one._parents:
@@ -91,9 +97,14 @@ class Lifecycle:
             self._parents = (*self._parents, parent)
 
     @property
-    def may_close(self) -> bool:
-        """Whether something other than an interrupt may close this."""
-        return any(one._halts or one._reason for one in self.lineage)
+    def matters(self) -> bool:
+        """Whether it makes a difference to a handle that it belongs here."""
+        return any(one._halts or one._reason or one._opaque for one in self.lineage)
+
+    @property
+    def opaque(self) -> bool:
+        """Whether errors of mechanisms are kept from the analyst."""
+        return any(one._opaque for one in self.lineage)
 
     def happen(self, event: Event) -> None:
         """Move along the table."""

@@ -108,7 +108,9 @@ class Lifted:
 
     __slots__ = ("_inward", "_known", "_price", "_seen")
 
-    def __init__(self, price: Price, inward: Inward, known: dict[int, tuple[Price, Any]]) -> None:
+    def __init__(
+        self, price: Price, inward: Inward, known: dict[int, tuple[Price, Lifted]]
+    ) -> None:
         self._price, self._inward, self._known = price, inward, known
         self._seen: dict[Any, Any] = {}  # each d_in is mapped once for a launch
 
@@ -128,8 +130,9 @@ class Lifted:
         """Return the one that was charged before, if it lifts the same price alike."""
         price = self._price.settled()
         before, lifted = self._known.get(id(price), (None, self))
-        alike = all(lifted._seen.get(key) == d_mid for key, d_mid in self._seen.items())
-        if before is price and alike:
-            return lifted
-        self._known[id(price)] = price, self
-        return self
+        if before is not price or any(
+            lifted._seen.get(key) != d_mid for key, d_mid in self._seen.items()
+        ):
+            self._known[id(price)] = price, self
+            return self
+        return lifted

@@ -14,6 +14,13 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from .. import checks
+
+
+def times(count: int) -> int:
+    """Return how many launches are added, or raise: nothing is ever taken back."""
+    return count if type(count) is int and count > 0 else checks.count(count=count)
+
 
 class Accumulator(Protocol):
     """An upper bound on the privacy loss, kept exactly."""
@@ -28,7 +35,8 @@ class Accumulator(Protocol):
     def after(self, d_mid: Any, count: int = 1) -> Accumulator:
         """Return the accumulator after ``count`` more launches of ``d_mid``; O(1) in ``count``.
 
-        :raises InvalidTypeError, InvalidValueError: if ``d_mid`` is not a privacy loss
+        :raises InvalidTypeError, InvalidValueError: if ``d_mid`` is not a privacy loss, or
+            ``count`` is not at least 1
         """
 
     def within(self, d_out: Any) -> bool:

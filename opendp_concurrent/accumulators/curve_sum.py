@@ -3,6 +3,11 @@
 At each fixed order the sum is a valid accumulator [HSTVVXZ23, Theorem 4.9]; a reading at one
 order is a bound at that order.
 
+A curve is read when it is launched, at the orders of ``READ``: whoever made it may change it
+later. Between two of them the value at the larger one counts, which is an upper bound as the
+divergence grows with its order; above the last one infinity. A curve that is known in full, such as
+that of zero-concentrated DP, is kept as a formula, exact at every order.
+
 Launches are kept as runs of equal curves, newest first, so that a launch costs O(1) time. A loss
 is evaluated once per distinct curve.
 """
@@ -15,9 +20,34 @@ from typing import Any
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
+from .accumulator import times
+from .orders_sum import GridCurve, grid_curve
 from .scalar_sum import ScalarSum
 
 Curve = Callable[[float], Any]
+
+
+READ = (
+    1.0625,
+    1.125,
+    1.25,
+    1.5,
+    1.75,
+    2.0,
+    2.5,
+    *map(float, range(3, 17)),
+    *map(float, (20, 24, 28, 32, 40, 48, 50, 56, 64, 80, 96, 100, 128, 192, 256, 384, 512, 1024)),
+)
+
+
+def read(curve: Any) -> Any:
+    """Return a curve that nobody else can change, at least as large.
+
+    :raises InvalidTypeError, InvalidValueError: if a value is not a privacy loss
+    """
+    if getattr(curve, "known", None) is not None:
+        return curve
+    return curve if type(curve) is GridCurve else grid_curve(READ, curve)
 
 
 class SummedCurve:
@@ -26,7 +56,7 @@ class SummedCurve:
     __slots__ = ("_counts",)
 
     def __init__(self, counts: dict[Curve, int]) -> None:
-        self._counts = counts
+        self._counts = dict(counts)
 
     def __call__(self, alpha: float) -> float:
         """Sum of the curves at order ``alpha`` > 1, exact and then rounded up once."""
@@ -65,9 +95,10 @@ class CurveSum:
             raise InvalidTypeError(
                 f"d_mid must be a function of the order, found {type(d_mid).__name__}"
             )
-        if d_mid == self.curve:
-            return CurveSum(d_mid, self.count + count, self.before)
-        return CurveSum(d_mid, count, self)
+        curve, count = read(d_mid), times(count)
+        if curve == self.curve:
+            return CurveSum(curve, self.count + count, self.before)
+        return CurveSum(curve, count, self)
 
     def within(self, d_out: Any) -> bool:
         """Refuse: two functions cannot be compared."""

@@ -27,6 +27,7 @@ from typing import Any, Protocol
 from .. import checks
 from ..errors import InvalidValueError
 from ..rounding import largest_double, to_units
+from .accumulator import times
 from .scalar_sum import ScalarSum
 
 
@@ -85,6 +86,7 @@ class EpsilonDeltaSum:
         if type(d_mid) is not tuple or len(d_mid) != 2:
             d_mid = checks.pair(d_mid=d_mid)
         epsilon, delta = d_mid
+        count = times(count)
         if type(epsilon) is not float or not 0.0 <= epsilon:
             epsilon = checks.non_negative(**{"d_mid[0]": epsilon})
         deltas = self.deltas

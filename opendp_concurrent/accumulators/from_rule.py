@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from .. import checks
 from ..errors import InvalidTypeError
 from ..rounding import largest_double, least_double
+from .accumulator import times
 
 
 class RuleFamily(Protocol):
@@ -48,7 +49,7 @@ class Inverted:
     def after(self, d_mid: Any, count: int = 1) -> Inverted:
         """Add ``d_mid`` to the state, ``count`` times, step by step: a rule is any function."""
         d_mid, state = checks.non_negative(d_mid=d_mid), self.state
-        for _ in range(count):
+        for _ in range(times(count)):
             state = self.rule.after(state, d_mid)
         return Inverted(self.rule, state)
 

@@ -15,6 +15,7 @@ from typing import Any
 from .. import checks
 from ..errors import InvalidValueError
 from ..tradeoff.function import TradeoffFunction, check_function
+from .accumulator import times
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Rungs:
 
     def after(self, d_mid: Any, count: int = 1) -> Rungs:
         """Spend the units that ``d_mid`` is worth, ``count`` times."""
-        units = check_function(d_mid=d_mid).units(self.unit)
+        count, units = times(count), check_function(d_mid=d_mid).units(self.unit)
         if units is None or self.spent is None:
             return Rungs(self.unit, None)
         return Rungs(self.unit, self.spent + count * units)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InvalidValueError
-from .accumulator import Accumulator
+from .accumulator import Accumulator, times
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Planned:
     def after(self, d_mid: Any, count: int = 1) -> Planned:
         """Consume the next ``count`` shares; ``d_mid`` was compared with them by the rule."""
         del d_mid
-        upto = self.consumed + count
+        upto = self.consumed + times(count)
         if upto > len(self.d_mids):
             raise InvalidValueError(f"all {len(self.d_mids)} d_mids are consumed")
         total = self.total

@@ -20,6 +20,7 @@ from .. import checks
 from ..errors import InvalidValueError
 from ..rounding import SMALLEST, sqrt_down, sqrt_up, to_units
 from ..tradeoff.function import TradeoffFunction, check_function
+from .accumulator import times
 
 LARGEST = 1e150  # whose square is a double
 
@@ -52,6 +53,7 @@ class Residual:
     def after(self, d_mid: Any, count: int = 1) -> Residual:
         """Take what ``d_mid`` needs, ``count`` times."""
         child = check_function(d_mid=d_mid)
+        count = times(count)
         own, left, squares = child.gaussian_bound, self.left, self.squares
         for _ in range(count):
             if left is None:

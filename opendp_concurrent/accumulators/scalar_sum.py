@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import checks
 from ..rounding import from_units_down, from_units_up, to_units
+from .accumulator import times
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class ScalarSum:
 
     def after(self, d_mid: Any, count: int = 1) -> ScalarSum:
         """Add ``count`` times ``d_mid``."""
+        count = times(count)
         if type(d_mid) is not float or not 0.0 <= d_mid < inf:
             d_mid = checks.non_negative(d_mid=d_mid)
             if isinf(d_mid):

@@ -21,6 +21,7 @@ from typing import Any
 
 from ..errors import BudgetExceededError
 from ..tradeoff.function import TradeoffFunction, check_function
+from .accumulator import times
 
 _LOOKED_AT, _COMPARED = 2000, 60  # sets up to which the search for the cheapest cover goes on
 _KINDS = 8  # different slots in a set up to which it does
@@ -62,7 +63,7 @@ class Slots:
     def after(self, d_mid: Any, count: int = 1) -> Slots:
         """Take slots ``count`` times; what is covered by none leaves nothing."""
         slots, function = self, check_function(d_mid=d_mid)
-        for _ in range(count):
+        for _ in range(times(count)):
             slots = slots.taking(function) or Slots(self.slots, ())
         return slots
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import checks
 from ..rounding import SMALLEST, sqrt_down, sqrt_up, to_units
+from .accumulator import times
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class SquareSum:
 
     def after(self, d_mid: Any, count: int = 1) -> SquareSum:
         """Add ``count`` times the square of ``d_mid``."""
-        mu = checks.non_negative(d_mid=d_mid)
+        mu, count = checks.non_negative(d_mid=d_mid), times(count)
         if isinf(mu) or self.units is None:
             return SquareSum(None)
         return SquareSum(self.units + count * to_units(mu) ** 2)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..tradeoff.function import TradeoffFunction, check_function
+from .accumulator import times
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class TradeoffProduct:
 
     def after(self, d_mid: Any, count: int = 1) -> TradeoffProduct:
         """Compose with ``count`` times ``d_mid``."""
-        return TradeoffProduct(self.loss.compose(check_function(d_mid=d_mid).power(count)))
+        return TradeoffProduct(self.loss.compose(check_function(d_mid=d_mid).power(times(count))))
 
     def within(self, d_out: TradeoffFunction) -> bool:
         """Whether the product is at most ``d_out``, as far as that is shown."""

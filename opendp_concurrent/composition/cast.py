@@ -14,6 +14,7 @@ from .. import checks
 from ..checks import checked, optional, probability
 from ..checks import orders as orders_of
 from ..conversions.approximate_to_approximate import approximate_to_delta, approximate_to_epsilon
+from ..conversions.curves import KnownCurve
 from ..conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
 from ..conversions.products import gaussian_to_zcdp, zcdp_to_renyi
 from ..conversions.pure_to_gaussian import pure_to_gaussian
@@ -126,13 +127,13 @@ def _tradeoff_delta(function: TradeoffFunction, epsilon: float) -> float:
 CONVERSIONS: dict[tuple[str, str], Callable[[Any, Ends], Any]] = {
     (PURE, ZCDP): lambda d, ends: pure_to_zcdp(d),
     (PURE, FIXED): lambda d, ends: pure_to_renyi(d, ends.target.alpha),
-    (PURE, RENYI): lambda d, ends: lambda alpha: pure_to_renyi(d, alpha),
+    (PURE, RENYI): lambda d, ends: KnownCurve(pure_to_renyi, d),
     (PURE, TRUNCATED): lambda d, ends: TruncatedConcentrated(pure_to_zcdp(d), ends.target.omega),
     (PURE, GAUSSIAN): lambda d, ends: pure_to_gaussian(d),
     (PURE, APPROXIMATE): lambda d, ends: _larger_delta((d, 0.0), ends),
     (PURE, PROFILE): lambda d, ends: Profile(lambda e: approximate_to_delta(d, 0.0, e)),
     (ZCDP, FIXED): lambda d, ends: zcdp_to_renyi(d, ends.target.alpha),
-    (ZCDP, RENYI): lambda d, ends: lambda alpha: zcdp_to_renyi(d, alpha),
+    (ZCDP, RENYI): lambda d, ends: KnownCurve(zcdp_to_renyi, d),
     (ZCDP, TRUNCATED): lambda d, ends: TruncatedConcentrated(d, ends.target.omega),
     (ZCDP, APPROXIMATE): lambda d, ends: (zcdp_to_epsilon(d, _needed(ends)), ends.delta),
     (ZCDP, PROFILE): lambda d, ends: Profile(lambda e: zcdp_to_delta(d, e)),

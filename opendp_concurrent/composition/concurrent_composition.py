@@ -22,7 +22,7 @@ from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
 from ..queryables.spawn import spawn_composition
 from .accounting import fixed_accounting
-from .guards import check_orders, check_space
+from .guards import check_flag, check_orders, check_space
 from .interactive_measurement import constant_map, make_measurement
 
 MOST_LAUNCHES = 10**5
@@ -38,6 +38,7 @@ def make_concurrent_composition(
     orders: Sequence[float] | None = None,
     order: str = "given",
     delta: float | None = None,
+    opaque_errors: bool = False,
 ) -> ConcurrentMeasurement:
     """Compose mechanisms, interactive or not, whose privacy losses are fixed up front.
 
@@ -65,6 +66,9 @@ def make_concurrent_composition(
     :param order: ``"given"``, or for f-DP ``"any"``: a launch takes the cheapest unused d_mids
         whose product covers it, whichever these are
     :param delta: for (ε, δ)-DP: the δ at which the optimal composition is read; the sum if left out
+    :param opaque_errors: keep errors of mechanisms from the analyst, who gets the same
+        :class:`.MechanismError` for all of them; they are logged, by the logger
+        ``opendp_concurrent.mechanisms``
     :return: a measurement that spawns a :class:`.ConcurrentCompositionQueryable`
     :raises UnsupportedMeasureError: if no composition rule is known for ``output_measure``
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -87,6 +91,7 @@ def make_concurrent_composition(
     """
     assert_features("contrib", "honest-but-curious")
     check_space(input_domain, input_metric)
+    check_flag(opaque_errors=opaque_errors)
     measure = composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
     shares, accounting = _shares(measure, d_mids, orders)
@@ -103,7 +108,7 @@ def make_concurrent_composition(
     return make_measurement(
         space,
         measure.opendp(),
-        lambda token: spawn_composition(space, measure, token, bound),
+        lambda token: spawn_composition(space, measure, token, bound, opaque_errors),
         constant_map(input_metric, d_in, d_out),
         f"ConcurrentComposition({measure.name}, d_in={d_in}, {len(shares)} d_mids)",
         composes=True,

@@ -29,6 +29,7 @@ def make_concurrent_filter(
     orders: Sequence[float] | None = None,
     halt: bool = False,
     ledger: Ledger | None = None,
+    opaque_errors: bool = False,
 ) -> ConcurrentMeasurement:
     """Bound the privacy loss of a concurrent odometer.
 
@@ -54,6 +55,9 @@ def make_concurrent_filter(
     :param ledger: where every charge is durable before its mechanism runs, made by
         ``opendp_concurrent.ledger``: all processes that have it open share the budget, and it goes
         on where it was left
+    :param opaque_errors: keep errors of mechanisms from the analyst, who gets the same
+        :class:`.MechanismError` for all of them; they are logged, by the logger
+        ``opendp_concurrent.mechanisms``
     :return: a measurement that spawns a :class:`.ConcurrentFilterQueryable`
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: for a ledger under approximate zCDP
@@ -79,6 +83,8 @@ def make_concurrent_filter(
     assert_features("contrib", "honest-but-curious")
     check_odometer(odometer)
     check_flag(halt=halt)
+    if check_flag(opaque_errors=opaque_errors):
+        odometer = replace(odometer, opaque=True)
     if odometer.record is not None:
         raise InvalidTypeError(
             "odometer must have no ledger of its own; pass the ledger to the filter"

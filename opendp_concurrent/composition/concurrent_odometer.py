@@ -16,7 +16,7 @@ from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.recorded import check_ledger
 from ..queryables.spawn import spawn_odometer
 from .accounting import accounting_for
-from .guards import check_space
+from .guards import check_flag, check_space
 
 
 def make_concurrent_odometer(
@@ -27,6 +27,7 @@ def make_concurrent_odometer(
     accumulator: Accounting | None = None,
     ledger: Ledger | None = None,
     d_in: Any = None,
+    opaque_errors: bool = False,
 ) -> ConcurrentOdometer:
     """Compose mechanisms, interactive or not, whose privacy losses are chosen on the way.
 
@@ -54,6 +55,9 @@ def make_concurrent_odometer(
         where it was left; opened when data arrive
     :param d_in: with a ledger only: the distance between neighbouring inputs at which losses are
         recorded and known, in units of the input metric (of the head, if the odometer is chained)
+    :param opaque_errors: keep errors of mechanisms from the analyst, who gets the same
+        :class:`.MechanismError` for all of them; they are logged, by the logger
+        ``opendp_concurrent.mechanisms``
     :return: an odometer that spawns a :class:`.ConcurrentOdometerQueryable`
     :raises UnsupportedMeasureError: if no composition rule is known for ``output_measure``, or
         ``accumulator`` or ``ledger`` is not for it
@@ -73,6 +77,7 @@ def make_concurrent_odometer(
     """
     assert_features("contrib", "honest-but-curious")
     check_space(input_domain, input_metric)
+    check_flag(opaque_errors=opaque_errors)
     measure = composition_measure(output_measure)
     accounting = accounting_for(measure, accumulator)
     if (ledger is None) != (d_in is None):
@@ -88,7 +93,12 @@ def make_concurrent_odometer(
             )
     record = None if ledger is None else (ledger, own_distance(d_in))
     return ConcurrentOdometer(
-        (input_domain, input_metric), measure, accounting, spawn_odometer, record=record
+        (input_domain, input_metric),
+        measure,
+        accounting,
+        spawn_odometer,
+        record=record,
+        opaque=opaque_errors,
     )
 
 

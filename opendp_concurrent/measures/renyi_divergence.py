@@ -10,6 +10,7 @@ from opendp.measures import renyi_divergence
 from opendp.mod import OpenDPException
 
 from .. import checks
+from ..conversions.curves import known
 from ..errors import InvalidTypeError, InvalidValueError
 from ..references import cite
 from ..rounding import split
@@ -19,13 +20,16 @@ from .composition_measure import Composability, CompositionMeasure
 class RenyiCurve:
     """A curve that was given, with its values validated and remembered.
 
-    Equal to itself only: two functions cannot be compared.
+    Equal to itself only, unless it is known in full: two functions cannot be compared.
+
+    :ivar known: the curve, if it is one that cannot change
     """
 
-    __slots__ = ("_curve", "_name", "_values")
+    __slots__ = ("_curve", "_name", "_values", "known")
 
     def __init__(self, name: str, curve: Callable[[float], Any]) -> None:
-        self._name, self._curve = name, curve
+        self.known = known(curve)
+        self._name, self._curve = name, self.known or curve
         self._values: dict[float, float] = {}
 
     def __call__(self, alpha: float) -> float:
@@ -40,14 +44,20 @@ class RenyiCurve:
             value = self._values[alpha] = checks.non_negative(**{name: raw})
         return value
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RenyiCurve) or self.known is None:
+            return self is other
+        return self.known == other.known
+
+    def __hash__(self) -> int:
+        return id(self) if self.known is None else hash(self.known)
+
     def __repr__(self) -> str:
         return f"RenyiCurve({self._name})"
 
 
 def validate_curve(name: str, value: Any) -> Any:
     """A function of the order; its values are validated when they are read."""
-    if isinstance(value, RenyiCurve):
-        return value
     if not callable(value):
         raise InvalidTypeError(
             f"{name} must be a function of the order alpha, found {type(value).__name__}"

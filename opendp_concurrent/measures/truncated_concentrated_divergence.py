@@ -75,7 +75,7 @@ def from_descriptor(descriptor: Truncated) -> CompositionMeasure:
             raise InvalidValueError(
                 f"{name}.omega ({value.omega}) must be at least the {omega} of the measure"
             )
-        return value
+        return TruncatedConcentrated(value.rho, value.omega)  # nobody else's to change
 
     def validate_budget(name: str, value: Any) -> TruncatedConcentrated:
         distance = validate(name, value)

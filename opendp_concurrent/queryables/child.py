@@ -19,6 +19,7 @@ from ..accounts.lifecycle import Lifecycle
 from ..checks import is_a, shown
 from ..errors import ConcurrentError, InvalidTypeError
 from .data import SealedHandle, seal, unseal
+from .opaque import hide_errors
 from .turn import in_turn, lock_for_turns
 
 _PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None)})
@@ -38,7 +39,8 @@ def _take_turn(child: Child, evaluate: Any, queryable: Any, query: Any) -> Any:
 
 def _evaluate(child: Child, evaluate: Any, queryable: Any, query: Any) -> Any:
     child._lifecycle.check()
-    return child._lifecycle.run(evaluate, queryable, query)
+    lifecycle = child._lifecycle
+    return hide_errors(lifecycle.opaque, lifecycle.run, evaluate, queryable, query)
 
 
 def _require_measurement(query: Any) -> None:
@@ -108,8 +110,9 @@ class ChildOdometerQueryable(Child, OdometerQueryable):
 def adopt(answer: Any, lifecycle: Lifecycle, lock: Any) -> Any:
     """Return ``answer``; a native queryable comes back as a child.
 
-    Where a launch may be closed, so is every handle that is reached from its answer, wherever it
-    was made: in a container, in what a function closes over, in a thread of the mechanism's.
+    Where a launch may be closed, or keeps errors to itself, so does every handle that is reached
+    from its answer, wherever it was made: in a container, in what a function closes over, in a
+    thread of the mechanism's.
     """
     kind = type(answer)
     if kind in _PLAIN:
@@ -118,7 +121,7 @@ def adopt(answer: Any, lifecycle: Lifecycle, lock: Any) -> Any:
         return ChildQueryable(answer.value, answer.query_type, lifecycle, lock or lock_for_turns())
     if kind is OdometerQueryable:
         return ChildOdometerQueryable(answer.value, lifecycle, lock or lock_for_turns())
-    if lifecycle.may_close:
+    if lifecycle.matters:
         _adopt_all(answer, lifecycle, lock)
     return answer
 

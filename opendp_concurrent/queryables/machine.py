@@ -19,6 +19,7 @@ from ..accounts.lifecycle import Event, Lifecycle, innermost_running
 from ..errors import ReentrantLaunchError
 from .child import adopt
 from .data import Sealed, SealedHandle, check_process, seal, unseal
+from .opaque import hide_errors
 from .turn import attempt, in_turn, inherited_lock, lock_for_turns
 
 
@@ -108,7 +109,8 @@ class MachineQueryable(SealedHandle, Queryable):
             self._lifecycle.check()
         self._unfinished = True
         try:
-            answer = self._lifecycle.run(self._answer, query)
+            lifecycle = self._lifecycle
+            answer = hide_errors(lifecycle.opaque, lifecycle.run, self._answer, query)
         except Exception:
             self._unfinished = False
             raise

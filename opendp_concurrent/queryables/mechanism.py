@@ -209,6 +209,7 @@ class ConcurrentOdometer(Odometer):
     :param transformation: maps the odometer's input to ``query_space``, if they differ
     :param postprocessors: applied to every answer, first to last
     :param record: a ledger, and the d_in at which it is kept
+    :param opaque: whether errors of mechanisms are kept from the analyst
     """
 
     _type_ = Odometer._type_
@@ -222,13 +223,14 @@ class ConcurrentOdometer(Odometer):
         transformation: Transformation | None = None,
         postprocessors: tuple[Callable[[Any], Any], ...] = (),
         record: tuple[Ledger, Any] | None = None,
+        opaque: bool = False,
     ) -> None:
         self.query_space = query_space
         self.measure = measure
         self.accounting = accounting
         self.transformation = transformation
         self.postprocessors = postprocessors
-        self.spawn, self.record = spawn, record
+        self.spawn, self.record, self.opaque = spawn, record, opaque
         self.sealed = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -286,7 +288,8 @@ class ConcurrentOdometer(Odometer):
 def replace(odometer: ConcurrentOdometer, **changes: Any) -> ConcurrentOdometer:
     """Return the odometer with another head, tail or ledger."""
     kept = {
-        name: getattr(odometer, name) for name in ("transformation", "postprocessors", "record")
+        name: getattr(odometer, name)
+        for name in ("transformation", "postprocessors", "record", "opaque")
     }
     return ConcurrentOdometer(
         odometer.query_space,

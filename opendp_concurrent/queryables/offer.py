@@ -54,6 +54,10 @@ class MeasurementPrice:
             self._mechanism = describe(self.measurement)
         return self._mechanism
 
+    def is_of(self, query: Any) -> bool:
+        """Whether it is the price of ``query``, which still points to the same measurement."""
+        return self.measurement is query and self.place == _native.address(query)
+
     @property
     def fixed(self) -> bool:
         """Whether all that was read so far is of OpenDP's own code, and does not change."""
@@ -125,8 +129,7 @@ class Offers:
     def price(self, query: Any, name: str = "the query") -> MeasurementPrice:
         """Return the price of a measurement, or raise if it does not belong here."""
         known = self._known.get(id(query))
-        same = known is not None and known.measurement is query
-        if known is not None and same and known.place == _native.address(query):
+        if known is not None and known.is_of(query):
             return known.again()
         if not is_a(query, Measurement) or not query:  # or a null pointer
             raise InvalidTypeError(

@@ -21,6 +21,7 @@ from .child import adopt
 from .data import Sealed
 from .mechanism import ConcurrentOdometer, check_launch, run
 from .offer import MeasurementPrice, Offers
+from .opaque import hide_errors
 from .sequential import SequentialRunner
 from .turn import in_turn, inherited_lock, lock_for_turns
 
@@ -93,7 +94,7 @@ class Session:
     def _walk(self, query: Any, price: MeasurementPrice) -> Any:
         permit = self.account.launch(price)
         self._offers.remember(price)
-        return permit.run(self._run, query, permit)
+        return hide_errors(permit.opaque, permit.run, self._run, query, permit)
 
     def _run(self, query: Any, permit: Lifecycle) -> Any:
         if self._runner is None:

@@ -86,6 +86,7 @@ def spawn_odometer(
         inward=inward,
         parent=parent.account if parent else None,
         sequential_reason=_reason(measure),
+        opaque=odometer.opaque,
     )
     runner = parent.runner if parent else _runner(measure)
     session = _session(odometer, account, token, runner)
@@ -104,6 +105,7 @@ def spawn_filter(
         bound=bound,
         inward=inward,
         sequential_reason=_reason(measure),
+        opaque=odometer.opaque,
     )
     session = _session(odometer, account, token, _runner(measure))
     d_out: Any = getattr(bound.rule, "d_out", None)
@@ -115,9 +117,10 @@ def spawn_composition(
     measure: CompositionMeasure,
     token: Sealed,
     bound: Bound,
+    opaque: bool,
 ) -> ConcurrentCompositionQueryable:
     """Spawn a compositor."""
-    account = Account(None, bound=bound, sequential_reason=_reason(measure))
+    account = Account(None, bound=bound, sequential_reason=_reason(measure), opaque=opaque)
     session = Session(account, space, space[1], measure, token, _runner(measure))
     return ConcurrentCompositionQueryable(session, measure.name, bound.d_in)
 

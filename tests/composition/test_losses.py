@@ -97,8 +97,10 @@ def test_renyi_odometers_sum_at_every_order(d_in):
     for _ in range(7):
         root(measurement)
     loss = root.privacy_loss(d_in)
-    for alpha in (1.5, 2.0, 10.0, 1e6):
+    for alpha in (1.5, 2.0, 10.0, 1024.0):
         assert loss(alpha) == pytest.approx(7 * alpha * d_in**2 / 128, rel=1e-14)
+    assert loss(10.5) == loss(11.0)  # in between, the value at the larger order
+    assert loss(1e6) == math.inf
     assert "1 distinct curves" in repr(loss)
     assert root.loss_after([measurement] * 3, d_in)(2.0) == pytest.approx(10 * d_in**2 / 64)
 

@@ -1,0 +1,214 @@
+"""0.1.0 charged what a privacy map said at the first launch, or what an attribute said."""
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import BudgetExceededError
+
+dp.enable_features("contrib", "honest-but-curious")
+
+PURE = dp.max_divergence()
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+ROWS = [1, 2, 3]
+
+
+class Knob:
+    """A measurement whose scale, and with it its map, changes."""
+
+    def __init__(self, epsilon=0.1, measure=PURE, curve=lambda epsilon: epsilon):
+        self.epsilon, self.read = epsilon, 0
+
+        def privacy_map(d_in):
+            self.read += 1
+            return curve(self.epsilon * d_in)
+
+        self.measurement = dp.m.make_user_measurement(
+            *SPACE, measure, lambda rows: self.epsilon, privacy_map
+        )
+
+
+def filter_(d_out=1.0, measure=PURE):
+    odometer = oc.make_concurrent_odometer(*SPACE, measure)
+    return oc.make_concurrent_filter(odometer, 1, d_out)
+
+
+def identity():
+    return dp.t.make_user_transformation(*SPACE, *SPACE, lambda rows: rows, lambda d_in: d_in)
+
+
+def around(measurement):
+    """Everything that passes a map on."""
+    same = identity()
+    yield measurement
+    yield dp.c.make_composition([measurement, measurement])
+    yield same >> measurement
+    yield oc.make_interactive(measurement)
+    yield oc.make_parallel_composition(
+        *SPACE, oc.by_values({"a": [1], "b": [2]}), {"a": measurement, "b": measurement}
+    )
+    yield same >> oc.make_interactive(measurement)
+
+
+KINDS = range(6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_map_that_has_changed_is_what_is_charged(kind):
+    knob = Knob()
+    query = list(around(knob.measurement))[kind]
+    root = filter_()(ROWS)
+    root(query)
+    before = root.privacy_loss()
+    knob.epsilon = 1e6
+    with pytest.raises(BudgetExceededError) as refused:
+        root(query)
+    assert refused.value.asked >= 1e6
+    assert root.privacy_loss() == before
+    knob.epsilon = 0.1
+    root(query)
+    assert root.privacy_loss() == 2 * before
+
+
+def test_a_compositor_compares_what_the_map_says_now():
+    knob = Knob()
+    root = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.1, 0.1])(ROWS)
+    root(knob.measurement)
+    knob.epsilon = 0.2
+    with pytest.raises(BudgetExceededError):
+        root(knob.measurement)
+
+
+def test_the_price_that_is_compared_is_the_price_that_is_charged():
+    """A map that tells a small loss once, and a large one then."""
+    answers = iter([0.25, 1e6] * 50)
+    fickle = dp.m.make_user_measurement(*SPACE, PURE, len, lambda d_in: next(answers))
+    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+    root = oc.make_concurrent_filter(odometer, 1, 1.0)(ROWS)
+    child = root(odometer)
+    assert (root.privacy_loss(), child.privacy_loss(1)) == (0.0, 0.0)
+    child(fickle)
+    assert (root.privacy_loss(), child.privacy_loss(1)) == (0.25, 0.25)
+    with pytest.raises(BudgetExceededError):
+        child(fickle)
+
+
+def test_a_stability_map_that_has_changed_is_what_is_charged():
+    factor = [1]
+    transformation = dp.t.make_user_transformation(
+        *SPACE, *SPACE, lambda rows: rows, lambda d_in: factor[0] * d_in
+    )
+    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+    root = filter_()(ROWS)
+    child = root(transformation >> odometer)
+    laplace = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
+    child(laplace)
+    factor[0] = 10
+    with pytest.raises(BudgetExceededError):
+        child(laplace)
+
+
+def test_the_loss_of_parts_is_read_again():
+    knob = Knob()
+    parallel = oc.make_parallel_composition(*SPACE, oc.by_values({"a": [1]}), {"a": knob.measurement})
+    assert parallel.map(1) == 0.1
+    knob.epsilon = 5.0
+    assert parallel.map(1) == 5.0
+
+
+def cheap(d_in):
+    return 0.0
+
+
+@pytest.mark.parametrize("name", ["map", "privacy_map"])
+def test_an_attribute_is_not_believed(name):
+    laplace = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.25)
+    setattr(laplace, name, cheap)
+    with pytest.raises(BudgetExceededError):
+        filter_()(ROWS)(laplace)
+    with pytest.raises(BudgetExceededError):
+        filter_()(ROWS)(oc.make_interactive(laplace))
+    renyi = oc.cast(laplace, dp.zero_concentrated_divergence())
+    assert renyi.map(1) > 1.0
+    parallel = oc.make_parallel_composition(*SPACE, oc.by_values({"a": [1]}), {"a": laplace})
+    assert parallel.map(1) == 4.0
+    same = identity()
+    setattr(same, name, lambda d_in: 0)
+    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+    root = oc.make_concurrent_filter(same >> odometer, 1, 1.0)(ROWS)
+    with pytest.raises(BudgetExceededError):
+        root(SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.25))
+    root = filter_()(ROWS)
+    with pytest.raises(BudgetExceededError):
+        root(same >> odometer)(SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.25))
+
+
+def test_a_subclass_is_not_believed():
+    class Free(dp.Measurement):
+        _type_ = dp.Measurement._type_
+
+        def map(self, d_in):
+            return 0.0
+
+        @property
+        def input_metric(self):
+            return SPACE[1]
+
+    laplace = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.25)
+    laplace.__class__ = Free
+    with pytest.raises(BudgetExceededError):
+        filter_()(ROWS)(laplace)
+    changed = dp.vector_domain(dp.atom_domain(T=int), size=3), dp.change_one_distance()
+    other = dp.m.make_user_measurement(*changed, PURE, len, cheap)
+    other.__class__ = Free
+    with pytest.raises(ValueError, match="input_domain"):
+        filter_()(ROWS)(other)
+
+
+@pytest.mark.parametrize("name", ["map", "privacy_map", "spawn", "odometer"])
+def test_what_ours_are_is_fixed(name):
+    dear = oc.make_concurrent_composition(*SPACE, PURE, 1, [2.0])
+    try:
+        setattr(dear, name, cheap)
+    except AttributeError:
+        assert name != "map"
+    with pytest.raises(BudgetExceededError):
+        filter_()(ROWS)(dear)
+    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+    for attribute in ("measure", "accounting", "spawn", "query_space", "transformation"):
+        with pytest.raises(AttributeError):
+            setattr(odometer, attribute, None)
+
+
+def test_a_measurement_that_points_elsewhere_is_another():
+    small = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
+    large = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.25)
+    kept = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
+    root = filter_()(ROWS)
+    root(small)
+    before, small.contents = small.contents, large.contents
+    try:
+        with pytest.raises(BudgetExceededError):
+            root(small)
+    finally:
+        small.contents = before
+    root(kept)
+
+
+def test_maps_of_opendp_are_read_once(monkeypatch):
+    from opendp_concurrent.queryables import offer
+
+    read, real = [], offer.read_map
+    monkeypatch.setattr(
+        offer, "read_map", lambda one, d_in: (read.append(one), real(one, d_in))[1]
+    )
+    root = filter_()(ROWS)
+    laplace = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=100.0)
+    for _ in range(5):
+        root(laplace)
+    assert len(read) == 1
+    knob = Knob(0.01)
+    for _ in range(5):
+        root(knob.measurement)
+    assert len(read) == 6
+    assert len(set(map(id, root._session.account._history))) == 2  # equal prices are kept once

@@ -1,0 +1,156 @@
+"""0.1.0 took for the same, kept by reference, or took back what must be values."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.accounts.price import distance_key
+from opendp_concurrent.accumulators.curve_sum import CurveSum
+from opendp_concurrent.accumulators.orders_sum import GridCurve, OnOrders
+from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
+
+dp.enable_features("contrib", "honest-but-curious")
+
+PURE, RENYI = dp.max_divergence(), dp.renyi_divergence()
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+LAPLACE = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
+
+
+def test_arrays_whose_types_differ_in_metadata_are_two_distances():
+    plain, scaled = np.dtype("f8"), np.dtype("f8", metadata={"unit": 1000})
+    one, other = np.ones(2, dtype=plain), np.ones(2, dtype=scaled)
+    nested = np.ones(2, dtype=[("a", scaled)])
+    assert distance_key(one) != distance_key(other)
+    assert distance_key(np.ones(2, dtype=[("a", plain)])) != distance_key(nested)
+    assert distance_key(other) == distance_key(np.ones(2, dtype=scaled))
+
+
+def test_what_would_happen_does_not_leave_out_launches_that_do_not_fit():
+    root = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.25, 0.125])([1])
+    assert root.loss_after([LAPLACE]) == 0.25
+    with pytest.raises(BudgetExceededError):
+        root.loss_after([LAPLACE, LAPLACE])
+    with pytest.raises(BudgetExceededError):
+        root.loss_after([LAPLACE] * 3)
+    assert (root.privacy_loss(), root.remaining()) == (0.0, (0.25, 0.125))
+    limit = oc.make_concurrent_filter(oc.make_concurrent_odometer(*SPACE, PURE), 1, 0.5)([1])
+    assert limit.loss_after([LAPLACE] * 3) == 0.75  # a filter says how much it would be
+
+
+def test_slots_likewise():
+    functions = [oc.TradeoffFunction.pure(0.25), oc.TradeoffFunction.pure(0.125)]
+    root = oc.make_concurrent_composition(
+        *SPACE, oc.tradeoff(), 1, functions, order="any"
+    )([1])
+    dear = oc.cast(SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.5), oc.tradeoff())
+    with pytest.raises(BudgetExceededError):
+        root.loss_after([dear])
+
+
+def test_a_truncated_loss_is_not_the_maps_to_change():
+    measure = oc.truncated_concentrated_divergence(omega=10.0)
+    given = oc.TruncatedConcentrated(0.5, 10.0)
+    user = dp.m.make_user_measurement(*SPACE, measure, len, lambda d_in: given)
+    root = oc.make_concurrent_odometer(*SPACE, measure)([1])
+    root.privacy_loss(1)
+    root(user)
+    object.__setattr__(given, "rho", 0.0)
+    assert root.privacy_loss(1).rho == 0.5
+    assert root.privacy_loss(2).omega == 10.0
+    budget = oc.TruncatedConcentrated(0.5, 10.0)
+    limit = oc.make_concurrent_filter(oc.make_concurrent_odometer(*SPACE, measure), 1, budget)
+    object.__setattr__(budget, "rho", 100.0)
+    assert limit.map(1).rho == 0.5
+
+
+def test_a_curve_is_what_it_was_when_it_was_launched():
+    slope = [1.0]
+    user = dp.m.make_user_measurement(
+        *SPACE, RENYI, len, lambda d_in: lambda alpha: slope[0] * alpha
+    )
+    root = oc.make_concurrent_odometer(*SPACE, RENYI)([1])
+    root.privacy_loss(1)
+    root(user)
+    slope[0] = 0.0
+    loss = root.privacy_loss(1)
+    assert [loss(2.0), loss(16.0), loss(2.2)] == [2.0, 16.0, 2.5]
+    assert loss(1e9) == math.inf
+
+
+def test_a_curve_of_a_known_formula_stays_exact():
+    gaussian = oc.cast(LAPLACE, RENYI)
+    root = oc.make_concurrent_odometer(*SPACE, RENYI)([1])
+    for _ in range(3):
+        root(gaussian)
+    assert root.privacy_loss(1)(2.345) == pytest.approx(3 * gaussian.map(1)(2.345), rel=1e-15)
+    assert "1 distinct curves" in repr(root.privacy_loss(1))
+
+
+def test_a_grid_is_not_the_maps_to_change():
+    given = GridCurve((2.0, 4.0), (1.0, 2.0))
+    losses = OnOrders((2.0, 4.0)).start(None)
+    read = losses.read(given)
+    object.__setattr__(given, "values", (0.0, 0.0))
+    assert read.values == (1.0, 2.0)
+
+
+def test_a_summed_curve_is_not_the_accumulators_memory():
+    losses = CurveSum().after(lambda alpha: alpha)
+    losses.loss._counts.clear()
+    assert losses.loss(2.0) == 2.0
+
+
+STARTS = {
+    "scalar": (oc.basic().start(0.0), 0.5),
+    "pair": (oc.basic().start((0.0, 0.0)), (0.5, 0.1)),
+    "curve": (CurveSum(), lambda alpha: alpha),
+    "orders": (OnOrders((2.0, 4.0)).start(None), lambda alpha: alpha),
+    "advanced": (oc.advanced(1e-6).start((0.0, 0.0)), (0.5, 0.0)),
+    "ladder": (oc.ladder(oc.TradeoffFunction.pure(0.1)).start(None), oc.TradeoffFunction.pure(0.1)),
+    "residue": (oc.residue(1.0).start(None), oc.TradeoffFunction.gaussian(0.1)),
+}
+
+
+@pytest.mark.parametrize("count", [-1, 0, True, 1.0])
+@pytest.mark.parametrize("name", STARTS)
+def test_nothing_is_taken_back(name, count):
+    start, d_mid = STARTS[name]
+    with pytest.raises((TypeError, InvalidValueError), match="count"):
+        start.after(d_mid).after(d_mid, count)
+
+
+RECURSION = """
+import opendp.prelude as dp
+import opendp_concurrent as oc
+dp.enable_features("contrib", "honest-but-curious")
+space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+root = oc.make_concurrent_odometer(*space, dp.max_divergence())([1])
+def user(privacy_map):
+    return dp.m.make_user_measurement(*space, dp.max_divergence(), len, privacy_map)
+asks = user(lambda d_in: root.privacy_loss(d_in) + 0.1)
+plans = user(lambda d_in: root.loss_after([plans], d_in))
+deeper = lambda d_in: root.loss_after([user(deeper)], d_in)
+root(asks)
+for question in (
+    lambda: root.privacy_loss(1),
+    lambda: root.loss_after([plans], 1),
+    lambda: root.loss_after([user(deeper)], 1),
+):
+    try:
+        question()
+    except oc.errors.PrivacyMapError as error:
+        print("refused", "depends on itself" in str(error))
+"""
+
+
+def test_a_map_that_asks_for_its_own_loss_is_refused_and_the_process_lives():
+    done = subprocess.run(
+        [sys.executable, "-c", RECURSION], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["refused", "True"] * 3
