@@ -79,7 +79,7 @@ def make_measurement(
         can_resume = can_resume or other.can_resume
     what = Inside(
         spawn,
-        privacy_map,
+        checked_map,
         odometer,
         takes_updates,
         bool(composes),
