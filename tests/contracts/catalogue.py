@@ -650,7 +650,7 @@ def measured(case: Case) -> tuple[int, Any]:
     refusal: Any = None
     for d_in in reversed(D_INS):
         try:
-            return d_in, case.what.map(d_in)
+            return d_in, map_of(case.what)(d_in)
         except REFUSALS as error:
             refusal = error
     raise refusal
