@@ -27,6 +27,7 @@ from .catalogue import (
     D_INS,
     MANY,
     MEASURES,
+    OPENDPS,
     REFUSALS,
     Case,
     Kind,
@@ -46,6 +47,17 @@ from .catalogue import (
 from .probes import Seen
 
 Law = Callable[[Recipe], Iterator[str]]
+
+
+def is_opaque(recipe: Recipe) -> bool:
+    """Whether OpenDP, or a function of the user's, hides what is inside from what is around it.
+
+    Then it is only known when it has run, and what has run was charged.
+    """
+    return len(recipe.wrappers) > 1 and any(one.name in OPAQUE for one in recipe.wrappers)
+
+
+OPAQUE = ("native step", "in a function", "in a thread", *OPENDPS)
 
 
 def is_measurement(case: Case) -> bool:
@@ -262,7 +274,7 @@ def what_is_charged_on_a_stream_is_fed(recipe: Recipe) -> Iterator[str]:
     try:
         child = root(whole.what)
     except REFUSALS:
-        if loss_known(root) != known:
+        if loss_known(root) != known and not is_opaque(recipe):
             yield "it was refused, and charged"
         return
     try:
@@ -299,13 +311,13 @@ def what_refuses_charges_nothing(recipe: Recipe) -> Iterator[str]:
         try:
             child = root(whole.what)
         except REFUSALS as error:
-            if loss_known(root) != before:
+            if loss_known(root) != before and not is_opaque(recipe):
                 yield f"{make.__name__}: refused by {type(error).__name__}, and charged"
             continue
         with suppress(*REFUSALS):
             whole.talk(child)
         for one, other in whole.seen.refused:
-            if one != other:
+            if one != other and not is_opaque(recipe):
                 yield f"{make.__name__}: a child was refused inside, and charged"
 
 

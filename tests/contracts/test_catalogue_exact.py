@@ -149,7 +149,8 @@ def test_no_session_tells_more_than_is_promised(wrapper):
 @pytest.mark.slow
 @pytest.mark.parametrize("outer", WRAPPERS, ids=lambda one: one.name)
 def test_no_session_with_two_wrappers_tells_more_than_is_promised(outer):
-    recipes = [Recipe((outer, inner), one) for inner in WRAPPERS for one in SUBJECTS]
+    few = [one for one in SUBJECTS if one.name.endswith("pure")]
+    recipes = [Recipe((outer, inner), one) for inner in WRAPPERS for one in few]
     assert [one for recipe in recipes for one in broken(recipe)] == []
 
 
