@@ -15,8 +15,9 @@ from pathlib import Path
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import UnsatisfiedAssumption
 from mpmath import mpf
 
 import opendp_concurrent as oc
@@ -42,7 +43,7 @@ BEYOND = mpf("1e-298")  # what a discrete Gaussian may lack below
 def fits(condition):
     """Go on, or draw another example."""
     if not condition:
-        reject()
+        raise UnsatisfiedAssumption
 
 
 class Law:
@@ -537,7 +538,7 @@ def made_of(tree, turned=False):
     try:
         return build(tree, turned)
     except InvalidValueError:  # refused, with a reason
-        reject()
+        raise UnsatisfiedAssumption from None
 
 
 def points_of(law, extra=()):
@@ -574,22 +575,28 @@ def check_bounds(tree, asked, extra=()):
     beyond = BEYOND if "discrete_gaussian" in nodes(tree) else 0
     for turned in (False, True)[: 1 + ("compose" in nodes(tree))]:
         f = made_of(tree, turned)
-        for epsilon in points_of(law, extra):
-            low, high = asked(f.delta_bounds, epsilon, 1e-3)
-            exact = exact_delta(law, epsilon)
-            assert 0.0 <= low <= high <= 1.0, (epsilon, low, high)
-            assert at_most(low, exact + beyond), (epsilon, low, high, exact)
-            assert at_most(exact, high), (epsilon, low, high, exact)
+        check_deltas(f, law, asked, beyond, points_of(law, extra))
         check_epsilons(f, law, asked, beyond)
         check_betas(f, law, asked, beyond)
 
 
-def check_epsilons(f, law, asked, beyond):
+def check_deltas(f, law, asked, beyond, points):
+    for epsilon in points:
+        low, high = asked(f.delta_bounds, epsilon, 1e-3)
+        exact = exact_delta(law, epsilon)
+        assert 0.0 <= low <= high <= 1.0, (f, epsilon, low, high)
+        assert at_most(low, exact + beyond), (f, epsilon, low, high, exact)
+        assert at_most(exact, high), (f, epsilon, low, high, exact)
+
+
+DELTAS_ASKED = {0.0, 5e-324, 1e-300, 1e-100, 1e-6, 0.3, 1.0}
+
+
+def check_epsilons(f, law, asked, beyond, deltas=DELTAS_ASKED):
     limit = float(law.infinite)
-    deltas = {0.0, 5e-324, 1e-300, 1e-100, 1e-6, 0.3, 1.0, limit, nextafter(limit, 1.0)}
-    for delta in sorted(one for one in deltas if one <= 1.0):
+    for delta in sorted({min(1.0, one) for one in deltas | {limit, nextafter(limit, 1.0)}}):
         low, high = asked(f.epsilon_bounds, delta, 1e-3)
-        assert 0.0 <= low <= high, (delta, low, high)
+        assert 0.0 <= low <= high, (f, delta, low, high)
         if high < inf:
             assert at_most(exact_delta(law, high), delta), (delta, low, high)
             assert f.delta(high) <= delta * (1 + 1e-3 * (not f._product.is_exact)), (delta, high)
@@ -677,21 +684,103 @@ def test_an_order_that_was_wrong_is_not_claimed(asked, one, other):
     claim(one, other, asked)
 
 
+# of each family some, all of which are combined with all others
+CERTAIN = {
+    "identity": [()],
+    "worst": [()],
+    "pure": [(5e-324,), (0.1,), (1000.0,)],
+    "approximate": [(0.0, 0.3), (0.1, 1e-6), (0.1, 1e-50), (120.0, 1e-300), (1.0, 1 - 2**-53)],
+    "gaussian": [(1e-17,), (1.0,)],
+    "laplace": [(5e-324,), (0.1,), (0.5, 3.0)],
+    "discrete_laplace": [(0.003, 1), (1.0, 2)],
+    "discrete_gaussian": [(0.5, 1)],
+    "randomized_response": [(0.75, 3)],
+    "finite": [([0.7, 0.3, 0.0], [0.7, 0.0, 0.3]), ([1e-290, 1.0], [0.5, 0.5])],
+    "from_profile": [([120.0], [0.1], [0.2]), ([0.0, 1.0], [0.3, 0.3])],
+    "from_curve": [([0.0, 0.25, 1.0], [0.75, 0.375, 0.0])],
+    "from_loss_distribution": [([0.0], [0.7], 0.3), ([1.0], [1.0], 0.0)],
+    "from_densities": [DENSITIES[1]],
+}
+EVERY = [(name, arguments) for name, some in CERTAIN.items() for arguments in some]
+SINGLE = [
+    *EVERY,
+    *[("inverse", one) for one in EVERY],
+    *[("power", one, count) for one in EVERY for count in (2, 3)],
+    *[("group", one, 2) for one in EVERY if one[0] != "discrete_gaussian"],
+    *[("inverse", ("group", one, 2)) for one in EVERY if one[0] != "discrete_gaussian"],
+    *[("mixture", [(1.0, one), (0.5, ("identity", ()))]) for one in EVERY],
+    *[("inverse", ("mixture", [(1.0, one), (1.0, ("pure", (0.1,)))])) for one in EVERY],
+]
+
+
+BY_OUTCOMES = pytest.mark.parametrize(
+    "asked", ["outcomes", pytest.param("inversion", marks=pytest.mark.slow)], indirect=True
+)
+
+
+def drawn_through(check, *arguments):
+    """Run a check; what no law here covers, or is refused, is passed over."""
+    try:
+        check(*arguments)
+    except UnsatisfiedAssumption:
+        return 0
+    return 1
+
+
+@BY_OUTCOMES
+def test_every_single_combination_is_bracketed(asked):
+    seen = sum(drawn_through(bracket, one, asked) for one in SINGLE)
+    assert seen > 0.8 * len(SINGLE)
+
+
+@BY_OUTCOMES
+def test_every_product_of_two_is_bracketed_in_both_orders(asked):
+    """At few points."""
+
+    def check(tree):
+        with mp.workdps(digits(tree)):
+            f, law = made_of(tree), law_of(tree)
+            beyond = BEYOND if "discrete_gaussian" in nodes(tree) else 0
+            check_deltas(f, law, asked, beyond, (0.0, 0.1, 130.0, inf))
+            check_epsilons(f, law, asked, beyond, {0.0, 0.05})
+
+    every = [("compose", [one, other]) for one, other in pairs_of(EVERY, EVERY)]
+    seen = sum(drawn_through(check, tree) for tree in every)
+    assert seen > 0.9 * len(every)
+
+
+@BY_OUTCOMES
+def test_no_order_between_two_is_claimed_that_is_false(asked):
+    for one, other in pairs_of(SINGLE[: 2 * len(EVERY)], EVERY):
+        try:
+            f, g = made_of(one), made_of(other)
+        except UnsatisfiedAssumption:
+            continue
+        if asked(f.__le__, g):
+            with mp.workdps(max(digits(one), digits(other))):
+                laws = law_of(one), law_of(other)
+                beyond = BEYOND if other[0] == "discrete_gaussian" else 0
+                for a, b in (laws, [law.inverse() for law in laws]):
+                    for epsilon in points_of(a, b.kinks()[:6]):
+                        small, large = exact_delta(a, epsilon), exact_delta(b, epsilon)
+                        assert at_most(small, large + beyond), (one, other, epsilon, small, large)
+
+
 @given(trees)
-@settings(QUICK, max_examples=70)
+@settings(QUICK, max_examples=25)
 def test_brackets_contain_what_is_exact(asked, tree):
     bracket(tree, asked)
 
 
 @given(trees, trees)
-@settings(QUICK, max_examples=70)
+@settings(QUICK, max_examples=25)
 def test_an_order_that_is_claimed_is_true(asked, one, other):
     claim(one, other, asked)
 
 
 @pytest.mark.slow
 @given(trees)
-@settings(QUICK, max_examples=4000)
+@settings(QUICK, max_examples=2500)
 def test_brackets_contain_what_is_exact_at_length(asked, tree):
     bracket(tree, asked)
 
@@ -781,7 +870,7 @@ def test_hostile_functions_answer_in_few_steps(value, monkeypatch):
         assert asked(lambda one: one.gaussian_bound, f) >= 0.0
 
 
-@pytest.mark.parametrize("value", [5e-324, 1e-300, 1e-17, 0.3, 40.0])
+@pytest.mark.parametrize("value", [5e-324, 1e-17, 40.0])
 def test_hostile_curves_answer_in_few_steps(value, monkeypatch):
     monkeypatch.setattr(contour, "MOST_NODES", 2**12)  # for speed
     asked = Steps(monkeypatch)
