@@ -24,6 +24,7 @@ from ..tradeoff.function import TradeoffFunction, check_function
 from .accumulator import times
 
 _LOOKED_AT, _COMPARED = 2000, 60  # sets up to which the search for the cheapest cover goes on
+_KEPT = 2**22  # numbers that are kept for it
 _KINDS = 8  # different slots in a set up to which it does
 
 
@@ -105,6 +106,8 @@ def covers(
     queue: list[tuple[float, tuple[int, ...]]] = [(0.0, (0,) * len(ordered))]
     seen = {queue[0][1]}
     while queue and looked_at < _LOOKED_AT and compared < _COMPARED:
+        if len(seen) * len(ordered) > _KEPT:
+            break
         cost, counts = heappop(queue)
         looked_at += 1
         if cost >= need:

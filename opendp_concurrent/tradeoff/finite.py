@@ -102,7 +102,7 @@ class Finite:
     @cached_property
     def spread(self) -> float:
         """Variance of the finite losses."""
-        if not self.losses.size:
+        if not np.any(self.masses):
             return 0.0
         mean = np.average(self.losses, weights=self.masses)
         return float(np.average((self.losses - mean) ** 2, weights=self.masses))

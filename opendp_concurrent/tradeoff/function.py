@@ -162,6 +162,8 @@ class TradeoffFunction:
     def discrete_laplace(cls, scale: float, sensitivity: int = 1) -> TradeoffFunction:
         """Two-sided geometric noise on the integers at a shift of ``sensitivity``.
 
+        As :meth:`laplace` with ε = sensitivity/scale, rounded up to a double.
+
         :param scale: above 0
         :param sensitivity: at least 1
         :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -458,8 +460,9 @@ class TradeoffFunction:
     def group(self, size: int) -> TradeoffFunction:
         """1 - (1 - f)^(∘size): for neighbours at distance ``size`` [DRS22, Theorem 2.14].
 
-        Exact for Gaussians, one Laplace mechanism and finite pairs; others are first rounded to
-        finite ones, outward, and the result is an upper bound only.
+        Exact for Gaussians, one Laplace mechanism (whose shift is rounded up to a double) and
+        finite pairs; others are first rounded to finite ones, outward, and the result is an upper
+        bound only.
 
         :param size: at least 1, at most 2^53
         :raises InvalidTypeError, InvalidValueError: naming the argument; also if the function has

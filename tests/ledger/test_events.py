@@ -118,11 +118,18 @@ def test_losses_without_an_event_are_refused_by_accountants(charged):
             accountant.compose(events)
 
 
-@pytest.mark.parametrize("part", [F.finite([0.2, 0.5, 0.3], [0.5, 0.4, 0.1]), F.worst()], ids=repr)
-def test_functions_that_are_not_are_refused_as_a_whole(charged, part):
+@pytest.mark.parametrize(
+    ("part", "event"),
+    [
+        (F.finite([0.2, 0.5, 0.3], [0.5, 0.4, 0.1]), dp_event.UnsupportedDpEvent()),
+        (F.worst(), dp_event.NonPrivateDpEvent()),  # beside which no other counts
+    ],
+    ids=repr,
+)
+def test_functions_that_are_not_are_refused_as_a_whole(charged, part, event):
     function = F.gaussian(0.3).compose(part)
     ledger = charged(oc.tradeoff(), function, accumulator=oc.ladder(F.gaussian(1.0)))
-    assert ledger.to_dp_events().events == [dp_event.UnsupportedDpEvent()]
+    assert ledger.to_dp_events().events == [event]
 
 
 def test_without_dp_accounting_the_error_names_the_extra(charged, monkeypatch):
