@@ -1,4 +1,4 @@
-"""0.1.0 dropped a pair whose only finite loss is 0: its infinite mass, its errors, all of it."""
+"""0.1.0 dropped a pair whose only finite loss is 0 if it came first, its infinite mass and all."""
 
 from math import e, exp, inf
 
