@@ -1,10 +1,12 @@
 """0.1.0 searched for ever for an ε that is infinite, and in other loops over doubles."""
 
+from heapq import heappush
 from math import inf
 
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.accumulators import slots
 from opendp_concurrent.tradeoff import search
 from opendp_concurrent.tradeoff.bounds import Bounds
 
@@ -45,3 +47,19 @@ def test_no_width_is_too_narrow():
         assert 0.0 < low < high < 0.1
         low, high = product.epsilon_bounds(0.01, width)
         assert 0.0 < low < high < 0.3
+
+
+def test_a_search_among_many_slots_keeps_few_sets(monkeypatch):
+    """Sets of a thousand kinds of slots filled the memory before a child was covered."""
+    pushed = []
+
+    def push(queue, one):
+        pushed.append(one)
+        heappush(queue, one)
+
+    monkeypatch.setattr(slots, "_KEPT", 2**14)
+    monkeypatch.setattr(slots, "heappush", push)
+    plan = tuple(T.pure(0.01 + 1e-5 * place) for place in range(300))
+    taken = next(slots.covers(plan, T.laplace(0.025)))
+    assert T.laplace(0.025) <= T.identity().compose(*taken)
+    assert len(pushed) <= 2 * 300
