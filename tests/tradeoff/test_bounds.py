@@ -18,7 +18,8 @@ def test_what_is_no_number_says_nothing():
 
 
 @pytest.mark.parametrize(
-    "exact", [Fraction(1, 3), Fraction(1, 10), Fraction(2) ** -1080, Fraction(3) ** 700, Fraction(0)]
+    "exact",
+    [Fraction(1, 3), Fraction(1, 10), Fraction(2) ** -1080, Fraction(3) ** 700, Fraction()],
 )
 def test_rounded_up_is_the_least_double_above(exact):
     found = rounded_up(exact)
