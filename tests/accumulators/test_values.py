@@ -1,0 +1,219 @@
+"""Accumulators and accountings as values: frozen, with a record and a name; what they refuse."""
+
+import dataclasses
+import inspect
+import pkgutil
+from fractions import Fraction
+from importlib import import_module
+
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent import accounts, accumulators, conversions
+from opendp_concurrent.accumulators.curve_sum import CurveSum
+from opendp_concurrent.accumulators.orders_sum import GridCurve, OnOrders
+from opendp_concurrent.accumulators.pair_sum import PairSum
+from opendp_concurrent.accumulators.planned import Planned
+from opendp_concurrent.accumulators.scalar_sum import ScalarSum
+from opendp_concurrent.accumulators.slots import Slots
+from opendp_concurrent.accumulators.square_sum import Squares
+from opendp_concurrent.accumulators.tradeoff_product import Products
+from opendp_concurrent.accumulators.truncated_sum import Truncated
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+
+PURE = oc.TradeoffFunction.pure
+GRID = OnOrders((2.0, 3.0))
+
+
+def dataclasses_of(package):
+    for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        for name, one in inspect.getmembers(import_module(module.name), inspect.isclass):
+            if dataclasses.is_dataclass(one) and one.__module__ == module.name:
+                yield pytest.param(one, id=f"{module.name.split('.', 1)[1]}.{name}")
+
+
+@pytest.mark.parametrize(
+    "value", [each for one in (accounts, accumulators, conversions) for each in dataclasses_of(one)]
+)
+def test_values_are_frozen_and_have_slots(value):
+    """In accounts, accumulators and conversions: a charge is one rebinding in one place."""
+    assert value.__dataclass_params__.frozen
+    assert "__slots__" in vars(value)
+
+
+class Rule:
+    start = 0.0
+
+    def after(self, state, d_mid):
+        return state + d_mid
+
+    def continues(self, state, d_out):
+        return state <= d_out
+
+    def __repr__(self):
+        return "mine"
+
+
+@pytest.mark.parametrize(
+    ("accounting", "text"),
+    [
+        (oc.basic(), "basic()"),
+        (oc.advanced(0.25), "advanced(delta_slack=0.25)"),
+        (oc.zcdp(0.25), "zcdp(delta_slack=0.25)"),
+        (oc.renyi(2, 0.25), "renyi(order=2.0, delta_slack=0.25)"),
+        (oc.either(oc.basic(), oc.zcdp(0.25)), "either(basic(), zcdp(delta_slack=0.25))"),
+        (oc.from_rule(Rule()), "from_rule(mine)"),
+        (oc.ladder(PURE(0.5)), f"ladder({PURE(0.5)})"),
+        (oc.residue(0.5), "residue(mu=0.5)"),
+        (Squares(), "root of the sum of squares"),
+        (Truncated(), "sum of rho, least omega"),
+        (GRID, "basic sums at orders (2.0, 3.0)"),
+    ],
+    ids=lambda one: str(one)[:20],
+)
+def test_an_accounting_says_what_it_is(accounting, text):
+    assert repr(accounting) == text
+
+
+@pytest.mark.parametrize(
+    ("start", "d_mid"),
+    [
+        (oc.basic().start(0.0), 0.5),
+        (oc.basic().start((0.0, 0.0)), (0.5, 0.25)),
+        (oc.zcdp(0.25).start(None), (0.5, 0.25)),
+        (oc.from_rule(Rule()).start(0.0), 0.5),
+        (oc.ladder(PURE(0.5)).start(None), PURE(0.5)),
+        (oc.residue(0.5).start(None), PURE(0.5)),
+        (Squares().start(None), 0.5),
+        (Truncated().start(None), oc.TruncatedConcentrated(0.5, 8.0)),
+        (Products().start(oc.TradeoffFunction.identity()), PURE(0.5)),
+        (Slots((PURE(0.5),), (PURE(0.5),)), PURE(0.5)),
+        (Planned((0.5,), 0, ScalarSum()), 0.5),
+        (CurveSum(), abs),
+        (GRID.start(None), GridCurve((2.0, 3.0), (0.5, 0.75))),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_what_is_counted_is_the_loss_itself(start, d_mid):
+    assert start.read(d_mid) is d_mid
+
+
+def test_curves_are_read_at_the_orders_that_count():
+    assert GRID.start(None).read(lambda order: order / 4) == GridCurve((2.0, 3.0), (0.5, 0.75))
+    falling = GRID.start(None).read(lambda order: 1 / order)  # no Rényi curve falls
+    assert falling == GridCurve((2.0, 3.0), (1 / 3, 1 / 3))
+    for wrong in (None, 1.0, (0.5, 0.75)):
+        with pytest.raises(InvalidTypeError, match="^d_mid must be a function of the order"):
+            GRID.start(None).read(wrong)
+    with pytest.raises(InvalidValueError, match=r"^d_mid\(3\)"):
+        GRID.start(None).read(lambda order: -1.0 if order == 3.0 else 1.0)
+
+
+def test_curves_on_a_grid_are_compared_there_only():
+    low, high = GridCurve((2.0, 3.0), (0.5, 0.75)), GridCurve((2.0, 3.0), (0.5, 1.0))
+    other = GridCurve((2.0, 4.0), (0.5, 0.75))
+    assert low <= high
+    assert low < high
+    assert low <= low
+    assert not low < low
+    assert not high <= low
+    assert not high < low
+    crossing = GridCurve((2.0, 3.0), (0.25, 1.0))
+    assert not low <= crossing
+    assert not crossing <= low
+    for one, another in ((low, other), (low, 1.0), (low, None)):
+        with pytest.raises(TypeError):
+            one <= another  # noqa: B015
+        with pytest.raises(TypeError):
+            one < another  # noqa: B015
+
+
+def test_a_curve_on_a_grid_between_its_orders():
+    curve = GridCurve((2.0, 3.0), (0.5, 0.75))
+    assert [curve(order) for order in (1.5, 2.0, 2.5, 3.0)] == [0.5, 0.5, 0.75, 0.75]
+    assert curve(3.5) == float("inf")
+    for order in (1.0, 0.5, float("nan")):
+        with pytest.raises(InvalidValueError, match="^alpha"):
+            curve(order)
+
+
+def test_curves_without_a_grid_have_no_bound_no_record_and_nothing_remains():
+    start = oc.basic().start(lambda alpha: 0.0)
+    for call in (
+        lambda: start.within(1.0),
+        lambda: start.remaining(1.0),
+        start.to_record,
+        lambda: oc.basic().from_record(abs, None),
+    ):
+        with pytest.raises(InvalidTypeError, match="grid of orders"):
+            call()
+
+
+def test_a_rule_of_ones_own_has_no_record():
+    rule = oc.from_rule(Rule())
+    with pytest.raises(InvalidTypeError, match="no exact record"):
+        rule.start(0.0).to_record()
+    with pytest.raises(InvalidTypeError, match="no exact record"):
+        rule.from_record(0.0, None)
+    for missing in ("start", "after", "continues"):
+        methods = {name: None for name in ("start", "after", "continues") if name != missing}
+        partial = type("Partial", (), methods)()
+        with pytest.raises(InvalidTypeError, match=f"Partial has no {missing}$"):
+            oc.from_rule(partial)
+
+
+@pytest.mark.parametrize("cls", [ScalarSum, PairSum])
+def test_a_sum_that_is_infinite_stays_so(cls):
+    infinite = float("inf") if cls is ScalarSum else (float("inf"), float("inf"))
+    one = 0.5 if cls is ScalarSum else (0.5, 0.5)
+    none = 0.0 if cls is ScalarSum else (0.0, 0.0)
+    full = cls().after(infinite)
+    assert full.after(one) == full
+    assert full.loss == infinite
+    assert full.remaining(one) == none
+    assert full.remaining(infinite) == infinite
+    assert cls.from_record(full.to_record()) == full
+
+
+def test_what_remains_of_what_is_overspent_is_nothing():
+    assert ScalarSum().after(2.0).remaining(1.0) == 0.0
+    assert Squares().start(None).after(2.0).remaining(1.0) == 0.0
+    assert Squares().start(None).after(float("inf")).remaining(1.0) == 0.0
+    assert Squares().start(None).after(float("inf")).remaining(float("inf")) == float("inf")
+    assert not Squares().start(None).after(float("inf")).within(1.0)
+    assert Squares().start(None).after(float("inf")).within(float("inf"))
+
+
+def test_a_record_of_slots_has_the_places_that_are_left():
+    small, large = PURE(0.25), PURE(1.0)
+    plan = (small, large, small)
+    slots = Slots(plan, tuple(sorted(plan, key=lambda slot: slot.affinity_cost)))
+    assert slots.to_record() == [0, 1, 2]
+    assert slots.after(large).to_record() == [0, 2]
+    assert slots.after(small).to_record() == [0, 1]
+    assert slots.after(small, 2).to_record() == [1]
+    assert slots.after(large).within(oc.TradeoffFunction.identity().compose(*plan))
+    assert not slots.after(large).within(large)
+    assert slots.remaining() == slots.left
+
+
+def test_a_plan_consumes_whole_shares_in_their_order():
+    plan = Planned((0.5, 0.25, 1.0), 0, ScalarSum())
+    assert not plan.exhausted
+    assert plan.after(0.1).loss == 0.5
+    assert plan.after(0.1, 2).remaining() == (1.0,)
+    assert plan.after(0.0, 3).exhausted
+    assert plan.after(0.1).within(0.5)
+    assert not plan.after(0.1, 2).within(0.5)
+    assert plan.after(0.1, 2).to_record() == [2, ScalarSum().after(0.75).to_record()]
+    with pytest.raises(InvalidValueError, match="^all 3 d_mids are consumed"):
+        plan.after(0.0, 4)
+
+
+def test_records_are_exact():
+    assert ScalarSum().after(0.1, 3).to_record() == hex(int(3 * Fraction(0.1) * 2**1074))
+    assert Squares().start(None).after(0.1).to_record() == hex(int(Fraction(0.1) ** 2 * 2**2148))
+    assert Truncated().start(None).after(oc.TruncatedConcentrated(0.5, 8.0)).to_record() == [
+        hex(2**1073),
+        (8.0).hex(),
+    ]
