@@ -15,7 +15,7 @@ from opendp_concurrent.accumulators.orders_sum import GridCurve, OnOrders
 from opendp_concurrent.accumulators.pair_sum import PairSum
 from opendp_concurrent.accumulators.planned import Planned
 from opendp_concurrent.accumulators.scalar_sum import ScalarSum
-from opendp_concurrent.accumulators.slots import Slots
+from opendp_concurrent.accumulators.slots import AnyOrder, Slots
 from opendp_concurrent.accumulators.square_sum import Squares
 from opendp_concurrent.accumulators.tradeoff_product import Products
 from opendp_concurrent.accumulators.truncated_sum import Truncated
@@ -194,7 +194,20 @@ def test_a_record_of_slots_has_the_places_that_are_left():
     assert slots.after(small, 2).to_record() == [1]
     assert slots.after(large).within(oc.TradeoffFunction.identity().compose(*plan))
     assert not slots.after(large).within(large)
-    assert slots.remaining() == slots.left
+    assert slots.remaining() == AnyOrder().remaining(slots) == slots.left
+
+
+def test_what_remains_of_truncated_losses_has_the_omega_of_the_bound():
+    bound = oc.TruncatedConcentrated(0.75, 4.0)
+    spent = Truncated().start(None).after(oc.TruncatedConcentrated(0.5, 8.0))
+    assert spent.remaining(bound) == oc.TruncatedConcentrated(0.25, 4.0)
+    assert spent.after(spent.remaining(bound)).within(bound)
+    assert not spent.after(oc.TruncatedConcentrated(0.25, 3.9)).within(bound)
+
+
+def test_a_curve_without_a_value_at_each_order_is_no_curve():
+    with pytest.raises(ValueError, match="shorter"):
+        GridCurve((2.0, 3.0), (0.5,))(1.5)
 
 
 def test_a_plan_consumes_whole_shares_in_their_order():
