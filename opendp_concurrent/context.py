@@ -179,8 +179,9 @@ class ConcurrentContext(Context):
         :param kwargs: the privacy loss of the query, as for :func:`loss_of`
         """
         kwargs = {
-            name: GUARDS[name](**{name: value}) if name in GUARDS and value is not None else value
+            name: GUARDS[name](**{name: value}) if name in GUARDS else value
             for name, value in kwargs.items()
+            if value is not None
         }
         if self.d_mids is not None and not self.d_mids:
             raise SharesUsedError

@@ -125,8 +125,7 @@ class Checked:
         count = len(items)
         if not count <= MOST_ITEMS:
             raise InvalidValueError(
-                f"items must have at most {MOST_ITEMS:,} elements, found {count}; "
-                "send them in parts"
+                f"items must have at most {MOST_ITEMS:,} elements; send them in parts"
             )
         self._room(count)
         array = self._array(items)

@@ -112,7 +112,7 @@ def make_indexed_composition(
 
 
 def _pair(message: Any, count: int) -> tuple[int, Any]:
-    parts = tuple(message) if isinstance(message, tuple) else ()
+    parts = tuple(message) if checks.is_a(message, tuple) else ()
     if len(parts) != 2 or type(parts[0]) is not int:
         raise InvalidTypeError(
             f"the message must be a pair (index, query), found {type(message).__name__}"
@@ -121,7 +121,7 @@ def _pair(message: Any, count: int) -> tuple[int, Any]:
         raise InvalidValueError(
             f"the index ({checks.shown(parts[0])}) must be from 0 to {count - 1}"
         )
-    return parts
+    return parts[0], parts[1]
 
 
 def make_ordered_composition(

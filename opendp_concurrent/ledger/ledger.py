@@ -186,13 +186,13 @@ def _place(**argument: Any) -> str | os.PathLike[str]:
     try:
         plain = os.fspath(value)
         plain.encode()
-        usable = type(plain) is not bytes and plain and "\0" not in plain
+        usable = type(plain) is not bytes and 0 < len(plain) <= 4096 and "\0" not in plain
     except Exception:
         usable = False
     if not usable:
         raise InvalidValueError(
-            f"{name} ({checks.shown(value)}) must be a path that can be one: not empty, in "
-            "Unicode, without NUL"
+            f"{name} ({checks.shown(value)}) must be a path that can be one: not empty, of at "
+            "most 4,096 letters of Unicode, without NUL"
         )
     return str.__str__(plain) if checks.is_a(value, str) else cast("os.PathLike[str]", value)
 

@@ -46,7 +46,9 @@ class Universe:
         if checks.is_a(universe, int):
             self.cells, self.values = MOST_CELLS(universe=universe), None
             return
-        if checks.is_a(universe, str, bytes) or not checks.is_a(universe, Sequence):
+        if checks.is_a(universe, str, bytes, bytearray, memoryview) or not checks.is_a(
+            universe, Sequence
+        ):
             raise InvalidTypeError(
                 "universe must be a number of categories, or a sequence of values, "
                 f"found {type(universe).__name__}"
@@ -88,7 +90,7 @@ class Universe:
             question = [question(value) for value in values]
         try:
             array = owned.array(question, np.float64)  # nobody changes it once it is checked
-        except (TypeError, ValueError):
+        except Exception:
             raise InvalidTypeError(
                 "the question must be a value for each cell of the universe, or a function of a "
                 f"cell's value, found {type(question).__name__}"

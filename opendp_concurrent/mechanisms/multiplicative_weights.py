@@ -11,7 +11,7 @@ from opendp.measures import max_divergence, zero_concentrated_divergence
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native, checks
-from ..checks import at_most, checked, count, optional, probability
+from ..checks import at_most, checked, optional, probability
 from ..composition import guards
 from ..composition.cast import cast
 from ..composition.guards import check_space
@@ -77,7 +77,7 @@ class _MultiplicativeWeights:
         return _state(state.log_weights - self._rate * direction), ANSWER, message
 
 
-_MOST_QUESTIONS = at_most(2**62, "more are not asked in a lifetime")
+_MOST_QUESTIONS = at_most(2**62, "there are no more in a lifetime")
 
 
 @checked(
@@ -85,7 +85,7 @@ _MOST_QUESTIONS = at_most(2**62, "more are not asked in a lifetime")
     input_metric=guards.metric,
     output_measure=guards.measure,
     questions=_MOST_QUESTIONS,
-    size=optional(count),
+    size=optional(_MOST_QUESTIONS),
     beta=probability,
 )
 def make_private_multiplicative_weights(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import checks
-from ..checks import checked, optional
+from ..checks import checked, optional, shown
 from ..continual.accuracy import nodes_of_sums, square_root_sums
 from ..continual.counter import leaves_for
 from ..errors import InvalidTypeError, InvalidValueError
@@ -67,7 +67,9 @@ def plot_counter_error(
         raise InvalidTypeError(f"counters must be a list of some of {', '.join(VARIANCES)}")
     for one in counters:
         if not isinstance(one, str) or one not in VARIANCES:
-            raise InvalidValueError(f"counters ({one!r}) must be some of {', '.join(VARIANCES)}")
+            raise InvalidValueError(
+                f"counters ({shown(one)}) must be some of {', '.join(VARIANCES)}"
+            )
     steps = checks.count(horizon=horizon)
     if not steps <= MOST_STEPS:
         raise InvalidValueError(f"horizon ({horizon}) must be at most 2**20: each step is drawn")

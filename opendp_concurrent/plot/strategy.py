@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .. import checks
-from ..checks import checked, optional
+from ..checks import checked, non_negative, optional
 from ..errors import InvalidTypeError, InvalidValueError
 from .drawing import axes, drawable, require_matplotlib
 
@@ -21,7 +21,7 @@ MOST_LEAVES = 200
 COUNTS, CALM, LAUNCH = "#f6c9c0", "0.93", "#cfe0f3"
 
 
-@checked(ax=optional(drawable))
+@checked(epsilon=optional(non_negative), ax=optional(drawable))
 def plot_strategy(
     strategy: Any, *, epsilon: float | None = None, depth: int = 4, ax: Axes | None = None
 ) -> Axes:

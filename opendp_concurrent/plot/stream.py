@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import checked, count, each, optional, real, text
+from ..checks import at_most, checked, each, optional, real, text
 from ..errors import InvalidTypeError, InvalidValueError
 from .drawing import axes, curve, drawable, finish
 
@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+_STEP = at_most(2**53, "a step is drawn as a double")
+
+
 @checked(
-    steps=each("integers", count),
-    alarms=each("integers", count),
+    steps=each("integers", _STEP),
+    alarms=each("integers", _STEP),
     ylabel=text,
     ax=optional(drawable),
 )

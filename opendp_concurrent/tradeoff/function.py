@@ -153,7 +153,9 @@ class TradeoffFunction:
         loss = checks.non_negative(epsilon=epsilon)
         whole = checks.number(steps=steps)
         if not whole >= 1.0 or (not isinf(whole) and whole != float(int(whole))):
-            raise InvalidValueError(f"steps ({steps}) must be an integer, at least 1, or infinite")
+            raise InvalidValueError(
+                f"steps ({checks.shown(steps)}) must be an integer, at least 1, or infinite"
+            )
         if isinf(loss):
             return cls.worst()
         return cls._single(laplace(loss, whole)) if loss else cls.identity()

@@ -80,12 +80,13 @@ class FiniteInteractiveMechanism:
         try:
             at = (*(whole(history=index) for pair in history for index in pair), whole(query=query))
             first, second = (dataset[at] for dataset in self.tables[len(history)])
+            found = list(zip(map(float, first), map(float, second), strict=True))
         except (TypeError, ValueError, IndexError) as error:
             raise InvalidValueError(
                 f"history ({shown(history)}) and query ({shown(query)}) must be of a round that "
                 "there is: pairs of a query and its answer, and a query"
             ) from error
-        return list(zip(map(float, first), map(float, second), strict=True))
+        return found
 
     def analysts(self) -> Iterator[FiniteMechanism]:
         """The view of each deterministic analyst; those suffice [HSTVVXZ23, Lemma 2.3]."""

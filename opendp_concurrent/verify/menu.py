@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 from .. import checks
 from ..checks import non_negative, shown
-from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError
+from ..errors import BudgetExceededError, ConcurrentError, InvalidTypeError, InvalidValueError
 from .mechanism import FiniteMechanism, randomized_response
 
 
@@ -100,7 +100,9 @@ def next_state(rule: Rule, state: Any, item: Item) -> Any:
     """State after a launch; None if it is refused, or if it tells nothing and costs nothing."""
     try:
         after = rule.admits(state, item.d_mid)
-    except (AttributeError, TypeError) as error:
+    except ConcurrentError:
+        raise
+    except Exception as error:
         raise InvalidTypeError(
             f"accumulator must be a state of the rule, found {shown(state)} where it admits "
             f"{shown(item.d_mid)}: {error}"

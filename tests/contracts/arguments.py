@@ -12,6 +12,7 @@ import inspect
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from math import inf
@@ -127,9 +128,12 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "sequence": lambda value: elements(value) is not None,
     "iterable": lambda value: hasattr(type(value), "__iter__") or hasattr(value, "__getitem__"),
 }
+KINDS["message"] = of_class(oc.Update, oc.Updates)
 KINDS["accounting"] = of_class(type(oc.zcdp(1e-7)))
 KINDS["counts"] = each("count", 0)
-KINDS["guess"] = lambda value: KINDS["finite real"](value) or is_kind(value, bool)
+KINDS["guess"] = lambda value: (
+    KINDS["finite real"](value) or is_kind(value, bool, Fraction, Decimal)
+)
 KINDS["pair"] = lambda value: (
     is_kind(value, tuple)
     and len(inner := list(tuple.__iter__(value))) == 2
@@ -328,7 +332,7 @@ case(
     "smallest_scale",
     oc.smallest_scale,
     make_measurement=(lambda scale: oc.make_laplace(*NUMBER, scale, PURE), "callable"),
-    d_in=(1.0, "finite"),
+    d_in=(1.0, "finite or reals or sequence"),
     d_out=(0.5, "finite"),
     launches=(4, "count"),
     accumulator=(None, "None"),
@@ -818,7 +822,7 @@ case(
     split_evenly_over=(None, "None or count"),
     split_by_weights=(None, "None or list of finite"),
     domain=(dp.vector_domain(dp.atom_domain(T=int)), "None or domain"),
-    margins=(None, "None or sequence or mapping"),
+    margins=(None, "None or iterable"),
     orders=(None, "None"),
     accumulator=(None, "None"),
     ledger=(None, "None"),
@@ -1120,7 +1124,7 @@ case(
     lambda path_or_url, **given: ledger.open_ledger(
         ledger_path() if is_word(path_or_url, "there") else path_or_url, **given
     ).close(),
-    path_or_url=("there", "nothing hostile"),
+    path_or_url=("there", "path"),
     dataset=("survey", "nothing hostile"),
     anchor=(None, "None"),
     wait=(1.0, "finite"),
@@ -1130,7 +1134,7 @@ case(
     lambda path_or_url, **given: ledger.datasets(
         ledger_path() if is_word(path_or_url, "there") else path_or_url, **given
     ),
-    path_or_url=("there", "nothing hostile"),
+    path_or_url=("there", "path"),
     wait=(1.0, "finite"),
 )
 
@@ -1218,7 +1222,7 @@ case(
     "plot.plot_session",
     drawn(plot.plot_session),
     losses=([0.5, 0.75], "list of non_negative or sequence"),
-    d_out=(1.0, "None or non_negative"),
+    d_out=(1.0, "None or non_negative or function or pair"),
     refused=([2], "counts"),
     order=(None, "None or order"),
     ylabel=(None, "None or text"),
@@ -1374,7 +1378,7 @@ case(
 case(
     "verify.simulate_batch",
     verify.simulate_batch,
-    seeds=(range(2), "list of whole"),
+    seeds=(range(2), "list of whole or sequence"),
     workers=(1, "count"),
 )
 case("verify.promises", lambda loosened: len(verify.promises(loosened)), loosened=(1.0, "positive"))
@@ -1432,7 +1436,7 @@ class Running:
         self.total, self.release = 0, release
 
     def update(self, item):
-        self.total += item if type(item) is int else 0
+        self.total += item if type(item) is int and 0 <= item < 9 else 0
 
     def __call__(self, question):
         return self.release(self.total, 2.0)
@@ -1477,7 +1481,7 @@ class Total:
     total = 0
 
     def update(self, item):
-        self.total += item if type(item) is int else 0
+        self.total += item if type(item) is int and 0 <= item < 9 else 0
 
     def __call__(self, question):
         return self.total
@@ -1518,7 +1522,8 @@ def _with_ledger() -> Any:
 
 
 for name, fresh in HANDLES.items():
-    query = {"query": (COUNTER if name == "continual" else COUNT, "measurement or odometer")}
+    message = " or message" * (name == "continual")
+    query = {"query": (COUNTER if message else COUNT, "measurement or odometer" + message)}
     at = {"d_in": (1, "anything" if name == "continual" else "d_in or None")}
     on_handle(f"{name}()", fresh, lambda handle, query: handle(query), spent, **query)
     on_handle(

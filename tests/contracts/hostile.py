@@ -299,7 +299,7 @@ CONTAINERS |= {
 TEXTS: dict[str, Callable[[], Any]] = {
     repr(value): lambda value=value: value
     for value in (
-        "", "text", "1.0", "nan", "a\0b", "\ud800", "é", "../../x", "sqlite:///", "sqlite://",
+        "", "text", "1.0", "nan", "a\0b", "\ud800", "é", "a folder/x", "sqlite:///", "sqlite://",
         "postgresql://a\0b", "postgresql+psycopg://nobody@127.0.0.1:1/none", "mysql://x", "{}",
         "%s",
         b"", b"bytes", b"\xff\0",
