@@ -21,6 +21,7 @@ from math import ceil, inf, lcm, ldexp, nextafter
 from typing import Any
 
 from .. import checks
+from ..checks import checked, count, finite, positive
 from ..errors import InvalidValueError
 from ..measures import composition_measure
 from ..rounding import least_double
@@ -94,6 +95,7 @@ def least_scale(loss: NoiseLoss, d_out: float, bound: float, launches: int) -> f
     return least_double(fits, near=bound)
 
 
+@checked(d_out=positive, bound=finite, launches=count)
 def individual_scale(output_measure: Any, d_out: float, bound: float, launches: int = 1) -> float:
     """Return the least noise scale at which nobody drops out before ``launches`` queries.
 

@@ -14,7 +14,7 @@ from .. import _native
 from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.data import Sealed, unseal
 
-_MOST_NUMBERS = 2**36
+_MOST_NUMBERS = 2**32
 EXTRINSIC = "ExtrinsicObject"
 DTYPES = {
     f"Vec<{name}>": dtype
@@ -54,7 +54,7 @@ def check_people(input_domain: Domain, input_metric: Metric) -> None:
 def check_small(numbers: int) -> None:
     """Raise if so many numbers cannot be held."""
     if not numbers <= _MOST_NUMBERS:
-        raise InvalidValueError(f"the data must have at most 2**36 numbers, found {numbers}")
+        raise InvalidValueError(f"the data must have at most 2**32 numbers, found {numbers}")
 
 
 def as_rows(data: Any, input_domain: Domain) -> NDArray[Any]:

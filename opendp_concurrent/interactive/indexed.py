@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opendp.mod import Domain, Measure, Measurement, Metric, assert_features
+from opendp.mod import Domain, Measure, Measurement, Metric, OpenDPException, assert_features
 
 from .. import _native, checks
 from ..composition.concurrent_composition import make_concurrent_composition
@@ -13,6 +13,7 @@ from ..composition.guards import check_inside, check_measurement_on, check_space
 from ..errors import (
     InvalidTypeError,
     InvalidValueError,
+    PrivacyMapError,
     SpaceMismatchError,
     UnsupportedMeasureError,
 )
@@ -93,7 +94,10 @@ def make_indexed_composition(
         raise UnsupportedMeasureError(
             f"{measure.name} composes one interactive mechanism at a time: {measure.reason}"
         )
-    d_mids = [read_map(one, d_in) for one in measurements]
+    try:
+        d_mids = [read_map(one, d_in) for one in measurements]
+    except OpenDPException as error:
+        raise PrivacyMapError(d_in, str(error).strip()) from error
     compositor = make_concurrent_composition(
         input_domain, input_metric, output_measure, d_in, d_mids, orders=orders
     )

@@ -51,6 +51,18 @@ def _items(**argument: Any) -> tuple[Any, ...]:
     return found
 
 
+MOST_ORDER = 256.0  # powers of it are doubles
+
+
+def _some_order(**argument: Any) -> float:
+    """Return an order that can be computed with, or raise."""
+    ((name, value),) = argument.items()
+    found = checks.order(**argument)
+    if not found <= MOST_ORDER:
+        raise InvalidValueError(f"{name} ({shown(value)}) must be at most {MOST_ORDER}")
+    return found
+
+
 def _laws(**argument: Any) -> list[Any]:
     """Return laws of continual mechanisms, or raise."""
     ((name, _),) = argument.items()
@@ -256,6 +268,7 @@ def continual_epsilon(
 
 
 @checked(
+    order=_some_order,
     mechanisms=_laws,
     items=_items,
     neighbouring=function,

@@ -49,6 +49,7 @@ ALIASES = {  # what else a message may name
     "make_measurement": "measurement|arg",
     "losses": "refused",
     "budget": "bound",
+    "output_domain": "input_domain",
     "data": "arg",
     "sensitivity": "scale",
     "d_in": "d_out",
