@@ -200,9 +200,7 @@ def test_maps_of_opendp_are_read_once(monkeypatch):
     from opendp_concurrent.queryables import offer
 
     read, real = [], offer.read_map
-    monkeypatch.setattr(
-        offer, "read_map", lambda one, d_in: (read.append(one), real(one, d_in))[1]
-    )
+    monkeypatch.setattr(offer, "read_map", lambda one, d_in: (read.append(one), real(one, d_in))[1])
     root = filter_()(ROWS)
     laplace = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=100.0)
     for _ in range(5):

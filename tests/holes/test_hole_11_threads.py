@@ -116,9 +116,9 @@ def test_a_handle_that_a_child_hands_out_later_belongs_to_the_same_launch():
 def test_a_filter_that_halts_closes_them_too():
     pure = dp.max_divergence()
     count = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
-    limit = oc.make_concurrent_filter(
-        oc.make_concurrent_odometer(*SPACE, pure), 1, 1.0, halt=True
-    )([1, 2])
+    limit = oc.make_concurrent_filter(oc.make_concurrent_odometer(*SPACE, pure), 1, 1.0, halt=True)(
+        [1, 2]
+    )
     pair = oc.make_concurrent_composition(*SPACE, pure, 1, [0.1] * 5)
     sneaky = dp.m.make_user_measurement(
         *SPACE, pure, lambda rows: in_a_thread(pair, rows), lambda d_in: 0.5

@@ -44,9 +44,7 @@ def test_what_would_happen_does_not_leave_out_launches_that_do_not_fit():
 
 def test_slots_likewise():
     functions = [oc.TradeoffFunction.pure(0.25), oc.TradeoffFunction.pure(0.125)]
-    root = oc.make_concurrent_composition(
-        *SPACE, oc.tradeoff(), 1, functions, order="any"
-    )([1])
+    root = oc.make_concurrent_composition(*SPACE, oc.tradeoff(), 1, functions, order="any")([1])
     dear = oc.cast(SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.5), oc.tradeoff())
     with pytest.raises(BudgetExceededError):
         root.loss_after([dear])
