@@ -414,7 +414,9 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=2026)
     options.add_argument("--count", type=int, help="interrupts for each kind and place")
     options.add_argument("--kinds", default=",".join(KINDS))
-    options.add_argument("--here", action="store_true", help="all in this process")
+    options.add_argument(
+        "--here", action="store_true", help="all in this process, one after another"
+    )
     options.add_argument("--one", nargs=2, metavar=("KIND", "WHERE"), help="in this process")
     options = options.parse_args()
     count = options.count or (300 if options.quick else 10_000)

@@ -110,8 +110,9 @@ def test_a_stability_map_that_has_changed_is_what_is_charged():
 
 def test_the_loss_of_parts_is_read_again():
     knob = Knob()
-    by_value = oc.by_values({"a": [1]})
-    parallel = oc.make_parallel_composition(*SPACE, by_value, {"a": knob.measurement})
+    parallel = oc.make_parallel_composition(
+        *SPACE, oc.by_values({"a": [1]}), {"a": knob.measurement}
+    )
     assert parallel.map(1) == 0.1
     knob.epsilon = 5.0
     assert parallel.map(1) == 5.0

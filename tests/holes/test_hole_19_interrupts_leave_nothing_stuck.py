@@ -1,0 +1,175 @@
+"""0.1.0 kept locks and marks after an interrupt at a bad moment, and charged half of a tree."""
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.accounts.lifecycle import innermost_running
+from opendp_concurrent.queryables.turn import inherited_lock
+
+dp.enable_features("contrib", "honest-but-curious")
+PURE, SEQUENTIAL = dp.max_divergence(), dp.approximate(dp.zero_concentrated_divergence())
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+# Python drops what is raised while an object is destroyed
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+HARNESS = Path(__file__).parents[2] / "benchmarks" / "interrupts.py"
+
+
+class Interrupt(BaseException):
+    """What arrives."""
+
+
+def interrupted_at(moment, function):
+    """Call ``function``, with an interrupt at a moment; return whether it came.
+
+    A moment is when a Python function is entered, or a C function has returned: these are where
+    Python looks for interrupts.
+    """
+    seen = 0
+
+    def look(frame, event, argument):
+        nonlocal seen
+        if event in ("call", "c_return"):
+            if "opendp_concurrent" not in frame.f_code.co_filename:
+                return
+            seen += 1
+            if seen == moment:
+                sys.setprofile(None)
+                raise Interrupt
+
+    try:
+        sys.setprofile(look)
+        try:
+            function()
+        finally:
+            sys.setprofile(None)
+    except Interrupt:
+        return True
+    return seen >= moment
+
+
+def in_another_thread(function):
+    """Call ``function`` where nobody holds a lock; raise what it raises, or if it waits."""
+    found = []
+
+    def work():
+        try:
+            found.append(function())
+        except BaseException as error:
+            found.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(timeout=20)
+    assert not thread.is_alive(), "it waits for a lock"
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    return found[0]
+
+
+def count(scale=4.0):
+    return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=scale)
+
+
+def tree(bounded):
+    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+    made = oc.make_concurrent_filter(odometer, 1, 1e9) if bounded else odometer
+    root = made([1, 2])
+    child = root(odometer)
+    return [root, child, child(odometer)]
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_a_launch_is_charged_at_every_account_or_none_whenever_it_is_interrupted(bounded):
+    query = count()
+    moment, came = 0, True
+    while came:
+        moment += 1
+        handles = tree(bounded)
+        for handle in handles:
+            handle.privacy_loss(1)
+        came = interrupted_at(moment, lambda: handles[-1](query))
+        losses = [in_another_thread(lambda h=handle: h.privacy_loss(1)) for handle in handles]
+        launches = [handle._session.account.launches for handle in handles]
+        assert losses in ([0.0] * 3, [0.25] * 3), moment
+        assert launches == [int(4 * losses[0])] * 3, moment
+        in_another_thread(lambda: handles[-1](query))
+        handles[1](query)
+        assert [handle.privacy_loss(1) - losses[0] for handle in handles] == [0.5, 0.5, 0.25]
+        assert innermost_running() is None
+        assert inherited_lock() is None
+    assert moment > 50
+
+
+def test_the_next_launch_closes_what_an_interrupted_one_left_open():
+    pair = oc.make_concurrent_composition(*SPACE, SEQUENTIAL, 1, [(0.25, 0.0)] * 2)
+    query = dp.m.make_user_measurement(*SPACE, SEQUENTIAL, len, lambda d_in: (0.25, 0.0))
+    odometer = oc.make_concurrent_odometer(*SPACE, SEQUENTIAL)
+    moment, came = 0, True
+    while came:
+        moment += 7
+        root = odometer([1, 2])
+        child = root(pair)
+        came = interrupted_at(moment, lambda: root(query))
+        root(query)
+        with pytest.raises(oc.errors.ClosedChildError):
+            child(query)
+        in_another_thread(lambda: root(query))
+    assert moment > 50
+
+
+def test_a_machine_answers_or_is_closed_whenever_it_is_interrupted():
+    sparse = oc.make_sparse_vector(*SPACE, PURE, 1, 2.0, 50, 3)
+    moment, came, closed = 0, True, 0
+    while came:
+        moment += 1
+        handle = sparse([1] * 100)
+        came = interrupted_at(moment, lambda: handle(len))
+        try:
+            in_another_thread(lambda: handle(len))
+            handle(len)
+        except oc.errors.InterruptedHandleError:
+            closed += 1
+            with pytest.raises(oc.errors.InterruptedHandleError):
+                handle(len)
+    assert closed
+    assert moment > closed + 20
+
+
+def test_a_failure_closes_no_machine():
+    handle = oc.make_sparse_vector(*SPACE, PURE, 1, 2.0, 50, 3)([1] * 100)
+    with pytest.raises(ZeroDivisionError):
+        handle(lambda rows: 1 // 0)
+    handle(len)
+
+
+def test_a_refusal_under_the_lock_releases_it():
+    limit = oc.make_concurrent_filter(oc.make_concurrent_odometer(*SPACE, PURE), 1, 0.25)([1])
+    moment, came = 0, True
+    while came:
+        moment += 1
+
+        def refused():
+            with pytest.raises(oc.errors.BudgetExceededError):
+                limit(count(0.5))
+
+        came = interrupted_at(moment, refused)
+        assert in_another_thread(limit.privacy_loss) == 0.0
+    limit(count())
+
+
+def test_interrupts_at_random_moments_on_each_kind_of_handle():
+    """Some hundred; ``python benchmarks/interrupts.py`` for 10,000 on each."""
+    command = [sys.executable, str(HARNESS), "--count", "20", "--seed", "19", "--here"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert len(found) == 18
+    assert {one["failure"] for one in found.values()} == {None}, found
+    assert sum(one["interrupts"] for one in found.values()) >= 18 * 20
