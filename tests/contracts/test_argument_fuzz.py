@@ -19,11 +19,14 @@ sys.path.pop(0)
 
 
 def test_no_public_callable_escapes():
-    known = set(arguments.CASES) | arguments.NO_ARGUMENTS
+    known = set(arguments.CASES) | arguments.NO_ARGUMENTS | arguments.UNTRIED
     assert arguments.public_callables() - known == set()
 
 
-@pytest.mark.parametrize("name", sorted(arguments.public_callables() - arguments.NO_ARGUMENTS))
+TRIED = arguments.public_callables() - arguments.NO_ARGUMENTS - arguments.UNTRIED
+
+
+@pytest.mark.parametrize("name", sorted(TRIED))
 def test_no_argument_escapes(name):
     known = {
         argument
@@ -31,7 +34,8 @@ def test_no_argument_escapes(name):
         if title == name or title.startswith(f"{name}, ")
         for argument in case.arguments
     }
-    assert (arguments.arguments_of(name) or set()) <= known
+    taken = arguments.arguments_of(name) or set()
+    assert taken - arguments.UNTRIED_ARGUMENTS <= known
 
 
 def test_the_valid_calls_are_valid():

@@ -10,6 +10,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, MessageLimitError
+from opendp_concurrent.queryables.mechanism import give_inside, inside
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3
@@ -186,7 +187,8 @@ def test_a_wrapper_of_a_native_cast_is_judged_by_what_it_spawns():
     measurement = oc.make_interactive(dp.c.make_pureDP_to_zCDP(counter()))
     assert measurement([]).resumable
     swapped = oc.make_interactive(counter())
-    swapped.spawn = oc.make_interactive_postprocessing(counter(), identity).spawn
+    looking = oc.make_interactive_postprocessing(counter(), identity)
+    give_inside(swapped, inside(swapped)._replace(spawn=looking.spawn))
     with pytest.raises(InvalidTypeError, match="^measurement must be a counter"):
         oc.make_resumable(swapped, oc.Checkpoint())([])
 

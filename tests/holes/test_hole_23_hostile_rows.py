@@ -422,7 +422,7 @@ def test_a_distance_that_is_none_is_refused(sqlite, d_in):
         open_ledger(sqlite.address, "pure")
 
 
-def test_a_power_of_10_to_the_18_is_one_event(sqlite):
+def test_a_power_of_10_to_the_15_is_one_event(sqlite):
     fill(sqlite, "ladder", launches=0)
     with sqlite.open("ladder") as ledger:
         odometer = oc.make_concurrent_odometer(
@@ -430,9 +430,9 @@ def test_a_power_of_10_to_the_18_is_one_event(sqlite):
         )
         bound = F.pure(0.125).power(8)
         root = oc.make_concurrent_filter(odometer, 1, bound, ledger=ledger)([1])
-        root(of_loss(oc.tradeoff(), F.laplace(2.0**-70).power(10**18)))
+        root(of_loss(oc.tradeoff(), F.laplace(2.0**-70).power(10**15)))
         (event,) = ledger.to_dp_events().events
-    assert event.count == 10**18
+    assert event.count == 10**15
 
 
 # --- after a rollback ------------------------------------------------------------------------
