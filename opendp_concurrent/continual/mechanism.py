@@ -20,7 +20,6 @@ from ..composition import guards
 from ..composition.guards import check_callable
 from ..composition.interactive_measurement import make_measurement
 from ..errors import (
-    InvalidValueError,
     RefusalError,
     StreamError,
     StreamHaltedError,
@@ -44,8 +43,6 @@ from ..queryables.stream import (
     start_of,
 )
 from .stream import INVALID, Categories, Integers, Items, items_of, valid_item
-
-MOST_ITEMS = 10**8  # at once
 
 
 class ContinualMachine(Protocol):
@@ -123,10 +120,6 @@ class Checked:
     def _update_all(self, items: Any) -> None:
         items = check_items(items)
         count = len(items)
-        if not count <= MOST_ITEMS:
-            raise InvalidValueError(
-                f"items must have at most {MOST_ITEMS:,} elements; send them in parts"
-            )
         self._room(count)
         array = self._array(items)
         self._take(

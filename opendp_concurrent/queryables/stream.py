@@ -34,6 +34,7 @@ from ..errors import (
 from .data import Sealed, check_process, seal, unseal
 from .machine import MachineQueryable
 
+MOST_ITEMS = 10**8  # at once
 NO_QUESTION = (
     "an update is data, and this handle takes questions; if it is of a continual mechanism, it "
     "gets its updates from the stream of its parent: update that"
@@ -138,15 +139,23 @@ def check_items(items: Any) -> Any:
     """Return a copy of ``items``, which nobody changes once it is checked; what is masked is None.
 
     :raises InvalidTypeError: if they are no sequence
+    :raises InvalidValueError: if they are too many
     """
     if isinstance(items, (str, bytes)) or not isinstance(items, (Sequence, np.ndarray)):
         raise InvalidTypeError(f"items must be a sequence, found {type(items).__name__}")
-    if isinstance(items, np.ndarray):
-        if not items.ndim:
-            raise InvalidTypeError("items must be a sequence, found an array of one number")
-        masked = isinstance(items, np.ma.MaskedArray)
-        return items.tolist() if masked else owned.array(items)
-    return list(items)
+    if isinstance(items, np.ndarray) and not items.ndim:
+        raise InvalidTypeError("items must be a sequence, found an array of one number")
+    try:
+        few = len(items) <= MOST_ITEMS
+    except Exception:  # no length that can be told
+        few = False
+    if not few:
+        raise InvalidValueError(
+            f"items must have at most {MOST_ITEMS:,} elements; send them in parts"
+        )
+    if isinstance(items, np.ma.MaskedArray):
+        return items.tolist()
+    return owned.array(items) if isinstance(items, np.ndarray) else list(items)
 
 
 def check_step(step: Any, steps: int) -> None:

@@ -1764,7 +1764,7 @@ def public_callables() -> set[str]:
     return names
 
 
-# Callables and arguments that are newer than the guards: their hostile values are still to be tried.
+# Newer than the guards: hostile values of these are still to be tried.
 UNTRIED = {
     "ledger.SqlLedger.backup",
     "ledger.restore_ledger",

@@ -25,7 +25,7 @@ class Interrupt(BaseException):
     """What arrives."""
 
 
-def interrupted_at(moment, function):
+def interrupted_at(moment, function, *arguments):
     """Call ``function``, with an interrupt at a moment; return whether it came.
 
     A moment is when a Python function is entered, or a C function has returned: these are where
@@ -46,7 +46,7 @@ def interrupted_at(moment, function):
     try:
         sys.setprofile(look)
         try:
-            function()
+            function(*arguments)
         finally:
             sys.setprofile(None)
     except Interrupt:
@@ -54,13 +54,13 @@ def interrupted_at(moment, function):
     return seen >= moment
 
 
-def in_another_thread(function):
+def in_another_thread(function, *arguments):
     """Call ``function`` where nobody holds a lock; raise what it raises, or if it waits."""
     found = []
 
     def work():
         try:
-            found.append(function())
+            found.append(function(*arguments))
         except BaseException as error:
             found.append(error)
 
@@ -94,12 +94,12 @@ def test_a_launch_is_charged_at_every_account_or_none_whenever_it_is_interrupted
         handles = tree(bounded)
         for handle in handles:
             handle.privacy_loss(1)
-        came = interrupted_at(moment, lambda: handles[-1](query))
-        losses = [in_another_thread(lambda h=handle: h.privacy_loss(1)) for handle in handles]
+        came = interrupted_at(moment, handles[-1], query)
+        losses = [in_another_thread(handle.privacy_loss, 1) for handle in handles]
         launches = [handle._session.account.launches for handle in handles]
         assert losses in ([0.0] * 3, [0.25] * 3), moment
         assert launches == [int(4 * losses[0])] * 3, moment
-        in_another_thread(lambda: handles[-1](query))
+        in_another_thread(handles[-1], query)
         handles[1](query)
         assert [handle.privacy_loss(1) - losses[0] for handle in handles] == [0.5, 0.5, 0.25]
         assert innermost_running() is None
@@ -116,11 +116,11 @@ def test_the_next_launch_closes_what_an_interrupted_one_left_open():
         moment += 7
         root = odometer([1, 2])
         child = root(pair)
-        came = interrupted_at(moment, lambda: root(query))
+        came = interrupted_at(moment, root, query)
         root(query)
         with pytest.raises(oc.errors.ClosedChildError):
             child(query)
-        in_another_thread(lambda: root(query))
+        in_another_thread(root, query)
     assert moment > 50
 
 
@@ -130,9 +130,9 @@ def test_a_machine_answers_or_is_closed_whenever_it_is_interrupted():
     while came:
         moment += 1
         handle = sparse([1] * 100)
-        came = interrupted_at(moment, lambda: handle(len))
+        came = interrupted_at(moment, handle, len)
         try:
-            in_another_thread(lambda: handle(len))
+            in_another_thread(handle, len)
             handle(len)
         except oc.errors.InterruptedHandleError:
             closed += 1

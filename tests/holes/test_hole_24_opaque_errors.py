@@ -1,6 +1,7 @@
 """0.1.0 handed errors of mechanisms, with rows in their text, to the analyst."""
 
 import logging
+from functools import partial
 
 import opendp.prelude as dp
 import pytest
@@ -186,7 +187,7 @@ def test_a_chain_keeps_it(caplog):
     made = oc.make_concurrent_odometer(*SPACE, PURE, opaque_errors=True)
     same = dp.t.make_user_transformation(*SPACE, *SPACE, lambda rows: rows, lambda d_in: d_in)
     for one in (same >> made, made >> str, oc.make_concurrent_filter(made, 1, 1.0)):
-        check(told(lambda root=one(ROWS): root(user(telling))), caplog)
+        check(told(partial(one(ROWS), user(telling))), caplog)
 
 
 @pytest.mark.parametrize("value", [1, "text", None])
