@@ -9,7 +9,7 @@ from .products import zcdp_to_renyi
 from .pure_to_renyi import pure_to_renyi
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class KnownCurve:
     """Rényi divergence by order, converted from a distance of another measure."""
 

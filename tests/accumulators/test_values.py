@@ -95,7 +95,7 @@ def test_an_accounting_says_what_it_is(accounting, text):
     ids=lambda one: type(one).__name__,
 )
 def test_what_is_counted_is_the_loss_itself(start, d_mid):
-    assert start.read(d_mid) is d_mid
+    assert start.read(d_mid) == d_mid
 
 
 def test_curves_are_read_at_the_orders_that_count():

@@ -653,7 +653,7 @@ def test_names_that_are_unknown_or_missing():
     measurement = quotas_of({"a": 1.0, "b": 1.0})
     with pytest.raises(InvalidValueError, match="^names must have at least one analyst"):
         measurement.coalition([])
-    with pytest.raises(InvalidValueError, match="^no analyst is called 'eve'; known are: a, b"):
+    with pytest.raises(InvalidValueError, match="no analyst is called 'eve'; known are: a, b"):
         measurement.coalition(["a", "eve"])
     with pytest.raises(InvalidTypeError, match="^the analyst's name must be a str, found int"):
         measurement.coalition(["a", 3])

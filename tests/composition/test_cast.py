@@ -241,7 +241,7 @@ def test_odd_ends_are_refused(under):
         (("zcdp", APPROXIMATE, -0.1), InvalidValueError, "^delta"),
         (("zcdp", APPROXIMATE, "x"), InvalidTypeError, "^delta must be a number"),
         (("zcdp", RENYI, 1e-6), InvalidTypeError, "^delta is for a cast to"),
-        (("zcdp", 5), InvalidTypeError, "^output_measure must be a measure"),
+        (("zcdp", 5), InvalidTypeError, "^to_measure must be a measure"),
         (("renyi", APPROXIMATE, 1e-6), InvalidTypeError, "^orders must be given"),
         (("renyi", APPROXIMATE, 1e-6, [1.0]), InvalidValueError, "^orders"),
         (("renyi", APPROXIMATE, 1e-6, []), InvalidTypeError, "^orders"),

@@ -123,7 +123,7 @@ def test_check_values():
     [
         ("output_measure", 1, InvalidTypeError, "^output_measure must be a measure"),
         ("output_measure", oc.tradeoff(), UnsupportedMeasureError, "^output_measure"),
-        ("d_out", 0.0, InvalidValueError, r"^d_out \(0.0\) must be above 0"),
+        ("d_out", 0.0, InvalidValueError, r"^d_out \(0.0\) must be finite and above 0"),
         ("d_out", math.nan, InvalidValueError, "^d_out"),
         ("d_out", math.inf, InvalidValueError, "^d_out"),
         ("d_out", "1", InvalidTypeError, "^d_out must be a number"),

@@ -20,6 +20,7 @@ from scipy.stats import norm
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
+from opendp_concurrent.accumulators.curve_sum import READ
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.mechanisms.sparse_vector_loss import SparseVectorNoise
 from opendp_concurrent.mechanisms.steps import Steps
@@ -232,7 +233,8 @@ def test_adaptive_questions_cost_no_more_than_the_map_says(refresh, monotone):
     for alpha in ORDERS:
         exact = renyi(noise, choose, 3, alpha)
         assert exact <= curve(alpha) + CRUMB
-        assert noise.map(oc.fixed_renyi_divergence(alpha)) == curve(alpha)
+        fixed = noise.map(oc.fixed_renyi_divergence(alpha))
+        assert fixed == curve(alpha) if alpha in READ else fixed <= curve(alpha)
         assert curve(alpha) <= epsilon
         assert exact <= rho * alpha + CRUMB
         assert alpha >= 8.0 or exact <= tcdp.rho * alpha + CRUMB
@@ -278,7 +280,10 @@ def test_numbers_that_are_released_are_paid_for(refresh, monotone):
         exact = renyi(noise, choose, 3, alpha, released)
         fixed = noise.map(oc.fixed_renyi_divergence(alpha), answer_scale=scale)
         assert exact <= fixed + CRUMB
-        assert curve(alpha) == pytest.approx(fixed, rel=1e-14)
+        if alpha in READ:
+            assert curve(alpha) == pytest.approx(fixed, rel=1e-14)
+        else:  # the value at a larger order counts
+            assert curve(alpha) >= fixed
         assert fixed > noise.map(oc.fixed_renyi_divergence(alpha))
     rho, plain = noise.map(ZCDP, answer_scale=scale), noise.map(PURE)
     assert rho > noise.map(ZCDP)

@@ -59,7 +59,7 @@ F = T.pure(0.5)
         (lambda: T.mixture([1, 1], [F]), InvalidValueError, "functions has 1 elements"),
         (lambda: T.mixture([0], [F]), InvalidValueError, "weights"),
         (lambda: T.mixture([1], [0.5]), InvalidTypeError, "functions must be a TradeoffFunction"),
-        (lambda: F.compose(0.5), InvalidTypeError, "other must be a TradeoffFunction"),
+        (lambda: F.compose(0.5), InvalidTypeError, "must be a TradeoffFunction"),
         (lambda: F.power(-1), InvalidValueError, "count"),
         (lambda: F.power(1.5), InvalidTypeError, "count"),
         (lambda: F.group(0), InvalidValueError, "size"),

@@ -855,7 +855,7 @@ def test_hostile_functions_answer_in_few_steps(value, monkeypatch):
         T.discrete_laplace(1 / max(value, 1e-300)),
     ]
     made += [one.power(3) for one in made] + [made[0].compose(T.gaussian(1.0), T.laplace(0.1))]
-    made += [one.compose(T.worst()) for one in made[:3]] + [T.gaussian(value).power(10**400)]
+    made += [one.compose(T.worst()) for one in made[:3]] + [T.gaussian(value).power(2**53)]
     made += [T.mixture([1, value], [T.pure(value), T.approximate(0.0, 1e-320)])]
     for f in made:
         for question in (0.0, 5e-324, 1e-300, 1e-9, part, 1.0):
@@ -886,7 +886,7 @@ def test_hostile_curves_answer_in_few_steps(value, monkeypatch):
 @pytest.mark.parametrize(
     "refused",
     [
-        lambda: T.pure(0.1).power(10**400),
+        lambda: T.pure(0.1).power(2**53),
         lambda: T.pure(0.1).power(2**53).power(2),
         lambda: T.finite([0.3, 0.7], [0.5, 0.5]).group(10**6),
         lambda: T.from_densities(density(0.0), density(1.0), [-9.0, 9.0], cells=10**6),
