@@ -2,7 +2,8 @@
 
 A Python exception that is raised inside a native call comes out as a bare ``OpenDPException``. Ours
 are remembered where they leave our code, and raised again, from the native one, by the frame of
-ours that made the native call (:func:`typed`). Interrupts: see :mod:`._boundary`.
+ours that made the native call (:func:`typed`). Interrupts: see :mod:`._boundary`; threads: see
+:mod:`._argtypes`.
 """
 
 from __future__ import annotations
@@ -51,12 +52,14 @@ from opendp.mod import (
 )
 from opendp.typing import _ELEMENTARY_TYPES
 
+from ._argtypes import set_once
 from ._boundary import CALLBACKS, entries
 from .checks import shown
 from .errors import ConcurrentError, InvalidTypeError, InvalidValueError, MechanismError
 
 PARTIAL_CONSTRUCTOR: type = _PartialConstructor
 F = TypeVar("F", bound=Callable[..., Any])
+set_once()
 MOST_ROWS = 2**36  # more than a machine holds
 _CARRIED: ContextVar[list[ConcurrentError] | None] = ContextVar("_CARRIED", default=None)
 

@@ -1,0 +1,37 @@
+"""The functions of the native library are configured once, as threads call them.
+
+OpenDP sets ``argtypes`` before each call of a function that all threads share. ``ctypes`` frees the
+converters that were there, although another thread may be in the middle of using them: under
+OpenDP 0.16 eight threads that ask for ``measurement.map`` end the process within seconds. So what
+is set again, and is equal, is left as it is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+from opendp._lib import lib
+
+_LOCK = threading.Lock()
+_NATIVE: Any = ctypes._CFuncPtr.argtypes  # type: ignore[attr-defined]
+
+
+def _differ(function: Any, argument_types: Any) -> bool:
+    before = _NATIVE.__get__(function)
+    if before is None or argument_types is None:
+        return before is not argument_types
+    return list(before) != list(argument_types)
+
+
+def _set(function: Any, argument_types: Any) -> None:
+    if _differ(function, argument_types):
+        with _LOCK:
+            if _differ(function, argument_types):
+                _NATIVE.__set__(function, argument_types)
+
+
+def set_once() -> None:
+    """Give the library's functions an ``argtypes`` that is set only where it changes."""
+    type(lib.ffiresult_ok).argtypes = property(_NATIVE.__get__, _set)

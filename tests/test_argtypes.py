@@ -1,0 +1,85 @@
+"""Threads may call OpenDP's functions, which it configures anew before each call."""
+
+import gc
+import subprocess
+import sys
+
+import opendp.prelude as dp
+import pytest
+from opendp._lib import lib
+
+import opendp_concurrent as oc
+
+dp.enable_features("contrib")
+
+
+def converters(function):
+    return [one for one in gc.get_referents(function) if type(one) is tuple]
+
+
+def test_a_call_leaves_the_converters_that_another_thread_may_be_using():
+    assert oc
+    measurement = dp.m.make_laplace(
+        dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float), 1.0
+    )
+    measurement.map(1.0)
+    for function in (lib.opendp_core__measurement_map, lib.opendp_data__object_free):
+        before = converters(function)
+        assert len(before) == 1
+        measurement.map(1.0)
+        assert converters(function)[0] is before[0]
+
+
+def test_other_argument_types_are_set():
+    function = lib["opendp_core__measurement_map"]
+    assert function.argtypes is None
+    for wanted in ([int], (int, float), [float], None, None, []):
+        function.argtypes = wanted if wanted is None else [_Any] * len(wanted)
+        assert function.argtypes == (None if wanted is None else [_Any] * len(wanted))
+
+
+class _Any:
+    @classmethod
+    def from_param(cls, value):
+        return value
+
+
+THREADS = """
+import gc, sys, threading
+import opendp.prelude as dp
+import opendp_concurrent
+dp.enable_features("contrib")
+measurement = dp.m.make_laplace(
+    dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float), 1.0
+)
+sys.setswitchinterval(1e-6)
+gc.set_threshold(20)
+
+class Cyclic:
+    def __init__(self):
+        self.me = self
+    def __del__(self):
+        for _ in range(20):
+            pass
+
+def work():
+    for _ in range(20_000):
+        Cyclic()
+        measurement.map(1.0)
+
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print("done")
+"""
+
+
+@pytest.mark.slow
+def test_eight_threads_read_privacy_maps():
+    """Without this, OpenDP 0.16 ends the process ('free(): invalid pointer') in about 15 s."""
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-1000:]
