@@ -371,6 +371,11 @@ class Account:
         self._settle()
         return distance_key(d_in) in self._state
 
+    @property
+    def asked(self) -> bool:
+        """Whether a launch is read at some d_in, here or further up."""
+        return any(account._state for account in self._chain)
+
     def _read_ledger(self) -> None:
         self._settle()
         if self._book is not None:

@@ -2,12 +2,14 @@
 
 A privacy map of OpenDP's own is a function of numbers that do not change, so its values are
 remembered. A map that asks Python may answer differently each time: it is read again at every
-launch, and what was read is what is charged. Maps are asked of OpenDP's functions, and of what was
-sealed when a measurement of ours was made, never of an attribute.
+launch, and what was read is what is charged. Where a launch is read at another d_in later, the map
+must still say at the first one what it said then. Maps are asked of OpenDP's functions, and of what
+was sealed when a measurement of ours was made, never of an attribute.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from typing import Any
 
@@ -37,7 +39,17 @@ class MeasurementPrice:
     Each value is read once, so that what is compared is what is charged.
     """
 
-    __slots__ = ("_before", "_losses", "_measure", "_mechanism", "_native", "measurement", "place")
+    __slots__ = (
+        "_before",
+        "_first",
+        "_losses",
+        "_measure",
+        "_mechanism",
+        "_native",
+        "_paid",
+        "measurement",
+        "place",
+    )
 
     def __init__(self, measurement: Measurement, measure: CompositionMeasure) -> None:
         self.measurement, self._measure = measurement, measure
@@ -46,6 +58,8 @@ class MeasurementPrice:
         self._mechanism: str | None = None
         self._native = not isinstance(measurement, ConcurrentMeasurement)
         self._before = self
+        self._first: tuple[Any, Any] | None = None  # d_in and loss
+        self._paid = False
 
     @property
     def mechanism(self) -> str:
@@ -77,6 +91,7 @@ class MeasurementPrice:
         Call after it was charged.
         """
         before = self._before
+        self._paid = True
         if before is not self and any(
             before._losses.get(key) != loss for key, loss in self._losses.items()
         ):
@@ -88,9 +103,31 @@ class MeasurementPrice:
         key = distance_key(d_in)
         loss = self._losses.get(key)
         if loss is None:
+            loss = self._read(d_in)
+            if self._paid:
+                self._check_unchanged(d_in)
+            elif self._first is None:
+                self._first = own_distance(d_in), loss
             # it may be read in two threads: the first one to be kept counts
-            loss = self._losses.setdefault(key, self._read(d_in))
+            loss = self._losses.setdefault(key, loss)
         return loss
+
+    def witness(self) -> None:
+        """Read the map at 1, so that it is known later whether it has changed."""
+        with suppress(PrivacyMapError):  # nobody has asked for a loss there
+            self.at(1)
+
+    def _check_unchanged(self, d_in: Any) -> None:
+        """Raise if the map says something else by now, where it was read before the launch."""
+        if self._native or self._first is None:
+            return
+        first, loss = self._first
+        if isinstance(loss, float | tuple) and self._read(first) != loss:
+            raise PrivacyMapError(
+                d_in,
+                f"it was not read there before the launch, and has changed since, at d_in "
+                f"({first}); ask for privacy_loss({d_in}) before launching",
+            )
 
     def _read(self, d_in: Any) -> Any:
         reading, place = _READING.get(), id(self.measurement)

@@ -92,6 +92,8 @@ class Session:
         return self._postprocess(answer)
 
     def _walk(self, query: Any, price: MeasurementPrice) -> Any:
+        if not self.account.asked:
+            price.witness()
         permit = self.account.launch(price)
         self._offers.remember(price)
         return hide_errors(permit.opaque, permit.run, self._run, query, permit)

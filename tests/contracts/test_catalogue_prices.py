@@ -183,6 +183,7 @@ ROOTS = {
     "context": InContext,
     "stream": lambda case: asked(stream_of(case)),
     "filter that was asked": lambda case: asked(filter_of(case)),
+    "odometer": lambda case: odometer_for(case)(case.data),
     "odometer that was asked": lambda case: asked(odometer_for(case)(case.data)),
 }
 

@@ -4,7 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import BudgetExceededError
+from opendp_concurrent.errors import BudgetExceededError, PrivacyMapError
 
 dp.enable_features("contrib", "honest-but-curious")
 
@@ -212,3 +212,36 @@ def test_maps_of_opendp_are_read_once(monkeypatch):
         root(knob.measurement)
     assert len(read) == 6
     assert len(set(map(id, root._session.account._history))) == 2  # equal prices are kept once
+
+
+@pytest.mark.parametrize("asked", [(), (3,)])
+def test_an_odometer_that_is_asked_late_does_not_believe_a_map_that_has_changed(asked):
+    knob = Knob()
+    root = oc.make_concurrent_odometer(*SPACE, PURE)(ROWS)
+    for d_in in asked:
+        root.privacy_loss(d_in)
+    child = root(oc.make_concurrent_odometer(*SPACE, PURE))
+    knob.epsilon = 1e6
+    child(knob.measurement)
+    knob.epsilon = 0.1
+    for handle in (root, child):
+        assert handle.privacy_loss(asked[0] if asked else 1) == 1e6 * (asked[0] if asked else 1)
+        for _ in range(2):
+            with pytest.raises(PrivacyMapError, match="has changed since"):
+                handle.privacy_loss(2)
+    knob.epsilon = 1e6
+    assert root.privacy_loss(2) == child.privacy_loss(2) == 2e6
+
+
+def test_a_map_that_does_not_answer_at_1_is_launched():
+    """Nobody has asked for a loss there."""
+
+    def from_2_on(d_in):
+        if d_in < 2:
+            raise ValueError("at least 2")
+        return 0.5
+
+    measurement = dp.m.make_user_measurement(*SPACE, PURE, len, from_2_on)
+    root = oc.make_concurrent_odometer(*SPACE, PURE)(ROWS)
+    root(measurement)
+    assert root.privacy_loss(3) == 0.5
