@@ -62,9 +62,10 @@ class Lifecycle:
     :param reason: why a newer launch closes it; empty if none does
     :param halts: whether a refusal closes it
     :param opaque: whether errors of its mechanisms are kept from the analyst
+    :param static: whether no mechanism below may have a stream of its own
     """
 
-    __slots__ = ("_halts", "_opaque", "_parents", "_reason", "state")
+    __slots__ = ("_halts", "_opaque", "_parents", "_reason", "_static", "state")
 
     def __init__(
         self,
@@ -73,9 +74,10 @@ class Lifecycle:
         *,
         halts: bool = False,
         opaque: bool = False,
+        static: bool = False,
     ) -> None:
         self.state = State.OPEN
-        self._reason, self._halts, self._opaque = reason, halts, opaque
+        self._reason, self._halts, self._opaque, self._static = reason, halts, opaque, static
         self._parents: tuple[Lifecycle, ...] = () if parent is None else (parent,)
 
     @property
@@ -99,12 +101,19 @@ class Lifecycle:
     @property
     def matters(self) -> bool:
         """Whether it makes a difference to a handle that it belongs here."""
-        return any(one._halts or one._reason or one._opaque for one in self.lineage)
+        return any(
+            one._halts or one._reason or one._opaque or one._static for one in self.lineage
+        )
 
     @property
     def opaque(self) -> bool:
         """Whether errors of mechanisms are kept from the analyst."""
         return any(one._opaque for one in self.lineage)
+
+    @property
+    def static(self) -> bool:
+        """Whether no mechanism below may have a stream of its own."""
+        return any(one._static for one in self.lineage)
 
     def happen(self, event: Event) -> None:
         """Move along the table."""

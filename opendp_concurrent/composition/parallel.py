@@ -173,10 +173,11 @@ class _Parts:
         return self._opened[key]
 
     def _open(self, key: Any, measurement: Measurement) -> Any:
-        answer = run(measurement, self._take(key))
+        part = Lifecycle(innermost_running(), static=True)
+        answer = part.run(run, measurement, self._take(key))
         if isinstance(answer, MachineQueryable) and answer.takes_updates:
             raise InvalidTypeError(f"measurements[{key!r}] takes updates: {ADAPTIVE}")
-        return adopt(answer, Lifecycle(innermost_running()), None)
+        return adopt(answer, part, None)
 
     def _take(self, key: Any) -> Sealed:
         """The part's data, converted; it is held nowhere else."""

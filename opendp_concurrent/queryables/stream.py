@@ -42,6 +42,10 @@ NO_QUESTION = (
 NOBODY = (
     "nothing here takes updates: no continual mechanism of this package was launched on the stream"
 )
+NO_PART = (
+    "the query takes updates, and would be launched below a part of static data: with updates that "
+    "an adversary chooses, the loss of the parts is no maximum [HSV25]; use make_parallel_continual"
+)
 ONE_ONLY = (
     "one stream feeds one continual mechanism here, except under pure DP: the theorems for other "
     "measures need bounded messages [HSV25, Definition 6.1]; use make_concurrent_continual with "
@@ -359,13 +363,17 @@ def stream_of(token: Sealed) -> Stream | None:
 def start_of(token: Sealed) -> Stream | None:
     """Return the stream that a continual mechanism is launched on; None for one of its own.
 
+    :raises InvalidTypeError: below a part of static data, whoever launched it there
     :raises InvalidValueError: to the owner of the data, if there is anything in it. Below a launch
         this would depend on data that nobody has paid for
     """
     data = _native.to_python(unseal(token))
     if isinstance(data, Stream):
         return data
-    below = innermost_running() is not None or _native.inside_native_call()
+    payer = innermost_running()
+    if payer is not None and payer.static:
+        raise InvalidTypeError(NO_PART)
+    below = payer is not None or _native.inside_native_call()
     if not below and (not isinstance(data, Sized) or len(data)):
         raise InvalidValueError("a stream starts empty: pass [], and let items come by update_all")
     return None
