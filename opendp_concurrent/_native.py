@@ -272,14 +272,14 @@ def typed(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return copy_context().run(_carrying, carried, function, arguments)
     except ConcurrentError as error:
-        _remember(error)
+        remember(error)
         raise
     except OpenDPException as error:
         found = [ours for ours in carried if str(ours) in str(error)]
         if not found:
             raise
         cause = None if type(found[-1]) is MechanismError else error
-    _remember(found[-1])
+    remember(found[-1])
     raise found[-1].with_traceback(None) from cause  # its frames may hold data
 
 
@@ -288,7 +288,8 @@ def _carrying(carried: list[ConcurrentError], function: Any, arguments: tuple[An
     return function(*arguments)
 
 
-def _remember(error: ConcurrentError) -> None:
+def remember(error: ConcurrentError) -> None:
+    """Let the native call around this, if there is one, raise this error for its own."""
     outer = _CARRIED.get()
     if outer is not None:
         outer.append(error)

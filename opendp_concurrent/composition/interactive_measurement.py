@@ -20,6 +20,7 @@ from ..queryables.mechanism import (
     Spawn,
     give_inside,
     inside,
+    may_feed_many,
 )
 from ..queryables.session import validate_d_in
 from .chain import check_no_stream, make_chain_ot
@@ -71,12 +72,14 @@ def make_measurement(
         TO="ExtrinsicObject",
     )
     made_on = (*input_space, output_measure)
+    many = False
     if isinstance(around, ConcurrentMeasurement):
         other = inside(around)
         takes_updates |= other.takes_updates
         composes = other.composes if composes is None else composes
         checkpointed |= other.checkpointed
         can_resume = can_resume or other.can_resume
+        many = may_feed_many(around)
     what = Inside(
         spawn,
         checked_map,
@@ -85,6 +88,7 @@ def make_measurement(
         bool(composes),
         checkpointed,
         can_resume,
+        many,
     )
     return _direct(measurement, made_on, summary, what)
 

@@ -21,14 +21,13 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, read_map, run
+from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, read_map, run
 from ..queryables.saved import list_parts, parts_of
 from ..queryables.stream import (
     Room,
     Stream,
     Update,
     Updates,
-    feeds_many,
     question_side,
     start_of,
 )
@@ -133,7 +132,7 @@ def _chain(measurement: Measurement, transformation: StreamTransformation) -> Co
     """``transformation >> measurement``: updates are transformed, questions go through."""
     make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
     check_inside("measurement", measurement)
-    items, many = items_of(transformation.input_domain), feeds_many(measurement.output_measure)
+    items, many = items_of(transformation.input_domain), may_feed_many(measurement)
     carrier_type = transformation.output_domain.carrier_type
 
     def spawn(token: Sealed) -> MachineQueryable:

@@ -21,7 +21,7 @@ from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
 from .child import adopt
 from .data import Sealed, seal, unseal
-from .stream import is_stream
+from .stream import feeds_many, is_stream
 
 Spawn = Callable[[Sealed], Any]
 CHECKPOINTED = (
@@ -41,6 +41,7 @@ class Inside(NamedTuple):
     :ivar composes: whether it is a compositor or a filter, which launches others
     :ivar checkpointed: whether it has the checkpoint of whoever holds the data
     :ivar can_resume: says whether what it spawns can be saved and resumed
+    :ivar feeds_many: whether its stream may feed several mechanisms, as they compose below a cast
     """
 
     spawn: Spawn
@@ -50,6 +51,7 @@ class Inside(NamedTuple):
     composes: bool = False
     checkpointed: bool = False
     can_resume: Callable[[], bool] | None = None
+    feeds_many: bool = False
 
 
 _INSIDE: dict[int, tuple[ref[Measurement], Inside]] = {}  # pointers of ctypes have no hash
@@ -72,6 +74,12 @@ def inside(measurement: ConcurrentMeasurement) -> Inside:
     if found is None:
         raise InvalidTypeError("the measurement is none that opendp_concurrent has made")
     return found
+
+
+def may_feed_many(measurement: Measurement) -> bool:
+    """Whether the stream of a measurement may feed several mechanisms."""
+    found = _inside(measurement)
+    return feeds_many(measurement.output_measure) or (found is not None and found.feeds_many)
 
 
 class ConcurrentMeasurement(Measurement):

@@ -10,7 +10,7 @@ was sealed when a measurement of ours was made, never of an attribute.
 from __future__ import annotations
 
 from contextlib import suppress
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from typing import Any
 
 from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
@@ -130,11 +130,20 @@ class MeasurementPrice:
             )
 
     def _read(self, d_in: Any) -> Any:
+        try:
+            return self._validated(d_in)
+        except PrivacyMapError as error:
+            _native.remember(error)  # of a map that this one asks: told as it is, once
+            raise
+
+    def _validated(self, d_in: Any) -> Any:
         reading, place = _READING.get(), id(self.measurement)
         if place in reading or len(reading) >= _DEEPEST:
             raise PrivacyMapError(d_in, "it asks for a loss that depends on itself")
         try:
-            raw, native = copy_context().run(self._ask, (*reading, place), own_distance(d_in))
+            raw, native = _native.typed(self._ask, (*reading, place), own_distance(d_in))
+        except PrivacyMapError:
+            raise
         except (OpenDPException, ConcurrentError, TypeError, ValueError, ArithmeticError) as error:
             raise PrivacyMapError(d_in, str(error).strip()) from error
         if not native or callable(raw):  # a curve may ask Python later

@@ -215,6 +215,8 @@ def updates_reach_the_innermost_and_nobody_in_between(recipe: Recipe) -> Iterato
             if any("Update" in one or str(CANARY) in one for one in shown):
                 yield "a machine of the analyst's was shown an update"
             if None in took:
+                if is_opaque(recipe):
+                    return  # nobody knew that there is something to feed
                 yield "it is launched, and nothing takes its updates"
                 return
             if seen.probes:

@@ -36,6 +36,10 @@ def native(measure=PURE):
     return dp.c.make_adaptive_composition(*bits(), measure, 1, [1e7, 1e7])
 
 
+def clamped(measurement):
+    return oc.make_stream_clamp(*bits(), bits()[0]) >> measurement
+
+
 # --- what is fed -----------------------------------------------------------------------------
 
 FED = {
@@ -196,3 +200,12 @@ def test_only_compositions_are_made_concurrent():
     for other in (counter(), oc.make_interactive(counter())):
         with pytest.raises(InvalidTypeError, match="^composition must be made by"):
             oc.make_concurrent_continual(other)
+
+
+@pytest.mark.parametrize("wrap", [lambda one: one, oc.make_interactive, clamped])
+def test_a_cast_of_what_feeds_many_feeds_many_in_every_wrapper(wrap):
+    """The composition is pure DP; that the whole is told in another measure changes nothing."""
+    indexed = oc.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()])
+    handle = wrap(oc.make_pureDP_to_GDP(indexed))([])
+    handle.update_all([1, 1, 0])
+    assert [handle((one, None)) for one in (0, 1)] == [2, 2]
