@@ -78,6 +78,8 @@ ALIASES = {  # what else a message may name
     "x_prime": "measurement",
     "composition": "input_domain",
     "other": "postprocessor",
+    "accumulator": "most",
+    "decided": "run",
 }
 
 PASSED_ON = {  # where OpenDP says it of its own
