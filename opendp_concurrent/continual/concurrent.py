@@ -136,23 +136,24 @@ class Branches(Stream):
     def subscribe(self, feed: Feed) -> Stream:
         """Let ``feed`` get what comes from now on."""
         branch = self._launching
-        with self.lock:
-            if branch is None:
-                if not self._many:
-                    raise InvalidTypeError(NESTED)
-                branch = Branch(None)
-            if not branch.subscribed:
-                self._branches = [one for one in self._branches if one() is not None]
+        if branch is None:
+            if not self._many:
+                raise InvalidTypeError(NESTED)
+            branch = Branch(None)
+        with self._listing:
+            self._branches = [one for one in self._branches if one() is not None]
+            if all(one() is not branch for one in self._branches):  # once: threads may subscribe
                 self._branches.append(ref(branch))
         return branch.subscribe(feed)
 
     @property
     def live(self) -> list[Feed]:
         """Branches that somebody holds, and that have not ended."""
-        found = [branch() for branch in self._branches]
-        kept: list[Feed] = [one for one in found if one is not None and not one.ended]
-        if len(kept) < len(found):
-            self._branches = [ref(one) for one in kept if isinstance(one, Branch)]
+        with self._listing:
+            found = [branch() for branch in self._branches]
+            kept: list[Feed] = [one for one in found if one is not None and not one.ended]
+            if len(kept) < len(found):
+                self._branches = [ref(one) for one in kept if isinstance(one, Branch)]
         return kept
 
     def receive(self, message: DataMessage) -> None:

@@ -8,7 +8,7 @@ an adversary learns nothing from halting, both of two neighbouring streams are o
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -222,11 +222,13 @@ def inside_a_mechanism() -> bool:
 
 
 def _started(start: Callable[[], ContinualMachine]) -> ContinualMachine:
-    token = _STARTING.set(True)
-    try:
-        return start()
-    finally:
-        _STARTING.reset(token)
+    machine: ContinualMachine = copy_context().run(_marked, start)
+    return machine
+
+
+def _marked(start: Callable[[], ContinualMachine]) -> ContinualMachine:
+    _STARTING.set(True)  # ends with the context, whatever happens
+    return start()
 
 
 class ContinualQueryable(Updatable, MachineQueryable):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any, Protocol
 from weakref import ref
 
@@ -235,6 +235,7 @@ class Stream:
     __slots__ = (
         "__weakref__",
         "_feeds",
+        "_listing",
         "_many",
         "_meter",
         "_steps",
@@ -249,6 +250,9 @@ class Stream:
     ) -> None:
         self._many, self._meter, self._upstream = many, meter, upstream
         self._feeds: list[ref[Any]] = []
+        # whoever subscribes may hold the lock of a mechanism that waits for an update, so it does
+        # not wait for `lock`, but for this one, under which nothing else is waited for
+        self._listing = Lock()
         self._steps, self.lock, self.subscribed = 0, RLock(), False
 
     # --- as a dataset: there is nothing yet -----------------------------------------------
@@ -281,22 +285,25 @@ class Stream:
 
         :return: the stream that ``feed`` has to hold
         """
-        with self.lock:
-            if self.subscribed and not self._many:
-                raise InvalidTypeError(ONE_ONLY)
-            if not self.subscribed and self._upstream is not None:
-                self._upstream = self._upstream.subscribe(self)
-            self.subscribed = True
-            self._feeds = [one for one in self._feeds if one() is not None]
-            self._feeds.append(ref(feed))
+        with self._listing:
+            first, refused = not self.subscribed, self.subscribed and not self._many
+            if not refused:
+                self.subscribed = True
+                self._feeds = [one for one in self._feeds if one() is not None]
+                self._feeds.append(ref(feed))
+        if refused:
+            raise InvalidTypeError(ONE_ONLY)
+        if first and self._upstream is not None:
+            self._upstream = self._upstream.subscribe(self)
         return self
 
     @property
     def live(self) -> list[Feed]:
         """Those that get updates."""
-        feeds = [feed() for feed in self._feeds]
-        if None in feeds:
-            self._feeds = [one for one in self._feeds if one() is not None]
+        with self._listing:
+            feeds = [feed() for feed in self._feeds]
+            if None in feeds:
+                self._feeds = [one for one in self._feeds if one() is not None]
         return [feed for feed in feeds if feed is not None]
 
     def receive(self, message: DataMessage) -> None:
@@ -322,6 +329,7 @@ class Stream:
                     feed.receive(Room(steps))
             if self._meter is not None:
                 self._meter.spend(steps)
+            self._steps += steps  # before: what was cut off by an interrupt does not come again
             failures = []
             for feed in feeds:
                 try:
@@ -329,8 +337,9 @@ class Stream:
                 except Exception as error:
                     failures.append(error)  # raised below: the others get it all the same
             if failures:
+                if len(feeds) == 1 and isinstance(failures[0], StreamError):
+                    self._steps -= steps  # the only one has refused it
                 raise failures[0]
-            self._steps += steps
 
     def check(self) -> None:
         """Raise if what subscribed here has missed updates."""
