@@ -191,6 +191,11 @@ def run(measurement: Measurement, token: Sealed) -> Any:
     return _native.invoke(measurement, unseal(token))
 
 
+def pinned(measurement: Measurement) -> Measurement:
+    """Return the measurement as it is now: nobody can let it point elsewhere any more."""
+    return measurement if _inside(measurement) is not None else _native.pinned(measurement)
+
+
 def read_map(measurement: Measurement, d_in: Any) -> Any:
     """Ask the privacy map that a measurement was made with, whatever attributes were set on it."""
     ours = _inside(measurement)

@@ -25,7 +25,7 @@ from ..errors import (
 )
 from ..measures import CompositionMeasure
 from .describe import describe
-from .mechanism import ConcurrentMeasurement, read_map
+from .mechanism import ConcurrentMeasurement, pinned, read_map
 
 _READING: ContextVar[tuple[int, ...]] = ContextVar("_READING", default=())
 _DEEPEST = 50  # maps that ask for losses, which ask maps
@@ -37,11 +37,21 @@ class MeasurementPrice:
     Each value is read once, so that what is compared is what is charged.
     """
 
-    __slots__ = ("_before", "_losses", "_measure", "_mechanism", "_native", "measurement", "place")
+    __slots__ = (
+        "_before",
+        "_losses",
+        "_measure",
+        "_mechanism",
+        "_native",
+        "measurement",
+        "own",
+        "place",
+    )
 
     def __init__(self, measurement: Measurement, measure: CompositionMeasure) -> None:
         self.measurement, self._measure = measurement, measure
-        self.place = _native.address(measurement)
+        self.own = pinned(measurement)  # of which the map is asked, and which is run
+        self.place = _native.address(self.own)
         self._losses: dict[Any, Any] = {}
         self._mechanism: str | None = None
         self._native = not isinstance(measurement, ConcurrentMeasurement)
@@ -68,6 +78,7 @@ class MeasurementPrice:
         if self._native:
             return self
         price = MeasurementPrice(self.measurement, self._measure)
+        price.own, price.place = self.own, self.place
         price._mechanism, price._before = self._mechanism, self
         return price
 
@@ -109,7 +120,7 @@ class MeasurementPrice:
 
     def _ask(self, reading: tuple[int, ...], d_in: Any) -> tuple[Any, bool]:
         _READING.set(reading)
-        return _native.native_only(read_map, self.measurement, d_in)  # d_in is the map's to change
+        return _native.native_only(read_map, self.own, d_in)  # d_in is the map's to change
 
 
 class Offers:
@@ -136,8 +147,12 @@ class Offers:
                 f"{name} must be a measurement, found {type(query).__name__}; "
                 "pass what a make_ or then_ constructor of measurements returns"
             )
-        self._check(*_native.space_of(query))
-        return MeasurementPrice(query, self._measure)
+        return self._new(query)
+
+    def _new(self, query: Measurement) -> MeasurementPrice:
+        price = MeasurementPrice(query, self._measure)
+        self._check(*_native.space_of(price.own))
+        return price
 
     def remember(self, price: MeasurementPrice) -> None:
         """Know the measurement again; call after it was charged."""
