@@ -230,7 +230,8 @@ def pinned(one: Pinnable) -> Pinnable:
     kind = _PinnedMeasurement if isinstance(one, Measurement) else _PinnedTransformation
     found: Any = ctypes.cast(one, kind)
     found.origin = one  # which frees it
-    return cast(Pinnable, found)
+    made: Pinnable = made_as(found, one)  # where dp.serialize reads it
+    return made
 
 
 def address(measurement: Measurement | Transformation) -> int:
