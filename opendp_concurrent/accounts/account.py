@@ -383,6 +383,18 @@ class Account:
         tracked = self._state.get(distance_key(d_in))
         return tracked.accumulator if tracked else self._track(d_in)
 
+    def _check_unchanged(self, price: Price) -> None:
+        """Raise if a map says something else than what was charged, before it is read elsewhere."""
+        anew = price.again()
+        for tracked in () if anew is price else self._state.values():
+            charged = price.at(tracked.query_d_in)
+            if not callable(charged) and anew.at(tracked.query_d_in) != charged:
+                raise PrivacyMapError(
+                    tracked.query_d_in,
+                    f"it has changed since {charged} was charged, and says nothing about that "
+                    "launch any more; ask for the loss at each d_in before the first launch",
+                )
+
     def _track(self, d_in: Any) -> Accumulator:
         """Read the history once for a d_in not asked before, then keep it up to date."""
         if self._start is None:
@@ -399,6 +411,7 @@ class Account:
             self._settle()
             for _, run in groupby(self._history[read:], key=id):
                 price, *more = run
+                self._check_unchanged(price)
                 accumulator = accumulator.after(price.at(query_d_in), 1 + len(more))
                 read += 1 + len(more)
             with self._lock:

@@ -23,6 +23,9 @@ class Price(Protocol):
     def at(self, d_in: Any) -> Any:
         """Return the validated d_mid, or raise :class:`PrivacyMapError`; each is read once."""
 
+    def again(self) -> Price:
+        """Return the price of another launch of the same: what may change is read anew."""
+
     def settled(self) -> Price:
         """Return the price that is kept of a launch: that of an earlier one, if they are equal."""
 
@@ -125,6 +128,10 @@ class Lifted:
         if key not in self._seen:
             self._seen[key] = self._price.at(self._inward(d_in))
         return self._seen[key]
+
+    def again(self) -> Price:
+        """Return the price of another launch of the same."""
+        return Lifted(self._price.again(), self._inward, self._known)
 
     def settled(self) -> Price:
         """Return the one that was charged before, if it lifts the same price alike."""

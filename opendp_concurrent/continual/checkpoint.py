@@ -15,7 +15,7 @@ from opendp.mod import assert_features
 
 from .. import _native
 from ..accounts.lifecycle import innermost_running
-from ..checks import checked, flag
+from ..checks import checked, flag, optional, text
 from ..composition import guards
 from ..composition.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
@@ -128,6 +128,7 @@ class Checkpoint:
     >>> saved = checkpoint.save()
     """
 
+    @checked(saved=optional(text))
     def __init__(self, saved: str | None = None) -> None:
         self._record: Any = None
         self._parts: Sealed | None = None

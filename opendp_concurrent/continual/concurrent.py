@@ -20,7 +20,7 @@ from opendp.mod import (
     assert_features,
 )
 
-from .. import _native, checks
+from .. import _native
 from ..checks import checked, count, optional
 from ..composition.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, StreamError, UnsupportedMeasureError
@@ -31,6 +31,7 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, run
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..queryables.stream import (
+    MESSAGES,
     DataMessage,
     FedQueryable,
     Feed,
@@ -321,7 +322,7 @@ def make_concurrent_continual(
     if measure.composability is Composability.SEQUENTIAL:
         raise UnsupportedMeasureError(f"{measure.name} is not composed here: {measure.reason}")
     if max_messages is not None:
-        max_messages = checks.count(max_messages=max_messages)
+        max_messages = MESSAGES(max_messages=max_messages)
     elif measure.family != PURE:
         raise InvalidTypeError(
             f"max_messages must be given under {measure.name}, for which continual mechanisms are "

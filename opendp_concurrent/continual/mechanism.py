@@ -20,6 +20,7 @@ from ..composition import guards
 from ..composition.guards import check_callable
 from ..composition.interactive_measurement import make_measurement
 from ..errors import (
+    InvalidTypeError,
     RefusalError,
     StreamError,
     StreamHaltedError,
@@ -228,7 +229,14 @@ def _started(start: Callable[[], ContinualMachine]) -> ContinualMachine:
 
 def _marked(start: Callable[[], ContinualMachine]) -> ContinualMachine:
     _STARTING.set(True)  # ends with the context, whatever happens
-    return start()
+    machine = start()
+    lacks = [name for name in ("update", "update_all", "ask") if not hasattr(machine, name)]
+    if lacks:
+        raise InvalidTypeError(
+            f"start must return a machine with update, update_all and ask, found "
+            f"{type(machine).__name__} without {' and '.join(lacks)}"
+        )
+    return machine
 
 
 class ContinualQueryable(Updatable, MachineQueryable):

@@ -21,8 +21,8 @@ def height(loss: Any, order: float | None = None, *, of: str = "losses") -> floa
     δ = 1e-6.
     """
     if isinstance(loss, tuple):
-        epsilon, _ = checks.pair(**{of: loss})
-        return checks.non_negative(**{f"{of}[0]": epsilon})
+        epsilon, _ = checks.epsilon_delta(**{of: loss})
+        return epsilon
     if isinstance(loss, TruncatedConcentrated):
         return loss.rho
     if isinstance(loss, GridCurve) and order is None:

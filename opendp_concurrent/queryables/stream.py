@@ -25,6 +25,7 @@ from opendp.mod import Domain, Measure
 
 from .. import _native, owned
 from ..accounts.lifecycle import innermost_running
+from ..checks import at_most, integer, shown
 from ..errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -35,6 +36,7 @@ from .data import Sealed, check_process, seal, unseal
 from .machine import MachineQueryable
 
 MOST_ITEMS = 10**8  # at once
+MESSAGES = at_most(2**63 - 1, "more are never sent")
 NO_QUESTION = (
     "an update is data, and this handle takes questions; if it is of a continual mechanism, it "
     "gets its updates from the stream of its parent: update that"
@@ -162,11 +164,10 @@ def check_step(step: Any, steps: int) -> None:
     """Raise unless ``step`` is the one after ``steps``, or not said."""
     if step is None:
         return
-    if not isinstance(step, int):
-        raise InvalidTypeError(f"step must be an integer, found {type(step).__name__}")
+    step = integer(step=step)
     if step != steps + 1:
         raise StreamError(
-            f"the update's step ({step}) must be {steps + 1}: "
+            f"the update's step ({shown(step)}) must be {steps + 1}: "
             + ("later ones have not come" if step > steps else "that one has come")
         )
 

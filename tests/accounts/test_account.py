@@ -47,6 +47,9 @@ class Linear:
             raise PrivacyMapError(d_in, "too far")
         return self.epsilon * d_in
 
+    def again(self):
+        return self
+
     def settled(self):
         return self
 

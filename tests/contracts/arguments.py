@@ -26,6 +26,7 @@ from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transform
 import opendp_concurrent as oc
 from opendp_concurrent import ledger, plot, verify
 from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.composition.partition import Partition
 
 dp.enable_features("contrib", "honest-but-curious")
 T = oc.TradeoffFunction
@@ -129,6 +130,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "iterable": lambda value: hasattr(type(value), "__iter__") or hasattr(value, "__getitem__"),
 }
 KINDS["wholes"] = each("whole", 0)
+KINDS["partition"] = of_class(Partition)
 KINDS["fraction"] = of_class(Fraction)
 KINDS["exceptions"] = lambda value: (
     is_kind(value, tuple)
@@ -746,7 +748,7 @@ maker(
     VECTOR,
     1,
     lambda made, d_in: used(made)([1, 40])("young"),
-    partition=(AGES, "nothing hostile"),
+    partition=(AGES, "partition"),
     measurements=({"young": COUNT, "old": COUNT}, "nothing hostile"),
 )
 
@@ -912,7 +914,7 @@ maker(
     "above_threshold",
     VECTOR,
     **SPARSE,
-    sensitivity=(1, "positive"),
+    sensitivity=(1, "None or positive"),
     query_scale=(4.0, "None or positive"),
     monotone=(False, "flag"),
 )
@@ -921,7 +923,7 @@ maker(
     VECTOR,
     **SPARSE,
     max_hits=(2, "count"),
-    sensitivity=(1, "positive"),
+    sensitivity=(1, "None or positive"),
     query_scale=(4.0, "None or positive"),
     answer_scale=(4.0, "None or positive"),
     refresh=(False, "flag"),
@@ -935,7 +937,7 @@ maker(
     scale=(2.0, "positive"),
     tolerance=(5.0, "finite real"),
     max_hits=(2, "count"),
-    sensitivity=(1, "positive"),
+    sensitivity=(1, "None or positive"),
     query_scale=(4.0, "None or positive"),
     answer_scale=(4.0, "None or positive"),
     refresh=(False, "flag"),
@@ -1259,7 +1261,7 @@ case(
     "plot.plot_session",
     drawn(plot.plot_session),
     losses=([0.5, 0.75], "list of non_negative or sequence"),
-    d_out=(1.0, "None or non_negative or function or pair"),
+    d_out=(1.0, "None or non_negative or function or pair or tcdp"),
     refused=([2], "counts"),
     order=(None, "None or order"),
     ylabel=(None, "None or text"),
@@ -1470,7 +1472,7 @@ case(
     measurement=(lambda data: 0.5, "callable"),
     x=(1, "anything"),
     x_prime=(0, "anything"),
-    strategy=(float, "callable"),
+    strategy=(lambda answer: answer, "callable"),
     n=(50, "count"),
     delta=(0.0, "probability"),
     confidence=(0.99, "probability"),

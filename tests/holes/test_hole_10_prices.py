@@ -4,7 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import BudgetExceededError
+from opendp_concurrent.errors import BudgetExceededError, PrivacyMapError
 
 dp.enable_features("contrib", "honest-but-curious")
 
@@ -212,3 +212,22 @@ def test_maps_of_opendp_are_read_once(monkeypatch):
         root(knob.measurement)
     assert len(read) == 6
     assert len(set(map(id, root._session.account._history))) == 2  # equal prices are kept once
+
+
+def test_a_map_that_has_changed_says_nothing_about_an_earlier_launch():
+    knob = Knob(epsilon=100.0)
+    root = filter_(1000.0)(ROWS)
+    root(knob.measurement)
+    assert root.privacy_loss(2) == 200.0  # as it was charged
+    knob.epsilon = 0.1
+    assert root.privacy_loss(2) == 200.0
+    with pytest.raises(PrivacyMapError, match="has changed"):
+        root.privacy_loss(3)
+    child = filter_(1000.0)(ROWS)
+    open_odometer = child(identity() >> oc.make_concurrent_odometer(*SPACE, PURE))
+    open_odometer(knob.measurement)
+    assert open_odometer.privacy_loss(1) == 0.1
+    knob.epsilon = 0.05
+    with pytest.raises(PrivacyMapError, match="has changed"):
+        open_odometer.privacy_loss(2)
+    assert child.privacy_loss() == 0.1
