@@ -8,7 +8,7 @@ from .. import checks
 from ..accumulators.orders_sum import GridCurve
 from ..distances import TruncatedConcentrated
 from ..errors import InvalidTypeError
-from ..tradeoff.function import TradeoffFunction
+from ..tradeoff.function import TradeoffFunction, check_function
 
 DELTA = 1e-6
 
@@ -28,7 +28,7 @@ def height(loss: Any, order: float | None = None, *, of: str = "losses") -> floa
     if isinstance(loss, GridCurve) and order is None:
         return loss.values[0]
     if isinstance(loss, TradeoffFunction):
-        return loss.epsilon(DELTA)
+        return check_function(**{of: loss}).epsilon(DELTA)
     if callable(loss):
         if order is None:
             raise InvalidTypeError("order must be given for Rényi curves that have no grid")

@@ -309,10 +309,8 @@ def postprocess(odometer: ConcurrentOdometer, postprocessor: Any) -> ConcurrentO
     """Apply ``postprocessor`` to every answer."""
     if isinstance(postprocessor, Transformation):
         postprocessor = postprocessor.function
-    if not isinstance(postprocessor, Function) and not callable(postprocessor):
-        raise InvalidTypeError(
-            f"postprocessor must be callable, found {type(postprocessor).__name__}"
-        )
+    if not isinstance(postprocessor, Function):
+        postprocessor = function(postprocessor=postprocessor)
     if is_stream(odometer.query_space[0]):
         raise InvalidTypeError(
             f"postprocessor would get the handles that take updates of {odometer.query_space[0]}, "

@@ -217,7 +217,7 @@ def truncated_geometric(scale: float, shift: int, size: int) -> FiniteMechanism:
     b, shift = checks.positive(scale=scale), checks.count(shift=shift)
     n = checks.count(size=size)
     if n <= shift:
-        raise InvalidValueError(f"size ({n}) must be above shift ({shift})")
+        raise InvalidValueError(f"size ({n}) must be above shift ({checks.shown(shift)})")
     q = exp(-1 / b)
 
     def clamped(centre: int) -> tuple[float, ...]:

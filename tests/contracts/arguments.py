@@ -125,12 +125,13 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "function": of_class(T),
     "tcdp": of_class(oc.TruncatedConcentrated),
     "d_in": whole_number(lambda one: 0 <= one < 2**32),
-    "mapping": of_class(dict, Mapping),
+    "mapping": lambda value: issubclass(type(value), Mapping),
     "sequence": lambda value: elements(value) is not None,
     "iterable": lambda value: hasattr(type(value), "__iter__") or hasattr(value, "__getitem__"),
 }
 KINDS["wholes"] = each("whole", 0)
 KINDS["partition"] = of_class(Partition)
+KINDS["checkpoint"] = of_class(oc.Checkpoint)
 KINDS["fraction"] = of_class(Fraction)
 KINDS["exceptions"] = lambda value: (
     is_kind(value, tuple)
@@ -657,7 +658,7 @@ case(
     lambda **given: used(oc.make_analyst_quotas(**given))([1, 2]),
     odometer=(ODOMETER, "odometer"),
     d_in=(1, "d_in"),
-    quotas=({"alice": 1.0, "bob": 0.5}, "nothing hostile"),
+    quotas=({"alice": 1.0, "bob": 0.5}, "mapping"),
     delta=(None, "None"),
     orders=(None, "None"),
     halt=(False, "flag"),
@@ -1096,7 +1097,7 @@ case(
         measurement, oc.Checkpoint() if is_word(checkpoint, "new") else checkpoint
     )([]),
     measurement=(COUNTER, "measurement"),
-    checkpoint=("new", "nothing hostile"),
+    checkpoint=("new", "checkpoint"),
 )
 
 
