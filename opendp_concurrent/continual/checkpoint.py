@@ -15,7 +15,7 @@ from opendp.mod import assert_features
 
 from .. import _native
 from ..accounts.lifecycle import innermost_running
-from ..checks import checked, flag, optional, text
+from ..checks import checked, flag
 from ..composition import guards
 from ..composition.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
@@ -128,7 +128,6 @@ class Checkpoint:
     >>> saved = checkpoint.save()
     """
 
-    @checked(saved=optional(text))
     def __init__(self, saved: str | None = None) -> None:
         self._record: Any = None
         self._parts: Sealed | None = None
@@ -137,7 +136,7 @@ class Checkpoint:
             return
         try:
             self._record = json.loads(saved)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, AttributeError):
             raise InvalidValueError(_NOT_SAVED) from None
         if not isinstance(self._record, dict) or set(self._record) not in (_FIELDS, _OLD_FIELDS):
             raise InvalidValueError(_NOT_SAVED)
