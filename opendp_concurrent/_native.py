@@ -200,7 +200,41 @@ def check_distance(metric: Metric, name: str, d_in: Any) -> None:
 # Asked of OpenDP's functions: an attribute or a subclass may say anything.
 
 
-def address(measurement: Measurement) -> int:
+class _PinnedMeasurement(Measurement):
+    """Points where another did, and frees nothing."""
+
+    _type_ = Measurement._type_
+
+    def __del__(self) -> None:
+        """Nothing: what it was made of does."""
+
+
+class _PinnedTransformation(Transformation):
+    """Points where another did, and frees nothing."""
+
+    _type_ = Transformation._type_
+
+    def __del__(self) -> None:
+        """Nothing: what it was made of does."""
+
+
+Pinnable = TypeVar("Pinnable", Measurement, Transformation)
+
+
+def pinned(one: Pinnable) -> Pinnable:
+    """Return what points to the native object that ``one`` points to now, and always will.
+
+    Whoever holds ``one`` may let it point elsewhere (``one.contents = other.contents``) after it
+    was checked.
+    """
+    kind = _PinnedMeasurement if isinstance(one, Measurement) else _PinnedTransformation
+    found: Any = ctypes.cast(one, kind)
+    found.origin = one  # which frees it
+    made: Pinnable = made_as(found, one)  # where dp.serialize reads it
+    return made
+
+
+def address(measurement: Measurement | Transformation) -> int:
     """Where the native measurement is: what a Python object points to may be changed."""
     return ctypes.addressof(measurement.contents)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from opendp.mod import Measure, Measurement, assert_features, binary_search
+from opendp.mod import Measure, Measurement, OpenDPException, assert_features, binary_search
 
 from .accumulators.epsilon_delta_sum import EpsilonDeltaAccounting
 from .accumulators.from_rule import FromRule
@@ -173,7 +173,15 @@ def smallest_scale(
     share = largest_share((measure, d_out), launches, accumulator=accumulator, delta=delta)
 
     def fits(scale: float) -> bool:
-        d_mid = known.validate("d_mid", _made(make_measurement, scale).map(d_in))
+        try:
+            loss = _made(make_measurement, scale).map(d_in)
+        except OpenDPException as error:
+            if isinstance(error, ConcurrentError):
+                raise
+            raise InvalidValueError(
+                f"d_in ({shown(d_in)}) must have a loss at each scale: {str(error).strip()}"
+            ) from error
+        d_mid = known.validate("d_mid", loss)
         return known.at_most(d_mid, share)  # where OpenDP's check raises on incomparable pairs
 
     try:

@@ -326,6 +326,11 @@ def function(**argument: Any) -> Callable[..., Any]:
     ((name, value),) = argument.items()
     if not callable(value):
         raise InvalidTypeError(f"{name} must be callable, found {type(value).__name__}")
+    if type(value).__module__ == "opendp.mod" and "Queryable" in type(value).__name__:
+        raise InvalidTypeError(
+            f"{name} must be a function, found a queryable of OpenDP's, which ends the process "
+            "if it is asked what it does not know; put a function around it"
+        )
     return cast("Callable[..., Any]", value)
 
 

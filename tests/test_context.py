@@ -22,6 +22,9 @@ DATA = [1, 2, 3, 4, 5]
 
 
 class Flat:
+    def again(self):
+        return self
+
     def settled(self):
         return self
 

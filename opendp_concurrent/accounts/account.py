@@ -404,7 +404,7 @@ class Account:
             self._settle()
             for _, run in groupby(self._history[read:], key=id):
                 price, *more = run
-                accumulator = accumulator.after(price.at(query_d_in), 1 + len(more))
+                accumulator = accumulator.after(price.later(query_d_in), 1 + len(more))
                 read += 1 + len(more)
             with self._lock:
                 if read == len(self._history) and self._chain[-1]._pending is None:

@@ -101,9 +101,7 @@ class Lifecycle:
     @property
     def matters(self) -> bool:
         """Whether it makes a difference to a handle that it belongs here."""
-        return any(
-            one._halts or one._reason or one._opaque or one._static for one in self.lineage
-        )
+        return any(one._halts or one._reason or one._opaque or one._static for one in self.lineage)
 
     @property
     def opaque(self) -> bool:

@@ -8,8 +8,12 @@ from io import BytesIO
 from pickle import Pickler
 from typing import Any, Protocol
 
-from ..errors import InvalidTypeError
+from ..errors import InvalidTypeError, PrivacyMapError
 
+CHANGED = (
+    "it has changed since it was charged, and says nothing about that launch any more; ask for the "
+    "loss at each d_in before the first launch"
+)
 _ATOMS = frozenset({int, float, bool, str, bytes, type(None)})
 
 
@@ -22,6 +26,12 @@ class Price(Protocol):
 
     def at(self, d_in: Any) -> Any:
         """Return the validated d_mid, or raise :class:`PrivacyMapError`; each is read once."""
+
+    def later(self, d_in: Any) -> Any:
+        """Return the d_mid of what was launched, perhaps not asked at ``d_in`` before.
+
+        Raise :class:`PrivacyMapError` if it is known to be another by now, where it was read.
+        """
 
     def settled(self) -> Price:
         """Return the price that is kept of a launch: that of an earlier one, if they are equal."""
@@ -36,6 +46,11 @@ def own_distance(d_in: Any) -> Any:
         return deepcopy(d_in)
     except Exception as error:
         raise _not_a_value(d_in) from error
+
+
+def is_number(loss: Any) -> bool:
+    """Whether a loss is a number or several, which tell whether they are equal."""
+    return isinstance(loss, float | int | tuple)
 
 
 def _not_a_value(d_in: Any) -> InvalidTypeError:
@@ -106,13 +121,14 @@ class Lifted:
     :param known: those that were charged before, by the price that they lift
     """
 
-    __slots__ = ("_inward", "_known", "_price", "_seen")
+    __slots__ = ("_inward", "_known", "_price", "_read_at", "_seen")
 
     def __init__(
         self, price: Price, inward: Inward, known: dict[int, tuple[Price, Lifted]]
     ) -> None:
         self._price, self._inward, self._known = price, inward, known
         self._seen: dict[Any, Any] = {}  # each d_in is mapped once for a launch
+        self._read_at: list[tuple[Any, Any]] = []  # d_in and d_mid
 
     @property
     def mechanism(self) -> str:
@@ -123,8 +139,22 @@ class Lifted:
         """Return the d_mid at the parent's d_in."""
         key = distance_key(d_in)
         if key not in self._seen:
-            self._seen[key] = self._price.at(self._inward(d_in))
+            self._keep(key, d_in, self._price.at(self._inward(d_in)))
         return self._seen[key]
+
+    def later(self, d_in: Any) -> Any:
+        """Return the d_mid of what was launched, if price and distance are still the same."""
+        key = distance_key(d_in)
+        if key not in self._seen:
+            for known, d_mid in tuple(self._read_at):
+                if is_number(d_mid) and self._price.later(self._inward(known)) != d_mid:
+                    raise PrivacyMapError(known, CHANGED)
+            self._keep(key, d_in, self._price.later(self._inward(d_in)))
+        return self._seen[key]
+
+    def _keep(self, key: Any, d_in: Any, d_mid: Any) -> None:
+        self._seen[key] = d_mid
+        self._read_at.append((own_distance(d_in), d_mid))
 
     def settled(self) -> Price:
         """Return the one that was charged before, if it lifts the same price alike."""

@@ -79,7 +79,7 @@ def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> i
         losses = [check_function(**{f"typical[{i}]": loss}) for i, loss in enumerate(given)]
     else:
         target, losses = checks.epsilon_delta(d_out=d_out), _pairs(typical)
-    if not callable(getattr(accumulator, "start", None)):
+    if not callable(getattr(type(accumulator), "start", None)):
         raise InvalidTypeError(f"accumulator must be an accounting, found {shown(accumulator)}")
     start: Any = accumulator.start((0.0, 0.0))
 

@@ -110,7 +110,11 @@ def from_rule(rule: RuleFamily) -> FromRule:
     0.75
     """
     for name in ("start", "after", "continues"):
-        if not hasattr(rule, name):
+        try:
+            known = hasattr(rule, name)
+        except Exception:  # the rule's own
+            known = False
+        if not known:
             raise InvalidTypeError(
                 f"rule must have start, after and continues; {type(rule).__name__} has no {name}"
             )

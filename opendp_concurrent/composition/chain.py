@@ -6,6 +6,7 @@ from typing import Any
 
 from opendp.mod import Transformation, assert_features
 
+from .. import _native
 from ..errors import InvalidTypeError, SpaceMismatchError
 from ..queryables.mechanism import ConcurrentOdometer, postprocess, replace
 from ..queryables.stream import is_stream
@@ -60,6 +61,7 @@ def make_chain_ot(
         raise SpaceMismatchError("input_domain", inner.input_domain, transformation.output_domain)
     if transformation.output_metric != inner.input_metric:
         raise SpaceMismatchError("input_metric", inner.input_metric, transformation.output_metric)
+    transformation = _native.pinned(transformation)
     head = (
         transformation if inner.transformation is None else transformation >> inner.transformation
     )

@@ -7,11 +7,19 @@ from typing import Any
 
 from opendp.combinators import make_chain_mt
 from opendp.measurements import make_user_measurement
-from opendp.mod import Domain, Measure, Measurement, Metric, PrivacyProfile, Transformation
+from opendp.mod import (
+    Domain,
+    Measure,
+    Measurement,
+    Metric,
+    OpenDPException,
+    PrivacyProfile,
+    Transformation,
+)
 
 from .. import _native
 from ..accounts.price import distance_key
-from ..errors import InvalidTypeError, InvalidValueError
+from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, PrivacyMapError
 from ..queryables.data import seal, unseal
 from ..queryables.mechanism import (
     ConcurrentMeasurement,
@@ -58,7 +66,12 @@ def make_measurement(
     def checked_map(d_in: Any) -> Any:
         if type(d_in) is not plain or not 0 <= d_in < 2**32:
             d_in = validate_d_in(input_space[1], d_in)
-        return privacy_map(d_in)
+        try:
+            return privacy_map(d_in)
+        except ConcurrentError:
+            raise
+        except OpenDPException as error:  # of a map inside
+            raise PrivacyMapError(d_in, str(error).strip()) from error
 
     def native_map(d_in: Any) -> Any:
         d_out = checked_map(d_in)
@@ -130,6 +143,7 @@ def chain(
     """
     what = inside(measurement)
     spawn, privacy_map, odometer = what.spawn, what.privacy_map, what.odometer
+    transformation = _native.pinned(transformation)
     check_no_stream(transformation)
     if odometer is not None and odometer.record is not None:
         raise InvalidTypeError(

@@ -13,6 +13,7 @@ from opendp.measures import (
 )
 from opendp.mod import Measurement
 
+from ..checks import probability
 from ..errors import UnsupportedMeasureError
 from ..measures import composition_measure
 from ..measures.families import (
@@ -382,6 +383,7 @@ def make_larger_delta(measurement: Measurement, delta: float) -> ConcurrentMeasu
     >>> oc.make_larger_delta(mechanism, delta=1e-3).map(1.0)
     (0.9986311841577259, 0.001)
     """
+    delta = probability(delta=delta)
     return cast(_under(measurement, APPROXIMATE), approximate(max_divergence()), delta=delta)
 
 

@@ -21,10 +21,10 @@ from ..measures import CompositionMeasure, composition_measure
 from ..queryables.child import adopt
 from ..queryables.data import Sealed, seal, seal_transformed, unseal
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, run
+from ..queryables.mechanism import ConcurrentMeasurement, pinned, run
 from ..queryables.session import validate_d_in
 from ..queryables.stream import is_stream
-from .guards import check_measurement_on, check_space
+from .guards import check_measurement, check_measurement_on, check_space
 from .interactive_measurement import make_measurement
 from .parallel_loss import ParallelLoss
 from .partition import Partition, check_key, domain_of_parts
@@ -208,8 +208,14 @@ def _by_key(measurements: Any) -> dict[Any, Measurement]:
         check_key("measurements", key)
         if key in by_key:
             raise InvalidValueError(f"measurements has the key {key!r} twice")
-        by_key[key] = measurements[key]
-    return by_key
+        by_key[key] = check_measurement(f"measurements[{key!r}]", measurements[key])
+    return pinned_parts(by_key)
+
+
+def pinned_parts(measurements: Mapping[Any, Measurement]) -> dict[Any, Measurement]:
+    """Return measurements as they are now, each pinned once."""
+    own = {id(one): pinned(one) for one in measurements.values()}
+    return {key: own[id(one)] for key, one in measurements.items()}
 
 
 def _check_measurements(

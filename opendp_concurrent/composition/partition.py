@@ -263,7 +263,7 @@ def _itself(record: Any) -> Any:
 
 def _columns(names: tuple[Any, ...]) -> tuple[str, ...]:
     for name in names:
-        if not isinstance(name, str):
+        if not checks.is_a(name, str):
             raise InvalidTypeError(f"names must be strings, found {type(name).__name__}")
     return tuple(map(str.__str__, names))
 

@@ -10,7 +10,7 @@ from opendp.mod import Measure, Measurement
 
 from .. import checks
 from ..measures import composition_measure
-from ..queryables.mechanism import ConcurrentMeasurement, read_map, run
+from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map, run
 from .interactive_measurement import make_measurement
 
 
@@ -33,6 +33,7 @@ def recertify(
     :param convert: from a distance of the measurement's measure to one of ``to_measure``, or to a
         :class:`Profile`
     """
+    measurement = pinned(measurement)
     validate = _validator(measurement.output_measure)
 
     def privacy_map(d_in: Any) -> Any:

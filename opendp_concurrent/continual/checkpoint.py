@@ -136,7 +136,7 @@ class Checkpoint:
             return
         try:
             self._record = json.loads(saved)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, AttributeError):
             raise InvalidValueError(_NOT_SAVED) from None
         if not isinstance(self._record, dict) or set(self._record) not in (_FIELDS, _OLD_FIELDS):
             raise InvalidValueError(_NOT_SAVED)

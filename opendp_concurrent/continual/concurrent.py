@@ -20,7 +20,7 @@ from opendp.mod import (
     assert_features,
 )
 
-from .. import _native, checks
+from .. import _native
 from ..checks import checked, count, optional
 from ..composition.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, StreamError, UnsupportedMeasureError
@@ -31,6 +31,7 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, run
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..queryables.stream import (
+    MESSAGES,
     DataMessage,
     FedQueryable,
     Feed,
@@ -136,23 +137,24 @@ class Branches(Stream):
     def subscribe(self, feed: Feed) -> Stream:
         """Let ``feed`` get what comes from now on."""
         branch = self._launching
-        with self.lock:
-            if branch is None:
-                if not self._many:
-                    raise InvalidTypeError(NESTED)
-                branch = Branch(None)
-            if not branch.subscribed:
-                self._branches = [one for one in self._branches if one() is not None]
+        if branch is None:
+            if not self._many:
+                raise InvalidTypeError(NESTED)
+            branch = Branch(None)
+        with self._listing:
+            self._branches = [one for one in self._branches if one() is not None]
+            if all(one() is not branch for one in self._branches):  # once: threads may subscribe
                 self._branches.append(ref(branch))
         return branch.subscribe(feed)
 
     @property
     def live(self) -> list[Feed]:
         """Branches that somebody holds, and that have not ended."""
-        found = [branch() for branch in self._branches]
-        kept: list[Feed] = [one for one in found if one is not None and not one.ended]
-        if len(kept) < len(found):
-            self._branches = [ref(one) for one in kept if isinstance(one, Branch)]
+        with self._listing:
+            found = [branch() for branch in self._branches]
+            kept: list[Feed] = [one for one in found if one is not None and not one.ended]
+            if len(kept) < len(found):
+                self._branches = [ref(one) for one in kept if isinstance(one, Branch)]
         return kept
 
     def receive(self, message: DataMessage) -> None:
@@ -320,7 +322,7 @@ def make_concurrent_continual(
     if measure.composability is Composability.SEQUENTIAL:
         raise UnsupportedMeasureError(f"{measure.name} is not composed here: {measure.reason}")
     if max_messages is not None:
-        max_messages = checks.count(max_messages=max_messages)
+        max_messages = MESSAGES(max_messages=max_messages)
     elif measure.family != PURE:
         raise InvalidTypeError(
             f"max_messages must be given under {measure.name}, for which continual mechanisms are "

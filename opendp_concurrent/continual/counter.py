@@ -9,7 +9,7 @@ import numpy as np
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native, checks
-from ..checks import checked, count, finite, one_of, optional
+from ..checks import checked, count, finite, is_a, one_of, optional
 from ..composition import guards
 from ..errors import InvalidTypeError, InvalidValueError
 from ..mechanisms.composed import composed
@@ -238,7 +238,7 @@ class _Histogram:
     def _top(self, question: Any) -> int | None:
         if question is None:
             return None
-        if isinstance(question, tuple) and len(question) == 2 and question[0] == "top":
+        if is_a(question, tuple) and len(question) == 2 and question[0] == "top":
             return checks.count(top=question[1])
         raise InvalidTypeError(
             'the question must be None, for all counts, or ("top", k) for the k largest, '

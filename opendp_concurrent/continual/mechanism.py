@@ -8,7 +8,7 @@ an adversary learns nothing from halting, both of two neighbouring streams are o
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..composition import guards
 from ..composition.guards import check_callable
 from ..composition.interactive_measurement import make_measurement
 from ..errors import (
+    InvalidTypeError,
     RefusalError,
     StreamError,
     StreamHaltedError,
@@ -222,11 +223,20 @@ def inside_a_mechanism() -> bool:
 
 
 def _started(start: Callable[[], ContinualMachine]) -> ContinualMachine:
-    token = _STARTING.set(True)
-    try:
-        return start()
-    finally:
-        _STARTING.reset(token)
+    machine: ContinualMachine = copy_context().run(_marked, start)
+    return machine
+
+
+def _marked(start: Callable[[], ContinualMachine]) -> ContinualMachine:
+    _STARTING.set(True)  # ends with the context, whatever happens
+    machine = start()
+    lacks = [name for name in ("update", "update_all", "ask") if not hasattr(machine, name)]
+    if lacks:
+        raise InvalidTypeError(
+            f"start must return a machine with update, update_all and ask, found "
+            f"{type(machine).__name__} without {' and '.join(lacks)}"
+        )
+    return machine
 
 
 class ContinualQueryable(Updatable, MachineQueryable):

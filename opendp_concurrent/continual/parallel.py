@@ -18,8 +18,14 @@ from .. import _native
 from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..checks import checked, function
 from ..composition import guards
-from ..composition.guards import check_callable, check_inside, check_measurement_on
+from ..composition.guards import (
+    check_callable,
+    check_inside,
+    check_measurement,
+    check_measurement_on,
+)
 from ..composition.interactive_measurement import make_measurement, never
+from ..composition.parallel import pinned_parts
 from ..composition.parallel_loss import ParallelLoss
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import composition_measure
@@ -139,7 +145,12 @@ def make_parallel_continual(
     check_callable(key=key)
     if not isinstance(measurements, Mapping) or not measurements:
         raise InvalidTypeError("measurements must be a nonempty mapping from a part's key to one")
-    parts = dict(measurements)  # nobody changes what was checked and priced
+    parts = pinned_parts(  # nobody changes what is checked and priced
+        {
+            part: check_measurement(f"measurements[{part!r}]", one)
+            for part, one in dict(measurements).items()
+        }
+    )
     for part, one in parts.items():
         name = f"measurements[{part!r}]"
         check_inside(name, check_measurement_on(name, one, input_domain, input_metric))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from opendp.combinators import make_chain_mt
@@ -21,7 +22,7 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, read_map, run
+from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, pinned, read_map, run
 from ..queryables.saved import list_parts, parts_of
 from ..queryables.stream import (
     Room,
@@ -56,20 +57,16 @@ NOT_CONTINUAL = (
 class StreamTransformation(Transformation):
     """A transformation of streams, item by item: chains with ``>>`` to another, or a measurement.
 
-    :ivar start: makes a function from an item to an item or None, for one stream. It never raises
-    :ivar told: what it is, with its numbers
+    What it does with items is kept apart, as anybody may set its attributes.
     """
 
     _type_ = Transformation._type_
-    start: Callable[[], PerItem]
-    told: str
 
     def __rshift__(self, other: Any) -> Any:
         if isinstance(other, StreamTransformation):
+            (first, told), (second, also) = _of(self), _of(other)
             return _transformation(
-                super().__rshift__(other),
-                _after(self.start, other.start),
-                f"{self.told} >> {other.told}",
+                super().__rshift__(other), _after(first, second), f"{told} >> {also}"
             )
         if isinstance(other, Odometer):
             raise InvalidTypeError(NOT_CONTINUAL)
@@ -78,6 +75,19 @@ class StreamTransformation(Transformation):
         if isinstance(other, Measurement):
             return _chain(other, self)
         return super().__rshift__(other)
+
+
+Inside = tuple[Callable[[], PerItem], str]
+# By identity: what makes a function from an item to an item or None, for one stream, which never
+# raises; and what it is, with its numbers. Pointers of ctypes have no hash
+_INSIDE: dict[int, tuple[ref[Transformation], Inside]] = {}
+
+
+def _of(transformation: Transformation) -> Inside:
+    known, inside = _INSIDE.get(id(transformation), (None, None))
+    if inside is None or known is None or known() is not transformation:
+        raise InvalidTypeError("transformation is none of streams that opendp_concurrent has made")
+    return inside
 
 
 class _Both:
@@ -123,13 +133,16 @@ def _transformation(
 ) -> StreamTransformation:
     transformation.__class__ = StreamTransformation
     transformation.__opendp_dict__ = _native.Unrecorded()
-    transformation.start, transformation.told = start, told
+    place = id(transformation)
+    _INSIDE[place] = ref(transformation, lambda _: _INSIDE.pop(place, None)), (start, told)
     stream: StreamTransformation = transformation
     return stream
 
 
-def _chain(measurement: Measurement, transformation: StreamTransformation) -> ConcurrentMeasurement:
+def _chain(measurement: Measurement, transformation: Transformation) -> ConcurrentMeasurement:
     """``transformation >> measurement``: updates are transformed, questions go through."""
+    of, told, measurement = *_of(transformation), pinned(measurement)
+    transformation = _native.pinned(transformation)
     make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
     check_inside("measurement", measurement)
     items, many = items_of(transformation.input_domain), may_feed_many(measurement)
@@ -141,8 +154,8 @@ def _chain(measurement: Measurement, transformation: StreamTransformation) -> Co
         if not behind.subscribed:
             raise InvalidTypeError(NOT_CONTINUAL)
         inner = adopt(answer, Lifecycle(innermost_running()), None)
-        transformed = _Transformed(transformation.start(), behind, inner)
-        machine = Checked(transformed, items, name=transformation.told)
+        transformed = _Transformed(of(), behind, inner)
+        machine = Checked(transformed, items, name=told)
         if isinstance(inner, (StreamQueryable, FedStreamQueryable)):
             handle = launching_handle(inner.root, machine, stream)
         else:
@@ -156,7 +169,7 @@ def _chain(measurement: Measurement, transformation: StreamTransformation) -> Co
         measurement.output_measure,
         spawn,
         lambda d_in: read_map(measurement, _native.transformation_map(transformation, d_in)),
-        f"{transformation.told} >> {measurement}",
+        f"{told} >> {measurement}",
         around=measurement,
         takes_updates=True,
     )

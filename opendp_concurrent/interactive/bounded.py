@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from opendp.mod import Measurement, assert_features
 
-from .. import checks
 from ..composition.guards import check_inside, check_measurement
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.stream import MESSAGES
 from .wrap import unchanged, wrap_questions
 
 
@@ -48,7 +48,7 @@ def make_bounded_interactive(measurement: Measurement, max_messages: int) -> Con
     opendp_concurrent.errors.MessageLimitError: the mechanism has answered 1 of 1 messages; ...
     """
     assert_features("contrib", "honest-but-curious")
-    limit = checks.count(max_messages=max_messages)
+    limit = MESSAGES(max_messages=max_messages)
     check_inside("measurement", check_measurement("measurement", measurement))
     return wrap_questions(
         measurement, unchanged, "BoundedInteractive", limit=limit, carries_state=True

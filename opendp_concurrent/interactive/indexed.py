@@ -18,7 +18,7 @@ from ..errors import (
     UnsupportedMeasureError,
 )
 from ..measures import Composability, composition_measure
-from ..queryables.mechanism import ConcurrentMeasurement, read_map
+from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map
 from ..queryables.session import validate_d_in
 from ..queryables.stream import feeds_many, is_stream
 from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
@@ -77,10 +77,13 @@ def make_indexed_composition(
     measurements = checks.elements("measurements", measurements=measurements)
     if not measurements:
         raise InvalidValueError("measurements must have at least one element")
+    measurements = [
+        pinned(check_measurement_on(f"measurements[{index}]", one, input_domain, input_metric))
+        for index, one in enumerate(measurements)
+    ]
     streams = is_stream(input_domain)
     for index, one in enumerate(measurements):
         name = f"measurements[{index}]"
-        check_measurement_on(name, one, input_domain, input_metric)
         if one.output_measure != output_measure:
             raise SpaceMismatchError(f"{name}.output_measure", output_measure, one.output_measure)
         check_inside(name, one)

@@ -17,7 +17,7 @@ from ..composition.interactive_measurement import make_measurement, never
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, read_map, run
+from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, pinned, read_map, run
 from ..queryables.saved import Part, list_parts, parts_of
 from ..queryables.stream import (
     Meter,
@@ -65,6 +65,7 @@ def wrap_questions(
     :param carries_state: whether the machine remembers nothing itself
     :param composes: whether it launches others; as the measurement if left out
     """
+    measurement = pinned(measurement)
     fed, many = is_stream(measurement.input_domain), may_feed_many(measurement)
     carrier_type = measurement.input_domain.carrier_type
 

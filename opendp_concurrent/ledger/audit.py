@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from ..accounts.charge import Terms
 from ..accounts.rule import Within
+from ..checks import shown
 from ..errors import InvalidValueError, LedgerDamagedError
 from . import tables
 from .chain import first_hash
@@ -43,7 +44,9 @@ def milestone(anchor: str) -> Milestone:
     """
     found = re.fullmatch("([0-9]{1,18}):([0-9a-f]{64})", str(anchor))
     if found is None:
-        raise InvalidValueError(f"anchor ({anchor}) must be number:hash, as a summary has it")
+        raise InvalidValueError(
+            f"anchor ({shown(anchor)}) must be number:hash, as a summary has it"
+        )
     return Milestone(int(found[1]), found[2], "the anchor")
 
 

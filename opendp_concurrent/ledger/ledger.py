@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .. import checks
 from ..accounts.charge import Terms
-from ..checks import checked, finite, optional, text
+from ..checks import checked, finite, flag, optional, text
 from ..errors import InvalidTypeError, InvalidValueError, LedgerDamagedError, LedgerError
 from . import tables
 from .audit import Summary, audit, milestone
@@ -31,6 +31,28 @@ if TYPE_CHECKING:
 
 
 _LONGEST = 1e6  # seconds to wait: databases count milliseconds in 32 bits
+
+
+def _place(**argument: Any) -> str | os.PathLike[str]:
+    """Return a path or a URL that can be one, or raise."""
+    ((name, value),) = argument.items()
+    if not checks.is_a(value, str, os.PathLike):
+        raise InvalidTypeError(
+            f"{name} must be a path or a URL, found {type(value).__name__}; "
+            "pass for example pathlib.Path('budget.db')"
+        )
+    try:
+        plain = os.fspath(value)
+        plain.encode()
+        usable = type(plain) is not bytes and 0 < len(plain) <= 4096 and "\0" not in plain
+    except Exception:
+        usable = False
+    if not usable:
+        raise InvalidValueError(
+            f"{name} ({checks.shown(value)}) must be a path that can be one: not empty, of at "
+            "most 4,096 letters of Unicode, without NUL"
+        )
+    return str.__str__(plain) if checks.is_a(value, str) else cast("os.PathLike[str]", value)
 
 
 class SqlLedger:
@@ -125,6 +147,7 @@ class SqlLedger:
         self._seen.see(summary.launches, summary.anchor.partition(":")[2])
         return summary
 
+    @checked(target=_place)
     def backup(self, target: str | os.PathLike[str]) -> Summary:
         """Copy an SQLite ledger, with all of its budgets, to a new file.
 
@@ -173,28 +196,6 @@ class SqlLedger:
 
     def __repr__(self) -> str:
         return f"SqlLedger({self._store.name!r}, dataset={self.dataset!r})"
-
-
-def _place(**argument: Any) -> str | os.PathLike[str]:
-    """Return a path or a URL that can be one, or raise."""
-    ((name, value),) = argument.items()
-    if not checks.is_a(value, str, os.PathLike):
-        raise InvalidTypeError(
-            f"{name} must be a path or a URL, found {type(value).__name__}; "
-            "pass for example pathlib.Path('budget.db')"
-        )
-    try:
-        plain = os.fspath(value)
-        plain.encode()
-        usable = type(plain) is not bytes and 0 < len(plain) <= 4096 and "\0" not in plain
-    except Exception:
-        usable = False
-    if not usable:
-        raise InvalidValueError(
-            f"{name} ({checks.shown(value)}) must be a path that can be one: not empty, of at "
-            "most 4,096 letters of Unicode, without NUL"
-        )
-    return str.__str__(plain) if checks.is_a(value, str) else cast("os.PathLike[str]", value)
 
 
 @checked(path_or_url=_place, wait=finite)
@@ -253,7 +254,7 @@ def create_ledger(
     return SqlLedger(store, dataset)
 
 
-@checked(path_or_url=_place, anchor=optional(text), wait=finite)
+@checked(path_or_url=_place, anchor=optional(text), read_only=flag, wait=finite)
 def open_ledger(
     path_or_url: str | os.PathLike[str],
     dataset: str,
@@ -293,8 +294,6 @@ def open_ledger(
     >>> folder.cleanup()
     """
     _check(dataset, wait)
-    if not isinstance(read_only, bool):
-        raise InvalidTypeError(f"read_only must be True or False, found {read_only!r}")
     milestones = [] if anchor is None else [milestone(anchor)]
     store = Store(path_or_url, create=False, wait=wait)
     try:
@@ -311,6 +310,7 @@ def open_ledger(
     return SqlLedger(store, dataset, known, read_only)
 
 
+@checked(path=_place, anchor=optional(text), wait=finite)
 def restore_ledger(
     path: str | os.PathLike[str], dataset: str, *, anchor: str | None, wait: float = 60.0
 ) -> Summary:

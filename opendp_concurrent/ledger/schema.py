@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, inspect, select
 
+from ..checks import shown
 from ..errors import LedgerError, LedgerMismatchError
 from . import tables
 from .readable import require_text
@@ -44,7 +45,7 @@ def require_dataset(store: Store, dataset: str) -> None:
     """
     found = names_of_datasets(store)
     if dataset not in found:
-        raise LedgerMismatchError("dataset", " and ".join(map(repr, found)), repr(dataset))
+        raise LedgerMismatchError("dataset", " and ".join(map(shown, found)), shown(dataset))
 
 
 def names_of_datasets(store: Store) -> list[str]:

@@ -195,7 +195,7 @@ def public_size(input_domain: Domain, size: Any) -> int:
             "not public, release an estimate first"
         )
     if not checks.count(size=found) < 2**32:
-        raise InvalidValueError(f"size ({found}) must be below 2**32")
+        raise InvalidValueError(f"size ({checks.shown(found)}) must be below 2**32")
     return int(found)
 
 

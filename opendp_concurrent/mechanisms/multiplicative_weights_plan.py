@@ -27,6 +27,7 @@ from .composed import composed, laplace_loss
 from .sparse_vector_loss import SparseVectorNoise
 from .steps import Steps
 
+LEAST = 1e-301  # logarithms of numbers that it divides are doubles
 SHARES = (0.15, 0.2, 0.25, 1 / 3)  # of t in T
 TAIL = 1 - 1e-6  # discrete noise on a fine grid has tails above Laplace's by less than this
 
@@ -122,6 +123,8 @@ def _at(
     distance = gap / size
     updates = max(1, min(questions, ceil(log(cells) / (2 * distance**2))))
     third = TAIL * beta / 3
+    if not third > LEAST:
+        raise InvalidValueError(f"beta ({beta}) must be at least 1e-300")
     threshold_tail = log((updates if refresh else 1) / third)
     question_tail = log(max(2.0, questions / (2 * third)))
     ratio = sqrt(2 * (1 if refresh else updates) * threshold_tail / question_tail)

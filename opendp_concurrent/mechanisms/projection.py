@@ -78,7 +78,10 @@ class _Batch:
 
     def __init__(self, queries: Any, universe: Universe) -> None:
         if checks.is_a(queries, np.ndarray):
-            rows = owned.array(queries)
+            try:
+                rows = owned.array(queries)
+            except (TypeError, ValueError) as error:
+                raise InvalidTypeError(f"the batch {error}") from error
             queries = list(rows) if rows.ndim else None
         if checks.is_a(queries, str, bytes) or not checks.is_a(queries, Sequence):
             raise InvalidTypeError(

@@ -113,7 +113,7 @@ class Questions:
     ) -> None:
         self._space, self._d_in, self._sensitivity = space, d_in, sensitivity
         self.steps, self._token, self._monotone = steps, token, monotone
-        self._known: dict[int, Any] = {}
+        self._known: dict[int, tuple[Transformation, Transformation]] = {}
         self._python: list[Any] = []
 
     def accept(self, question: Any) -> Callable[[], int]:
@@ -127,15 +127,30 @@ class Questions:
             inner = self.accept(question.question)
             guess = self.steps.of("guess", question.guess)
             return lambda: abs(inner() - guess)
-        if self._known.get(id(question), self) is not question:
-            self._check(question)
-            if isinstance(question, Transformation):
-                if len(self._known) == REMEMBERED:
-                    self._known.clear()
-                self._known[id(question)] = question  # held, so that its identity stays its own
         if isinstance(question, Transformation):
-            return lambda: self._read(_native.apply(question, unseal(self._token)))
+            own = self._own(question)
+            return lambda: self._read(_native.apply(own, unseal(self._token)))
+        if not callable(question) or isinstance(question, NOT_ASKED):
+            raise InvalidTypeError(
+                "the question must be a transformation, or a callable on the data, "
+                f"found {type(question).__name__}"
+            )
         return lambda: self._read(question(self._data()))
+
+    def _own(self, question: Transformation) -> Transformation:
+        """Return the transformation, checked, as it is now.
+
+        One of OpenDP's own code is checked once; one that asks Python may change its map.
+        """
+        known, own = self._known.get(id(question), (None, question))
+        if known is question and _native.address(own) == _native.address(question):
+            return own
+        own = _native.pinned(question)
+        if self._check(own):
+            if len(self._known) == REMEMBERED:
+                self._known.clear()
+            self._known[id(question)] = question, own  # held, so that its identity stays its own
+        return own
 
     def _read(self, answer: Any) -> int:
         with suppress(TypeError):  # an integer, of NumPy's too
@@ -154,17 +169,13 @@ class Questions:
         data = self._python[0]
         return list(data) if type(data) is list else data
 
-    def _check(self, question: Any) -> None:
-        if not isinstance(question, Transformation):
-            if not callable(question) or isinstance(question, NOT_ASKED):
-                raise InvalidTypeError(
-                    "the question must be a transformation, or a callable on the data, "
-                    f"found {type(question).__name__}"
-                )
-            return
+    def _check(self, question: Transformation) -> bool:
+        """Raise unless it may be asked; return whether that will not change."""
         check_question(question, self._space, self.steps.whole)
         try:
-            sensitivity = Transformation.map(question, self._d_in)  # not what may be set on it
+            sensitivity, fixed = _native.native_only(
+                _native.transformation_map, question, self._d_in
+            )  # not what may be set on it
         except (OpenDPException, TypeError, ValueError) as error:
             raise PrivacyMapError(self._d_in, str(error).strip()) from error
         if not sensitivity <= self._sensitivity:
@@ -173,6 +184,7 @@ class Questions:
                 f"{self._sensitivity} at d_in ({self._d_in}); clamp more tightly, or build with a "
                 "larger sensitivity; nothing was asked"
             )
+        return fixed
 
 
 def check_question(question: Transformation, space: tuple[Domain, Metric], whole: bool) -> None:

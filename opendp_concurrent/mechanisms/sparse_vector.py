@@ -11,7 +11,7 @@ from opendp.metrics import change_one_distance, hamming_distance
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _native, owned
-from ..checks import at_most, checked, count, flag, optional, positive, probability
+from ..checks import at_most, checked, flag, is_a, optional, positive, probability
 from ..composition import guards
 from ..composition.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
@@ -130,9 +130,9 @@ class _SparseVector:
 
 
 def _parse(message: Any, threshold: float) -> tuple[Any, float]:
-    if not isinstance(message, tuple):
+    if not is_a(message, tuple):
         return message, threshold
-    parts = tuple(message)
+    parts = tuple(tuple.__iter__(message))
     if len(parts) != 2:
         raise InvalidTypeError(
             "the message must be a question, or a question and its threshold, found a tuple of "
@@ -146,7 +146,7 @@ def _parse(message: Any, threshold: float) -> tuple[Any, float]:
     input_metric=guards.metric,
     output_measure=guards.measure,
     scale=positive,
-    max_hits=count,
+    max_hits=at_most(2**63 - 1, "more are never answered"),
     query_scale=optional(positive),
     answer_scale=optional(positive),
     refresh=flag,

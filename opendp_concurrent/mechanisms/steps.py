@@ -79,7 +79,11 @@ class Steps:
         """Whole steps in a threshold, rounded up: what whole answers have to reach."""
         if checks.is_a(value, bool) or not checks.is_a(value, Number):
             raise InvalidTypeError(f"{name} must be a number, found {type(value).__name__}")
-        return -self.of(name, -value)
+        try:
+            down = -value
+        except ArithmeticError as error:
+            raise InvalidValueError(f"{name} must be finite") from error
+        return -self.of(name, down)
 
     def scale(self, **argument: Any) -> float:
         """A noise scale in steps, or raise naming it."""

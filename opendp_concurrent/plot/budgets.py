@@ -55,7 +55,7 @@ def plot_budgets(
         raise InvalidTypeError("budgets must map names to functions of k")
     if not all(callable(budget) for budget in budgets.values()):
         raise InvalidTypeError("budgets must map names to functions of k; each must be callable")
-    if isinstance(launches, np.ndarray):
+    if isinstance(launches, np.ndarray) and launches.size <= checks.MOST_ELEMENTS:
         launches = launches.tolist()
     launches = checks.sequence("integers", launches=launches)
     counts = [checks.count(launches=count) for count in launches]

@@ -8,7 +8,7 @@ from .. import checks
 from ..accumulators.orders_sum import GridCurve
 from ..distances import TruncatedConcentrated
 from ..errors import InvalidTypeError
-from ..tradeoff.function import TradeoffFunction
+from ..tradeoff.function import TradeoffFunction, check_function
 
 DELTA = 1e-6
 
@@ -21,14 +21,14 @@ def height(loss: Any, order: float | None = None, *, of: str = "losses") -> floa
     δ = 1e-6.
     """
     if isinstance(loss, tuple):
-        epsilon, _ = checks.pair(**{of: loss})
-        return checks.non_negative(**{f"{of}[0]": epsilon})
+        epsilon, _ = checks.epsilon_delta(**{of: loss})
+        return epsilon
     if isinstance(loss, TruncatedConcentrated):
         return loss.rho
     if isinstance(loss, GridCurve) and order is None:
         return loss.values[0]
     if isinstance(loss, TradeoffFunction):
-        return loss.epsilon(DELTA)
+        return check_function(**{of: loss}).epsilon(DELTA)
     if callable(loss):
         if order is None:
             raise InvalidTypeError("order must be given for Rényi curves that have no grid")

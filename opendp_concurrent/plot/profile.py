@@ -69,7 +69,7 @@ def plot_profile(
 
 
 def _points(epsilons: Sequence[float]) -> Array:
-    if isinstance(epsilons, np.ndarray):
+    if isinstance(epsilons, np.ndarray) and epsilons.size <= checks.MOST_ELEMENTS:
         epsilons = epsilons.tolist()
     epsilons = checks.sequence("numbers", epsilons=epsilons)
     return np.array([checks.real(epsilons=one) for one in epsilons])

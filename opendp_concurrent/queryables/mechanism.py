@@ -199,6 +199,11 @@ def run(measurement: Measurement, token: Sealed) -> Any:
     return _native.invoke(measurement, unseal(token))
 
 
+def pinned(measurement: Measurement) -> Measurement:
+    """Return the measurement as it is now: nobody can let it point elsewhere any more."""
+    return measurement if _inside(measurement) is not None else _native.pinned(measurement)
+
+
 def read_map(measurement: Measurement, d_in: Any) -> Any:
     """Ask the privacy map that a measurement was made with, whatever attributes were set on it."""
     ours = _inside(measurement)
@@ -312,10 +317,8 @@ def postprocess(odometer: ConcurrentOdometer, postprocessor: Any) -> ConcurrentO
     """Apply ``postprocessor`` to every answer."""
     if isinstance(postprocessor, Transformation):
         postprocessor = postprocessor.function
-    if not isinstance(postprocessor, Function) and not callable(postprocessor):
-        raise InvalidTypeError(
-            f"postprocessor must be callable, found {type(postprocessor).__name__}"
-        )
+    if not isinstance(postprocessor, Function):
+        postprocessor = function(postprocessor=postprocessor)
     if is_stream(odometer.query_space[0]):
         raise InvalidTypeError(
             f"postprocessor would get the handles that take updates of {odometer.query_space[0]}, "

@@ -16,7 +16,7 @@ from typing import Any
 from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
 
 from .. import _native
-from ..accounts.price import distance_key, own_distance
+from ..accounts.price import CHANGED, distance_key, is_number, own_distance
 from ..checks import is_a
 from ..errors import (
     ConcurrentError,
@@ -27,7 +27,7 @@ from ..errors import (
 )
 from ..measures import CompositionMeasure
 from .describe import describe
-from .mechanism import ConcurrentMeasurement, read_map
+from .mechanism import ConcurrentMeasurement, pinned, read_map
 
 _READING: ContextVar[tuple[int, ...]] = ContextVar("_READING", default=())
 _DEEPEST = 50  # maps that ask for losses, which ask maps
@@ -41,25 +41,25 @@ class MeasurementPrice:
 
     __slots__ = (
         "_before",
-        "_first",
         "_losses",
         "_measure",
         "_mechanism",
         "_native",
-        "_paid",
+        "_read_at",
         "measurement",
+        "own",
         "place",
     )
 
     def __init__(self, measurement: Measurement, measure: CompositionMeasure) -> None:
         self.measurement, self._measure = measurement, measure
-        self.place = _native.address(measurement)
+        self.own = pinned(measurement)  # of which the map is asked, and which is run
+        self.place = _native.address(self.own)
         self._losses: dict[Any, Any] = {}
         self._mechanism: str | None = None
         self._native = not isinstance(measurement, ConcurrentMeasurement)
         self._before = self
-        self._first: tuple[Any, Any] | None = None  # d_in and loss
-        self._paid = False
+        self._read_at: list[tuple[Any, Any]] = []  # d_in and loss
 
     @property
     def mechanism(self) -> str:
@@ -82,6 +82,7 @@ class MeasurementPrice:
         if self._native:
             return self
         price = MeasurementPrice(self.measurement, self._measure)
+        price.own, price.place = self.own, self.place
         price._mechanism, price._before = self._mechanism, self
         return price
 
@@ -91,7 +92,6 @@ class MeasurementPrice:
         Call after it was charged.
         """
         before = self._before
-        self._paid = True
         if before is not self and any(
             before._losses.get(key) != loss for key, loss in self._losses.items()
         ):
@@ -104,12 +104,10 @@ class MeasurementPrice:
         loss = self._losses.get(key)
         if loss is None:
             loss = self._read(d_in)
-            if self._paid:
-                self._check_unchanged(d_in)
-            elif self._first is None:
-                self._first = own_distance(d_in), loss
             # it may be read in two threads: the first one to be kept counts
             loss = self._losses.setdefault(key, loss)
+            if not self._native:
+                self._read_at.append((own_distance(d_in), loss))
         return loss
 
     def witness(self) -> None:
@@ -117,17 +115,13 @@ class MeasurementPrice:
         with suppress(PrivacyMapError):  # nobody has asked for a loss there
             self.at(1)
 
-    def _check_unchanged(self, d_in: Any) -> None:
-        """Raise if the map says something else by now, where it was read before the launch."""
-        if self._native or self._first is None:
-            return
-        first, loss = self._first
-        if isinstance(loss, float | tuple) and self._read(first) != loss:
-            raise PrivacyMapError(
-                d_in,
-                f"it was not read there before the launch, and has changed since, at d_in "
-                f"({first}); ask for privacy_loss({d_in}) before launching",
-            )
+    def later(self, d_in: Any) -> Any:
+        """Return the d_mid at ``d_in`` of what was launched, if the map is still the same."""
+        if distance_key(d_in) not in self._losses and not self._native:
+            for known, loss in tuple(self._read_at):
+                if is_number(loss) and self._read(known) != loss:
+                    raise PrivacyMapError(known, CHANGED)
+        return self.at(d_in)
 
     def _read(self, d_in: Any) -> Any:
         try:
@@ -155,7 +149,7 @@ class MeasurementPrice:
 
     def _ask(self, reading: tuple[int, ...], d_in: Any) -> tuple[Any, bool]:
         _READING.set(reading)
-        return _native.native_only(read_map, self.measurement, d_in)  # d_in is the map's to change
+        return _native.native_only(read_map, self.own, d_in)  # d_in is the map's to change
 
 
 class Offers:
@@ -182,8 +176,12 @@ class Offers:
                 f"{name} must be a measurement, found {type(query).__name__}; "
                 "pass what a make_ or then_ constructor of measurements returns"
             )
-        self._check(*_native.space_of(query))
-        return MeasurementPrice(query, self._measure)
+        return self._new(query)
+
+    def _new(self, query: Measurement) -> MeasurementPrice:
+        price = MeasurementPrice(query, self._measure)
+        self._check(*_native.space_of(price.own))
+        return price
 
     def remember(self, price: MeasurementPrice) -> None:
         """Know the measurement again; call after it was charged."""

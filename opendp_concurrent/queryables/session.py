@@ -96,7 +96,7 @@ class Session:
             price.witness()
         permit = self.account.launch(price)
         self._offers.remember(price)
-        return hide_errors(permit.opaque, permit.run, self._run, query, permit)
+        return hide_errors(permit.opaque, permit.run, self._run, price.own, permit)
 
     def _run(self, query: Any, permit: Lifecycle) -> Any:
         if self._runner is None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any, Protocol
 from weakref import ref
 
@@ -25,6 +25,7 @@ from opendp.mod import Domain, Measure
 
 from .. import _native, owned
 from ..accounts.lifecycle import innermost_running
+from ..checks import at_most, integer, shown
 from ..errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -35,6 +36,7 @@ from .data import Sealed, check_process, seal, unseal
 from .machine import MachineQueryable
 
 MOST_ITEMS = 10**8  # at once
+MESSAGES = at_most(2**63 - 1, "more are never sent")
 NO_QUESTION = (
     "an update is data, and this handle takes questions; if it is of a continual mechanism, it "
     "gets its updates from the stream of its parent: update that"
@@ -166,11 +168,10 @@ def check_step(step: Any, steps: int) -> None:
     """Raise unless ``step`` is the one after ``steps``, or not said."""
     if step is None:
         return
-    if not isinstance(step, int):
-        raise InvalidTypeError(f"step must be an integer, found {type(step).__name__}")
+    step = integer(step=step)
     if step != steps + 1:
         raise StreamError(
-            f"the update's step ({step}) must be {steps + 1}: "
+            f"the update's step ({shown(step)}) must be {steps + 1}: "
             + ("later ones have not come" if step > steps else "that one has come")
         )
 
@@ -239,6 +240,7 @@ class Stream:
     __slots__ = (
         "__weakref__",
         "_feeds",
+        "_listing",
         "_many",
         "_meter",
         "_steps",
@@ -253,6 +255,9 @@ class Stream:
     ) -> None:
         self._many, self._meter, self._upstream = many, meter, upstream
         self._feeds: list[ref[Any]] = []
+        # whoever subscribes may hold the lock of a mechanism that waits for an update, so it does
+        # not wait for `lock`, but for this one, under which nothing else is waited for
+        self._listing = Lock()
         self._steps, self.lock, self.subscribed = 0, RLock(), False
 
     # --- as a dataset: there is nothing yet -----------------------------------------------
@@ -285,22 +290,25 @@ class Stream:
 
         :return: the stream that ``feed`` has to hold
         """
-        with self.lock:
-            if self.subscribed and not self._many:
-                raise InvalidTypeError(ONE_ONLY)
-            if not self.subscribed and self._upstream is not None:
-                self._upstream = self._upstream.subscribe(self)
-            self.subscribed = True
-            self._feeds = [one for one in self._feeds if one() is not None]
-            self._feeds.append(ref(feed))
+        with self._listing:
+            first, refused = not self.subscribed, self.subscribed and not self._many
+            if not refused:
+                self.subscribed = True
+                self._feeds = [one for one in self._feeds if one() is not None]
+                self._feeds.append(ref(feed))
+        if refused:
+            raise InvalidTypeError(ONE_ONLY)
+        if first and self._upstream is not None:
+            self._upstream = self._upstream.subscribe(self)
         return self
 
     @property
     def live(self) -> list[Feed]:
         """Those that get updates."""
-        feeds = [feed() for feed in self._feeds]
-        if None in feeds:
-            self._feeds = [one for one in self._feeds if one() is not None]
+        with self._listing:
+            feeds = [feed() for feed in self._feeds]
+            if None in feeds:
+                self._feeds = [one for one in self._feeds if one() is not None]
         return [feed for feed in feeds if feed is not None]
 
     def receive(self, message: DataMessage) -> None:
@@ -326,6 +334,7 @@ class Stream:
                     feed.receive(Room(steps))
             if self._meter is not None:
                 self._meter.spend(steps)
+            self._steps += steps  # before: what was cut off by an interrupt does not come again
             failures = []
             for feed in feeds:
                 try:
@@ -333,8 +342,9 @@ class Stream:
                 except Exception as error:
                     failures.append(error)  # raised below: the others get it all the same
             if failures:
+                if len(feeds) == 1 and isinstance(failures[0], StreamError):
+                    self._steps -= steps  # the only one has refused it
                 raise failures[0]
-            self._steps += steps
 
     def check(self) -> None:
         """Raise if what subscribed here has missed updates."""

@@ -11,7 +11,7 @@ from uuid import uuid4
 import numpy as np
 
 from .. import owned
-from ..errors import InvalidValueError
+from ..errors import InvalidTypeError, InvalidValueError
 from .bounds import ELEMENTARY, Array
 from .finite import Finite, settled
 
@@ -88,7 +88,13 @@ def _law(
 
 
 def _positive(density: Callable[[Any], Any], at: Array) -> Array:
-    values = owned.array(density(at), float)
+    found = density(at)
+    try:
+        values = owned.array(found, float)
+    except (TypeError, ValueError) as error:
+        raise InvalidTypeError(
+            f"a density must return an array of numbers, found {type(found).__name__}"
+        ) from error
     if values.shape != at.shape:
         raise InvalidValueError("a density must return an array of the shape that it is given")
     return values

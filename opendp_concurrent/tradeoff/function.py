@@ -324,9 +324,8 @@ class TradeoffFunction:
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         parts = checks.weights(weights=weights)
-        if not isinstance(functions, Sequence):
-            raise InvalidTypeError("functions must be a sequence of trade-off functions")
-        given = [check_function(functions=one) for one in functions]
+        listed = checks.elements("trade-off functions", functions=functions)
+        given = [check_function(functions=one) for one in listed]
         if len(given) != len(parts):
             raise InvalidValueError(f"functions has {len(given)} elements, weights {len(parts)}")
         used = [(part, one) for part, one in zip(parts, given, strict=True) if part]

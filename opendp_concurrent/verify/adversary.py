@@ -42,10 +42,10 @@ from math import expm1, inf
 from typing import Any
 
 from .. import checks
-from ..checks import at_most, checked, hashable
+from ..checks import checked, hashable
 from .lattice import Lattice
 from .mechanism import FiniteMechanism
-from .menu import Item, Remembered, Rule, a_rule, check_depth, check_menu, next_state
+from .menu import MOST_LAUNCHES, Item, Remembered, Rule, a_rule, check_depth, check_menu, next_state
 from .strategy import Launch, Stop, Strategy, view_of
 
 WORTHWHILE = 1e-15  # gain, per unit of P, of a launch that is part of a strategy
@@ -75,7 +75,7 @@ class Worst:
 @checked(
     accumulator=hashable,
     rule=a_rule,
-    most=at_most(10**5, "all orders of launches are tried"),
+    most=MOST_LAUNCHES,
 )
 def worst_analyst(
     menu: Sequence[Item], accumulator: Hashable, rule: Rule, epsilon: float, *, most: int = 300

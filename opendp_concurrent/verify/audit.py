@@ -80,8 +80,7 @@ def audit(
     False
     """
     for name, value in (("measurement", measurement), ("strategy", strategy)):
-        if not callable(value):
-            raise InvalidTypeError(f"{name} must be callable, found {type(value).__name__}")
+        checks.function(**{name: value})
     if checks.at_most(10**7, "each run is kept")(n=n) < 4:
         raise InvalidValueError(f"n ({n}) must be at least 4: half of the runs choose an event")
     at_delta = checks.probability(delta=delta)

@@ -138,7 +138,7 @@ class Identifier:
 
     def __init__(self, handle: Any, side: int, neighbouring: Neighbouring) -> None:
         if whole(side=side) not in (0, 1):
-            raise InvalidValueError(f"side ({side}) must be 0 or 1")
+            raise InvalidValueError(f"side ({shown(side)}) must be 0 or 1")
         if not callable(neighbouring):
             raise InvalidTypeError(
                 f"neighbouring must be callable, found {type(neighbouring).__name__}"

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..checks import checked, elements, flag, function, hashable, integer, shown
+from ..checks import checked, elements, flag, function, hashable, integer, read, shown
 from ..errors import InvalidTypeError, InvalidValueError
 from .tape import Tape
 
@@ -92,8 +92,9 @@ class Replayed:
 
     def _run(self, state: Any, question: Any) -> Hashable:
         def release(total: int, scale: float) -> int:
-            outcomes = self._noise(int(total), scale)
-            return outcomes[self._tape.draw(chance for _, chance in outcomes)][0]
+            outcomes = read("pairs", **{"what noise returns": self._noise(int(total), scale)})
+            chosen: int = outcomes[self._tape.draw(chance for _, chance in outcomes)][0]
+            return chosen
 
         handle = self._make(release)
 

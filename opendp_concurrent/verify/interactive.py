@@ -186,7 +186,15 @@ _ENTRIES = 2**22
 _LEAST, _MOST_QUERIES = 1e-3, 100
 
 
-@checked(seed=whole, rounds=_ROUNDS, queries=_ROUNDS, answers=_ROUNDS, sharp=positive)
+def _sharp(**argument: Any) -> float:
+    """Return a parameter for which NumPy draws numbers, or raise."""
+    ((name, _),) = argument.items()
+    if not 1e-6 <= positive(**argument) <= 1e6:
+        raise InvalidValueError(f"{name} must be from 1e-6 to 1e6")
+    return positive(**argument)
+
+
+@checked(seed=whole, rounds=_ROUNDS, queries=_ROUNDS, answers=_ROUNDS, sharp=_sharp)
 def random_interactive(
     seed: int, rounds: int = 2, queries: int = 2, answers: int = 2, *, sharp: float = 1.0
 ) -> FiniteInteractiveMechanism:

@@ -13,6 +13,7 @@ from .. import checks
 from ..checks import at_most, checked, integer, whole
 from ..errors import InvalidTypeError, InvalidValueError
 
+LARGEST_LOG = 709.0  # exp of a larger number may be beyond the doubles
 TOLERANCE = 1e-9  # by how much the probabilities of a distribution may miss 1
 
 
@@ -122,7 +123,8 @@ def one_way_renyi(first: Sequence[float], second: Sequence[float], order: float)
 
 def scale_of(epsilon: float) -> float:
     """e^ε, infinite where doubles end."""
-    return exp(epsilon) if checks.real(epsilon=epsilon) < 709.0 else inf
+    bound = checks.real(epsilon=epsilon)
+    return exp(bound) if bound < LARGEST_LOG else inf
 
 
 def excess(p: float, q: float, scale: float) -> float:
@@ -215,7 +217,7 @@ def truncated_geometric(scale: float, shift: int, size: int) -> FiniteMechanism:
     b, shift = checks.positive(scale=scale), checks.count(shift=shift)
     n = checks.count(size=size)
     if n <= shift:
-        raise InvalidValueError(f"size ({n}) must be above shift ({shift})")
+        raise InvalidValueError(f"size ({n}) must be above shift ({checks.shown(shift)})")
     q = exp(-1 / b)
 
     def clamped(centre: int) -> tuple[float, ...]:

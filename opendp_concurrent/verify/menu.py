@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 from .. import checks
-from ..checks import non_negative, shown
+from ..checks import at_most, non_negative, shown
 from ..errors import BudgetExceededError, ConcurrentError, InvalidTypeError, InvalidValueError
 from .mechanism import FiniteMechanism, randomized_response
+
+MOST_LAUNCHES = at_most(500, "each is a level of recursion")
 
 
 class Item(NamedTuple):
@@ -119,9 +121,13 @@ def next_state(rule: Rule, state: Any, item: Item) -> Any:
     return after
 
 
+class EndlessError(InvalidValueError):
+    """More launches than are tried."""
+
+
 def check_depth(depth: int, most: int) -> None:
     """Raise if an analyst launches without an end."""
     if depth > most:
-        raise InvalidValueError(
+        raise EndlessError(
             f"most ({most}) launches are made without an end; pass a larger one, or a smaller bound"
         )

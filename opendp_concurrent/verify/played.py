@@ -28,13 +28,26 @@ from math import exp, fsum, inf, isinf, log
 from typing import Any
 
 from .. import checks
+from ..checks import at_most, checked, function, instance
 from ..errors import InvalidTypeError, InvalidValueError
-from .mechanism import excess, scale_of
-from .tape import Chosen, Tape
+from .mechanism import LARGEST_LOG, excess, scale_of
+from .tape import MOST_RUNS, Chosen, Tape
 from .totals import Number
 
 History = tuple[tuple[str, Hashable], ...]  # name of each move, and its answer
 Weights = dict[Chosen, Number]  # by what was drawn
+_ROUNDS = at_most(100, "all histories are listed")
+
+
+def _exceptions(**argument: Any) -> tuple[type[Exception], ...]:
+    """Return a tuple of classes of exceptions, or raise."""
+    ((name, value),) = argument.items()
+    found = tuple(tuple.__iter__(value)) if checks.is_a(value, tuple) else (None,)
+    if not all(checks.is_a(one, type) and issubclass(one, Exception) for one in found):
+        raise InvalidTypeError(
+            f"{name} must be a tuple of classes of exceptions, found {checks.shown(value)}"
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -50,6 +63,18 @@ class Move:
     name: str
     play: Callable[[Any], Hashable]
     other: Callable[[Any], Hashable] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", checks.text(name=self.name))
+        function(play=self.play)
+        checks.optional(function)(other=self.other)
+
+
+def _of_moves(**argument: Any) -> tuple[Move, ...]:
+    """Return moves, read once, or raise."""
+    ((name, _),) = argument.items()
+    found = checks.read("moves", **argument)
+    return tuple(instance(Move)(**{f"{name}[{i}]": one}) for i, one in enumerate(found))
 
 
 @dataclass(frozen=True)
@@ -86,6 +111,7 @@ class Played:
     :raises InvalidTypeError, InvalidValueError: naming the argument
     """
 
+    @checked(tape=instance(Tape), begin=function, refusals=_exceptions, most=checks.count)
     def __init__(
         self,
         tape: Tape,
@@ -93,17 +119,16 @@ class Played:
         moves: Sequence[Move] | Callable[[History], Iterable[Move]],
         *,
         refusals: tuple[type[Exception], ...] = (),
-        most: int = 200_000,
+        most: int = MOST_RUNS,
     ) -> None:
-        if not isinstance(tape, Tape):
-            raise InvalidTypeError(f"tape must be a Tape, found {type(tape).__name__}")
         if not callable(moves):
-            listed = tuple(checks.sequence("moves", moves=moves))
+            listed = _of_moves(moves=checks.sequence("moves", moves=moves))
             self._moves: Callable[[History], Iterable[Move]] = lambda history: listed
         else:
-            self._moves = moves
+            chosen = moves
+            self._moves = lambda history: _of_moves(moves=chosen(history))
         self._tape, self._begin, self._refusals = tape, begin, refusals
-        self._most, self._runs = checks.count(most=most), 0
+        self._most, self._runs = most, 0
         self._known: dict[Any, list[tuple[Hashable, Number, Chosen]]] = {}
 
     def worst_loss(self, rounds: int) -> Reached:
@@ -111,7 +136,7 @@ class Played:
 
         Exact, if all chances are exact fractions.
 
-        :raises InvalidValueError: naming the argument
+        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         best = Reached(1, ())
         for reached in self.sessions(rounds):
@@ -135,7 +160,8 @@ class Played:
         """Rényi divergence of ``order`` that all analysts of at most ``rounds`` moves stay below.
 
         :param order: finite, above 1
-        :return: the divergence, for the worse order of the datasets, to the precision of doubles
+        :return: the divergence, for the worse order of the datasets, to the precision of doubles;
+            infinite where a moment is beyond them
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         alpha = checks.order(order=order)
@@ -143,14 +169,15 @@ class Played:
         def power(p: float, q: float) -> float:
             if p == 0.0:
                 return 0.0
-            return exp(alpha * log(p) + (1 - alpha) * log(q)) if q > 0.0 else inf
+            moment = alpha * log(p) + (1 - alpha) * log(q) if q > 0.0 else inf
+            return exp(moment) if moment < LARGEST_LOG else inf
 
         both = self._best(power, rounds), self._best(lambda p, q: power(q, p), rounds)
         return log(max(both)) / (alpha - 1)
 
     def _best(self, leaf: Callable[[float, float], float], rounds: int) -> float:
         """Largest sum of a leaf's value over the answers, over all ways to choose moves."""
-        limit = checks.count(rounds=rounds)
+        limit = _ROUNDS(rounds=rounds)
 
         def value(history: History, played: tuple[Move, ...], p: Weights, q: Weights) -> float:
             best = leaf(float(sum(p.values())), float(sum(q.values())))
@@ -173,9 +200,9 @@ class Played:
     def sessions(self, rounds: int) -> Iterator[Reached]:
         """All sessions of at most so many moves, and what each tells.
 
-        :raises InvalidValueError: naming the argument
+        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
-        checks.count(rounds=rounds)
+        limit = _ROUNDS(rounds=rounds)
         onward: list[tuple[History, tuple[Move, ...], Weights, Weights]] = [
             ((), (), {(): 1}, {(): 1})
         ]
@@ -183,7 +210,7 @@ class Played:
             history, played, p, q = onward.pop()
             first, second = sum(p.values()), sum(q.values())
             yield Reached(_ratio(first, second), history)
-            if len(played) < rounds:
+            if len(played) < limit:
                 for move in self._moves(history):
                     for answer, weights in self._told(played, move, p, q).items():
                         longer = (*history, (move.name, answer))
@@ -220,7 +247,7 @@ class Played:
                     answer = self._play(one, side, session)
                 return answer
 
-            self._known[key] = self._tape.explore(run, chosen)
+            self._known[key] = self._tape.explore(run, chosen, most=self._most)
         return self._known[key]
 
     def _play(self, move: Move, side: int, session: Any) -> Hashable:

@@ -13,15 +13,22 @@ from math import inf
 from typing import Any
 
 from .. import checks
+from ..checks import at_most, checked, each, positive
 from ..errors import InvalidValueError
 from .mechanism import randomized_response
-from .menu import Item
+from .menu import EndlessError, Item
 from .totals import Number
 
 JUST_BELOW = 1 - 1e-6  # share of what launches cost that does not pay for them
 ORDERS = (1.5, 2.0, 4.0, 16.0)
 ROUNDING = 1e-12  # what doubles may add to a sum of probabilities
 TESTS = (0.0, 0.25, 0.5, 1.0, 2.0)  # ε at which whole curves of δ are compared
+_COUNT = at_most(100, "all orders of launches are tried")
+
+
+def _share(**argument: Any) -> float:
+    """Return a number in (0, 1], or raise."""
+    return min(positive(**argument), checks.probability(**argument))
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,7 @@ class Promise:
     _check: Check
     _loosened: float = 1.0
 
+    @checked(epsilons=each("numbers", positive), counts=each("counts", _COUNT), share=_share)
     def check(
         self, epsilons: Sequence[float], counts: Sequence[int], share: float = JUST_BELOW
     ) -> list[Outcome]:
@@ -102,7 +110,7 @@ class Promise:
         launches of each cost; the other parts are exactly what they cost.
 
         :param epsilons: of the menu
-        :param counts: how many launches of each the budget is made for, at least 1
+        :param counts: how many launches of each the budget is made for, from 1 to 100
         :param share: in (0, 1]; the largest double below 1 that matters is some 1e-12 below
         :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -117,17 +125,21 @@ class Promise:
         >>> max(outcome.excess for outcome in promise.check([0.5, 1.0], counts=[2, 1]))
         2.0000...e-06
         """
-        times = [checks.count(**{f"counts[{i}]": one}) for i, one in enumerate(counts)]
-        if len(times) != len(epsilons):
+        if len(counts) != len(epsilons):
             raise InvalidValueError(
-                f"counts must be one for each of epsilons: {len(epsilons)}, found {len(times)}"
+                f"counts must be one for each of epsilons: {len(epsilons)}, found {len(counts)}"
             )
-        part_of = checks.positive(share=share)
-        return [
-            outcome
-            for part in self.parts
-            for outcome in self._check(epsilons, times, Budget(part, part_of, self._loosened))
-        ]
+        try:
+            return [
+                outcome
+                for part in self.parts
+                for outcome in self._check(epsilons, counts, Budget(part, share, self._loosened))
+            ]
+        except EndlessError as error:
+            raise InvalidValueError(
+                f"epsilons ({checks.shown(epsilons)}) must be closer together, or counts smaller: "
+                "more launches are within the budget than are tried"
+            ) from error
 
 
 def menu_of(epsilons: Iterable[float], declare: Callable[[float], Any]) -> list[Item]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from .. import checks
-from ..checks import at_most, checked, hashable
+from ..checks import checked, hashable
 from .mechanism import one_way_renyi
-from .menu import Item, Rule, a_rule, check_menu
+from .menu import MOST_LAUNCHES, Item, Rule, a_rule, check_menu
 from .totals import largest_total
 
 
 @checked(
     accumulator=hashable,
     rule=a_rule,
-    most=at_most(10**5, "all orders of launches are tried"),
+    most=MOST_LAUNCHES,
 )
 def worst_renyi(
     menu: Sequence[Item], accumulator: Hashable, rule: Rule, order: float, *, most: int = 300

@@ -13,23 +13,35 @@ from fractions import Fraction
 from math import fsum
 from typing import Any
 
+from .. import checks
+from ..checks import checked, count, function
 from ..errors import InvalidTypeError, InvalidValueError
 from .mechanism import TOLERANCE
 from .totals import Number
 
 Chosen = tuple[int, ...]  # which outcome each draw had
+MOST_RUNS = 200_000
+
+
+def numbers_of_outcomes(**argument: Any) -> Chosen:
+    """Return the outcomes of the first draws, read once, or raise."""
+    ((name, _),) = argument.items()
+    found = checks.elements("numbers of outcomes", **argument)
+    return tuple(checks.whole(**{f"{name}[{index}]": one}) for index, one in enumerate(found))
 
 
 def _check_law(table: tuple[Number, ...]) -> None:
     """Raise unless these are probabilities; exact ones must add up to exactly 1."""
     if any(type(one) not in (int, float, Fraction) for one in table):
-        raise InvalidTypeError(f"chances ({table}) must be doubles or fractions")
+        raise InvalidTypeError(f"chances ({checks.shown(table)}) must be doubles or fractions")
     if float in map(type, table):
-        whole = abs(fsum(table) - 1) <= TOLERANCE
+        whole = all(0 <= one <= 2 for one in table) and abs(fsum(table) - 1) <= TOLERANCE
     else:
-        whole = sum(table, Fraction(0)) == 1
-    if not whole or not all(one >= 0 for one in table):
-        raise InvalidValueError(f"chances ({table}) must be at least 0 and add up to 1")
+        whole = all(one >= 0 for one in table) and sum(table, Fraction(0)) == 1
+    if not whole:
+        raise InvalidValueError(
+            f"chances ({checks.shown(table)}) must be at least 0 and add up to 1"
+        )
 
 
 class Tape:
@@ -59,7 +71,7 @@ class Tape:
         :raises InvalidTypeError, InvalidValueError: if they are no probabilities, or if nothing is
             explored
         """
-        table = tuple(chances)
+        table = checks.read("probabilities", chances=chances)
         if self._drawn is None:
             raise InvalidValueError("draw is called while nothing is explored: use explore")
         _check_law(table)
@@ -71,21 +83,26 @@ class Tape:
         self._drawn.append((table, chosen))
         return chosen
 
+    @checked(run=function, decided=numbers_of_outcomes, most=count)
     def explore(
-        self, run: Callable[[], Hashable], decided: Chosen = ()
+        self, run: Callable[[], Hashable], decided: Chosen = (), *, most: int = MOST_RUNS
     ) -> list[tuple[Hashable, Number, Chosen]]:
         """Run code on all outcomes of its draws.
 
         :param run: a fresh run; whatever it does besides drawing must be deterministic
         :param decided: outcomes of the first draws, which are given
+        :param most: runs at most
         :return: for each way to draw the rest: what ``run`` returned, the probability of the rest,
             and all outcomes
-        :raises InvalidValueError: if two runs differ in what they draw
+        :raises InvalidTypeError, InvalidValueError: naming the argument, or if two runs differ in
+            what they draw
         """
         found: list[tuple[Hashable, Number, Chosen]] = []
         onward: Chosen | None = decided
         known: list[tuple[Number, ...]] = []
         while onward is not None:
+            if len(found) == most:
+                raise InvalidValueError(f"most ({most}) runs are used up; pass a larger number")
             answer, drawn = self._run(run, onward)
             if [table for table, _ in drawn][: len(known)] != known or len(drawn) < len(decided):
                 raise InvalidValueError(

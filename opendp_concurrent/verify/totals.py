@@ -11,13 +11,29 @@ from fractions import Fraction
 from math import fsum, inf, isinf, log, log1p
 from typing import Any, TypeAlias, Union
 
+from .. import checks
+from ..checks import checked, hashable, optional
 from ..errors import InvalidValueError
 from .mechanism import FiniteMechanism
-from .menu import Item, Rule, check_depth, check_menu, next_state
+from .menu import MOST_LAUNCHES, Item, Rule, a_rule, check_depth, check_menu, next_state
 
 Number: TypeAlias = Union[float, Fraction]  # noqa: UP007 (evaluated on Python 3.10)
 
 
+def _loss_of_item(**argument: Any) -> Number:
+    """Return a loss, an exact fraction or a double of at least 0, or raise."""
+    ((name, value),) = argument.items()
+    if type(value) is not Fraction:
+        return checks.non_negative(**argument)
+    if not value >= 0:
+        raise InvalidValueError(f"{name} ({checks.shown(value)}) must be at least 0")
+    return value
+
+
+_losses = checks.each("losses", _loss_of_item)
+
+
+@checked(accumulator=hashable, rule=a_rule, losses=optional(_losses), most=MOST_LAUNCHES)
 def worst_loss(
     menu: Sequence[Item],
     accumulator: Hashable,
@@ -51,13 +67,14 @@ def worst_loss(
     True
     """
     items = check_menu(menu)
-    each = [item.mechanism.epsilon() for item in items] if losses is None else list(losses)
-    if len(each) != len(items):
-        raise InvalidValueError(f"losses must be one for each item: {len(items)}, {len(each)}")
-    exact = [one if isinf(one) else Fraction(one) for one in each]
+    given = [item.mechanism.epsilon() for item in items] if losses is None else losses
+    if len(given) != len(items):
+        raise InvalidValueError(f"losses must be one for each item: {len(items)}, {len(given)}")
+    exact = [one if isinf(one) else Fraction(one) for one in given]
     return largest_total(exact, items, accumulator, rule, most)
 
 
+@checked(accumulator=hashable, rule=a_rule, most=MOST_LAUNCHES)
 def worst_mean_loss(
     menu: Sequence[Item], accumulator: Hashable, rule: Rule, *, most: int = 300
 ) -> float:

@@ -47,6 +47,9 @@ class Linear:
             raise PrivacyMapError(d_in, "too far")
         return self.epsilon * d_in
 
+    def later(self, d_in):
+        return self.at(d_in)
+
     def settled(self):
         return self
 

@@ -26,6 +26,7 @@ from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transform
 import opendp_concurrent as oc
 from opendp_concurrent import ledger, plot, verify
 from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.composition.partition import Partition
 
 dp.enable_features("contrib", "honest-but-curious")
 T = oc.TradeoffFunction
@@ -124,10 +125,18 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "function": of_class(T),
     "tcdp": of_class(oc.TruncatedConcentrated),
     "d_in": whole_number(lambda one: 0 <= one < 2**32),
-    "mapping": of_class(dict, Mapping),
+    "mapping": lambda value: issubclass(type(value), Mapping),
     "sequence": lambda value: elements(value) is not None,
     "iterable": lambda value: hasattr(type(value), "__iter__") or hasattr(value, "__getitem__"),
 }
+KINDS["wholes"] = each("whole", 0)
+KINDS["partition"] = of_class(Partition)
+KINDS["checkpoint"] = of_class(oc.Checkpoint)
+KINDS["fraction"] = of_class(Fraction)
+KINDS["exceptions"] = lambda value: (
+    is_kind(value, tuple)
+    and all(is_kind(one, type) and issubclass(one, Exception) for one in tuple.__iter__(value))
+)
 KINDS["message"] = of_class(oc.Update, oc.Updates)
 KINDS["accounting"] = of_class(type(oc.zcdp(1e-7)))
 KINDS["counts"] = each("count", 0)
@@ -577,6 +586,7 @@ maker(
     accumulator=(None, "None"),
     ledger=(None, "None"),
     d_in=(None, "None"),
+    opaque_errors=(True, "flag"),
 )
 case(
     "make_concurrent_odometer, approximate",
@@ -596,6 +606,7 @@ maker(
     orders=(None, "None"),
     order=("given", "text"),
     delta=(None, "None"),
+    opaque_errors=(True, "flag"),
 )
 case(
     "make_concurrent_composition, Rényi",
@@ -620,6 +631,7 @@ case(
     orders=(None, "None"),
     halt=(False, "flag"),
     ledger=(None, "None"),
+    opaque_errors=(True, "flag"),
 )
 case(
     "make_concurrent_filter, Rényi",
@@ -646,7 +658,7 @@ case(
     lambda **given: used(oc.make_analyst_quotas(**given))([1, 2]),
     odometer=(ODOMETER, "odometer"),
     d_in=(1, "d_in"),
-    quotas=({"alice": 1.0, "bob": 0.5}, "nothing hostile"),
+    quotas=({"alice": 1.0, "bob": 0.5}, "mapping"),
     delta=(None, "None"),
     orders=(None, "None"),
     halt=(False, "flag"),
@@ -737,7 +749,7 @@ maker(
     VECTOR,
     1,
     lambda made, d_in: used(made)([1, 40])("young"),
-    partition=(AGES, "nothing hostile"),
+    partition=(AGES, "partition"),
     measurements=({"young": COUNT, "old": COUNT}, "nothing hostile"),
 )
 
@@ -826,6 +838,7 @@ case(
     orders=(None, "None"),
     accumulator=(None, "None"),
     ledger=(None, "None"),
+    opaque_errors=(True, "flag"),
 )
 case(
     "concurrent_context, split",
@@ -902,7 +915,7 @@ maker(
     "above_threshold",
     VECTOR,
     **SPARSE,
-    sensitivity=(1, "positive"),
+    sensitivity=(1, "None or positive"),
     query_scale=(4.0, "None or positive"),
     monotone=(False, "flag"),
 )
@@ -911,7 +924,7 @@ maker(
     VECTOR,
     **SPARSE,
     max_hits=(2, "count"),
-    sensitivity=(1, "positive"),
+    sensitivity=(1, "None or positive"),
     query_scale=(4.0, "None or positive"),
     answer_scale=(4.0, "None or positive"),
     refresh=(False, "flag"),
@@ -925,7 +938,7 @@ maker(
     scale=(2.0, "positive"),
     tolerance=(5.0, "finite real"),
     max_hits=(2, "count"),
-    sensitivity=(1, "positive"),
+    sensitivity=(1, "None or positive"),
     query_scale=(4.0, "None or positive"),
     answer_scale=(4.0, "None or positive"),
     refresh=(False, "flag"),
@@ -1084,7 +1097,7 @@ case(
         measurement, oc.Checkpoint() if is_word(checkpoint, "new") else checkpoint
     )([]),
     measurement=(COUNTER, "measurement"),
-    checkpoint=("new", "nothing hostile"),
+    checkpoint=("new", "checkpoint"),
 )
 
 
@@ -1127,6 +1140,24 @@ case(
     path_or_url=("there", "path"),
     dataset=("survey", "nothing hostile"),
     anchor=(None, "None"),
+    read_only=(False, "flag"),
+    wait=(1.0, "finite"),
+)
+
+
+def restored(path: Any, **given: Any) -> Any:
+    if is_word(path, "a copy"):
+        path = folder() / f"copy {next(numbers)}.db"
+        an_open_ledger().backup(path)
+    return ledger.restore_ledger(path, **given)
+
+
+case(
+    "ledger.restore_ledger",
+    restored,
+    path=("a copy", "path"),
+    dataset=("survey", "nothing hostile"),
+    anchor=(None, "None"),
     wait=(1.0, "finite"),
 )
 case(
@@ -1154,6 +1185,15 @@ on_handle(
     an_open_ledger,
     lambda opened, anchor: opened.read(anchor),
     anchor=(None, "None"),
+)
+on_handle(
+    "ledger.SqlLedger.backup",
+    an_open_ledger,
+    lambda opened, target: opened.backup(
+        folder() / f"backup {next(numbers)}.db" if is_word(target, "new") else target
+    ),
+    lambda opened: opened.summary().launches,
+    target=("new", "path"),
 )
 on_handle(
     "ledger.SqlLedger.book",
@@ -1222,7 +1262,7 @@ case(
     "plot.plot_session",
     drawn(plot.plot_session),
     losses=([0.5, 0.75], "list of non_negative or sequence"),
-    d_out=(1.0, "None or non_negative or function or pair"),
+    d_out=(1.0, "None or non_negative or function or pair or tcdp"),
     refused=([2], "counts"),
     order=(None, "None or order"),
     ylabel=(None, "None or text"),
@@ -1402,6 +1442,30 @@ case(
     order=(2.0, "above 1"),
     most=(10, "count"),
 )
+case(
+    "verify.worst_loss",
+    verify.worst_loss,
+    menu=([ITEM], NOTHING),
+    accumulator=(oc.basic().start(0.0), NOTHING),
+    rule=(Within(1.0), NOTHING),
+    losses=([Fraction(1, 2)], "None or list of non_negative or list of fraction"),
+    most=(10, "count"),
+)
+case(
+    "verify.worst_mean_loss",
+    verify.worst_mean_loss,
+    menu=([ITEM], NOTHING),
+    accumulator=(oc.basic().start(0.0), NOTHING),
+    rule=(Within(1.0), NOTHING),
+    most=(10, "count"),
+)
+case(
+    "verify.Promise.check",
+    PROMISE.check,
+    epsilons=([0.5, 1.0], "list of positive"),
+    counts=([2, 1], "list of count"),
+    share=(1.0, "probability"),
+)
 case("verify.Limited", verify.Limited, rule=(RULE, "anything"))
 case(
     "verify.audit",
@@ -1409,7 +1473,7 @@ case(
     measurement=(lambda data: 0.5, "callable"),
     x=(1, "anything"),
     x_prime=(0, "anything"),
-    strategy=(float, "callable"),
+    strategy=(lambda answer: answer, "callable"),
     n=(50, "count"),
     delta=(0.0, "probability"),
     confidence=(0.99, "probability"),
@@ -1487,6 +1551,70 @@ on_handle(
     lambda handle, first, second: handle.update(first, second),
     first=(None, "anything"),
     second=(3, "anything"),
+)
+
+COIN = (Fraction(1, 3), Fraction(2, 3))
+TAPE = verify.Tape()
+ASK = verify.Move("ask", lambda session: session() if callable(session) else 0)
+
+
+def asked(side: int) -> Callable[[], int]:
+    return lambda: TAPE.draw(COIN if side == 0 else COIN[::-1])
+
+
+def a_law(**given: Any) -> Any:
+    return verify.Played(**({"tape": TAPE, "begin": asked, "moves": [ASK]} | given))
+
+
+case(
+    "verify.Tape.draw",
+    lambda chances: TAPE.explore(lambda: TAPE.draw(chances)),
+    chances=(COIN, "iterable"),
+)
+case(
+    "verify.Tape.explore",
+    TAPE.explore,
+    run=(asked(0), "callable"),
+    decided=((1,), "wholes"),
+    most=(9, "count"),
+)
+case(
+    "verify.Move",
+    lambda **given: a_law(moves=[verify.Move(**given)]).worst_loss(1),
+    name=("ask", "text"),
+    play=(lambda session: session(), "callable"),
+    other=(None, "None or callable"),
+)
+case(
+    "verify.Played",
+    lambda **given: verify.Played(**given).worst_loss(2),
+    tape=(TAPE, NOTHING),
+    begin=(asked, "callable"),
+    moves=([ASK], "callable"),
+    refusals=((oc.errors.BudgetExceededError,), "exceptions"),
+    most=(99, "count"),
+)
+case(
+    "verify.Played.worst_loss",
+    lambda rounds: a_law(most=99).worst_loss(rounds),
+    rounds=(2, "count"),
+)
+case(
+    "verify.Played.sessions",
+    lambda rounds: list(a_law(most=99).sessions(rounds)),
+    rounds=(2, "count"),
+)
+case(
+    "verify.Played.delta",
+    lambda **given: a_law(most=99).delta(**given),
+    epsilon=(0.5, "real"),
+    rounds=(2, "count"),
+)
+case(
+    "verify.Played.renyi",
+    lambda **given: a_law(most=99).renyi(**given),
+    order=(2.0, "order"),
+    rounds=(2, "count"),
 )
 
 # --- handles ---------------------------------------------------------------------------------
@@ -1764,26 +1892,6 @@ def public_callables() -> set[str]:
     return names
 
 
-# Newer than the guards: hostile values of these are still to be tried.
-UNTRIED = {
-    "ledger.SqlLedger.backup",
-    "ledger.restore_ledger",
-    "verify.Move",
-    "verify.Played",
-    "verify.Played.delta",
-    "verify.Played.renyi",
-    "verify.Played.sessions",
-    "verify.Played.worst_loss",
-    "verify.Promise.check",
-    "verify.Reached",
-    "verify.Tape",
-    "verify.Tape.draw",
-    "verify.Tape.explore",
-    "verify.worst_loss",
-    "verify.worst_mean_loss",
-}
-UNTRIED_ARGUMENTS = {"opaque_errors", "read_only"}
-
 NO_ARGUMENTS = {
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
@@ -1791,8 +1899,8 @@ NO_ARGUMENTS = {
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",
     "verify.ContinualLaw", "verify.ContinualLaw.update", "verify.ContinualLaw.answers",
     "verify.Item", "verify.Launch", "verify.Launch.lines", "verify.Outcome", "verify.Promise",
-    "verify.Simulation", "verify.Stop", "verify.Worst", "verify.Limited.admits",
-    "verify.Replayed.update", "verify.Replayed.answers",
+    "verify.Simulation", "verify.Reached", "verify.Stop", "verify.Tape", "verify.Worst",
+    "verify.Limited.admits", "verify.Replayed.update", "verify.Replayed.answers",
 }  # fmt: skip
 
 

@@ -66,18 +66,21 @@ ALIASES = {  # what else a message may name
     "steps": "answers",
     "first": "second|density|densities|query|arg|streams",
     "second": "first|density|densities|query|arg|streams",
-    "query": "question|message|key|composition|items",
+    "query": "question|message|key|composition|items|handle|measurement",
     "guess": "question|message",
-    "batch": "question",
+    "batch": "question|handle",
     "measurement": "d_in|composition|arg|analyst|strategy",
     "launches": "bounds",
     "population": "loss",
     "sample_size": "loss",
     "strategy": "measurement|query|arg",
     "x": "measurement",
+    "epsilons": "deltas",
     "x_prime": "measurement",
     "composition": "input_domain",
     "other": "postprocessor",
+    "accumulator": "most|d_out",
+    "decided": "run",
 }
 
 PASSED_ON = {  # where OpenDP says it of its own

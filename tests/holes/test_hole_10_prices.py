@@ -227,7 +227,7 @@ def test_an_odometer_that_is_asked_late_does_not_believe_a_map_that_has_changed(
     for handle in (root, child):
         assert handle.privacy_loss(asked[0] if asked else 1) == 1e6 * (asked[0] if asked else 1)
         for _ in range(2):
-            with pytest.raises(PrivacyMapError, match="has changed since"):
+            with pytest.raises(PrivacyMapError, match="has changed"):
                 handle.privacy_loss(2)
     knob.epsilon = 1e6
     assert root.privacy_loss(2) == child.privacy_loss(2) == 2e6
@@ -245,3 +245,22 @@ def test_a_map_that_does_not_answer_at_1_is_launched():
     root = oc.make_concurrent_odometer(*SPACE, PURE)(ROWS)
     root(measurement)
     assert root.privacy_loss(3) == 0.5
+
+
+def test_a_map_that_has_changed_says_nothing_about_an_earlier_launch():
+    knob = Knob(epsilon=100.0)
+    root = filter_(1000.0)(ROWS)
+    root(knob.measurement)
+    assert root.privacy_loss(2) == 200.0  # as it was charged
+    knob.epsilon = 0.1
+    assert root.privacy_loss(2) == 200.0
+    with pytest.raises(PrivacyMapError, match="has changed"):
+        root.privacy_loss(3)
+    child = filter_(1000.0)(ROWS)
+    open_odometer = child(identity() >> oc.make_concurrent_odometer(*SPACE, PURE))
+    open_odometer(knob.measurement)
+    assert open_odometer.privacy_loss(1) == 0.1
+    knob.epsilon = 0.05
+    with pytest.raises(PrivacyMapError, match="has changed"):
+        open_odometer.privacy_loss(2)
+    assert child.privacy_loss() == 0.1
