@@ -105,7 +105,8 @@ class Finite:
         if not np.any(self.masses):
             return 0.0
         mean = np.average(self.losses, weights=self.masses)
-        return float(np.average((self.losses - mean) ** 2, weights=self.masses))
+        with np.errstate(over="ignore"):  # infinite, if it is beyond doubles
+            return float(np.average((self.losses - mean) ** 2, weights=self.masses))
 
     @cached_property
     def largest(self) -> float:

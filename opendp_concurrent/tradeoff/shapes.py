@@ -112,7 +112,8 @@ def from_curve(alphas: Sequence[float], betas: Sequence[float]) -> Finite:
         raise InvalidValueError("betas must not increase: a larger type I error never hurts")
     if not np.all(y <= 1.0 - x):
         raise InvalidValueError("betas must be at most 1 - alpha; guessing reaches that")
-    slopes = np.diff(y) / np.diff(x)
+    with np.errstate(over="ignore"):  # a step of α that is too small is refused below
+        slopes = np.diff(y) / np.diff(x)
     if not np.all(np.diff(slopes) >= -1e-12 * (1 + np.abs(slopes[1:]))):
         raise InvalidValueError("betas must be convex: tests can be mixed")
     # Q-mass moves along α, P-mass along 1 - β
