@@ -154,6 +154,13 @@ def test_what_is_left_below_the_budget_is_that_of_the_squares():
     assert after.remaining(T.gaussian(0.9)).mu == pytest.approx(math.sqrt(0.81 - 0.36))
 
 
+def test_nothing_remains_of_a_budget_that_a_child_used_up():
+    budget = T.gaussian(1.0)
+    used = oc.residue(mu=1.0).start(None).after(T.worst())
+    assert used.remaining(budget) == T.gaussian(0.0)
+    assert used.remaining(T.gaussian(0.5)) == T.gaussian(0.0)
+
+
 def test_a_record_of_residues_continues_identically():
     rule = oc.residue(1.0)
     after = rule.start(None).after(T.pure(0.3)).after(T.laplace(0.2))
