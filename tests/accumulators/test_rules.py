@@ -154,6 +154,36 @@ def test_an_infinite_loss_is_never_within(rule):
     assert rule.from_record((0.0, 0.0), after.to_record()) == after
 
 
+@pytest.mark.parametrize("rule", RULES[1:], ids=repr)
+def test_nothing_remains_of_a_bound_below_the_slack(rule):
+    assert rule.start((0.0, 0.0)).remaining((1.0, 1e-8)) == (0.0, 0.0)
+
+
+@every
+def test_an_infinite_bound_leaves_an_infinite_epsilon(rule):
+    after = rule.start((0.0, 0.0)).after((0.5, 1e-9))
+    assert after.remaining((math.inf, 1e-5))[0] == math.inf
+
+
+@every
+@pytest.mark.parametrize("delta", [1, 1.0, 0.5, 1e-300])
+def test_every_delta_is_added(rule, delta):
+    spent = rule.start((0.0, 0.0)).after((0.25, 0.0))
+    after = spent.after((0.25, delta), 2)
+    assert after.loss[1] >= 2 * delta
+    assert not after.within((math.inf, math.nextafter(2 * delta, 0.0)))
+
+
+@every
+@pytest.mark.parametrize(
+    "d_mid",
+    [(0.1, False), (True, 0.0), (0.1, -1e-9), (-0.1, 0.0), (0.1,), (0.1, 0.0, 0.0), [0.1, 0.0]],
+)
+def test_what_is_no_pair_of_losses_is_refused(rule, d_mid):
+    with pytest.raises((InvalidTypeError, InvalidValueError)):
+        rule.start((0.0, 0.0)).after(d_mid)
+
+
 # --- the choice ---------------------------------------------------------------------------------
 
 
@@ -192,8 +222,10 @@ def test_the_slack_leaves_the_average_delta_of_the_launches():
     assert by_turns == oc.best_rule(d_out, [(0.01, 1e-9)])
 
 
-@pytest.mark.parametrize("epsilon", [1e-5, 1e-3, 0.02, 0.1])
-@pytest.mark.parametrize("bound", [0.5, 2.0, 8.0])
+@pytest.mark.parametrize(
+    ("epsilon", "bound"),
+    [(1e-7, 0.5), (1e-6, 8.0), (1e-5, 0.5), (1e-3, 2.0), (0.1, 2.0), (0.05, 20.0), (1.0, 5000.0)],
+)
 def test_the_order_of_the_best_rule_is_best_among_its_neighbours(epsilon, bound):
     d_out, typical = (bound, 1e-6), [(epsilon, 0.0)]
     order = _candidates(d_out, typical)[2].order

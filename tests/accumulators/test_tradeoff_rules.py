@@ -243,6 +243,17 @@ def test_a_long_plan_is_searched_and_the_answer_is_sound():
 # --- the product ---------------------------------------------------------------------------
 
 
+def test_when_the_search_is_given_up_what_is_not_needed_is_kept():
+    """Of nine kinds at once none is looked for; the dearest that cover are taken, less spare ones.
+
+    The dearest slot never fails, so it covers no failure; the next one does, and is what is asked.
+    """
+    child = T.approximate(0.0, 0.3)
+    cheap = pures(*(0.001 * n for n in range(1, 40)))
+    plan = slots(*cheap, child, T.pure(2.0))
+    assert plan.taking(child).left == slots(*cheap, T.pure(2.0)).left
+
+
 def test_a_product_composes_and_compares():
     start = Products().start(T.identity())
     after = start.after(T.pure(0.1), 3).after(T.gaussian(0.2))
