@@ -174,10 +174,10 @@ def test_a_search_asks_where_it_is_told_to_look_first(near):
 
 
 @pytest.mark.parametrize(
-    ("near", "threshold"), [(8 * 5e-324, 0.0), (after(math.inf, -10), math.inf)]
+    ("near", "threshold"), [(8 * 5e-324, 0.0), (after(math.inf, -9), math.inf)]
 )
 def test_a_search_whose_steps_meet_its_ends_asks_about_finite_doubles_only(near, threshold):
-    """Eight doubles from where it starts: the second step lands on the end itself."""
+    """From eight doubles away the second step lands on the end itself."""
     assert least_double(Counted(threshold), near) == threshold
 
 
