@@ -20,7 +20,9 @@ from opendp_concurrent.conversions.gaussian_to_approximate import (
     gaussian_to_epsilon,
 )
 from opendp_concurrent.conversions.laplace import laplace_to_renyi, laplace_to_zcdp
+from opendp_concurrent.conversions.laplace_to_tradeoff import laplace_to_tradeoff
 from opendp_concurrent.conversions.normal import pi
+from opendp_concurrent.conversions.optimal_composition import optimal_composition
 from opendp_concurrent.conversions.products import (
     gaussian_to_zcdp,
     zcdp_to_gaussian,
@@ -33,6 +35,7 @@ from opendp_concurrent.conversions.randomized_response import response_to_renyi
 from opendp_concurrent.conversions.renyi_to_approximate import renyi_to_delta, renyi_to_epsilon
 from opendp_concurrent.conversions.to_tradeoff import renyi_to_tradeoff, zcdp_to_tradeoff
 from opendp_concurrent.conversions.zcdp_to_approximate import zcdp_to_delta, zcdp_to_epsilon
+from opendp_concurrent.errors import InvalidValueError
 from opendp_concurrent.tradeoff.function import TradeoffFunction
 
 EPSILONS = [1e-12, 1e-9, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 1.0, 2.0, 3.0, 7.5, 10.0, 20.0, 50.0]
@@ -183,7 +186,7 @@ def test_laplace_noise_on_a_fine_grid_has_the_zcdp_of_laplace(epsilon):
     assert laplace_to_zcdp(epsilon) <= laplace_to_zcdp(epsilon, epsilon) == pure_to_zcdp(epsilon)
 
 
-@pytest.mark.parametrize("epsilon", [1e-8, 1e-4, 0.5, 20.0])
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-8, 1e-4, 0.5, 20.0])
 def test_a_grid_of_next_to_no_step_changes_next_to_nothing(epsilon):
     """Down to the finest grid that is reckoned with, also where ε is far below 1."""
     for step in (0.0, 1e-20 * epsilon, 1e-19 * epsilon):
@@ -386,6 +389,9 @@ def test_printed_values(found, printed):
         (zcdp_to_renyi(0.0, 2.0), 0.0),
         (approximate_to_delta(math.inf, 0.0, 1.0), 1.0),
         (approximate_to_epsilon(math.inf, 0.0, 0.5), math.inf),
+        (approximate_to_epsilon(0.5, 0.25, 0.25), 0.5),
+        (approximate_to_epsilon(0.5, 0.25, 0.2), math.inf),
+        (renyi_to_epsilon(2.0, 50.0, 1.0), 0.0),
     ],
 )
 def test_ends(found, expected):
@@ -402,6 +408,22 @@ def test_no_loss_is_the_identity_and_too_much_is_the_worst():
     assert zcdp_to_tradeoff(144.0, math.inf) == TradeoffFunction.worst()
     assert renyi_to_tradeoff(2.0, 0.0) == TradeoffFunction.identity()
     assert renyi_to_tradeoff(2.0, 300.0) == TradeoffFunction.worst()
+
+
+def test_laplace_noise_on_a_grid_has_the_whole_steps_of_its_shift():
+    assert laplace_to_tradeoff(1.0, 0.25) == TradeoffFunction.laplace(1.0, 4.0)
+    assert laplace_to_tradeoff(0.3, 0.1) == TradeoffFunction.laplace(0.3, 3.0)
+    assert laplace_to_tradeoff(1.0, 0.0) == TradeoffFunction.laplace(1.0, math.inf)
+    assert laplace_to_tradeoff(1.0, 1.0) == TradeoffFunction.pure(1.0)
+    assert laplace_to_tradeoff(0.0, 0.0) == TradeoffFunction.identity()
+    assert laplace_to_tradeoff(math.inf, 1.0) == TradeoffFunction.worst()
+    assert laplace_to_tradeoff(2000.0, 1.0) == TradeoffFunction.pure(2000.0)
+
+
+def test_each_mechanism_has_its_number():
+    for counts in ([1], [1, 1, 1]):
+        with pytest.raises(InvalidValueError, match="^counts has"):
+            optimal_composition([0.5, 0.25], counts)
 
 
 @pytest.mark.parametrize("digits", [20, 50, 400])
