@@ -16,3 +16,8 @@ def test_a_distance_is_a_number_that_is_no_truth_value(space, asked):
         ask(True)
     with pytest.raises(InvalidValueError, match="d_in"):
         ask(-1)
+
+
+def test_an_odometer_is_invoked_as_it_is_called(space):
+    odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    assert odometer.invoke([1, 2]).privacy_loss(1) == 0.0
