@@ -228,14 +228,16 @@ def test_the_slack_leaves_the_average_delta_of_the_launches():
 )
 def test_the_order_of_the_best_rule_is_best_among_its_neighbours(epsilon, bound):
     d_out, typical = (bound, 1e-6), [(epsilon, 0.0)]
-    order = _candidates(d_out, typical)[2].order
+    found = _candidates(d_out, typical)[2]
+    order = found.order
+    assert found.delta_slack == 1e-6  # all of it, as the launches need none
 
     def admitted(factor):
         near = oc.renyi(1.0 + (order - 1.0) * factor, 1e-6)
         return oc.launches_admitted(near, d_out, typical)
 
-    found = oc.launches_admitted(oc.renyi(order, 1e-6), d_out, typical)
-    assert found >= (1 - 1e-4) * max(map(admitted, (0.5, 0.8, 0.95, 1.05, 1.2, 2.0)))
+    best = oc.launches_admitted(oc.renyi(order, 1e-6), d_out, typical)
+    assert best >= (1 - 1e-4) * max(map(admitted, (0.5, 0.8, 0.95, 1.05, 1.2, 2.0)))
 
 
 def test_counting_ends_at_its_limit_whatever_the_length_of_a_turn():
