@@ -54,6 +54,13 @@ def test_just_above_the_largest_double_rounds_up_to_infinity():
     assert from_units_down(to_units(largest) + 1) == largest
 
 
+@pytest.mark.parametrize("more", [1, 2, 3])
+def test_a_sum_of_one_bit_more_than_a_double_has_is_rounded_outward(more):
+    units = 2**53 + more  # the nearest double of 2**53 + 1 is below, that of 2**53 + 3 above
+    assert to_units(from_units_down(units)) == units - units % 2
+    assert to_units(from_units_up(units)) == units + units % 2
+
+
 @given(doubles, st.lists(st.fractions(min_value=0, max_value=100), min_size=1, max_size=30))
 def test_shares_never_exceed_the_whole(total, weights):
     if not sum(weights):
@@ -157,6 +164,21 @@ def test_a_search_begins_at_one():
 
 def _fails(holds, value):
     return not holds(value)
+
+
+@pytest.mark.parametrize("near", [0.0, 5e-324, 1.0, after(math.inf, -2), after(math.inf, -1)])
+def test_a_search_asks_where_it_is_told_to_look_first(near):
+    asked = []
+    least_double(lambda value: asked.append(value) or value >= 1.0, near)
+    assert asked[0] == near
+
+
+@pytest.mark.parametrize(
+    ("near", "threshold"), [(8 * 5e-324, 0.0), (after(math.inf, -9), math.inf)]
+)
+def test_a_search_whose_steps_meet_its_ends_asks_about_finite_doubles_only(near, threshold):
+    """From eight doubles away the second step lands on the end itself."""
+    assert least_double(Counted(threshold), near) == threshold
 
 
 @pytest.mark.parametrize("total", [1.0, 0.1, 3.7])

@@ -198,6 +198,121 @@ def test_a_charge_by_a_price_that_launches_itself_is_decided_again():
     assert account.privacy_loss(1) == 0.75
 
 
+class Doing(Linear):
+    """A price that does something else the first time that it is read."""
+
+    def __init__(self, epsilon, action):
+        super().__init__(epsilon)
+        self.action = action
+
+    def at(self, d_in):
+        if not self.read:
+            self.read = 1
+            self.action()
+        return super().at(d_in)
+
+
+def test_a_first_question_counts_what_a_price_launches_while_it_is_read():
+    root = odometer()
+    price = Doing(0.125, lambda: root.launch(Linear(0.25)))
+    root._history.append(price)  # charged, and never read at any distance yet
+    assert root.privacy_loss(1) == 0.375
+    assert root.privacy_loss(2) == 0.75
+
+
+def test_a_price_that_halts_the_account_is_refused():
+    root = filter_(1.0, halt=True)
+
+    def halt():
+        with pytest.raises(BudgetExceededError):
+            root.launch(Linear(2.0))
+
+    with pytest.raises(HaltedError):
+        root.launch(Doing(0.25, halt))
+    assert root.launches == 0
+
+
+def test_no_price_is_read_for_a_halted_account():
+    root = filter_(1.0, halt=True)
+    with pytest.raises(BudgetExceededError):
+        root.launch(Linear(2.0))
+    price = Linear(0.25)
+    with pytest.raises(HaltedError):
+        root.launch(price)
+    assert price.read == 0
+
+
+def test_a_distance_that_a_price_does_not_reach_is_no_longer_kept_and_the_others_are():
+    account = filter_(1.0)
+    for d_in in (5, 2):
+        account.privacy_loss(d_in)
+    account.launch(Linear(0.25, largest=3))
+    assert [account.knows(d_in) for d_in in (1, 2, 5)] == [True, True, False]
+
+
+def interrupted(monkeypatch, account, price):
+    """Launch, and be interrupted right after the charge."""
+
+    def interrupt(account, commit):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Account, "_follow_up", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            account.launch(price)
+
+
+@pytest.mark.parametrize("at", [0, 1], ids=["root", "child"])
+def test_a_charge_that_was_interrupted_counts_in_every_answer(monkeypatch, at):
+    def tree():
+        root = filter_(1.0)
+        child = odometer(parent=root)
+        child.privacy_loss(1)
+        root.privacy_loss(5)
+        interrupted(monkeypatch, child, Linear(0.25, largest=3))
+        return root, child
+
+    assert tree()[at].privacy_loss(1) == 0.25
+    assert tree()[at].privacy_loss(2) == 0.5
+    assert tree()[at].loss_after(1, [Linear(0.5)]) == 0.75
+    assert tree()[at].launches == 1
+    assert tree()[at].remaining() == (0.75, None)[at]
+    assert tree()[0].known_loss == 0.25
+    assert not tree()[0].knows(5)
+
+
+@pytest.mark.parametrize("at", [0, 1], ids=["root", "child"])
+def test_a_charge_that_is_interrupted_while_a_price_is_read_counts(monkeypatch, at):
+    def tree():
+        root = filter_(1.0)
+        return root, odometer(parent=root)
+
+    accounts = tree()
+    other = Linear(0.5)
+    accounts[at].launch(Doing(0.25, lambda: interrupted(monkeypatch, accounts[at], other)))
+    assert accounts[at].privacy_loss(1) == 0.75
+
+    accounts = tree()
+    price = Doing(0.25, lambda: interrupted(monkeypatch, accounts[at], other))
+    accounts[at]._history.append(price)
+    assert accounts[at].privacy_loss(2) == 1.5
+
+
+def test_equal_launches_below_a_child_are_kept_once_and_others_for_themselves():
+    stability = [2, 2, 3, 2]
+    root = filter_(10.0)
+    child = odometer(parent=root, inward=Inward(lambda d_in: (d_in * stability[0], False)))
+    price = Linear(0.125)
+    while stability:
+        child.launch(price)
+        stability.pop(0)
+    first, second, third, fourth = root._history
+    assert first is second
+    assert third is not first
+    assert fourth is not third
+    assert root.privacy_loss(1) == 0.125 * (2 + 2 + 3 + 2)
+
+
 def test_halt_closes_the_whole_interaction():
     account = filter_(1.0, halt=True)
     child = account.launch(Linear(0.5))
@@ -334,6 +449,29 @@ def test_a_charge_that_cannot_be_written_is_none():
     book.failing = False
     child.launch(Linear(0.75))
     assert (root.privacy_loss(1), child.privacy_loss(1)) == (0.75, 0.75)
+
+
+def test_what_is_left_counts_what_others_charged():
+    book = Book()
+    root = filter_(1.0, book=book)
+    book.charged_by_another(0.75)
+    assert root.remaining() == 0.25
+
+
+def test_a_refusal_over_the_charges_of_others_leaves_them_known():
+    book = Book()
+    root = filter_(1.0, book=book)
+    book.charged_by_another(0.75)
+    with pytest.raises(BudgetExceededError):
+        root.launch(Linear(0.5))
+    assert root.known_loss == 0.75
+
+
+def test_a_charge_in_a_ledger_is_in_units_of_the_root():
+    book = Book()
+    root = filter_(1.0, d_in=2, book=book)
+    odometer(parent=root, inward=Inward(lambda d_in: (3 * d_in, True))).launch(Linear(0.125))
+    assert [charge.d_mid for charge in book.charges] == [0.75]
 
 
 def test_a_budget_in_a_ledger_is_known_at_its_own_distance():

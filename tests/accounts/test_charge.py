@@ -25,7 +25,7 @@ def test_a_thread_that_is_started_inside_has_none():
     assert seen == [""]
 
 
-@pytest.mark.parametrize("bad", ["\0", "a\ud800b"])
+@pytest.mark.parametrize("bad", ["\0", "a\ud800b", "\udfff"])
 def test_a_label_is_text_that_every_database_takes(bad):
     with pytest.raises(InvalidValueError, match="^label"), labelled(bad):
         pass

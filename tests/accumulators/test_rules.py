@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
+from opendp_concurrent.accumulators.best_rule import _candidates
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
@@ -153,6 +154,36 @@ def test_an_infinite_loss_is_never_within(rule):
     assert rule.from_record((0.0, 0.0), after.to_record()) == after
 
 
+@pytest.mark.parametrize("rule", RULES[1:], ids=repr)
+def test_nothing_remains_of_a_bound_below_the_slack(rule):
+    assert rule.start((0.0, 0.0)).remaining((1.0, 1e-8)) == (0.0, 0.0)
+
+
+@every
+def test_an_infinite_bound_leaves_an_infinite_epsilon(rule):
+    after = rule.start((0.0, 0.0)).after((0.5, 1e-9))
+    assert after.remaining((math.inf, 1e-5))[0] == math.inf
+
+
+@every
+@pytest.mark.parametrize("delta", [1, 1.0, 0.5, 1e-300])
+def test_every_delta_is_added(rule, delta):
+    spent = rule.start((0.0, 0.0)).after((0.25, 0.0))
+    after = spent.after((0.25, delta), 2)
+    assert after.loss[1] >= 2 * delta
+    assert not after.within((math.inf, math.nextafter(2 * delta, 0.0)))
+
+
+@every
+@pytest.mark.parametrize(
+    "d_mid",
+    [(0.1, False), (True, 0.0), (0.1, -1e-9), (-0.1, 0.0), (0.1,), (0.1, 0.0, 0.0), [0.1, 0.0]],
+)
+def test_what_is_no_pair_of_losses_is_refused(rule, d_mid):
+    with pytest.raises((InvalidTypeError, InvalidValueError)):
+        rule.start((0.0, 0.0)).after(d_mid)
+
+
 # --- the choice ---------------------------------------------------------------------------------
 
 
@@ -185,6 +216,35 @@ def test_the_best_rule_leaves_delta_for_the_launches():
     assert admitted >= oc.launches_admitted(oc.zcdp(5e-7), d_out, typical)
 
 
+def test_the_slack_leaves_the_average_delta_of_the_launches():
+    d_out = (1.0, 1e-6)
+    by_turns = oc.best_rule(d_out, [(0.01, 0.0), (0.01, 2e-9)])
+    assert by_turns == oc.best_rule(d_out, [(0.01, 1e-9)])
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "bound"),
+    [(1e-7, 0.5), (1e-6, 8.0), (1e-5, 0.5), (1e-3, 2.0), (0.1, 2.0), (0.05, 20.0), (1.0, 5000.0)],
+)
+def test_the_order_of_the_best_rule_is_best_among_its_neighbours(epsilon, bound):
+    d_out, typical = (bound, 1e-6), [(epsilon, 0.0)]
+    found = _candidates(d_out, typical)[2]
+    order = found.order
+    assert found.delta_slack == 1e-6  # all of it, as the launches need none
+
+    def admitted(factor):
+        near = oc.renyi(1.0 + (order - 1.0) * factor, 1e-6)
+        return oc.launches_admitted(near, d_out, typical)
+
+    best = oc.launches_admitted(oc.renyi(order, 1e-6), d_out, typical)
+    assert best >= (1 - 1e-4) * max(map(admitted, (0.5, 0.8, 0.95, 1.05, 1.2, 2.0)))
+
+
+def test_counting_ends_at_its_limit_whatever_the_length_of_a_turn():
+    for turn in (1, 2, 3, 7):
+        assert oc.launches_admitted(oc.basic(), (1.0, 0.0), [(1e-200, 0.0)] * turn) == 10**15
+
+
 def test_the_best_rule_for_a_mixture_of_launches():
     d_out, typical = (2.0, 1e-6), [(0.01, 0.0), (0.05, 0.0), (0.02, 0.0)]
     best = oc.best_rule(d_out, typical)
@@ -206,6 +266,9 @@ def test_the_best_rule_for_a_mixture_of_launches():
         ((math.inf, 1e-6), [(1.0, 0.0)]),
         ((1.0, 1e-6), [(1e200, 0.0)]),
         ((0.0, 1e-6), [(1.0, 0.0)]),
+        ((1.0, 0.0), [(0.01, 1e-9)]),
+        ((1.0, 1.0), [(0.01, 0.0)]),  # a slack of 1 is no slack
+        ((1.0, 1e-9), [(0.01, 1e-8)]),  # no launch fits
     ],
 )
 def test_the_best_rule_is_basic_where_a_slack_gains_nothing(d_out, typical):

@@ -154,6 +154,13 @@ def test_what_is_left_below_the_budget_is_that_of_the_squares():
     assert after.remaining(T.gaussian(0.9)).mu == pytest.approx(math.sqrt(0.81 - 0.36))
 
 
+def test_nothing_remains_of_a_budget_that_a_child_used_up():
+    budget = T.gaussian(1.0)
+    used = oc.residue(mu=1.0).start(None).after(T.worst())
+    assert used.remaining(budget) == T.gaussian(0.0)
+    assert used.remaining(T.gaussian(0.5)) == T.gaussian(0.0)
+
+
 def test_a_record_of_residues_continues_identically():
     rule = oc.residue(1.0)
     after = rule.start(None).after(T.pure(0.3)).after(T.laplace(0.2))
@@ -234,6 +241,17 @@ def test_a_long_plan_is_searched_and_the_answer_is_sound():
 
 
 # --- the product ---------------------------------------------------------------------------
+
+
+def test_when_the_search_is_given_up_what_is_not_needed_is_kept():
+    """Of nine kinds at once none is looked for; the dearest that cover are taken, less spare ones.
+
+    The dearest slot never fails, so it covers no failure; the next one does, and is what is asked.
+    """
+    child = T.approximate(0.0, 0.3)
+    cheap = pures(*(0.001 * n for n in range(1, 40)))
+    plan = slots(*cheap, child, T.pure(2.0))
+    assert plan.taking(child).left == slots(*cheap, T.pure(2.0)).left
 
 
 def test_a_product_composes_and_compares():

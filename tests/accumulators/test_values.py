@@ -175,6 +175,13 @@ def test_a_sum_that_is_infinite_stays_so(cls):
     assert cls.from_record(full.to_record()) == full
 
 
+def test_a_pair_is_within_a_bound_in_both_components():
+    spent = PairSum().after((0.25, 0.5))
+    assert spent.within((0.25, 0.5))
+    assert not spent.within((0.5, 0.25))
+    assert not spent.within((0.125, 0.5))
+
+
 def test_what_remains_of_what_is_overspent_is_nothing():
     assert ScalarSum().after(2.0).remaining(1.0) == 0.0
     assert Squares().start(None).after(2.0).remaining(1.0) == 0.0

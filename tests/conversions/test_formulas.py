@@ -20,6 +20,9 @@ from opendp_concurrent.conversions.gaussian_to_approximate import (
     gaussian_to_epsilon,
 )
 from opendp_concurrent.conversions.laplace import laplace_to_renyi, laplace_to_zcdp
+from opendp_concurrent.conversions.laplace_to_tradeoff import laplace_to_tradeoff
+from opendp_concurrent.conversions.normal import pi
+from opendp_concurrent.conversions.optimal_composition import optimal_composition
 from opendp_concurrent.conversions.products import (
     gaussian_to_zcdp,
     zcdp_to_gaussian,
@@ -30,7 +33,10 @@ from opendp_concurrent.conversions.pure_to_renyi import pure_to_renyi
 from opendp_concurrent.conversions.pure_to_zcdp import pure_to_zcdp
 from opendp_concurrent.conversions.randomized_response import response_to_renyi
 from opendp_concurrent.conversions.renyi_to_approximate import renyi_to_delta, renyi_to_epsilon
+from opendp_concurrent.conversions.to_tradeoff import renyi_to_tradeoff, zcdp_to_tradeoff
 from opendp_concurrent.conversions.zcdp_to_approximate import zcdp_to_delta, zcdp_to_epsilon
+from opendp_concurrent.errors import InvalidValueError
+from opendp_concurrent.tradeoff.function import TradeoffFunction
 
 EPSILONS = [1e-12, 1e-9, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 1.0, 2.0, 3.0, 7.5, 10.0, 20.0, 50.0]
 ORDERS = [1 + 1e-6, 1.01, 1.5, 2.0, 4.0, 10.0, 32.0, 1000.0, 1e6]
@@ -125,7 +131,7 @@ def test_a_larger_delta_has_the_least_epsilon_that_it_covers(epsilon, delta, lar
     found = approximate_to_epsilon(epsilon, delta, larger)
     assert 0.0 <= found <= epsilon
     assert profile(epsilon, delta, found) <= mpf(larger)
-    if found > 0.0 and found < epsilon:
+    if found > 0.0 and larger > delta:
         assert profile(epsilon, delta, found * (1 - 1e-9)) > mpf(larger) * (1 - mpf("1e-15"))
 
 
@@ -178,6 +184,15 @@ def test_laplace_noise_on_a_fine_grid_has_the_zcdp_of_laplace(epsilon):
     check(laplace_to_zcdp(epsilon), exact, (epsilon,))
     check(laplace_to_zcdp(epsilon, 1e-300), exact, (epsilon,))
     assert laplace_to_zcdp(epsilon) <= laplace_to_zcdp(epsilon, epsilon) == pure_to_zcdp(epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-8, 1e-4, 0.5, 20.0])
+def test_a_grid_of_next_to_no_step_changes_next_to_nothing(epsilon):
+    """Down to the finest grid that is reckoned with, also where ε is far below 1."""
+    for step in (0.0, 1e-20 * epsilon, 1e-19 * epsilon):
+        assert laplace_to_zcdp(epsilon, step) == pytest.approx(laplace_to_zcdp(epsilon), rel=1e-12)
+        found, expected = (laplace_to_renyi(epsilon, 3.0, one) for one in (step, 0.0))
+        assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_formula_of_laplace_is_not_valid_for_integers():
@@ -374,10 +389,51 @@ def test_printed_values(found, printed):
         (zcdp_to_renyi(0.0, 2.0), 0.0),
         (approximate_to_delta(math.inf, 0.0, 1.0), 1.0),
         (approximate_to_epsilon(math.inf, 0.0, 0.5), math.inf),
+        (approximate_to_epsilon(0.5, 0.25, 0.25), 0.5),
+        (approximate_to_epsilon(0.5, 0.25, 0.2), math.inf),
+        (renyi_to_epsilon(2.0, 50.0, 1.0), 0.0),
     ],
 )
 def test_ends(found, expected):
     assert found == expected
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1e3])
+def test_no_loss_has_no_delta_at_any_epsilon(epsilon):
+    assert zcdp_to_delta(0.0, epsilon) == renyi_to_delta(2.0, 0.0, epsilon) == 0.0
+
+
+def test_no_loss_is_the_identity_and_too_much_is_the_worst():
+    assert zcdp_to_tradeoff(0.0, math.inf) == TradeoffFunction.identity()
+    assert zcdp_to_tradeoff(144.0, math.inf) == TradeoffFunction.worst()
+    assert renyi_to_tradeoff(2.0, 0.0) == TradeoffFunction.identity()
+    assert renyi_to_tradeoff(2.0, 300.0) == TradeoffFunction.worst()
+
+
+def test_laplace_noise_on_a_grid_has_the_whole_steps_of_its_shift():
+    assert laplace_to_tradeoff(1.0, 0.25) == TradeoffFunction.laplace(1.0, 4.0)
+    assert laplace_to_tradeoff(0.3, 0.1) == TradeoffFunction.laplace(0.3, 3.0)
+    assert laplace_to_tradeoff(1.0, 0.0) == TradeoffFunction.laplace(1.0, math.inf)
+    assert laplace_to_tradeoff(1.0, 1.0) == TradeoffFunction.pure(1.0)
+    assert laplace_to_tradeoff(0.0, 0.0) == TradeoffFunction.identity()
+    assert laplace_to_tradeoff(math.inf, 1.0) == TradeoffFunction.worst()
+    assert laplace_to_tradeoff(2000.0, 1.0) == TradeoffFunction.pure(2000.0)
+
+
+def test_each_mechanism_has_its_number():
+    for counts in ([1], [1, 1, 1]):
+        with pytest.raises(InvalidValueError, match="^counts has"):
+            optimal_composition([0.5, 0.25], counts)
+
+
+@pytest.mark.parametrize("digits", [20, 50, 400])
+def test_the_bracket_of_pi_is_wider_than_all_that_is_cut_from_its_terms(digits):
+    low, high = pi(digits)
+    terms = (digits + 12) / math.log10(25) + (digits + 12) / math.log10(239**2)
+    with mp.workdps(digits + 30):
+        assert mpf(str(low)) < mp.pi < mpf(str(high))
+        width = mpf(str(high)) - mpf(str(low))
+        assert 2 * 16 * terms * mpf(10) ** -(digits + 12) < width < mpf(10) ** -digits
 
 
 # --- far out ------------------------------------------------------------------------------------

@@ -120,6 +120,11 @@ def test_mutual_information():
         (lambda: oc.subsampled_tcdp(LOSS, 11, 100), InvalidValueError, "^sample_size .11. must"),
         (lambda: oc.subsampled_tcdp(LOSS, 1, 100), InvalidValueError, "^loss.rho .0.5."),
         (
+            lambda: oc.subsampled_tcdp(oc.TruncatedConcentrated(0.0), 1, 100),
+            InvalidValueError,
+            "^loss.rho .0.0. must be above 0",
+        ),
+        (
             lambda: oc.subsampled_tcdp(oc.TruncatedConcentrated(0.1, 20.0), 1, 1000),
             InvalidValueError,
             "^loss.omega .20.0. must be at least",

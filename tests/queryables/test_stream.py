@@ -1,0 +1,118 @@
+"""A stream as a dataset: an empty list, whatever flows through it."""
+
+import copy
+import gc
+import pickle
+
+import numpy as np
+import pytest
+
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, StreamError
+from opendp_concurrent.queryables.stream import (
+    MOST_ITEMS,
+    Room,
+    Stream,
+    Updatable,
+    Update,
+    check_items,
+    check_step,
+)
+
+
+def test_a_stream_is_an_empty_list_to_all_who_look():
+    stream = Stream(many=True)
+    assert len(stream) == 0
+    assert list(stream) == []
+    assert repr(stream) == "[]"
+    assert stream == stream
+    assert stream == []
+    assert stream == Stream(many=False)
+    assert stream != [1]
+    assert stream != ()
+    assert stream != "other"
+    assert hash(stream) == hash(stream)
+
+
+@pytest.mark.parametrize("take", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_stream_is_neither_pickled_nor_copied(take):
+    with pytest.raises(TypeError, match="sensitive"):
+        take(Stream(many=True))
+
+
+def test_who_takes_updates_says_where_they_go():
+    with pytest.raises(NotImplementedError):
+        Updatable().update(1)
+
+
+class Feed:
+    """Keeps what it is sent."""
+
+    def __init__(self, refusing=None):
+        self.sent, self.refusing = [], refusing
+
+    def receive(self, message):
+        if self.refusing is not None and isinstance(message, self.refusing):
+            raise ValueError(f"refused by {id(self)}")
+        self.sent.append(message)
+
+    def items(self):
+        return [message.item for message in self.sent if isinstance(message, Update)]
+
+
+def fed(*feeds):
+    stream = Stream(many=True)
+    for feed in feeds:
+        stream.subscribe(feed)
+    return stream
+
+
+def test_those_that_are_left_get_updates_when_one_is_dropped():
+    kept, dropped = Feed(), Feed()
+    stream = fed(dropped, kept)
+    del dropped
+    gc.collect()
+    for item in (1, 2, 3):
+        stream.receive(Update(item, None))
+    assert kept.items() == [1, 2, 3]
+    assert len(stream._feeds) == 1
+
+
+def test_all_are_asked_for_room_before_one_is_sent_an_update():
+    first, full = Feed(), Feed(refusing=Room)
+    stream = fed(first, full)
+    with pytest.raises(ValueError, match="refused"):
+        stream.receive(Update(1, None))
+    assert first.items() == full.items() == []
+    with pytest.raises(ValueError, match="refused"):
+        stream.receive(Room(1))
+
+
+def test_all_are_sent_an_update_and_the_first_failure_is_raised():
+    failing, after, last = Feed(refusing=Update), Feed(), Feed(refusing=Update)
+    with pytest.raises(ValueError, match=str(id(failing))):
+        fed(failing, after, last).receive(Update(1, None))
+    assert after.items() == [1]
+
+
+@pytest.mark.parametrize(
+    ("items", "error", "match"),
+    [
+        ("text", InvalidTypeError, "^items must be a sequence, found str"),
+        (3, InvalidTypeError, "^items must be a sequence, found int"),
+        (np.array(3), InvalidTypeError, "an array of one number"),
+        (range(MOST_ITEMS + 1), InvalidValueError, "^items must have at most"),
+    ],
+)
+def test_what_are_no_items_is_refused(items, error, match):
+    with pytest.raises(error, match=match):
+        check_items(items)
+
+
+def test_a_step_is_the_next_one():
+    check_step(None, 3)
+    check_step(4, 3)
+    with pytest.raises(InvalidTypeError, match="^step must be an integer, found float"):
+        check_step(4.0, 3)
+    for step, told in ((5, "must be 4: later"), (3, "must be 4: that one has come")):
+        with pytest.raises(StreamError, match=told):
+            check_step(step, 3)
