@@ -61,7 +61,18 @@ def machine(rows):
     return oc.make_interactive(QUERY)(rows)
 
 
-INSIDE = {"compositor": compositor, "odometer": odometer, "native": native, "machine": machine}
+def launched(rows):
+    """A child that a compositor of its own handed out."""
+    return odometer(rows)(dp.c.make_adaptive_composition(*SPACE, MEASURE, 1, [SMALL] * 5))
+
+
+INSIDE = {
+    "launched": launched,
+    "compositor": compositor,
+    "odometer": odometer,
+    "native": native,
+    "machine": machine,
+}
 
 
 def in_a_thread(function, *arguments):
