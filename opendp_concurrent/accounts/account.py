@@ -374,7 +374,7 @@ class Account:
     @property
     def asked(self) -> bool:
         """Whether a launch is read at some d_in, here or further up."""
-        return any(account._state for account in self._chain)
+        return bool(self._state) or any(account._state for account in self._chain)
 
     def _read_ledger(self) -> None:
         self._settle()

@@ -65,7 +65,7 @@ class Lifecycle:
     :param static: whether no mechanism below may have a stream of its own
     """
 
-    __slots__ = ("_halts", "_opaque", "_parents", "_reason", "_static", "state")
+    __slots__ = ("_of_note", "_opaque", "_parents", "_reason", "_static", "state")
 
     def __init__(
         self,
@@ -77,13 +77,16 @@ class Lifecycle:
         static: bool = False,
     ) -> None:
         self.state = State.OPEN
-        self._reason, self._halts, self._opaque, self._static = reason, halts, opaque, static
+        self._reason, self._opaque, self._static = reason, opaque, static
+        self._of_note = bool(reason) or halts or opaque or static
         self._parents: tuple[Lifecycle, ...] = () if parent is None else (parent,)
 
     @property
     def lineage(self) -> list[Lifecycle]:
         """All that has to be open: the lifecycle itself, and what it was launched from."""
         found = [self]
+        if not self._parents:
+            return found
         for one in found:  # which grows meanwhile
             for parent in one._parents:
                 if parent not in found:
@@ -101,12 +104,13 @@ class Lifecycle:
     @property
     def matters(self) -> bool:
         """Whether it makes a difference to a handle that it belongs here."""
-        return any(one._halts or one._reason or one._opaque or one._static for one in self.lineage)
+        known = self._of_note
+        return known or (bool(self._parents) and any(one._of_note for one in self.lineage))
 
     @property
     def opaque(self) -> bool:
         """Whether errors of mechanisms are kept from the analyst."""
-        return any(one._opaque for one in self.lineage)
+        return self._opaque or (bool(self._parents) and any(one._opaque for one in self.lineage))
 
     @property
     def static(self) -> bool:

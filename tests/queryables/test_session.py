@@ -21,3 +21,13 @@ def test_a_distance_is_a_number_that_is_no_truth_value(space, asked):
 def test_an_odometer_is_invoked_as_it_is_called(space):
     odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
     assert odometer.invoke([1, 2]).privacy_loss(1) == 0.0
+
+
+@pytest.mark.parametrize("d_in", ["one", -1, 1.5, None, [1]])
+def test_a_distance_that_a_native_child_cannot_use_is_named(space, d_in):
+    pure = dp.max_divergence()
+    native = dp.c.make_privacy_filter(dp.c.make_fully_adaptive_composition(*space, pure), 1, 1.0)
+    child = oc.make_concurrent_odometer(*space, pure)([1, 2])(native)
+    with pytest.raises(InvalidTypeError, match=r"d_in \(.*\) cannot be used by the native child"):
+        child.privacy_loss(d_in)
+    assert child.privacy_loss(1) == 0.0
