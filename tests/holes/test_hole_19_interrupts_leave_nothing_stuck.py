@@ -143,7 +143,7 @@ def test_a_machine_answers_or_is_closed_whenever_it_is_interrupted():
             with pytest.raises(oc.errors.InterruptedHandleError):
                 handle(len)
     assert closed
-    assert moment > closed + 20
+    assert moment > closed + 10  # it was not stopped in the middle of an answer
 
 
 def test_a_failure_closes_no_machine():
