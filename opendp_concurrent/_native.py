@@ -401,6 +401,14 @@ def to_then(constructor: Callable[..., Any]) -> Callable[..., Any]:
     return then
 
 
+def unchained(name: str) -> str:
+    """Return what to do with a ``then_`` constructor where something made by it is needed."""
+    return (
+        f"{name} is a then_ constructor, which makes nothing before it is chained; chain it: "
+        "input_space >> then_..., or transformation >> then_..."
+    )
+
+
 def made_as(one: Any, original: Any) -> Any:
     """Return ``one``, which equals ``original``, with the record of how that was made.
 

@@ -65,6 +65,13 @@ def shown(value: object) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
+def rounded(loss: Any) -> str:
+    """Return a privacy loss to be read: numbers to six digits. What is exact is asked for."""
+    if isinstance(loss, tuple):
+        return f"({', '.join(map(rounded, loss))})"
+    return f"{loss:.6g}" if is_a(loss, float) else shown(loss)
+
+
 def is_a(value: object, *kinds: type) -> bool:
     """Whether the value's class is one of these, or below one; ``__class__`` may say otherwise."""
     return issubclass(type(value), kinds)

@@ -7,7 +7,7 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Measurement, Metric, Transformation
 
-from .. import checks
+from .. import _native, checks
 from ..accumulators.orders_sum import OnOrders
 from ..errors import InvalidTypeError, NativeConstructorError, SpaceMismatchError
 from ..measures import CompositionMeasure
@@ -20,6 +20,8 @@ def _native_kind(kind: type, article: str, example: str) -> checks.Guard:
 
     def check(**argument: Any) -> Any:
         ((name, value),) = argument.items()
+        if checks.is_a(value, _native.PARTIAL_CONSTRUCTOR):
+            raise InvalidTypeError(_native.unchained(name))
         if not checks.is_a(value, kind) or not value:
             found = "a null pointer" if checks.is_a(value, kind) else type(value).__name__
             raise InvalidTypeError(f"{name} must be {article}, found {found}; pass {example}")

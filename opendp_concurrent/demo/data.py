@@ -16,7 +16,8 @@ def _fair() -> Any:
     except ImportError:
         raise SystemExit(
             "the demonstration reads a survey that statsmodels ships: "
-            "pip install 'opendp-concurrent[demo]', or pass --csv, --column and --bounds"
+            "the extra named demo brings it; from a clone: pip install -e '.[demo]'. Or pass "
+            "--csv, --column and --bounds"
         ) from None
     return fair.load_pandas().data
 

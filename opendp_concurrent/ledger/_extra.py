@@ -6,5 +6,7 @@ try:
     import sqlalchemy  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "a ledger needs SQLAlchemy: pip install 'opendp-concurrent[ledger]'", name="sqlalchemy"
+        "a ledger needs SQLAlchemy, which the extra named ledger brings; from a clone: "
+        "pip install -e '.[ledger]'",
+        name="sqlalchemy",
     ) from error

@@ -17,7 +17,10 @@ class MissingMatplotlibError(ConcurrentError, ImportError):
     """Something was to be drawn, and matplotlib is not installed."""
 
     def __init__(self) -> None:
-        super().__init__("pictures need matplotlib: pip install 'opendp-concurrent[plot]'")
+        super().__init__(
+            "pictures need matplotlib, which the extra named plot brings; "
+            "from a clone: pip install -e '.[plot]'"
+        )
 
 
 def require_matplotlib() -> None:

@@ -171,6 +171,8 @@ class Offers:
         known = self._known.get(id(query))
         if known is not None and known.is_of(query):
             return known.again()
+        if is_a(query, _native.PARTIAL_CONSTRUCTOR):
+            raise InvalidTypeError(_native.unchained(name))
         if not is_a(query, Measurement) or not query:  # or a null pointer
             raise InvalidTypeError(
                 f"{name} must be a measurement, found {type(query).__name__}; "

@@ -13,6 +13,7 @@ from typing import Any
 from opendp.mod import OdometerQueryable, Queryable
 
 from .. import _native
+from ..checks import rounded
 from .data import SealedHandle, check_process
 from .session import Session
 from .turn import in_turn
@@ -107,7 +108,8 @@ class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
     def __repr__(self) -> str:
         return (
             f"ConcurrentFilterQueryable({self._description}, {self._launches()}, "
-            f"spent {self._session.account.known_loss} of {self._d_out} at d_in={self._d_in}, "
+            f"spent {rounded(self._session.account.known_loss)} of {rounded(self._d_out)} "
+            f"at d_in={self._d_in}, "
             f"{self._session.account.lifecycle.state.value})"
         )
 
