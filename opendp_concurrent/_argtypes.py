@@ -8,14 +8,14 @@ is set again, and is equal, is left as it is.
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from typing import Any
 
 from opendp._lib import lib
 
 _LOCK = threading.Lock()
-_NATIVE: Any = ctypes._CFuncPtr.argtypes  # type: ignore[attr-defined]
+_FUNCTION: Any = type(lib.ffiresult_ok)
+_NATIVE = _FUNCTION.__base__.argtypes
 
 
 def _differ(function: Any, argument_types: Any) -> bool:
@@ -34,4 +34,4 @@ def _set(function: Any, argument_types: Any) -> None:
 
 def set_once() -> None:
     """Give the library's functions an ``argtypes`` that is set only where it changes."""
-    type(lib.ffiresult_ok).argtypes = property(_NATIVE.__get__, _set)
+    _FUNCTION.argtypes = property(_NATIVE.__get__, _set)

@@ -46,7 +46,8 @@ NOBODY = (
 )
 NO_PART = (
     "the query takes updates, and would be launched below a part of static data: with updates that "
-    "an adversary chooses, the loss of the parts is no maximum [HSV25]; use make_parallel_continual"
+    "an adversary chooses, the loss is not the maximum over the parts [HSV25]; use "
+    "make_parallel_continual"
 )
 ONE_ONLY = (
     "one stream feeds one continual mechanism here, except under pure DP: the theorems for other "
@@ -299,7 +300,12 @@ class Stream:
         if refused:
             raise InvalidTypeError(ONE_ONLY)
         if first and self._upstream is not None:
-            self._upstream = self._upstream.subscribe(self)
+            try:
+                self._upstream = self._upstream.subscribe(self)
+            except BaseException:  # nobody here is fed: the next one must ask again
+                with self._listing:
+                    self.subscribed, self._feeds = False, []
+                raise
         return self
 
     @property

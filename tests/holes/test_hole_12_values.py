@@ -152,7 +152,7 @@ def test_a_map_that_asks_for_its_own_loss_is_refused_and_the_process_lives():
     assert done.returncode == 0, done.stderr
     told = "refused it asks for a loss that depends on itself True"
     assert done.stdout.splitlines() == [
-        "refused it has changed since it was charged True",
+        "refused it has changed since the launch True",
         told,
         told,
     ]

@@ -116,3 +116,16 @@ def test_a_step_is_the_next_one():
     for step, told in ((5, "must be 4: later"), (3, "must be 4: that one has come")):
         with pytest.raises(StreamError, match=told):
             check_step(step, 3)
+
+
+def test_who_is_refused_further_up_is_refused_again():
+    """It would be charged, and never fed."""
+    upstream = Stream(many=False)
+    first = Feed()
+    assert upstream.subscribe(first) is upstream
+    inner = Stream(many=True, upstream=upstream)
+    for _ in range(2):
+        with pytest.raises(InvalidTypeError, match="one stream feeds one"):
+            inner.subscribe(Feed())
+        assert not inner.subscribed
+        assert inner.live == []
