@@ -20,7 +20,7 @@ from opendp_concurrent.errors import (
     ReentrantLaunchError,
 )
 
-QUERY, ANSWER = oc.QUERY, oc.ANSWER
+QUERY, ANSWER = oc.c.QUERY, oc.c.ANSWER
 PURE = dp.max_divergence()
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 DATA = [1, 2, 4]
@@ -69,7 +69,7 @@ def identity(state, tag, message):
 
 def middle(postprocessor, measurement=None, **keywords):
     measurement = asking() if measurement is None else measurement
-    return oc.make_interactive_postprocessing(measurement, postprocessor, **keywords)
+    return oc.c.make_interactive_postprocessing(measurement, postprocessor, **keywords)
 
 
 # --- laws ------------------------------------------------------------------------------------
