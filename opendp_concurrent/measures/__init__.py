@@ -11,7 +11,7 @@ from ..errors import InvalidTypeError, UnsupportedMeasureError
 from .approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from .approximate_zero_concentrated_divergence import APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE
 from .composition_measure import Composability as Composability
-from .composition_measure import CompositionMeasure
+from .composition_measure import CompositionMeasure as CompositionMeasure
 from .conversions.truncated_tools import (
     bad_event_probability,
     group_tcdp,

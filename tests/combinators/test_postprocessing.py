@@ -365,7 +365,9 @@ def test_one_that_returns_garbage_is_told_what_to_return(name, when):
         return state + 1, tag, message
 
     queryable = middle(postprocessor, initial_state=0)(DATA)
-    with pytest.raises(PostprocessorError, match=r"must return a state, oc\.QUERY or oc\.ANSWER"):
+    with pytest.raises(
+        PostprocessorError, match=r"must return a state, oc\.c\.QUERY or oc\.c\.ANSWER"
+    ):
         queryable("garbage")
     assert queryable("fine")[1] == "fine"
 
