@@ -33,7 +33,7 @@ def make_chain_ot(
 
     Required features: `contrib`
 
-    :param odometer: made by :func:`make_concurrent_odometer`
+    :param odometer: made by :func:`.make_concurrent_odometer`
     :param transformation: maps to the odometer's input domain and metric
     :return: an odometer on the transformation's input space
     :raises InvalidTypeError: naming the argument
@@ -75,7 +75,7 @@ def make_chain_po(postprocessor: Any, odometer: ConcurrentOdometer) -> Concurren
 
     :param postprocessor: applied to each answer of a launch: a callable, an OpenDP function, or a
         transformation, whose function is used
-    :param odometer: made by :func:`make_concurrent_odometer`
+    :param odometer: made by :func:`.make_concurrent_odometer`
     :return: an odometer with the same space and measure
     :raises InvalidTypeError: naming the argument
 

@@ -46,7 +46,7 @@ def make_concurrent_filter(
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param odometer: made by :func:`make_concurrent_odometer`, possibly chained
+    :param odometer: made by :func:`.make_concurrent_odometer`, possibly chained
     :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
     :param d_out: bound on the privacy loss, finite, in units of its measure
     :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced

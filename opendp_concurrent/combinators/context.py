@@ -176,7 +176,7 @@ class ConcurrentContext(Context):
     def query(self, **kwargs: Any) -> Any:
         """Start a query; see :meth:`opendp.context.Context.query`.
 
-        :param kwargs: the privacy loss of the query, as for :func:`loss_of`
+        :param kwargs: the privacy loss of the query, as for :func:`.loss_of`
         """
         kwargs = {
             name: GUARDS[name](**{name: value}) if name in GUARDS else value

@@ -315,7 +315,7 @@ def make_continual(
     ...         self.steps += len(items)
     ...     def ask(self, question):
     ...         return self.steps
-    >>> clock = oc.make_continual(
+    >>> clock = oc.m.make_continual(
     ...     oc.integer_stream(0, 1), oc.event_presence(), dp.max_divergence(), Clock, lambda d: 0.0
     ... )
     >>> queryable = clock([])

@@ -255,7 +255,7 @@ def user_presence() -> Metric:
 
     Items are pairs of a user and what that user contributes. The number of users all of whose items
     are in one stream and not, or nothing in their place, in the other. To be bounded by
-    :func:`make_bounded_contributions`.
+    :func:`.make_bounded_contributions`.
 
     Required features: `honest-but-curious`
 
@@ -280,7 +280,7 @@ def require_events(input_metric: Metric) -> bool:
         return True
     raise InvalidTypeError(
         f"input_metric ({input_metric}) must be oc.event_presence() or oc.event_change(); "
-        "for users, chain with oc.make_bounded_contributions"
+        "for users, chain with oc.t.make_bounded_contributions"
     )
 
 

@@ -23,6 +23,7 @@ import opendp.prelude as dp
 import opendp_concurrent as oc
 from opendp_concurrent.ledger import create_ledger
 
+C, A = getattr(oc, "c", oc), getattr(oc, "accumulators", oc)  # no groups in 0.1.0
 F = oc.TradeoffFunction
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 PURE, ZCDP, CURVES = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
@@ -57,20 +58,20 @@ def budgets() -> dict[str, tuple[Any, ...]]:
     """By name: measure, queries, bound (None for an odometer), accumulator, more arguments."""
     pairs = dp.c.make_approximate(laplace(8.0)), dp.c.make_approximate(laplace(16.0))
     one_order = oc.fixed_renyi_divergence(4.0)
-    tcdp = oc.make_zCDP_to_tCDP(gaussian(4.0), 32.0)
+    tcdp = C.make_zCDP_to_tCDP(gaussian(4.0), 32.0)
     to_functions = [oc.make_pureDP_to_fDP(laplace(8.0))] * 3
-    curves = [oc.cast(gaussian(4.0), CURVES)] * 2
+    curves = [C.cast(gaussian(4.0), CURVES)] * 2
     return {
         "pure": (PURE, [laplace(8.0), laplace(10.0)], 1.0, None, {}),
-        "pure, é 漢 'quoted'": (PURE, [laplace(8.0)], 1.0, oc.basic(), {}),
+        "pure, é 漢 'quoted'": (PURE, [laplace(8.0)], 1.0, A.basic(), {}),
         "pure, at distance 3": (PURE, [laplace(8.0)], 4.0, None, {"d_in": 3}),
         "approximate": (APPROXIMATE, pairs, (1.0, 1e-9), None, {}),
-        "advanced": (APPROXIMATE, pairs, (2.5, 1e-6), oc.advanced(1e-7), {}),
-        "zcdp": (APPROXIMATE, pairs, (2.5, 1e-6), oc.zcdp(1e-7), {}),
-        "renyi": (APPROXIMATE, pairs, (2.5, 1e-6), oc.renyi(8.0, 1e-7), {}),
-        "either": (APPROXIMATE, pairs, (2.5, 1e-6), oc.either(oc.basic(), oc.zcdp(1e-7)), {}),
+        "advanced": (APPROXIMATE, pairs, (2.5, 1e-6), A.advanced(1e-7), {}),
+        "zcdp": (APPROXIMATE, pairs, (2.5, 1e-6), A.zcdp(1e-7), {}),
+        "renyi": (APPROXIMATE, pairs, (2.5, 1e-6), A.renyi(8.0, 1e-7), {}),
+        "either": (APPROXIMATE, pairs, (2.5, 1e-6), A.either(A.basic(), A.zcdp(1e-7)), {}),
         "zCDP": (ZCDP, [gaussian(4.0), gaussian(5.0)], 0.5, None, {}),
-        "Rényi of one order": (one_order, [oc.cast(gaussian(4.0), one_order)] * 2, 1.0, None, {}),
+        "Rényi of one order": (one_order, [C.cast(gaussian(4.0), one_order)] * 2, 1.0, None, {}),
         "Rényi on orders": (
             CURVES,
             curves,
@@ -90,15 +91,15 @@ def budgets() -> dict[str, tuple[Any, ...]]:
             oc.tradeoff(),
             to_functions,
             F.pure(0.125).power(7),
-            oc.ladder(F.pure(0.125)),
+            A.ladder(F.pure(0.125)),
             {},
         ),
-        "residue": (oc.tradeoff(), to_functions, F.gaussian(1.0), oc.residue(1.0), {}),
+        "residue": (oc.tradeoff(), to_functions, F.gaussian(1.0), A.residue(1.0), {}),
         "functions": (
             oc.tradeoff(),
             list(map(of_function, FUNCTIONS.values())),
             None,
-            oc.ladder(F.approximate(0.125, 1e-7)),
+            A.ladder(F.approximate(0.125, 1e-7)),
             {},
         ),
         "odometer": (PURE, [laplace(8.0)], None, None, {}),
