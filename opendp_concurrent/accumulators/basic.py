@@ -42,7 +42,6 @@ def basic() -> Basic:
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> oc.accumulators.basic()
     basic()
     """

@@ -40,7 +40,6 @@ def best_rule(d_out: tuple[float, float], typical: Sequence[tuple[float, float]]
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> rule = oc.accumulators.best_rule((1.0, 1e-6), typical=[(0.01, 0.0)])
     >>> rule
     either(basic(), renyi(order=22..., delta_slack=1e-06))
@@ -67,7 +66,6 @@ def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> i
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> rule = oc.accumulators.advanced(1e-6)
     >>> oc.accumulators.launches_admitted(rule, (1.0, 1e-6), [(0.01, 0.0)])
     349

@@ -76,7 +76,6 @@ def either(*rules: Any) -> Either:
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> rules = oc.accumulators.basic(), oc.accumulators.zcdp(1e-6)
     >>> losses = oc.accumulators.either(*rules).start((0.0, 0.0))
     >>> losses.after((0.125, 0.0), 4).loss

@@ -98,7 +98,6 @@ def from_rule(rule: RuleFamily) -> FromRule:
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> from fractions import Fraction
     >>> class Sum:
     ...     start = Fraction(0)

@@ -91,7 +91,6 @@ def ladder(unit: TradeoffFunction) -> Ladder:
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> rule = oc.accumulators.ladder(oc.TradeoffFunction.pure(0.01))
     >>> budget = oc.TradeoffFunction.approximate(1.0, 1e-6)
     >>> oc.accumulators.launches_admitted(rule, budget, [oc.TradeoffFunction.pure(0.01)])

@@ -72,9 +72,6 @@ def largest_share(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> oc.c.largest_share(oc.loss_of(mu=1.0), launches=4)
     0.5
     >>> budget = dp.approximate(dp.max_divergence()), (1.0, 1e-6)
@@ -157,9 +154,6 @@ def smallest_scale(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> def make(scale):
     ...     return oc.m.make_certified_gaussian(*space, scale, oc.gaussian_tradeoff())

@@ -231,9 +231,6 @@ def cast(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=1.0)
     >>> oc.c.cast(count, dp.zero_concentrated_divergence()).map(1)

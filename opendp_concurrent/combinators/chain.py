@@ -41,9 +41,6 @@ def make_chain_ot(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> clamp = space >> dp.t.then_clamp((0, 10))
     >>> chained = clamp >> oc.then_concurrent_odometer(dp.max_divergence())
@@ -81,9 +78,6 @@ def make_chain_po(postprocessor: Any, odometer: ConcurrentOdometer) -> Concurren
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> odometer = space >> oc.then_concurrent_odometer(dp.max_divergence())
     >>> root = (odometer >> str)([1, 2, 3])

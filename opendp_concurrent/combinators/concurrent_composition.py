@@ -76,9 +76,6 @@ def make_concurrent_composition(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> compositor = oc.make_concurrent_composition(
     ...     *space, dp.max_divergence(), d_in=1, d_mids=[0.5, 0.25]

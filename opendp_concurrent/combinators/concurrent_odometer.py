@@ -65,9 +65,6 @@ def make_concurrent_odometer(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> root = oc.make_concurrent_odometer(*space, dp.max_divergence())([1, 2, 3])
     >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)

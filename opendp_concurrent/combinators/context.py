@@ -96,9 +96,6 @@ def concurrent_context(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> context = oc.concurrent_context(
     ...     data=[1, 2, 3],
     ...     privacy_unit=dp.unit_of(contributions=1),

@@ -26,9 +26,6 @@ def make_filter_to_odometer(measurement: ConcurrentMeasurement) -> ConcurrentOdo
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
     >>> limit = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)

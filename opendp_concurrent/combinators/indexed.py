@@ -59,9 +59,6 @@ def make_indexed_composition(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> alarm = oc.m.make_above_threshold(*space, dp.max_divergence(), 1, scale=4.0, threshold=9)
     >>> both = oc.c.make_indexed_composition(*space, dp.max_divergence(), 1, [alarm, alarm])
@@ -163,9 +160,6 @@ def make_ordered_composition(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
     >>> ordered = oc.c.make_ordered_composition(*space, dp.max_divergence(), 1, [count, count])
@@ -205,9 +199,6 @@ def make_null_query_extension(measurement: Measurement) -> ConcurrentMeasurement
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
     >>> queryable = oc.c.make_null_query_extension(count)([1, 2, 3])

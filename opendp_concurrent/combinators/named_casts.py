@@ -45,9 +45,6 @@ def make_pureDP_to_zCDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
     >>> oc.c.make_pureDP_to_zCDP(mechanism).map(1.0)
@@ -67,9 +64,6 @@ def make_pureDP_to_RDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
     >>> oc.c.make_pureDP_to_RDP(mechanism).map(1.0)(4.0)
@@ -90,9 +84,6 @@ def make_pureDP_to_fixedRDP(measurement: Measurement, alpha: float) -> Concurren
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
     >>> oc.c.make_pureDP_to_fixedRDP(mechanism, alpha=4.0).map(1.0)
@@ -113,9 +104,6 @@ def make_pureDP_to_tCDP(measurement: Measurement, omega: float) -> ConcurrentMea
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
     >>> oc.c.make_pureDP_to_tCDP(mechanism, omega=16.0).map(1.0)
@@ -135,9 +123,6 @@ def make_pureDP_to_GDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
     >>> oc.c.make_pureDP_to_GDP(mechanism).map(1.0)
@@ -157,9 +142,6 @@ def make_zCDP_to_RDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
     >>> oc.c.make_zCDP_to_RDP(mechanism).map(1.0)(4.0)
@@ -180,9 +162,6 @@ def make_zCDP_to_fixedRDP(measurement: Measurement, alpha: float) -> ConcurrentM
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
     >>> oc.c.make_zCDP_to_fixedRDP(mechanism, alpha=4.0).map(1.0)
@@ -203,9 +182,6 @@ def make_zCDP_to_tCDP(measurement: Measurement, omega: float) -> ConcurrentMeasu
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
     >>> oc.c.make_zCDP_to_tCDP(mechanism, omega=16.0).map(1.0)
@@ -225,9 +201,6 @@ def make_GDP_to_zCDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, oc.gaussian_tradeoff())
     >>> oc.c.make_GDP_to_zCDP(mechanism).map(1.0)
@@ -247,9 +220,6 @@ def make_GDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, oc.gaussian_tradeoff())
     >>> oc.c.make_GDP_to_approxDP(mechanism).map(1.0).delta(4.0)
@@ -270,9 +240,6 @@ def make_RDP_to_fixedRDP(measurement: Measurement, alpha: float) -> ConcurrentMe
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, dp.renyi_divergence())
     >>> oc.c.make_RDP_to_fixedRDP(mechanism, alpha=4.0).map(1.0)
@@ -297,9 +264,6 @@ def make_RDP_to_approxDP(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, dp.renyi_divergence())
     >>> oc.c.make_RDP_to_approxDP(mechanism, orders=[2, 4, 8, 16]).map(1.0).delta(4.0)
@@ -319,9 +283,6 @@ def make_fixedRDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, oc.fixed_renyi_divergence(10.0))
     >>> oc.c.make_fixedRDP_to_approxDP(mechanism).map(1.0).delta(4.0)
@@ -343,9 +304,6 @@ def make_tCDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> measure = oc.truncated_concentrated_divergence(20.0)
     >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, measure)
@@ -367,9 +325,6 @@ def make_larger_delta(measurement: Measurement, delta: float) -> ConcurrentMeasu
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.c.make_approximate(dp.m.make_laplace(*space, scale=1.0))
     >>> oc.c.make_larger_delta(mechanism, delta=1e-3).map(1.0)
@@ -390,9 +345,6 @@ def make_pureDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
     >>> oc.c.make_pureDP_to_fDP(mechanism).map(1.0)
@@ -412,9 +364,6 @@ def make_approxDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.c.make_approximate(dp.m.make_laplace(*space, scale=1.0))
     >>> oc.c.make_approxDP_to_fDP(mechanism).map(1.0)
@@ -434,9 +383,6 @@ def make_GDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, oc.gaussian_tradeoff())
     >>> oc.c.make_GDP_to_fDP(mechanism).map(1.0)
@@ -456,9 +402,6 @@ def make_zCDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
     >>> oc.c.make_zCDP_to_fDP(mechanism).map(1.0).delta(4.0)
@@ -478,9 +421,6 @@ def make_fDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = oc.m.make_certified_laplace(*space, 1.0, oc.tradeoff())
     >>> oc.c.make_fDP_to_approxDP(mechanism).map(1.0).delta(0.5)
@@ -500,9 +440,6 @@ def make_fDP_to_GDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = oc.m.make_certified_laplace(*space, 1.0, oc.tradeoff())
     >>> oc.c.make_fDP_to_GDP(mechanism).map(1.0)
@@ -522,9 +459,6 @@ def make_profile_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, scale=1.0))
     >>> oc.c.make_profile_to_fDP(mechanism).map(1.0).delta(4.0)

@@ -21,7 +21,6 @@ class Tag(Enum):
 
     A postprocessor that hands messages on:
 
-    >>> import opendp_concurrent as oc
     >>> def identity(state, tag, message):
     ...     return state, tag, message
     >>> identity(None, oc.c.QUERY, "how many?")
@@ -78,9 +77,6 @@ def make_interactive_postprocessing(
 
     Two counts are asked for, their mean is answered:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> def mean(first, tag, message):
     ...     if tag is oc.c.QUERY:
     ...         return None, oc.c.QUERY, (0, None)

@@ -118,9 +118,6 @@ class Checkpoint:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
     >>> counter = oc.m.make_counter(*space, dp.max_divergence(), scale=1.0)
     >>> checkpoint = oc.c.Checkpoint()
@@ -255,9 +252,6 @@ def make_resumable(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
     >>> counter = oc.m.make_counter(*space, dp.max_divergence(), scale=20.0, horizon=1000)
     >>> checkpoint = oc.c.Checkpoint()

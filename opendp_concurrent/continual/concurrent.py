@@ -289,9 +289,6 @@ def make_concurrent_continual(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
     >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
     >>> budget = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)

@@ -304,9 +304,6 @@ def make_continual(
 
     A mechanism that tells nothing but the time, whoever comes:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> class Clock:
     ...     steps = 0
     ...     def update(self, item):

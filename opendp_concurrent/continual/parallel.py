@@ -124,9 +124,6 @@ def make_parallel_continual(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 9), oc.event_presence()
     >>> counter = oc.m.make_counter(*space, dp.max_divergence(), scale=36.0)
     >>> parts = oc.c.make_parallel_continual(

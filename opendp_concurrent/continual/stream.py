@@ -125,9 +125,6 @@ def integer_stream(lower: int, upper: int) -> Domain:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> oc.integer_stream(0, 1)
     Stream(integers from 0 to 1)
     """
@@ -154,9 +151,6 @@ def category_stream(categories: int) -> Domain:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> oc.category_stream(12)
     Stream(12 categories)
     """
@@ -177,9 +171,6 @@ def record_stream(name: str, member: Callable[[Any], bool]) -> Domain:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> oc.record_stream("visits", lambda record: isinstance(record, dict))
     Stream(visits)
     """
@@ -221,8 +212,6 @@ def event_presence() -> Metric:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
     >>> dp.enable_features("honest-but-curious")
     >>> oc.event_presence()
     EventPresence
@@ -241,8 +230,6 @@ def event_change() -> Metric:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
     >>> dp.enable_features("honest-but-curious")
     >>> oc.event_change()
     EventChange
@@ -263,8 +250,6 @@ def user_presence() -> Metric:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
     >>> dp.enable_features("honest-but-curious")
     >>> oc.user_presence()
     UserPresence

@@ -270,9 +270,6 @@ def make_stream_map(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> visits = oc.record_stream("visits", lambda record: isinstance(record, dict))
     >>> space = visits, oc.event_presence()
     >>> minutes = oc.t.make_stream_map(
@@ -311,9 +308,6 @@ def make_stream_filter(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 9), oc.event_presence()
     >>> odd = oc.t.make_stream_filter(*space, lambda item: item % 2 == 1)
     >>> (odd >> oc.m.then_counter(dp.max_divergence(), scale=9.0)).map(1)
@@ -351,9 +345,6 @@ def make_stream_clamp(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(-1000, 1000), oc.event_change()
     >>> clamp = oc.t.make_stream_clamp(*space, oc.integer_stream(0, 4))
     >>> (clamp >> oc.m.then_counter(dp.max_divergence(), scale=8.0)).map(1)
@@ -439,9 +430,6 @@ def make_bounded_contributions(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> pairs = oc.record_stream("pairs of user and 0 or 1", lambda pair: pair[1] in (0, 1))
     >>> space = pairs, oc.user_presence()
     >>> bounded = oc.t.make_bounded_contributions(*space, oc.integer_stream(0, 1), 3)

@@ -30,7 +30,6 @@ def counter_nodes(horizon: int, method: str = "tree") -> tuple[int, float]:
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> oc.m.counter_nodes(1023)
     (10, 5.004887585532747)
     >>> height, average = oc.m.counter_nodes(1000, "smooth")
@@ -71,7 +70,6 @@ def square_root_rmse(horizon: int) -> float:
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> round(oc.m.square_root_rmse(1_000_000), 4)
     5.3023
     """

@@ -119,9 +119,6 @@ def make_alarm(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
     >>> alarm = oc.m.make_alarm(
     ...     *space, dp.max_divergence(), scale=4.0, query_scale=8.0, threshold=400, window=1000

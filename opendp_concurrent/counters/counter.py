@@ -156,9 +156,6 @@ def make_counter(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
     >>> counter = oc.m.make_counter(*space, dp.max_divergence(), scale=20.0, horizon=1000)
     >>> counter.map(1)
@@ -276,9 +273,6 @@ def make_histogram_counter(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.category_stream(3), oc.event_presence()
     >>> histogram = oc.m.make_histogram_counter(
     ...     *space, dp.zero_concentrated_divergence(), scale=10.0, horizon=1023

@@ -162,9 +162,6 @@ def make_window_counter(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
     >>> recent = oc.m.make_window_counter(*space, dp.max_divergence(), scale=8.0, window=7)
     >>> recent.map(1)

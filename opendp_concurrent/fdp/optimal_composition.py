@@ -33,7 +33,6 @@ def optimal_composition(
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> oc.fdp.optimal_composition([0.5, 0.3, 0.2, 0.2]).epsilon(1e-3)
     1.19070614...
     >>> oc.fdp.optimal_composition([(0.1, 1e-10)], counts=[1000]).epsilon(1e-6)

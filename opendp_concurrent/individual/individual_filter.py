@@ -111,9 +111,6 @@ def make_individual_filter(
     :example:
 
     >>> import numpy as np
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
     >>> measurement = oc.m.make_individual_filter(
     ...     *space, dp.zero_concentrated_divergence(), d_out=0.5

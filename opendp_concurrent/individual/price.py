@@ -113,9 +113,6 @@ def individual_scale(output_measure: Any, d_out: float, bound: float, launches: 
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> oc.m.individual_scale(dp.max_divergence(), d_out=1.0, bound=1, launches=10)
     10.0
     >>> oc.m.individual_scale(dp.zero_concentrated_divergence(), d_out=0.5, bound=2, launches=100)

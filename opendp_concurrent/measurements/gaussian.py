@@ -86,9 +86,6 @@ def make_certified_gaussian(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> oc.m.make_certified_gaussian(*space, 2.0, oc.gaussian_tradeoff()).map(1.0)
     0.5000000000000001

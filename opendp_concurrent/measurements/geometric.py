@@ -56,9 +56,6 @@ def make_certified_geometric(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
     >>> oc.m.make_certified_geometric(*space, 1.0, oc.tradeoff()).map(1)
     TradeoffFunction(pure(epsilon=1.0))

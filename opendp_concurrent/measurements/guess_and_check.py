@@ -148,9 +148,6 @@ def make_guess_and_check(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> mechanism = oc.m.make_guess_and_check(
     ...     *space, dp.max_divergence(), d_in=1, scale=2.0, query_scale=12.0, answer_scale=30.0,

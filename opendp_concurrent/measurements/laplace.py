@@ -62,9 +62,6 @@ def make_certified_laplace(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> oc.m.make_certified_laplace(*space, 1.0, dp.zero_concentrated_divergence()).map(1.0)
     0.36787944117144233

@@ -140,9 +140,6 @@ def make_private_multiplicative_weights(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> mechanism = oc.m.make_private_multiplicative_weights(
     ...     *space, dp.zero_concentrated_divergence(), d_in=1, d_out=0.5,

@@ -221,9 +221,6 @@ def make_projected_queries(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> mechanism = oc.m.make_projected_queries(
     ...     *space, dp.zero_concentrated_divergence(), d_in=1, d_mids=[0.25, 0.25],

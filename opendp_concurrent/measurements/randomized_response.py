@@ -56,9 +56,6 @@ def make_certified_randomized_response_bool(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> measure = oc.fixed_renyi_divergence(alpha=2.0)
     >>> oc.m.make_certified_randomized_response_bool(0.75, measure).map(1)
     0.8472978603872037
@@ -93,9 +90,6 @@ def make_certified_randomized_response(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> measure = oc.fixed_renyi_divergence(alpha=2.0)
     >>> oc.m.make_certified_randomized_response(["a", "b", "c"], 0.75, measure).map(1)
     1.535970760552228

@@ -34,7 +34,6 @@ class Outcome(Enum):
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> [*oc.m.Outcome]
     [BELOW, ABOVE, EXHAUSTED]
     """
@@ -57,7 +56,6 @@ class SparseVectorAnswer:
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> bool(oc.m.SparseVectorAnswer(oc.m.Outcome.ABOVE, 12.5))
     True
     """
@@ -214,9 +212,6 @@ def make_sparse_vector(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> sparse_vector = oc.m.make_sparse_vector(
     ...     *space, dp.max_divergence(), d_in=1, scale=2.0, threshold=500, max_hits=2
@@ -317,9 +312,6 @@ def make_above_threshold(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> alarm = oc.m.make_above_threshold(
     ...     *space, dp.max_divergence(), d_in=1, scale=2.0, query_scale=4.0, threshold=500
@@ -378,7 +370,6 @@ def sparse_vector_accuracy(
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> oc.m.sparse_vector_accuracy(2.0, 4.0, questions=1000, beta=0.05)
     47.898...
     """

@@ -37,9 +37,6 @@ def tradeoff() -> Measure:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> oc.tradeoff()
     Tradeoff
     """

@@ -46,9 +46,6 @@ def truncated_concentrated_divergence(omega: float) -> Measure:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> oc.TruncatedConcentrated(rho=0.1, omega=20.0) <= oc.TruncatedConcentrated(0.2, omega=10.0)
     True
     >>> oc.truncated_concentrated_divergence(omega=10.0)

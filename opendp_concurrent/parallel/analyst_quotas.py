@@ -35,9 +35,6 @@ class AnalystQuotas(ConcurrentMeasurement):
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
     >>> oc.c.make_analyst_quotas(odometer, 1, {"alice": 1.0, "bob": 0.5}).coalition(["bob"])
@@ -109,9 +106,6 @@ def make_analyst_quotas(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
     >>> measurement = oc.c.make_analyst_quotas(odometer, 1, {"alice": 1.0, "bob": 0.5, "eve": 0.25})

@@ -154,7 +154,6 @@ def by_key(function: Callable[[Any], Any]) -> Partition:
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> oc.c.by_key(lambda record: record % 10)
     by_key(...)
     """
@@ -173,7 +172,6 @@ def by_column(*names: str) -> Partition:
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> oc.c.by_column("region", "year")
     by_column('region', 'year')
     """
@@ -201,7 +199,6 @@ def by_values(
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> oc.c.by_values({"young": range(0, 30), "old": range(30, 120)})
     by_values(...)
     >>> oc.c.by_values({"young": range(0, 31), "old": range(30, 120)})
@@ -231,7 +228,6 @@ def by_split(function: Callable[[Any, tuple[Any, ...]], Mapping[Any, Any]]) -> P
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> oc.c.by_split(lambda tables, keys: {key: tables.get(key, []) for key in keys})
     by_split(...)
     """

@@ -54,7 +54,6 @@ def plot_counter_error(
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> from opendp_concurrent.plot import plot_counter_error
     >>> ax = plot_counter_error(["tree", "square root"], 1000)
     >>> [round(float(line.get_ydata()[-1]), 4) for line in ax.get_lines()[1::2]]

@@ -40,7 +40,6 @@ def plot_strategy(
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> from opendp_concurrent import verify
     >>> from opendp_concurrent.accounts.rule import Within
     >>> from opendp_concurrent.plot import plot_strategy

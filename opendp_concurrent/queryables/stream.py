@@ -67,9 +67,6 @@ class Update(DataMessage):
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
     >>> queryable = oc.m.make_counter(*space, dp.max_divergence(), scale=1.0)([])
     >>> queryable(oc.m.Update(1))  # as queryable.update(1)
@@ -87,9 +84,6 @@ class Updates(DataMessage):
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
     >>> queryable = oc.m.make_counter(*space, dp.max_divergence(), scale=1.0)([])
     >>> queryable(oc.m.Updates([1, None, 0]))  # as queryable.update_all([1, None, 0])

@@ -30,7 +30,6 @@ def subsampled_tcdp(
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> oc.measures.subsampled_tcdp(oc.TruncatedConcentrated(rho=0.1), 1_000, 1_000_000)
     TruncatedConcentrated(rho=1.3...e-06, omega=17.26...)
     """
@@ -72,7 +71,6 @@ def group_tcdp(loss: TruncatedConcentrated, size: int) -> TruncatedConcentrated:
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> oc.measures.group_tcdp(oc.TruncatedConcentrated(rho=0.25, omega=32.0), 4)
     TruncatedConcentrated(rho=4.0, omega=8.0)
     """
@@ -98,7 +96,6 @@ def bad_event_probability(loss: TruncatedConcentrated, probability: float) -> fl
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> oc.measures.bad_event_probability(oc.TruncatedConcentrated(rho=0.5), 1e-10)
     5.37076436...e-08
     """
@@ -134,7 +131,6 @@ def mutual_information(
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> loss = oc.TruncatedConcentrated(rho=0.125)
     >>> oc.measures.mutual_information(loss, 10)
     12.5

@@ -59,7 +59,7 @@ def budgets() -> dict[str, tuple[Any, ...]]:
     pairs = dp.c.make_approximate(laplace(8.0)), dp.c.make_approximate(laplace(16.0))
     one_order = oc.fixed_renyi_divergence(4.0)
     tcdp = C.make_zCDP_to_tCDP(gaussian(4.0), 32.0)
-    to_functions = [oc.make_pureDP_to_fDP(laplace(8.0))] * 3
+    to_functions = [C.make_pureDP_to_fDP(laplace(8.0))] * 3
     curves = [C.cast(gaussian(4.0), CURVES)] * 2
     return {
         "pure": (PURE, [laplace(8.0), laplace(10.0)], 1.0, None, {}),
@@ -82,7 +82,7 @@ def budgets() -> dict[str, tuple[Any, ...]]:
         "tCDP": (tcdp.output_measure, [tcdp] * 2, oc.TruncatedConcentrated(0.5, 32.0), None, {}),
         "GDP": (
             oc.gaussian_tradeoff(),
-            [oc.make_pureDP_to_GDP(laplace(8.0))] * 2,
+            [C.make_pureDP_to_GDP(laplace(8.0))] * 2,
             0.5,
             None,
             {},
