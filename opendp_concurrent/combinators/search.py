@@ -8,10 +8,13 @@ one between two powers of 2, and then halved by the number of doubles in it. The
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import Any
 
 from opendp.mod import OpenDPException, binary_search
 
+from ..checks import is_a, pair, shown
+from ..errors import InvalidValueError
 from ..exact.rounding import halfway
 
 Condition = Callable[[Any], bool]  # of an int or a float
@@ -27,19 +30,21 @@ def nearest_passing(
 ) -> Any:
     """Return the number nearest to where a condition changes, on the side where it is true.
 
-    Where none changes between positive numbers, or a bound is left open, OpenDP's search finds the
-    number, or raises.
+    Where none changes between positive numbers, or one bound is left open, OpenDP's search finds
+    the number, or raises.
 
     :param conditions: each is true on one side of some number and false on the other; the first one
         that changes decides
     :param bounds: of the search, as for :func:`opendp.mod.binary_search`
     :param T: ``float`` or ``int``; inferred if left out
+    :raises InvalidValueError: if a bound is not finite; OpenDP's search would not end
     """
+    lower, upper = _pair(bounds)
     for condition in conditions:
-        if bounds is None or tuple(bounds) == (None, None):
+        if lower is None and upper is None:
             bracket = _bracket(condition, T)
         else:
-            bracket = _given(condition, *bounds) if T is None and len(bounds) == 2 else None
+            bracket = _given(condition, lower, upper) if T is None else None
         if bracket is not None:
             return _halved(condition, *bracket)
     return binary_search(conditions[0], bounds=bounds, T=T)
@@ -53,9 +58,18 @@ def _tried(condition: Condition, number: float) -> bool | None:
         return None
 
 
+def _pair(bounds: Any) -> tuple[Any, Any]:
+    given = tuple(bounds) if is_a(bounds, list) else bounds  # OpenDP takes both
+    lower, upper = (None, None) if given is None else pair(bounds=given)
+    for bound in (lower, upper):
+        if isinstance(bound, (int, float)) and not isfinite(bound):
+            raise InvalidValueError(f"bounds ({shown(bounds)}) must be finite; leave out an end")
+    return lower, upper
+
+
 def _given(condition: Condition, lower: Any, upper: Any) -> tuple[Any, Any] | None:
     """The bounds, the one that passes first, if the condition changes between them."""
-    if not (type(lower) is type(upper) in (float, int) and lower < upper):
+    if not type(lower) is type(upper) in (float, int):
         return None
     match _tried(condition, lower), _tried(condition, upper):
         case True, False:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opendp_concurrent.combinators.search import nearest_passing
-from opendp_concurrent.errors import InvalidTypeError
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 MOST = 100
 SIDES = [operator.ge, operator.gt, operator.le, operator.lt]
@@ -81,6 +81,7 @@ def test_bounds_are_halved_by_the_doubles_in_them(side, boundary):
 
 def test_integer_bounds_are_of_an_integer():
     assert nearest_passing([beyond(17)], (1, 10**18)) == 17
+    assert nearest_passing([beyond(17)], [1, 10**18]) == 17
 
 
 @pytest.mark.parametrize("bounds", [(1.0, 4.0), (None, 4.0), (1.0, None), (None, None), None])
@@ -89,10 +90,34 @@ def test_bounds_may_be_left_open(bounds):
 
 
 @pytest.mark.parametrize("holds", [True, False])
-@pytest.mark.parametrize("bounds", [None, (3.0, 4.0), (4.0, 3.0), (3.0, math.nan), (1.0,)])
+@pytest.mark.parametrize("bounds", [None, (3.0, 4.0), (4.0, 3.0), (3.0, 3.0), (3, 4)])
 def test_a_condition_that_never_changes_has_no_number(holds, bounds):
-    with pytest.raises(ValueError, match=r"predicate|boundary|bounds|constant|outside"):
+    with pytest.raises(ValueError, match="predicate|unable to infer bounds"):
         nearest_passing([Condition(lambda number: holds)], bounds)
+
+
+@pytest.mark.parametrize(
+    "bounds", [(3.0, math.nan), (math.nan, None), (0.0, math.inf), (None, -math.inf)]
+)
+def test_bounds_are_finite(bounds):
+    condition = beyond(2.5)
+    with pytest.raises(InvalidValueError, match=r"^bounds .* must be finite"):
+        nearest_passing([condition], bounds)
+    assert not condition.trials
+
+
+@pytest.mark.parametrize("bounds", [(1.0,), (1.0, 2.0, 3.0), 4.0])
+def test_bounds_are_two(bounds):
+    with pytest.raises(InvalidTypeError, match="^bounds"):
+        nearest_passing([beyond(2.5)], bounds)
+
+
+def test_nothing_far_below_a_scale_is_tried():
+    scale, fraction = beyond(7.3), beyond(0.13)
+    nearest_passing([scale])
+    nearest_passing([fraction])
+    assert min(scale.trials) == 1.0
+    assert max(fraction.trials) == 1.0
 
 
 def test_the_first_condition_that_changes_decides():
@@ -113,9 +138,21 @@ def test_integers_are_tried_where_floats_have_the_wrong_type():
         dp.m.make_laplace(*space, 1.0, k=number)
         return number >= 12
 
-    for one in (condition, native):
+    def typed(number):
+        if not isinstance(number, int):
+            raise dp.OpenDPException("Type", "as Rust says it")
+        return number >= 12
+
+    for one in (condition, native, typed):
         found = nearest_passing([one])
         assert (type(found), found) == (int, 12)
+
+    def refuses_one(number):
+        if number == 1.0:
+            raise dp.OpenDPException("MakeMeasurement", "not at 1")
+        return number >= 12.5
+
+    assert nearest_passing([refuses_one]) == 12.5
 
 
 def test_types_of_rust_are_left_to_opendp():
