@@ -120,7 +120,7 @@ def audit(
 
 
 def _first(dataset: str, text: str | None, terms: Terms | None) -> Known:
-    total: Any = None if terms is None else terms.accounting.start(terms.zero)
+    total: Any = None if terms is None else terms.start()
     return Known(0, first_hash(dataset, text), total)
 
 

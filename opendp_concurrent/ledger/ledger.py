@@ -94,7 +94,7 @@ class SqlLedger:
                 raise LedgerDamagedError(f"the budget of {self.dataset!r} is gone")
             claim(self._store, line, self.dataset, Place(row.sequence, row.head))
             if row.terms is None:
-                start = terms.accounting.start(terms.zero)
+                start = terms.start()
                 settled = {
                     "of": self.dataset,
                     "terms": text,
@@ -105,7 +105,7 @@ class SqlLedger:
             else:
                 require_same(row.terms, terms)
                 text, terms = row.terms, read_terms(row.terms)
-        first = Known(0, first_hash(self.dataset, text), terms.accounting.start(terms.zero))
+        first = Known(0, first_hash(self.dataset, text), terms.start())
         return SqlBook(self._store, self.dataset, terms, self._known or first, self._seen)
 
     @checked(anchor=optional(text))

@@ -44,7 +44,7 @@ def read_terms(text: str) -> Terms:
 
 def _are_terms(terms: Terms) -> bool:
     """Whether a budget can be kept under them; raises otherwise, too."""
-    start = terms.accounting.start(terms.zero)
+    start = terms.start()
     if isinstance(terms.zero, TradeoffFunction):
         check_function(zero=terms.zero)
         if terms.d_out is not None:

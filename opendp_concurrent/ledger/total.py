@@ -36,11 +36,11 @@ def agreed_total(terms: Terms, text: str, added: Any) -> Accumulator:
             (costs, delta), (others, other) = record, recorded.to_record()
             if delta == other and len(costs) == len(others):
                 larger = [_either(*pair, max) for pair in zip(costs, others, strict=True)]
-                return terms.accounting.from_record(terms.zero, [larger, delta])
+                return terms.from_record([larger, delta])
         if isinstance(terms.accounting, Residue):
             (left, squares), (left_there, squares_there) = record, recorded.to_record()
             both = [_either(left, left_there, min), _either(squares, squares_there, max)]
-            return terms.accounting.from_record(terms.zero, both)
+            return terms.from_record(both)
     except ArithmeticError:  # they differ by more than the C library may
         pass
     raise LedgerDamagedError(
@@ -50,7 +50,7 @@ def agreed_total(terms: Terms, text: str, added: Any) -> Accumulator:
 
 def _read(terms: Terms, text: str) -> Any:
     try:
-        total = terms.accounting.from_record(terms.zero, json.loads(text))
+        total = terms.from_record(json.loads(text))
         if canonical(total.to_record()) == text and total.loss is not None:
             return total
     except UNREADABLE:

@@ -25,9 +25,9 @@ from opendp_concurrent.errors import (
     SpaceMismatchError,
     UnsupportedMeasureError,
 )
+from opendp_concurrent.measures.joins import join, partitions
 from opendp_concurrent.native import opendp as _native
 from opendp_concurrent.parallel.parallel import make_parallel_composition, then_parallel_composition
-from opendp_concurrent.parallel.parallel_loss import join, partitions
 from opendp_concurrent.parallel.partition import (
     by_column,
     by_key,

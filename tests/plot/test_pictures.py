@@ -12,6 +12,7 @@ import opendp_concurrent as oc
 from opendp_concurrent import plot, verify
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.plot.counters import VARIANCES
 from opendp_concurrent.plot.drawing import MissingMatplotlibError
 from opendp_concurrent.plot.losses import height
@@ -201,7 +202,7 @@ def test_a_single_step_is_drawn():
 
 
 def worst(*epsilons, budget=1.5, epsilon=1.0):
-    start, rule = oc.accumulators.basic().start((0.0, 0.0)), Within((budget, 0.0))
+    start, rule = oc.accumulators.basic().start(APPROXIMATE_MAX_DIVERGENCE), Within((budget, 0.0))
     return verify.worst_analyst(verify.response_menu(*epsilons), start, rule, epsilon).strategy
 
 
