@@ -6,7 +6,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
@@ -145,9 +144,7 @@ def test_infinite_divergences_are_told():
 
 def test_the_strategy_can_be_read():
     menu = verify.response_menu(0.5, 1.0)
-    found = verify.worst_analyst(
-        menu, APPROXIMATE_MAX_DIVERGENCE.empty(), Within((1.5, 0.0)), 1.0
-    )
+    found = verify.worst_analyst(menu, APPROXIMATE_MAX_DIVERGENCE.empty(), Within((1.5, 0.0)), 1.0)
     assert isinstance(found.strategy, verify.Launch)
     text = str(found.strategy)
     assert text.startswith("launch 0.5\n  answer 0 (0.6225 | 0.3775): launch 1")
@@ -161,9 +158,7 @@ def test_the_strategy_can_be_read():
 
 def test_tradeoff_of_the_worst_view():
     menu = verify.response_menu(1.0)
-    found = verify.worst_analyst(
-        menu, APPROXIMATE_MAX_DIVERGENCE.empty(), Within((1.0, 0.0)), 0.0
-    )
+    found = verify.worst_analyst(menu, APPROXIMATE_MAX_DIVERGENCE.empty(), Within((1.0, 0.0)), 0.0)
     truth = 1 / (1 + math.exp(-1.0))
     assert found.view.tradeoff(1 - truth) == pytest.approx(1 - truth)
     assert found.view.tradeoff(0.0) == 1.0

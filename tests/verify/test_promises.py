@@ -102,18 +102,14 @@ def test_one_unit_in_the_last_place_is_noticed_under_pure_privacy():
     menu, losses = [verify.Item("0.1", 0.1, verify.randomized_response(0.1))], [Fraction(0.1)]
     worst = verify.worst_loss(menu, 0.0, Nearest(), losses=losses)
     assert verify.Outcome("epsilon", "largest loss", worst, 0.3).excess > 0.0
-    kept = verify.worst_loss(
-        menu, MAX_DIVERGENCE.empty(), Within(0.3), losses=losses
-    )
+    kept = verify.worst_loss(menu, MAX_DIVERGENCE.empty(), Within(0.3), losses=losses)
     assert verify.Outcome("epsilon", "largest loss", kept, 0.3).excess <= 0.0
 
 
 def test_what_is_left_out_of_a_strategy_is_in_the_upper_bound():
     """Launches that gain less than 1e-15 each; the analyst who makes them is not believed away."""
     menu = [verify.Item("rare", 1.0, verify.FiniteMechanism((1e-16, 1.0), (0.0, 1.0)))]
-    found = verify.worst_analyst(
-        menu, MAX_DIVERGENCE.empty(), Within(9.0), 1.0
-    )
+    found = verify.worst_analyst(menu, MAX_DIVERGENCE.empty(), Within(9.0), 1.0)
     assert found.delta == 0.0
     assert 9e-16 <= found.delta_upper < 1e-13
     told = verify.worst_loss(menu, MAX_DIVERGENCE.empty(), Within(9.0))
