@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
-from textwrap import dedent
 from typing import Any
 
 from opendp.measures import (
@@ -61,13 +60,19 @@ _SOURCES = {  # what a measurement is under, and one that is
         "dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, scale=1.0))",
     ),
 }
-_PARAMETERS: dict[str, tuple[Any, str]] = {
-    "alpha": (float, "order, finite and above 1"),
-    "omega": (float, "end of the orders, above 1"),
-    "orders": (Sequence[float], "at which the curve is read"),
-    "delta": (float, "at least the δ there is, at most 1"),
+_PARAMETERS: dict[str, tuple[Any, str, str]] = {  # its type, what it is, and the one of the example
+    "alpha": (float, "order, finite and above 1", "4.0"),
+    "omega": (float, "end of the orders, above 1", "16.0"),
+    "orders": (Sequence[float], "at which the curve is read", "[2, 4, 8, 16]"),
+    "delta": (float, "at least the δ there is, at most 1", "1e-3"),
 }
 _OF_THE_CAST = ("delta", "orders")  # the others are of the target
+_BEST = """Rényi DP as a privacy profile, by the best of ``orders``; then ``make_fix_delta``.
+
+Each order by [CKS20, Proposition 12]."""
+_UP_TO_OMEGA = """(ρ, ω)-tCDP as a privacy profile, by orders up to ω; then ``make_fix_delta``.
+
+Each order by [CKS20, Proposition 12]."""
 _DOC = """\
 {sentence}
 
@@ -84,6 +89,7 @@ Required features: `contrib`, `honest-but-curious`
 >>> oc.c.{name}(mechanism{argument}).map(1.0){reading}
 {shown}
 """
+Cast = Callable[..., ConcurrentMeasurement]
 
 
 def _named(
@@ -91,23 +97,18 @@ def _named(
     source: str,
     target: Callable[..., Measure],
     sentence: str,
-    shown: str,
-    *,
+    example: str,
     parameter: str = "",
-    example: str = "",
-    reading: str = "",
-) -> Callable[..., ConcurrentMeasurement]:
+) -> Cast:
     """Build a cast, with the signature and the documentation of a function written by hand.
 
     :param source: kind of the measure that a measurement must be under
     :param target: makes the measure that is reached
     :param sentence: what it does, with its theorem
-    :param shown: what the example shows
+    :param example: how the loss is read in the example, and what it is
     :param parameter: name of its one parameter, if it has one
-    :param example: value of the parameter in the example
-    :param reading: how the loss is read in the example
     """
-    kind, meaning = _PARAMETERS.get(parameter, (None, ""))
+    kind, meaning, value = _PARAMETERS.get(parameter, (None, "", ""))
     either = Parameter.POSITIONAL_OR_KEYWORD
     taken = [Parameter("measurement", either, annotation=Measurement)]
     if parameter:
@@ -127,14 +128,15 @@ def _named(
         return converted
 
     under, mechanism = _SOURCES[source]
+    reading, shown = example.rsplit(" -> ", 1)
     make.__name__ = make.__qualname__ = name
     make.__doc__ = _DOC.format(
-        sentence=dedent(sentence),
+        sentence=sentence,
         under=under,
         parameter=f"\n:param {parameter}: {meaning}" if parameter else "",
         mechanism=mechanism,
         name=name,
-        argument=f", {parameter}={example}" if parameter else "",
+        argument=f", {parameter}={value}" if parameter else "",
         reading=reading,
         shown=shown,
     )
@@ -145,180 +147,65 @@ def _named(
     return make
 
 
-make_pureDP_to_zCDP = _named(
-    "make_pureDP_to_zCDP",
-    PURE,
-    zero_concentrated_divergence,
+def _approximate() -> Measure:
+    return approximate(max_divergence())
+
+
+# fmt: off
+make_pureDP_to_zCDP = _named("make_pureDP_to_zCDP", PURE, zero_concentrated_divergence,
     "ε-DP as ε tanh(ε/2)-zCDP [Ste24]; OpenDP's own of this name has ε²/2.",
-    "0.4621171572600098",
-)
-make_pureDP_to_RDP = _named(
-    "make_pureDP_to_RDP",
-    PURE,
-    renyi_divergence,
+    " -> 0.4621171572600098")
+make_pureDP_to_RDP = _named("make_pureDP_to_RDP", PURE, renyi_divergence,
     "ε-DP as Rényi DP, with the curve of randomized response [BS16, Lemma 1.4].",
-    "0.8958832596451839",
-    reading="(4.0)",
-)
-make_pureDP_to_fixedRDP = _named(
-    "make_pureDP_to_fixedRDP",
-    PURE,
-    fixed_renyi_divergence,
+    "(4.0) -> 0.8958832596451839")
+make_pureDP_to_fixedRDP = _named("make_pureDP_to_fixedRDP", PURE, fixed_renyi_divergence,
     "ε-DP as Rényi DP of the order ``alpha``, that of randomized response [BS16, Lemma 1.4].",
-    "0.8958832596451839",
-    parameter="alpha",
-    example="4.0",
-)
-make_pureDP_to_tCDP = _named(
-    "make_pureDP_to_tCDP",
-    PURE,
-    truncated_concentrated_divergence,
+    " -> 0.8958832596451839", "alpha")
+make_pureDP_to_tCDP = _named("make_pureDP_to_tCDP", PURE, truncated_concentrated_divergence,
     "ε-DP as (ε tanh(ε/2), ω)-tCDP, for every ω [Ste24].",
-    "TruncatedConcentrated(rho=0.4621171572600098, omega=16.0)",
-    parameter="omega",
-    example="16.0",
-)
-make_pureDP_to_GDP = _named(
-    "make_pureDP_to_GDP",
-    PURE,
-    gaussian_tradeoff,
+    " -> TruncatedConcentrated(rho=0.4621171572600098, omega=16.0)", "omega")
+make_pureDP_to_GDP = _named("make_pureDP_to_GDP", PURE, gaussian_tradeoff,
     "ε-DP as Gaussian DP with Φ(μ/2) = e^ε / (1 + e^ε), that of randomized response.",
-    "1.232035385344901",
-)
-make_zCDP_to_RDP = _named(
-    "make_zCDP_to_RDP",
-    ZCDP,
-    renyi_divergence,
-    "ρ-zCDP as Rényi DP with the curve ρ α [BS16, Definition 1.1].",
-    "2.0",
-    reading="(4.0)",
-)
-make_zCDP_to_fixedRDP = _named(
-    "make_zCDP_to_fixedRDP",
-    ZCDP,
-    fixed_renyi_divergence,
-    "ρ-zCDP as Rényi DP of the order ``alpha``, ρ α [BS16, Definition 1.1].",
-    "2.0",
-    parameter="alpha",
-    example="4.0",
-)
-make_zCDP_to_tCDP = _named(
-    "make_zCDP_to_tCDP",
-    ZCDP,
-    truncated_concentrated_divergence,
+    " -> 1.232035385344901")
+make_zCDP_to_RDP = _named("make_zCDP_to_RDP", ZCDP, renyi_divergence,
+    "ρ-zCDP as Rényi DP with the curve ρ α [BS16, Definition 1.1].", "(4.0) -> 2.0")
+make_zCDP_to_fixedRDP = _named("make_zCDP_to_fixedRDP", ZCDP, fixed_renyi_divergence,
+    "ρ-zCDP as Rényi DP of the order ``alpha``, ρ α [BS16, Definition 1.1].", " -> 2.0", "alpha")
+make_zCDP_to_tCDP = _named("make_zCDP_to_tCDP", ZCDP, truncated_concentrated_divergence,
     "ρ-zCDP as (ρ, ω)-tCDP, for every ω [BDRS18].",
-    "TruncatedConcentrated(rho=0.5, omega=16.0)",
-    parameter="omega",
-    example="16.0",
-)
-make_GDP_to_zCDP = _named(
-    "make_GDP_to_zCDP",
-    GAUSSIAN,
-    zero_concentrated_divergence,
-    "μ-Gaussian DP as μ²/2-zCDP [BS16, Proposition 1.6].",
-    "0.5000000000000003",
-)
-make_GDP_to_approxDP = _named(
-    "make_GDP_to_approxDP",
-    GAUSSIAN,
-    smoothed_max_divergence,
+    " -> TruncatedConcentrated(rho=0.5, omega=16.0)", "omega")
+make_GDP_to_zCDP = _named("make_GDP_to_zCDP", GAUSSIAN, zero_concentrated_divergence,
+    "μ-Gaussian DP as μ²/2-zCDP [BS16, Proposition 1.6].", " -> 0.5000000000000003")
+make_GDP_to_approxDP = _named("make_GDP_to_approxDP", GAUSSIAN, smoothed_max_divergence,
     "μ-Gaussian DP as its privacy profile, exactly [DRS22, Corollary 1]; then ``make_fix_delta``.",
-    "4.7122412007931394e-05",
-    reading=".delta(4.0)",
-)
-make_RDP_to_fixedRDP = _named(
-    "make_RDP_to_fixedRDP",
-    RENYI,
-    fixed_renyi_divergence,
-    "Rényi DP as that of the order ``alpha``.",
-    "2.0",
-    parameter="alpha",
-    example="4.0",
-)
-make_RDP_to_approxDP = _named(
-    "make_RDP_to_approxDP",
-    RENYI,
-    smoothed_max_divergence,
-    "Rényi DP as a privacy profile, by the best of ``orders``; then ``make_fix_delta``.\n\nEach order by [CKS20, Proposition 12].",
-    "0.00026143089363278",
-    parameter="orders",
-    example="[2, 4, 8, 16]",
-    reading=".delta(4.0)",
-)
-make_fixedRDP_to_approxDP = _named(
-    "make_fixedRDP_to_approxDP",
-    FIXED,
-    smoothed_max_divergence,
+    ".delta(4.0) -> 4.7122412007931394e-05")
+make_RDP_to_fixedRDP = _named("make_RDP_to_fixedRDP", RENYI, fixed_renyi_divergence,
+    "Rényi DP as that of the order ``alpha``.", " -> 2.0", "alpha")
+make_RDP_to_approxDP = _named("make_RDP_to_approxDP", RENYI, smoothed_max_divergence,
+    _BEST, ".delta(4.0) -> 0.00026143089363278", "orders")
+make_fixedRDP_to_approxDP = _named("make_fixedRDP_to_approxDP", FIXED, smoothed_max_divergence,
     "Rényi DP of one order as a privacy profile [CKS20, Proposition 12]; then ``make_fix_delta``.",
-    "1.0",
-    reading=".delta(4.0)",
-)
-make_tCDP_to_approxDP = _named(
-    "make_tCDP_to_approxDP",
-    TRUNCATED,
-    smoothed_max_divergence,
-    "(ρ, ω)-tCDP as a privacy profile, by orders up to ω; then ``make_fix_delta``.\n\nEach order by [CKS20, Proposition 12].",
-    "0.00019579541695772162",
-    reading=".delta(4.0)",
-)
-make_larger_delta = _named(
-    "make_larger_delta",
-    APPROXIMATE,
-    lambda: approximate(max_divergence()),
+    ".delta(4.0) -> 1.0")
+make_tCDP_to_approxDP = _named("make_tCDP_to_approxDP", TRUNCATED, smoothed_max_divergence,
+    _UP_TO_OMEGA, ".delta(4.0) -> 0.00019579541695772162")
+make_larger_delta = _named("make_larger_delta", APPROXIMATE, _approximate,
     "(ε, δ)-DP with a larger δ, and the smaller ε that it allows [KOV15, Theorem 3.3].",
-    "(0.9986311841577259, 0.001)",
-    parameter="delta",
-    example="1e-3",
-)
-make_pureDP_to_fDP = _named(
-    "make_pureDP_to_fDP",
-    PURE,
-    tradeoff,
+    " -> (0.9986311841577259, 0.001)", "delta")
+make_pureDP_to_fDP = _named("make_pureDP_to_fDP", PURE, tradeoff,
     "ε-DP as f-DP: randomized response [KOV15, Theorem 3.3].",
-    "TradeoffFunction(pure(epsilon=1.0))",
-)
-make_approxDP_to_fDP = _named(
-    "make_approxDP_to_fDP",
-    APPROXIMATE,
-    tradeoff,
-    "(ε, δ)-DP as f-DP [DRS22, Proposition 2.5].",
-    "TradeoffFunction(pure(epsilon=1.0))",
-)
-make_GDP_to_fDP = _named(
-    "make_GDP_to_fDP",
-    GAUSSIAN,
-    tradeoff,
-    "μ-Gaussian DP as f-DP.",
-    "TradeoffFunction(gaussian(mu=1.0000000000000002))",
-)
-make_zCDP_to_fDP = _named(
-    "make_zCDP_to_fDP",
-    ZCDP,
-    tradeoff,
+    " -> TradeoffFunction(pure(epsilon=1.0))")
+make_approxDP_to_fDP = _named("make_approxDP_to_fDP", APPROXIMATE, tradeoff,
+    "(ε, δ)-DP as f-DP [DRS22, Proposition 2.5].", " -> TradeoffFunction(pure(epsilon=1.0))")
+make_GDP_to_fDP = _named("make_GDP_to_fDP", GAUSSIAN, tradeoff,
+    "μ-Gaussian DP as f-DP.", " -> TradeoffFunction(gaussian(mu=1.0000000000000002))")
+make_zCDP_to_fDP = _named("make_zCDP_to_fDP", ZCDP, tradeoff,
     "ρ-zCDP as f-DP, by chords of its privacy profile [CKS20, Proposition 12].",
-    "0.00019683...",
-    reading=".delta(4.0)",
-)
-make_fDP_to_approxDP = _named(
-    "make_fDP_to_approxDP",
-    TRADEOFF,
-    smoothed_max_divergence,
-    "f-DP as a privacy profile; then ``make_fix_delta``.",
-    "0.22119921...",
-    reading=".delta(0.5)",
-)
-make_fDP_to_GDP = _named(
-    "make_fDP_to_GDP",
-    TRADEOFF,
-    gaussian_tradeoff,
-    "f-DP with a bounded loss as μ-Gaussian DP, by certified comparisons.",
-    "1.03006...",
-)
-make_profile_to_fDP = _named(
-    "make_profile_to_fDP",
-    PROFILE,
-    tradeoff,
+    ".delta(4.0) -> 0.00019683...")
+make_fDP_to_approxDP = _named("make_fDP_to_approxDP", TRADEOFF, smoothed_max_divergence,
+    "f-DP as a privacy profile; then ``make_fix_delta``.", ".delta(0.5) -> 0.22119921...")
+make_fDP_to_GDP = _named("make_fDP_to_GDP", TRADEOFF, gaussian_tradeoff,
+    "f-DP with a bounded loss as μ-Gaussian DP, by certified comparisons.", " -> 1.03006...")
+make_profile_to_fDP = _named("make_profile_to_fDP", PROFILE, tradeoff,
     "A privacy profile as f-DP, by its chords at some 300 points [DRS22, Proposition 2.12].",
-    "0.00019683...",
-    reading=".delta(4.0)",
-)
+    ".delta(4.0) -> 0.00019683...")
+# fmt: on

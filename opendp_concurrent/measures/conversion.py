@@ -44,12 +44,19 @@ def no_check(ends: Ends) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """One theorem.
+    """One theorem: how a loss under one measure reads under another.
 
-    :ivar convert: from a distance and the ends to a distance
+    :ivar convert: from a distance and the ends to a distance; the ends have the measures ``source``
+        and ``target`` with their parameters, and ``at_delta`` and ``at_orders``
     :ivar needs_delta: whether it needs a δ
     :ivar needs_orders: whether it needs orders
     :ivar check: raises for ends that no distance can be converted between
+
+    :example:
+
+    >>> doubled = oc.measures.Conversion(lambda epsilon, ends: 2 * epsilon)
+    >>> doubled.convert(0.5, None)
+    1.0
     """
 
     convert: Callable[[Any, Ends], Any]

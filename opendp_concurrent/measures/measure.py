@@ -28,7 +28,13 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Composability(Enum):
-    """How interactive children may be queried: the values are what is shown to users."""
+    """How interactive children may be queried: the values are what is shown to users.
+
+    :example:
+
+    >>> oc.measures.Composability.SEQUENTIAL.value
+    'sequential'
+    """
 
     CONCURRENT = "concurrent"
     SEQUENTIAL = "sequential"
