@@ -12,20 +12,27 @@ from .accumulators.ladder import ladder
 from .accumulators.renyi import renyi
 from .accumulators.residue import residue
 from .accumulators.zcdp import zcdp
-from .calibration import largest_share, smallest_scale
-from .composition.analyst_quotas import AnalystQuotas, make_analyst_quotas
-from .composition.cast import cast
-from .composition.chain import make_chain_ot, make_chain_po
-from .composition.concurrent_composition import (
+from .combinators.bounded import make_bounded_interactive
+from .combinators.calibration import largest_share, smallest_scale
+from .combinators.cast import cast
+from .combinators.chain import make_chain_ot, make_chain_po
+from .combinators.concurrent_composition import (
     make_concurrent_composition,
     then_concurrent_composition,
 )
-from .composition.concurrent_filter import make_concurrent_filter
-from .composition.concurrent_odometer import make_concurrent_odometer, then_concurrent_odometer
-from .composition.filter_to_odometer import make_filter_to_odometer
-from .composition.install import install
-from .composition.loss_of import loss_of
-from .composition.named_casts import (
+from .combinators.concurrent_filter import make_concurrent_filter
+from .combinators.concurrent_odometer import make_concurrent_odometer, then_concurrent_odometer
+from .combinators.context import concurrent_context
+from .combinators.filter_to_odometer import make_filter_to_odometer
+from .combinators.indexed import (
+    make_indexed_composition,
+    make_null_query_extension,
+    make_ordered_composition,
+    then_indexed_composition,
+    then_ordered_composition,
+)
+from .combinators.loss_of import loss_of
+from .combinators.named_casts import (
     make_approxDP_to_fDP,
     make_fDP_to_approxDP,
     make_fDP_to_GDP,
@@ -49,19 +56,10 @@ from .composition.named_casts import (
     make_zCDP_to_RDP,
     make_zCDP_to_tCDP,
 )
-from .composition.parallel import make_parallel_composition, then_parallel_composition
-from .composition.partition import by_column, by_key, by_split, by_values
-from .context import concurrent_context
-from .continual.accuracy import counter_nodes, square_root_rmse
-from .continual.alarm import make_alarm, then_alarm
+from .combinators.postprocessing import ANSWER, QUERY, make_interactive_postprocessing
+from .combinators.wrap import make_interactive
 from .continual.checkpoint import Checkpoint, make_resumable
 from .continual.concurrent import make_concurrent_continual
-from .continual.counter import (
-    make_counter,
-    make_histogram_counter,
-    then_counter,
-    then_histogram_counter,
-)
 from .continual.mechanism import make_continual, then_continual
 from .continual.parallel import make_parallel_continual, then_parallel_continual
 from .continual.stream import (
@@ -82,44 +80,36 @@ from .continual.transformations import (
     then_stream_filter,
     then_stream_map,
 )
-from .continual.window import make_window_counter, then_window_counter
-from .conversions.optimal_composition import optimal_composition
-from .conversions.truncated_tools import (
-    bad_event_probability,
-    group_tcdp,
-    mutual_information,
-    subsampled_tcdp,
+from .counters.accuracy import counter_nodes, square_root_rmse
+from .counters.alarm import make_alarm, then_alarm
+from .counters.counter import (
+    make_counter,
+    make_histogram_counter,
+    then_counter,
+    then_histogram_counter,
 )
-from .distances import TruncatedConcentrated
+from .counters.window import make_window_counter, then_window_counter
+from .fdp.function import TradeoffFunction
+from .fdp.optimal_composition import optimal_composition
 from .individual.individual_filter import make_individual_filter, then_individual_filter
 from .individual.noisy_sum import NoisySum
 from .individual.price import individual_scale
-from .interactive.bounded import make_bounded_interactive
-from .interactive.indexed import (
-    make_indexed_composition,
-    make_null_query_extension,
-    make_ordered_composition,
-    then_indexed_composition,
-    then_ordered_composition,
-)
-from .interactive.postprocessing import ANSWER, QUERY, make_interactive_postprocessing
-from .interactive.wrap import make_interactive
-from .measures.fixed_renyi_divergence import fixed_renyi_divergence
-from .measures.gaussian_tradeoff import gaussian_tradeoff
-from .measures.tradeoff import tradeoff
-from .measures.truncated_concentrated_divergence import truncated_concentrated_divergence
-from .mechanisms.gaussian import make_gaussian, then_gaussian
-from .mechanisms.geometric import make_geometric, then_geometric
-from .mechanisms.guess_and_check import make_guess_and_check, then_guess_and_check
-from .mechanisms.laplace import make_laplace, then_laplace
-from .mechanisms.multiplicative_weights import (
+from .install import install
+from .measurements.gaussian import make_gaussian, then_gaussian
+from .measurements.geometric import make_geometric, then_geometric
+from .measurements.guess_and_check import make_guess_and_check, then_guess_and_check
+from .measurements.laplace import make_laplace, then_laplace
+from .measurements.multiplicative_weights import (
     make_private_multiplicative_weights,
     then_private_multiplicative_weights,
 )
-from .mechanisms.projection import make_projected_queries, then_projected_queries
-from .mechanisms.questions import Deviation
-from .mechanisms.randomized_response import make_randomized_response, make_randomized_response_bool
-from .mechanisms.sparse_vector import (
+from .measurements.projection import make_projected_queries, then_projected_queries
+from .measurements.questions import Deviation
+from .measurements.randomized_response import (
+    make_randomized_response,
+    make_randomized_response_bool,
+)
+from .measurements.sparse_vector import (
     Outcome,
     SparseVectorAnswer,
     make_above_threshold,
@@ -128,8 +118,21 @@ from .mechanisms.sparse_vector import (
     then_above_threshold,
     then_sparse_vector,
 )
+from .measures.conversions.truncated_tools import (
+    bad_event_probability,
+    group_tcdp,
+    mutual_information,
+    subsampled_tcdp,
+)
+from .measures.distances import TruncatedConcentrated
+from .measures.fixed_renyi_divergence import fixed_renyi_divergence
+from .measures.gaussian_tradeoff import gaussian_tradeoff
+from .measures.tradeoff import tradeoff
+from .measures.truncated_concentrated_divergence import truncated_concentrated_divergence
+from .parallel.analyst_quotas import AnalystQuotas, make_analyst_quotas
+from .parallel.parallel import make_parallel_composition, then_parallel_composition
+from .parallel.partition import by_column, by_key, by_split, by_values
 from .queryables.stream import Update, Updates
-from .tradeoff.function import TradeoffFunction
 
 __all__ = [
     "ANSWER",

@@ -19,14 +19,14 @@ from mpmath import mpf
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.accounts.rule import Within
-from opendp_concurrent.accumulators.square_sum import Squares
-from opendp_concurrent.conversions.gaussian_to_approximate import gaussian_to_delta
-from opendp_concurrent.conversions.products import gaussian_to_zcdp
-from opendp_concurrent.conversions.pure_to_gaussian import pure_to_gaussian
-from opendp_concurrent.conversions.pure_to_renyi import pure_to_renyi
-from opendp_concurrent.conversions.pure_to_zcdp import pure_to_zcdp
-from opendp_concurrent.conversions.zcdp_to_approximate import zcdp_to_epsilon
 from opendp_concurrent.errors import BudgetExceededError
+from opendp_concurrent.measures.conversions.gaussian_to_approximate import gaussian_to_delta
+from opendp_concurrent.measures.conversions.products import gaussian_to_zcdp
+from opendp_concurrent.measures.conversions.pure_to_gaussian import pure_to_gaussian
+from opendp_concurrent.measures.conversions.pure_to_renyi import pure_to_renyi
+from opendp_concurrent.measures.conversions.pure_to_zcdp import pure_to_zcdp
+from opendp_concurrent.measures.conversions.zcdp_to_approximate import zcdp_to_epsilon
+from opendp_concurrent.measures.sums.square_sum import Squares
 from opendp_concurrent.verify.simulation import joint
 
 CRUMB = 1e-9  # of sums of doubles

@@ -22,13 +22,8 @@ from operator import is_
 from threading import Lock
 from typing import Any, NamedTuple
 
-from ..accumulators.accumulator import Accumulator
-from ..errors import (
-    BudgetExceededError,
-    InvalidTypeError,
-    InvalidValueError,
-    PrivacyMapError,
-)
+from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError, PrivacyMapError
+from ..measures.sums.accumulator import Accumulator
 from .charge import Book, Charge, current_label
 from .lifecycle import Event, Lifecycle, innermost_running
 from .price import Inward, Lifted, Price, distance_key, own_distance

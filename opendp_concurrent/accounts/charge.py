@@ -13,9 +13,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..accumulators.accumulator import Accounting, Accumulator
 from ..checks import shown, text
 from ..errors import InvalidValueError
+from ..measures.sums.accumulator import Accounting, Accumulator
 
 _LABEL: ContextVar[str] = ContextVar("_LABEL", default="")
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..accumulators.accumulator import Accumulator
 from ..accumulators.planned import Planned
 from ..errors import BudgetExceededError
+from ..measures.sums.accumulator import Accumulator
 
 
 class ContinuationRule(Protocol):

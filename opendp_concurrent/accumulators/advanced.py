@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 
-from ..bracket import Bracket, Digits, upper
-from ..rounding import SMALLEST, from_units_up, largest_double, to_units
+from ..exact.bracket import Bracket, Digits, upper
+from ..exact.rounding import SMALLEST, from_units_up, largest_double, to_units
 from .epsilon_delta_sum import EpsilonDeltaAccounting, slack
 
 

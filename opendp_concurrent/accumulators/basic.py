@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InvalidTypeError
-from .accumulator import Accumulator
-from .curve_sum import CurveSum
-from .pair_sum import PairSum
-from .scalar_sum import ScalarSum
+from ..measures.sums.accumulator import Accumulator
+from ..measures.sums.curve_sum import CurveSum
+from ..measures.sums.pair_sum import PairSum
+from ..measures.sums.scalar_sum import ScalarSum
 
 
 @dataclass(frozen=True, slots=True)

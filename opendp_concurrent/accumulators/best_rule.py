@@ -12,7 +12,7 @@ import numpy as np
 from .. import checks
 from ..checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
-from ..tradeoff.function import check_function
+from ..fdp.function import check_function
 from .advanced import Advanced
 from .basic import Basic, basic
 from .either import either

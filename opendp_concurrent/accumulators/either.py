@@ -12,7 +12,7 @@ from typing import Any
 
 from ..checks import shown
 from ..errors import InvalidTypeError
-from ..rounding import from_units_up, to_units
+from ..exact.rounding import from_units_up, to_units
 from .basic import Basic
 from .epsilon_delta_sum import EpsilonDeltaAccounting, EpsilonRule
 

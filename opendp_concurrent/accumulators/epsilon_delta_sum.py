@@ -26,9 +26,9 @@ from typing import Any, Protocol
 
 from .. import checks
 from ..errors import InvalidValueError
-from ..rounding import largest_double, to_units
-from .accumulator import times
-from .scalar_sum import ScalarSum
+from ..exact.rounding import largest_double, to_units
+from ..measures.sums.accumulator import times
+from ..measures.sums.scalar_sum import ScalarSum
 
 
 class EpsilonRule(Protocol):

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from .. import checks
 from ..errors import InvalidTypeError
-from ..rounding import largest_double, least_double
-from .accumulator import times
+from ..exact.rounding import largest_double, least_double
+from ..measures.sums.accumulator import times
 
 
 class RuleFamily(Protocol):

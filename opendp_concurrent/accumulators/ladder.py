@@ -14,8 +14,8 @@ from typing import Any
 
 from .. import checks
 from ..errors import InvalidValueError
-from ..tradeoff.function import TradeoffFunction, check_function
-from .accumulator import times
+from ..fdp.function import TradeoffFunction, check_function
+from ..measures.sums.accumulator import times
 
 
 @dataclass(frozen=True, slots=True)

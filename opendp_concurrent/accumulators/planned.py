@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InvalidValueError
-from .accumulator import Accumulator, times
+from ..measures.sums.accumulator import Accumulator, times
 
 
 @dataclass(frozen=True, slots=True)

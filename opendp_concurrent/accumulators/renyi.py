@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .. import checks
-from ..conversions.pure_to_renyi import pure_to_renyi
-from ..conversions.renyi_to_approximate import largest_divergence, renyi_to_epsilon
-from ..rounding import from_units_up, to_units
+from ..exact.rounding import from_units_up, to_units
+from ..measures.conversions.pure_to_renyi import pure_to_renyi
+from ..measures.conversions.renyi_to_approximate import largest_divergence, renyi_to_epsilon
 from .epsilon_delta_sum import EpsilonDeltaAccounting, slack
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 from .. import checks
 from ..errors import InvalidValueError
-from ..rounding import SMALLEST, sqrt_down, sqrt_up, to_units
-from ..tradeoff.function import TradeoffFunction, check_function
-from .accumulator import times
+from ..exact.rounding import SMALLEST, sqrt_down, sqrt_up, to_units
+from ..fdp.function import TradeoffFunction, check_function
+from ..measures.sums.accumulator import times
 
 LARGEST = 1e150  # whose square is a double
 

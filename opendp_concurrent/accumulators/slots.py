@@ -20,8 +20,8 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ..errors import BudgetExceededError
-from ..tradeoff.function import TradeoffFunction, check_function
-from .accumulator import times
+from ..fdp.function import TradeoffFunction, check_function
+from ..measures.sums.accumulator import times
 
 _LOOKED_AT, _COMPARED = 2000, 60  # sets up to which the search for the cheapest cover goes on
 _KEPT = 2**22  # numbers that are kept for it

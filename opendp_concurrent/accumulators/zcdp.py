@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..conversions.pure_to_zcdp import pure_to_zcdp
-from ..conversions.zcdp_to_approximate import largest_rho, zcdp_to_epsilon
-from ..rounding import from_units_up, to_units
+from ..exact.rounding import from_units_up, to_units
+from ..measures.conversions.pure_to_zcdp import pure_to_zcdp
+from ..measures.conversions.zcdp_to_approximate import largest_rho, zcdp_to_epsilon
 from .epsilon_delta_sum import EpsilonDeltaAccounting, slack
 
 

@@ -13,12 +13,12 @@ from weakref import ref
 
 from opendp.mod import assert_features
 
-from .. import _native
 from ..accounts.lifecycle import innermost_running
 from ..checks import checked, flag
-from ..composition import guards
-from ..composition.interactive_measurement import make_measurement
+from ..combinators import guards
+from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
+from ..native import opendp as _native
 from ..queryables.data import Sealed, seal, unseal
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, check_launch

@@ -20,12 +20,12 @@ from opendp.mod import (
     assert_features,
 )
 
-from .. import _native
 from ..checks import checked, count, optional
-from ..composition.interactive_measurement import make_measurement, never
+from ..combinators.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, StreamError, UnsupportedMeasureError
 from ..measures import Composability, composition_measure
 from ..measures.families import PURE
+from ..native import opendp as _native
 from ..queryables.data import Sealed, seal
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, run

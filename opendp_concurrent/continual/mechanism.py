@@ -14,11 +14,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from opendp.mod import Domain, Measure, Metric
 
-from .. import _native, checks
+from .. import checks
 from ..checks import checked, count, function, optional, text
-from ..composition import guards
-from ..composition.guards import check_callable
-from ..composition.interactive_measurement import make_measurement
+from ..combinators import guards
+from ..combinators.guards import check_callable
+from ..combinators.interactive_measurement import make_measurement
 from ..errors import (
     InvalidTypeError,
     RefusalError,
@@ -27,6 +27,7 @@ from ..errors import (
     UnsupportedMeasureError,
 )
 from ..measures import composition_measure
+from ..native import opendp as _native
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement

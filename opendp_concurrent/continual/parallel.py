@@ -14,31 +14,30 @@ from typing import Any
 import numpy as np
 from opendp.mod import Domain, Measurement, Metric, assert_features
 
-from .. import _native
 from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..checks import checked, function
-from ..composition import guards
-from ..composition.guards import (
+from ..combinators import guards
+from ..combinators.guards import (
     check_callable,
     check_inside,
     check_measurement,
     check_measurement_on,
 )
-from ..composition.interactive_measurement import make_measurement, never
-from ..composition.parallel import pinned_parts
-from ..composition.parallel_loss import ParallelLoss
+from ..combinators.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import composition_measure
 from ..measures.families import PURE
+from ..native import opendp as _native
+from ..parallel.parallel import pinned_parts
+from ..parallel.parallel_loss import ParallelLoss
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, run
 from ..queryables.stream import Update, Updates, start_of
 from .concurrent import Branch
-from .counter import whole_distance
 from .mechanism import Checked, hand_out
-from .stream import items_of, require_events
+from .stream import items_of, require_events, whole_distance
 
 NOT_CONTINUAL = "must be a continual mechanism"
 

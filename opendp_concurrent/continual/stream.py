@@ -17,8 +17,9 @@ from opendp.metrics import user_distance
 from opendp.mod import Domain, Metric
 
 from .. import checks
-from ..composition.guards import check_callable
+from ..combinators.guards import check_callable
 from ..errors import InvalidTypeError, InvalidValueError
+from ..queryables.session import validate_d_in
 from ..queryables.stream import StreamItems
 
 LARGEST_ITEM = 2**31
@@ -281,3 +282,11 @@ def require_events(input_metric: Metric) -> bool:
         f"input_metric ({input_metric}) must be oc.event_presence() or oc.event_change(); "
         "for users, chain with oc.make_bounded_contributions"
     )
+
+
+def whole_distance(input_metric: Metric, d_in: Any) -> int:
+    """A number of events, or raise."""
+    d_in = validate_d_in(input_metric, d_in)
+    if not isinstance(d_in, int) and not (isinstance(d_in, float) and d_in.is_integer()):
+        raise InvalidTypeError(f"d_in ({d_in!r}) must be a whole number of events")
+    return int(d_in)

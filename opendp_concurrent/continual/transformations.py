@@ -11,27 +11,21 @@ from opendp.combinators import make_chain_mt
 from opendp.mod import Domain, Measurement, Metric, Odometer, Transformation, assert_features
 from opendp.transformations import make_user_transformation
 
-from .. import _native, checks
+from .. import checks
 from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..checks import checked, count
 from ..checks import function as callable_
-from ..composition import guards
-from ..composition.guards import check_callable, check_inside
-from ..composition.interactive_measurement import make_measurement
+from ..combinators import guards
+from ..combinators.guards import check_callable, check_inside
+from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
+from ..native import opendp as _native
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, pinned, read_map, run
 from ..queryables.saved import list_parts, parts_of
-from ..queryables.stream import (
-    Room,
-    Stream,
-    Update,
-    Updates,
-    question_side,
-    start_of,
-)
+from ..queryables.stream import Room, Stream, Update, Updates, question_side, start_of
 from .concurrent import FedStreamQueryable, StreamQueryable, launching_handle
 from .mechanism import Checked, hand_out
 from .stream import (

@@ -29,10 +29,10 @@ from opendp.measurements import make_gaussian, make_laplace
 from opendp.metrics import absolute_distance
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import _native
-from ..composition.guards import check_space
-from ..composition.interactive_measurement import make_measurement
+from ..combinators.guards import check_space
+from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError
+from ..native import opendp as _native
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement

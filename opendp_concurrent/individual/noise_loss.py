@@ -18,9 +18,9 @@ from fractions import Fraction
 from typing import Any
 
 from ..errors import UnsupportedMeasureError
+from ..exact.rounding import from_units_up, to_units
 from ..measures import composition_measure
 from ..measures.families import FIXED, PURE, ZCDP
-from ..rounding import from_units_up, to_units
 
 
 @dataclass(frozen=True, slots=True)

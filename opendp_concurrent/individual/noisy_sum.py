@@ -9,8 +9,9 @@ from typing import Any
 
 from opendp.mod import Function, Measurement, Odometer, Queryable, Transformation
 
-from .. import _native, checks
+from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
+from ..native import opendp as _native
 from ..owned import plain
 
 FINE = 30  # a bound is from 2^(FINE - 1) to 2^FINE steps

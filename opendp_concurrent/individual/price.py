@@ -23,8 +23,8 @@ from typing import Any
 from .. import checks
 from ..checks import checked, count, finite, positive
 from ..errors import InvalidValueError
+from ..exact.rounding import least_double
 from ..measures import composition_measure
-from ..rounding import least_double
 from .noise_loss import NoiseLoss, noise_loss
 from .noisy_sum import NoisySum, scale_limits, step_exponent, whole_steps
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from opendp.metrics import insert_delete_distance, symmetric_distance
 from opendp.mod import Domain, Metric
 
-from .. import _native
 from ..errors import InvalidTypeError, InvalidValueError
+from ..native import opendp as _native
 from ..queryables.data import Sealed, unseal
 
 _MOST_NUMBERS = 2**32

@@ -15,8 +15,8 @@ from time import time_ns
 from typing import Any
 
 from ..accounts.charge import Charge, Terms
-from ..accumulators.accumulator import Accumulator
 from ..errors import ForkedError, LedgerDamagedError
+from ..measures.sums.accumulator import Accumulator
 from . import tables
 from .chain import next_hash
 from .encoding import canonical, encode

@@ -20,18 +20,18 @@ from ..accumulators.advanced import Advanced
 from ..accumulators.basic import Basic
 from ..accumulators.either import Either
 from ..accumulators.ladder import Ladder
-from ..accumulators.orders_sum import GridCurve, OnOrders
 from ..accumulators.renyi import Renyi
 from ..accumulators.residue import Residue
-from ..accumulators.square_sum import Squares
-from ..accumulators.truncated_sum import Truncated
 from ..accumulators.zcdp import Zcdp
-from ..distances import TruncatedConcentrated
 from ..errors import InvalidTypeError, InvalidValueError
-from ..tradeoff.finite import Finite
-from ..tradeoff.function import TradeoffFunction
-from ..tradeoff.laplace import Laplace
-from ..tradeoff.product import Product
+from ..fdp.finite import Finite
+from ..fdp.function import TradeoffFunction
+from ..fdp.laplace import Laplace
+from ..fdp.product import Product
+from ..measures.distances import TruncatedConcentrated
+from ..measures.sums.orders_sum import GridCurve, OnOrders
+from ..measures.sums.square_sum import Squares
+from ..measures.sums.truncated_sum import Truncated
 from .readable import UNREADABLE
 
 _PLAIN = {  # values that are their fields

@@ -13,9 +13,9 @@ from math import inf, nextafter
 from typing import Any
 
 from ..accounts.charge import Terms
+from ..fdp.function import TradeoffFunction
+from ..fdp.laplace import Laplace, laplace
 from ..measures.families import GAUSSIAN, PURE, TRADEOFF, ZCDP
-from ..tradeoff.function import TradeoffFunction
-from ..tradeoff.laplace import Laplace, laplace
 
 _FEW = 1000  # events of one product that are listed
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-from ..accumulators.accumulator import Accumulator
 from ..errors import InvalidValueError, LedgerDamagedError
+from ..measures.sums.accumulator import Accumulator
 from .chain import next_hash
 from .encoding import decode
 from .entries import Entry

@@ -8,7 +8,7 @@ from typing import Any
 from .. import checks
 from ..accounts.charge import Terms
 from ..errors import InvalidTypeError, LedgerDamagedError, LedgerMismatchError
-from ..tradeoff.function import TradeoffFunction, check_function
+from ..fdp.function import TradeoffFunction, check_function
 from .encoding import canonical, decode, encode
 from .readable import UNREADABLE
 

@@ -11,10 +11,10 @@ from fractions import Fraction
 from typing import Any
 
 from ..accounts.charge import Terms
-from ..accumulators.accumulator import Accumulator
 from ..accumulators.epsilon_delta_sum import EpsilonDeltaAccounting
 from ..accumulators.residue import Residue
 from ..errors import LedgerDamagedError
+from ..measures.sums.accumulator import Accumulator
 from .encoding import canonical
 from .readable import UNREADABLE
 

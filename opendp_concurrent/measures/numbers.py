@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from .. import checks
-from ..rounding import SMALLEST, split, sqrt_down, to_units
+from ..exact.rounding import SMALLEST, split, sqrt_down, to_units
 
 
 def validate_number(name: str, value: Any) -> float:

@@ -10,11 +10,11 @@ from opendp.measures import renyi_divergence
 from opendp.mod import OpenDPException
 
 from .. import checks
-from ..conversions.curves import known
 from ..errors import InvalidTypeError, InvalidValueError
+from ..exact.rounding import split
 from ..references import cite
-from ..rounding import split
 from .composition_measure import Composability, CompositionMeasure
+from .conversions.curves import known
 
 
 class RenyiCurve:

@@ -10,8 +10,8 @@ from opendp.measures import user_divergence
 from opendp.mod import Measure
 
 from ..errors import InvalidValueError
+from ..fdp.function import TradeoffFunction, check_function
 from ..references import cite
-from ..tradeoff.function import TradeoffFunction, check_function
 from .composition_measure import Composability, CompositionMeasure
 from .numbers import split_squares
 

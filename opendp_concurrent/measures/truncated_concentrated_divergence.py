@@ -12,11 +12,11 @@ from opendp.measures import user_divergence
 from opendp.mod import Measure
 
 from .. import checks
-from ..distances import TruncatedConcentrated, omega_above_one
 from ..errors import InvalidTypeError, InvalidValueError
+from ..exact.rounding import split
 from ..references import cite
-from ..rounding import split
 from .composition_measure import Composability, CompositionMeasure
+from .distances import TruncatedConcentrated, omega_above_one
 
 FAMILY = "TruncatedConcentratedDivergence"
 

@@ -10,7 +10,7 @@ import numpy as np
 from .. import checks
 from ..checks import checked, optional, text
 from ..errors import InvalidTypeError
-from ..tradeoff.bounds import Bounds
+from ..fdp.bounds import Bounds
 from .drawing import axes, curve, drawable, finish
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from .. import checks
 from ..checks import checked, optional, shown
-from ..continual.accuracy import nodes_of_sums, square_root_sums
-from ..continual.counter import leaves_for
+from ..counters.accuracy import nodes_of_sums, square_root_sums
+from ..counters.counter import leaves_for
 from ..errors import InvalidTypeError, InvalidValueError
 from .drawing import axes, curve, drawable, finish
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import checks
 from ..errors import ConcurrentError, InvalidValueError
-from ..tradeoff.function import TradeoffFunction, check_function
+from ..fdp.function import TradeoffFunction, check_function
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

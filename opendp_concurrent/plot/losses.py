@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import checks
-from ..accumulators.orders_sum import GridCurve
-from ..distances import TruncatedConcentrated
 from ..errors import InvalidTypeError
-from ..tradeoff.function import TradeoffFunction, check_function
+from ..fdp.function import TradeoffFunction, check_function
+from ..measures.distances import TruncatedConcentrated
+from ..measures.sums.orders_sum import GridCurve
 
 DELTA = 1e-6
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import checks
 from ..checks import checked, optional
-from ..tradeoff.bounds import Array
-from ..tradeoff.function import TradeoffFunction
+from ..fdp.bounds import Array
+from ..fdp.function import TradeoffFunction
 from .drawing import axes, curve, drawable, finish, labelled
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..checks import at_most, checked, optional
-from ..tradeoff.bounds import UNIT, Array, Bounds
-from ..tradeoff.function import TradeoffFunction
-from ..tradeoff.order import lower_kinks
+from ..fdp.bounds import UNIT, Array, Bounds
+from ..fdp.function import TradeoffFunction
+from ..fdp.order import lower_kinks
 from .drawing import axes, curve, drawable, finish, labelled
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from opendp.mod import Measurement, OdometerQueryable, Queryable
 
-from .. import _native
 from ..accounts.lifecycle import Lifecycle
 from ..checks import is_a, shown
 from ..errors import ConcurrentError, InvalidTypeError
+from ..native import opendp as _native
 from .data import SealedHandle, seal, unseal
 from .opaque import hide_errors
 from .turn import in_turn, lock_for_turns

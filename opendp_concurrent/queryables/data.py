@@ -13,8 +13,8 @@ from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from .._native import Unrecorded
 from ..errors import ForkedError
+from ..native.opendp import Unrecorded
 
 
 class Sealed:

@@ -14,9 +14,9 @@ from typing import Any
 
 from opendp.mod import Queryable
 
-from .. import _native
 from ..accounts.lifecycle import Event, Lifecycle, innermost_running
 from ..errors import ReentrantLaunchError
+from ..native import opendp as _native
 from .child import adopt
 from .data import Sealed, SealedHandle, check_process, seal, unseal
 from .opaque import hide_errors

@@ -12,13 +12,13 @@ from weakref import ref
 
 from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer, Transformation
 
-from .. import _native
 from ..accounts.charge import Ledger
 from ..accounts.lifecycle import Lifecycle, innermost_running
-from ..accumulators.accumulator import Accounting
 from ..checks import function
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
+from ..measures.sums.accumulator import Accounting
+from ..native import opendp as _native
 from .child import adopt
 from .data import Sealed, seal, unseal
 from .stream import feeds_many, is_stream

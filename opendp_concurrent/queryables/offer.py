@@ -15,7 +15,6 @@ from typing import Any
 
 from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
 
-from .. import _native
 from ..accounts.price import CHANGED, distance_key, is_number, own_distance
 from ..checks import is_a
 from ..errors import (
@@ -26,6 +25,7 @@ from ..errors import (
     SpaceMismatchError,
 )
 from ..measures import CompositionMeasure
+from ..native import opendp as _native
 from .describe import describe
 from .mechanism import ConcurrentMeasurement, pinned, read_map
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import MechanismError
 from .turn import attempt
 
-LOGGER = logging.getLogger("opendp_concurrent.mechanisms")
+LOGGER = logging.getLogger("opendp_concurrent.measurements")
 
 
 def hide_errors(opaque: bool, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 from opendp.mod import Metric
 
 from ..accounts.charge import Book, Ledger, Terms
-from ..accumulators.accumulator import Accounting, Accumulator
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import Composability, CompositionMeasure
+from ..measures.sums.accumulator import Accounting, Accumulator
 
 
 def check_ledger(ledger: Any, measure: CompositionMeasure) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 from opendp.mod import OdometerQueryable, Queryable
 
-from .. import _native
 from ..checks import rounded
+from ..native import opendp as _native
 from .data import SealedHandle, check_process
 from .session import Session
 from .turn import in_turn

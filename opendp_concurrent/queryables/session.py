@@ -10,12 +10,13 @@ from typing import Any
 
 from opendp.mod import Domain, Metric, Odometer
 
-from .. import _native, checks
+from .. import checks
 from ..accounts.account import Account
 from ..accounts.lifecycle import Lifecycle
 from ..accounts.price import own_distance
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import CompositionMeasure
+from ..native import opendp as _native
 from ..owned import plain
 from .child import adopt
 from .data import Sealed

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _native
 from ..accounts.account import Account, Bound
 from ..accounts.charge import Ledger
 from ..accounts.price import Inward
 from ..accounts.rule import Unlimited
 from ..errors import InvalidTypeError
 from ..measures import Composability, CompositionMeasure
+from ..native import opendp as _native
 from .data import Sealed, seal_transformed, unseal
 from .mechanism import ConcurrentOdometer
 from .recorded import open_book

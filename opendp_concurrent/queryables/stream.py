@@ -23,15 +23,11 @@ import numpy as np
 from opendp.measures import max_divergence
 from opendp.mod import Domain, Measure
 
-from .. import _native, owned
+from .. import owned
 from ..accounts.lifecycle import innermost_running
 from ..checks import at_most, integer, shown
-from ..errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    MessageLimitError,
-    StreamError,
-)
+from ..errors import InvalidTypeError, InvalidValueError, MessageLimitError, StreamError
+from ..native import opendp as _native
 from .data import Sealed, check_process, seal, unseal
 from .machine import MachineQueryable
 

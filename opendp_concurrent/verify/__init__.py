@@ -14,17 +14,8 @@ from .continual import (
     events_differ,
 )
 from .continual_law import ContinualLaw, Replayed, clamped_noise
-from .interactive import (
-    FiniteInteractiveMechanism,
-    random_interactive,
-    sparse_vector,
-)
-from .interleaving import (
-    composition_delta,
-    composition_pair,
-    concurrent_delta,
-    sequential_delta,
-)
+from .interactive import FiniteInteractiveMechanism, random_interactive, sparse_vector
+from .interleaving import composition_delta, composition_pair, concurrent_delta, sequential_delta
 from .mechanism import (
     FiniteMechanism,
     k_ary_response,

@@ -19,8 +19,8 @@ from math import expm1, prod
 from typing import Any
 
 from ..accumulators.epsilon_delta_sum import EpsilonDeltaSum
-from ..conversions.renyi_to_approximate import largest_divergence
 from ..errors import BudgetExceededError
+from ..measures.conversions.renyi_to_approximate import largest_divergence
 from .mechanism import FiniteMechanism, response
 from .menu import Item
 

@@ -22,8 +22,8 @@ from ..accumulators.best_rule import best_rule
 from ..accumulators.either import Either, either
 from ..accumulators.renyi import Renyi, renyi
 from ..accumulators.zcdp import Zcdp, zcdp
-from ..conversions.pure_to_zcdp import pure_to_zcdp
-from ..conversions.zcdp_to_approximate import zcdp_to_delta
+from ..measures.conversions.pure_to_zcdp import pure_to_zcdp
+from ..measures.conversions.zcdp_to_approximate import zcdp_to_delta
 from .adversary import worst_analyst
 from .mechanism import FiniteMechanism, randomized_response
 from .menu import Item, Remembered

@@ -18,11 +18,11 @@ from ..accumulators.ladder import ladder
 from ..accumulators.planned import Planned
 from ..accumulators.residue import residue
 from ..accumulators.slots import AnyOrder, Slots
-from ..accumulators.square_sum import Squares
-from ..accumulators.tradeoff_product import Products
-from ..conversions.gaussian_to_approximate import gaussian_to_delta
-from ..conversions.pure_to_gaussian import pure_to_gaussian
-from ..tradeoff.function import TradeoffFunction
+from ..fdp.function import TradeoffFunction
+from ..measures.conversions.gaussian_to_approximate import gaussian_to_delta
+from ..measures.conversions.pure_to_gaussian import pure_to_gaussian
+from ..measures.sums.square_sum import Squares
+from ..measures.sums.tradeoff_product import Products
 from .adversary import worst_analyst
 from .mechanism import FiniteMechanism
 from .menu import Item, Limited, Remembered

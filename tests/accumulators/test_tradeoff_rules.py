@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import opendp_concurrent as oc
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.accumulators.slots import AnyOrder, Slots, covers
-from opendp_concurrent.accumulators.tradeoff_product import Products
-from opendp_concurrent.conversions.pure_to_gaussian import pure_to_gaussian
 from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
+from opendp_concurrent.measures.conversions.pure_to_gaussian import pure_to_gaussian
+from opendp_concurrent.measures.sums.tradeoff_product import Products
 
 T = oc.TradeoffFunction
 
@@ -142,7 +142,7 @@ def test_what_has_no_gaussian_bound_leaves_nothing():
 
 
 def test_a_discrete_gaussian_leaves_what_its_certificate_allows():
-    """(sensitivity + 1) / scale, proven in mechanisms/gaussian.py."""
+    """(sensitivity + 1) / scale, proven in measurements/gaussian.py."""
     child = T.discrete_gaussian(10.0)
     assert child.gaussian_bound == 0.2
     assert oc.residue(1.0).start(None).after(child).left == pytest.approx(math.sqrt(0.96))

@@ -9,17 +9,18 @@ from importlib import import_module
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent import accounts, accumulators, conversions
-from opendp_concurrent.accumulators.curve_sum import CurveSum
-from opendp_concurrent.accumulators.orders_sum import GridCurve, OnOrders
-from opendp_concurrent.accumulators.pair_sum import PairSum
+from opendp_concurrent import accounts, accumulators
 from opendp_concurrent.accumulators.planned import Planned
-from opendp_concurrent.accumulators.scalar_sum import ScalarSum
 from opendp_concurrent.accumulators.slots import AnyOrder, Slots
-from opendp_concurrent.accumulators.square_sum import Squares
-from opendp_concurrent.accumulators.tradeoff_product import Products
-from opendp_concurrent.accumulators.truncated_sum import Truncated
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.measures import conversions
+from opendp_concurrent.measures.sums.curve_sum import CurveSum
+from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
+from opendp_concurrent.measures.sums.pair_sum import PairSum
+from opendp_concurrent.measures.sums.scalar_sum import ScalarSum
+from opendp_concurrent.measures.sums.square_sum import Squares
+from opendp_concurrent.measures.sums.tradeoff_product import Products
+from opendp_concurrent.measures.sums.truncated_sum import Truncated
 
 PURE = oc.TradeoffFunction.pure
 GRID = OnOrders((2.0, 3.0))

@@ -7,7 +7,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.continual import prefix, window
+from opendp_concurrent.counters import prefix, window
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.continual.dyadic import BalancedLeaves, Dyadic
+from opendp_concurrent.counters.dyadic import BalancedLeaves, Dyadic
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 

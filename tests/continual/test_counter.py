@@ -8,12 +8,8 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.continual.dyadic import BalancedLeaves
-from opendp_concurrent.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    UnsupportedMeasureError,
-)
+from opendp_concurrent.counters.dyadic import BalancedLeaves
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3  # noise is 0 but once in e^1000

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from opendp_concurrent.continual.dyadic import AllLeaves, BalancedLeaves, Dyadic
+from opendp_concurrent.counters.dyadic import AllLeaves, BalancedLeaves, Dyadic
 
 ORDERS = {"all": AllLeaves, "balanced": BalancedLeaves}
 FAR = [2**k + d for k in (10, 20, 31, 40) for d in (-1, 0, 1)] + [3 * 10**11, 10**6]

@@ -13,7 +13,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.continual import prefix
+from opendp_concurrent.counters import prefix
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,

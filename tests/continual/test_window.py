@@ -5,7 +5,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.continual import prefix, window
+from opendp_concurrent.counters import prefix, window
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, StreamHaltedError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()

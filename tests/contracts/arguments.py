@@ -26,7 +26,7 @@ from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transform
 import opendp_concurrent as oc
 from opendp_concurrent import ledger, plot, verify
 from opendp_concurrent.accounts.rule import Within
-from opendp_concurrent.composition.partition import Partition
+from opendp_concurrent.parallel.partition import Partition
 
 dp.enable_features("contrib", "honest-but-curious")
 T = oc.TradeoffFunction
@@ -1240,7 +1240,7 @@ case(
     width=(1e-2, "non_negative"),
     **AX,
 )
-case("TradeoffFunction.plot", lambda **given: drawn(F.plot)(**given), points=(11, "count"))
+
 case(
     "plot.plot_budgets",
     drawn(plot.plot_budgets),

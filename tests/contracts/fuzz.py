@@ -150,7 +150,7 @@ def judge(error: BaseException, name: str, kind: str, label: str) -> str | None:
         RefusalError,
         SpaceMismatchError,
         UnsupportedMeasureError,
-    )  # fmt: skip
+    )
 
     try:
         message = str(error)

@@ -25,18 +25,18 @@ from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.accumulators.either import either
 from opendp_concurrent.accumulators.from_rule import from_rule
 from opendp_concurrent.accumulators.ladder import ladder
-from opendp_concurrent.accumulators.orders_sum import GridCurve, OnOrders
 from opendp_concurrent.accumulators.planned import Planned
 from opendp_concurrent.accumulators.renyi import renyi
 from opendp_concurrent.accumulators.residue import Residual
 from opendp_concurrent.accumulators.slots import Slots
-from opendp_concurrent.accumulators.square_sum import Squares
-from opendp_concurrent.accumulators.tradeoff_product import TradeoffProduct
-from opendp_concurrent.accumulators.truncated_sum import Truncated
 from opendp_concurrent.accumulators.zcdp import zcdp
-from opendp_concurrent.distances import TruncatedConcentrated
 from opendp_concurrent.errors import ConcurrentError
-from opendp_concurrent.tradeoff.function import TradeoffFunction
+from opendp_concurrent.fdp.function import TradeoffFunction
+from opendp_concurrent.measures.distances import TruncatedConcentrated
+from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
+from opendp_concurrent.measures.sums.square_sum import Squares
+from opendp_concurrent.measures.sums.tradeoff_product import TradeoffProduct
+from opendp_concurrent.measures.sums.truncated_sum import Truncated
 
 numbers = st.one_of(
     st.floats(min_value=0.0, max_value=1e6),

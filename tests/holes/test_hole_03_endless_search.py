@@ -7,8 +7,8 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.accumulators import slots
-from opendp_concurrent.tradeoff import search
-from opendp_concurrent.tradeoff.bounds import Bounds
+from opendp_concurrent.fdp import search
+from opendp_concurrent.fdp.bounds import Bounds
 
 T = oc.TradeoffFunction
 

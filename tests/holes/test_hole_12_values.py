@@ -10,9 +10,9 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.accounts.price import distance_key
-from opendp_concurrent.accumulators.curve_sum import CurveSum
-from opendp_concurrent.accumulators.orders_sum import GridCurve, OnOrders
 from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
+from opendp_concurrent.measures.sums.curve_sum import CurveSum
+from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
 
 dp.enable_features("contrib", "honest-but-curious")
 

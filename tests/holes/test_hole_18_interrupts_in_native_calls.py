@@ -11,7 +11,7 @@ import pytest
 from opendp import _convert, _lib
 
 import opendp_concurrent as oc
-from opendp_concurrent import _boundary
+from opendp_concurrent.native import boundary as _boundary
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE, SEQUENTIAL = dp.max_divergence(), dp.approximate(dp.zero_concentrated_divergence())

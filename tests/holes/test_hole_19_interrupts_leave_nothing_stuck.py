@@ -10,8 +10,8 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent import _boundary
 from opendp_concurrent.accounts.lifecycle import innermost_running
+from opendp_concurrent.native import boundary as _boundary
 from opendp_concurrent.queryables.turn import inherited_lock
 
 dp.enable_features("contrib", "honest-but-curious")

@@ -82,7 +82,7 @@ def check(error, caplog, secrets=1):
             assert SECRET not in frame.f_locals.values()
         assert frame.f_code.co_name not in ("telling", "disguised")
         trace = trace.tb_next
-    logged = [one for one in caplog.records if one.name == "opendp_concurrent.mechanisms"]
+    logged = [one for one in caplog.records if one.name == "opendp_concurrent.measurements"]
     assert len(logged) == secrets
     for one in logged:
         assert one.levelno == logging.ERROR

@@ -12,13 +12,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from opendp_concurrent.individual.noise_loss import noise_loss
 from opendp_concurrent.individual.noisy_sum import NoisySum, step_exponent, whole_steps
-from opendp_concurrent.individual.price import (
-    LEAST_RATE,
-    UNITS,
-    Price,
-    double_up,
-    individual_scale,
-)
+from opendp_concurrent.individual.price import LEAST_RATE, UNITS, Price, double_up, individual_scale
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()

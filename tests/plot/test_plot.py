@@ -7,9 +7,9 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import plot
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.fdp.bounds import Bounds
 from opendp_concurrent.plot.drawing import MissingMatplotlibError
 from opendp_concurrent.plot.tradeoff import envelope
-from opendp_concurrent.tradeoff.bounds import Bounds
 
 pytest.importorskip("matplotlib")
 F = oc.TradeoffFunction
@@ -122,13 +122,6 @@ def test_the_extremes_are_drawn():
     drawn = lines(plot.plot_tradeoff([F.identity(), F.worst()], labels=["none", "all"]))
     np.testing.assert_allclose(drawn["none"].sum(axis=0), 1.0, atol=1e-12)
     assert np.all(drawn["all"][1] == 0.0)
-
-
-def test_the_method_draws_the_same():
-    drawn = lines(GAUSSIAN.plot(labels=["g"], points=5))
-    np.testing.assert_array_equal(
-        drawn["g"], lines(plot.plot_tradeoff(GAUSSIAN, labels=["g"], points=5))["g"]
-    )
 
 
 # --- profiles ------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ReentrantLaunchError
-from opendp_concurrent.mechanisms.noise import LaplaceNoise
+from opendp_concurrent.measurements.noise import LaplaceNoise
 from opendp_concurrent.queryables.machine import forget_frames
 
 SECRET = 31337
@@ -69,7 +69,7 @@ def holds_a_secret(value, depth=0):
         return value.size > 0 and value.max() >= 100
     if isinstance(value, (list, tuple)):
         return any(one == SECRET or holds_a_secret(one, depth) for one in value[:5])
-    if depth < 3 and type(value).__module__.startswith("opendp_concurrent.mechanisms"):
+    if depth < 3 and type(value).__module__.startswith("opendp_concurrent.measurements"):
         names = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
         parts = [getattr(value, name, None) for name in [*names, *getattr(value, "__dict__", {})]]
         return any(holds_a_secret(part, depth + 1) for part in parts)

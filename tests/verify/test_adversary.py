@@ -9,8 +9,8 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.accounts.rule import Within
-from opendp_concurrent.accumulators.square_sum import Squares
 from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
+from opendp_concurrent.measures.sums.square_sum import Squares
 from opendp_concurrent.verify.menu import Item
 
 

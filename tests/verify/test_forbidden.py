@@ -7,7 +7,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.accounts.rule import Within
-from opendp_concurrent.conversions.renyi_to_approximate import largest_divergence
+from opendp_concurrent.measures.conversions.renyi_to_approximate import largest_divergence
 from opendp_concurrent.verify.forbidden import (
     BestOrder,
     EitherUndivided,

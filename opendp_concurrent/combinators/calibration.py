@@ -1,0 +1,205 @@
+"""How much each of a number of launches may cost, and how little noise that needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from opendp.mod import Measure, Measurement, OpenDPException, assert_features, binary_search
+
+from ..accumulators.epsilon_delta_sum import EpsilonDeltaAccounting
+from ..accumulators.from_rule import FromRule
+from ..checks import (
+    at_most,
+    checked,
+    function,
+    is_a,
+    optional,
+    pair,
+    positive,
+    probability,
+    shown,
+    weights,
+)
+from ..errors import ConcurrentError, InvalidValueError
+from ..exact.rounding import largest_double, split
+from ..measures import composition_measure
+from ..queryables.session import validate_d_in
+from . import guards
+from .accounting import accounting_for, check_budget
+
+_MOST = at_most(2**62, "more are not made in a lifetime")
+
+
+def _launches(**argument: Any) -> Any:
+    """Return a number of launches, or the weights of their losses, or raise."""
+    ((_, value),) = argument.items()
+    if is_a(value, int):
+        return _MOST(**argument)
+    return weights(**argument)
+
+
+def _bounds(**argument: Any) -> tuple[float, float]:
+    """Return two scales, the smaller first, or raise."""
+    ((name, _),) = argument.items()
+    first, second = pair(**argument)
+    lower, upper = positive(**{f"{name}[0]": first}), positive(**{f"{name}[1]": second})
+    if not lower < upper:
+        raise InvalidValueError(f"{name} ({lower}, {upper}) must have the smaller scale first")
+    return lower, upper
+
+
+@checked(launches=_launches, delta=probability)
+def largest_share(
+    privacy_loss: tuple[Measure, Any],
+    launches: int | Sequence[float],
+    *,
+    accumulator: Any = None,
+    delta: float = 0.0,
+) -> Any:
+    """Return the largest loss that each of a number of launches may have, whatever the noise.
+
+    All of the shares can be launched under a filter with the same accounting. Shares are rounded
+    down.
+
+    :param privacy_loss: a measure and a bound, such as ``oc.loss_of(mu=1.0)``
+    :param launches: how many launches share the bound evenly, or the weights of their losses
+    :param accumulator: the accounting, as in ``make_concurrent_odometer``
+    :param delta: for an (ε, δ) accounting with a slack: the δ of each launch
+    :return: a distance, or one for each weight
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> oc.largest_share(oc.loss_of(mu=1.0), launches=4)
+    0.5
+    >>> budget = dp.approximate(dp.max_divergence()), (1.0, 1e-6)
+    >>> oc.largest_share(budget, launches=64)
+    (0.015625, 1.5625e-08)
+    >>> oc.largest_share(budget, launches=100, accumulator=oc.zcdp(delta_slack=1e-6))
+    (0.0220..., 0.0)
+    >>> oc.largest_share(budget, launches=[1, 1, 2], accumulator=oc.advanced(delta_slack=1e-6))
+    [(0.0763..., 0.0), (0.0763..., 0.0), (0.152..., 0.0)]
+    """
+    measure, d_out = _measure_and_bound(privacy_loss)
+    budget = measure.validate_budget("d_out", d_out)
+    accounting = accounting_for(measure, accumulator)
+    if not isinstance(accounting, (EpsilonDeltaAccounting, FromRule)):
+        if isinstance(launches, int):  # the first of k shares, and the rest in one
+            rest = Fraction(launches - 1)
+            return measure.split(budget, [Fraction(1), rest])[0]
+        return measure.split(budget, [Fraction(weight) for weight in launches])
+    check_budget(accounting, budget)
+    pairs = isinstance(accounting, EpsilonDeltaAccounting)
+    if isinstance(launches, int):
+        counts = [(Fraction(1), launches)]
+    else:
+        counts = [(Fraction(weight), 1) for weight in launches]
+    whole = max(weight for weight, _ in counts)
+
+    def share(top: float, weight: Fraction) -> Any:
+        epsilon, _ = split(top, [weight, whole - weight])
+        return (epsilon, delta) if pairs else epsilon
+
+    def fits(top: float) -> bool:
+        total = accounting.start(measure.zero)
+        for weight, number in counts:
+            total = total.after(share(top, weight), number)
+        return bool(total.within(budget))
+
+    if not fits(0.0):
+        if not pairs:
+            raise InvalidValueError(
+                f"launches ({launches}) of loss 0 already exceed {budget} under {accounting!r}; "
+                "plan fewer, or pass a larger bound"
+            )
+        raise InvalidValueError(
+            f"delta ({delta}) of each launch is too large for {launches} launches: with the slack "
+            f"of {accounting!r} they exceed {budget[1]}; pass a smaller one"
+        )
+    top = largest_double(fits, near=budget[0] if pairs else budget)
+    shares = [share(top, weight) for weight, _ in counts]
+    return shares[0] if isinstance(launches, int) else shares
+
+
+@checked(make_measurement=function, launches=_MOST, delta=probability, bounds=optional(_bounds))
+def smallest_scale(
+    make_measurement: Callable[[float], Measurement],
+    d_in: Any,
+    d_out: Any,
+    launches: int = 1,
+    *,
+    accumulator: Any = None,
+    delta: float = 0.0,
+    bounds: tuple[float, float] | None = None,
+) -> float:
+    """Return the smallest noise scale at which ``launches`` launches stay within ``d_out``.
+
+    Searches with :func:`~opendp.mod.binary_search` for the share of :func:`largest_share`, under
+    the measure of what ``make_measurement`` makes.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param make_measurement: makes a measurement with a noise scale
+    :param d_in: distance between neighbouring inputs
+    :param d_out: bound on all launches together
+    :param launches: how many there are
+    :param accumulator: the accounting, as in ``make_concurrent_odometer``
+    :param delta: for an (ε, δ) accounting with a slack: the δ of each launch
+    :param bounds: of the search; found if left out
+    :return: a scale
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> def make(scale):
+    ...     return oc.make_gaussian(*space, scale, oc.gaussian_tradeoff())
+    >>> scale = oc.smallest_scale(make, d_in=1.0, d_out=0.5, launches=100)
+    >>> round(scale, 9)
+    20.0
+    """
+    assert_features("contrib", "honest-but-curious")
+    first = _made(make_measurement, bounds[1] if bounds else 1.0)
+    d_in, measure = validate_d_in(first.input_metric, d_in), first.output_measure
+    known = composition_measure(measure)
+    share = largest_share((measure, d_out), launches, accumulator=accumulator, delta=delta)
+
+    def fits(scale: float) -> bool:
+        try:
+            loss = _made(make_measurement, scale).map(d_in)
+        except OpenDPException as error:
+            if isinstance(error, ConcurrentError):
+                raise
+            raise InvalidValueError(
+                f"d_in ({shown(d_in)}) must have a loss at each scale: {str(error).strip()}"
+            ) from error
+        d_mid = known.validate("d_mid", loss)
+        return known.at_most(d_mid, share)  # where OpenDP's check raises on incomparable pairs
+
+    try:
+        scale: float = binary_search(fits, bounds=bounds, T=float)
+    except ValueError as error:
+        if isinstance(error, ConcurrentError):
+            raise
+        raise InvalidValueError(
+            f"bounds ({bounds}) must hold the smallest scale for {shown(launches)} launches at "
+            f"d_in ({shown(d_in)}) within d_out ({shown(d_out)}), and none was found there"
+        ) from error
+    return scale
+
+
+def _made(make_measurement: Callable[[float], Measurement], scale: float) -> Measurement:
+    return guards.check_measurement("what make_measurement returns", make_measurement(scale))
+
+
+def _measure_and_bound(privacy_loss: Any) -> tuple[Any, Any]:
+    measure, bound = guards.privacy_loss(privacy_loss=privacy_loss)
+    return composition_measure(measure), bound

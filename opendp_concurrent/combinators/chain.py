@@ -1,0 +1,94 @@
+"""``transformation >> odometer`` and ``odometer >> postprocessor``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opendp.mod import Transformation, assert_features
+
+from ..errors import InvalidTypeError, SpaceMismatchError
+from ..native import opendp as _native
+from ..queryables.mechanism import ConcurrentOdometer, postprocess, replace
+from ..queryables.stream import is_stream
+from .guards import check_odometer
+
+
+def check_no_stream(transformation: Transformation) -> None:
+    """Raise if the transformation is of streams: OpenDP's do not see what comes later."""
+    if is_stream(transformation.output_domain):
+        raise InvalidTypeError(
+            f"transformation returns a stream ({transformation.output_domain}), and would be run "
+            "on the empty one only, before any item comes; use make_stream_map, "
+            "make_stream_filter, make_stream_clamp or make_bounded_contributions"
+        )
+
+
+def make_chain_ot(
+    odometer: ConcurrentOdometer, transformation: Transformation
+) -> ConcurrentOdometer:
+    """Return ``transformation >> odometer``.
+
+    Queries see the transformed data; ``privacy_loss(d_in)`` takes d_in in units of the
+    transformation's input metric, through its stability map.
+
+    Required features: `contrib`
+
+    :param odometer: made by :func:`make_concurrent_odometer`
+    :param transformation: maps to the odometer's input domain and metric
+    :return: an odometer on the transformation's input space
+    :raises InvalidTypeError: naming the argument
+    :raises SpaceMismatchError: if domains or metrics do not match
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> clamp = space >> dp.t.then_clamp((0, 10))
+    >>> chained = clamp >> oc.then_concurrent_odometer(dp.max_divergence())
+    >>> chained.input_domain
+    VectorDomain(AtomDomain(T=i32))
+    """
+    assert_features("contrib")
+    inner = check_odometer(odometer)
+    if not isinstance(transformation, Transformation):
+        raise InvalidTypeError(
+            f"transformation must be a transformation, found {type(transformation).__name__}"
+        )
+    check_no_stream(transformation)
+    if transformation.output_domain != inner.input_domain:
+        raise SpaceMismatchError("input_domain", inner.input_domain, transformation.output_domain)
+    if transformation.output_metric != inner.input_metric:
+        raise SpaceMismatchError("input_metric", inner.input_metric, transformation.output_metric)
+    transformation = _native.pinned(transformation)
+    head = (
+        transformation if inner.transformation is None else transformation >> inner.transformation
+    )
+    return replace(inner, transformation=head)
+
+
+def make_chain_po(postprocessor: Any, odometer: ConcurrentOdometer) -> ConcurrentOdometer:
+    """Return ``odometer >> postprocessor``: the same losses, every answer postprocessed.
+
+    Required features: `contrib`
+
+    :param postprocessor: applied to each answer of a launch: a callable, an OpenDP function, or a
+        transformation, whose function is used
+    :param odometer: made by :func:`make_concurrent_odometer`
+    :return: an odometer with the same space and measure
+    :raises InvalidTypeError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = space >> oc.then_concurrent_odometer(dp.max_divergence())
+    >>> root = (odometer >> str)([1, 2, 3])
+    >>> type(root(space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)))
+    <class 'str'>
+    """
+    assert_features("contrib")
+    return postprocess(check_odometer(odometer), postprocessor)

@@ -1,0 +1,157 @@
+"""Composition of mechanisms whose privacy losses are fixed up front, queried concurrently."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+from opendp.mod import Domain, Measure, Metric, assert_features
+
+from .. import checks
+from ..accounts.account import Bound
+from ..accounts.rule import Shares
+from ..accumulators.planned import Planned
+from ..accumulators.slots import AnyOrder, Slots
+from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from ..fdp.optimal_composition import optimal_composition
+from ..measures import CompositionMeasure, composition_measure
+from ..measures.families import APPROXIMATE, TRADEOFF
+from ..measures.sums.orders_sum import grid_curve
+from ..native import opendp as _native
+from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.session import validate_d_in
+from ..queryables.spawn import spawn_composition
+from .accounting import fixed_accounting
+from .guards import check_flag, check_orders, check_space
+from .interactive_measurement import constant_map, make_measurement
+
+MOST_LAUNCHES = 10**5
+
+
+def make_concurrent_composition(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    d_in: Any,
+    d_mids: Sequence[Any],
+    *,
+    orders: Sequence[float] | None = None,
+    order: str = "given",
+    delta: float | None = None,
+    opaque_errors: bool = False,
+) -> ConcurrentMeasurement:
+    """Compose mechanisms, interactive or not, whose privacy losses are fixed up front.
+
+    Takes the arguments of :func:`~opendp.combinators.make_adaptive_composition`. The returned
+    measurement spawns a queryable that launches one mechanism for each of ``d_mids``, in order. A
+    launch may use less than its share, and consumes it whole. Children may be queried in any
+    interleaving, except under approximate zCDP, where a launch closes the older ones.
+
+    Guarantee: the sum of ``d_mids``, exact and then rounded up once, against any adaptive analyst.
+    [VW21, Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP, under finite
+    communication; [LW22, Theorem 2 and Corollary 1] for Rényi DP, zCDP and tCDP (with the least
+    ω). For Gaussian DP the root of the sum of squares, for f-DP the tensor product [VZ23], under
+    finite communication. With ``delta``, for (ε, δ)-DP: the optimal ε at that δ [KOV15], [MV16],
+    which [LW22, Theorem 1] carries over.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: domain of the data, and of the queries
+    :param input_metric: metric of the data, and of the queries
+    :param output_measure: how privacy is measured
+    :param d_in: distance between neighbouring inputs, in units of ``input_metric``
+    :param d_mids: privacy loss of each launch, at most 10^5, in units of ``output_measure``:
+        numbers, pairs (ε, δ) or (ρ, δ), Rényi curves, or :class:`TruncatedConcentrated`
+    :param orders: for Rényi curves only, the orders at which they are compared and summed
+    :param order: ``"given"``, or for f-DP ``"any"``: a launch takes the cheapest unused d_mids
+        whose product covers it, whichever these are
+    :param delta: for (ε, δ)-DP: the δ at which the optimal composition is read; the sum if left out
+    :param opaque_errors: keep errors of mechanisms from the analyst, who gets the same
+        :class:`.MechanismError` for all of them; they are logged, by the logger
+        ``opendp_concurrent.measurements``
+    :return: a measurement that spawns a :class:`.ConcurrentCompositionQueryable`
+    :raises UnsupportedMeasureError: if no composition rule is known for ``output_measure``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> compositor = oc.make_concurrent_composition(
+    ...     *space, dp.max_divergence(), d_in=1, d_mids=[0.5, 0.25]
+    ... )
+    >>> compositor.map(1)
+    0.75
+    >>> root = compositor([1, 2, 3])
+    >>> release = root(space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0))
+    >>> root.remaining()
+    (0.25,)
+    """
+    assert_features("contrib", "honest-but-curious")
+    check_space(input_domain, input_metric)
+    check_flag(opaque_errors=opaque_errors)
+    measure = composition_measure(output_measure)
+    d_in = validate_d_in(input_metric, d_in)
+    shares, accounting = _shares(measure, d_mids, orders)
+    start = accounting.start(measure.zero)
+    whole = start
+    for share in shares:
+        whole = whole.after(share)
+    d_out = whole.loss if delta is None else _optimal(measure, shares, delta)
+    bound = Bound(d_in, Shares(measure.at_most), Planned(shares, 0, start))
+    if _any_order(measure, order):
+        slots = tuple(sorted(shares, key=lambda share: share.affinity_cost))
+        bound = Bound(d_in, AnyOrder(), Slots(slots, slots))
+    space = input_domain, input_metric
+    return make_measurement(
+        space,
+        measure.opendp(),
+        lambda token: spawn_composition(space, measure, token, bound, opaque_errors),
+        constant_map(input_metric, d_in, d_out),
+        f"ConcurrentComposition({measure.name}, d_in={d_in}, {len(shares)} d_mids)",
+        composes=True,
+    )
+
+
+def _shares(measure: CompositionMeasure, d_mids: Any, orders: Any) -> tuple[tuple[Any, ...], Any]:
+    given = checks.elements("losses", d_mids=d_mids)
+    if not given:
+        raise InvalidValueError("d_mids must have at least one element; pass one per launch")
+    if not len(given) <= MOST_LAUNCHES:
+        raise InvalidValueError(
+            f"d_mids must have at most {MOST_LAUNCHES:,} elements, found {len(given)}: each is "
+            "kept; a filter takes any number of launches"
+        )
+    shares = tuple(measure.validate(f"d_mids[{index}]", share) for index, share in enumerate(given))
+    on_orders = check_orders(measure, orders)
+    if on_orders is None:
+        return shares, fixed_accounting(measure)
+    return tuple(grid_curve(on_orders.orders, share, "d_mids") for share in shares), on_orders
+
+
+def _any_order(measure: CompositionMeasure, order: str) -> bool:
+    checks.one_of("given", "any")(order=order)
+    if order == "any" and measure.family != TRADEOFF:
+        raise UnsupportedMeasureError(
+            f"order ('any') is for {TRADEOFF}, output_measure is {measure.name}; "
+            "its losses add up, so make_concurrent_filter takes launches in any order"
+        )
+    return order == "any"
+
+
+def _optimal(measure: CompositionMeasure, shares: tuple[Any, ...], delta: Any) -> Any:
+    if measure.family != APPROXIMATE:
+        raise InvalidTypeError(
+            f"delta is for (epsilon, delta)-DP; output_measure is {measure.name}"
+        )
+    failure = checks.probability(delta=delta)
+    epsilon = optimal_composition(shares).epsilon(failure)
+    if not epsilon < inf:
+        raise InvalidValueError(f"delta ({delta}) must be above what the d_mids fail with together")
+    return epsilon, failure
+
+
+then_concurrent_composition = _native.to_then(make_concurrent_composition)

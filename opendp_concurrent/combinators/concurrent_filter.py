@@ -1,0 +1,118 @@
+"""A bound on the privacy loss of an odometer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opendp.mod import assert_features
+
+from ..accounts.account import Bound
+from ..accounts.charge import Ledger
+from ..accounts.rule import Within
+from ..errors import InvalidTypeError, InvalidValueError
+from ..measures.sums.orders_sum import grid_curve
+from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
+from ..queryables.recorded import check_ledger, open_book
+from ..queryables.session import validate_d_in
+from ..queryables.spawn import spawn_filter
+from .accounting import check_budget
+from .guards import check_flag, check_odometer, check_orders
+from .interactive_measurement import constant_map, make_measurement
+
+
+def make_concurrent_filter(
+    odometer: ConcurrentOdometer,
+    d_in: Any,
+    d_out: Any,
+    *,
+    orders: Sequence[float] | None = None,
+    halt: bool = False,
+    ledger: Ledger | None = None,
+    opaque_errors: bool = False,
+) -> ConcurrentMeasurement:
+    """Bound the privacy loss of a concurrent odometer.
+
+    Takes the arguments of :func:`~opendp.combinators.make_privacy_filter`. The returned measurement
+    spawns a queryable that launches mechanisms, interactive or not, as long as the odometer's
+    accumulator stays at or below ``d_out`` for inputs at distance ``d_in``. A launch that would
+    exceed it is refused before it runs, is not charged, and leaves the filter usable for smaller
+    ones. Children may be queried in any interleaving, except under approximate zCDP, where a launch
+    closes the older ones. All privacy is paid at launch.
+
+    Guarantee: ``d_out`` under the odometer's measure, against any adaptive analyst [HSTVVXZ23,
+    Theorems 1.20, 1.21, 4.6 and Lemma 2.19]; finite communication for (ε, δ)-DP, Gaussian DP and
+    f-DP. For Rényi curves, the sum stays within ``d_out`` at every order of ``orders`` at once.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param odometer: made by :func:`make_concurrent_odometer`, possibly chained
+    :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
+    :param d_out: bound on the privacy loss, finite, in units of its measure
+    :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
+    :param halt: close the whole interaction, children too, at the first refusal, as Algorithm 3 of
+        [HSTVVXZ23] does
+    :param ledger: where every charge is durable before its mechanism runs, made by
+        ``opendp_concurrent.ledger``: all processes that have it open share the budget, and it goes
+        on where it was left
+    :param opaque_errors: keep errors of mechanisms from the analyst, who gets the same
+        :class:`.MechanismError` for all of them; they are logged, by the logger
+        ``opendp_concurrent.measurements``
+    :return: a measurement that spawns a :class:`.ConcurrentFilterQueryable`
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: for a ledger under approximate zCDP
+    :raises LedgerError: if the ledger cannot be read, or was kept under other terms
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=1.25)
+    >>> release = root(count)
+    >>> root(count)
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.BudgetExceededError: insufficient budget: spent 0.8, asked 0.8, ...
+    >>> root.remaining()
+    0.19999999999999996
+    """
+    assert_features("contrib", "honest-but-curious")
+    check_odometer(odometer)
+    check_flag(halt=halt)
+    if check_flag(opaque_errors=opaque_errors):
+        odometer = replace(odometer, opaque=True)
+    if odometer.record is not None:
+        raise InvalidTypeError(
+            "odometer must have no ledger of its own; pass the ledger to the filter"
+        )
+    measure = odometer.measure
+    _, input_metric = odometer.input_space
+    d_in = validate_d_in(input_metric, d_in)
+    budget = measure.validate_budget("d_out", d_out)
+    check_budget(odometer.accounting, budget)
+    on_orders, accounting = check_orders(measure, orders), odometer.accounting
+    if on_orders is not None:
+        accounting, budget = on_orders, grid_curve(on_orders.orders, budget, "d_out")
+    book, start = None, accounting.start(measure.zero)
+    if ledger is not None:
+        check_ledger(ledger, measure)
+        if halt:
+            raise InvalidValueError(
+                "halt must be False with a ledger: a refusal in one process cannot close what is "
+                "open in another"
+            )
+        book, start = open_book(ledger, measure, accounting, input_metric, d_in, budget)
+    bound = Bound(d_in, Within(budget), start, halt, book)
+    return make_measurement(
+        odometer.input_space,
+        measure.opendp(),
+        lambda token: spawn_filter(odometer, token, bound),
+        constant_map(input_metric, d_in, budget),
+        f"ConcurrentFilter({measure.name}, {odometer.accounting}, d_in={d_in}, d_out={budget})",
+        odometer if ledger is None else replace(odometer, record=(ledger, d_in)),
+        composes=True,
+    )

@@ -1,0 +1,105 @@
+"""Composition of mechanisms whose privacy losses are chosen on the way, without a limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opendp.mod import Domain, Measure, Metric, assert_features
+
+from ..accounts.charge import Ledger
+from ..accounts.price import own_distance
+from ..errors import InvalidTypeError
+from ..measures import composition_measure
+from ..measures.sums.accumulator import Accounting
+from ..native import opendp as _native
+from ..queryables.mechanism import ConcurrentOdometer
+from ..queryables.recorded import check_ledger
+from ..queryables.spawn import spawn_odometer
+from .accounting import accounting_for
+from .guards import check_flag, check_space
+
+
+def make_concurrent_odometer(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    *,
+    accumulator: Accounting | None = None,
+    ledger: Ledger | None = None,
+    d_in: Any = None,
+    opaque_errors: bool = False,
+) -> ConcurrentOdometer:
+    """Compose mechanisms, interactive or not, whose privacy losses are chosen on the way.
+
+    Takes the arguments of :func:`~opendp.combinators.make_fully_adaptive_composition`. The returned
+    odometer spawns a queryable that launches any measurement on the same space and measure, and
+    says at any time how much privacy loss that amounts to. Children may be queried in any
+    interleaving, except under approximate zCDP, where a launch closes the older ones. A launch is
+    charged before it runs, and the charge stands whatever happens then.
+
+    Guarantee: for every d_out fixed in advance, the interaction up to the last answer at which the
+    loss was at most d_out is d_out-DP, against any adaptive analyst: [HSTVVXZ23, Theorems 1.20,
+    1.21, 4.6 and Lemma 2.19]; finite communication for (ε, δ)-DP, Gaussian DP and f-DP. To stop at
+    a bound, use :func:`make_concurrent_filter`.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: domain of the data, and of the queries
+    :param input_metric: metric of the data, and of the queries
+    :param output_measure: how privacy is measured
+    :param accumulator: how losses add up, part of the odometer's identity: ``oc.basic()`` if left
+        out; for (ε, δ)-DP also ``oc.advanced``, ``oc.zcdp``, ``oc.renyi``, ``oc.either`` or
+        ``oc.best_rule``; ``oc.from_rule`` where the distance is one number
+    :param ledger: where every charge is durable before its mechanism runs, made by
+        ``opendp_concurrent.ledger``: all processes that have it open share the loss, and it goes on
+        where it was left; opened when data arrive
+    :param d_in: with a ledger only: the distance between neighbouring inputs at which losses are
+        recorded and known, in units of the input metric (of the head, if the odometer is chained)
+    :param opaque_errors: keep errors of mechanisms from the analyst, who gets the same
+        :class:`.MechanismError` for all of them; they are logged, by the logger
+        ``opendp_concurrent.measurements``
+    :return: an odometer that spawns a :class:`.ConcurrentOdometerQueryable`
+    :raises UnsupportedMeasureError: if no composition rule is known for ``output_measure``, or
+        ``accumulator`` or ``ledger`` is not for it
+    :raises InvalidTypeError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> root = oc.make_concurrent_odometer(*space, dp.max_divergence())([1, 2, 3])
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    >>> releases = [root(count), root(count)]
+    >>> root.privacy_loss(1)
+    1.0
+    """
+    assert_features("contrib", "honest-but-curious")
+    check_space(input_domain, input_metric)
+    check_flag(opaque_errors=opaque_errors)
+    measure = composition_measure(output_measure)
+    accounting = accounting_for(measure, accumulator)
+    if (ledger is None) != (d_in is None):
+        raise InvalidTypeError(
+            "ledger and d_in go together: a ledger has losses at one d_in, so pass both or neither"
+        )
+    if ledger is not None:
+        check_ledger(ledger, measure)
+        if callable(measure.zero):
+            raise InvalidTypeError(
+                "ledger needs a filter under Rényi curves, with orders; an odometer of one order "
+                "is under oc.fixed_renyi_divergence"
+            )
+    record = None if ledger is None else (ledger, own_distance(d_in))
+    return ConcurrentOdometer(
+        (input_domain, input_metric),
+        measure,
+        accounting,
+        spawn_odometer,
+        record=record,
+        opaque=opaque_errors,
+    )
+
+
+then_concurrent_odometer = _native.to_then(make_concurrent_odometer)

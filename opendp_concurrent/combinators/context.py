@@ -1,0 +1,362 @@
+"""A ``dp.Context`` over our own compositor, odometer and filter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from math import inf
+from typing import Any
+
+from opendp.context import Context, PartialChain, Query, domain_of
+from opendp.domains import vector_domain, with_margin
+from opendp.mod import (
+    Domain,
+    ExtrinsicDivergence,
+    Measurement,
+    Odometer,
+    Transformation,
+    assert_features,
+)
+
+from .. import checks
+from ..accounts.charge import Ledger
+from ..accounts.price import own_distance
+from ..checks import at_most, checked, optional
+from ..errors import (
+    ConcurrentError,
+    InvalidTypeError,
+    InvalidValueError,
+    SharesUsedError,
+    SpaceMismatchError,
+)
+from ..measures import composition_measure
+from ..measures.sums.accumulator import Accounting
+from ..owned import plain
+from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
+from . import guards
+from .cast import cast
+from .concurrent_composition import MOST_LAUNCHES, make_concurrent_composition
+from .concurrent_filter import make_concurrent_filter
+from .concurrent_odometer import make_concurrent_odometer
+from .loss_of import GUARDS, loss_of
+
+_SHARES = at_most(MOST_LAUNCHES, "each query has a share of its own")
+
+
+@checked(
+    privacy_unit=guards.privacy_unit,
+    privacy_loss=guards.privacy_loss,
+    split_evenly_over=optional(_SHARES),
+    domain=optional(guards.domain),
+)
+def concurrent_context(
+    data: Any,
+    privacy_unit: tuple[Any, Any],
+    privacy_loss: tuple[Any, Any],
+    split_evenly_over: int | None = None,
+    split_by_weights: Sequence[float] | None = None,
+    domain: Domain | None = None,
+    margins: Sequence[Any] | Mapping[Any, Any] | None = None,
+    *,
+    orders: Sequence[float] | None = None,
+    accumulator: Accounting | None = None,
+    ledger: Ledger | None = None,
+    opaque_errors: bool = False,
+) -> Context:
+    """Build a ``dp.Context`` whose queries compose concurrently.
+
+    Takes the arguments of :meth:`opendp.context.Context.compositor`. With ``split_evenly_over`` or
+    ``split_by_weights`` the losses of the queries are fixed up front, in shares whose exact sum is
+    at most the privacy loss: all of them can be spent. Without, losses are chosen on the way, under
+    a filter; or under an odometer, if the privacy loss is infinite.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param data: the data to be analysed; a Polars LazyFrame works as in OpenDP
+    :param privacy_unit: a metric and a distance, such as ``dp.unit_of(contributions=1)``
+    :param privacy_loss: a measure and a loss, such as ``dp.loss_of(epsilon=1.0)``
+    :param split_evenly_over: number of queries that share the privacy loss evenly, at most 10^5
+    :param split_by_weights: the proportions in which queries share the privacy loss
+    :param domain: domain of the data; inferred if left out, which makes their structure public
+    :param margins: descriptors for grouped Polars data
+    :param orders: for Rényi curves only: the orders at which the loss is enforced
+    :param accumulator: how losses add up that are chosen on the way, as in
+        ``make_concurrent_odometer``; not with a split
+    :param ledger: where charges are durable before mechanisms run, made by
+        ``opendp_concurrent.ledger``; not with a split
+    :param opaque_errors: keep errors of mechanisms from the analyst, who gets the same
+        :class:`.MechanismError` for all of them; they are logged, by the logger
+        ``opendp_concurrent.measurements``
+    :return: a context
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: if no composition rule is known for the measure
+    :raises LedgerError: if the ledger cannot be read, or was kept under other terms
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> context = oc.concurrent_context(
+    ...     data=[1, 2, 3],
+    ...     privacy_unit=dp.unit_of(contributions=1),
+    ...     privacy_loss=dp.loss_of(epsilon=1.0),
+    ...     split_evenly_over=3,
+    ... )
+    >>> releases = [context.query().count().laplace().release() for _ in range(3)]
+    >>> context.remaining_privacy_loss()
+    []
+    """
+    assert_features("contrib", "honest-but-curious")
+    metric, d_in = privacy_unit
+    d_in = plain(own_distance(d_in))
+    if domain is None:
+        domain = guards.built(domain_of, T=data, infer=True)
+    domain = _with_margins(domain, margins)
+    accountant, d_mids, d_out = _accountant(
+        domain,
+        (metric, d_in),
+        privacy_loss,
+        split_evenly_over,
+        split_by_weights,
+        orders,
+        accumulator,
+        ledger,
+        opaque_errors,
+    )
+    try:
+        queryable = accountant(data)
+    except TypeError as error:
+        if _is_of_one(domain, data):
+            raise InvalidTypeError(
+                f"domain ({domain}) does not fit the data: {error}; "
+                "to fix, wrap it with dp.vector_domain()"
+            ) from error
+        raise
+    return ConcurrentContext(accountant, queryable, d_in, d_mids, d_out)
+
+
+def _with_margins(domain: Domain, margins: Any) -> Domain:
+    """Return the domain with descriptors of groups, or raise."""
+    if margins is None:
+        return domain
+    try:
+        if checks.is_a(margins, Mapping):  # OpenDP's older form, {by: margin}
+            margins = [replace(margin, by=by) for by, margin in margins.items()]
+        for margin in checks.read("descriptors of groups", margins=margins):
+            domain = with_margin(domain, margin)
+    except ConcurrentError:
+        raise
+    except Exception as error:
+        raise InvalidTypeError(
+            f"margins ({checks.shown(margins)}) must be a list of dp.polars.Margin, for LazyFrames"
+        ) from error
+    return domain
+
+
+def _is_of_one(domain: Domain, data: Any) -> bool:
+    """Whether ``domain`` is that of an element of the data."""
+    try:
+        return bool(vector_domain(domain) == domain_of(data, infer=True))
+    except Exception:  # there are no vectors of it
+        return False
+
+
+class ConcurrentContext(Context):
+    """A context whose nested compositors are concurrent too, and which counts exactly."""
+
+    def __call__(self, query: Measurement | Odometer) -> Any:
+        """Launch the query."""
+        if isinstance(query, Odometer):
+            return self.queryable(query)
+        return super().__call__(query)
+
+    def query(self, **kwargs: Any) -> Any:
+        """Start a query; see :meth:`opendp.context.Context.query`.
+
+        :param kwargs: the privacy loss of the query, as for :func:`loss_of`
+        """
+        kwargs = {
+            name: GUARDS[name](**{name: value}) if name in GUARDS else value
+            for name, value in kwargs.items()
+            if value is not None
+        }
+        if self.d_mids is not None and not self.d_mids:
+            raise SharesUsedError
+        measure, d_out = self.accountant.output_measure, None
+        if self.d_mids is None and kwargs and isinstance(measure, ExtrinsicDivergence):
+            found, d_out = loss_of(**kwargs)
+            if found != measure:
+                raise SpaceMismatchError("output_measure", measure, found)
+            kwargs = {}
+        query = super().query(**kwargs)
+        if type(query) is not Query:
+            return query
+        concurrent = _concurrent(query)
+        concurrent._d_out = query._d_out if d_out is None else d_out
+        return concurrent
+
+    def remaining_privacy_loss(self) -> Any:
+        """Return the largest loss that may still be spent, or the d_mids that are left."""
+        if self.d_out is None:
+            return super().remaining_privacy_loss()
+        return self.queryable.remaining()
+
+
+class ConcurrentQuery(Query):
+    """A query whose ``compositor`` is one of this package."""
+
+    def new_with(self, *, chain: Any, wrap_release: Any = None) -> ConcurrentQuery:
+        """Return the query with another chain."""
+        return _concurrent(super().new_with(chain=chain, wrap_release=wrap_release))
+
+    def __getattr__(self, name: str) -> Any:
+        """Add a constructor; under a measure of ours, noise is certified there."""
+        measure = self.__dict__.get("_output_measure")
+        if name in ("laplace", "gaussian") and isinstance(measure, ExtrinsicDivergence):
+            return partial(super().__getattr__(f"certified_{name}"), output_measure=measure)
+        return super().__getattr__(name)
+
+    def resolve(self, *args: Any, **kwargs: Any) -> Any:
+        """Resolve the query, cast to the context's measure.
+
+        See :meth:`opendp.context.Query.resolve`. OpenDP is left to cast between its own measures.
+        """
+        measure, chain = self._output_measure, self._chain
+        if isinstance(chain, PartialChain) and self._d_out is None:
+            raise InvalidTypeError(
+                "the query has neither a privacy loss nor a scale: pass one, such as "
+                "context.query(epsilon=0.5) or laplace(scale=2.0)"
+            )
+        if not isinstance(measure, ExtrinsicDivergence):
+            return super().resolve(*args, **kwargs)
+
+        def under(made: Any) -> Any:
+            foreign = isinstance(made, Measurement) and made.output_measure != measure
+            return cast(made, measure) if foreign else made
+
+        if isinstance(chain, PartialChain):
+            return (
+                super()
+                .new_with(chain=PartialChain(lambda x: under(chain(x))))
+                .resolve(*args, **kwargs)
+            )
+        return super().new_with(chain=under(chain)).resolve(*args, **kwargs)
+
+    def compositor(
+        self,
+        split_evenly_over: int | None = None,
+        split_by_weights: Sequence[float] | None = None,
+        d_out: Any = None,
+        output_measure: Any = None,
+        alpha: float | None = None,
+    ) -> Query:
+        """Nest a context; see :meth:`opendp.context.Query.compositor`.
+
+        A change of ``output_measure`` is left to OpenDP, whose casts it needs.
+        """
+        d_out = self._d_out if d_out is None else d_out
+        if output_measure is not None or d_out is None or self._d_in is None:
+            return super().compositor(
+                split_evenly_over, split_by_weights, d_out, output_measure, alpha
+            )
+        chain, d_in = self._chain, self._d_in
+        space = chain
+        if isinstance(chain, Transformation):
+            space, d_in = chain.output_space, chain.map(d_in)
+        domain, metric = space
+        accountant, d_mids, budget = _accountant(
+            domain,
+            (metric, d_in),
+            (self._output_measure, d_out),
+            split_evenly_over,
+            split_by_weights,
+            None,
+            None,
+            None,
+            False,  # a nested context is in the lineage of this one
+        )
+
+        def wrap_release(queryable: Any) -> Context:
+            return ConcurrentContext(accountant, queryable, d_in, d_mids, budget, space)
+
+        launched = chain >> accountant if isinstance(chain, Transformation) else accountant
+        return self.new_with(chain=launched, wrap_release=wrap_release)
+
+
+def _concurrent(query: Query) -> ConcurrentQuery:
+    return ConcurrentQuery(
+        query._chain,
+        query._output_measure,
+        query._d_in,
+        query._d_out,
+        query._context,
+        query._wrap_release,
+    )
+
+
+def _accountant(
+    domain: Domain,
+    privacy_unit: tuple[Any, Any],
+    privacy_loss: tuple[Any, Any],
+    split_evenly_over: int | None,
+    split_by_weights: Sequence[float] | None,
+    orders: Sequence[float] | None,
+    accumulator: Accounting | None,
+    ledger: Ledger | None,
+    opaque_errors: bool,
+) -> tuple[ConcurrentMeasurement | ConcurrentOdometer, list[Any] | None, Any]:
+    """Return what spawns the queryable, its d_mids if fixed, and its bound if it has one."""
+    metric, d_in = privacy_unit
+    output_measure, d_out = privacy_loss
+    weights = _weights(split_evenly_over, split_by_weights)
+    if weights is not None:
+        if accumulator is not None:
+            raise InvalidTypeError(
+                f"accumulator ({accumulator!r}) is for losses that are chosen on the way; "
+                "leave it out, or the split"
+            )
+        if ledger is not None:
+            raise InvalidTypeError(
+                "ledger is for losses that are chosen on the way; leave it out, or the split"
+            )
+        measure = composition_measure(output_measure)
+        d_mids = measure.split(measure.validate_budget("d_out", d_out), weights)
+        compositor = make_concurrent_composition(
+            domain,
+            metric,
+            output_measure,
+            d_in,
+            d_mids,
+            orders=orders,
+            opaque_errors=opaque_errors,
+        )
+        return compositor, d_mids, None
+    unbounded = d_out in (inf, (inf, inf), (inf, 1.0)) or getattr(d_out, "rho", None) == inf
+    kept = {"ledger": ledger, "d_in": d_in} if unbounded and ledger is not None else {}
+    odometer = make_concurrent_odometer(
+        domain,
+        metric,
+        output_measure,
+        accumulator=accumulator,
+        opaque_errors=opaque_errors,
+        **kept,
+    )
+    if unbounded:
+        return odometer, None, None
+    limit = make_concurrent_filter(odometer, d_in, d_out, orders=orders, ledger=ledger)
+    return limit, None, d_out
+
+
+def _weights(evenly: int | None, weights: Sequence[float] | None) -> list[Fraction] | None:
+    if evenly is not None and weights is not None:
+        raise InvalidValueError(
+            "split_evenly_over and split_by_weights exclude each other; pass one of them"
+        )
+    if evenly is not None:
+        return [Fraction(1)] * _SHARES(split_evenly_over=evenly)
+    if weights is None:
+        return None
+    return checks.weights(split_by_weights=weights)

@@ -1,0 +1,149 @@
+"""Guards that the constructors share: the first word of a message is the argument's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opendp.mod import Domain, Measure, Measurement, Metric, Transformation
+
+from .. import checks
+from ..errors import InvalidTypeError, NativeConstructorError, SpaceMismatchError
+from ..measures import CompositionMeasure
+from ..measures.sums.orders_sum import OnOrders
+from ..native import opendp as _native
+from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, ConcurrentOdometer
+from ..queryables.stream import is_stream
+
+
+def _native_kind(kind: type, article: str, example: str) -> checks.Guard:
+    """A guard of OpenDP's objects, which a null pointer is not."""
+
+    def check(**argument: Any) -> Any:
+        ((name, value),) = argument.items()
+        if checks.is_a(value, _native.PARTIAL_CONSTRUCTOR):
+            raise InvalidTypeError(_native.unchained(name))
+        if not checks.is_a(value, kind) or not value:
+            found = "a null pointer" if checks.is_a(value, kind) else type(value).__name__
+            raise InvalidTypeError(f"{name} must be {article}, found {found}; pass {example}")
+        return value
+
+    return check
+
+
+domain = _native_kind(Domain, "a domain", "for example dp.vector_domain(dp.atom_domain(T=int))")
+metric = _native_kind(Metric, "a metric", "for example dp.symmetric_distance()")
+measure = _native_kind(Measure, "a measure", "for example dp.max_divergence()")
+measurement = _native_kind(
+    Measurement, "a measurement", "what a make_ or then_ constructor of measurements returns"
+)
+transformation = _native_kind(
+    Transformation, "a transformation", "what a constructor of dp.t returns"
+)
+
+
+def privacy_loss(**argument: Any) -> tuple[Measure, Any]:
+    """Return a measure and a loss, or raise."""
+    ((name, _),) = argument.items()
+    first, loss = _two("a measure and a loss", "dp.loss_of(epsilon=1.0)", **argument)
+    return measure(**{f"{name}[0]": first}), loss
+
+
+def privacy_unit(**argument: Any) -> tuple[Metric, Any]:
+    """Return a metric and a distance, or raise."""
+    ((name, _),) = argument.items()
+    first, d_in = _two("a metric and a distance", "dp.unit_of(contributions=1)", **argument)
+    return metric(**{f"{name}[0]": first}), d_in
+
+
+def _two(what: str, example: str, **argument: Any) -> tuple[Any, Any]:
+    ((name, value),) = argument.items()
+    parts = list(tuple.__iter__(value)) if checks.is_a(value, tuple) else []
+    if len(parts) != 2:
+        raise InvalidTypeError(
+            f"{name} must be {what}, found {checks.shown(value)}; pass for example {example}"
+        )
+    return parts[0], parts[1]
+
+
+def built(constructor: Callable[..., Any], **arguments: Any) -> Any:
+    """Return what a constructor of OpenDP makes of these arguments, or raise naming them."""
+    try:
+        return constructor(**arguments)
+    except Exception as error:
+        given = ", ".join(f"{name} ({checks.shown(one)})" for name, one in arguments.items())
+        raise NativeConstructorError(constructor.__name__, given, str(error).strip()) from error
+
+
+def check_space(input_domain: Any, input_metric: Any) -> None:
+    """Raise unless both are OpenDP's."""
+    domain(input_domain=input_domain)
+    metric(input_metric=input_metric)
+
+
+def check_measurement(name: str, value: Any) -> Measurement:
+    """Return the measurement, or raise."""
+    found: Measurement = measurement(**{name: value})
+    return found
+
+
+def check_inside(name: str, measurement: Measurement) -> None:
+    """Raise for what nothing can be put around: a checkpoint, or a composition on a stream.
+
+    The children of a composition would not be fed by whoever feeds what is around it.
+    """
+    if not isinstance(measurement, ConcurrentMeasurement):
+        return
+    if measurement.checkpointed:
+        raise InvalidTypeError(f"{name}: {CHECKPOINTED}")
+    if measurement.composes and is_stream(measurement.input_domain):
+        raise InvalidTypeError(
+            f"{name} composes mechanisms on a stream ({measurement.input_domain}), whose updates "
+            "would not reach them; put make_concurrent_continual around it first"
+        )
+
+
+def check_measurement_on(
+    name: str, measurement: Any, input_domain: Domain, input_metric: Metric
+) -> Measurement:
+    """Return the measurement if it is on this domain and metric, or raise."""
+    one = check_measurement(name, measurement)
+    if one.input_domain != input_domain:
+        raise SpaceMismatchError(f"{name}.input_domain", input_domain, one.input_domain)
+    if one.input_metric != input_metric:
+        raise SpaceMismatchError(f"{name}.input_metric", input_metric, one.input_metric)
+    return one
+
+
+def odometer(**argument: Any) -> ConcurrentOdometer:
+    """Return the argument if it is an odometer of ours, or raise naming it."""
+    ((name, value),) = argument.items()
+    if not checks.is_a(value, ConcurrentOdometer) or not vars(value):
+        raise InvalidTypeError(
+            f"{name} must be made by make_concurrent_odometer, found {type(value).__name__}"
+        )
+    found: ConcurrentOdometer = value
+    return found
+
+
+def check_odometer(value: Any) -> ConcurrentOdometer:
+    """Return the odometer if it is one of ours, or raise."""
+    return odometer(odometer=value)
+
+
+check_callable = checks.function
+check_flag = checks.flag
+
+
+def check_orders(known: CompositionMeasure, orders: Sequence[float] | None) -> OnOrders | None:
+    """Return the sum on the orders that Rényi curves need; None where there are no curves."""
+    if not callable(known.zero):
+        if orders is not None:
+            raise InvalidTypeError(f"orders is for Rényi curves; {known.name} has none")
+        return None
+    if orders is None:
+        raise InvalidTypeError(
+            "orders must be given for Rényi curves, which can only be compared on a grid; "
+            "pass for example orders=[1.5, 2, 4, 8, 16, 32, 64]"
+        )
+    return OnOrders(checks.orders(orders=orders))

@@ -1,0 +1,229 @@
+"""Several interactive mechanisms as one, whose messages say whom they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opendp.mod import Domain, Measure, Measurement, Metric, OpenDPException, assert_features
+
+from .. import checks
+from ..errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    PrivacyMapError,
+    SpaceMismatchError,
+    UnsupportedMeasureError,
+)
+from ..measures import Composability, composition_measure
+from ..native import opendp as _native
+from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map
+from ..queryables.session import validate_d_in
+from ..queryables.stream import feeds_many, is_stream
+from .concurrent_composition import make_concurrent_composition
+from .guards import check_inside, check_measurement_on, check_space
+from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
+from .wrap import Answer, as_answering, wrap_questions
+
+
+def make_indexed_composition(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    d_in: Any,
+    measurements: Sequence[Measurement],
+    *,
+    orders: Sequence[float] | None = None,
+) -> ConcurrentMeasurement:
+    """Compose interactive mechanisms into one whose messages are pairs of an index and a query.
+
+    Algorithm 1 of [HSTVVXZ23], ConComp, as it stands: all mechanisms are launched at once, and
+    ``(j, query)`` goes to the one at index ``j``, from 0. On a stream each update reaches all of
+    them: they are mechanisms on one dataset.
+
+    Guarantee: that of :func:`make_concurrent_composition` with their losses at ``d_in``.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: domain of the data
+    :param input_metric: metric of the data
+    :param output_measure: how privacy is measured
+    :param d_in: distance between neighbouring inputs
+    :param measurements: interactive or not, on this space and measure
+    :param orders: for Rényi curves only, as in :func:`make_concurrent_composition`
+    :return: a measurement that spawns a queryable
+    :raises InvalidTypeError, InvalidValueError: naming the argument, or a message that is no pair
+    :raises SpaceMismatchError: if a measurement is not on this space and measure
+    :raises UnsupportedMeasureError: for several, under approximate zCDP, where concurrency is open;
+        for several on a stream, but for pure DP
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> alarm = oc.make_above_threshold(*space, dp.max_divergence(), 1, scale=4.0, threshold=9)
+    >>> both = oc.make_indexed_composition(*space, dp.max_divergence(), 1, [alarm, alarm])
+    >>> both.map(1) == 2 * alarm.map(1)
+    True
+    >>> count = space >> dp.t.then_count()
+    >>> queryable = both([1, 2, 3])
+    >>> answers = queryable((0, count)), queryable((1, count)), queryable((0, count))
+    """
+    assert_features("contrib", "honest-but-curious")
+    check_space(input_domain, input_metric)
+    measure = composition_measure(output_measure)
+    d_in = validate_d_in(input_metric, d_in)
+    measurements = checks.elements("measurements", measurements=measurements)
+    if not measurements:
+        raise InvalidValueError("measurements must have at least one element")
+    measurements = [
+        pinned(check_measurement_on(f"measurements[{index}]", one, input_domain, input_metric))
+        for index, one in enumerate(measurements)
+    ]
+    streams = is_stream(input_domain)
+    for index, one in enumerate(measurements):
+        name = f"measurements[{index}]"
+        if one.output_measure != output_measure:
+            raise SpaceMismatchError(f"{name}.output_measure", output_measure, one.output_measure)
+        check_inside(name, one)
+    if streams and len(measurements) > 1 and not feeds_many(output_measure):
+        raise UnsupportedMeasureError(
+            f"measurements must be one on a stream under {measure.name}, for which continual "
+            "mechanisms compose with bounded messages only [HSV25, Definition 6.1]; launch them on "
+            "make_concurrent_continual(composition, max_messages=...)"
+        )
+    if measure.composability is Composability.SEQUENTIAL and len(measurements) > 1:
+        raise UnsupportedMeasureError(
+            f"{measure.name} composes one interactive mechanism at a time: {measure.reason}"
+        )
+    try:
+        d_mids = [read_map(one, d_in) for one in measurements]
+    except OpenDPException as error:
+        raise PrivacyMapError(d_in, str(error).strip()) from error
+    compositor = make_concurrent_composition(
+        input_domain, input_metric, output_measure, d_in, d_mids, orders=orders
+    )
+
+    def make_machine(launch: Answer) -> Answer:
+        children = [as_answering(launch(one)) for one in measurements]
+
+        def answer(message: Any) -> Any:
+            index, query = _pair(message, len(children))
+            return children[index](query)
+
+        return answer
+
+    # all that it launches is launched with it
+    return wrap_questions(compositor, make_machine, "IndexedComposition", composes=False)
+
+
+def _pair(message: Any, count: int) -> tuple[int, Any]:
+    parts = tuple(message) if checks.is_a(message, tuple) else ()
+    if len(parts) != 2 or type(parts[0]) is not int:
+        raise InvalidTypeError(
+            f"the message must be a pair (index, query), found {type(message).__name__}"
+        )
+    if not 0 <= parts[0] < count:
+        raise InvalidValueError(
+            f"the index ({checks.shown(parts[0])}) must be from 0 to {count - 1}"
+        )
+    return parts[0], parts[1]
+
+
+def make_ordered_composition(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    d_in: Any,
+    measurements: Sequence[Measurement],
+    *,
+    orders: Sequence[float] | None = None,
+) -> ConcurrentMeasurement:
+    """Compose interactive mechanisms that are asked in turn: first to last, and again.
+
+    The ordered concurrent composition of [VW21, Definition 7], which postprocesses
+    :func:`make_indexed_composition`: the person in the middle only counts. With
+    :func:`make_null_query_extension` of each mechanism it is as general [VW21, Lemma 2].
+
+    Guarantee: that of :func:`make_indexed_composition` [HSTVVXZ23, Theorem 2.17].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: domain of the data
+    :param input_metric: metric of the data
+    :param output_measure: how privacy is measured
+    :param d_in: distance between neighbouring inputs
+    :param measurements: interactive or not, on this space and measure
+    :param orders: for Rényi curves only, as in :func:`make_concurrent_composition`
+    :return: a measurement that spawns a queryable
+    :raises InvalidTypeError, InvalidValueError, SpaceMismatchError, UnsupportedMeasureError: as
+        :func:`make_indexed_composition`
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    >>> ordered = oc.make_ordered_composition(*space, dp.max_divergence(), 1, [count, count])
+    >>> queryable = ordered([1, 2, 3])
+    >>> first, second, again = queryable(None), queryable(None), queryable(None)
+    >>> first == again
+    True
+    """
+    assert_features("contrib", "honest-but-curious")
+    measurements = checks.elements("measurements", measurements=measurements)
+    indexed = make_indexed_composition(
+        input_domain, input_metric, output_measure, d_in, measurements, orders=orders
+    )
+    count = len(measurements)
+
+    def in_turn(turn: int, tag: Tag, message: Any) -> tuple[int, Tag, Any]:
+        if tag is QUERY:
+            return turn, QUERY, (turn, message)
+        return (turn + 1) % count, ANSWER, message
+
+    return make_interactive_postprocessing(indexed, in_turn, initial_state=0)
+
+
+def make_null_query_extension(measurement: Measurement) -> ConcurrentMeasurement:
+    """Let an interactive mechanism be asked nothing.
+
+    The null-query extension of [VW21, Definition 8]: ``(0, anything)`` does not reach the mechanism
+    and is answered by None; ``(1, query)`` goes to it.
+
+    Guarantee: that of ``measurement`` [HSTVVXZ23, Theorem 2.17].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: interactive; a noninteractive one is taken as by :func:`make_interactive`
+    :return: a measurement that spawns a queryable
+    :raises InvalidTypeError, InvalidValueError: naming the argument, or a message that is no pair
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    >>> queryable = oc.make_null_query_extension(count)([1, 2, 3])
+    >>> print(queryable((0, None)))
+    None
+    """
+    assert_features("contrib", "honest-but-curious")
+
+    def skip(state: None, tag: Tag, message: Any) -> tuple[None, Tag, Any]:
+        if tag is ANSWER:
+            return None, ANSWER, message
+        asked, query = _pair(message, 2)
+        return (None, QUERY, query) if asked else (None, ANSWER, None)
+
+    return make_interactive_postprocessing(measurement, skip)
+
+
+then_indexed_composition = _native.to_then(make_indexed_composition)
+then_ordered_composition = _native.to_then(make_ordered_composition)

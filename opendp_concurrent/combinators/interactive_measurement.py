@@ -1,0 +1,182 @@
+"""How a spawn function becomes a measurement that OpenDP accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opendp.combinators import make_chain_mt
+from opendp.measurements import make_user_measurement
+from opendp.mod import (
+    Domain,
+    Measure,
+    Measurement,
+    Metric,
+    OpenDPException,
+    PrivacyProfile,
+    Transformation,
+)
+
+from ..accounts.price import distance_key
+from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, PrivacyMapError
+from ..native import opendp as _native
+from ..queryables.data import seal, unseal
+from ..queryables.mechanism import (
+    ConcurrentMeasurement,
+    ConcurrentOdometer,
+    Inside,
+    Spawn,
+    give_inside,
+    inside,
+    may_feed_many,
+)
+from ..queryables.session import validate_d_in
+from .chain import check_no_stream, make_chain_ot
+
+
+def make_measurement(
+    input_space: tuple[Domain, Metric],
+    output_measure: Measure,
+    spawn: Spawn,
+    privacy_map: Callable[[Any], Any],
+    summary: str,
+    odometer: ConcurrentOdometer | None = None,
+    *,
+    around: Measurement | None = None,
+    takes_updates: bool = False,
+    composes: bool | None = None,
+    checkpointed: bool = False,
+    can_resume: Callable[[], bool] | None = None,
+) -> ConcurrentMeasurement:
+    """Make a measurement that is invoked on sealed data.
+
+    :param spawn: returns a handle, or a release
+    :param privacy_map: may return a ``PrivacyProfile``, a new one at each call
+    :param odometer: what the measurement is a filter of
+    :param around: what this is put around, and passes on the properties of
+    :param takes_updates: whether it is a continual mechanism
+    :param composes: whether it launches others; as ``around`` if left out
+    :param checkpointed: whether it has the checkpoint of whoever holds the data
+    :param can_resume: says whether what it spawns can be saved; that of ``around`` if left out
+    """
+    carrier_type = input_space[0].carrier_type
+
+    plain: Any = {"u32": int, "f64": float}.get(str(input_space[1].distance_type))
+
+    def checked_map(d_in: Any) -> Any:
+        if type(d_in) is not plain or not 0 <= d_in < 2**32:
+            d_in = validate_d_in(input_space[1], d_in)
+        try:
+            return privacy_map(d_in)
+        except ConcurrentError:
+            raise
+        except OpenDPException as error:  # of a map inside
+            raise PrivacyMapError(d_in, str(error).strip()) from error
+
+    def native_map(d_in: Any) -> Any:
+        d_out = checked_map(d_in)
+        return d_out.curve if isinstance(d_out, PrivacyProfile) else d_out
+
+    measurement = make_user_measurement(
+        *input_space,
+        output_measure,
+        function=_native.carry(lambda data: spawn(seal(_native.to_pointer(data, carrier_type)))),
+        privacy_map=_native.carry(native_map),
+        TO="ExtrinsicObject",
+    )
+    made_on = (*input_space, output_measure)
+    many = False
+    if isinstance(around, ConcurrentMeasurement):
+        other = inside(around)
+        takes_updates |= other.takes_updates
+        composes = other.composes if composes is None else composes
+        checkpointed |= other.checkpointed
+        can_resume = can_resume or other.can_resume
+        many = may_feed_many(around)
+    what = Inside(
+        spawn,
+        checked_map,
+        odometer,
+        takes_updates,
+        bool(composes),
+        checkpointed,
+        can_resume,
+        many,
+    )
+    return _direct(measurement, made_on, summary, what)
+
+
+def never() -> bool:
+    """What cannot be resumed, though what it is around can."""
+    return False
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two distances are equal, or nothing tells them apart."""
+    return distance_key(one) == distance_key(other) or one == other
+
+
+def constant_map(input_metric: Metric, bound_d_in: Any, d_out: Any) -> Callable[[Any], Any]:
+    """Return the privacy map of an interaction that is bounded at one d_in: d_out up to there."""
+
+    def privacy_map(d_in: Any) -> Any:
+        d_in = validate_d_in(input_metric, d_in)
+        numbers = isinstance(d_in, (int, float)) and isinstance(bound_d_in, (int, float))
+        if (d_in <= bound_d_in) if numbers else _same(d_in, bound_d_in):
+            return d_out
+        raise InvalidValueError(
+            f"d_in ({d_in}) must be at most {bound_d_in}, the d_in that this was built for; "
+            "build it for a larger one"
+        )
+
+    return privacy_map
+
+
+def chain(
+    measurement: ConcurrentMeasurement, transformation: Transformation
+) -> ConcurrentMeasurement:
+    """Return ``transformation >> measurement``; OpenDP checks that they fit.
+
+    What else the measurement tells, such as its plan, the chain tells too.
+
+    :raises InvalidTypeError: if the measurement is a filter with a ledger, or on a stream
+    """
+    what = inside(measurement)
+    spawn, privacy_map, odometer = what.spawn, what.privacy_map, what.odometer
+    transformation = _native.pinned(transformation)
+    check_no_stream(transformation)
+    if odometer is not None and odometer.record is not None:
+        raise InvalidTypeError(
+            "a filter with a ledger cannot be chained: its d_in, which the ledger has, would be "
+            "that of the transformed data; chain the odometer, and make the filter of that: "
+            "make_concurrent_filter(transformation >> odometer, d_in, d_out, ledger=ledger)"
+        )
+    chained = _direct(
+        make_chain_mt(measurement, transformation),
+        (transformation.input_domain, transformation.input_metric, measurement.output_measure),
+        f"{transformation} >> {measurement.summary}",
+        what._replace(
+            spawn=lambda token: spawn(seal(_native.transform(transformation, unseal(token)))),
+            privacy_map=lambda d_in: privacy_map(_native.transformation_map(transformation, d_in)),
+            odometer=None if odometer is None else make_chain_ot(odometer, transformation),
+        ),
+    )
+    for name, fact in vars(measurement).items():
+        if name not in vars(chained):
+            setattr(chained, name, fact)
+    chained.__class__ = type(measurement)
+    return chained
+
+
+def _direct(
+    measurement: Any,
+    made_on: tuple[Domain, Metric, Measure],
+    summary: str,
+    what: Inside,
+) -> ConcurrentMeasurement:
+    measurement.__class__ = ConcurrentMeasurement
+    measurement.__opendp_dict__ = _native.Unrecorded()
+    measurement.made_on, measurement.summary = made_on, summary
+    give_inside(measurement, what)
+    concurrent: ConcurrentMeasurement = measurement
+    return concurrent

@@ -1,0 +1,160 @@
+"""A measurement as a measurement: the same guarantee, another conversation.
+
+Only the question side is wrapped. Updates of a stream are data: what is wrapped is launched on the
+stream itself (:mod:`..queryables.stream`) and gets them from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opendp.mod import Measurement, OdometerQueryable, Queryable, assert_features
+
+from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..queryables.child import adopt
+from ..queryables.data import Sealed
+from ..queryables.machine import MachineQueryable
+from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, pinned, read_map, run
+from ..queryables.saved import Part, list_parts, parts_of
+from ..queryables.stream import (
+    Meter,
+    OwnStreamQueryable,
+    QuestionQueryable,
+    Stream,
+    is_stream,
+    question_side,
+    start_of,
+)
+from .guards import check_inside, check_measurement
+from .interactive_measurement import make_measurement, never
+
+Answer = Callable[[Any], Any]
+
+
+def unchanged(answer: Answer) -> Answer:
+    """The machine that passes everything on."""
+    return answer
+
+
+def wrap(
+    measurement: Measurement, make_machine: Callable[[Answer], Answer], name: str
+) -> ConcurrentMeasurement:
+    """Return ``measurement`` with what it spawns behind a machine; the privacy map stays.
+
+    The machine gets questions, and is the analyst's: what it remembers is not saved.
+
+    :param make_machine: takes what answers for the measurement, and returns what answers instead
+    """
+    check_inside("measurement", check_measurement("measurement", measurement))
+    return wrap_questions(measurement, make_machine, name)
+
+
+def wrap_questions(
+    measurement: Measurement,
+    make_machine: Callable[[Answer], Answer],
+    name: str,
+    *,
+    limit: int | None = None,
+    carries_state: bool = False,
+    composes: bool | None = None,
+) -> ConcurrentMeasurement:
+    """Wrap the question side of a measurement that was checked.
+
+    :param limit: how many messages may be passed on in all
+    :param carries_state: whether the machine remembers nothing itself
+    :param composes: whether it launches others; as the measurement if left out
+    """
+    measurement = pinned(measurement)
+    fed, many = is_stream(measurement.input_domain), may_feed_many(measurement)
+    carrier_type = measurement.input_domain.carrier_type
+
+    def spawn(token: Sealed) -> MachineQueryable:
+        meter = None if limit is None else Meter(limit)
+        outer = start_of(token) if fed else None
+        inner = outer
+        if fed and (outer is None or meter is not None):
+            inner = Stream(many=many, meter=meter, upstream=outer)
+            token = inner.token(carrier_type)
+        answer = adopt(run(measurement, token), Lifecycle(innermost_running()), None)
+        machine = make_machine(_metered(as_answering(answer), meter))
+        handle: MachineQueryable
+        if inner is not None and outer is None:
+            handle = OwnStreamQueryable(machine, name, inner)
+        else:
+            handle = QuestionQueryable(machine, name)
+            handle.stream = inner  # which is held by its subscribers weakly
+        if carries_state:
+            _carry(handle, answer, inner if outer is None else None, meter)
+        return handle
+
+    return make_measurement(
+        measurement.input_space,
+        measurement.output_measure,
+        spawn,
+        lambda d_in: read_map(measurement, d_in),
+        f"{name}({measurement.output_measure})",
+        around=measurement,
+        takes_updates=fed,
+        composes=composes,
+        can_resume=None if carries_state else never,
+    )
+
+
+def _metered(answer: Answer, meter: Meter | None) -> Answer:
+    if meter is None:
+        return answer
+
+    def counted(message: Any) -> Any:
+        meter.spend(1)
+        return answer(message)
+
+    return counted
+
+
+def _carry(handle: MachineQueryable, answer: Any, own: Stream | None, meter: Meter | None) -> None:
+    """Let the handle be resumed if what it wraps can be."""
+    behind = parts_of(answer)
+    if behind is None:
+        return
+    mine: list[Part] = [] if own is None else [(own.lock, own)]
+    if meter is not None:
+        mine.append((meter.lock, meter))
+    list_parts(handle, (*mine, *behind))
+
+
+def as_answering(answer: Any) -> Answer:
+    """A queryable, or a release that is given again and again."""
+    if isinstance(answer, (Queryable, OdometerQueryable)):
+        return question_side(answer)
+    return lambda _: answer
+
+
+def make_interactive(measurement: Measurement) -> ConcurrentMeasurement:
+    """Return a measurement as an interactive mechanism.
+
+    A noninteractive measurement is released once, when it is launched, and gives this release in
+    answer to any message, which it ignores. An interactive one answers as before.
+
+    Guarantee: that of ``measurement``; a release that is read again is postprocessing.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: interactive or not
+    :return: a measurement that spawns a queryable
+    :raises InvalidTypeError: if it is not a measurement; or if it is a composition on a stream
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    >>> queryable = oc.make_interactive(count)([1, 2, 3])
+    >>> queryable("again") == queryable("and again")
+    True
+    """
+    assert_features("contrib", "honest-but-curious")
+    check_inside("measurement", check_measurement("measurement", measurement))
+    return wrap_questions(measurement, unchanged, "Interactive", carries_state=True)

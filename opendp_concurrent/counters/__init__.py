@@ -1,0 +1,1 @@
+"""Counters of a stream, and what is built from them."""

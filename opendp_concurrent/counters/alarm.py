@@ -1,0 +1,174 @@
+"""A sparse vector on a stream, which tells when a sum has come above a threshold.
+
+Between neighbouring streams at most ``d_in`` events apart the sums differ by at most that many
+times the move of an event, at every step, whatever was answered before. That is all that the proof
+of the sparse vector needs, so it holds with data that arrive in between and are chosen adaptively.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from opendp.mod import Domain, Measure, Metric, assert_features
+
+from .. import checks
+from ..checks import at_most, checked, count, flag, integer, optional, positive
+from ..combinators import guards
+from ..combinators.guards import check_flag
+from ..continual.mechanism import make_continual
+from ..continual.stream import integers_of, require_events, whole_distance
+from ..measurements.composed import composed
+from ..measurements.sparse_vector import (
+    ABOVE,
+    BELOW,
+    EXHAUSTED,
+    NoisyComparison,
+    SparseVectorAnswer,
+    least_cost,
+)
+from ..measurements.sparse_vector_loss import SparseVectorNoise
+from ..measurements.steps import Steps
+from ..native import opendp as _native
+from ..queryables.mechanism import ConcurrentMeasurement
+from .counter import whole_numbers
+
+STEPS = Steps(0, whole=True)
+
+
+class _Alarm:
+    """The state machine: a question is None, or a threshold of its own."""
+
+    __slots__ = ("_comparison", "_items", "_sum", "_threshold")
+
+    def __init__(self, noise: SparseVectorNoise, threshold: int, window: int | None) -> None:
+        self._comparison, self._threshold = NoisyComparison(noise), threshold
+        self._items: deque[int] | None = None if window is None else deque([0] * window, window)
+        self._sum = 0
+
+    def update(self, item: Any) -> None:
+        number = int(item or 0)
+        self._sum += number
+        if self._items is not None:
+            self._sum -= self._items[0]
+            self._items.append(number)
+
+    def update_all(self, items: Any) -> None:
+        for item in whole_numbers(items).tolist():
+            self.update(item)
+
+    def ask(self, question: Any) -> SparseVectorAnswer:
+        level = self._threshold
+        if question is not None:
+            level = STEPS.level("question", question)
+        if self._comparison.exhausted:
+            return EXHAUSTED
+        return ABOVE if self._comparison.above(self._sum, level) else BELOW
+
+
+_KEPT = at_most(2**24, "the items of the last steps are kept")
+
+
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    output_measure=guards.measure,
+    scale=positive,
+    threshold=integer,
+    max_hits=count,
+    window=optional(_KEPT),
+    query_scale=optional(positive),
+    refresh=flag,
+)
+def make_alarm(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    scale: float,
+    threshold: int,
+    *,
+    max_hits: int = 1,
+    window: int | None = None,
+    query_scale: float | None = None,
+    refresh: bool = False,
+) -> ConcurrentMeasurement:
+    """Say when a stream's sum, or that of its last steps, is above a threshold.
+
+    A :func:`make_sparse_vector` whose data arrive. ``queryable(None)`` asks whether the sum is
+    above the threshold now, ``queryable(number)`` whether it is above that; any number of times, of
+    which ``max_hits`` may be above. Without questions nothing is said.
+
+    Guarantee: that of :func:`make_sparse_vector`, against a strongly adaptive adversary [HSV25,
+    Definition 3.3]; its proof needs only that at every step the sums differ by no more than their
+    sensitivity.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: ``oc.integer_stream(lower, upper)``
+    :param input_metric: ``oc.event_presence()`` or ``oc.event_change()``
+    :param output_measure: how privacy is measured
+    :param scale: of the threshold's Laplace noise
+    :param threshold: an integer
+    :param max_hits: how many answers may be above
+    :param window: of the last how many steps; all if left out
+    :param query_scale: of each question's noise; as in :func:`make_sparse_vector` if left out
+    :param refresh: give the threshold fresh noise after each hit
+    :return: a measurement on the empty stream
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = oc.integer_stream(0, 1), oc.event_presence()
+    >>> alarm = oc.make_alarm(
+    ...     *space, dp.max_divergence(), scale=4.0, query_scale=8.0, threshold=400, window=1000
+    ... )
+    >>> alarm.map(1)
+    0.5
+    >>> queryable = alarm([])
+    >>> queryable.update_all([0] * 1000)
+    >>> queryable(None).outcome
+    BELOW
+    >>> queryable.update_all([1] * 800)
+    >>> queryable(None).outcome
+    ABOVE
+    """
+    assert_features("contrib", "honest-but-curious")
+    items = integers_of(input_domain)
+    shift = items.spread if require_events(input_metric) else items.largest
+    threshold = checks.integer(threshold=threshold)
+    hits = checks.count(max_hits=max_hits)
+    check_flag(refresh=refresh)
+    steps = None if window is None else checks.count(window=window)
+    own = STEPS.scale(scale=scale)
+    if query_scale is None:
+        query_scale = own * least_cost(1 if refresh else hits, monotone=False)
+    noise = SparseVectorNoise(
+        threshold=own,
+        question=STEPS.scale(query_scale=query_scale),
+        answer=None,
+        hits=hits,
+        refresh=refresh,
+    )
+
+    def privacy_map(d_in: Any) -> Any:
+        events = whole_distance(input_metric, d_in)
+        if events == 0:
+            return composed(output_measure, [])
+        return noise.loss(events * shift, output_measure)
+
+    privacy_map(1)  # raises for a measure that pure DP does not convert to
+    return make_continual(
+        input_domain,
+        input_metric,
+        output_measure,
+        lambda: _Alarm(noise, threshold, steps),
+        privacy_map,
+        name=f"Alarm[scale={scale}, query_scale={query_scale}, {hits} hits, window={window}]",
+    )
+
+
+then_alarm = _native.to_then(make_alarm)

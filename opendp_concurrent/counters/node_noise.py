@@ -1,0 +1,83 @@
+"""Noise for the nodes of a tree: integers, drawn by OpenDP, some of them ahead.
+
+A node releases its sum plus noise. OpenDP's integers saturate at 63 bits, so releases are clamped
+to 62: a sum of at most 61 bits plus saturated noise, clamped, is what the sum plus unbounded noise,
+clamped, would be, hence postprocessing of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_gaussian, make_laplace
+from opendp.metrics import absolute_distance, l1_distance, l2_distance
+from opendp.mod import Measure
+
+from ..errors import UnsupportedMeasureError
+from ..measurements.gaussian import make_gaussian as make_certified_gaussian
+from ..measurements.laplace import make_laplace as make_certified_laplace
+from ..measurements.noise import ATOM
+from ..measures import composition_measure
+from ..measures.families import APPROXIMATE, FIXED, GAUSSIAN, PURE, RENYI, TRUNCATED, ZCDP
+from ..native import opendp as _native
+
+FIRST_AHEAD, MOST_AHEAD = 16, 256
+LARGEST_SUM, LARGEST_RELEASE = 2**61, 2**62
+LAPLACE = (PURE, APPROXIMATE)
+CONTINUOUS = (ZCDP, TRUNCATED, FIXED, RENYI, GAUSSIAN)
+
+
+def is_laplace(measure: Measure) -> bool:
+    """Whether noise under ``measure`` is Laplace, and not Gaussian; raise if it is neither."""
+    known = composition_measure(measure)
+    if known.family in LAPLACE:
+        return True
+    if known.family in CONTINUOUS:
+        return False
+    raise UnsupportedMeasureError(
+        f"output_measure ({known.name}) has no noise of its own here; build for pure DP or zCDP, "
+        "and use cast"
+    )
+
+
+def noise_loss(scale: float, shift: int, measure: Measure) -> Any:
+    """Privacy loss of moving one node by ``shift``."""
+    space = atom_domain(T=ATOM), absolute_distance(T=ATOM)
+    make = make_certified_laplace if is_laplace(measure) else make_certified_gaussian
+    return make(*space, scale, measure).map(shift)
+
+
+class NodeNoise:
+    """Draws of one scale. Holds noise that must stay secret; not thread-safe.
+
+    :param laplace: whether to draw Laplace noise, or Gaussian
+    """
+
+    __slots__ = ("_ahead", "_drawn", "_laplace", "_sample", "_scale", "_zeros")
+
+    def __init__(self, scale: float, laplace: bool) -> None:
+        self._scale, self._laplace, self._ahead = scale, laplace, 0
+        self._sample: Any = None
+        self._zeros: Any = None
+        self._drawn: list[int] = []
+
+    def _draw(self) -> list[int]:
+        """Draw ahead: few at first, then more and more."""
+        if self._ahead < MOST_AHEAD:
+            self._ahead = min(max(FIRST_AHEAD, 4 * self._ahead), MOST_AHEAD)
+            domain = vector_domain(atom_domain(T=ATOM), size=self._ahead)
+            if self._laplace:
+                self._sample = make_laplace(domain, l1_distance(T=ATOM), self._scale)
+            else:
+                self._sample = make_gaussian(domain, l2_distance(T="f64"), self._scale)
+            carrier = self._sample.input_carrier_type
+            self._zeros = _native.to_pointer([0] * self._ahead, carrier)
+        drawn: list[int] = _native.invoke(self._sample, self._zeros)
+        return drawn
+
+    def release(self, total: int) -> int:
+        """Return ``total`` plus the next draw, clamped."""
+        if not self._drawn:
+            self._drawn = self._draw()
+        return max(-LARGEST_RELEASE, min(LARGEST_RELEASE, total + self._drawn.pop()))

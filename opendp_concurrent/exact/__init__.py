@@ -1,0 +1,1 @@
+"""Exact sums, outward rounding, brackets of decimals, the normal distribution."""

@@ -1,0 +1,613 @@
+"""Trade-off functions as users see them: immutable values with a certified order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from math import inf, isinf, log, nextafter
+from typing import Any
+
+import numpy as np
+
+from .. import checks
+from ..errors import InvalidTypeError, InvalidValueError
+from ..exact.rounding import SMALLEST, sqrt_down, to_units
+from . import arguments, shapes
+from .bounds import UNIT, Array, Bounds, rounded_up
+from .curve import beta_bounds
+from .densities import from_densities
+from .discrete_gaussian import discrete_gaussian
+from .factor import Factor
+from .finite import response
+from .laplace import Laplace, laplace
+from .order import is_at_most, is_symmetric
+from .powers import largest_power, least_power
+from .product import Product
+from .residue import gaussian_bound, residual
+from .vertices import from_vertices
+
+_MOST_STEPS = checks.at_most(2**53, "steps are exact in doubles")
+_MOST_CELLS = checks.at_most(2**14, "each is integrated and kept; set more breakpoints")
+_MOST_COPIES = checks.at_most(2**53, "counts are exact in doubles", checks.whole)
+_LARGEST = 1e150  # whose square is a double
+_MOST_CATEGORIES = 2**53
+_FAR = 1e6  # beyond, δ is what it is there, or 1
+
+
+class TradeoffFunction:
+    """A trade-off function f = T(P, Q): the least type II error at each type I error [DRS22].
+
+    As a privacy loss it is ordered the other way: ``f <= g`` says that f is above g everywhere, so
+    that what is f-DP is g-DP. ``<=`` is ``True`` when that is proven, with all rounding outward;
+    ``False`` says that it is not shown. Made by the class methods, never by calling the class:
+
+    * :meth:`pure`, :meth:`approximate`, :meth:`gaussian`, :meth:`laplace`,
+      :meth:`randomized_response`, :meth:`discrete_laplace`, :meth:`discrete_gaussian`,
+      :meth:`finite`, :meth:`identity`, :meth:`worst`: exact families;
+    * :meth:`from_profile`, :meth:`from_densities`, :meth:`from_loss_distribution`, :meth:`mixture`.
+
+    Every value is known between two bounds, save where :attr:`upper_only` says that there is one.
+    ``delta`` and ``epsilon`` return the upper one and ``beta`` the lower one, which are valid
+    privacy guarantees; ``delta_bounds``, ``epsilon_bounds`` and ``beta_bounds`` return both.
+
+    A mechanism is f-DP if T(M(x), M(x')) >= f for all ordered pairs of neighbours. If the neighbour
+    relation is symmetric and f is not, :meth:`symmetrised` says more.
+
+    :example:
+
+    >>> import opendp_concurrent as oc
+    >>> f = oc.TradeoffFunction.laplace(0.1).power(100)
+    >>> f.epsilon(1e-6)
+    4.69266...
+    >>> f.epsilon_bounds(1e-6).width < 1e-5
+    True
+    >>> oc.TradeoffFunction.laplace(0.1) <= oc.TradeoffFunction.pure(0.1)
+    True
+    """
+
+    __slots__ = ("__dict__", "_product")
+    _product: Product
+
+    def __init__(self) -> None:
+        raise InvalidTypeError(
+            "TradeoffFunction has no constructor of its own; "
+            "use for example TradeoffFunction.gaussian(mu=1.0)"
+        )
+
+    @classmethod
+    def _of(cls, product: Product) -> TradeoffFunction:
+        made = object.__new__(cls)
+        object.__setattr__(made, "_product", product)
+        return made
+
+    @classmethod
+    def _single(cls, factor: Factor) -> TradeoffFunction:
+        return cls._of(Product(0, {factor: 1}))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a TradeoffFunction is immutable")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a TradeoffFunction is immutable")
+
+    # --- exact families --------------------------------------------------------------------
+
+    @classmethod
+    def identity(cls) -> TradeoffFunction:
+        """The function f(α) = 1 - α: no privacy loss."""
+        return cls._of(Product(0, {}))
+
+    @classmethod
+    def worst(cls) -> TradeoffFunction:
+        """The function f = 0: no privacy."""
+        return cls._single(response(0.0, 1.0))
+
+    @classmethod
+    def pure(cls, epsilon: float) -> TradeoffFunction:
+        """The worst of ε-DP: randomized response [KOV15].
+
+        :param epsilon: finite, at least 0
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        return cls.approximate(epsilon, 0.0)
+
+    @classmethod
+    def approximate(cls, epsilon: float, delta: float) -> TradeoffFunction:
+        """The worst of (ε, δ)-DP: max(0, 1 - δ - e^ε α, e^-ε (1 - δ - α)) [DRS22], [KOV15].
+
+        :param epsilon: at least 0
+        :param delta: in [0, 1]
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        loss = checks.non_negative(epsilon=epsilon)
+        failure = checks.probability(delta=delta)
+        if failure == 1.0 or isinf(loss):
+            return cls.worst()
+        if loss == 0.0 and failure == 0.0:
+            return cls.identity()
+        return cls._single(response(loss, failure))
+
+    @classmethod
+    def gaussian(cls, mu: float) -> TradeoffFunction:
+        """N(0, 1) against N(μ, 1) [DRS22, Definition 2.6].
+
+        :param mu: at least 0
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        shift = checks.non_negative(mu=mu)
+        if not shift < _LARGEST:
+            return cls.worst()
+        return cls._of(Product(to_units(shift) ** 2, {}))
+
+    @classmethod
+    def laplace(cls, epsilon: float, steps: float = inf) -> TradeoffFunction:
+        """Laplace noise at a shift of ``epsilon`` scales.
+
+        :param epsilon: finite, at least 0
+        :param steps: shift over step of the grid for noise on a grid; infinite if continuous
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        loss = checks.non_negative(epsilon=epsilon)
+        whole = checks.number(steps=steps)
+        if not whole >= 1.0 or (not isinf(whole) and whole != float(int(whole))):
+            raise InvalidValueError(
+                f"steps ({checks.shown(steps)}) must be an integer, at least 1, or infinite"
+            )
+        if isinf(loss):
+            return cls.worst()
+        return cls._single(laplace(loss, whole)) if loss else cls.identity()
+
+    @classmethod
+    def discrete_laplace(cls, scale: float, sensitivity: int = 1) -> TradeoffFunction:
+        """Two-sided geometric noise on the integers at a shift of ``sensitivity``.
+
+        As :meth:`laplace` with ε = sensitivity/scale, rounded up to a double.
+
+        :param scale: above 0
+        :param sensitivity: at least 1
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        width, shift = checks.positive(scale=scale), _MOST_STEPS(sensitivity=sensitivity)
+        epsilon = rounded_up(Fraction(shift) / Fraction(width))
+        return cls.worst() if isinf(epsilon) else cls.laplace(epsilon, float(shift))
+
+    @classmethod
+    def discrete_gaussian(cls, scale: float, sensitivity: int = 1) -> TradeoffFunction:
+        """Discrete Gaussian noise at a shift of ``sensitivity`` [CKS20].
+
+        What is beyond 38 standard deviations counts as an infinite loss of probability 1e-300.
+
+        :param scale: above 0, at most about 13,000
+        :param sensitivity: at least 1
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        width, shift = checks.positive(scale=scale), _MOST_STEPS(sensitivity=sensitivity)
+        return cls._single(discrete_gaussian(width, shift))
+
+    @classmethod
+    def randomized_response(cls, prob: float, categories: int = 2) -> TradeoffFunction:
+        """One of ``categories`` answers, the truth with probability ``prob``.
+
+        :param prob: in [1/categories, 1]
+        :param categories: at least 2
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        truth, number = checks.probability(prob=prob), checks.count(categories=categories)
+        if not 2 <= number <= _MOST_CATEGORIES:
+            raise InvalidValueError(
+                f"categories ({categories}) must be at least 2, at most {_MOST_CATEGORIES}"
+            )
+        if not truth >= 1.0 / number:
+            raise InvalidValueError(f"prob ({prob}) must be at least 1/{number}")
+        if truth == 1.0:
+            return cls.worst()
+        if Fraction(truth) * number == 1:
+            return cls.identity()
+        return cls._single(shapes.k_ary_response(truth, number))
+
+    @classmethod
+    def finite(cls, first: Sequence[float], second: Sequence[float]) -> TradeoffFunction:
+        """T(P, Q) of two distributions on the same outcomes.
+
+        :param first: the probabilities of P, which add up to 1
+        :param second: those of Q
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        p, q = arguments.distribution(first=first), arguments.distribution(second=second)
+        if len(p) != len(q):
+            raise InvalidValueError(f"second has {len(q)} outcomes, first has {len(p)}")
+        return cls._single(shapes.pair(q, p))
+
+    # --- general ones ----------------------------------------------------------------------
+
+    @classmethod
+    def from_profile(
+        cls,
+        epsilons: Sequence[float],
+        deltas: Sequence[float],
+        other_deltas: Sequence[float] | None = None,
+    ) -> TradeoffFunction:
+        """What (ε, δ)-DP at several points says together: the best f below all that allow it.
+
+        :param epsilons: at least 0
+        :param deltas: δ at each of them; of T(P, Q), that of Q against P
+        :param other_deltas: δ in the other direction; the same if left out
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        points = arguments.numbers(epsilons=epsilons)
+        forward = arguments.numbers(deltas=deltas)
+        backward = forward if other_deltas is None else arguments.numbers(other_deltas=other_deltas)
+        for name, values in (("deltas", forward), ("other_deltas", backward)):
+            if len(values) != len(points):
+                raise InvalidValueError(f"{name} must have as many elements as epsilons")
+            if not all(0.0 <= value <= 1.0 for value in values):
+                raise InvalidValueError(f"{name} must be in [0, 1]")
+            shapes.check_falling(name, points, values)
+        if not all(0.0 <= point < 700.0 for point in points):
+            raise InvalidValueError("epsilons must be in [0, 700)")
+        return cls._single(
+            from_vertices(zip(points, forward, strict=True), zip(points, backward, strict=True))
+        )
+
+    @classmethod
+    def from_curve(cls, alphas: Sequence[float], betas: Sequence[float]) -> TradeoffFunction:
+        """The piecewise linear trade-off function through points (α, β).
+
+        :param alphas: increasing, from 0 to 1
+        :param betas: convex, not increasing, at most 1 - α, ending in 0
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        x, y = arguments.numbers(alphas=alphas), arguments.numbers(betas=betas)
+        return cls._single(shapes.from_curve(x, y))
+
+    @classmethod
+    def from_loss_distribution(
+        cls, losses: Sequence[float], probabilities: Sequence[float], infinite: float = 0.0
+    ) -> TradeoffFunction:
+        """From a privacy-loss distribution: δ(ε) = infinite + Σ p (1 - e^(ε - loss))₊.
+
+        :param losses: finite
+        :param probabilities: of the losses; with ``infinite`` they add up to 1
+        :param infinite: probability of an infinite loss
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        values = arguments.numbers(losses=losses)
+        failure = checks.probability(infinite=infinite)
+        masses = arguments.numbers(probabilities=probabilities)
+        if len(masses) != len(values):
+            raise InvalidValueError("probabilities must have as many elements as losses")
+        return cls._single(shapes.from_losses(values, masses, failure))
+
+    @classmethod
+    def from_densities(
+        cls,
+        first: Callable[[Array], Array],
+        second: Callable[[Array], Array],
+        breakpoints: Sequence[float],
+        cells: int = 256,
+    ) -> TradeoffFunction:
+        """T(P, Q) of two densities on the line, with losses rounded outward.
+
+        The ratio of the densities must be monotone between ``breakpoints``; what is outside counts
+        as an infinite loss. Integrals are taken by two Gaussian rules, with ten times their
+        difference as margin: the only number here that is estimated, not bounded. The result is
+        an upper bound only, and no two are equal.
+
+        :param first: density of P, from an array to an array
+        :param second: density of Q
+        :param breakpoints: increasing, finite
+        :param cells: into how many cells the line is cut between two of them, at most 2^14
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        ends = arguments.numbers(breakpoints=breakpoints)
+        for name, density in (("first", first), ("second", second)):
+            if not callable(density):
+                raise InvalidTypeError(f"{name} must be a function from an array to an array")
+        if len(ends) < 2 or any(not a < b for a, b in pairwise(ends)):
+            raise InvalidValueError("breakpoints must be at least two increasing numbers")
+        return cls._single(from_densities(second, first, ends, _MOST_CELLS(cells=cells)))
+
+    @classmethod
+    def mixture(
+        cls, weights: Sequence[float], functions: Sequence[TradeoffFunction]
+    ) -> TradeoffFunction:
+        """A choice among mechanisms at random, which is told: δ is the average of the δ.
+
+        Exact for finite pairs; other functions are first rounded to finite ones, outward, and the
+        result is an upper bound only.
+
+        :param weights: at least 0, not all 0; in proportion to the probabilities
+        :param functions: as many
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        parts = checks.weights(weights=weights)
+        listed = checks.elements("trade-off functions", functions=functions)
+        given = [check_function(functions=one) for one in listed]
+        if len(given) != len(parts):
+            raise InvalidValueError(f"functions has {len(given)} elements, weights {len(parts)}")
+        used = [(part, one) for part, one in zip(parts, given, strict=True) if part]
+        shares = [part / sum(parts) for part, _ in used]
+        return cls._single(
+            shapes.mixture(shares, [shapes.as_finite(one._product) for _, one in used])
+        )
+
+    # --- what it says ----------------------------------------------------------------------
+
+    def delta(self, epsilon: float | Array) -> Any:
+        """Least δ with (ε, δ)-DP, rounded up: 1 + f*(-e^ε) [DRS22, Proposition 2.13].
+
+        :param epsilon: a number, or an array of any shape; any real number
+        :return: of the same shape
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        return self.delta_bounds(epsilon).upper
+
+    def delta_bounds(self, epsilon: float | Array, width: float = 1e-6) -> Bounds:
+        """Bounds on δ, to the relative ``width`` where that can be reached.
+
+        :param epsilon: a number, or an array of any shape; any real number
+        :param width: at least 0
+        :return: two of the same shape
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        points = arguments.array(epsilon=epsilon)
+        most, (least, beyond) = self._product.most, self._product.infinite
+        ends = max(most, 0.0)  # from there on all finite losses are below
+        far = _FAR if most == inf else max(_FAR, most)
+        clipped = np.clip(points, -_FAR, far)
+        found = self._product.profile(clipped, checks.non_negative(width=width))
+        bounds = Bounds(
+            np.where(points > far, least, found.lower),
+            np.where(points < -_FAR, 1.0, np.where(points >= ends, beyond, found.upper)),
+        )
+        if points.ndim == 0:
+            return Bounds(float(bounds.lower), float(bounds.upper))
+        return bounds
+
+    def epsilon(self, delta: float) -> float:
+        """Least ε >= 0 with (ε, δ)-DP, rounded up; infinite if there is none.
+
+        :param delta: in [0, 1]
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        return float(self.epsilon_bounds(delta).upper)
+
+    def epsilon_bounds(self, delta: float, width: float = 1e-6) -> Bounds:
+        """Bounds on ε, to the relative ``width`` where that can be reached.
+
+        :param delta: in [0, 1]
+        :param width: at least 0
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        failure = checks.probability(delta=delta)
+        if failure == 0.0:
+            infinite = self._product.infinite
+            return Bounds(
+                inf if infinite.lower > 0.0 else self._product.most_lower,
+                inf if infinite.upper > 0.0 else max(0.0, self._product.most),
+            )
+        bounds = self._product.epsilon(failure, checks.non_negative(width=width))
+        return Bounds(float(bounds.lower), float(bounds.upper))
+
+    def beta(self, alpha: float) -> float:
+        """f(α), rounded down: the least type II error at a type I error of ``alpha``.
+
+        :param alpha: in [0, 1]
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        return float(self.beta_bounds(alpha).lower)
+
+    def beta_bounds(self, alpha: float) -> Bounds:
+        """Bounds on f(α).
+
+        :param alpha: in [0, 1]
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        return beta_bounds(self._product, checks.probability(alpha=alpha))
+
+    def conjugate(self, slope: float) -> float:
+        """f*(y) = sup over α of y α - f(α), rounded up [DRS22].
+
+        :param slope: y
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        y = checks.real(slope=slope)
+        if y >= 0.0:
+            return y  # at α = 1
+        epsilon = log(-y) if y > -inf else inf
+        delta = float(self.delta(epsilon - 4 * UNIT * abs(epsilon) if y > -inf else inf))
+        value = delta - 1.0
+        return value if Fraction(value) >= Fraction(delta) - 1 else nextafter(value, inf)
+
+    # --- new ones --------------------------------------------------------------------------
+
+    def compose(self, *others: TradeoffFunction) -> TradeoffFunction:
+        """The tensor product f ⊗ g ⊗ ... [DRS22, Definition 3.1]: independent, run together.
+
+        Gaussians merge and equal factors are counted; nothing is computed yet.
+
+        :param others: any number of them
+        :raises InvalidTypeError: if one is no trade-off function
+        """
+        product = self._product
+        for index, other in enumerate(others):
+            product = product.times(check_function(**{f"others[{index}]": other})._product)
+        return TradeoffFunction._of(product)
+
+    def power(self, count: int) -> TradeoffFunction:
+        """The tensor product of f with itself, ``count`` times.
+
+        :param count: at least 0, at most 2^53
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        return TradeoffFunction._of(self._product.power(_MOST_COPIES(count=count)))
+
+    def inverse(self) -> TradeoffFunction:
+        """T(Q, P): the other direction."""
+        return TradeoffFunction._of(self._product.swapped())
+
+    def symmetrised(self) -> TradeoffFunction:
+        """max(f, f⁻¹), for a symmetric relation of neighbours [DRS22, Proposition 2.4].
+
+        Others than symmetric ones are rounded to finite pairs, outward: an upper bound only.
+        """
+        if is_symmetric(self._product):
+            return self
+        return TradeoffFunction._single(shapes.symmetrised(self._product))
+
+    def group(self, size: int) -> TradeoffFunction:
+        """1 - (1 - f)^(∘size): for neighbours at distance ``size`` [DRS22, Theorem 2.14].
+
+        Exact for Gaussians, one Laplace mechanism (whose shift is rounded up to a double) and
+        finite pairs; others are first rounded to finite ones, outward, and the result is an upper
+        bound only.
+
+        :param size: at least 1, at most 2^53
+        :raises InvalidTypeError, InvalidValueError: naming the argument; also if the function has
+            too many losses for that size
+        """
+        k, product = _MOST_COPIES(size=size), self._product
+        checks.count(size=size)
+        if k == 1 or (not product.squares and not product.factors):
+            return self
+        if not product.factors:
+            return TradeoffFunction._of(Product(product.squares * k * k, {}))
+        if not product.squares and sum(product.factors.values()) == 1:
+            (factor,) = product.factors
+            if isinstance(factor, Laplace):
+                shift = rounded_up(Fraction(factor.epsilon) * k)
+                return TradeoffFunction.laplace(shift, factor.steps * k)
+        return TradeoffFunction._single(shapes.group(product, k))
+
+    # --- order -----------------------------------------------------------------------------
+
+    def __le__(self, other: object) -> bool:
+        known = _product_of(other)
+        return NotImplemented if known is None else is_at_most(self._product, known)
+
+    def __ge__(self, other: object) -> bool:
+        known = _product_of(other)
+        return NotImplemented if known is None else is_at_most(known, self._product)
+
+    def __lt__(self, other: object) -> bool:
+        return NotImplemented if _product_of(other) is None else self != other and self <= other
+
+    def __gt__(self, other: object) -> bool:
+        return NotImplemented if _product_of(other) is None else self != other and self >= other
+
+    def __eq__(self, other: object) -> bool:
+        known = _product_of(other)
+        return known is not None and self._product == known
+
+    def __hash__(self) -> int:
+        return hash(self._product)
+
+    def __reduce__(self) -> Any:
+        return TradeoffFunction._of, (self._product,)
+
+    def __repr__(self) -> str:
+        return f"TradeoffFunction({self._name})"
+
+    @cached_property
+    def _name(self) -> str:
+        return shapes.name(self._product)
+
+    def root(self, part: Fraction) -> TradeoffFunction | None:
+        """The function whose power 1/``part`` this is, by its factors; None if there is none."""
+        product = self._product
+        part = Fraction(checks.instance(Fraction, int)(part=part))
+        shares = {factor: part * n for factor, n in product.factors.items()}
+        squares = part * product.squares
+        if any(share.denominator != 1 for share in (squares, *shares.values())):
+            return None
+        counts = {factor: int(share) for factor, share in shares.items() if share}
+        return TradeoffFunction._of(Product(int(squares), counts))
+
+    def units(self, unit: TradeoffFunction) -> int | None:
+        """Least k with f <= unit^k, as far as that is shown; None if there is none up to 2^22.
+
+        :param unit: not the identity
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        return least_power(_unit(unit), self._product)
+
+    def admits(self, unit: TradeoffFunction) -> int:
+        """Largest k with unit^k <= f, as far as that is shown.
+
+        :param unit: not the identity
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        return largest_power(_unit(unit), self._product)
+
+    def residual(self, child: TradeoffFunction) -> float | None:
+        """Largest s found with child ⊗ G_s <= f, for a Gaussian f; None if there is none.
+
+        :param child: any trade-off function
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        if self.mu is None:
+            raise InvalidValueError(
+                f"only a Gaussian function has a residual, not {self}; "
+                "ask TradeoffFunction.gaussian(mu)"
+            )
+        return residual(self.mu_down, check_function(child=child)._product)
+
+    @cached_property
+    def affinity_cost(self) -> float:
+        """About -ln ∫ sqrt(PQ): adds up over products, falls under postprocessing."""
+        return -sum(
+            n * float(factor.log_mgf(np.array([-0.5]))[0]) if factor.infinite < 1.0 else -inf
+            for factor, n in self._product.counted
+        )
+
+    @property
+    def upper_only(self) -> bool:
+        """Whether this is only known to lose at least as much as what it stands for.
+
+        So it is for :meth:`from_densities`, and for :meth:`mixture`, :meth:`group` and
+        :meth:`symmetrised` where they round to finite pairs; and for what is composed with such.
+        ``delta``, ``epsilon`` and ``beta`` are guarantees all the same; the other sides of the
+        brackets say nothing, nothing but itself is shown to be at most this, and it is no budget.
+        """
+        return self._product.upper_only
+
+    @property
+    def gaussian_bound(self) -> float:
+        """μ with f <= G_μ, rounded up; infinite if none is known."""
+        return gaussian_bound(self._product)
+
+    @property
+    def mu_down(self) -> float:
+        """μ of the Gaussians alone, rounded down."""
+        return sqrt_down(self._product.squares, SMALLEST)
+
+    @property
+    def mu(self) -> float | None:
+        """μ, rounded up, if this is a Gaussian trade-off function; else None."""
+        return None if self._product.factors else self._product.mu
+
+
+def _product_of(other: object) -> Product | None:
+    """What a trade-off function is made of; None for anything else, whatever it says it is."""
+    return getattr(other, "_product", None) if checks.is_a(other, TradeoffFunction) else None
+
+
+def _unit(unit: Any) -> Product:
+    product = check_function(unit=unit)._product
+    if not product.squares and not product.factors:
+        raise InvalidValueError("unit must not be the identity, which has no privacy loss")
+    return product
+
+
+def check_function(**argument: Any) -> TradeoffFunction:
+    """Return the argument, a trade-off function, or raise."""
+    ((name, value),) = argument.items()
+    if not checks.is_a(value, TradeoffFunction) or not hasattr(value, "_product"):
+        raise InvalidTypeError(
+            f"{name} must be a TradeoffFunction, found {type(value).__name__}; "
+            "pass for example TradeoffFunction.gaussian(mu=1.0)"
+        )
+    function: TradeoffFunction = value
+    return function

@@ -1,1 +1,0 @@
-"""Interactive mechanisms from measurements, and person-in-the-middle postprocessing of them."""

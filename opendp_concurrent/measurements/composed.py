@@ -1,0 +1,46 @@
+"""Losses of a mechanism's parts, under the measure that it is certified for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from opendp.domains import atom_domain
+from opendp.measures import max_divergence
+from opendp.metrics import absolute_distance
+from opendp.mod import Measure
+
+from ..combinators.accounting import fixed_accounting
+from ..combinators.cast import conversion
+from ..measures import composition_measure
+from ..measures.sums.scalar_sum import ScalarSum
+from .laplace import make_laplace
+from .noise import ATOM
+
+
+def composed(measure: Measure, parts: Iterable[tuple[Any, int]]) -> Any:
+    """Loss of parts that run concurrently, each a loss and how often it occurs."""
+    known = composition_measure(measure)
+    total = fixed_accounting(known).start(known.zero)
+    for loss, count in parts:
+        total = total.after(known.validate("d_mid", loss), count)
+    return total.loss
+
+
+def from_pure(epsilon: float, measure: Measure) -> Any:
+    """The loss under ``measure`` of what is ε-DP."""
+    return conversion(max_divergence(), measure)(epsilon)
+
+
+def laplace_loss(scale: float, shift: int, measure: Measure) -> Any:
+    """The loss of Laplace noise on the integers."""
+    space = atom_domain(T=ATOM), absolute_distance(T=ATOM)
+    return make_laplace(*space, scale, measure).map(shift)
+
+
+def total(parts: Iterable[tuple[float, int]]) -> float:
+    """Sum of numbers, each as often as is said; exact, then rounded up once."""
+    accumulator = ScalarSum()
+    for value, count in parts:
+        accumulator = accumulator.after(value, count)
+    return accumulator.loss

@@ -1,0 +1,143 @@
+"""Gaussian noise, sampled by OpenDP, under more measures.
+
+OpenDP samples discrete Gaussians: N_Z(0, s²) on a grid, s the scale in steps. For a shift of d
+steps it is d²/(2 s²)-zCDP [CKS20, Theorem 14], and in one dimension, for s >= 1/2, (d+1)/s-Gaussian
+DP. Proof of the latter: the trade-off function is linear between the points (P(X >= j),
+P(X < j - d)), and G_μ is convex, so it is enough that z(j) - z(j-d) <= μ for all j, with z(j) the
+normal quantile of P(X >= j) = 1 - Φ(z). For j >= 1, with g(x) = exp(-x²/(2 s²)) and
+Z = sum of g(i) = s sqrt(2π) (1 + 2 sum of exp(-2 π² s² k²)) (Poisson):
+
+* sum over i >= j of g(i) <= integral of g from j - 1, and Z >= s sqrt(2π): z(j) >= (j-1)/s;
+* integral of g from i to i+1 <= g(i) (1 - e^(-y))/y, y = i/s², and y/(1 - e^(-y)) >= 1 + y/2, so
+  the sum is at least 1 + 1/(2 s²) times the integral from j, which is more than Z exceeds
+  s sqrt(2π) by: z(j) <= j/s.
+
+For j <= 0 both follow from z(j) = -z(1-j). Hence z(j) - z(j-d) <= (j - (j-d-1))/s = (d+1)/s.
+
+Coordinates compose to the root of the sum of squares. With n of them (d_i + 1)/s gives at most
+(|d|_2 + sqrt(n))/s, so that on the fine grid of floats the steps do not show. For vectors of
+integers they do, and no certificate is offered.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from opendp.measurements import make_gaussian as opendp_gaussian
+from opendp.mod import Domain, Measure, Metric, assert_features
+
+from ..checks import checked, finite, optional
+from ..combinators import guards
+from ..combinators.cast import cast
+from ..combinators.recertify import recertify
+from ..errors import UnsupportedMeasureError
+from ..exact.bracket import upper
+from ..fdp.function import TradeoffFunction
+from ..measures import composition_measure
+from ..measures.conversions.products import zcdp_to_gaussian
+from ..measures.families import GAUSSIAN, TRADEOFF
+from ..measures.gaussian_tradeoff import gaussian_tradeoff
+from ..native import opendp as _native
+from ..queryables.mechanism import ConcurrentMeasurement
+from .grid import FINEST, atom_type, grid_exponent, grid_step, is_vector
+
+LISTED = 4096.0  # scale up to which the outcomes of a discrete Gaussian are listed
+MOST_COORDINATES = 2.0**62  # more than a machine's memory holds
+
+
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    scale=finite,
+    output_measure=guards.measure,
+    k=optional(grid_exponent),
+)
+def make_gaussian(
+    input_domain: Domain,
+    input_metric: Metric,
+    scale: float,
+    output_measure: Measure,
+    k: int | None = None,
+) -> ConcurrentMeasurement:
+    """Add Gaussian noise, certified under ``output_measure``.
+
+    Sampling is that of :func:`~opendp.measurements.make_gaussian`.
+
+    * zCDP, tCDP and Rényi DP, of one order or as a curve: ρ, ρ α [CKS20, Theorem 14];
+    * Gaussian DP, for floats: sensitivity over ``scale``, and the little that the grid adds, which
+      rounding absorbs unless ``k`` is coarse; for one integer (sensitivity + 1) over ``scale``.
+      Derived in ``measurements/gaussian.py``;
+    * f-DP: exact for one integer and a scale up to 4096, for floats through Gaussian DP, for
+      vectors of integers through zCDP;
+    * other measures: through zCDP, by :func:`cast`.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: numbers or vectors of numbers, as in OpenDP
+    :param input_metric: absolute or L2 distance
+    :param scale: standard deviation of the noise, finite, at least 0
+    :param output_measure: how privacy is measured
+    :param k: the grid is the multiples of 2^k; the finest if left out; for floats only
+    :return: a measurement
+    :raises UnsupportedMeasureError: if zCDP does not convert to ``output_measure``; for Gaussian DP
+        of vectors of integers
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> oc.make_gaussian(*space, 2.0, oc.gaussian_tradeoff()).map(1.0)
+    0.5000000000000001
+    >>> oc.make_gaussian(*space, 2.0, oc.fixed_renyi_divergence(alpha=8.0)).map(1.0)
+    1.0
+    """
+    assert_features("contrib", "honest-but-curious")
+    zcdp = guards.built(
+        opendp_gaussian,
+        input_domain=input_domain,
+        input_metric=input_metric,
+        scale=scale,
+        k=k,
+    )
+    family = composition_measure(output_measure).family
+    many, whole = is_vector(input_domain), atom_type(input_domain) not in FINEST
+    if family == TRADEOFF:
+        if whole and not many and scale <= LISTED:
+            return recertify(zcdp, output_measure, lambda rho: _on_integers(rho, scale))
+        if whole and many:
+            return cast(zcdp, output_measure)
+        gaussian = make_gaussian(input_domain, input_metric, scale, gaussian_tradeoff(), k)
+        return cast(gaussian, output_measure)
+    if family != GAUSSIAN:
+        return cast(zcdp, output_measure)
+    if whole and many:
+        raise UnsupportedMeasureError(
+            "output_measure (GaussianTradeoff) is not offered for vectors of integers: OpenDP's "
+            "discrete Gaussian has no Gaussian DP certificate there; use zCDP, or floats"
+        )
+    step = grid_step(input_domain, scale, k)
+    if not step <= 2.0:
+        raise UnsupportedMeasureError(
+            f"scale ({scale}) must be at least half a step of the grid for Gaussian DP"
+        )
+    coordinates = MOST_COORDINATES if many else 1.0
+    extra = upper(lambda real: real(step) * real(coordinates).sqrt())
+    return recertify(zcdp, output_measure, lambda rho: zcdp_to_gaussian(rho, extra))
+
+
+def _on_integers(rho: float, scale: float) -> TradeoffFunction:
+    """The discrete Gaussian at the shift whose zCDP is shift² / (2 scale²)."""
+    if rho == 0.0 or scale == 0.0:
+        return TradeoffFunction.worst() if rho else TradeoffFunction.identity()
+    nearest = scale * sqrt(2 * rho)
+    if not nearest <= LISTED:
+        return TradeoffFunction.worst()
+    shift = max(1, round(nearest))
+    return TradeoffFunction.discrete_gaussian(scale, shift)
+
+
+then_gaussian = _native.to_then(make_gaussian)

@@ -1,0 +1,79 @@
+"""Two-sided geometric noise, sampled by OpenDP, under more measures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opendp.measurements import make_geometric as opendp_geometric
+from opendp.mod import Domain, Measure, Metric, assert_features
+
+from ..checks import checked, finite, integer, optional, pair
+from ..combinators import guards
+from ..combinators.cast import cast
+from ..native import opendp as _native
+from ..queryables.mechanism import ConcurrentMeasurement
+from .laplace import make_laplace
+
+
+def _bounds(**argument: Any) -> tuple[int, int]:
+    """Return a pair of integers, or raise."""
+    ((name, _),) = argument.items()
+    lower, upper = pair(**argument)
+    return integer(**{f"{name}[0]": lower}), integer(**{f"{name}[1]": upper})
+
+
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    scale=finite,
+    output_measure=guards.measure,
+    bounds=optional(_bounds),
+)
+def make_geometric(
+    input_domain: Domain,
+    input_metric: Metric,
+    scale: float,
+    output_measure: Measure,
+    bounds: Any = None,
+) -> ConcurrentMeasurement:
+    """Add two-sided geometric noise to integers, certified under ``output_measure``.
+
+    Sampling is that of :func:`~opendp.measurements.make_geometric`. Without ``bounds`` it is
+    Laplace noise on the integers, and certified as by :func:`make_laplace`: for f-DP exactly. With
+    them, through ε-DP, by :func:`cast`.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: integers or vectors of integers, as in OpenDP
+    :param input_metric: absolute or L1 distance
+    :param scale: of the noise, finite, at least 0
+    :param output_measure: how privacy is measured
+    :param bounds: of the output, for near constant time
+    :return: a measurement
+    :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+    >>> oc.make_geometric(*space, 1.0, oc.tradeoff()).map(1)
+    TradeoffFunction(pure(epsilon=1.0))
+    """
+    assert_features("contrib", "honest-but-curious")
+    geometric = guards.built(
+        opendp_geometric,
+        input_domain=input_domain,
+        input_metric=input_metric,
+        scale=scale,
+        bounds=bounds,
+    )
+    if bounds is not None:
+        return cast(geometric, output_measure)
+    return make_laplace(input_domain, input_metric, scale, output_measure)
+
+
+then_geometric = _native.to_then(make_geometric)

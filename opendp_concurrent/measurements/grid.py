@@ -1,0 +1,54 @@
+"""The grid on which OpenDP samples noise."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from math import inf
+from typing import Any
+
+from opendp.mod import Domain
+
+from ..checks import integer, shown
+from ..errors import InvalidValueError
+from ..exact.bracket import Bracket, Digits, upper
+
+FINEST = {"f64": -1074, "f32": -149}
+
+
+def grid_exponent(**argument: Any) -> int:
+    """Return the exponent k of a grid of multiples of 2^k that are doubles, or raise."""
+    ((name, _),) = argument.items()
+    exponent = integer(**argument)
+    if not -1074 <= exponent <= 1023:
+        raise InvalidValueError(
+            f"{name} ({shown(exponent)}) must be from -1074 to 1023, the exponents of doubles"
+        )
+    return exponent
+
+
+def atom_type(input_domain: Domain) -> str:
+    """Name of the numbers of a scalar or vector domain, such as ``f64``."""
+    return str(input_domain.carrier_type).removeprefix("Vec<").removesuffix(">")
+
+
+def is_vector(input_domain: Domain) -> bool:
+    """Whether the domain is of vectors."""
+    return str(input_domain.carrier_type).startswith("Vec<")
+
+
+def grid_step(input_domain: Domain, scale: float, k: int | None) -> float:
+    """Step of the grid over the scale of the noise, rounded up.
+
+    The integers, or multiples of 2^k, where k is the exponent of the least positive float by
+    default.
+    """
+    finest = FINEST.get(atom_type(input_domain))
+    step = 0 if finest is None else finest if k is None else k
+    if scale == 0.0:
+        return inf
+
+    def ratio(real: Digits) -> Bracket:
+        power = real(Decimal(2 ** abs(step)))
+        return (1 / power if step < 0 else power) / real(scale)
+
+    return upper(ratio)

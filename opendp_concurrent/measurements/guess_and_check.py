@@ -1,0 +1,206 @@
+"""Guess and check: a guess that is good costs nothing, one that is bad is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opendp.mod import Domain, Measure, Metric, assert_features
+
+from .. import owned
+from ..checks import at_most, checked, flag, is_a, optional, positive, real
+from ..combinators import guards
+from ..combinators.concurrent_composition import make_concurrent_composition
+from ..combinators.interactive_measurement import constant_map, make_measurement
+from ..errors import InvalidTypeError
+from ..native import opendp as _native
+from ..queryables.data import Sealed
+from ..queryables.machine import MachineQueryable
+from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.session import validate_d_in
+from .composed import laplace_loss
+from .noise import LaplaceNoise
+from .questions import Deviation, Questions, sensitivity_at
+from .sparse_vector import Outcome, SparseVectorAnswer, make_sparse_vector
+from .steps import Steps
+
+
+class _Release:
+    """Makes measurements that release a question's answer with Laplace noise, in whole steps."""
+
+    def __init__(
+        self,
+        space: tuple[Domain, Metric],
+        measure: Measure,
+        d_in: Any,
+        sensitivity: float,
+        **scale: float,
+    ) -> None:
+        self._space, self._measure, self._d_in = space, measure, d_in
+        self._sensitivity = sensitivity
+        self._steps = Steps.for_sensitivity(sensitivity)
+        self._scale = self._steps.scale(**scale)
+        self.loss = laplace_loss(self._scale, self._steps.up(sensitivity), measure)
+
+    def __call__(self, question: Any) -> ConcurrentMeasurement:
+        def spawn(token: Sealed) -> int | float:
+            questions = Questions(
+                self._space, self._d_in, self._sensitivity, self._steps, token, monotone=False
+            )
+            answer = questions.accept(question)()
+            return self._steps.value(answer + LaplaceNoise(self._scale, 1).draw())
+
+        return make_measurement(
+            self._space,
+            self._measure,
+            spawn,
+            constant_map(self._space[1], self._d_in, self.loss),
+            "Release",
+        )
+
+
+class _GuessAndCheck:
+    """The state machine: a compositor's children, a sparse vector and the releases."""
+
+    __slots__ = ("_check", "_launch", "_release")
+
+    def __init__(self, launch: Any, checker: ConcurrentMeasurement, release: _Release) -> None:
+        self._launch, self._release = launch, release
+        self._check = launch(checker)
+
+    def __call__(self, message: Any) -> SparseVectorAnswer:
+        parts = tuple(message) if is_a(message, tuple) else ()
+        if len(parts) != 2:
+            raise InvalidTypeError(
+                f"the message must be a pair of a question and a guess, found "
+                f"{type(message).__name__}"
+            )
+        question, guess = parts
+        answer: SparseVectorAnswer = self._check(Deviation(question, guess))
+        if answer.outcome is Outcome.BELOW:
+            return SparseVectorAnswer(Outcome.BELOW, guess)
+        if answer.outcome is Outcome.EXHAUSTED:
+            return answer
+        return SparseVectorAnswer(Outcome.ABOVE, self._launch(self._release(question)))
+
+
+_MOST_HITS = at_most(10**5, "each release has a share of its own in a compositor")
+
+
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    output_measure=guards.measure,
+    scale=positive,
+    tolerance=real,
+    max_hits=_MOST_HITS,
+    query_scale=optional(positive),
+    answer_scale=optional(positive),
+    refresh=flag,
+)
+def make_guess_and_check(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    d_in: Any,
+    scale: float,
+    tolerance: float,
+    max_hits: int,
+    *,
+    sensitivity: float | None = None,
+    query_scale: float | None = None,
+    answer_scale: float | None = None,
+    refresh: bool = False,
+    orders: Sequence[float] | None = None,
+) -> ConcurrentMeasurement:
+    """Check guesses of the answers to questions, and answer those that were guessed badly.
+
+    The mechanism of [LW22, Section 3]. The returned measurement spawns a queryable that takes pairs
+    of a question, as in :func:`make_sparse_vector`, and a guess. If the answer is within about
+    ``tolerance`` of the guess, the guess is confirmed: ``BELOW``, with the guess as value. Else the
+    answer is released with Laplace noise: ``ABOVE``, with that as value; ``max_hits`` times, then
+    ``EXHAUSTED``. Inside, a sparse vector and Laplace releases take turns; both are children of a
+    :func:`make_concurrent_composition`. Without concurrent composition each turn would need a new
+    sparse vector.
+
+    Guarantee: the concurrent composition of the sparse vector and ``max_hits`` releases
+    [LW22, Theorem 1]; for pure DP D/scale + c 2D/query_scale + c D/answer_scale.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: domain of the data, and of the questions
+    :param input_metric: metric of the data, and of the questions
+    :param output_measure: how privacy is measured
+    :param d_in: distance between neighbouring inputs, in units of ``input_metric``
+    :param scale: of the tolerance's Laplace noise, in units of the questions
+    :param tolerance: how far off a guess may be
+    :param max_hits: how many answers may be released, c; at most 10^5
+    :param sensitivity: bound on how far answers are apart at distance ``d_in``, as in
+        :func:`make_sparse_vector`; 1 if left out, which is for a ``d_in`` of 1 only
+    :param query_scale: of each check's noise; as in :func:`make_sparse_vector` if left out
+    :param answer_scale: of the noise of a release; ``scale`` if left out
+    :param refresh: give the tolerance fresh noise after each release
+    :param orders: for Rényi curves only, as in :func:`make_concurrent_composition`
+    :return: a measurement that spawns a queryable
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``, or under
+        approximate zCDP, where concurrency is open
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> mechanism = oc.make_guess_and_check(
+    ...     *space, dp.max_divergence(), d_in=1, scale=2.0, query_scale=12.0, answer_scale=30.0,
+    ...     tolerance=500, max_hits=3
+    ... )
+    >>> mechanism.map(1)
+    1.1000000000000003
+    >>> queryable = mechanism([1, 2, 3] * 1000)
+    >>> count = space >> dp.t.then_count()
+    >>> queryable((count, 3100))
+    SparseVectorAnswer(outcome=BELOW, value=3100)
+    >>> queryable((count, 0)).outcome
+    ABOVE
+    """
+    assert_features("contrib", "honest-but-curious")
+    space = input_domain, input_metric
+    d_in = validate_d_in(input_metric, d_in)
+    sensitivity = owned.plain(sensitivity_at(d_in, sensitivity))
+    checker = make_sparse_vector(
+        *space,
+        output_measure,
+        d_in,
+        scale,
+        tolerance,
+        max_hits,
+        sensitivity=sensitivity,
+        query_scale=query_scale,
+        refresh=refresh,
+    )
+    answer_scale = scale if answer_scale is None else answer_scale
+    release = _Release(space, output_measure, d_in, sensitivity, answer_scale=answer_scale)
+    compositor = make_concurrent_composition(
+        *space,
+        output_measure,
+        d_in,
+        [checker.map(d_in)] + [release.loss] * max_hits,
+        orders=orders,
+    )
+
+    def spawn(token: Sealed) -> MachineQueryable:
+        machine = _GuessAndCheck(compositor.spawn(token), checker, release)
+        return MachineQueryable(machine, "GuessAndCheck")
+
+    return make_measurement(
+        space,
+        output_measure,
+        spawn,
+        compositor.privacy_map,
+        f"GuessAndCheck({output_measure}, d_in={d_in}, max_hits={max_hits})",
+    )
+
+
+then_guess_and_check = _native.to_then(make_guess_and_check)

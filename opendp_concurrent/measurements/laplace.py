@@ -1,0 +1,104 @@
+"""Laplace noise, sampled by OpenDP, with the guarantee that it has beyond that of pure DP."""
+
+from __future__ import annotations
+
+from opendp.measurements import make_laplace as opendp_laplace
+from opendp.mod import Domain, Measure, Metric, assert_features
+
+from ..checks import checked, finite, optional
+from ..combinators import guards
+from ..combinators.cast import cast
+from ..combinators.recertify import recertify
+from ..measures import composition_measure
+from ..measures.conversions.laplace import laplace_to_renyi, laplace_to_zcdp
+from ..measures.conversions.laplace_to_tradeoff import laplace_to_tradeoff
+from ..measures.distances import TruncatedConcentrated
+from ..measures.families import FIXED, RENYI, TRADEOFF, TRUNCATED, ZCDP
+from ..native import opendp as _native
+from ..queryables.mechanism import ConcurrentMeasurement
+from .grid import grid_exponent, grid_step
+
+
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    scale=finite,
+    output_measure=guards.measure,
+    k=optional(grid_exponent),
+)
+def make_laplace(
+    input_domain: Domain,
+    input_metric: Metric,
+    scale: float,
+    output_measure: Measure,
+    k: int | None = None,
+) -> ConcurrentMeasurement:
+    """Add Laplace noise, certified under ``output_measure``.
+
+    Sampling is that of :func:`~opendp.measurements.make_laplace`. Its noise is on a grid: the
+    integers, or multiples of 2^k. The guarantee is that of the noise on this grid, which for a fine
+    one is that of the Laplace distribution, and for a sensitivity of one step that of randomized
+    response:
+
+    * zCDP and tCDP: the Kullback-Leibler divergence, ε + e^(-ε) - 1 for a fine grid [HM25];
+    * Rényi DP, of one order or as a curve: exact, [Mir17, Table II] for a fine grid;
+    * f-DP: exact, whole on its grid;
+    * other measures: through ε-DP, by :func:`cast`.
+
+    The formulas and their proofs are in ``measures/conversions/laplace.py`` and
+    ``laplace_to_tradeoff.py`` beside it.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: numbers or vectors of numbers, as in OpenDP
+    :param input_metric: absolute or L1 distance
+    :param scale: of the noise, finite, at least 0
+    :param output_measure: how privacy is measured
+    :param k: the grid is the multiples of 2^k; the finest if left out; for floats only
+    :return: a measurement
+    :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> oc.make_laplace(*space, 1.0, dp.zero_concentrated_divergence()).map(1.0)
+    0.36787944117144233
+    >>> whole = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+    >>> oc.make_laplace(*whole, 1.0, dp.zero_concentrated_divergence()).map(1)
+    0.4621171572600098
+    """
+    assert_features("contrib", "honest-but-curious")
+    pure = guards.built(
+        opendp_laplace,
+        input_domain=input_domain,
+        input_metric=input_metric,
+        scale=scale,
+        k=k,
+    )
+    step = grid_step(input_domain, scale, k)
+    family = composition_measure(output_measure).family
+    if family == ZCDP:
+        return recertify(pure, output_measure, lambda e: laplace_to_zcdp(e, step))
+    if family == TRUNCATED:
+        omega: float = output_measure.descriptor.omega
+        return recertify(
+            pure, output_measure, lambda e: TruncatedConcentrated(laplace_to_zcdp(e, step), omega)
+        )
+    if family == RENYI:
+        return recertify(
+            pure, output_measure, lambda e: lambda alpha: laplace_to_renyi(e, alpha, step)
+        )
+    if family == FIXED:
+        alpha: float = output_measure.descriptor.alpha
+        return recertify(pure, output_measure, lambda e: laplace_to_renyi(e, alpha, step))
+    if family == TRADEOFF:
+        return recertify(pure, output_measure, lambda e: laplace_to_tradeoff(e, step))
+    return cast(pure, output_measure)
+
+
+then_laplace = _native.to_then(make_laplace)

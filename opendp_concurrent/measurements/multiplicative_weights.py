@@ -1,0 +1,236 @@
+"""Private multiplicative weights: many linear questions answered from a synthetic histogram."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+import numpy as np
+from opendp.measures import max_divergence, zero_concentrated_divergence
+from opendp.mod import Domain, Measure, Metric, assert_features
+
+from .. import checks
+from ..checks import at_most, checked, optional, probability
+from ..combinators import guards
+from ..combinators.cast import cast
+from ..combinators.guards import check_space
+from ..combinators.postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
+from ..errors import InvalidValueError, UnsupportedMeasureError
+from ..measures import composition_measure
+from ..measures.conversions.zcdp_to_approximate import largest_rho
+from ..measures.families import APPROXIMATE, FIXED, GAUSSIAN, PURE, ZCDP
+from ..native import opendp as _native
+from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.session import validate_d_in
+from .guess_and_check import make_guess_and_check
+from .histogram import (
+    SYNTHETIC,
+    Array,
+    LinearQuestion,
+    Universe,
+    inner,
+    make_histogram,
+    positive_distance,
+    public_size,
+)
+from .multiplicative_weights_plan import MultiplicativeWeightsPlan, plan
+from .sparse_vector import Outcome, SparseVectorAnswer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _State:
+    """What the person in the middle knows: logarithms of weights, and what it has asked."""
+
+    log_weights: Array
+    distribution: Array
+    question: Array | None = None
+    guess: float = 0.0
+
+
+def _state(log_weights: Array) -> _State:
+    weights = np.exp(log_weights - log_weights.max())
+    return _State(log_weights, weights / weights.sum())
+
+
+class _MultiplicativeWeights:
+    """The person in the middle between the analyst and guess and check."""
+
+    def __init__(self, universe: Universe, size: int, learning_rate: float) -> None:
+        self._universe, self._size, self._rate = universe, size, learning_rate
+
+    def start(self) -> _State:
+        return _state(np.full(self._universe.cells, -log(self._universe.cells)))
+
+    def __call__(self, state: _State, tag: Tag, message: Any) -> tuple[_State, Tag, Any]:
+        if tag is QUERY:
+            if type(message) is str and message == SYNTHETIC:
+                return state, ANSWER, self._size * state.distribution
+            question = self._universe.question(message)
+            guess = self._size * inner(question, state.distribution)
+            asking = _State(state.log_weights, state.distribution, question, guess)
+            return asking, QUERY, (LinearQuestion(question), guess)
+        assert state.question is not None
+        if message.outcome is not Outcome.ABOVE:
+            return state, ANSWER, SparseVectorAnswer(message.outcome, state.guess)
+        too_high = message.value < state.guess
+        direction = state.question if too_high else 1 - state.question
+        return _state(state.log_weights - self._rate * direction), ANSWER, message
+
+
+_MOST_QUESTIONS = at_most(2**62, "there are no more in a lifetime")
+
+
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    output_measure=guards.measure,
+    questions=_MOST_QUESTIONS,
+    size=optional(_MOST_QUESTIONS),
+    beta=probability,
+)
+def make_private_multiplicative_weights(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    d_in: Any,
+    d_out: Any,
+    universe: Any,
+    questions: int,
+    *,
+    size: int | None = None,
+    beta: float = 0.05,
+) -> ConcurrentMeasurement:
+    """Answer linear questions over a finite universe from a synthetic histogram.
+
+    Private multiplicative weights [HR10]. The returned measurement spawns a queryable that takes
+    questions: a value in [0, 1] for each cell of the universe, or a function from a cell's value to
+    [0, 1]. It answers with the sum over the records, as a :class:`SparseVectorAnswer`: ``BELOW`` if
+    the synthetic histogram was good enough, ``ABOVE`` if it was not and was updated, ``EXHAUSTED``
+    if all updates are used: then the value is synthetic, with no promise. ``"synthetic"`` gives the
+    synthetic histogram itself, which is free.
+
+    The mechanism is interactive postprocessing of :func:`make_guess_and_check`: a person in the
+    middle guesses from the synthetic histogram, and learns from the answers to bad guesses. Its
+    parameters are those that promise the least error within ``d_out``; the measurement's ``plan``
+    has them.
+
+    Guarantee: that of guess and check, by [HSTVVXZ23, Theorem 2.17]; for (ε, δ) with δ > 0, zCDP
+    converted at δ. Accuracy: with probability at least 1 - ``beta``, if ``size`` is the number of
+    records in the universe, the first ``questions`` answers are all within ``plan.error`` (of the
+    questions rounded to multiples of 2^-20), and there are at most ``plan.max_updates`` updates;
+    proved in ``measurements/multiplicative_weights_plan.py``.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: vectors of records
+    :param input_metric: symmetric, insert-delete, change-one or Hamming distance
+    :param output_measure: pure, (ε, δ), zero-concentrated, Gaussian DP, or one Rényi order
+    :param d_in: distance between neighbouring inputs
+    :param d_out: bound on the privacy loss
+    :param universe: number of categories, for records from 0 on, or the values a record may have
+    :param questions: for how many the error is promised; more may be asked
+    :param size: number of records, if it is public or was estimated privately; that of
+        ``input_domain`` if left out
+    :param beta: probability that the error is larger than promised
+    :return: a measurement that spawns a queryable
+    :raises InvalidTypeError, InvalidValueError: naming the argument; ``d_out`` if no error below
+        ``size`` can be promised
+    :raises UnsupportedMeasureError: for other measures; build for zCDP, and use :func:`cast`
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> mechanism = oc.make_private_multiplicative_weights(
+    ...     *space, dp.zero_concentrated_divergence(), d_in=1, d_out=0.5,
+    ...     universe=64, questions=100, size=10_000
+    ... )
+    >>> mechanism.map(1) <= 0.5
+    True
+    >>> mechanism.plan.max_updates, round(mechanism.plan.error)
+    (100, 1940)
+    >>> queryable = mechanism([0, 1, 2, 3] * 2500)
+    >>> answer = queryable(lambda value: value % 2)
+    >>> queryable("synthetic").shape
+    (64,)
+    """
+    assert_features("contrib", "honest-but-curious")
+    check_space(input_domain, input_metric)
+    measure = composition_measure(output_measure)
+    if measure.family not in (PURE, APPROXIMATE, ZCDP, GAUSSIAN, FIXED):
+        raise UnsupportedMeasureError(
+            f"output_measure ({measure.name}) is not planned for; build it for zCDP, and use cast"
+        )
+    d_in = validate_d_in(input_metric, d_in)
+    budget = measure.validate_budget("d_out", d_out)
+    if measure.family == APPROXIMATE:
+        return _approximate(
+            (input_domain, input_metric),
+            output_measure,
+            d_in,
+            budget,
+            universe=universe,
+            questions=questions,
+            size=size,
+            beta=beta,
+        )
+    known = Universe(universe)
+    size = public_size(input_domain, size)
+    if not 0.0 < checks.probability(beta=beta) < 1.0:
+        raise InvalidValueError(f"beta ({beta}) must be above 0 and below 1")
+    histogram = make_histogram(input_domain, input_metric, known)
+    distance = positive_distance(histogram, d_in)
+    parameters = plan(
+        measure,
+        distance,
+        budget,
+        cells=known.cells,
+        size=size,
+        questions=checks.count(questions=questions),
+        beta=beta,
+    )
+    checker = make_guess_and_check(
+        histogram.output_domain,
+        histogram.output_metric,
+        output_measure,
+        distance,
+        parameters.scale,
+        parameters.tolerance,
+        parameters.max_updates,
+        sensitivity=distance,
+        query_scale=parameters.query_scale,
+        answer_scale=parameters.answer_scale,
+        refresh=parameters.refresh,
+    )
+    person = _MultiplicativeWeights(known, size, parameters.learning_rate)
+    mechanism = histogram >> make_interactive_postprocessing(
+        checker, person, initial_state=person.start()
+    )
+    return _with_plan(mechanism, parameters)
+
+
+def _with_plan(mechanism: Any, parameters: MultiplicativeWeightsPlan) -> ConcurrentMeasurement:
+    mechanism.plan = parameters
+    concurrent: ConcurrentMeasurement = mechanism
+    return concurrent
+
+
+def _approximate(
+    space: tuple[Domain, Metric], to_measure: Measure, d_in: Any, d_out: Any, **rest: Any
+) -> ConcurrentMeasurement:
+    """(ε, δ): by way of zCDP, or of pure DP if δ is 0."""
+    epsilon, delta = d_out
+    if delta == 0.0:
+        pure = make_private_multiplicative_weights(*space, max_divergence(), d_in, epsilon, **rest)
+        return _with_plan(cast(pure, to_measure), pure.plan)
+    rho = largest_rho(epsilon, delta)
+    zcdp = make_private_multiplicative_weights(
+        *space, zero_concentrated_divergence(), d_in, rho, **rest
+    )
+    return _with_plan(cast(zcdp, to_measure, delta=delta), zcdp.plan)
+
+
+then_private_multiplicative_weights = _native.to_then(make_private_multiplicative_weights)

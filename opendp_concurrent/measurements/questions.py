@@ -1,0 +1,206 @@
+"""Questions of bounded sensitivity: checked before they see the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from operator import index
+from typing import Any
+
+from opendp.metrics import absolute_distance
+from opendp.mod import (
+    Domain,
+    Function,
+    Measurement,
+    Metric,
+    Odometer,
+    OdometerQueryable,
+    OpenDPException,
+    Queryable,
+    Transformation,
+)
+
+from ..errors import InvalidTypeError, InvalidValueError, PrivacyMapError, SpaceMismatchError
+from ..native import opendp as _native
+from ..queryables.data import Sealed, unseal
+from .steps import Steps
+
+INTEGERS = frozenset({"i8", "i16", "i32", "i64", "i128", "u8", "u16", "u32", "u64", "usize"})
+NUMBERS = INTEGERS | {"f32", "f64"}
+REMEMBERED = 4096  # transformations that are not checked again
+NOT_ASKED = (  # callable, and not on data
+    Function,
+    Measurement,
+    Odometer,
+    OdometerQueryable,
+    Queryable,
+    _native.PARTIAL_CONSTRUCTOR,
+    type,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """How far a question's answer is from a guess: as sensitive as the question.
+
+    :ivar question: a question
+    :ivar guess: a number that does not depend on the data
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> far = oc.make_above_threshold(*space, dp.max_divergence(), 1, scale=2.0, threshold=100)
+    >>> far([1] * 1000)(oc.Deviation(space >> dp.t.then_count(), guess=1000)).outcome
+    BELOW
+    """
+
+    question: Any
+    guess: float
+
+
+def sensitivity_at(d_in: Any, sensitivity: Any) -> Any:
+    """Return the sensitivity of questions at distance ``d_in``; 1 if left out, at a ``d_in`` of 1.
+
+    Of a callable nobody but its author knows how far it moves at another distance.
+    """
+    if sensitivity is not None:
+        return sensitivity
+    if type(d_in) in (int, float) and d_in == 1:
+        return 1
+    raise InvalidTypeError(
+        f"sensitivity must be given: how far an answer can move at distance d_in ({d_in}); it is 1 "
+        "if left out at a d_in of 1 only. If one record more or less moves an answer by at most s, "
+        "d_in of them move it by at most d_in times s: pass that for data whose d_in counts records"
+    )
+
+
+class Questions:
+    """What may be asked of one dataset, and its answers in whole steps.
+
+    A transformation must map the space to a number, with a stability map of at most ``sensitivity``
+    at ``d_in``. Of any other callable its author promises this.
+
+    :param space: domain and metric of the data
+    :param d_in: distance between neighbouring inputs
+    :param sensitivity: bound on how far answers are apart at distance ``d_in``
+    :param token: the data
+    """
+
+    __slots__ = (
+        "_d_in",
+        "_known",
+        "_monotone",
+        "_python",
+        "_sensitivity",
+        "_space",
+        "_token",
+        "steps",
+    )
+
+    def __init__(
+        self,
+        space: tuple[Domain, Metric],
+        d_in: Any,
+        sensitivity: float,
+        steps: Steps,
+        token: Sealed,
+        *,
+        monotone: bool,
+    ) -> None:
+        self._space, self._d_in, self._sensitivity = space, d_in, sensitivity
+        self.steps, self._token, self._monotone = steps, token, monotone
+        self._known: dict[int, tuple[Transformation, Transformation]] = {}
+        self._python: list[Any] = []
+
+    def accept(self, question: Any) -> Callable[[], int]:
+        """Return what computes the answer, or raise; nothing is computed yet."""
+        if isinstance(question, Deviation):
+            if self._monotone:
+                raise InvalidValueError(
+                    "the question is a deviation, which is not monotone whatever its question; "
+                    "build with monotone=False"
+                )
+            inner = self.accept(question.question)
+            guess = self.steps.of("guess", question.guess)
+            return lambda: abs(inner() - guess)
+        if isinstance(question, Transformation):
+            own = self._own(question)
+            return lambda: self._read(_native.apply(own, unseal(self._token)))
+        if not callable(question) or isinstance(question, NOT_ASKED):
+            raise InvalidTypeError(
+                "the question must be a transformation, or a callable on the data, "
+                f"found {type(question).__name__}"
+            )
+        return lambda: self._read(question(self._data()))
+
+    def _own(self, question: Transformation) -> Transformation:
+        """Return the transformation, checked, as it is now.
+
+        One of OpenDP's own code is checked once; one that asks Python may change its map.
+        """
+        known, own = self._known.get(id(question), (None, question))
+        if known is question and _native.address(own) == _native.address(question):
+            return own
+        own = _native.pinned(question)
+        if self._check(own):
+            if len(self._known) == REMEMBERED:
+                self._known.clear()
+            self._known[id(question)] = question, own  # held, so that its identity stays its own
+        return own
+
+    def _read(self, answer: Any) -> int:
+        with suppress(TypeError):  # an integer, of NumPy's too
+            answer = index(answer)
+        if self.steps.whole and not isinstance(answer, int):
+            raise InvalidTypeError(
+                f"the question must have an integer answer, found {type(answer).__name__}; "
+                "for floats pass as sensitivity, a float, how far answers can move at distance d_in"
+            )
+        return self.steps.of("the answer of the question", answer)
+
+    def _data(self) -> Any:
+        """The data as Python has them: converted once, a list handed out as a copy."""
+        if not self._python:
+            self._python.append(_native.to_python(unseal(self._token)))
+        data = self._python[0]
+        return list(data) if type(data) is list else data
+
+    def _check(self, question: Transformation) -> bool:
+        """Raise unless it may be asked; return whether that will not change."""
+        check_question(question, self._space, self.steps.whole)
+        try:
+            sensitivity, fixed = _native.native_only(
+                _native.transformation_map, question, self._d_in
+            )  # not what may be set on it
+        except (OpenDPException, TypeError, ValueError) as error:
+            raise PrivacyMapError(self._d_in, str(error).strip()) from error
+        if not sensitivity <= self._sensitivity:
+            raise InvalidValueError(
+                f"the sensitivity of the question ({sensitivity}) must be at most "
+                f"{self._sensitivity} at d_in ({self._d_in}); clamp more tightly, or build with a "
+                "larger sensitivity; nothing was asked"
+            )
+        return fixed
+
+
+def check_question(question: Transformation, space: tuple[Domain, Metric], whole: bool) -> None:
+    """Raise unless a transformation maps ``space`` to a number."""
+    domain, metric = space
+    if question.input_domain != domain:
+        raise SpaceMismatchError("input_domain", domain, question.input_domain)
+    if question.input_metric != metric:
+        raise SpaceMismatchError("input_metric", metric, question.input_metric)
+    atom = str(question.output_domain.carrier_type)
+    if atom not in NUMBERS:
+        raise InvalidTypeError(f"the question must have one number as its answer, found {atom}")
+    if question.output_metric != absolute_distance(T=atom):
+        raise SpaceMismatchError("output_metric", absolute_distance(T=atom), question.output_metric)
+    if whole and atom not in INTEGERS:
+        raise InvalidTypeError(
+            f"the question must have an integer answer, found {atom}; "
+            "for floats pass as sensitivity, a float, how far answers can move at distance d_in"
+        )

@@ -1,0 +1,131 @@
+"""Randomized response, sampled by OpenDP, with its exact Rényi divergence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opendp.measurements import make_randomized_response as opendp_randomized_response
+from opendp.measurements import make_randomized_response_bool as opendp_randomized_response_bool
+from opendp.mod import Measure, Measurement, assert_features
+
+from ..checks import checked, elements, flag, probability, shown
+from ..combinators import guards
+from ..combinators.cast import cast
+from ..combinators.recertify import recertify
+from ..errors import InvalidTypeError, InvalidValueError
+from ..fdp.function import TradeoffFunction
+from ..measures import composition_measure
+from ..measures.conversions.randomized_response import response_to_renyi
+from ..measures.families import FIXED, RENYI, TRADEOFF
+from ..queryables.mechanism import ConcurrentMeasurement
+
+
+def _categories(**argument: Any) -> list[Any]:
+    """Return distinct values that can be looked up, or raise."""
+    ((name, _),) = argument.items()
+    found = list(elements("categories", **argument))
+    try:
+        distinct = len(set(found)) == len(found) and all(one == one for one in found)
+    except Exception:
+        raise InvalidTypeError(f"{name} ({shown(found)}) must have hashable values") from None
+    if not distinct or len(found) < 2:
+        raise InvalidValueError(f"{name} ({shown(found)}) must have at least two distinct values")
+    return found
+
+
+@checked(prob=probability, output_measure=guards.measure, constant_time=flag)
+def make_randomized_response_bool(
+    prob: float, output_measure: Measure, constant_time: bool = False
+) -> ConcurrentMeasurement:
+    """Randomized response on one bit, certified under ``output_measure``.
+
+    Sampling is that of :func:`~opendp.measurements.make_randomized_response_bool`. Rényi DP, of one
+    order or as a curve, is exact [Mir17, Table II]. Other measures: through ε-DP by :func:`cast`,
+    which is exact as well, since randomized response is the worst case of ε-DP.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param prob: probability of the truth, in [1/2, 1)
+    :param output_measure: how privacy is measured
+    :param constant_time: as in OpenDP
+    :return: a measurement on booleans under the discrete distance
+    :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> oc.make_randomized_response_bool(0.75, oc.fixed_renyi_divergence(alpha=2.0)).map(1)
+    0.8472978603872037
+    """
+    assert_features("contrib", "honest-but-curious")
+    pure = guards.built(opendp_randomized_response_bool, prob=prob, constant_time=constant_time)
+    return _certify(pure, prob, 2, output_measure)
+
+
+@checked(categories=_categories, prob=probability, output_measure=guards.measure)
+def make_randomized_response(
+    categories: Sequence[Any],
+    prob: float,
+    output_measure: Measure,
+    T: Any = None,  # noqa: N803
+) -> ConcurrentMeasurement:
+    """Randomized response over ``categories``, certified under ``output_measure``.
+
+    Sampling is that of :func:`~opendp.measurements.make_randomized_response`. Rényi DP, of one
+    order or as a curve, and f-DP are exact. Other measures: through ε-DP by :func:`cast`.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param categories: at least two, distinct
+    :param prob: probability of the truth, in [1/len(categories), 1)
+    :param output_measure: how privacy is measured
+    :param T: type of a category; inferred if left out
+    :return: a measurement on categories under the discrete distance
+    :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> measure = oc.fixed_renyi_divergence(alpha=2.0)
+    >>> oc.make_randomized_response(["a", "b", "c"], 0.75, measure).map(1)
+    1.535970760552228
+    """
+    assert_features("contrib", "honest-but-curious")
+    pure = guards.built(opendp_randomized_response, categories=categories, prob=prob, T=T)
+    return _certify(pure, prob, len(set(categories)), output_measure)
+
+
+def _certify(
+    pure: Measurement, prob: float, categories: int, output_measure: Measure
+) -> ConcurrentMeasurement:
+    def divergence(epsilon: float, alpha: float) -> float:
+        return response_to_renyi(prob, categories, alpha) if epsilon > 0.0 else 0.0
+
+    family = composition_measure(output_measure).family
+    if family == RENYI:
+        return recertify(
+            pure, output_measure, lambda epsilon: lambda alpha: divergence(epsilon, alpha)
+        )
+    if family == FIXED:
+        alpha: float = output_measure.descriptor.alpha
+        return recertify(pure, output_measure, lambda epsilon: divergence(epsilon, alpha))
+    if family == TRADEOFF:
+        return recertify(
+            pure,
+            output_measure,
+            lambda epsilon: (
+                TradeoffFunction.randomized_response(prob, categories)
+                if epsilon > 0.0
+                else TradeoffFunction.identity()
+            ),
+        )
+    return cast(pure, output_measure)

@@ -1,0 +1,96 @@
+"""What a sparse vector costs.
+
+A threshold T gets noise ρ of scale s; each question's answer q gets fresh noise ν of scale s', and
+is above if q + ν >= T + ρ, at most c times. Answers are whole steps, on neighbours at most D apart;
+so are ρ and ν, with probabilities p(k) proportional to exp(-|k|/scale). Noise has no end and sums
+of integers are exact, so the following holds as it stands.
+
+**Threshold noised once** [LSL17, Algorithm 7]. Let a be outcomes, at most c of them above, F(ρ)
+their probability on the data given ρ, F'(ρ) that on a neighbour, whose answers are q'. Below,
+q + ν < T + ρ gives q' + ν < T + ρ + D. Above, q + ν >= T + ρ gives q' + (ν + 2D) >= T + ρ + D, and
+a shift of ν by 2D costs a factor e^η, η = 2D/s'. So F(ρ) <= e^(cη) F'(ρ + D).
+
+* Pure DP: the shift of ρ costs a factor e^(D/s), so D/s + c η.
+* Rényi DP [ZW20, Theorem 8]: the divergence of the shift of ρ by D, and c η. Proof: x^α y^(1-α) is
+  convex and homogeneous, so P(a)^α Q(a)^(1-α) <= sum over ρ of p(ρ)^α p(ρ+D)^(1-α) F^α F'^(1-α),
+  the last with F = F(ρ) and F' = F'(ρ+D); F^α F'^(1-α) = F (F/F')^(α-1) <= F e^((α-1)cη); and the
+  sum of F over all a is 1.
+
+**Monotone questions**: η = Δ/s' [LSL17, Theorem 4]. For two neighbours let u be the most that any
+answer rises, and v the most that any falls, in whole steps, with u + v <= Δ; all may rise, or all
+fall, or u records were added and v removed. Below, q' + ν < T + ρ + u; above, q' + (ν + u + v) >=
+T + ρ + u. So ρ is shifted by u <= D, and ν by at most Δ. The neighbours fix u and v, whatever is
+asked. Integers that rise and fall by at most D together have Δ = D. Of numbers that are rounded
+down to steps, a rise of r and a fall of f become at most ceil(r) and ceil(f): Δ = D + 1.
+
+**Threshold refreshed** after each answer above [DR14, Algorithm 2]: c rounds of the case c = 1, one
+after the other, composed under the measure at hand.
+
+**Numbers released** for answers above: c releases with noise of their own. They and the comparisons
+are children of one concurrent compositor; their losses compose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from opendp.domains import atom_domain
+from opendp.mod import Measure
+
+from ..measures import composition_measure
+from ..measures.conversions.laplace import laplace_to_renyi
+from ..measures.conversions.pure_to_renyi import pure_to_renyi
+from ..measures.families import FIXED, RENYI
+from .composed import composed, from_pure, laplace_loss, total
+from .grid import grid_step
+from .noise import ATOM, laplace_epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class SparseVectorNoise:
+    """Scales, in steps of a grid of integers, and how they are used.
+
+    :ivar threshold: scale of the threshold's noise
+    :ivar question: scale of a question's noise
+    :ivar answer: scale of the noise of a number released, if numbers are
+    :ivar hits: how often the answer may be above
+    :ivar refresh: whether the threshold gets fresh noise after each
+    """
+
+    threshold: float
+    question: float
+    answer: float | None
+    hits: int
+    refresh: bool
+
+    def loss(self, sensitivity: int, measure: Measure, *, spread: int | None = None) -> Any:
+        """Privacy loss, if answers on neighbours are at most ``sensitivity`` steps apart.
+
+        :param spread: what the largest rise and the largest fall add up to, in steps, Δ; at most
+            twice the sensitivity
+        """
+        above = 2 * sensitivity if spread is None else min(spread, 2 * sensitivity)
+        parts = [self._comparisons(sensitivity, above, measure)]
+        if self.answer is not None:
+            parts.append((laplace_loss(self.answer, sensitivity, measure), self.hits))
+        return composed(measure, parts)
+
+    def _comparisons(self, sensitivity: int, above: int, measure: Measure) -> tuple[Any, int]:
+        threshold = laplace_epsilon(self.threshold, sensitivity)
+        question = laplace_epsilon(self.question, above)
+        hits, rounds = (1, self.hits) if self.refresh else (self.hits, 1)
+        questions = total([(question, hits)])
+        epsilon = total([(threshold, 1), (questions, 1)])
+        step = grid_step(atom_domain(T=ATOM), self.threshold, None)
+
+        def renyi(alpha: float) -> float:
+            shifted = laplace_to_renyi(threshold, alpha, step)
+            return min(pure_to_renyi(epsilon, alpha), total([(shifted, 1), (questions, 1)]))
+
+        family = composition_measure(measure).family
+        if family == RENYI:
+            return renyi, rounds
+        if family == FIXED:
+            return renyi(measure.descriptor.alpha), rounds
+        return from_pure(epsilon, measure), rounds

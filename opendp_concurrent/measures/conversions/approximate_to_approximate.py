@@ -1,0 +1,59 @@
+"""(ε, δ)-DP to (ε', δ') for a smaller ε' or a larger δ': by randomized response, which is worst.
+
+Every (ε, δ)-DP mechanism is, for two neighbours, a postprocessing of randomized response that
+fails with probability δ [KOV15, Theorem 3.3], so its δ at ε' <= ε is at most
+
+    1 - (1 - δ) (1 + e^ε') / (1 + e^ε).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import inf
+
+from ...exact.bracket import Bracket, Digits, double_up, evaluate
+
+
+@lru_cache(maxsize=65536)
+def approximate_to_delta(epsilon: float, delta: float, smaller: float) -> float:
+    """Least double at or above the δ at ``smaller``.
+
+    :param epsilon: at least 0
+    :param delta: in [0, 1]
+    :param smaller: ε', at least 0; from ``epsilon`` on the δ is ``delta``
+    """
+    if smaller >= epsilon or delta >= 1.0:
+        return min(delta, 1.0)
+    if epsilon == inf:
+        return 1.0
+
+    def at_smaller(real: Digits) -> Bracket:
+        e, s = real(epsilon), real(smaller)
+        return 1 - (1 - real(delta)) * ((-e).exp() + (s - e).exp()) / (1 + (-e).exp())
+
+    return min(1.0, double_up(evaluate(at_smaller).upper))
+
+
+@lru_cache(maxsize=65536)
+def approximate_to_epsilon(epsilon: float, delta: float, larger: float) -> float:
+    """Upper bound on the ε at ``larger``, at least 0; infinite if that is below ``delta``.
+
+    :param epsilon: at least 0
+    :param delta: in [0, 1]
+    :param larger: δ'
+    """
+    if not larger >= delta:
+        return inf  # nothing is known at a smaller δ
+    if epsilon == 0.0 or larger == delta:
+        return epsilon
+    if larger >= 1.0 or approximate_to_delta(epsilon, delta, 0.0) <= larger:
+        return 0.0
+    if epsilon == inf:
+        return inf
+
+    def at_larger(real: Digits) -> Bracket:
+        e = real(epsilon)
+        scaled = (1 - real(larger)) / (1 - real(delta)) * (1 + (-e).exp()) - (-e).exp()
+        return e + scaled.ln()  # e^ε' = scaled e^ε
+
+    return min(epsilon, max(0.0, double_up(evaluate(at_larger).upper)))

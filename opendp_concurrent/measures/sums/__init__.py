@@ -1,0 +1,1 @@
+"""How the losses of each measure add up, exactly."""

@@ -1,0 +1,56 @@
+"""The sums of both parameters, for measures whose distance is a pair.
+
+(ε, δ)-DP: basic composition, concurrent with adaptive parameters by [HSTVVXZ23, Section 3.1] under
+finite communication. Approximate zCDP: [BS16, Lemma 8.2] with 1 - prod(1 - δ_i) <= sum δ_i, for
+parameters chosen on the way [WRRW23, Theorem 1]; sequential children only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ... import checks
+from .scalar_sum import ScalarSum
+
+
+@dataclass(frozen=True, slots=True)
+class PairSum:
+    """Exact sums of the first and of the second components."""
+
+    first: ScalarSum = field(default_factory=ScalarSum)
+    second: ScalarSum = field(default_factory=ScalarSum)
+
+    @property
+    def loss(self) -> tuple[float, float]:
+        """Both sums, each rounded up once."""
+        return self.first.loss, self.second.loss
+
+    def read(self, d_mid: Any) -> Any:
+        """Return ``d_mid``."""
+        return d_mid
+
+    def after(self, d_mid: Any, count: int = 1) -> PairSum:
+        """Add ``count`` times ``d_mid``, component by component."""
+        if type(d_mid) is not tuple or len(d_mid) != 2:
+            d_mid = checks.pair(d_mid=d_mid)
+        first, second = d_mid
+        return PairSum(self.first.after(first, count), self.second.after(second, count))
+
+    def within(self, d_out: tuple[float, float]) -> bool:
+        """Whether both exact sums are at most those of ``d_out``."""
+        return self.first.within(d_out[0]) and self.second.within(d_out[1])
+
+    def remaining(self, d_out: tuple[float, float]) -> tuple[float, float]:
+        """Largest pair that may still be spent; the components are independent."""
+        return self.first.remaining(d_out[0]), self.second.remaining(d_out[1])
+
+    def to_record(self) -> list[str | None]:
+        """Both sums in their exact form."""
+        return [self.first.to_record(), self.second.to_record()]
+
+    @classmethod
+    def from_record(cls, record: list[str | None]) -> PairSum:
+        """Inverse of :meth:`to_record`."""
+        first, second = record
+        return cls(ScalarSum.from_record(first), ScalarSum.from_record(second))

@@ -1,0 +1,63 @@
+"""The sum of the d_mids, for measures whose distance is one number.
+
+Pure DP: [VW21, Theorem 1.5]; for losses chosen on the way transcript by transcript, as proved in
+docs/proofs/rules.rst. zCDP: [HSTVVXZ23, Theorems 4.10 and 4.11]. Both for concurrent children.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isinf
+from typing import Any
+
+from ... import checks
+from ...exact.rounding import from_units_down, from_units_up, to_units
+from .accumulator import times
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSum:
+    """Exact sum of nonnegative doubles; ``units`` is None when it is infinite."""
+
+    units: int | None = 0
+
+    @property
+    def loss(self) -> float:
+        """Least double that is at least the exact sum."""
+        return inf if self.units is None else from_units_up(self.units)
+
+    def read(self, d_mid: Any) -> Any:
+        """Return ``d_mid``."""
+        return d_mid
+
+    def after(self, d_mid: Any, count: int = 1) -> ScalarSum:
+        """Add ``count`` times ``d_mid``."""
+        count = times(count)
+        if type(d_mid) is not float or not 0.0 <= d_mid < inf:
+            d_mid = checks.non_negative(d_mid=d_mid)
+            if isinf(d_mid):
+                return ScalarSum(None)
+        if self.units is None:
+            return self
+        return ScalarSum(self.units + count * to_units(d_mid))
+
+    def within(self, d_out: float) -> bool:
+        """Whether the exact sum is at most ``d_out``."""
+        return self.loss <= d_out
+
+    def remaining(self, d_out: float) -> float:
+        """Largest double whose exact sum with this one is at most ``d_out``."""
+        if isinf(d_out):
+            return inf
+        if self.units is None:
+            return 0.0
+        return from_units_down(max(0, to_units(d_out) - self.units))
+
+    def to_record(self) -> str | None:
+        """Units in hexadecimal, None when infinite."""
+        return None if self.units is None else hex(self.units)
+
+    @classmethod
+    def from_record(cls, record: str | None) -> ScalarSum:
+        """Inverse of :meth:`to_record`."""
+        return cls(None if record is None else int(record, 16))

@@ -1,0 +1,75 @@
+"""The root of the sum of squares, for Gaussian DP.
+
+Fully adaptive: [ST22, Theorem 1] and [KTH22]; concurrent by [VZ23] and [HSTVVXZ23, Theorem 1.21].
+Only the Gaussian family has this: the tensor product of trade-off functions is in general no
+accumulator under adaptively chosen parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isinf
+from typing import Any
+
+from ... import checks
+from ...exact.rounding import SMALLEST, sqrt_down, sqrt_up, to_units
+from .accumulator import times
+
+
+@dataclass(frozen=True, slots=True)
+class SquareSum:
+    """Exact sum of squares, as a multiple of 2**-(2 * SMALLEST); None when it is infinite."""
+
+    units: int | None = 0
+
+    @property
+    def loss(self) -> float:
+        """Least double whose square is at least the exact sum."""
+        return inf if self.units is None else sqrt_up(self.units, SMALLEST)
+
+    def read(self, d_mid: Any) -> Any:
+        """Return ``d_mid``."""
+        return d_mid
+
+    def after(self, d_mid: Any, count: int = 1) -> SquareSum:
+        """Add ``count`` times the square of ``d_mid``."""
+        mu, count = checks.non_negative(d_mid=d_mid), times(count)
+        if isinf(mu) or self.units is None:
+            return SquareSum(None)
+        return SquareSum(self.units + count * to_units(mu) ** 2)
+
+    def within(self, d_out: float) -> bool:
+        """Whether the exact sum is at most the square of ``d_out``."""
+        if isinf(d_out):
+            return True
+        return self.units is not None and self.units <= to_units(d_out) ** 2
+
+    def remaining(self, d_out: float) -> float:
+        """Largest double whose square may still be added."""
+        if isinf(d_out):
+            return inf
+        if self.units is None:
+            return 0.0
+        return sqrt_down(max(0, to_units(d_out) ** 2 - self.units), SMALLEST)
+
+    def to_record(self) -> str | None:
+        """Units in hexadecimal, None when infinite."""
+        return None if self.units is None else hex(self.units)
+
+
+@dataclass(frozen=True, slots=True)
+class Squares:
+    """Accounting for Gaussian DP."""
+
+    def start(self, zero: Any) -> SquareSum:
+        """Zero."""
+        del zero
+        return SquareSum()
+
+    def from_record(self, zero: Any, record: str | None) -> SquareSum:
+        """Inverse of :meth:`SquareSum.to_record`."""
+        del zero
+        return SquareSum(None if record is None else int(record, 16))
+
+    def __repr__(self) -> str:
+        return "root of the sum of squares"

@@ -1,0 +1,72 @@
+"""The sum of the ρ and the least of the ω, for truncated concentrated DP.
+
+Fixed parameters: [LW22, Corollary 1], whose ω are equal; with the least of them each child is
+(ρ_i, ω)-tCDP. Adaptive: for each order α in (1, ω) the sum of the ρ_i α is a valid accumulator
+[HSTVVXZ23, Theorem 4.6], so a filter on ρ for children whose ω is large enough is one as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+from ...errors import InvalidTypeError
+from ..distances import TruncatedConcentrated
+from .scalar_sum import ScalarSum
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedSum:
+    """Exact sum of ρ, and least ω."""
+
+    rho: ScalarSum = field(default_factory=ScalarSum)
+    omega: float = inf
+
+    @property
+    def loss(self) -> TruncatedConcentrated:
+        """The sum, rounded up once, with the least ω."""
+        return TruncatedConcentrated(self.rho.loss, self.omega)
+
+    def read(self, d_mid: Any) -> Any:
+        """Return ``d_mid``."""
+        return d_mid
+
+    def after(self, d_mid: Any, count: int = 1) -> TruncatedSum:
+        """Add ``count`` times the ρ of ``d_mid``; its ω counts once."""
+        if not isinstance(d_mid, TruncatedConcentrated):
+            raise InvalidTypeError(
+                f"d_mid must be TruncatedConcentrated(rho, omega), found {d_mid!r}"
+            )
+        return TruncatedSum(self.rho.after(d_mid.rho, count), min(self.omega, d_mid.omega))
+
+    def within(self, d_out: TruncatedConcentrated) -> bool:
+        """Whether the sum is at most, and ω at least, that of ``d_out``."""
+        return self.rho.within(d_out.rho) and self.omega >= d_out.omega
+
+    def remaining(self, d_out: TruncatedConcentrated) -> TruncatedConcentrated:
+        """Largest distance that may still be spent."""
+        return TruncatedConcentrated(self.rho.remaining(d_out.rho), d_out.omega)
+
+    def to_record(self) -> list[str | None]:
+        """The exact sum, and ω in hexadecimal."""
+        return [self.rho.to_record(), self.omega.hex()]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    """Accounting for truncated concentrated DP."""
+
+    def start(self, zero: Any) -> TruncatedSum:
+        """Nothing spent."""
+        del zero
+        return TruncatedSum()
+
+    def from_record(self, zero: Any, record: list[str | None]) -> TruncatedSum:
+        """Inverse of :meth:`TruncatedSum.to_record`."""
+        del zero
+        rho, omega = record
+        return TruncatedSum(ScalarSum.from_record(rho), float.fromhex(str(omega)))
+
+    def __repr__(self) -> str:
+        return "sum of rho, least omega"

@@ -1,0 +1,446 @@
+"""Every private name of OpenDP that is used here, and errors that keep their type across the FFI.
+
+A Python exception that is raised inside a native call comes out as a bare ``OpenDPException``. Ours
+are remembered where they leave our code, and raised again, from the native one, by the frame of
+ours that made the native call (:func:`typed`). Interrupts: see :mod:`._boundary`; threads: see
+:mod:`._argtypes`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
+from functools import wraps
+from types import FrameType
+from typing import Any, NoReturn, TypeVar, cast
+
+from opendp import combinators
+from opendp._convert import (
+    ATOM_MAP,
+    c_to_py,
+    py_to_c,
+)
+from opendp._lib import AnyObjectPtr, FfiResult, FfiSlice, lib, unwrap
+from opendp.core import (
+    measurement_input_domain,
+    measurement_input_metric,
+    measurement_output_measure,
+    new_queryable,
+    odometer_queryable_invoke,
+    queryable_eval,
+)
+from opendp.core import (
+    measurement_map as measurement_map,
+)
+from opendp.core import (
+    transformation_map as transformation_map,
+)
+from opendp.domains import _lazyframe_from_domain
+from opendp.extras._utilities import to_then as _to_then
+from opendp.mod import (
+    Domain,
+    LazyFrameDomain,
+    Measure,
+    Measurement,
+    Metric,
+    OpenDPException,
+    Transformation,
+    VectorDomain,
+    _PartialConstructor,
+)
+from opendp.typing import _ELEMENTARY_TYPES
+
+from ..checks import shown
+from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, MechanismError
+from .argtypes import set_once
+from .boundary import CALLBACKS, entries
+
+PARTIAL_CONSTRUCTOR: type = _PartialConstructor
+F = TypeVar("F", bound=Callable[..., Any])
+set_once()
+MOST_ROWS = 2**36  # more than a machine holds
+_CARRIED: ContextVar[list[ConcurrentError] | None] = ContextVar("_CARRIED", default=None)
+
+
+def _function(name: str, *argument_types: Any) -> Any:
+    """Return a function of the native library, apart from the one that OpenDP configures."""
+    function = lib[name]
+    function.argtypes, function.restype = argument_types, FfiResult
+    return function
+
+
+_measurement_invoke = _function("opendp_core__measurement_invoke", Measurement, AnyObjectPtr)
+_transform = _function("opendp_core__transformation_invoke", Transformation, AnyObjectPtr)
+_object_type = _function("opendp_data__object_type", ctypes.c_void_p)
+_object_as_slice = _function("opendp_data__object_as_slice", ctypes.c_void_p)
+_free = {
+    kind: _function(f"opendp_data__{kind}_free", ctypes.c_void_p)
+    for kind in ("object", "slice", "str")
+}
+_ATOMS = {name: ATOM_MAP[name] for name in ("bool", "f32", "f64", "i32", "i64", "u32", "u64")}
+_PLAIN = {
+    **{name.encode(): (atom, False) for name, atom in _ATOMS.items()},
+    **{f"Vec<{name}>".encode(): (atom, True) for name, atom in _ATOMS.items()},
+}
+
+
+# --- data ------------------------------------------------------------------------------------
+
+
+def to_pointer(data: Any, carrier_type: Any) -> Any:
+    """Convert ``data`` to OpenDP's representation, or raise; the message has no row of them."""
+    try:
+        if str(carrier_type).startswith("Vec<") and not len(data) <= MOST_ROWS:
+            raise InvalidValueError(f"arg must have at most 2**36 rows, found {len(data)}")
+        pointer = py_to_c(data, c_type=AnyObjectPtr, type_name=carrier_type)
+    except InvalidValueError:
+        raise
+    except Exception as error:
+        reason = str(error).partition(". ")[0] if isinstance(error, TypeError) else ""
+        known = reason.startswith(("inferred type is", "Expected"))
+        failure = reason if known else type(error).__name__
+    else:
+        failure = ""
+    if failure:  # raised out here, since the error and its frames hold data
+        del data
+        raise InvalidTypeError(
+            f"arg must be data that are a member of the input_domain, of type {carrier_type}: "
+            f"{failure}"
+        )
+    pointer.__opendp_dict__ = {}  # OpenDP keeps the rows here
+    return pointer
+
+
+def invoke(measurement: Measurement, pointer: Any) -> Any:
+    """Run a measurement on data that are converted already."""
+    try:
+        result = _measurement_invoke(measurement, pointer)
+    finally:
+        del pointer  # the traceback of an exception keeps this frame
+    return unwrap(result, AnyObjectPtr) if result.tag else _answer(result)
+
+
+def _answer(result: Any) -> Any:
+    """Convert an answer as OpenDP does, with a short way for numbers and vectors of numbers."""
+    address = result.payload.Ok
+    kind = _ok(_object_type(address))
+    plain = _PLAIN.get(ctypes.string_at(kind))
+    _free["str"](kind)
+    if plain is None:
+        return c_to_py(unwrap(result, AnyObjectPtr))
+    atom, is_vector = plain
+    slice_address = _ok(_object_as_slice(address))
+    numbers = FfiSlice.from_address(slice_address)
+    if is_vector:
+        answer = (atom * numbers.len).from_address(numbers.ptr)[:] if numbers.len else []
+    else:
+        answer = atom.from_address(numbers.ptr).value
+    _free["slice"](slice_address)
+    _free["object"](address)
+    return answer
+
+
+def _ok(result: Any) -> Any:
+    return unwrap(result, ctypes.c_void_p) if result.tag else result.payload.Ok
+
+
+def transform(transformation: Transformation, pointer: Any) -> Any:
+    """Run a transformation on converted data; the result stays converted."""
+    try:
+        return unwrap(_transform(transformation, pointer), AnyObjectPtr)
+    finally:
+        del pointer
+
+
+def apply(transformation: Transformation, pointer: Any) -> Any:
+    """Apply a transformation to converted data, and convert the result."""
+    try:
+        result = _transform(transformation, pointer)
+    finally:
+        del pointer
+    return unwrap(result, AnyObjectPtr) if result.tag else _answer(result)
+
+
+def to_python(pointer: Any) -> Any:
+    """Convert data back from OpenDP's representation."""
+    return c_to_py(pointer)
+
+
+def element_domain(domain: Domain) -> Domain | None:
+    """Return the domain of a vector's elements, or None.
+
+    OpenDP cannot tell it for elements of a user's own domain, other than by how it was made.
+    """
+    if isinstance(domain, VectorDomain):
+        return domain.element_domain
+    made = getattr(domain, "__opendp_dict__", {})
+    of_users = domain.carrier_type == "Vec<ExtrinsicObject>"
+    return made.get("__kwargs__", {}).get("atom_domain") if of_users else None
+
+
+def empty_frame(domain: LazyFrameDomain) -> Any:
+    """Make a Polars frame without rows that is a member of ``domain``."""
+    return _lazyframe_from_domain(domain).collect()
+
+
+def check_distance(metric: Metric, name: str, d_in: Any) -> None:
+    """Raise unless ``d_in`` has the distance type of ``metric``."""
+    try:
+        py_to_c(d_in, c_type=AnyObjectPtr, type_name=metric.distance_type)
+    except Exception as error:  # OpenDP's, or the value's own
+        raise InvalidTypeError(
+            f"{name} ({shown(d_in)}) must be a distance of {metric}, "
+            f"of type {metric.distance_type}: {type(error).__name__}"
+        ) from error
+
+
+# --- maps ------------------------------------------------------------------------------------
+# Asked of OpenDP's functions: an attribute or a subclass may say anything.
+
+
+class _PinnedMeasurement(Measurement):
+    """Points where another did, and frees nothing."""
+
+    _type_ = Measurement._type_
+
+    def __del__(self) -> None:
+        """Nothing: what it was made of does."""
+
+
+class _PinnedTransformation(Transformation):
+    """Points where another did, and frees nothing."""
+
+    _type_ = Transformation._type_
+
+    def __del__(self) -> None:
+        """Nothing: what it was made of does."""
+
+
+Pinnable = TypeVar("Pinnable", Measurement, Transformation)
+
+
+def pinned(one: Pinnable) -> Pinnable:
+    """Return what points to the native object that ``one`` points to now, and always will.
+
+    Whoever holds ``one`` may let it point elsewhere (``one.contents = other.contents``) after it
+    was checked.
+    """
+    kind = _PinnedMeasurement if isinstance(one, Measurement) else _PinnedTransformation
+    found: Any = ctypes.cast(one, kind)
+    found.origin = one  # which frees it
+    made: Pinnable = made_as(found, one)  # where dp.serialize reads it
+    return made
+
+
+def address(measurement: Measurement | Transformation) -> int:
+    """Where the native measurement is: what a Python object points to may be changed."""
+    return ctypes.addressof(measurement.contents)
+
+
+def space_of(measurement: Measurement) -> tuple[Domain, Metric, Measure]:
+    """Return the domain, metric and measure of a measurement."""
+    return (
+        measurement_input_domain(measurement),
+        measurement_input_metric(measurement),
+        measurement_output_measure(measurement),
+    )
+
+
+def native_only(function: Callable[..., Any], *arguments: Any) -> tuple[Any, bool]:
+    """Return ``function(*arguments)``, and whether no value was asked of Python meanwhile.
+
+    Then it is what OpenDP's own code makes of the numbers that it was constructed with, which do
+    not change.
+    """
+    before = entries()
+    answer = function(*arguments)
+    return answer, entries() == before
+
+
+# --- queryables ------------------------------------------------------------------------------
+
+
+def evaluate(queryable: Any, query: Any) -> Any:
+    """Ask a native queryable."""
+    return queryable_eval(queryable, query)
+
+
+def evaluate_odometer(queryable: Any, query: Any) -> Any:
+    """Launch on a native odometer queryable."""
+    return odometer_queryable_invoke(queryable, query)
+
+
+def python_queryable(transition: Callable[[Any], Any]) -> Any:
+    """Make a native queryable from Python, whose wrappers then hold for it.
+
+    OpenDP stores the transition in ``__opendp_dict__``, from where its closure could be read; that
+    is cleared.
+    """
+    queryable = new_queryable(carry(transition), Q="ExtrinsicObject", A="ExtrinsicObject")
+    queryable.__opendp_dict__ = {}
+    return queryable.value
+
+
+def inside_native_call() -> bool:
+    """Whether OpenDP is running the caller from within one of its native calls."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code in CALLBACKS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+# --- errors ----------------------------------------------------------------------------------
+
+
+def typed(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``; exceptions of ours keep their type and values on the way.
+
+    One of ours that leaves is remembered by the call of this around it, if there is one. A native
+    exception that leaves is replaced by the one of ours that caused it.
+    """
+    carried: list[ConcurrentError] = []
+    try:
+        return copy_context().run(_carrying, carried, function, arguments)
+    except ConcurrentError as error:
+        remember(error)
+        raise
+    except OpenDPException as error:
+        found = [ours for ours in carried if str(ours) in str(error)]
+        if not found:
+            raise
+        cause = None if type(found[-1]) is MechanismError else error
+    remember(found[-1])
+    raise found[-1].with_traceback(None) from cause  # its frames may hold data
+
+
+def _carrying(carried: list[ConcurrentError], function: Any, arguments: tuple[Any, ...]) -> Any:
+    _CARRIED.set(carried)
+    return function(*arguments)
+
+
+def remember(error: ConcurrentError) -> None:
+    """Let the native call around this, if there is one, raise this error for its own."""
+    outer = _CARRIED.get()
+    if outer is not None:
+        outer.append(error)
+
+
+def carry(function: F) -> F:
+    """Let our own exceptions leave ``function`` through a native call with their type."""
+
+    def carrying(argument: Any) -> Any:
+        return typed(function, argument)
+
+    return cast(F, carrying)
+
+
+def infer_as_measurement(kind: type) -> None:
+    """Let OpenDP take ``kind`` for a measurement where it infers types, as in lists."""
+    _ELEMENTARY_TYPES[kind] = "AnyMeasurementPtr"
+
+
+def refuse_in_filters(kind: type) -> None:
+    """Let OpenDP's privacy filter say what to do with an odometer of ``kind``. Idempotent.
+
+    There is no native object behind it, and so a null pointer would be told of.
+    """
+    original = combinators.make_privacy_filter
+    if kind in getattr(original, "_refused", ()):
+        return
+
+    @wraps(original)
+    def make_privacy_filter(odometer: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(odometer, kind):
+            raise InvalidTypeError(
+                "odometer is made by make_concurrent_odometer, and has no native object; pass it "
+                "to oc.make_concurrent_filter"
+            )
+        return original(odometer, *args, **kwargs)
+
+    vars(make_privacy_filter)["_refused"] = (*getattr(original, "_refused", ()), kind)
+    combinators.make_privacy_filter = make_privacy_filter
+
+
+# --- records of how things were made ----------------------------------------------------------
+
+
+class Unrecorded(dict[str, Any]):
+    """The record of what OpenDP cannot make again: empty, and it refuses to be written down.
+
+    ``dp.serialize`` writes down the constructor and the arguments that OpenDP keeps in
+    ``__opendp_dict__``, and takes an empty record for an object without content.
+    """
+
+    def __iter__(self) -> NoReturn:
+        self.keys()
+
+    def keys(self) -> NoReturn:
+        """Raise: only ``dp.serialize`` asks."""
+        raise InvalidTypeError(
+            "what opendp_concurrent makes cannot be serialised: dp.serialize keeps the calls of "
+            "OpenDP's own constructors, and dp.deserialize knows no others; send its arguments, "
+            "and call the constructor where it is received. Queries that are made of OpenDP's "
+            "constructors can be serialised"
+        )
+
+
+def to_then(constructor: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the ``then_`` form of a ``make_`` constructor, whose results cannot be serialised."""
+    make = _to_then(constructor)
+
+    @wraps(make)
+    def then(*args: Any, **kwargs: Any) -> Any:
+        partial = make(*args, **kwargs)
+        partial.__opendp_dict__ = Unrecorded()
+        return partial
+
+    return then
+
+
+def unchained(name: str) -> str:
+    """Return what to do with a ``then_`` constructor where something made by it is needed."""
+    return (
+        f"{name} is a then_ constructor, which makes nothing before it is chained; chain it: "
+        "input_space >> then_..., or transformation >> then_..."
+    )
+
+
+def made_as(one: Any, original: Any) -> Any:
+    """Return ``one``, which equals ``original``, with the record of how that was made.
+
+    What it is stays what the native library says: a record is only for ``dp.serialize``.
+    """
+    record = getattr(original, "__opendp_dict__", None)
+    if record is not None:
+        one.__opendp_dict__ = record
+    return one
+
+
+# --- chaining --------------------------------------------------------------------------------
+
+
+def extend_rshift(kind: type, chain: Callable[[Any, Transformation], Any]) -> None:
+    """Let ``transformation >> x`` reach ``chain(x, transformation)`` for every x of ``kind``.
+
+    OpenDP declares ``Transformation >> Odometer`` and does not implement it. Idempotent.
+    """
+    original = Transformation.__rshift__
+    extensions: list[tuple[type, Any]] | None = getattr(original, "_extensions", None)
+    if extensions is None:
+        extensions = []
+
+        def rshift(self: Transformation, other: Any) -> Any:
+            for known, make_chain in extensions:
+                if isinstance(other, known):
+                    return make_chain(other, self)
+            return original(self, other)
+
+        rshift.__name__, rshift.__doc__ = "__rshift__", original.__doc__
+        vars(rshift)["_extensions"] = extensions
+        Transformation.__rshift__ = rshift
+    if all(known is not kind for known, _ in extensions):
+        extensions.append((kind, chain))

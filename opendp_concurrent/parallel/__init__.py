@@ -1,0 +1,1 @@
+"""Data in parts: public partitions, parallel composition, and quotas for analysts."""

@@ -1,0 +1,229 @@
+"""Several analysts on one dataset, each within a quota; and what a coalition of them may learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from opendp.mod import Measurement, assert_features
+
+from .. import checks
+from ..combinators.accounting import check_budget
+from ..combinators.concurrent_composition import make_concurrent_composition
+from ..combinators.concurrent_filter import make_concurrent_filter
+from ..combinators.guards import check_odometer, check_orders
+from ..combinators.interactive_measurement import make_measurement
+from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from ..measures import Composability
+from ..native import opendp as _native
+from ..queryables.data import Sealed
+from ..queryables.machine import MachineQueryable
+from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, run
+from ..queryables.session import validate_d_in
+from ..queryables.stream import check_static
+from ..queryables.turn import in_turn, lock_for_turns
+
+
+class AnalystQuotas(ConcurrentMeasurement):
+    """A measurement that spawns one filter for each analyst.
+
+    :ivar quotas: each analyst's d_out, by name
+    :ivar d_in: distance between neighbouring inputs; in ``transformation >> measurement`` that of
+        what the transformation returns
+    :ivar compositor: makes the fixed composition of some d_outs, at a δ or without
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> oc.make_analyst_quotas(odometer, 1, {"alice": 1.0, "bob": 0.5}).coalition(["bob"])
+    0.5
+    """
+
+    _type_ = Measurement._type_  # which ctypes does not inherit
+    quotas: Mapping[str, Any]
+    d_in: Any
+    compositor: Callable[[Sequence[Any], float | None], ConcurrentMeasurement]
+
+    def coalition(self, names: Collection[str], *, delta: float | None = None) -> Any:
+        """Return the privacy loss of everything that some analysts learn together.
+
+        The fixed composition of their quotas, whatever they ask, in whatever order, and whoever
+        tells whom. It is known before there are data, and asking changes nothing.
+
+        :param names: of the analysts; all others keep their answers to themselves
+        :param delta: for (ε, δ)-DP: the δ at which the optimal composition is read; the sum of
+            their quotas if left out
+        :return: a distance of the measure
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        members = _members(self.quotas, names)
+        d_mids = [quota for name, quota in self.quotas.items() if name in members]
+        return self.compositor(d_mids, delta).map(self.d_in)
+
+
+def make_analyst_quotas(
+    odometer: ConcurrentOdometer,
+    d_in: Any,
+    quotas: Mapping[str, Any],
+    *,
+    delta: float | None = None,
+    orders: Sequence[float] | None = None,
+    halt: bool = False,
+) -> AnalystQuotas:
+    """Give each of several analysts a filter of their own, on one dataset.
+
+    The returned measurement spawns a queryable that takes an analyst's name and returns that
+    analyst's :class:`.ConcurrentFilterQueryable`, the same one each time. Analysts launch at the
+    same time, adaptively, and may tell each other what they learn. A refusal concerns the one who
+    asked. Each analyst's launches are added up by the odometer's accumulator. A quota that was not
+    spent cannot be passed on.
+
+    Guarantee: that of :func:`make_concurrent_composition` with the quotas as d_mids, for all
+    analysts together; for some of them that of their quotas, which ``coalition(names)`` of the
+    measurement returns. It holds since a filter is one interactive mechanism, whatever is launched
+    on it [HSTVVXZ23, Theorems 1.20, 1.21 and 4.6], and mechanisms with fixed losses compose
+    concurrently. For pure DP the sum [VW21, Theorem 1.5]. For (ε, δ)-DP the sum, or with ``delta``
+    the optimal composition [KOV15], [MV16]: k quotas of (ε, δ) are
+    (O(sqrt(k log(1/δ')) ε), kδ + δ')-DP [LW22, Theorem 1 and Section 3]. For Rényi DP, zCDP
+    and tCDP (with the least ω) the sum [LW22, Theorem 2 and Corollary 1]. For Gaussian DP the root
+    of the sum of squares, for f-DP the tensor product [VZ23]. Finite communication for (ε, δ)-DP
+    and f-DP. Approximate zCDP is refused: filters side by side are an open question there.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param odometer: made by :func:`make_concurrent_odometer`, possibly chained
+    :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
+    :param quotas: each analyst's d_out, by name, in units of the odometer's measure
+    :param delta: for (ε, δ)-DP: the δ at which the optimal composition of all quotas is read; the
+        sum if left out
+    :param orders: for Rényi curves only: the orders at which quotas are enforced and summed
+    :param halt: close an analyst's interaction at that analyst's first refusal
+    :return: a measurement that spawns a queryable
+    :raises UnsupportedMeasureError: if the measure is only known to compose sequentially
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> measurement = oc.make_analyst_quotas(odometer, 1, {"alice": 1.0, "bob": 0.5, "eve": 0.25})
+    >>> measurement.map(1)
+    1.75
+    >>> measurement.coalition(["bob", "eve"])
+    0.75
+
+    Alice's and Bob's mechanisms are interleaved:
+
+    >>> analysts = measurement([1, 2, 3])
+    >>> alice, bob = analysts("alice"), analysts("bob")
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
+    >>> pair = oc.make_concurrent_composition(*space, dp.max_divergence(), 1, [0.25, 0.25])
+    >>> hers, his = alice(pair), bob(pair)
+    >>> answers = [hers(count), his(count), hers(count), his(count)]
+    >>> bob(count)
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.BudgetExceededError: insufficient budget: spent 0.5, asked 0.25, ...
+    >>> alice.remaining()
+    0.5
+    """
+    assert_features("contrib", "honest-but-curious")
+    check_odometer(odometer)
+    measure, space = odometer.measure, odometer.input_space
+    if measure.composability is Composability.SEQUENTIAL:
+        raise UnsupportedMeasureError(
+            f"odometer is under {measure.name}, where filters side by side are not known to "
+            f"compose: {measure.reason}; share one filter, or take another measure"
+        )
+    check_static(space[0])
+    d_in = validate_d_in(space[1], d_in)
+    on_orders = check_orders(measure, orders)
+    orders = None if on_orders is None else on_orders.orders  # the same for all
+    filters = {
+        name: make_concurrent_filter(odometer, d_in, quota, orders=orders, halt=halt)
+        for name, quota in _checked(odometer, quotas).items()
+    }
+
+    def compositor(d_mids: Sequence[Any], delta: float | None) -> ConcurrentMeasurement:
+        return make_concurrent_composition(
+            space[0], space[1], measure.opendp(), d_in, d_mids, orders=orders, delta=delta
+        )
+
+    bounds = {name: one.map(d_in) for name, one in filters.items()}
+    whole = compositor(list(bounds.values()), delta)
+
+    def open_all(token: Sealed) -> MachineQueryable:
+        root = run(whole, token)
+        handles = {name: root(one) for name, one in filters.items()}
+        return MachineQueryable(lambda name: handles[_known(handles, name)], "AnalystQuotas")
+
+    def spawn(token: Sealed) -> Any:
+        # Filters are launched here, outside of any turn of the machine, so that each has its own
+        # lock; below a native parent, which one thread may use at a time, all take turns.
+        if _native.inside_native_call():
+            return in_turn(lock_for_turns(), open_all, token)
+        return open_all(token)
+
+    measurement: Any = make_measurement(
+        space,
+        measure.opendp(),
+        spawn,
+        whole.privacy_map,
+        f"AnalystQuotas({measure.name}, {odometer.accounting}, d_in={d_in}, {dict(bounds)})",
+        composes=True,
+    )
+    measurement.__class__ = AnalystQuotas
+    measurement.quotas, measurement.d_in = MappingProxyType(bounds), d_in
+    measurement.compositor = compositor
+    quotas_measurement: AnalystQuotas = measurement
+    return quotas_measurement
+
+
+def _checked(odometer: ConcurrentOdometer, quotas: Any) -> dict[str, Any]:
+    given = checks.mapping("names to d_outs", quotas=quotas)
+    if not given:
+        raise InvalidValueError("quotas must have at least one analyst")
+    checked = {}
+    for name, quota in given.items():
+        if not checks.is_a(name, str):
+            raise InvalidTypeError(f"quotas has the name {checks.shown(name)}, which must be a str")
+        name = str.__str__(name)
+        argument = f"quotas[{name!r}]"
+        checked[name] = odometer.measure.validate_budget(argument, quota)
+        try:
+            check_budget(odometer.accounting, checked[name])
+        except InvalidValueError as error:
+            raise InvalidValueError(f"{argument}: {error}") from None
+    return checked
+
+
+def _members(quotas: Mapping[str, Any], names: Any) -> set[str]:
+    if checks.is_a(names, str, bytes) or not checks.is_a(names, Collection):
+        raise InvalidTypeError(
+            f"names must be a collection of analysts' names, found {type(names).__name__}"
+        )
+    members = checks.read("analysts' names", names=names)
+    if not members:
+        raise InvalidValueError("names must have at least one analyst")
+    return {_known(quotas, name, "names: ") for name in members}
+
+
+def _known(quotas: Mapping[str, Any], name: Any, where: str = "") -> str:
+    if not checks.is_a(name, str):
+        raise InvalidTypeError(
+            f"{where}the analyst's name must be a str, found {type(name).__name__}"
+        )
+    own = str.__str__(name)
+    if own not in quotas:
+        raise InvalidValueError(
+            f"{where}no analyst is called {checks.shown(own)}; known are: {', '.join(quotas)}"
+        )
+    return own

@@ -1,0 +1,242 @@
+"""Parallel composition: one mechanism for each part of the data, queried in any interleaving.
+
+The data are static: they are cut once, by public keys, and a record is in one part at most. Which
+parts differ between two neighbours is then settled before the first query, and is not the
+analyst's choice. The other parts answer alike for both, so whoever asks them could simulate them:
+the view is a postprocessing of that of the parts that differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opendp.mod import Domain, Measurement, Metric, assert_features
+
+from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..checks import shown
+from ..combinators.guards import check_measurement, check_measurement_on, check_space
+from ..combinators.interactive_measurement import make_measurement
+from ..errors import InvalidTypeError, InvalidValueError, RefusalError, SpaceMismatchError
+from ..measures import CompositionMeasure, composition_measure
+from ..native import opendp as _native
+from ..queryables.child import adopt
+from ..queryables.data import Sealed, seal, seal_transformed, unseal
+from ..queryables.machine import MachineQueryable
+from ..queryables.mechanism import ConcurrentMeasurement, pinned, run
+from ..queryables.session import validate_d_in
+from ..queryables.stream import is_stream
+from .parallel_loss import ParallelLoss
+from .partition import Partition, check_key, domain_of_parts
+
+ADAPTIVE = (
+    "with updates that an adversary chooses on the way, the parts that differ are its choice, and "
+    "the loss is not the maximum over the parts, but for pure DP [HSV25, version 4]; use "
+    "make_parallel_continual, or compose them with make_concurrent_continual"
+)
+
+
+def make_parallel_composition(
+    input_domain: Domain,
+    input_metric: Metric,
+    partition: Partition,
+    measurements: Mapping[Any, Measurement],
+) -> ConcurrentMeasurement:
+    """Compose mechanisms, interactive or not, each on its own part of the data.
+
+    The returned measurement spawns a queryable that takes a key, runs the measurement of this key
+    on its part, and returns the release or the child; the same one each time. Parts are opened in
+    any order, and their children are queried in any interleaving, with each other and with the
+    parent's other children. Children of different parts run side by side, except below a native
+    parent, which one thread may use at a time.
+
+    Records whose key is not one of ``measurements`` are in no part. The parts' domain is
+    ``input_domain`` without a size, and for LazyFrames without margins, except for the greatest
+    length of the whole. Data are cut when the first part is opened. A partition function that
+    raises on the whole dataset is the mechanism's own failure, told by name only.
+
+    Guarantee: let e(j) be the maximum of the measurements' losses at distance j, and k the total
+    distance of the parts: d_in under symmetric and insert-delete distance, 2 d_in under change-one
+    distance (where parts are under symmetric distance) and Hamming distance (where they are under
+    insert-delete distance). For k = 1 the loss is e(1), under every measure, since all but one part
+    are equal [HSTVVXZ23, Theorem 2.17]. For k > 1 it is the maximum over k_1 + k_2 + ... = k of the
+    composition of e(k_1), e(k_2), ..., of one term for each part at most, since so many parts may
+    differ: by [VW21, Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP,
+    Gaussian DP and f-DP, under finite communication; [LW22, Theorem 2 and Corollary 1] for Rényi
+    DP, zCDP and tCDP. Approximate zCDP has no such theorem, and has k = 1 only. The data must be
+    static: with updates that an analyst chooses, the maximum is not valid for (ε, δ)-DP [HSV25,
+    version 4]. So streams, and measurements that take updates, are refused.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of vectors of records, of LazyFrames, or a user's own
+    :param input_metric: symmetric, insert-delete, change-one or Hamming distance; for
+        :func:`by_split` also a user's own
+    :param partition: made by :func:`by_key`, :func:`by_column`, :func:`by_values` or
+        :func:`by_split`
+    :param measurements: by public key, on the parts' domain and metric, under one measure. One
+        that many keys share is checked once
+    :return: a measurement that spawns a queryable, whose messages are keys
+    :raises InvalidTypeError: for a stream, or a measurement that takes updates; from the queryable,
+        if one turns out to when it is opened
+    :raises SpaceMismatchError: if a measurement is not on the parts' space, or the measures differ
+    :raises UnsupportedMeasureError: if no rule is known for the measure; from ``map``, for
+        approximate zCDP at k > 1
+    :raises InvalidTypeError, InvalidValueError: naming the argument; from ``map``, if k is above
+        256, or 64 for Rényi curves, or 4 for trade-off functions
+
+    :example:
+
+    >>> import opendp.prelude as dp
+    >>> import opendp_concurrent as oc
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> pair = oc.make_concurrent_composition(*space, dp.max_divergence(), 1, [0.25, 0.25])
+    >>> by_age = oc.by_values({"young": range(0, 30), "old": range(30, 120)})
+    >>> parallel = oc.make_parallel_composition(*space, by_age, {"young": pair, "old": pair})
+    >>> parallel.map(1)
+    0.5
+
+    The children of two parts are interleaved:
+
+    >>> parts = parallel([20, 25, 40, 130])
+    >>> young, old = parts("young"), parts("old")
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
+    >>> answers = [young(count), old(count), young(count), old(count)]
+    """
+    assert_features("contrib", "honest-but-curious")
+    check_space(input_domain, input_metric)
+    check_no_updates(input_domain)
+    if not isinstance(partition, Partition):
+        raise InvalidTypeError(
+            f"partition must be made by by_key, by_column, by_values or by_split, "
+            f"found {type(partition).__name__}"
+        )
+    by_key = _by_key(measurements)
+    metric, factor = partition.metric_of_parts(input_metric)
+    domain = domain_of_parts(input_domain)
+    measure = _check_measurements(by_key, domain, metric)
+    cut = partition.cutter(input_domain, tuple(by_key))
+    loss = ParallelLoss(measure, by_key)
+
+    def spawn(token: Sealed) -> MachineQueryable:
+        parts = seal_transformed(token, lambda pointer: dict(cut(_native.to_python(pointer))))
+        return MachineQueryable(_Parts(by_key, parts, domain.carrier_type), "ParallelComposition")
+
+    def privacy_map(d_in: Any) -> Any:
+        d_in = validate_d_in(input_metric, d_in)
+        if not isinstance(d_in, int):
+            raise InvalidTypeError(f"d_in ({d_in!r}) must be an integer, to be divided over parts")
+        return loss.at(factor * d_in)
+
+    return make_measurement(
+        (input_domain, input_metric),
+        measure.opendp(),
+        spawn,
+        privacy_map,
+        f"ParallelComposition({measure.name}, {partition}, {len(by_key)} keys)",
+    )
+
+
+def check_no_updates(input_domain: Domain) -> None:
+    """Raise for a stream, or vectors of them, however they would be cut."""
+    elements = _native.element_domain(input_domain)
+    if is_stream(input_domain) or (elements is not None and is_stream(elements)):
+        raise InvalidTypeError(f"input_domain ({input_domain}) is a stream: {ADAPTIVE}")
+
+
+class _Parts:
+    """Opens each part once. Asked in turn, by the queryable around it."""
+
+    def __init__(
+        self, measurements: Mapping[Any, Measurement], parts: Sealed, carrier_type: Any
+    ) -> None:
+        self._measurements, self._parts, self._carrier_type = measurements, parts, carrier_type
+        self._opened: dict[Any, Any] = {}
+
+    def __call__(self, key: Any) -> Any:
+        check_key("the query", key)
+        measurement = self._measurements.get(key)
+        if measurement is None:
+            raise InvalidValueError(
+                f"the query ({shown(key)}) is the key of no part; pass one of the "
+                f"{len(self._measurements)} keys of measurements"
+            )
+        if key not in self._opened:
+            self._opened[key] = _FAILED  # until it has answered: it is paid for once
+            self._opened[key] = self._open(key, measurement)
+        if self._opened[key] is _FAILED:
+            raise RefusalError(
+                f"the measurement of the key {key!r} has failed, and is run once only; "
+                "launch another composition"
+            )
+        return self._opened[key]
+
+    def _open(self, key: Any, measurement: Measurement) -> Any:
+        part = Lifecycle(innermost_running(), static=True)
+        answer = part.run(run, measurement, self._take(key))
+        if isinstance(answer, MachineQueryable) and answer.takes_updates:
+            raise InvalidTypeError(f"measurements[{key!r}] takes updates: {ADAPTIVE}")
+        return adopt(answer, part, None)
+
+    def _take(self, key: Any) -> Sealed:
+        """The part's data, converted; it is held nowhere else."""
+        try:
+            return seal(_native.to_pointer(unseal(self._parts).pop(key), self._carrier_type))
+        except Exception as error:
+            failure = type(error).__name__
+        # raised out here, since the error and the frames on its trace may hold data
+        raise InvalidValueError(
+            f"partition could not cut the data, by {failure}; "
+            "it must return a part of the parts' domain for each key, whatever the data"
+        )
+
+
+_FAILED = object()
+
+
+def _by_key(measurements: Any) -> dict[Any, Measurement]:
+    if not isinstance(measurements, Mapping):
+        raise InvalidTypeError(
+            f"measurements must be a mapping from keys to measurements, "
+            f"found {type(measurements).__name__}"
+        )
+    if not measurements:
+        raise InvalidValueError("measurements must have at least one key")
+    by_key: dict[Any, Measurement] = {}
+    for key in measurements:
+        check_key("measurements", key)
+        if key in by_key:
+            raise InvalidValueError(f"measurements has the key {key!r} twice")
+        by_key[key] = check_measurement(f"measurements[{key!r}]", measurements[key])
+    return pinned_parts(by_key)
+
+
+def pinned_parts(measurements: Mapping[Any, Measurement]) -> dict[Any, Measurement]:
+    """Return measurements as they are now, each pinned once."""
+    own = {id(one): pinned(one) for one in measurements.values()}
+    return {key: own[id(one)] for key, one in measurements.items()}
+
+
+def _check_measurements(
+    measurements: Mapping[Any, Measurement], domain: Domain, metric: Metric
+) -> CompositionMeasure:
+    """Return the measure that all have, or raise; each object is checked once."""
+    checked: set[int] = set()
+    measure: Any = None
+    for key, one in measurements.items():
+        if id(one) in checked:
+            continue
+        name = f"measurements[{key!r}]"
+        check_measurement_on(name, one, domain, metric)
+        if isinstance(one, ConcurrentMeasurement) and one.takes_updates:
+            raise InvalidTypeError(f"{name} takes updates: {ADAPTIVE}")
+        if measure is None:
+            measure = one.output_measure
+        elif one.output_measure != measure:
+            raise SpaceMismatchError(f"{name}.output_measure", measure, one.output_measure)
+        checked.add(id(one))
+    return composition_measure(measure)
+
+
+then_parallel_composition = _native.to_then(make_parallel_composition)

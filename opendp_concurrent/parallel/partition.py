@@ -1,0 +1,394 @@
+"""How data are cut into parts: by public keys, so that a record is in one part at most.
+
+* The parts' domain. A vector's part has the elements' domain and no size. A LazyFrame's part has
+  the series' domains and the greatest length of the whole; other margins, and what they declare
+  of keys and lengths, hold for the whole and are left out. Data of a user's own domain keep it.
+* The parts' metric, and a factor: neighbours at distance d have parts whose distances add up to at
+  most the factor times d. Let records be cut one by one.
+
+  - symmetric distance, 1: the multisets of the parts are disjoint, and so are their differences;
+  - insert-delete distance, 1: what is left of a longest common subsequence in each part is a
+    common subsequence there, and no edit is counted twice;
+  - change-one distance, 2: a change is one deletion, in one part, and one insertion, in the same
+    or another, so the parts are under symmetric distance;
+  - Hamming distance, 2: the same, in place, so the parts are under insert-delete distance.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from opendp.domains import lazyframe_domain, vector_domain, with_margin
+from opendp.metrics import (
+    change_one_distance,
+    hamming_distance,
+    insert_delete_distance,
+    symmetric_distance,
+)
+from opendp.mod import (
+    Domain,
+    ExtrinsicDistance,
+    ExtrinsicDomain,
+    LazyFrameDomain,
+    Metric,
+)
+
+from .. import checks, owned
+from ..checks import mapping, shown
+from ..combinators.guards import check_callable
+from ..errors import InvalidTypeError, InvalidValueError
+from ..native import opendp as _native
+
+Cut = Callable[[Any], Mapping[Any, Any]]
+_MOST_VALUES = 1_000_000
+
+
+class Partition(ABC):
+    """Says which part each record is in. Made by ``by_key``, ``by_column`` and their like."""
+
+    @abstractmethod
+    def cutter(self, input_domain: Domain, keys: tuple[Any, ...]) -> Cut:
+        """Return what cuts a dataset, in Python's representation, into a part for each key."""
+
+    def metric_of_parts(self, input_metric: Metric) -> tuple[Metric, int]:
+        """Return the parts' metric and the factor on the distance, or raise."""
+        for metric, parts, factor in (
+            (symmetric_distance(), symmetric_distance(), 1),
+            (insert_delete_distance(), insert_delete_distance(), 1),
+            (change_one_distance(), symmetric_distance(), 2),
+            (hamming_distance(), insert_delete_distance(), 2),
+        ):
+            if input_metric == metric:
+                return parts, factor
+        raise InvalidValueError(
+            f"input_metric ({input_metric}) does not add up over parts: it must be "
+            "dp.symmetric_distance(), dp.insert_delete_distance(), dp.change_one_distance() or "
+            "dp.hamming_distance(). Where the unit is an individual with many records, these may "
+            "be in every part; bound their number first"
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ByRecord(Partition):
+    """A record is in the part that owns its value.
+
+    :ivar of: the value of a record: a function, or the names of columns
+    :ivar owners: the key of the part that owns a value; each key owns itself if left out
+    """
+
+    of: Callable[[Any], Any] | tuple[str, ...]
+    owners: Mapping[Any, Any] | None
+    name: str
+
+    def cutter(self, input_domain: Domain, keys: tuple[Any, ...]) -> Cut:
+        """Return what cuts a vector, or a LazyFrame."""
+        owners = self._owners(keys)
+        if isinstance(self.of, tuple):
+            if not isinstance(input_domain, LazyFrameDomain):
+                raise InvalidTypeError(
+                    f"partition ({self.name}) is for LazyFrames, input_domain is {input_domain}"
+                )
+            return _frame_cutter(self.of, input_domain, owners, keys)
+        if _native.element_domain(input_domain) is None:
+            raise InvalidTypeError(
+                f"partition ({self.name}) is for vectors of records, input_domain is "
+                f"{input_domain}; LazyFrames have columns, and other data by_split"
+            )
+        return _vector_cutter(self.of, owners, keys)
+
+    def _owners(self, keys: tuple[Any, ...]) -> Mapping[Any, Any]:
+        if self.owners is None:
+            return {key: key for key in keys}
+        known = set(self.owners.values())
+        for key in keys:
+            if key not in known:
+                raise InvalidValueError(
+                    f"partition ({self.name}) has no values for measurements[{key!r}]; "
+                    "add a group of that name"
+                )
+        wanted = set(keys)
+        return {value: key for value, key in self.owners.items() if key in wanted}
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BySplit(Partition):
+    """The parts are what a function of the whole dataset says."""
+
+    function: Callable[[Any, tuple[Any, ...]], Mapping[Any, Any]]
+
+    def cutter(self, input_domain: Domain, keys: tuple[Any, ...]) -> Cut:
+        """Return what asks the function."""
+        del input_domain
+
+        def cut(data: Any) -> Mapping[Any, Any]:
+            parts = self.function(data, keys)
+            return {key: parts[key] for key in keys}
+
+        return cut
+
+    def metric_of_parts(self, input_metric: Metric) -> tuple[Metric, int]:
+        """Return the parts' metric; one of the user's own is taken at the user's word."""
+        if isinstance(input_metric, ExtrinsicDistance):
+            return input_metric, 1
+        return Partition.metric_of_parts(self, input_metric)
+
+    def __repr__(self) -> str:
+        return "by_split(...)"
+
+
+def by_key(function: Callable[[Any], Any]) -> Partition:
+    """Cut a vector of records by a function from a record to its key.
+
+    A record is in the part of its key. It is in no part if the key is not among the public ones,
+    if the key is not hashable, or if the function raises: an error would tell of one record.
+
+    :param function: of one record only, and deterministic; a part is then stable
+    :return: a partition for :func:`make_parallel_composition`
+    :raises InvalidTypeError: if it is not callable
+
+    :example:
+
+    >>> import opendp_concurrent as oc
+    >>> oc.by_key(lambda record: record % 10)
+    by_key(...)
+    """
+    return ByRecord(check_callable(function=function), None, "by_key(...)")
+
+
+def by_column(*names: str) -> Partition:
+    """Cut a LazyFrame by the values of a column, or of several.
+
+    A row is in the part of its value; with several columns the keys are tuples. None stands for
+    missing values.
+
+    :param names: of columns
+    :return: a partition for :func:`make_parallel_composition`
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp_concurrent as oc
+    >>> oc.by_column("region", "year")
+    by_column('region', 'year')
+    """
+    if not names:
+        raise InvalidTypeError("names must be at least one name of a column")
+    names = _columns(names)
+    if len(set(names)) != len(names):
+        raise InvalidValueError(f"names ({', '.join(names)}) must be different")
+    return ByRecord(names, None, f"by_column({', '.join(map(repr, names))})")
+
+
+def by_values(
+    groups: Mapping[Any, Collection[Any]], of: Callable[[Any], Any] | str | None = None
+) -> Partition:
+    """Cut a vector or a LazyFrame by groups of values, which are written out.
+
+    Checked here: no value is in two groups. Records whose value is in none are in no part, as are
+    those of groups without a measurement.
+
+    :param groups: the values of each part, by its key; together at most a million
+    :param of: what of a record is looked up: the record itself if left out, a function of it, or
+        for LazyFrames the name of a column
+    :return: a partition for :func:`make_parallel_composition`
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import opendp_concurrent as oc
+    >>> oc.by_values({"young": range(0, 30), "old": range(30, 120)})
+    by_values(...)
+    >>> oc.by_values({"young": range(0, 31), "old": range(30, 120)})
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.InvalidValueError: groups overlap: 30 is in both 'young' and 'old'; ...
+    """
+    owners = _disjoint(groups)
+    if of is None:
+        return ByRecord(_itself, owners, "by_values(...)")
+    if isinstance(of, str):
+        return ByRecord((of,), owners, f"by_values(..., of={of!r})")
+    return ByRecord(check_callable(of=of), owners, "by_values(..., of=...)")
+
+
+def by_split(function: Callable[[Any, tuple[Any, ...]], Mapping[Any, Any]]) -> Partition:
+    """Cut a whole dataset, of whatever kind, by a function that you vouch for.
+
+    You promise that neighbours at distance d have parts whose distances add up to at most d, or
+    2 d for metrics with that factor; for a metric of your own distances are integers, and parts
+    are under the same. It is so if each individual is in at most one part, on their own data only.
+
+    :param function: takes the dataset and the public keys; returns a mapping that has a part of the
+        parts' domain for each of the keys, whatever the data
+    :return: a partition for :func:`make_parallel_composition`
+    :raises InvalidTypeError: if it is not callable
+
+    :example:
+
+    >>> import opendp_concurrent as oc
+    >>> oc.by_split(lambda tables, keys: {key: tables.get(key, []) for key in keys})
+    by_split(...)
+    """
+    return BySplit(check_callable(function=function))
+
+
+def domain_of_parts(input_domain: Domain) -> Domain:
+    """Return the domain of each part, or raise."""
+    element_domain = _native.element_domain(input_domain)
+    if element_domain is not None:
+        return vector_domain(element_domain)
+    if isinstance(input_domain, LazyFrameDomain):
+        columns = [input_domain.get_series_domain(name) for name in input_domain.columns]
+        margin = input_domain.get_margin([])
+        parts = lazyframe_domain(columns)
+        if margin.max_length is None:
+            return parts
+        return with_margin(parts, replace(margin, max_groups=None, invariant=None))
+    if isinstance(input_domain, ExtrinsicDomain):
+        return input_domain
+    raise InvalidTypeError(
+        f"input_domain ({input_domain}) cannot be cut into parts; it must be made by "
+        "dp.vector_domain, dp.lazyframe_domain or dp.user_domain"
+    )
+
+
+def _itself(record: Any) -> Any:
+    return record
+
+
+def _columns(names: tuple[Any, ...]) -> tuple[str, ...]:
+    for name in names:
+        if not checks.is_a(name, str):
+            raise InvalidTypeError(f"names must be strings, found {type(name).__name__}")
+    return tuple(map(str.__str__, names))
+
+
+def _disjoint(groups: Any) -> dict[Any, Any]:
+    """Return the group that each value is in, or raise if it is in two."""
+    given = mapping("keys to values", groups=groups)
+    if not given:
+        raise InvalidValueError("groups must have at least one key")
+    total, own = 0, {}
+    for key, values in given.items():
+        name = f"groups[{shown(key)}]"
+        if isinstance(values, (str, bytes)) or not isinstance(values, Collection):
+            raise InvalidTypeError(
+                f"{name} must be a collection of values, found {type(values).__name__}"
+            )
+        own[owned.plain(key)] = [
+            owned.plain(one) for one in checks.read("values", **{name: values})
+        ]
+        total += len(own[owned.plain(key)])
+    if total > _MOST_VALUES:
+        raise InvalidValueError(
+            f"groups has {total} values, which must be at most {_MOST_VALUES}; "
+            "pass a function to by_key instead"
+        )
+    owners: dict[Any, Any] = {}
+    for key, values in own.items():
+        for value in values:
+            check_key(f"groups[{key!r}]", value)
+            if value in owners and owners[value] != key:
+                raise InvalidValueError(
+                    f"groups overlap: {value!r} is in both {owners[value]!r} and {key!r}; "
+                    "leave it in one of them"
+                )
+            owners[value] = key
+    return owners
+
+
+def check_key(name: str, key: Any) -> None:
+    """Raise unless ``key`` can be looked up."""
+    try:
+        hash(key)
+    except Exception:
+        raise InvalidTypeError(
+            f"{name} has {shown(key)}, which is not hashable ({type(key).__name__}); "
+            "pass a string, a number or a tuple of these"
+        ) from None
+    if key != key:
+        raise InvalidValueError(f"{name} has {shown(key)}, which does not equal itself")
+
+
+def _vector_cutter(of: Any, owners: Mapping[Any, Any], keys: tuple[Any, ...]) -> Cut:
+    def cut(records: Any) -> Mapping[Any, Any]:
+        parts: dict[Any, list[Any]] = {key: [] for key in keys}
+        places = {value: parts[key] for value, key in owners.items()}
+        for record in records:
+            try:
+                part = places.get(of(record))
+            except Exception:  # would tell of this record; so it is in no part
+                continue
+            if part is not None:
+                part.append(record)
+        return parts
+
+    return cut
+
+
+def _frame_cutter(
+    columns: tuple[str, ...],
+    input_domain: LazyFrameDomain,
+    owners: Mapping[Any, Any],
+    keys: tuple[Any, ...],
+) -> Cut:
+    names = input_domain.columns
+    for column in columns:
+        if column not in names:
+            raise InvalidValueError(
+                f"partition names the column {column!r}, which input_domain does not have; "
+                f"its columns are: {', '.join(names)}"
+            )
+    place = "part"
+    while place in names:
+        place += "_"
+    numbers = {key: number for number, key in enumerate(keys)}
+    table = _table(columns, _native.empty_frame(input_domain), list(owners))
+    part_numbers = [numbers[key] for key in owners.values()]
+    table = table.with_columns(table.get_column(columns[0]).__class__(place, part_numbers))
+
+    def cut(frame: Any) -> Mapping[Any, Any]:
+        rows = frame.collect()
+        placed = rows.join(
+            table, on=list(columns), how="inner", nulls_equal=True, maintain_order="left"
+        )
+        found = placed.partition_by(place, as_dict=True, include_key=False)
+        nothing = rows.clear()
+        return {key: found.get((number,), nothing).lazy() for key, number in numbers.items()}
+
+    return cut
+
+
+def _table(columns: tuple[str, ...], empty: Any, values: list[Any]) -> Any:
+    """The public values as a frame, in the columns' types; raises if two of them are then equal."""
+    rows = values if len(columns) > 1 else [(value,) for value in values]
+    for row in rows:
+        if not isinstance(row, tuple) or len(row) != len(columns):
+            raise InvalidTypeError(
+                f"measurements has the key {row!r}, which must be a tuple of {len(columns)} "
+                f"values, one for each of {', '.join(columns)}"
+            )
+    series = []
+    for index, column in enumerate(columns):
+        kind = empty.get_column(column)
+        try:
+            cells = [row[index] for row in rows]
+            series.append(kind.__class__(column, cells, dtype=kind.dtype, strict=True))
+        except Exception as error:
+            reason = str(error).partition("\n")[0]
+            raise InvalidTypeError(
+                f"the public values must be of the type of the column {column!r}, {kind.dtype}: "
+                f"{reason}"
+            ) from None
+    table = empty.__class__(series)
+    if table.is_duplicated().any():
+        raise InvalidValueError(
+            f"the public values overlap: two of them are equal in the types of {', '.join(columns)}"
+        )
+    return table

@@ -1,0 +1,296 @@
+"""Casts: what exists is tight, what does not is refused by name, and functions stay the same."""
+
+import itertools
+import math
+import threading
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.combinators.cast import CONVERSIONS
+from opendp_concurrent.combinators.loss_of import loss_of
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+APPROXIMATE, PROFILE = dp.approximate(PURE), dp.smoothed_max_divergence()
+RENYI = dp.renyi_divergence()
+
+
+def fixed(alpha):
+    dp.enable_features("honest-but-curious")
+    return oc.fixed_renyi_divergence(alpha)
+
+
+def truncated(omega):
+    dp.enable_features("honest-but-curious")
+    return oc.truncated_concentrated_divergence(omega)
+
+
+def gdp():
+    dp.enable_features("honest-but-curious")
+    return oc.gaussian_tradeoff()
+
+
+def tradeoff():
+    dp.enable_features("honest-but-curious")
+    return oc.tradeoff()
+
+
+@pytest.fixture
+def under(space):
+    def make(measure, loss):
+        """A measurement that counts, with loss ``loss`` per unit of d_in."""
+        return dp.m.make_user_measurement(*space, measure, len, lambda d_in: loss)
+
+    return make
+
+
+MEASURES = {
+    "MaxDivergence": (lambda: PURE, 0.5),
+    "ZeroConcentratedDivergence": (lambda: ZCDP, 0.125),
+    "RenyiDivergence": (lambda: RENYI, lambda alpha: 0.125 * alpha),
+    "Approximate(MaxDivergence)": (lambda: APPROXIMATE, (0.5, 1e-9)),
+    "FixedRenyiDivergence": (lambda: fixed(8.0), 1.0),
+    "TruncatedConcentratedDivergence": (
+        lambda: truncated(16.0),
+        oc.TruncatedConcentrated(0.125, 16.0),
+    ),
+    "GaussianTradeoff": (gdp, 0.5),
+    "Tradeoff": (tradeoff, oc.TradeoffFunction.laplace(0.5)),
+    "SmoothedMaxDivergence": (lambda: PROFILE, None),
+    "Approximate(ZeroConcentratedDivergence)": (
+        lambda: dp.approximate(ZCDP),
+        (0.125, 1e-9),
+    ),
+}
+SOURCES = [name for name in MEASURES if name != "SmoothedMaxDivergence"]
+BY_ZCDP = {
+    ("GaussianTradeoff", target)
+    for target in ("FixedRenyiDivergence", "RenyiDivergence", "TruncatedConcentratedDivergence")
+}
+SAME = {(name, name) for name in SOURCES}
+
+
+@pytest.mark.parametrize(("source", "target"), list(itertools.product(SOURCES, MEASURES)))
+def test_a_cast_exists_exactly_where_a_theorem_does(under, source, target):
+    measure, loss = MEASURES[source]
+    measurement, wanted = under(measure(), loss), MEASURES[target][0]()
+    options = {}
+    if target == "Approximate(MaxDivergence)":
+        options["delta"] = 1e-6
+    if source == "RenyiDivergence":
+        options["orders"] = [2, 4, 8, 16]
+    if (source, target) in {*CONVERSIONS, *BY_ZCDP, *SAME}:
+        result = oc.cast(measurement, wanted, **options)
+        assert result.output_measure == wanted
+        assert result.input_space == measurement.input_space
+        assert result([1, 2, 3]) == 3
+        result.map(1)
+    else:
+        with pytest.raises(
+            UnsupportedMeasureError, match="there is no conversion|no composition rule"
+        ) as refused:
+            oc.cast(measurement, wanted, **options)
+        assert source in str(refused.value) or "SmoothedMaxDivergence" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "reason"),
+    [
+        ("Approximate(MaxDivergence)", "ZeroConcentratedDivergence", "may fail with probability"),
+        ("ZeroConcentratedDivergence", "MaxDivergence", "may be unbounded"),
+        ("GaussianTradeoff", "MaxDivergence", "may be unbounded"),
+        ("FixedRenyiDivergence", "ZeroConcentratedDivergence", "nothing of higher ones"),
+        ("TruncatedConcentratedDivergence", "ZeroConcentratedDivergence", "end at omega"),
+        ("ZeroConcentratedDivergence", "GaussianTradeoff", "may be unbounded"),
+    ],
+)
+def test_what_does_not_exist_is_refused_by_name_and_reason(under, source, target, reason):
+    measure, loss = MEASURES[source]
+    with pytest.raises(UnsupportedMeasureError, match=reason):
+        oc.cast(under(measure(), loss), MEASURES[target][0]())
+
+
+def test_values_are_those_of_the_theorems(under):
+    pure = under(PURE, 1.0)
+    assert oc.cast(pure, ZCDP).map(1) == pytest.approx(0.4621171573, abs=1e-10)
+    assert oc.cast(pure, fixed(4.0)).map(1) == pytest.approx(0.8958832596, abs=1e-10)
+    assert oc.cast(pure, RENYI).map(1)(10.0) == pytest.approx(0.9651931465, abs=1e-10)
+    assert oc.cast(pure, gdp()).map(1) == pytest.approx(1.2320353853, abs=1e-10)
+    assert oc.cast(pure, truncated(8.0)).map(1) == oc.TruncatedConcentrated(
+        oc.cast(pure, ZCDP).map(1), 8.0
+    )
+    assert oc.cast(pure, APPROXIMATE).map(1) == (1.0, 0.0)
+    zcdp = under(ZCDP, 0.5)
+    assert oc.cast(zcdp, APPROXIMATE, delta=1e-6).map(1)[0] == pytest.approx(5.2215344445)
+    gaussian = under(gdp(), 1.0)
+    assert oc.cast(gaussian, APPROXIMATE, delta=1e-6).map(1)[0] == pytest.approx(4.8865541175)
+    assert oc.cast(gaussian, ZCDP).map(1) == 0.5
+    assert oc.cast(gaussian, fixed(8.0)).map(1) == 4.0
+    ten = under(fixed(10.0), 1.0)
+    assert oc.cast(ten, APPROXIMATE, delta=1e-6).map(1)[0] == pytest.approx(2.1738534249)
+    tcdp = under(truncated(4.0), oc.TruncatedConcentrated(0.5, 4.0))
+    assert oc.cast(tcdp, APPROXIMATE, delta=1e-6).map(1)[0] == pytest.approx(5.8553899930)
+
+
+@pytest.mark.parametrize("name", ["GaussianTradeoff", "ZeroConcentratedDivergence"])
+def test_opendps_fix_delta_works_on_a_profile(under, name):
+    measure, loss = MEASURES[name]
+    measurement = under(measure(), loss)
+    fixed_delta = dp.c.make_fix_delta(oc.cast(measurement, PROFILE), 1e-6)
+    epsilon, delta = fixed_delta.map(1)
+    direct = oc.cast(measurement, APPROXIMATE, delta=1e-6).map(1)
+    assert delta == 1e-6
+    assert direct[0] <= epsilon <= direct[0] * (1 + 1e-9)
+    assert fixed_delta([1, 2]) == 2
+
+
+@pytest.mark.parametrize("source", [name for name, to in CONVERSIONS if to == PROFILE.__repr__()])
+def test_profiles_fall_and_agree_with_the_pairs(under, source):
+    measure, loss = MEASURES[source]
+    profile = oc.cast(under(measure(), loss), PROFILE, orders=[2, 4, 8]).map(1)
+    deltas = [profile.delta(epsilon) for epsilon in (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)]
+    assert deltas == sorted(deltas, reverse=True)
+    assert all(0.0 <= delta <= 1.0 for delta in deltas)
+    with pytest.raises(Exception, match="epsilon"):
+        profile.delta(-1.0)
+
+
+def test_a_cast_agrees_with_itself_in_native_and_in_python(under, space):
+    measurement = oc.cast(under(PURE, 1.0), ZCDP)
+    odometer = dp.c.make_fully_adaptive_composition(*space, ZCDP)([1, 2, 3])
+    assert odometer(measurement) == 3
+    assert odometer.privacy_loss(1) == measurement.map(1)
+    chained = dp.t.make_identity(*space) >> measurement
+    assert chained.map(1) == measurement.map(1)
+    assert chained([1, 2]) == 2
+    assert (measurement >> (lambda count: count + 1))([1, 2]) == 3
+
+
+def test_a_cast_of_something_interactive_is_interactive(space):
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    ours = oc.make_concurrent_composition(*space, PURE, 1, [0.5, 0.5])
+    native = dp.c.make_adaptive_composition(*space, PURE, 1, [0.5, 0.5])
+    odometer = oc.make_concurrent_odometer(*space, ZCDP)
+    root = oc.make_concurrent_filter(odometer, 1, 5.0)([1, 2, 3])
+    first, second = root(oc.cast(ours, ZCDP)), root(oc.cast(native, ZCDP))
+    for child in (first, second, first, second):
+        assert isinstance(child(count), int)
+    assert root.privacy_loss() == pytest.approx(2 * math.tanh(0.5))
+
+
+def test_a_cast_of_something_native_may_be_asked_from_many_threads(space):
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=200.0)
+    native = dp.c.make_adaptive_composition(*space, PURE, 1, [0.005] * 200)
+    child, answers = oc.cast(native, ZCDP)([1, 2, 3]), []
+
+    def work():
+        answers.extend(child(count) for _ in range(50))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 200
+
+
+def test_a_native_sequential_compositor_closes_a_cast_child(space):
+    """Approximate zCDP is sequential in OpenDP; a cast must not slip through its wrappers."""
+    measure = dp.approximate(ZCDP)
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    for interactive in (
+        oc.make_concurrent_composition(*space, PURE, 1, [0.5, 0.5]),
+        dp.c.make_adaptive_composition(*space, PURE, 1, [0.5, 0.5]),
+    ):
+        child = dp.c.make_approximate(oc.cast(interactive, ZCDP))
+        root = dp.c.make_adaptive_composition(*space, measure, 1, [(1.0, 0.0), (1.0, 0.0)])([1])
+        older = root(child)
+        assert isinstance(older(count), int)
+        root(child)
+        with pytest.raises(Exception, match="(?i)child|sequential|closed|new query|locked"):
+            older(count)
+
+
+def test_odd_ends_are_refused(under):
+    with pytest.raises(InvalidValueError, match=r"^alpha \(9.0\) must be at most the 8.0"):
+        oc.cast(under(fixed(8.0), 1.0), fixed(9.0))
+    assert oc.cast(under(fixed(8.0), 1.0), fixed(2.0)).map(1) == 1.0
+    tcdp = under(truncated(16.0), oc.TruncatedConcentrated(0.125, 16.0))
+    with pytest.raises(InvalidValueError, match=r"^omega \(32.0\) must be at most the 16.0"):
+        oc.cast(tcdp, truncated(32.0)).map(1)
+    assert oc.cast(tcdp, truncated(4.0)).map(1) == oc.TruncatedConcentrated(0.125, 4.0)
+    with pytest.raises(InvalidValueError, match=r"^alpha \(16.0\) must be below omega"):
+        oc.cast(tcdp, fixed(16.0)).map(1)
+    assert oc.cast(tcdp, fixed(8.0)).map(1) == 1.0
+    with pytest.raises(InvalidValueError, match=r"^delta \(1e-10\) must be at least the 1e-09"):
+        oc.cast(under(APPROXIMATE, (0.5, 1e-9)), APPROXIMATE, delta=1e-10).map(1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ((1, PURE), InvalidTypeError, "^measurement must be a measurement"),
+        (("zcdp", APPROXIMATE), InvalidTypeError, "^delta must be given"),
+        (("zcdp", APPROXIMATE, 1.5), InvalidValueError, "^delta"),
+        (("zcdp", APPROXIMATE, -0.1), InvalidValueError, "^delta"),
+        (("zcdp", APPROXIMATE, "x"), InvalidTypeError, "^delta must be a number"),
+        (("zcdp", RENYI, 1e-6), InvalidTypeError, "^delta is for a cast to"),
+        (("zcdp", 5), InvalidTypeError, "^to_measure must be a measure"),
+        (("renyi", APPROXIMATE, 1e-6), InvalidTypeError, "^orders must be given"),
+        (("renyi", APPROXIMATE, 1e-6, [1.0]), InvalidValueError, "^orders"),
+        (("renyi", APPROXIMATE, 1e-6, []), InvalidTypeError, "^orders"),
+    ],
+)
+def test_bad_input(under, arguments, error, match):
+    measurement, target, delta, orders = (*arguments, None, None)[:4]
+    if measurement == "zcdp":
+        measurement = under(ZCDP, 0.5)
+    elif measurement == "renyi":
+        measurement = under(RENYI, lambda alpha: alpha)
+    with pytest.raises(error, match=match):
+        oc.cast(measurement, target, delta=delta, orders=orders)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in oc.__all__ if "_to_" in name and name != "make_filter_to_odometer"]
+)
+def test_named_casts_ask_for_their_measure(under, name):
+    source = "MaxDivergence" if not name.startswith("make_pure") else "GaussianTradeoff"
+    measure, loss = MEASURES[source]
+    extra = {"fixedRDP": (2.0,), "tCDP": (8.0,)}.get(name.rsplit("_", 1)[1], ())
+    if name == "make_RDP_to_approxDP":
+        extra = ([2, 4],)
+    with pytest.raises(UnsupportedMeasureError, match="^measurement must be under"):
+        getattr(oc, name)(under(measure(), loss), *extra)
+    with pytest.raises(InvalidTypeError, match="^measurement must be a measurement"):
+        getattr(oc, name)(7, *extra)
+
+
+def test_bad_orders_and_omegas():
+    for alpha in (1.0, 0.5, math.inf, math.nan):
+        with pytest.raises(InvalidValueError, match="^alpha"):
+            oc.fixed_renyi_divergence(alpha)
+    with pytest.raises(InvalidTypeError, match="^alpha"):
+        oc.fixed_renyi_divergence("2")
+    for omega in (1.0, -1.0, math.nan):
+        with pytest.raises(InvalidValueError, match="^omega"):
+            oc.truncated_concentrated_divergence(omega)
+    with pytest.raises(InvalidTypeError, match="^omega"):
+        oc.truncated_concentrated_divergence(None)
+
+
+def test_losses_in_words():
+    assert loss_of(epsilon=1.0) == (PURE, 1.0)
+    assert loss_of(epsilon=1.0, delta=1e-9) == (APPROXIMATE, (1.0, 1e-9))
+    assert loss_of(rho=0.25) == (ZCDP, 0.25)
+    assert loss_of(rho=0.25, delta=1e-9) == (dp.approximate(ZCDP), (0.25, 1e-9))
+    assert loss_of(mu=1) == (gdp(), 1.0)
+    assert loss_of(0.5, alpha=2) == (fixed(2.0), 0.5)
+    assert loss_of(rho=0.5, omega=2) == (truncated(2.0), oc.TruncatedConcentrated(0.5, 2.0))
+    for wrong in ({}, {"mu": 1.0, "rho": 1.0}, {"omega": 2.0}, {"epsilon": 1.0, "omega": 2.0}):
+        with pytest.raises(InvalidTypeError, match="no measure has"):
+            loss_of(**wrong)
+    with pytest.raises(InvalidValueError, match="^mu"):
+        loss_of(mu=-1.0)

@@ -1,0 +1,204 @@
+from fractions import Fraction
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.accounts.account import Account, Bound
+from opendp_concurrent.accounts.rule import Shares, Within
+from opendp_concurrent.accumulators.basic import basic
+from opendp_concurrent.accumulators.planned import Planned
+from opendp_concurrent.combinators.context import _weights
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    ClosedChildError,
+    InvalidTypeError,
+    InvalidValueError,
+)
+from opendp_concurrent.exact.rounding import split
+
+UNIT = dp.unit_of(contributions=1)
+DATA = [1, 2, 3, 4, 5]
+
+
+class Flat:
+    def again(self):
+        return self
+
+    def settled(self):
+        return self
+
+    def __init__(self, loss):
+        self.loss = loss
+
+    def at(self, d_in):
+        return self.loss
+
+
+def at_most(left, right):
+    return left <= right
+
+
+@pytest.mark.parametrize("budget", [1.0, 0.1, 3.7])
+def test_an_even_split_admits_all_k_launches_and_never_one_more(budget):
+    """opendp#2131 and opendp#2789: with the very accumulators and rules of the constructors."""
+    for k in range(1, 1001):
+        shares = split(budget, _weights(k, None))
+        start = basic().start(0.0)
+        compositor = Account(
+            None, bound=Bound(1, Shares(at_most), Planned(tuple(shares), 0, start))
+        )
+        filter_ = Account(start, bound=Bound(1, Within(budget), start))
+        for share in shares:
+            price = Flat(share)
+            compositor.launch(price)
+            filter_.launch(price)
+        assert filter_.privacy_loss(1) <= budget
+        for account in (compositor, filter_):
+            with pytest.raises(BudgetExceededError):
+                account.launch(Flat(shares[0]))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 7, 10, 11, 33, 49, 100])
+@pytest.mark.parametrize("budget", [1.0, 0.1, 3.7])
+def test_a_context_spends_all_of_an_even_split(k, budget):
+    context = oc.concurrent_context(DATA, UNIT, (dp.max_divergence(), budget), split_evenly_over=k)
+    assert context.accountant.map(1) <= budget
+    for share in list(context.remaining_privacy_loss()):
+        exact = dp.m.make_user_measurement(
+            *context.accountant.input_space,
+            dp.max_divergence(),
+            len,
+            lambda d_in, share=share: share,
+        )
+        assert context(exact) == 5
+    with pytest.raises(ValueError, match="exhausted"):
+        context.query()
+    with pytest.raises(BudgetExceededError):
+        context.queryable(exact)
+
+
+@pytest.mark.parametrize("k", [7, 10, 11, 49])
+def test_a_context_with_a_searched_scale_spends_all_of_its_shares(k):
+    context = oc.concurrent_context(DATA, UNIT, dp.loss_of(epsilon=1.0), split_evenly_over=k)
+    for _ in range(k):
+        assert isinstance(context.query().count().laplace().release(), int)
+
+
+def test_pairs_are_split_component_by_component():
+    context = oc.concurrent_context(
+        DATA, UNIT, dp.loss_of(epsilon=1.0, delta=1e-6), split_by_weights=[1, 2, 0.5]
+    )
+    shares = context.remaining_privacy_loss()
+    for part, whole in enumerate((1.0, 1e-6)):
+        assert sum(Fraction(share[part]) for share in shares) <= Fraction(whole)
+        assert shares[1][part] == pytest.approx(2 * shares[0][part], rel=1e-15)
+
+
+def test_what_remains_of_a_filter_can_be_spent_exactly():
+    context = oc.concurrent_context(DATA, UNIT, dp.loss_of(epsilon=1.0))
+    context.query(epsilon=0.7).count().laplace().release()
+    remaining = context.remaining_privacy_loss()
+    exact = dp.m.make_user_measurement(
+        *context.accountant.input_space, dp.max_divergence(), len, lambda d_in: remaining
+    )
+    context(exact)
+    assert context.remaining_privacy_loss() == 0.0
+
+
+def test_nested_contexts_are_concurrent_under_one_filter():
+    context = oc.concurrent_context(DATA, UNIT, dp.loss_of(epsilon=4.0))
+    one, other = (
+        context.query(epsilon=1.0).compositor(split_evenly_over=2).release() for _ in range(2)
+    )
+    for nested in (one, other, one, other):
+        assert isinstance(nested.query().count().laplace().release(), int)
+    assert context.current_privacy_loss() == 2.0
+    filtered = context.query(epsilon=1.0).clamp((0, 10)).compositor().release()
+    filtered.query(epsilon=0.25).sum().laplace().release()
+    assert filtered.remaining_privacy_loss() == pytest.approx(0.75)
+    assert "ConcurrentFilter" in repr(filtered.accountant)
+
+
+def test_nested_contexts_of_approximate_zcdp_are_sequential():
+    context = oc.concurrent_context(DATA, UNIT, dp.loss_of(rho=0.5, delta=1e-6))
+    one, other = (
+        context.query(rho=0.1, delta=0.0).compositor(split_evenly_over=2).release()
+        for _ in range(2)
+    )
+    assert isinstance(other.query().count().gaussian().release(), int)
+    with pytest.raises(ClosedChildError):
+        one.query().count().gaussian().release()
+
+
+def test_constructors_are_registered_once():
+    import importlib
+
+    importlib.reload(oc)
+    query = oc.concurrent_context(DATA, UNIT, dp.loss_of(epsilon=1.0)).query(epsilon=0.5)
+    nested = query.concurrent_composition(dp.max_divergence(), 1, [0.25, 0.25]).release()
+    assert len(nested.remaining()) == 2
+
+
+def test_a_registered_odometer_opens_below_a_context():
+    context = oc.concurrent_context(DATA, UNIT, dp.loss_of(epsilon=1.0))
+    leaf = context.query().clamp((0, 9)).concurrent_odometer(dp.max_divergence()).release()
+    assert leaf.privacy_loss(1) == 0.0
+    assert context.current_privacy_loss() == 0.0
+
+
+def test_renyi_curves_are_split_on_a_grid():
+    context = oc.concurrent_context(
+        DATA,
+        UNIT,
+        (dp.renyi_divergence(), lambda alpha: alpha),
+        split_evenly_over=3,
+        orders=[2, 4],
+    )
+    assert context.accountant.map(1)(4) <= 4.0
+    assert len(context.remaining_privacy_loss()) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"split_evenly_over": 0}, InvalidValueError, "^split_evenly_over"),
+        ({"split_evenly_over": 2.0}, InvalidTypeError, "^split_evenly_over"),
+        ({"split_by_weights": [-1.0, 2.0]}, InvalidValueError, "^split_by_weights"),
+        ({"split_by_weights": [0.0]}, InvalidValueError, "^split_by_weights"),
+        ({"split_by_weights": []}, InvalidTypeError, "^split_by_weights must be a nonempty"),
+        ({"split_by_weights": ["1"]}, InvalidTypeError, "^split_by_weights"),
+        ({"split_evenly_over": 2, "split_by_weights": [1]}, InvalidValueError, "exclude"),
+    ],
+)
+def test_bad_splits(arguments, error, match):
+    with pytest.raises(error, match=match):
+        oc.concurrent_context(DATA, UNIT, dp.loss_of(epsilon=1.0), **arguments)
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, float("nan")])
+@pytest.mark.parametrize("split", [None, 3])
+def test_bad_budgets(epsilon, split):
+    with pytest.raises(InvalidValueError, match="^d_out"):
+        oc.concurrent_context(DATA, UNIT, (dp.max_divergence(), epsilon), split_evenly_over=split)
+
+
+def test_an_accounting_rule_in_a_context():
+    rule = oc.best_rule((1.0, 1e-6), [(0.01, 0.0)])
+    context = oc.concurrent_context(
+        DATA, UNIT, dp.loss_of(epsilon=1.0, delta=1e-6), accumulator=rule
+    )
+    for _ in range(120):
+        assert isinstance(context.query(epsilon=0.01, delta=0.0).count().laplace().release(), int)
+    epsilon, delta = context.current_privacy_loss()
+    assert epsilon < 0.6  # the plain sum is 1.2
+    assert delta == 1e-6
+    assert context.remaining_privacy_loss()[0] > 0.3
+    with pytest.raises(InvalidTypeError, match="^accumulator .* is for losses that are chosen"):
+        oc.concurrent_context(
+            DATA,
+            UNIT,
+            dp.loss_of(epsilon=1.0, delta=1e-6),
+            split_evenly_over=3,
+            accumulator=rule,
+        )

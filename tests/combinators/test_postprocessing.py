@@ -1,0 +1,569 @@
+"""A person in the middle: Algorithm 7 of [HSTVVXZ23], its laws, and what it cannot break."""
+
+import itertools
+import threading
+
+import opendp.prelude as dp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opendp.mod import OpenDPException
+
+import opendp_concurrent as oc
+from opendp_concurrent.combinators.postprocessing import Tag
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    ClosedChildError,
+    InvalidTypeError,
+    InvalidValueError,
+    PostprocessorError,
+    ReentrantLaunchError,
+)
+
+QUERY, ANSWER = oc.QUERY, oc.ANSWER
+PURE = dp.max_divergence()
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+DATA = [1, 2, 4]
+LETTERS = 5  # messages of the random machines are numbers below this
+
+
+def interactive(make_transition, measure=PURE, d_mid=0.25):
+    return dp.m.make_user_measurement(
+        *SPACE,
+        measure,
+        lambda rows: dp.new_queryable(make_transition(rows)),
+        lambda d_in: d_mid,
+        TO="ExtrinsicObject",
+    )
+
+
+def asking(reached=None, **keywords):
+    """Counts its queries, in ``reached`` as well; raises on 'bad'."""
+    reached = [] if reached is None else reached
+
+    def make_transition(rows):
+        asked = itertools.count(1)
+
+        def transition(query):
+            reached.append(query)
+            if query == "bad":
+                raise ValueError("a query that the mechanism refuses")
+            return next(asked), query
+
+        return transition
+
+    return interactive(make_transition, **keywords)
+
+
+def laplace(epsilon=0.25):
+    return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
+
+
+def filter_(d_out=1.0, measure=PURE):
+    return oc.make_concurrent_filter(oc.make_concurrent_odometer(*SPACE, measure), 1, d_out)
+
+
+def identity(state, tag, message):
+    return state, tag, message
+
+
+def middle(postprocessor, measurement=None, **keywords):
+    measurement = asking() if measurement is None else measurement
+    return oc.make_interactive_postprocessing(measurement, postprocessor, **keywords)
+
+
+# --- laws ------------------------------------------------------------------------------------
+
+
+@st.composite
+def mechanisms(draw):
+    """A deterministic finite mechanism: a table from a state and a query to the next and an answer.
+
+    It begins in a state that depends on the data.
+    """
+    states = draw(st.integers(1, 4))
+    row = st.tuples(st.integers(0, states - 1), st.integers(0, LETTERS - 1))
+    table = draw(st.lists(row, min_size=states * LETTERS, max_size=states * LETTERS))
+
+    def make_transition(rows):
+        state = sum(rows) % states
+
+        def transition(query):
+            nonlocal state
+            state, answer = table[state * LETTERS + query]
+            return answer
+
+        return transition
+
+    return interactive(make_transition)
+
+
+@st.composite
+def postprocessors(draw, asks=3):
+    """A finite machine in the middle that asks at most ``asks`` times for one message."""
+    states = draw(st.integers(1, 3))
+    row = st.tuples(st.integers(0, states - 1), st.sampled_from(Tag), st.integers(0, LETTERS - 1))
+    size = 2 * states * LETTERS
+    table = draw(st.lists(row, min_size=size, max_size=size))
+
+    def postprocessor(state, tag, message):
+        at, asked = state
+        place = (at * 2 + (tag is ANSWER)) * LETTERS + message
+        at, after, message = table[place]
+        if tag is QUERY:
+            asked = 0
+        if asked == asks:
+            after = ANSWER
+        return (at, asked + 1), after, message
+
+    return postprocessor
+
+
+START = (0, 0)
+scripts = st.lists(st.integers(0, LETTERS - 1), max_size=8)
+
+
+def compose(outer, inner):
+    """The machine in the middle that ``outer`` in front of ``inner`` is."""
+
+    def composed(state, tag, message):
+        outer_state, inner_state = state
+        at_outer = tag is QUERY
+        while True:
+            if at_outer:
+                outer_state, tag, message = outer(outer_state, tag, message)
+                if tag is ANSWER:
+                    return (outer_state, inner_state), ANSWER, message
+            else:
+                inner_state, tag, message = inner(inner_state, tag, message)
+                if tag is QUERY:
+                    return (outer_state, inner_state), QUERY, message
+            at_outer = not at_outer
+
+    return composed
+
+
+def transcript(measurement, script, data=DATA):
+    queryable = measurement(data)
+    return [queryable(message) for message in script]
+
+
+def simulated(mechanism, postprocessor, state, script):
+    """Algorithm 7, step by step, on a mechanism that is asked directly."""
+    queryable, answers = mechanism(DATA), []
+    for message in script:
+        state, tag, reply = postprocessor(state, QUERY, message)
+        while tag is QUERY:
+            state, tag, reply = postprocessor(state, ANSWER, queryable(reply))
+        answers.append(reply)
+    return answers
+
+
+@given(mechanism=mechanisms(), script=scripts)
+def test_the_identity_leads_the_same_conversation(mechanism, script):
+    assert transcript(middle(identity, mechanism), script) == transcript(mechanism, script)
+
+
+@given(mechanism=mechanisms(), one=postprocessors(), script=scripts)
+def test_it_is_algorithm_7(mechanism, one, script):
+    found = transcript(middle(one, mechanism, initial_state=START, max_asks=4), script)
+    assert found == simulated(mechanism, one, START, script)
+
+
+@given(mechanism=mechanisms(), outer=postprocessors(), inner=postprocessors(), script=scripts)
+def test_two_in_the_middle_are_one(mechanism, outer, inner, script):
+    within = middle(inner, mechanism, initial_state=START, max_asks=4)
+    nested = middle(outer, within, initial_state=START, max_asks=4)
+    one = middle(compose(outer, inner), mechanism, initial_state=(START, START), max_asks=16)
+    assert transcript(nested, script) == transcript(one, script)
+    assert nested.map(1) == one.map(1) == mechanism.map(1)
+
+
+@given(
+    mechanism=mechanisms(),
+    first=postprocessors(2),
+    second=postprocessors(2),
+    third=postprocessors(2),
+    script=scripts,
+)
+def test_composition_is_associative(mechanism, first, second, third, script):
+    left, right = compose(compose(first, second), third), compose(first, compose(second, third))
+    found = [
+        transcript(middle(one, mechanism, initial_state=state, max_asks=27), script)
+        for one, state in ((left, ((START, START), START)), (right, (START, (START, START))))
+    ]
+    assert found[0] == found[1]
+
+
+@given(mechanism=mechanisms(), one=postprocessors(), script=scripts)
+def test_the_identity_is_neutral_on_both_sides(mechanism, one, script):
+    expected = transcript(middle(one, mechanism, initial_state=START), script)
+    for composed, state in (
+        (compose(identity, one), (None, START)),
+        (compose(one, identity), (START, None)),
+    ):
+        assert transcript(middle(composed, mechanism, initial_state=state), script) == expected
+
+
+@given(mechanism=mechanisms(), one=postprocessors(), scripts=st.tuples(scripts, scripts))
+def test_invocations_have_a_state_each(mechanism, one, scripts):
+    measurement = middle(one, mechanism, initial_state=START)
+    queryables = measurement(DATA), measurement(DATA)
+    found = [[], []]
+    for messages in itertools.zip_longest(*scripts):
+        for queryable, message, answers in zip(queryables, messages, found, strict=True):
+            if message is not None:
+                answers.append(queryable(message))
+    assert found == [transcript(measurement, script) for script in scripts]
+
+
+# --- asking ----------------------------------------------------------------------------------
+
+
+def times(count):
+    """Asks ``count`` times for each message and answers all replies."""
+
+    def postprocessor(replies, tag, message):
+        replies = () if tag is QUERY else (*replies, message)
+        if len(replies) < count:
+            return replies, QUERY, len(replies)
+        return (), ANSWER, replies
+
+    return postprocessor
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7])
+def test_it_asks_several_times_or_not_at_all(count):
+    reached = []
+    queryable = middle(times(count), asking(reached))(DATA)
+    assert queryable("q") == tuple((n + 1, n) for n in range(count))
+    assert reached == list(range(count))
+    assert queryable("q") == tuple((count + n + 1, n) for n in range(count))
+
+
+def test_the_query_comes_first():
+    """The form of Algorithm 7 before its correction sent it to the mechanism unread."""
+    reached, seen = [], []
+
+    def postprocessor(state, tag, message):
+        seen.append((tag, message, list(reached)))
+        return state, tag, message
+
+    middle(postprocessor, asking(reached))(DATA)("q")
+    assert seen == [(QUERY, "q", []), (ANSWER, (1, "q"), ["q"])]
+
+
+def test_its_state_is_kept_between_messages_and_starts_anew_with_an_invocation():
+    def count(state, tag, message):
+        return (state + 1, QUERY, message) if tag is QUERY else (state, ANSWER, (state, message))
+
+    measurement = middle(count, initial_state=10)
+    for _ in range(2):
+        queryable = measurement(DATA)
+        assert [queryable("q"), queryable("r")] == [(11, (1, "q")), (12, (2, "r"))]
+
+
+def test_a_release_is_what_it_asks():
+    def postprocessor(state, tag, message):
+        return state, tag, message if tag is QUERY else ("rounded", message // 10)
+
+    size = dp.m.make_user_measurement(*SPACE, PURE, lambda rows: 42, lambda d_in: 0.5, TO=int)
+    queryable = middle(postprocessor, size)(DATA)
+    assert [queryable("q"), queryable("r")] == [("rounded", 4)] * 2
+
+
+def test_any_message_passes():
+    def swap(state, tag, message):
+        return message, ANSWER, state
+
+    queryable = middle(swap, initial_state="first")(DATA)
+    messages = [None, 1.5, {"a": [1]}, b"x", laplace, object(), (QUERY, ANSWER)]
+    assert [queryable(message) for message in messages] == ["first", *messages[:-1]]
+
+
+# --- what it may not -------------------------------------------------------------------------
+
+
+def loops(state, tag, message):
+    """Asks for ever when told to loop; answers how many messages went through."""
+    if tag is QUERY:
+        return state + 1, QUERY, message
+    if message[1] == "loop":
+        return state + 100, QUERY, "loop"
+    return state, ANSWER, (state, message)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 25])
+def test_a_loop_is_stopped_and_nothing_is_lost(limit):
+    reached = []
+    queryable = middle(loops, asking(reached), initial_state=0, max_asks=limit)(DATA)
+    assert queryable("a") == (1, (1, "a"))
+    with pytest.raises(PostprocessorError, match=f"it asked {limit} times for one message"):
+        queryable("loop")
+    assert reached == ["a", *["loop"] * limit]
+    assert queryable("b") == (2, (limit + 2, "b"))
+
+
+def test_as_many_asks_as_allowed_are_allowed():
+    assert len(middle(times(5), max_asks=5)(DATA)("q")) == 5
+    with pytest.raises(PostprocessorError):
+        middle(times(6), max_asks=5)(DATA)("q")
+
+
+def test_the_default_stops_after_a_thousand():
+    reached = []
+    with pytest.raises(PostprocessorError, match="1000 times"):
+        middle(loops, asking(reached), initial_state=0)(DATA)("loop")
+    assert len(reached) == 1000
+
+
+@pytest.mark.parametrize("when", [QUERY, ANSWER])
+def test_one_that_raises_keeps_its_state_and_the_mechanism_goes_on(when):
+    def postprocessor(state, tag, message):
+        if tag is when and "raise" in message:
+            raise KeyError("of the postprocessor")
+        return state + 1, tag, (state, message) if tag is ANSWER else message
+
+    reached = []
+    queryable = middle(postprocessor, asking(reached), initial_state=0)(DATA)
+    assert queryable("a") == (1, (1, "a"))
+    with pytest.raises(KeyError, match="of the postprocessor"):
+        queryable("raise")
+    asked = when is ANSWER
+    assert reached == (["a", "raise"] if asked else ["a"])
+    assert queryable("b") == (3, (2 + asked, "b"))
+
+
+def test_a_mechanism_that_raises_leaves_the_state():
+    def postprocessor(state, tag, message):
+        return state + 1, tag, (state, message) if tag is ANSWER else message
+
+    queryable = middle(postprocessor, initial_state=0)(DATA)
+    with pytest.raises(OpenDPException, match="refuses"):
+        queryable("bad")
+    assert queryable("good") == (1, (1, "good"))
+
+
+GARBAGE = {
+    "nothing": None,
+    "a number": 7,
+    "a pair": (0, ANSWER),
+    "four": (0, ANSWER, "m", "n"),
+    "a list": [0, ANSWER, "m"],
+    "a string for a tag": (0, "answer", "m"),
+    "no tag": (0, None, "m"),
+    "the tags themselves": Tag,
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+@pytest.mark.parametrize("when", [QUERY, ANSWER])
+def test_one_that_returns_garbage_is_told_what_to_return(name, when):
+    def postprocessor(state, tag, message):
+        if tag is when and "garbage" in message:
+            return GARBAGE[name]
+        return state + 1, tag, message
+
+    queryable = middle(postprocessor, initial_state=0)(DATA)
+    with pytest.raises(PostprocessorError, match=r"must return a state, oc\.QUERY or oc\.ANSWER"):
+        queryable("garbage")
+    assert queryable("fine")[1] == "fine"
+
+
+def test_the_error_does_not_show_what_was_returned():
+    queryable = middle(lambda state, tag, message: ("secret", message))(DATA)
+    with pytest.raises(PostprocessorError) as failed:
+        queryable("secret")
+    assert "secret" not in str(failed.value)
+    assert isinstance(failed.value, OpenDPException)
+
+
+@pytest.mark.parametrize("bad", [None, 7, "identity", (identity,)])
+def test_a_postprocessor_that_cannot_be_called(bad):
+    with pytest.raises(InvalidTypeError, match="^postprocessor must be callable, found"):
+        middle(bad)
+
+
+@pytest.mark.parametrize("bad", [0, -1])
+def test_no_asks(bad):
+    with pytest.raises(InvalidValueError, match="^max_asks .* at least 1"):
+        middle(identity, max_asks=bad)
+
+
+@pytest.mark.parametrize("bad", [None, 1.0, "1", True])
+def test_asks_that_are_no_integer(bad):
+    with pytest.raises(InvalidTypeError, match="^max_asks must be an integer"):
+        middle(identity, max_asks=bad)
+
+
+# --- what it stands in front of, and behind --------------------------------------------------
+
+
+def relaunching(state, tag, message):
+    """Launches the measurement that it is told, twice, and answers both."""
+    if tag is QUERY:
+        return (message, None), QUERY, message
+    measurement, first = state
+    if first is None:
+        return (measurement, message), QUERY, measurement
+    return None, ANSWER, (first, message)
+
+
+HOSTS = {
+    "native compositor": lambda: dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.25] * 4),
+    "native filter": lambda: dp.c.make_privacy_filter(
+        dp.c.make_fully_adaptive_composition(*SPACE, PURE), 1, 1.0
+    ),
+    "our compositor": lambda: oc.make_concurrent_composition(*SPACE, PURE, 1, [0.25] * 4),
+    "our filter": filter_,
+}
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_it_launches_in_the_analysts_place(host):
+    queryable = middle(relaunching, HOSTS[host]())(DATA)
+    assert all(isinstance(answer, int) for answer in queryable(laplace()))
+    one, other = queryable(asking())
+    assert [one("q"), other("q"), one("q")] == [(1, "q"), (1, "q"), (2, "q")]
+    with pytest.raises(OpenDPException, match=r"budget|out of queries"):
+        queryable(laplace())
+
+
+def test_a_refusal_on_the_way_keeps_its_type_and_the_first_launch_its_charge():
+    queryable = middle(relaunching, filter_(0.5))(DATA)
+    queryable(laplace(0.125))
+    with pytest.raises(BudgetExceededError) as refused:
+        queryable(laplace(0.25))
+    assert (refused.value.spent, refused.value.remaining) == (0.5, 0.0)
+
+
+@pytest.mark.parametrize("parent", ["odometer", "filter", "native", "native filter"])
+def test_it_is_launched_under_every_parent(parent):
+    native_odometer = dp.c.make_fully_adaptive_composition(*SPACE, PURE)
+    root = {
+        "odometer": oc.make_concurrent_odometer(*SPACE, PURE),
+        "filter": filter_(),
+        "native": dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.25] * 2),
+        "native filter": dp.c.make_privacy_filter(native_odometer, 1, 1.0),
+    }[parent](DATA)
+    one, other = root(middle(times(2))), root(middle(loops, initial_state=0, max_asks=3))
+    assert one("q") == ((1, 0), (2, 1))
+    with pytest.raises(PostprocessorError, match="3 times"):
+        other("loop")
+    assert other("b") == (1, (4, "b"))
+    assert one("q") == ((3, 0), (4, 1))
+
+
+def test_one_that_raises_below_a_native_parent_is_told():
+    def postprocessor(state, tag, message):
+        raise ValueError("of the postprocessor")
+
+    root = dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.25] * 2)(DATA)
+    child = root(middle(postprocessor))
+    for _ in range(2):
+        with pytest.raises(OpenDPException, match="of the postprocessor"):
+            child("q")
+
+
+def test_under_approximate_zcdp_an_older_one_is_closed_and_its_postprocessor_not_asked():
+    measure, small, seen = dp.approximate(dp.zero_concentrated_divergence()), (0.001, 1e-9), []
+
+    def postprocessor(state, tag, message):
+        seen.append(message)
+        return state, ANSWER, "without the mechanism"
+
+    root = filter_((1.0, 1e-3), measure)(DATA)
+    measurement = middle(postprocessor, asking(measure=measure, d_mid=small))
+    older = root(measurement)
+    assert older("q") == "without the mechanism"
+    newer = root(measurement)
+    with pytest.raises(ClosedChildError, match="open question"):
+        older("r")
+    assert newer("s") == "without the mechanism"
+    assert seen == ["q", "s"]
+
+
+def test_an_answer_may_be_a_child_that_lives_on():
+    def postprocessor(state, tag, message):
+        return state, tag, {"child": message} if tag is ANSWER else message
+
+    queryable = middle(postprocessor, filter_())(DATA)
+    child = queryable(asking())["child"]
+    queryable(laplace())
+    assert child("q") == (1, "q")
+
+
+# --- re-entrance and threads -----------------------------------------------------------------
+
+
+def test_one_that_asks_its_own_handle_for_ever_fails_and_the_handle_goes_on():
+    handles = []
+
+    def postprocessor(state, tag, message):
+        if tag is QUERY and message == "self":
+            return state, ANSWER, handles[0]("self")
+        return state, tag, message
+
+    handles.append(middle(postprocessor)(DATA))
+    with pytest.raises(RuntimeError):
+        handles[0]("self")
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(handles[0]("q")))
+    thread.start()
+    thread.join(timeout=20)
+    assert answers == [(1, "q")]
+
+
+def test_one_that_asks_its_own_handle_below_a_native_parent_fails():
+    handles = []
+
+    def postprocessor(state, tag, message):
+        if tag is QUERY and message == "self":
+            return state, ANSWER, handles[0]("q")
+        return state, tag, message
+
+    root = dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.25])(DATA)
+    handles.append(root(middle(postprocessor)))
+    with pytest.raises((OpenDPException, RuntimeError)):
+        handles[0]("self")
+    assert handles[0]("q") == (1, "q")
+
+
+def test_one_cannot_launch_on_the_account_that_pays_for_the_mechanism():
+    root = filter_()(DATA)
+    child = root(middle(lambda state, tag, message: (state, ANSWER, root(laplace()))))
+    with pytest.raises(ReentrantLaunchError):
+        child("q")
+    assert root.privacy_loss() == 0.25
+
+
+def test_one_may_ask_another_queryable():
+    """A person in the middle may know whatever is public."""
+    other = middle(identity)(DATA)
+
+    def postprocessor(state, tag, message):
+        return state, tag, (message, other("o")) if tag is ANSWER else message
+
+    queryable = middle(postprocessor)(DATA)
+    assert [queryable("q"), queryable("q")] == [
+        ((1, "q"), (1, "o")),
+        ((2, "q"), (2, "o")),
+    ]
+
+
+def test_threads_do_not_tear_the_state():
+    queryable, seen = middle(times(3))(DATA), []
+
+    def work():
+        for _ in range(50):
+            seen.append(queryable("q"))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 200
+    for replies in seen:
+        (first, _), *_ = replies
+        assert replies == ((first, 0), (first + 1, 1), (first + 2, 2))

@@ -1,0 +1,149 @@
+"""Powers of pairs with two losses against binomial sums in big floats."""
+
+from math import comb
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mpf
+
+from opendp_concurrent.fdp.binomial import binomial, log_factorial, log_odds, window
+from opendp_concurrent.fdp.function import TradeoffFunction as T
+
+
+def homogeneous(epsilon0, count, delta0=0.0):
+    """[KOV15]: a binomial tail."""
+    e, d = mp.exp(mpf(epsilon0)), 1 - (1 - mpf(delta0)) ** count
+    whole = (1 + e) ** count
+
+    def delta(epsilon):
+        scale = mp.exp(mpf(epsilon))
+        terms = (comb(count, j) * (e**j - scale * e ** (count - j)) for j in range(count + 1))
+        return min(d + (1 - d) * mp.fsum(term for term in terms if term > 0) / whole, mpf(1))
+
+    return delta
+
+
+@pytest.fixture(autouse=True)
+def _digits():
+    with mp.workdps(60):
+        yield
+
+
+@pytest.mark.parametrize("epsilon0", [1e-3, 0.1, 0.5, 2.0])
+@pytest.mark.parametrize("count", [2, 10, 100, 1000])
+@pytest.mark.parametrize("delta0", [0.0, 1e-12])
+def test_bounds_contain_the_exact_value(epsilon0, count, delta0):
+    exact, made = homogeneous(epsilon0, count, delta0), T.approximate(epsilon0, delta0).power(count)
+    for share in (-0.5, -1e-9, 1e-3, 0.1, 0.5, 1.0 - 2 / count, 1.0 - 1e-9):
+        epsilon = share * count * epsilon0
+        bounds, value = made.delta_bounds(epsilon), exact(epsilon)
+        assert mpf(bounds.lower) <= value <= mpf(bounds.upper), (epsilon, bounds, value)
+
+
+@pytest.mark.parametrize("epsilon0", [0.01, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("count", [10, 300, 1000])
+@pytest.mark.parametrize("delta", [1e-100, 1e-40, 1e-6, 0.1])
+def test_epsilon_lies_between_its_bounds(epsilon0, count, delta):
+    exact, bounds = (
+        homogeneous(epsilon0, count),
+        T.pure(epsilon0).power(count).epsilon_bounds(delta),
+    )
+    assert exact(bounds.upper) <= mpf(delta)
+    assert bounds.lower == 0.0 or exact(bounds.lower) >= mpf(delta)
+    assert bounds.width <= 1e-9 * bounds.upper
+
+
+@pytest.mark.parametrize("epsilon0", [0.05, 0.1, 0.5])
+def test_the_far_tail_is_known_to_nine_digits(epsilon0):
+    made = T.pure(epsilon0).power(1000)
+    for delta in (1e-40, 1e-20, 1e-6):
+        bounds = made.delta_bounds(made.epsilon(delta))
+        assert bounds.upper == pytest.approx(delta, rel=1e-6)
+        assert bounds.width <= 1e-9 * bounds.upper
+
+
+@given(st.floats(1e-3, 3.0), st.integers(2, 60), st.floats(-1.0, 1.0))
+@settings(max_examples=60)
+def test_bounds_contain_the_exact_value_anywhere(epsilon0, count, share):
+    epsilon = share * count * epsilon0
+    bounds = T.pure(epsilon0).power(count).delta_bounds(epsilon)
+    with mp.workdps(60):
+        value = homogeneous(epsilon0, count)(epsilon)
+        assert mpf(bounds.lower) <= value <= mpf(bounds.upper)
+
+
+def test_printed_values_of_optimal_composition():
+    """[KOV15], ε = 0.1, δ = 1e-6, ten times."""
+    made = T.approximate(0.1, 1e-6).power(10)
+    for epsilon, delta in (
+        (1.0, 9.9999550e-6),
+        (0.8, 2.98230929e-4),
+        (0.6, 3.14223621e-3),
+        (0.4, 1.60899711e-2),
+        (0.2, 5.23138909e-2),
+        (0.0, 0.122544998),
+    ):
+        assert made.delta(epsilon) == pytest.approx(delta, rel=1e-7)
+    twice = T.approximate(0.5, 0.01).power(2)
+    assert twice.delta(1.0) == pytest.approx(0.0199, rel=1e-12)
+    assert twice.delta(0.0) == pytest.approx(0.2599447810, abs=1e-10)
+    assert T.pure(0.1).power(10).epsilon(1e-5) == pytest.approx(0.9936911768, abs=1e-9)
+    assert T.pure(0.1).power(10).epsilon(1e-3) == pytest.approx(0.7535731549, abs=1e-9)
+
+
+@pytest.mark.parametrize("count", [2, 7, 40])
+@pytest.mark.parametrize("kind", ["finite", "inverse"])
+@pytest.mark.parametrize("pair", [((0.5, 0.5), (0.25, 0.75)), ((0.99, 0.01), (0.98, 0.02))])
+def test_powers_of_asymmetric_pairs_contain_the_exact_value(count, kind, pair, contains, exact):
+    parts = [(kind, pair, count)]
+    at = [-1.0, 0.0, 0.5, 3.0, *exact.kinks(parts)[:: max(1, count // 4)]]
+    contains(parts, at, [1e-30, 1e-9, 0.01])
+
+
+@pytest.mark.parametrize("count", [20_000, 100_000])
+def test_large_powers_leave_out_what_is_negligible(count):
+    """Outcomes beyond the window have less than 1e-300."""
+    made = T.pure(0.01).power(count)
+    variance = mpf(count) * mpf(0.01) ** 2
+    for delta in (1e-9, 1e-3):
+        bounds = made.epsilon_bounds(delta)
+        assert bounds.width <= 1e-9 * bounds.upper
+        # a sum of bounded losses is nearly normal
+        near = T.gaussian(float(mp.sqrt(variance))).epsilon(delta)
+        assert bounds.upper == pytest.approx(near, rel=1e-2)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 10, 1999, 2000, 2001, 100_000, 10**9])
+def test_log_factorial(n):
+    found = mpf(str(log_factorial(n)))
+    assert abs(found - mp.loggamma(n + 1)) <= mpf("1e-38")
+
+
+@pytest.mark.parametrize("loss", [1e-9, 0.1, 1.0, 30.0, 700.0])
+def test_log_odds(loss):
+    high, low = (mpf(str(value)) for value in log_odds(loss))
+    with mp.workdps(400):
+        exact = -mp.log1p(mp.exp(mpf(loss)))
+        assert abs(low - exact) <= mpf("1e-44") * max(1, abs(exact))
+        assert abs(high - exact - mpf(loss)) <= mpf("1e-44") * max(1, abs(exact))
+
+
+@pytest.mark.parametrize("n", [1, 5, 600, 20_000])
+@pytest.mark.parametrize("loss", [1e-3, 1.0])
+def test_masses_have_the_error_that_they_claim(n, loss):
+    log_high, log_low = log_odds(loss)
+    odd = float(np.exp(-loss))
+    draws = window(n, np.array([odd, 1.0]) / (1 + odd))
+    atoms = binomial(draws, -loss, loss, log_low, log_high)
+    assert len(atoms.losses) == draws[2]
+    high, low = mp.exp(mpf(str(log_high))), mp.exp(mpf(str(log_low)))
+    for index in {0, draws[2] // 3, draws[2] // 2, draws[2] - 1}:
+        k = draws[1] + index
+        exact = mp.binomial(n, k) * high**k * low ** (n - k)
+        if exact > mpf("1e-300"):
+            assert abs(mpf(float(atoms.masses[index])) - exact) <= atoms.mass_error * exact
+        loss_exact = (2 * k - n) * mpf(loss)
+        assert abs(mpf(float(atoms.losses[index])) - loss_exact) <= atoms.loss_error

@@ -1,0 +1,43 @@
+"""Roundings in a stated direction."""
+
+from fractions import Fraction
+from math import inf, nan
+
+import numpy as np
+import pytest
+
+from opendp_concurrent.fdp.bounds import TINY, probabilities, rounded_up
+from opendp_concurrent.fdp.finite import settled
+
+
+def test_what_is_no_number_says_nothing():
+    assert probabilities(nan, nan) == (0.0, 1.0)
+    low, high = probabilities(np.array([nan, -1.0, 0.3]), np.array([0.5, nan, 2.0]))
+    assert low.tolist() == [0.0, 0.0, 0.3]
+    assert high.tolist() == [0.5, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "exact",
+    [Fraction(1, 3), Fraction(1, 10), Fraction(2) ** -1080, Fraction(3) ** 700, Fraction()],
+)
+def test_rounded_up_is_the_least_double_above(exact):
+    found = rounded_up(exact)
+    assert found == inf or Fraction(found) >= exact
+    assert not found or np.nextafter(found, 0.0) < exact or exact > Fraction(2) ** 1024
+    assert rounded_up(Fraction(10) ** 400) == inf
+
+
+def test_small_masses_count_at_a_larger_loss_or_as_infinite():
+    losses = np.array([3.0, -2.0, 1.0, 2.0])
+    kept, masses, lost = settled(losses, np.array([1e-310, 0.0, 0.5, 1e-305]))
+    assert kept.tolist() == [1.0]  # -2 counts at 1
+    assert masses.tolist() == [0.5]
+    assert lost >= 2 * TINY  # 2 and 3 have nothing above
+    assert settled(losses, np.full(4, 0.25))[2] == 0.0
+
+
+def test_a_small_mass_below_another_small_one_is_not_dropped():
+    _, masses, lost = settled(np.array([0.0, 1.0]), np.array([1e-305, 1e-299]))
+    assert masses.tolist() == [1e-299]
+    assert lost >= 1e-305

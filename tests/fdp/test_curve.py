@@ -1,0 +1,145 @@
+"""f(α) between its bounds, against sums, and its duality with δ(ε)."""
+
+import math
+from fractions import Fraction
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mpf
+
+from opendp_concurrent.fdp.function import TradeoffFunction as T
+
+ALPHAS = [1e-12, 1e-3, 0.05, 0.3, 0.5, 0.7, 0.95, 1 - 1e-9]
+FINITE = [
+    [("pure", (1.0,), 1)],
+    [("approximate", (0.5, 0.01), 2)],
+    [("finite", ((0.2, 0.3, 0.5), (0.5, 0.3, 0.2)), 2)],
+    [("inverse", ((0.9, 0.1, 0.0), (0.8, 0.1, 0.1)), 2)],
+    [("pure", (0.3,), 40)],
+    [("laplace_steps", (1.0, 5), 2), ("pure", (0.1,), 1)],
+]
+
+
+def curve(outcomes, alpha):
+    """Neyman and Pearson: answers with the largest p/q first, and a share of the last."""
+    left, missed = mpf(alpha), mpf(1)
+    for p, q in sorted(outcomes, key=lambda one: -(one[0] / one[1] if one[1] else mp.inf)):
+        if q <= left:
+            left, missed = left - q, missed - p
+        else:
+            return max(missed - p * left / q, mpf(0))
+    return max(missed, mpf(0))  # all outcomes of Q are left
+
+
+@pytest.mark.parametrize("parts", FINITE)
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_bounds_contain_the_exact_value(parts, alpha, exact):
+    with mp.workdps(50):
+        bounds, value = exact.build(parts).beta_bounds(alpha), curve(exact.outcomes(parts), alpha)
+        assert mpf(bounds.lower) <= value <= mpf(bounds.upper), (bounds, value)
+        assert bounds.width <= 1e-11
+
+
+@pytest.mark.parametrize("alpha", [*ALPHAS, 1e-20, 1e-300])
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 5.0])
+def test_laplace_has_a_closed_form(epsilon, alpha):
+    """[DRS22, Appendix A]: 1 - e^ε α, then e^-ε / (4 α), then e^-ε (1 - α)."""
+    with mp.workdps(50):
+        e, a = mp.exp(mpf(epsilon)), mpf(alpha)
+        middle = 1 / (4 * e * a) if a <= mpf(0.5) else (1 - a) / e
+        value = 1 - e * a if a < 1 / (2 * e) else middle
+        bounds = T.laplace(epsilon).beta_bounds(alpha)
+        assert mpf(bounds.lower) <= value <= mpf(bounds.upper), (bounds, value)
+        assert bounds.lower >= float(value) - 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-3])
+@pytest.mark.parametrize("alpha", [0.0, 1e-20, 0.2, 0.5, 0.9, 1.0])
+def test_approximate_has_a_closed_form(epsilon, delta, alpha):
+    with mp.workdps(50):
+        e, d, a = mp.exp(mpf(epsilon)), mpf(delta), mpf(alpha)
+        value = max(mpf(0), 1 - d - e * a, (1 - d - a) / e)
+        bounds = T.approximate(epsilon, delta).beta_bounds(alpha)
+        assert mpf(bounds.lower) <= value <= mpf(bounds.upper)
+        assert bounds.width <= 1e-13
+
+
+def test_printed_values():
+    assert T.gaussian(1.0).beta(0.05) == pytest.approx(0.7404889772, abs=1e-9)
+    assert T.gaussian(1.0).beta(0.5) == pytest.approx(0.1586552539, abs=1e-9)
+    assert T.pure(1.0).conjugate(-math.exp(0.5)) == pytest.approx(0.2876491366 - 1, abs=1e-9)
+    assert T.gaussian(1.0).conjugate(-math.e) == pytest.approx(0.1269367375 - 1, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        T.gaussian(1.0),
+        T.pure(1.0),
+        T.laplace(0.7),
+        T.laplace(0.5).power(2),
+        T.approximate(0.5, 0.1),
+        T.finite((0.2, 0.3, 0.5), (0.5, 0.3, 0.2)),
+        T.finite((0.9, 0.1, 0.0), (0.8, 0.1, 0.1)).power(2),
+        T.gaussian(0.5).compose(T.pure(0.5)),
+    ],
+)
+def test_beta_and_delta_are_dual(f):
+    """δ(ε) = sup 1 - f(α) - e^ε α, and f(α) = sup 1 - δ(ε) - e^ε α."""
+    alphas = np.linspace(0.0, 1.0, 41 if f._product.is_exact else 4)
+    betas = [f.beta_bounds(float(alpha)) for alpha in alphas]
+    for epsilon in (-0.7, 0.0, 0.4, 1.0):
+        found = f.delta_bounds(epsilon)
+        best = max(1 - b.upper - math.exp(epsilon) * a for a, b in zip(alphas, betas, strict=True))
+        assert best <= found.upper + 1e-15
+        assert best >= found.lower - 1 / len(alphas)
+    for alpha, beta in zip(alphas, betas, strict=True):
+        assert 0.0 <= beta.lower <= beta.upper <= 1.0 - alpha + 1e-15
+        for epsilon in (-0.5, 0.0, 0.8):
+            assert 1 - f.delta(epsilon) - math.exp(epsilon) * alpha <= beta.upper + 1e-15
+
+
+@given(st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+@settings(max_examples=40)
+def test_the_curve_falls_and_is_convex(one, two):
+    f = T.finite((0.2, 0.3, 0.5), (0.5, 0.3, 0.2)).compose(T.pure(0.4))
+    low, high = min(one, two), max(one, two)
+    a, b = f.beta_bounds(low), f.beta_bounds(high)
+    assert b.lower <= a.upper
+    middle = f.beta_bounds((low + high) / 2)
+    assert middle.lower <= (a.upper + b.upper) / 2 + 1e-15
+
+
+@pytest.mark.parametrize("slope", [-1e-300, -1e-9, -0.5, -1.0, -2.0, -1e9, -math.inf, 0.0, 0.5])
+def test_conjugates_are_rounded_up(slope):
+    for f, delta in ((T.pure(1.0), None), (T.identity(), None), (T.gaussian(1.0), "gaussian")):
+        found = f.conjugate(slope)
+        if slope >= 0.0:
+            assert found == slope
+            continue
+        with mp.workdps(400):
+            e = -mpf(slope)
+            if delta:
+                root, m = mp.log(e) if e < mp.inf else mp.inf, mp.sqrt(2)
+                low, high = (root - mpf(0.5)) / m, (root + mpf(0.5)) / m
+                value = (mp.erfc(low) - (e * mp.erfc(high) if e < mp.inf else 0)) / 2 - 1
+            else:
+                top = mp.exp(mpf(1)) if f == T.pure(1.0) else mpf(1)
+                pairs = [(top, mpf(1)), (mpf(1), top)]
+                value = -1 + sum(max(p - e * q, 0) for p, q in pairs) / (1 + top)
+            assert mpf(found) >= value
+            assert found <= float(value) + 1e-12
+
+
+@pytest.mark.parametrize("f", [T.pure(1.0), T.gaussian(1.0), T.laplace(1.0), T.worst()])
+def test_the_ends_of_the_curve(f):
+    assert f.beta(1.0) == 0.0
+    start = f.beta_bounds(0.0)
+    assert start.lower == (0.0 if f == T.worst() else 1.0)
+    assert start.upper == pytest.approx(start.lower, abs=1e-11)
+    failing = T.approximate(1.0, 0.25).beta_bounds(0.0)
+    assert Fraction(failing.lower) <= Fraction(3, 4) <= Fraction(failing.upper)

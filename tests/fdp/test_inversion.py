@@ -1,0 +1,200 @@
+"""Fourier inversion against enumeration, where sums over outcomes would be taken."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from mpmath import mpf
+
+from opendp_concurrent.fdp import contour as paths
+from opendp_concurrent.fdp.gaussian import Gaussian
+from opendp_concurrent.fdp.inversion import start
+
+PRODUCTS = [
+    [("pure", (0.5,), 2)],
+    [("pure", (0.1,), 30)],
+    [("pure", (1.0,), 5), ("pure", (0.3,), 2)],
+    [("pure", (8.0,), 3)],
+    [("pure", (1e-3,), 20)],
+    [("approximate", (0.2, 0.1), 2), ("pure", (2.0,), 1)],
+    [("randomized_response", (0.6, 4), 6)],
+    [("laplace_steps", (1.0, 3), 4)],
+    [("laplace_steps", (0.2, 12), 2)],
+    [("inverse", ((0.5, 0.5), (0.25, 0.75)), 10)],
+    [("finite", ((0.9, 0.1, 0.0), (0.8, 0.1, 0.1)), 4)],
+    [("inverse", ((0.2, 0.3, 0.5), (0.5, 0.3, 0.2)), 5)],
+    [("finite", ((0.99, 0.01), (0.98, 0.02)), 20), ("pure", (0.1,), 2)],
+    [("randomized_response", (0.9, 3), 3), ("laplace_steps", (0.3, 2), 1)],
+]
+
+
+@pytest.mark.parametrize("parts", PRODUCTS)
+def test_bounds_contain_the_exact_value(parts, inverted, contains, exact):
+    kinks = exact.kinks(parts)
+    top = kinks[0]
+    at = [
+        *(-2.0 * top, -0.3 * top, 0.0, 1e-9, 0.37 * top),
+        *(kinks[0], kinks[len(kinks) // 3], kinks[-1]),  # attainable losses
+        *(top * (1 - 1e-9), top * 0.999, 30.0 * top),
+    ]
+    made = exact.build(parts)
+    assert not made._product.is_exact
+    contains(parts, at, [1e-9, 0.05], made)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bounds_of_random_products_contain_the_exact_value(seed, inverted, contains, exact):
+    generator = np.random.default_rng(seed)
+    parts = []
+    for _ in range(int(generator.integers(1, 3))):
+        size, count = int(generator.integers(2, 4)), int(generator.integers(2, 5))
+        pair = tuple(tuple(generator.dirichlet(np.ones(size)).tolist()) for _ in range(2))
+        parts.append((("finite", "inverse")[int(generator.integers(2))], pair, count))
+    kinks = exact.kinks(parts)
+    at = [*generator.choice(kinks, 4), *generator.normal(0.0, 3.0, 4)]
+    contains(parts, [float(one) for one in at], [1e-9, 0.01], exact.build(parts))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [("gaussian", (0.5,), 1), ("pure", (0.5,), 10)],
+        [("gaussian", (0.05,), 1), ("pure", (1.0,), 4)],
+        [("gaussian", (2.0,), 1), ("approximate", (0.3, 1e-3), 3)],
+        [("gaussian", (1.0,), 1), ("finite", ((0.9, 0.1, 0.0), (0.8, 0.1, 0.1)), 3)],
+        [("gaussian", (1e-3,), 1), ("pure", (0.5,), 3)],
+    ],
+)
+def test_a_gaussian_beside_finite_pairs_is_a_mixture(parts, inverted, contains):
+    contains(parts, [-1.0, 0.0, 0.5, 1.7, 4.0, 8.0], [1e-12, 5e-3, 0.1])
+
+
+def test_bounds_are_close_where_the_transform_decays(contains):
+    for parts in (
+        [("laplace", (1.0,), 2)],
+        [("laplace", (0.3,), 1), ("laplace", (0.5,), 1)],
+    ):
+        made = contains(parts, [0.0, 0.2, 0.6])
+        for epsilon in (0.0, 0.2, 0.6):
+            bounds = made.delta_bounds(epsilon)
+            assert bounds.width <= 1e-4 * bounds.upper
+
+
+@pytest.mark.parametrize("count", [10, 100, 1000])
+@pytest.mark.parametrize("epsilon0", [0.02, 0.3])
+def test_both_ways_agree(count, epsilon0, monkeypatch, inverted, exact):
+    parts = [("pure", (epsilon0,), count)]
+    inverse = [exact.build(parts).delta_bounds(share * epsilon0) for share in (0, 1, 5)]
+    monkeypatch.undo()
+    for share, bounds in zip((0, 1, 5), inverse, strict=True):
+        sums = exact.build(parts).delta_bounds(share * epsilon0)
+        assert bounds.lower <= sums.upper
+        assert sums.lower <= bounds.upper
+        assert bounds.width <= 1e-3 * bounds.upper
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("shift", [-1.0, 0.0, 1.0, 4.0])
+def test_an_inverted_gaussian_is_its_closed_form(mu, shift, exact):
+    """Bounds of the integral itself, at several tolerances."""
+    factors = [(Gaussian(mu), 1)]
+    known, epsilon = paths.exponents(factors), mu * (shift + mu / 2)
+    errors = paths.exponent_errors(factors)
+    value = exact.gaussian_delta(mu, epsilon)
+    for tolerance in (1e-3, 1e-6, 1e-10):
+        path = paths.choose(factors, known, epsilon, tolerance)
+        bounds = start(path).times(factors).invert(known, errors, epsilon)
+        assert mpf(bounds.lower) <= value <= mpf(bounds.upper)
+        assert bounds.width <= 3 * tolerance * bounds.upper
+
+
+@pytest.mark.parametrize("smoothing", [0.01, 0.05, 0.2])
+def test_smoothing_is_paid_for(smoothing, exact):
+    """A contour that was smoothed far more than is needed."""
+    factors = [(Gaussian(0.4), 1)]
+    known, errors = paths.exponents(factors), paths.exponent_errors(factors)
+    path = paths.choose(factors, known, 0.3, 1e-6)
+    smoothed = paths.Contour(path.index, path.step, path.nodes, smoothing)
+    wave = start(smoothed).times(factors)
+    for epsilon in (-0.2, 0.0, 0.3, 1.0):
+        bounds, value = wave.invert(known, errors, epsilon), exact.gaussian_delta(0.4, epsilon)
+        assert mpf(bounds.lower) <= value <= mpf(bounds.upper)
+
+
+@pytest.mark.parametrize("nodes", [8, 16, 64])
+@pytest.mark.parametrize("stretch", [0.25, 1.0, 4.0])
+def test_a_bad_contour_gives_wide_bounds_that_hold(nodes, stretch, exact):
+    parts = [("laplace", (1.0,), 2)]
+    made, delta = exact.build(parts), exact.profile(parts)
+    factors, known = made._product.counted, made._product.known
+    path = paths.choose(factors, known, 0.5, 1e-6)
+    for index in (path.index - 20, path.index, path.index + 20):
+        bad = paths.Contour(index, path.step * stretch, nodes, 0.0)
+        wave = start(bad).times(factors)
+        for epsilon in (-0.5, 0.1, 0.5, 1.5):
+            bounds = wave.invert(known, made._product.known_error, epsilon)
+            assert mpf(bounds.lower) <= delta(epsilon) <= mpf(bounds.upper), (bounds, epsilon)
+
+
+@pytest.mark.parametrize("variance", [0.0, 1e-3])
+def test_the_bound_on_aliases_is_above_their_sum(variance, exact):
+    factors = [(Gaussian(1.0), 1)]
+    known = paths.exponents(factors)
+    for at in (80, 110, 130):
+        tau = float(paths.TAUS[at])
+        for epsilon in (0.0, 1.0):
+            for period in (6.0, 20.0):
+                with mp.workdps(40):
+                    dilated = mp.sqrt(1 + mpf(variance))
+                    base = mp.exp(mpf(float(known[at])) - mpf(tau) * epsilon)
+                    value = mp.fsum(
+                        mp.exp(mpf(tau) * m * period)
+                        * exact.gaussian_delta(dilated, epsilon + m * period)
+                        for m in range(-30, 31)
+                        if m
+                    )
+                bound = paths.alias_bound(known, at, epsilon, period, variance)
+                assert value / base <= bound
+
+
+def test_the_time_value_of_an_option_is_below_its_bound(exact):
+    """κ(y) = δ of G_s at y, less 1 - e^y: the bump of the smoothing."""
+    with mp.workdps(30):
+        for s in (mpf("0.001"), mpf("0.05"), mpf("0.25")):
+            for sigmas in range(-40, 41):
+                y = s * sigmas / 5
+                value = exact.gaussian_delta(s, y) - max(0, 1 - mp.exp(y))
+                bound = (1 + s) / mp.sqrt(2 * mp.pi) * s * mp.exp(y / 2 - y * y / (2 * s * s))
+                assert value <= bound
+
+
+def test_renyi_orders_bound_epsilon_from_above(exact):
+    for parts, delta in (([("laplace", (1.0,), 2)], 1e-6), ([("gaussian", (1.0,), 1)], 1e-3)):
+        known = exact.build(parts)._product.known
+        assert exact.profile(parts)(paths.renyi_epsilon(known, delta)) <= mpf(delta)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("epsilon", [-1e6, -700.0, 1e-300, 700.0, 1e6])
+def test_far_questions_are_answered_without_a_warning(epsilon, exact):
+    for parts in ([("laplace", (1.0,), 2)], [("gaussian", (1.0,), 1), ("laplace", (1.0,), 1)]):
+        bounds = exact.build(parts).delta_bounds(epsilon)
+        assert 0.0 <= bounds.lower <= bounds.upper <= 1.0
+        if epsilon < -1.0:
+            assert bounds.lower >= 1.0 - 1e-12
+        if epsilon == 1e6:
+            assert bounds.upper <= 1e-290
+
+
+def test_a_product_that_grows_keeps_its_bounds(exact):
+    """One transform, multiplied again and again, against new ones."""
+    grown, each = exact.build([("laplace", (0.1,), 1)]), exact.build([("laplace", (0.1,), 1)])
+    for count in range(2, 40):
+        grown = grown.compose(each)
+        found = grown.epsilon_bounds(1e-6)
+        if count % 9 == 2:
+            fresh = each.power(count).epsilon_bounds(1e-6)
+            assert found.lower <= fresh.upper
+            assert fresh.lower <= found.upper
+            assert found.width <= 1e-4 * max(found.upper, 1e-3) or math.isclose(count, 2)

@@ -1,0 +1,170 @@
+"""The Laplace mechanism, continuous and on grids, against enumeration and integrals."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mpf
+
+from opendp_concurrent.fdp.finite import Finite
+from opendp_concurrent.fdp.function import TradeoffFunction as T
+from opendp_concurrent.fdp.laplace import Laplace, laplace
+
+EPSILONS = [1e-9, 1e-3, 0.1, 1.0, 5.0, 40.0]
+SHARES = [-3.0, -1.0, -0.7, -1e-9, 0.0, 0.3, 0.999999, 1.0, 1.5]
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("steps", [1, 2, 5, 40, math.inf])
+def test_bounds_contain_the_exact_value(epsilon, steps, contains, exact):
+    parts = [("laplace_steps", (epsilon, steps), 1)]
+    if steps == math.inf:
+        parts, kinks = [("laplace", (epsilon,), 1)], []
+    else:
+        kinks = exact.kinks(parts)[:6]
+    deltas = [1e-30, 1e-9, 0.01 * -math.expm1(-epsilon)]
+    contains(parts, [*(epsilon * share for share in SHARES), *kinks], deltas)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 5.0])
+def test_many_steps_have_a_closed_form(epsilon, exact):
+    """5000 outcomes in mpmath, and the profile of the factor without a list."""
+    steps = 5000
+    parts = [("laplace_steps", (epsilon, steps), 1)]
+    made, delta = T.laplace(epsilon, steps), exact.profile(parts)
+    (factor,) = made._product.factors
+    assert isinstance(factor, Laplace)
+    cell = 2 * epsilon / steps
+    for at in (-0.5 * epsilon, 0.0, cell, 0.4 * epsilon, 0.7 * epsilon + cell / 3, epsilon - cell):
+        bounds = made.delta_bounds(at)
+        assert mpf(bounds.lower) <= delta(at) <= mpf(bounds.upper), (at, bounds)
+
+
+@pytest.mark.parametrize("steps", [2, 5, 40])
+@pytest.mark.parametrize("epsilon", [0.1, 3.0])
+def test_the_form_for_many_steps_also_holds_for_few(steps, epsilon, exact):
+    parts = [("laplace_steps", (epsilon, steps), 1)]
+    delta, kinks = exact.profile(parts), exact.kinks(parts)
+    at = np.array([*kinks, *(share * epsilon for share in SHARES)])
+    bounds = Laplace(epsilon, float(steps)).profile(at)
+    for one, low, high in zip(at, bounds.lower, bounds.upper, strict=True):
+        assert mpf(low) <= delta(one) <= mpf(high)
+
+
+@given(st.floats(1e-3, 20.0), st.floats(-1.2, 1.2), st.sampled_from([1, 2, 3, 7, math.inf]))
+@settings(max_examples=60)
+def test_bounds_contain_the_exact_value_anywhere(contains, epsilon, share, steps):
+    kind = "laplace" if steps == math.inf else "laplace_steps"
+    arguments = (epsilon,) if steps == math.inf else (epsilon, steps)
+    contains([(kind, arguments, 1)], [share * epsilon], [1e-3])
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, -0.3, 0.0, 0.4, 1.1, 1.69])
+def test_the_closed_form_of_two_is_the_integral(epsilon, exact):
+    a, b = mpf(0.7), mpf(1.0)
+
+    def inner(x):
+        return mp.exp(-x) / 2 * exact.laplace_delta(b, epsilon - a + 2 * x)
+
+    turns = [min(max((a - epsilon + loss) / 2, mpf(0)), a) for loss in (-b, b)]
+    ends = exact.laplace_delta(b, epsilon - a) + mp.exp(-a) * exact.laplace_delta(b, epsilon + a)
+    value = mp.quad(inner, [0, *turns, a]) + ends / 2
+    assert abs(value - exact.laplace_pair_delta(a, b, epsilon)) <= 1e-13
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
+@pytest.mark.parametrize("other", [0.2, 1.5])
+def test_two_mechanisms_equal_their_integral(epsilon, other, contains):
+    parts = [("laplace", (epsilon,), 1), ("laplace", (other,), 1)]
+    whole = epsilon + other
+    at = [-0.4 * whole, 0.0, 0.3 * whole, abs(epsilon - other), 0.9 * whole, whole * (1 - 1e-9)]
+    contains(parts, at, [1e-6, 0.01 * epsilon])
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_two_mechanisms_beside_randomized_response_equal_their_integral(epsilon, contains):
+    parts = [("laplace", (epsilon,), 2), ("approximate", (0.7, 1e-3), 1)]
+    contains(parts, [-0.5, 0.0, 0.4, 0.7, 1.5 * epsilon], [2e-3, 0.02])
+
+
+@pytest.mark.parametrize("steps", [2, 3, 5])
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_products_on_a_grid_equal_the_enumeration(steps, count, contains, exact):
+    parts = [("laplace_steps", (0.8, steps), count)]
+    kinks = exact.kinks(parts)
+    contains(parts, [*kinks[:4], kinks[-1], 0.3, -0.3, 0.8 * count, 1e-9], [1e-9, 0.05])
+
+
+@pytest.mark.parametrize("steps", [4097, 10_000, 1_000_000, math.inf])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
+def test_the_transform_is_a_sum_over_outcomes(epsilon, steps):
+    found = Laplace(epsilon, steps).transform(0.7, 2.0, 12)
+    with mp.workdps(30):
+        e, cell = mpf(epsilon), mpf(epsilon) / mpf(steps)
+
+        def moment(t):
+            u = t + mpf(0.5)
+            if steps == math.inf:
+                inner = mp.sinh(u * e) / (2 * u)
+                return mp.exp(-e / 2) * (mp.cosh(u * e) + inner)
+            alpha = mp.exp(-cell)
+            # Σ over x = 1..d-1 of α^x e^(t(d-2x)ε/d), a geometric series
+            inner = (1 - alpha) / (1 + alpha) * mp.exp(t * e)
+            first = alpha * mp.exp(-2 * t * cell)
+            inner *= first * (1 - first ** (int(steps) - 1)) / (1 - first)
+            return mp.exp(t * e) / (1 + alpha) + mp.exp(-e - t * e) / (1 + alpha) + inner
+
+        whole = moment(mp.mpc(0.7))
+        for index, value in enumerate(found.values):
+            precise = moment(mp.mpc(0.7, 2.0 * index)) / whole
+            assert abs(mp.mpc(complex(value)) - precise) <= found.error
+            if index and 2.0 * index <= Laplace(epsilon, steps).horizon:
+                decay = Laplace(epsilon, steps).log_decay(0.7, np.array([2.0 * index]))
+                assert abs(precise) <= mp.exp(mpf(float(decay[0])))
+
+
+def test_few_steps_are_a_finite_pair():
+    assert isinstance(laplace(1.0, 40.0), Finite)
+    assert isinstance(laplace(1.0, 5000.0), Laplace)
+    assert T.laplace(1.0, 1) == T.pure(1.0)
+    assert T.laplace(0.0) == T.laplace(0.0, 3) == T.identity()
+    assert T.laplace(math.inf) == T.laplace(math.inf, 7) == T.worst()
+
+
+def test_discrete_laplace_is_laplace_on_integers(contains):
+    parts = [("laplace_steps", (1.5, 3), 1)]
+    contains(parts, [0.0, 0.4, 0.5, 1.2], [1e-3], T.discrete_laplace(2.0, 3))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("steps", [1, 2, 5, 5000, math.inf])
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-100, 100.0, 700.0, 2000.0])
+def test_extreme_scales_are_bounded_without_a_warning(epsilon, steps, exact):
+    made = T.laplace(epsilon, steps)
+    if steps <= 5:
+        delta = exact.profile([("laplace_steps", (epsilon, steps), 1)], 1000)
+    elif steps == math.inf:
+        delta = exact.profile([("laplace", (epsilon,), 1)], 1000)
+    else:
+        delta = None
+    for share in (-1.5, -0.5, 0.0, 0.4, 0.99, 1.0, 1.5):
+        bounds = made.delta_bounds(share * epsilon)
+        assert 0.0 <= bounds.lower <= bounds.upper <= 1.0
+        if delta:
+            assert mpf(bounds.lower) <= delta(share * epsilon) <= mpf(bounds.upper)
+    assert made.epsilon_bounds(1e-6).upper <= epsilon * (1 + 1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("steps", [1, 2, 5, 5000, math.inf])
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-100, 100.0, 2000.0])
+def test_products_at_extreme_scales_are_bounded_without_a_warning(epsilon, steps):
+    made = T.laplace(epsilon, steps).power(3)
+    for share in (-1.5, 0.0, 1.2, 2.9, 3.5):
+        bounds = made.delta_bounds(share * epsilon)
+        assert 0.0 <= bounds.lower <= bounds.upper <= 1.0
+    assert made.delta_bounds(3.5 * epsilon).upper <= 1e-290
+    assert made.epsilon_bounds(1e-6).upper <= 3 * epsilon * (1 + 1e-12)

@@ -1,0 +1,120 @@
+"""Products: what is merged and counted, and what their profiles have in common."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opendp_concurrent.fdp.function import TradeoffFunction as T
+from opendp_concurrent.fdp.product import Product
+
+EPSILONS = np.array([-1.0, 0.0, 0.3, 1.0, 3.0])
+
+
+def functions():
+    """Members of all families."""
+    small = st.floats(0.01, 2.0)
+    return st.one_of(
+        st.builds(T.gaussian, small),
+        st.builds(T.pure, small),
+        st.builds(T.approximate, small, st.sampled_from([0.0, 1e-6, 0.1])),
+        st.builds(T.laplace, small),
+        st.builds(T.laplace, small, st.sampled_from([1, 2, 5])),
+        st.builds(T.randomized_response, st.floats(0.4, 0.99), st.sampled_from([3, 8])),
+        st.just(T.finite((0.5, 0.5), (0.25, 0.75))),
+        st.just(T.finite((0.2, 0.3, 0.5), (0.5, 0.3, 0.2)).inverse()),
+        st.just(T.finite((0.9, 0.1, 0.0), (0.8, 0.1, 0.1))),
+        st.just(T.identity()),
+    )
+
+
+def agree(one, other, epsilons=EPSILONS):
+    a, b = one.delta_bounds(epsilons), other.delta_bounds(epsilons)
+    assert np.all(a.lower <= b.upper)
+    assert np.all(b.lower <= a.upper)
+
+
+@given(functions(), st.integers(2, 6))
+@settings(max_examples=30)
+def test_a_power_is_repeated_composition(f, n):
+    repeated = f
+    for _ in range(n - 1):
+        repeated = repeated.compose(f)
+    if not f._product.squares:
+        assert f.power(n) == repeated == f.power(n - 1).compose(f)
+        assert hash(f.power(n)) == hash(repeated)
+    agree(f.power(n), repeated, EPSILONS[1:3])
+    assert f.power(n).power(2) == f.power(2 * n)
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=5))
+def test_gaussians_merge_exactly(mus):
+    whole = T.identity().compose(*(T.gaussian(mu) for mu in mus))
+    back = T.identity().compose(*(T.gaussian(mu) for mu in reversed(mus)))
+    assert whole == back
+    assert whole.mu == pytest.approx(float(np.sqrt(np.sum(np.square(mus)))), rel=1e-14)
+    assert T.gaussian(3.0).compose(T.gaussian(4.0)) == T.gaussian(5.0)
+    assert T.gaussian(0.5).power(16) == T.gaussian(2.0)
+
+
+@given(functions(), functions())
+@settings(max_examples=40)
+def test_more_mechanisms_lose_more(f, g):
+    one, both = f.delta_bounds(EPSILONS), f.compose(g).delta_bounds(EPSILONS)
+    assert np.all(one.lower <= both.upper)
+
+
+@given(functions(), functions())
+@settings(max_examples=40)
+def test_profiles_are_convex_falling_and_above_the_identity(f, g):
+    made = f.compose(g)
+    at = np.linspace(-1.0, 3.0, 9)
+    bounds, t = made.delta_bounds(at), np.exp(at)
+    assert np.all(bounds.lower[1:] <= bounds.upper[:-1])
+    assert np.all(bounds.upper >= np.maximum(0.0, 1.0 - t) - 1e-15)
+    share = (t[1:-1] - t[:-2]) / (t[2:] - t[:-2])
+    chord = bounds.upper[:-2] * (1 - share) + bounds.upper[2:] * share
+    assert np.all(bounds.lower[1:-1] <= chord + 1e-15)
+
+
+@given(functions(), functions(), st.floats(1e-6, 0.3))
+@settings(max_examples=40)
+def test_epsilon_and_delta_are_inverse(f, g, delta):
+    made = f.compose(g)
+    bounds = made.epsilon_bounds(delta)
+    if bounds.upper < np.inf:
+        assert made.delta_bounds(bounds.upper).lower <= delta
+    if 0.0 < bounds.lower < np.inf:
+        assert made.delta_bounds(bounds.lower).upper >= delta
+    assert made.epsilon(delta) == pytest.approx(bounds.upper, rel=1e-5, abs=1e-9)
+    assert made.delta(0.5) == made.delta_bounds(0.5).upper
+
+
+def test_counts_are_kept():
+    made = T.pure(1.0).compose(T.pure(1.0), T.laplace(1.0), T.gaussian(1.0))
+    assert isinstance(made._product, Product)
+    assert sorted(made._product.factors.values()) == [1, 2]
+    assert made._product.most == np.inf
+    assert T.pure(1.0).power(3)._product.most == 3.0
+    assert T.pure(0.1).power(3)._product.most >= 3 * 0.1
+
+
+@pytest.mark.parametrize("count", [10**6, 10**9, 10**12])
+def test_immense_powers_are_answered(count):
+    """What cannot be listed is inverted; whether it can is not found out by trying."""
+    small = 1e-3 / count**0.5
+    for f in (T.randomized_response(1 / 3 + small, 3), T.laplace(small, 3), T.pure(small)):
+        bounds = f.power(count).delta_bounds(0.0)
+        assert 0.0 <= bounds.lower <= bounds.upper <= 1.0
+        assert bounds.upper < 0.1 or count > 10**6
+
+
+def test_questions_of_any_shape_are_answered_in_that_shape():
+    for f in (T.gaussian(1.0), T.pure(1.0), T.laplace(1.0).power(2), T.pure(1.0).power(3)):
+        grid = np.array([[0.0, 0.5, 1.0], [1.5, 2.0, 2.5]])
+        bounds = f.delta_bounds(grid)
+        assert bounds.lower.shape == bounds.upper.shape == grid.shape
+        assert f.delta(grid[0]).shape == (3,)
+        assert isinstance(f.delta(0.5), float)
+        assert f.delta(np.zeros(0)).shape == (0,)
+        assert f.delta([0.5])[0] == pytest.approx(f.delta(0.5), rel=1e-5)

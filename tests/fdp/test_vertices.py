@@ -1,0 +1,212 @@
+"""Profiles through points, exactly, and the iteration of pairs against brute force."""
+
+import math
+from bisect import bisect_right
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mpf
+
+from opendp_concurrent.fdp.finite import response
+from opendp_concurrent.fdp.function import TradeoffFunction as T
+from opendp_concurrent.fdp.group import iterate
+from opendp_concurrent.fdp.shapes import pair
+from opendp_concurrent.fdp.vertices import from_vertices
+
+
+def envelope(forward, backward):
+    """Lower convex hull of the points in t = e^ε, from (0, 1), and then level: big floats."""
+    points = [(mpf(0), mpf(1))]
+    points += [(mp.exp(mpf(e)), mpf(d)) for e, d in forward]
+    points += [
+        (mp.exp(-mpf(e)), -mp.expm1(-mpf(e)) + mp.exp(-mpf(e)) * mpf(d)) for e, d in backward
+    ]
+
+    def value(t):
+        best = min(height for at, height in points if at <= t)
+        for left, low in points:
+            for right, high in points:
+                if left <= t < right:
+                    best = min(best, low + (high - low) * (t - left) / (right - left))
+        return best
+
+    return value
+
+
+@pytest.fixture(autouse=True)
+def _digits():
+    with mp.workdps(60):
+        yield
+
+
+PROFILES = [
+    [(0.0, 0.3)],
+    [(0.0, 0.4), (1.0, 0.1), (2.0, 0.01)],
+    [(0.5, 0.1), (1.0, 0.0)],
+    [(0.0, 0.5), (0.1, 0.45), (0.2, 0.42), (3.0, 1e-12)],
+    [(0.0, 0.2), (1e-9, 0.2 - 1e-10), (1.0, 0.05)],
+    [(2.0, 1e-300)],
+    [(0.0, 0.0)],
+    [(0.0, 1.0)],
+]
+
+
+@pytest.mark.parametrize("points", PROFILES)
+def test_a_profile_is_the_largest_through_its_points(points):
+    made, exact = from_vertices(points, points), envelope(points, points)
+    for epsilon in (*(e for e, _ in points), -3.0, -0.5, 0.0, 0.05, 0.7, 1.5, 2.5, 9.0):
+        bounds, value = made.profile(np.array(epsilon)), exact(mp.exp(mpf(epsilon)))
+        assert mpf(float(bounds.lower)) <= value <= mpf(float(bounds.upper)), (epsilon, bounds)
+        assert bounds.width <= 1e-13
+        each = zip(made.losses.tolist(), made.masses.tolist(), strict=True)
+        plain = made.infinite + sum(m * max(0, -mp.expm1(epsilon - mpf(x))) for x, m in each)
+        assert abs(max(plain, 1 - mp.exp(mpf(epsilon))) - value) <= 1e-14
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.0, 5.0), st.floats(0.0, 1.0)), min_size=1, max_size=5),
+    st.lists(st.tuples(st.floats(0.0, 5.0), st.floats(0.0, 1.0)), min_size=1, max_size=5),
+    st.floats(-6.0, 6.0).filter(lambda epsilon: epsilon == 0.0 or abs(epsilon) > 1e-30),
+)
+@settings(max_examples=80)
+def test_any_points_of_both_directions_are_respected(forward, backward, epsilon):
+    made = from_vertices(forward, backward)
+    with mp.workdps(60):
+        value = envelope(forward, backward)(mp.exp(mpf(epsilon)))
+        bounds = made.profile(np.array(epsilon))
+        assert mpf(float(bounds.lower)) <= value * (1 + mpf("1e-14"))
+        assert value <= mpf(float(bounds.upper)) + mpf("1e-16")
+        assert bounds.width <= 1e-13
+
+
+@given(st.floats(-3.0, 3.0))
+@settings(max_examples=30)
+def test_the_swapped_pair_has_the_swapped_points(epsilon):
+    forward, backward = [(0.0, 0.3), (1.0, 0.05)], [(0.0, 0.3), (2.0, 0.1)]
+    one, other = from_vertices(forward, backward).swapped(), from_vertices(backward, forward)
+    a, b = one.profile(np.array(epsilon)), other.profile(np.array(epsilon))
+    assert a.lower <= b.upper
+    assert b.lower <= a.upper
+    assert a.upper == pytest.approx(b.upper, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    "f", [T.pure(1.0), T.approximate(0.5, 0.1), T.finite((0.3, 0.7), (0.6, 0.4))]
+)
+def test_a_finite_pair_is_found_again_from_its_kinks(f):
+    (factor,) = f._product.factors
+    at = sorted({0.0, *np.abs(factor.losses).tolist()})
+    forward = [(e, float(f.delta(e))) for e in at]
+    backward = [(e, float(f.inverse().delta(e))) for e in at]
+    again = from_vertices(forward, backward)
+    for epsilon in (-2.0, -0.3, 0.0, 0.2, 0.5, 0.8, 3.0):
+        mine = float(again.profile(np.array(epsilon)).upper)
+        assert mine == pytest.approx(f.delta(epsilon), rel=1e-12, abs=1e-13)
+
+
+# --- iteration ------------------------------------------------------------------------------------
+
+
+def gain(first, second):
+    """g = 1 - f of T(second, first), by Neyman and Pearson: corners, Q-mass against P-mass."""
+    q, p = (
+        [mpf(one) / mp.fsum(second) for one in second],
+        [mpf(one) / mp.fsum(first) for one in first],
+    )
+    answers = sorted(
+        zip(p, q, strict=True), key=lambda one: -(one[0] / one[1] if one[1] else mp.inf)
+    )
+    x, y = [mpf(0)], [mpf(0)]
+    for a, b in answers:
+        x, y = [*x, x[-1] + b], [*y, y[-1] + a]
+
+    def value(alpha):
+        at = bisect_right(x, alpha)
+        if at == len(x):
+            return y[-1]
+        left, right = x[at - 1], x[at]
+        return y[at - 1] + (y[at] - y[at - 1]) * (alpha - left) / (right - left)
+
+    return value
+
+
+PAIRS = [
+    ((0.5, 0.5), (0.25, 0.75)),
+    ((0.2, 0.3, 0.5), (0.5, 0.3, 0.2)),
+    ((0.9, 0.1, 0.0), (0.8, 0.1, 0.1)),
+    ((0.1, 0.2, 0.3, 0.4), (0.4, 0.3, 0.2, 0.1)),
+    ((0.0, 0.5, 0.5), (0.5, 0.5, 0.0)),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), [*PAIRS, *(one[::-1] for one in PAIRS)])
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_a_group_is_the_iterated_curve(first, second, size):
+    """[DRS22, Theorem 2.14]: 1 - (1 - f)^(∘size), point by point."""
+    g, made = gain(second, first), T.finite(first, second).group(size)
+    for alpha in (0.0, 1e-6, 0.01, 0.1, 0.25, 0.4, 0.5, 0.77, 0.99, 1.0):
+        value = mpf(alpha)
+        for _ in range(size):
+            value = g(min(value, mpf(1)))
+        bounds = made.beta_bounds(alpha)
+        if alpha < 1.0:
+            low, high = mpf(bounds.lower), mpf(bounds.upper)
+            assert low - mpf("1e-17") <= 1 - value <= high + mpf("1e-17"), (alpha, bounds)
+            assert bounds.width <= 1e-10
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("size", [2, 4])
+def test_a_group_is_at_most_as_many_times_as_lossy(epsilon, size):
+    made = T.pure(epsilon).group(size)
+    assert made <= T.pure(size * epsilon * (1 + 1e-9))
+    assert T.pure(epsilon) <= made
+    assert made.epsilon(0.0) == pytest.approx(size * epsilon, rel=1e-9)
+
+
+def test_group_privacy_has_closed_forms():
+    assert T.gaussian(0.75).group(4) == T.gaussian(3.0)
+    assert T.laplace(0.5, 4).group(2).delta(0.3) >= T.laplace(1.0, 8).delta(0.3)
+    bounds = T.pure(1.0).group(2).beta_bounds(0.2)
+    assert bounds.lower <= 0.1678794412 <= bounds.upper + 1e-10
+    with mp.workdps(30):  # two steps on the first slope
+        for alpha in (0.01, 0.05, 0.09):
+            value = 1 - mp.exp(2) * mpf(alpha)
+            found = T.pure(1.0).group(2).beta_bounds(alpha)
+            assert mpf(found.lower) <= value <= mpf(found.upper)
+
+
+def test_the_ends_are_iterated():
+    assert T.worst().group(3).delta(1.0) == 1.0
+    assert T.identity().group(3) == T.identity()
+    assert T.pure(1.0).group(1) == T.pure(1.0)
+    failing = T.approximate(0.0, 0.1).group(3)
+    assert failing.delta_bounds(0.0).lower <= 0.3 <= failing.delta_bounds(0.0).upper
+    assert iterate(response(0.0, 1.0), 4) == response(0.0, 1.0)
+
+
+def test_other_functions_are_rounded_outward_before():
+    """A Gaussian beside a pure one, as a group of two: at least what a closed form allows."""
+    f = T.gaussian(0.5).compose(T.pure(0.2))
+    made = f.group(2)
+    for alpha in (0.05, 0.3, 0.6):
+        inner = 1.0 - f.beta_bounds(alpha).upper
+        assert made.beta(alpha) <= f.beta_bounds(inner).upper + 1e-12
+        assert made.beta(alpha) >= f.beta_bounds(1.0 - f.beta(alpha)).lower - 0.02
+    for k in (2, 3):
+        assert T.gaussian(0.5 * k).delta(0.7) <= f.group(k).delta(0.7)
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_pairs_keep_both_distributions(first, second):
+    made = pair(second, first)
+    q = made.masses * np.exp(-made.losses)
+    assert float(np.sum(made.masses)) + made.infinite == pytest.approx(1.0, abs=1e-14)
+    assert float(np.sum(q)) + made.never == pytest.approx(1.0, abs=1e-14)
+    assert np.all(np.diff(made.losses) >= 0.0)
+    back = made.swapped().swapped()
+    assert np.allclose(back.losses, made.losses, atol=1e-15)
+    assert math.isclose(back.infinite, made.infinite)

@@ -1,0 +1,326 @@
+"""Histograms of datasets and linear questions on them, by brute force and exactly."""
+
+import math
+from collections import Counter
+from fractions import Fraction
+from functools import cache
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.measurements.histogram import LinearQuestion, Universe, make_histogram
+from opendp_concurrent.measurements.projection import _Batch
+
+dp.enable_features("contrib", "honest-but-curious")
+ZCDP = dp.zero_concentrated_divergence()
+WHOLE = dp.atom_domain(T=int)
+CELLS = 2
+RECORDS = range(-1, CELLS + 1)  # two values are in no cell
+GRID = Fraction(1, 2**20)
+
+
+# --- distances of datasets, from their definitions ---------------------------------------------
+
+
+def symmetric(x, y):
+    more, less = Counter(x), Counter(y)
+    return sum(((more - less) + (less - more)).values())
+
+
+@cache
+def insert_delete(x, y):
+    if not x or not y:
+        return len(x) + len(y)
+    if x[0] == y[0]:
+        return insert_delete(x[1:], y[1:])
+    return 1 + min(insert_delete(x[1:], y), insert_delete(x, y[1:]))
+
+
+def hamming(x, y):
+    return sum(a != b for a, b in zip(x, y, strict=True)) if len(x) == len(y) else None
+
+
+def change_one(x, y):
+    return symmetric(x, y) // 2 if len(x) == len(y) else None
+
+
+METRICS = {
+    "symmetric": (dp.symmetric_distance(), symmetric),
+    "insert-delete": (dp.insert_delete_distance(), insert_delete),
+    "change-one": (dp.change_one_distance(), change_one),
+    "Hamming": (dp.hamming_distance(), hamming),
+}
+SPACES = pytest.mark.parametrize("sized", [False, True])
+EACH_METRIC = pytest.mark.parametrize("metric", list(METRICS))
+
+
+def histogram_of(metric, sized, cells=CELLS, size=3):
+    domain = dp.vector_domain(WHOLE, size=size) if sized else dp.vector_domain(WHOLE)
+    return make_histogram(domain, METRICS[metric][0], Universe(cells))
+
+
+def neighbours(metric, sized):
+    """All pairs of small datasets, and how far they are apart."""
+    distance, sizes = METRICS[metric][1], [3] if sized else [0, 1, 2]
+    ordered = metric in ("insert-delete", "Hamming")
+    datasets = [
+        one
+        for size in sizes
+        for one in (
+            product(RECORDS, repeat=size)
+            if ordered
+            else combinations_with_replacement(RECORDS, size)
+        )
+    ]
+    for x, y in product(datasets, repeat=2):
+        apart = distance(x, y)
+        if apart:
+            yield x, y, apart
+
+
+def histograms(metric, sized):
+    """The same as pairs of histograms, each once."""
+    universe = Universe(CELLS)
+    return {
+        (tuple(universe.count(x).tolist()), tuple(universe.count(y).tolist()), apart)
+        for x, y, apart in neighbours(metric, sized)
+    }
+
+
+def exact(values, histogram):
+    return sum(Fraction(v) * int(h) for v, h in zip(values, histogram, strict=True))
+
+
+QUESTIONS = [np.array(one) for one in product((0.0, float(GRID), 0.333333, 1.0), repeat=CELLS)]
+
+
+@EACH_METRIC
+@SPACES
+def test_linear_questions_move_by_no_more_than_the_distance(metric, sized):
+    made = histogram_of(metric, sized)
+    universe, reached = Universe(CELLS), {}
+    for first, second, apart in histograms(metric, sized):
+        for question in QUESTIONS:
+            values = universe.question(question)
+            moved = abs(exact(values, first) - exact(values, second))
+            assert moved <= Fraction(made.map(apart)), (first, second, apart)
+            assert Fraction(LinearQuestion(values)(np.array(first))) == exact(values, first)
+            reached[apart] = max(reached.get(apart, 0), moved)
+    assert len(reached) >= 2
+    for apart, moved in reached.items():
+        if apart <= 2 or sized:
+            assert moved == Fraction(made.map(apart))  # the bound is tight
+
+
+@EACH_METRIC
+@SPACES
+def test_batches_move_by_no_more_than_their_stability(metric, sized):
+    made = histogram_of(metric, sized)
+    universe = Universe(CELLS)
+    space = made.output_domain, made.output_metric
+    matrices = [
+        [[1.0, 1.0]],
+        [[1.0, 0.0], [0.0, 1.0]],
+        [[0.3, 0.7], [1 / 3, 1.0], [0.0, 0.9]],
+        [[1.0, 0.2]] * 5,
+    ]
+    for matrix in matrices:
+        batch, reached = _Batch(matrix, universe), Fraction(0)
+        squares, longest = {}, 0
+        for first, second, apart in histograms(metric, sized):
+            difference = np.subtract(first, second)
+            moved = sum(exact(row, difference) ** 2 for row in batch.matrix)
+            squares[apart] = max(squares.get(apart, 0), moved)
+        for apart, moved in squares.items():
+            distance = made.map(apart)
+            assert distance > 0
+            for measure, d_mid, ratio in (
+                (ZCDP, 0.125, Fraction(1, 4)),
+                (oc.gaussian_tradeoff(), 0.5, Fraction(1, 4)),
+            ):
+                noisy = batch.measurement(space, distance, measure, d_mid)
+                assert noisy.map(distance) <= d_mid
+                assert moved <= Fraction(batch.scale) ** 2 * ratio  # (scale times sqrt(2ρ) or μ)²
+            reached = max(reached, moved / (Fraction(batch.scale) ** 2 / 4))
+        longest = max(sum(Fraction(v) ** 2 for v in column) for column in batch.matrix.T)
+        assert longest <= Fraction(batch.longest) ** 2 <= longest * (1 + Fraction(1, 2**50))
+        assert reached > 0.45
+
+
+@EACH_METRIC
+def test_the_maps(metric):
+    unsized, sized = histogram_of(metric, False), histogram_of(metric, True)
+    halved = metric in ("symmetric", "insert-delete")
+    for d_in in range(7):
+        assert unsized.map(d_in) == d_in
+        assert sized.map(d_in) == (d_in // 2 if halved else d_in)
+    changed = histogram_of("Hamming", False).output_metric
+    assert sized.output_metric == changed
+    assert (unsized.output_metric == changed) is not halved
+
+
+def test_records_are_counted_by_cell_and_others_in_none():
+    counts = Universe(3).count([0, 2, 2, -1, 3, 10**9, -(10**9), 1, 2])
+    assert counts.tolist() == [1.0, 1.0, 3.0]
+    assert counts.dtype == np.float64
+    named = Universe(["a", "b", "d"])
+    assert named.count(["d", "c", "", "a", "a", "A"]).tolist() == [2.0, 0.0, 1.0]
+    assert Universe((0.5, -1.5)).count([0.5, math.nan, math.inf, -1.5, 0.25]).tolist() == [1, 1]
+    assert Universe(range(5, 8)).count([4, 5, 7, 7, 8]).tolist() == [1, 0, 2]
+    assert Universe(2).count([]).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("domain", "universe", "data", "counts"),
+    [
+        (dp.atom_domain(T=int), 3, [0, 2, 2, 7, -1], [1, 0, 2]),
+        (dp.atom_domain(T="i64"), 3, [0, 2, 2, 7], [1, 0, 2]),
+        (dp.atom_domain(T=str), ["x", "y"], ["y", "z", "y"], [0, 2]),
+        (dp.atom_domain(T=bool), [False, True], [True, False, True], [1, 2]),
+        (dp.atom_domain(T=float, nan=False), [0.5, 1.5], [0.5, 1.0], [1, 0]),
+    ],
+)
+def test_through_opendp(domain, universe, data, counts):
+    made = make_histogram(dp.vector_domain(domain), dp.symmetric_distance(), Universe(universe))
+    assert made(data).tolist() == counts
+
+
+def test_answers_are_exact_in_doubles():
+    generator = np.random.default_rng(1)
+    universe = Universe(50)
+    for total in (10, 10**6, 2**32 - 1):
+        for _ in range(40):
+            cuts = np.sort(generator.integers(0, total + 1, 49))
+            histogram = np.diff(np.concatenate([[0], cuts, [total]])).astype(np.float64)
+            values = universe.question(generator.random(50))
+            assert Fraction(LinearQuestion(values)(histogram)) == exact(values, histogram)
+    values = universe.question(np.full(50, 1 - 1e-6))
+    histogram = np.zeros(50)
+    histogram[7] = 2.0**32 - 1
+    assert Fraction(LinearQuestion(values)(histogram)) == exact(values, histogram)
+
+
+def test_questions_are_rounded_to_the_grid():
+    universe, generator = Universe(200), np.random.default_rng(2)
+    asked = generator.random(200)
+    asked[:4] = 0.0, 1.0, 1 - 1e-9, 1e-9
+    values = universe.question(asked)
+    for one, value in zip(asked, values, strict=True):
+        assert (Fraction(float(value)) / GRID).denominator == 1
+        assert abs(Fraction(float(value)) - Fraction(float(one))) <= GRID / 2
+        assert 0 <= value <= 1
+    assert (universe.question(values) == values).all()
+    asked[:] = 0.5  # the array handed in is not kept
+    assert values[1] == 1.0
+
+
+def test_questions_as_functions_see_values_in_order():
+    assert Universe(4).question(lambda cell: cell / 4).tolist() == [0.0, 0.25, 0.5, 0.75]
+    named = Universe(["x", "longer"])
+    assert named.question(lambda value: len(value) > 1).tolist() == [0.0, 1.0]
+    assert named.question([True, False]).tolist() == [1.0, 0.0]
+    assert named.question((1, 0)).tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("question", "error", "match"),
+    [
+        ([0.5], InvalidValueError, "must have 2 values, .* found shape \\(1,\\)"),
+        ([[0.5, 0.5]], InvalidValueError, "found shape \\(1, 2\\)"),
+        ([0.5] * 3, InvalidValueError, "found shape \\(3,\\)"),
+        (0.5, InvalidValueError, "found shape \\(\\)"),
+        ([0.5, 1.0000001], InvalidValueError, r"values in \[0, 1\]; scale it"),
+        ([0.5, -1e-300], InvalidValueError, r"values in \[0, 1\]"),
+        ([0.5, math.nan], InvalidValueError, r"values in \[0, 1\]"),
+        ([math.nan, 0.5], InvalidValueError, r"values in \[0, 1\]"),
+        ([math.inf, 0.5], InvalidValueError, r"values in \[0, 1\]"),
+        ([0.5, None], (InvalidTypeError, InvalidValueError), "the question must"),
+        ([0.5, "x"], InvalidTypeError, "the question must be a value for each cell"),
+        ([0.5, 1j], InvalidTypeError, "the question must be a value for each cell"),
+        ("synthetics", InvalidTypeError, "found str"),
+        ({0: 1.0}, InvalidTypeError, "found dict"),
+        (None, (InvalidTypeError, InvalidValueError), "the question must"),
+        (lambda cell: "x", InvalidTypeError, "the question must"),
+        (lambda cell: 2.0, InvalidValueError, r"values in \[0, 1\]"),
+    ],
+)
+def test_bad_questions(question, error, match):
+    with pytest.raises(error, match=match):
+        Universe(2).question(question)
+
+
+@pytest.mark.parametrize(
+    ("universe", "error", "match"),
+    [
+        (0, InvalidValueError, "^universe"),
+        (-3, InvalidValueError, "^universe"),
+        (True, InvalidTypeError, "^universe"),
+        (2.0, InvalidTypeError, "^universe must be a number of categories"),
+        (None, InvalidTypeError, "^universe must be a number of categories"),
+        ("abc", InvalidTypeError, "^universe must be a number of categories"),
+        (b"abc", InvalidTypeError, "^universe must be a number of categories"),
+        ({"a", "b"}, InvalidTypeError, "^universe must be a number of categories"),
+        ((x for x in "ab"), InvalidTypeError, "^universe must be a number of categories"),
+        ([], InvalidValueError, "^universe"),
+        ([1, 1], InvalidValueError, "^universe must have distinct"),
+        ([1, True], InvalidValueError, "^universe must have distinct"),
+        ([0.0, -0.0], InvalidValueError, "^universe must have distinct"),
+        ([[1], [2]], InvalidTypeError, "^universe must have hashable"),
+    ],
+)
+def test_bad_universes(universe, error, match):
+    with pytest.raises(error, match=match):
+        Universe(universe)
+    space = dp.vector_domain(WHOLE), dp.symmetric_distance()
+    with pytest.raises(error, match=match):
+        oc.make_projected_queries(*space, ZCDP, 1, [0.5], universe, size=10)
+
+
+def test_bad_spaces():
+    symmetric_distance = dp.symmetric_distance()
+    strings = dp.vector_domain(dp.atom_domain(T=str))
+    with pytest.raises(InvalidTypeError, match="^universe must list its values"):
+        make_histogram(strings, symmetric_distance, Universe(3))
+    floats = dp.vector_domain(dp.atom_domain(T=float, nan=False))
+    with pytest.raises(InvalidTypeError, match="^universe must list its values"):
+        make_histogram(floats, symmetric_distance, Universe(3))
+    with pytest.raises(InvalidTypeError, match="^input_domain .* must be of vectors"):
+        make_histogram(WHOLE, dp.absolute_distance(T=int), Universe(3))
+    with pytest.raises(InvalidTypeError, match="^input_metric .* must be a distance of datasets"):
+        make_histogram(dp.vector_domain(WHOLE), dp.l1_distance(T=int), Universe(3))
+
+
+def test_the_universe_is_kept_as_it_was_handed_in():
+    values = ["a", "b"]
+    universe = Universe(values)
+    values[0] = "z"
+    assert universe.count(["a", "z"]).tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("size", "error", "match"),
+    [
+        (None, InvalidTypeError, "^size must be given"),
+        (0, InvalidValueError, "^size"),
+        (10.0, InvalidTypeError, "^size"),
+        (2**32, InvalidValueError, r"^size .* must be below 2\*\*32"),
+    ],
+)
+def test_the_number_of_records_must_be_known(size, error, match):
+    space = dp.vector_domain(WHOLE), dp.symmetric_distance()
+    with pytest.raises(error, match=match):
+        oc.make_projected_queries(*space, ZCDP, 1, [0.5], 4, size=size)
+
+
+def test_the_domain_fixes_the_number_of_records():
+    sized = dp.vector_domain(WHOLE, size=3)
+    made = oc.make_projected_queries(sized, dp.change_one_distance(), ZCDP, 1, [0.5], 4)
+    assert made([0, 1, 2])("synthetic").sum() == pytest.approx(3.0)
+    for metric in (dp.symmetric_distance(), dp.insert_delete_distance()):
+        with pytest.raises(InvalidValueError, match="^d_in .* at least 2 if records are added"):
+            oc.make_projected_queries(sized, metric, ZCDP, 1, [0.5], 4)
+        oc.make_projected_queries(sized, metric, ZCDP, 2, [0.5], 4)

@@ -1,0 +1,606 @@
+"""Private multiplicative weights: what it costs, what it promises, and that it keeps both.
+
+The proof has a part about noise, re-derived here with mpmath from the plan's numbers alone, and a
+deterministic part, which is run against analysts and noise that are as bad as the proof allows.
+Statistical tests raise a false alarm with odds below 1e-9.
+"""
+
+import math
+import pickle
+from types import SimpleNamespace
+
+import mpmath as mp
+import numpy as np
+import opendp.prelude as dp
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from mpmath import mpf
+
+import opendp_concurrent as oc
+from opendp_concurrent.combinators.postprocessing import ANSWER, QUERY
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnsupportedMeasureError,
+)
+from opendp_concurrent.measurements.histogram import Universe
+from opendp_concurrent.measurements.multiplicative_weights import _MultiplicativeWeights
+from opendp_concurrent.measures import composition_measure
+
+dp.enable_features("contrib", "honest-but-curious")
+PURE, ZCDP, GDP = dp.max_divergence(), dp.zero_concentrated_divergence(), oc.gaussian_tradeoff()
+APPROXIMATE = dp.approximate(PURE)
+VECTOR = dp.vector_domain(dp.atom_domain(T=int))
+SPACE = VECTOR, dp.symmetric_distance()
+BELOW, ABOVE, EXHAUSTED = oc.Outcome.BELOW, oc.Outcome.ABOVE, oc.Outcome.EXHAUSTED
+STEP = 2.0**-20  # questions are rounded to half of it
+
+
+def make(measure=ZCDP, d_out=10.0, universe=16, questions=100, *, d_in=1, **more):
+    return oc.make_private_multiplicative_weights(
+        *SPACE, measure, d_in, d_out, universe, questions, **{"size": 1000, **more}
+    )
+
+
+def test_a_chain_has_the_plan_too():
+    made = make()
+    clamp = SPACE >> dp.t.then_clamp((0, 15))
+    bounded = oc.make_private_multiplicative_weights(
+        *clamp.output_space, ZCDP, 1, 10.0, 16, 100, size=1000
+    )
+    assert (clamp >> bounded).plan == bounded.plan == made.plan
+
+
+# --- what it costs -----------------------------------------------------------------------------
+
+BUDGETS = {
+    "pure": (PURE, st.floats(0.2, 50.0)),
+    "(ε, 0)": (APPROXIMATE, st.tuples(st.floats(0.2, 50.0), st.just(0.0))),
+    "(ε, δ)": (APPROXIMATE, st.tuples(st.floats(0.1, 20.0), st.sampled_from([1e-9, 1e-6, 1e-3]))),
+    "zCDP": (ZCDP, st.floats(0.01, 20.0)),
+    "GDP": (GDP, st.floats(0.1, 10.0)),
+    "Rényi 2": (oc.fixed_renyi_divergence(2.0), st.floats(0.1, 20.0)),
+    "Rényi 16": (oc.fixed_renyi_divergence(16.0), st.floats(0.1, 20.0)),
+}
+
+
+@pytest.mark.parametrize("name", list(BUDGETS))
+@given(data=st.data())
+@settings(max_examples=4, phases=[Phase.generate])  # shrinking would take minutes
+def test_the_loss_is_within_the_budget_and_uses_it(name, data):
+    measure, budgets = BUDGETS[name]
+    d_out, d_in = data.draw(budgets), data.draw(st.sampled_from([1, 2, 3]))
+    size = data.draw(st.integers(200, 10**5))
+    cells, questions = data.draw(st.sampled_from([2, 16, 1000])), data.draw(st.integers(1, 10**6))
+    beta = data.draw(st.sampled_from([1e-10, 0.05, 0.5]))
+    try:
+        made = make(measure, d_out, cells, questions, d_in=d_in, size=size, beta=beta)
+    except InvalidValueError as refusal:
+        if not str(refusal).startswith("d_out"):
+            raise
+        return
+    loss = made.map(d_in)
+    assert made.check(d_in, d_out)
+    if measure == APPROXIMATE:
+        assert loss[1] == d_out[1]
+        loss, d_out = loss[0], d_out[0]
+    assert 0.9 * d_out <= loss <= d_out or made.plan.error < 2 * d_in or made.plan.max_updates < 30
+    promised(made.plan, cells, size, questions, beta, d_in)
+
+
+@pytest.mark.parametrize("d_in", [1, 3])
+def test_the_loss_is_that_of_its_parts(d_in):
+    """Composed again, from the scales in the plan, by formulas of our own."""
+    plan = make(PURE, 5.0, d_in=d_in).plan
+    assert not plan.refresh
+    c, d = plan.max_updates, d_in
+    exact = d / plan.scale + 2 * c * d / plan.query_scale + c * d / plan.answer_scale
+    found = make(PURE, 5.0, d_in=d_in).map(d_in)
+    assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-8)
+    assert make(APPROXIMATE, (5.0, 0.0), d_in=d_in).map(d_in) == (found, 0.0)
+
+    made = make(ZCDP, 2.0, d_in=d_in)
+    plan, c = made.plan, made.plan.max_updates
+    assert plan.refresh
+    epsilon, shift = d / plan.scale + 2 * d / plan.query_scale, d / plan.answer_scale
+    exact = c * (epsilon * math.tanh(epsilon / 2) + shift + math.expm1(-shift))
+    assert made.map(d_in) == pytest.approx(exact, rel=1e-6)
+    approximate = make(APPROXIMATE, (20.0, 1e-6), d_in=d_in)
+    plan, c = approximate.plan, approximate.plan.max_updates
+    epsilon, shift = d / plan.scale + 2 * d / plan.query_scale, d / plan.answer_scale
+    rho = c * (epsilon * math.tanh(epsilon / 2) + shift + math.expm1(-shift))
+
+    def delta_at(alpha):  # zCDP to (ε, δ) at one order [CKS20]
+        exponent = (alpha - 1) * (alpha * rho - 20.0)
+        return math.exp(min(exponent, 99.0)) / (alpha - 1) * (1 - 1 / alpha) ** alpha
+
+    assert min(delta_at(1 + x / 500) for x in range(1, 5000)) <= 1.001e-6
+
+
+def test_the_plan_says_what_is_built():
+    """The mechanism's own map is the plan's loss."""
+    for measure, d_out in ((PURE, 5.0), (ZCDP, 1.0), (GDP, 1.5)):
+        made = make(measure, d_out)
+        assert made.map(1) == made.plan.loss(1.0, composition_measure(measure))
+
+
+# --- what it promises: noise -------------------------------------------------------------------
+
+
+def promised(plan, cells, size, questions, beta, d_in):
+    """Re-derive the plan's promises: union bound over discrete tails, and the potential."""
+    step = mpf(2) ** (math.frexp(d_in)[1] - 31)
+    with mp.workdps(50):
+        error, tolerance, c = mpf(plan.error), mpf(plan.tolerance), plan.max_updates
+        slack = error - tolerance
+        gap, distance = tolerance - slack, (tolerance - slack) / size
+        assert 0 < slack < tolerance < error <= size
+
+        def tail(scale, beyond):
+            """P(noise > beyond), noise in whole steps; two more for rounding."""
+            s = mpf(scale) / step
+            least = mp.floor(beyond / step) - 1
+            return mp.exp(-least / s) / (1 + mp.exp(-1 / s))
+
+        def failure(part):
+            """The threshold's noise is at most ``slack - part``, a question's at most ``part``."""
+            draws = c if plan.refresh else 1
+            return (
+                2 * draws * tail(plan.scale, slack - part)
+                + questions * tail(plan.query_scale, part)
+                + 2 * c * tail(plan.answer_scale, gap)
+            )
+
+        even = plan.query_scale * mp.log(max(2, 3 * questions / (2 * beta * (1 - mpf("1e-6")))))
+        assert failure(even) <= beta * (1 + mpf("1e-9"))
+        # the divergence falls by so much at each update, and starts at no more than log m
+        eta = mpf(plan.learning_rate)
+        fall = eta * distance - eta**2 / 8
+        assert fall > 0
+        assert c == questions or c * fall * (1 + mpf("1e-9")) >= mp.log(cells)
+        assert c >= 1
+        assert (c - 1) * fall <= mp.log(cells)  # no more than are needed
+
+
+@pytest.mark.parametrize("measure_and_budget", [(PURE, 20.0), (ZCDP, 1.0), (GDP, 2.0)])
+@pytest.mark.parametrize("beta", [1e-10, 0.05, 0.9])
+@pytest.mark.parametrize(("cells", "questions"), [(1, 1), (2, 1), (64, 1000), (2**16, 10**9)])
+def test_the_promises_follow_from_the_numbers(measure_and_budget, beta, cells, questions):
+    made = make(*measure_and_budget, cells, questions, size=100_000, beta=beta)
+    promised(made.plan, cells, 100_000, questions, beta, 1)
+
+
+def test_a_wrong_plan_is_seen():
+    plan = make(ZCDP, 1.0, 64, 1000, size=100_000).plan
+    numbers = {name: getattr(plan, name) for name in plan.__slots__}
+    promised(plan, 64, 100_000, 1000, 0.05, 1)
+    for name, factor in (
+        ("scale", 1.2),
+        ("query_scale", 1.2),
+        ("answer_scale", 1.4),
+        ("learning_rate", 2.01),
+        ("max_updates", 0.9),
+        ("error", 0.97),
+    ):
+        wrong = SimpleNamespace(**{**numbers, name: numbers[name] * factor})
+        with pytest.raises(AssertionError):
+            promised(wrong, 64, 100_000, 1000, 0.05, 1)
+
+
+def test_errors_grow_as_the_theory_says():
+    errors = {
+        measure: [make(m, d, 64, 10**6, size=n).plan.error for n in (10**4, 10**6)]
+        for measure, (m, d) in {"zCDP": (ZCDP, 1.0), "pure": (PURE, 1.0)}.items()
+    }
+    assert errors["zCDP"][1] / errors["zCDP"][0] == pytest.approx(10.0, rel=0.2)
+    assert errors["pure"][1] / errors["pure"][0] == pytest.approx(100 ** (2 / 3), rel=0.2)
+    smaller = [make(ZCDP, rho, 64, 10**6, size=10**5).plan.error for rho in (0.1, 1.0, 10.0)]
+    assert smaller == sorted(smaller, reverse=True)
+
+
+# --- what it promises: the deterministic part ---------------------------------------------------
+
+
+class Stub:
+    """Guess and check without privacy: noise is what the proof allows, as bad as can be.
+
+    :param exact: whether there is no noise; else all that is off by the gap is above, numbers err
+        by all but the gap towards the guess, and what is just within the error is confirmed
+    """
+
+    def __init__(self, plan, histogram, exact):
+        self.plan, self.histogram, self.exact = plan, histogram, exact
+        self.gap = 2 * plan.tolerance - plan.error
+        self.updates, self.left = 0, plan.max_updates
+
+    def __call__(self, message):
+        question, guess = message
+        truth = question(self.histogram)
+        off = abs(truth - guess)
+        if self.left == 0:
+            return oc.SparseVectorAnswer(EXHAUSTED)
+        if off < (self.plan.tolerance if self.exact else self.gap):
+            return oc.SparseVectorAnswer(BELOW, guess)
+        self.updates += 1
+        self.left -= 1
+        towards = math.copysign(self.gap * (1 - 1e-9), guess - truth)
+        return oc.SparseVectorAnswer(ABOVE, truth if self.exact else truth + towards)
+
+
+def converse(person, state, check, question):
+    """One message of the analyst, as ``make_interactive_postprocessing`` would have it."""
+    after, tag, message = person(state, QUERY, question)
+    if tag is ANSWER:
+        return after, message
+    after, tag, answer = person(after, ANSWER, check(message))
+    assert tag is ANSWER
+    return after, answer
+
+
+def histograms(cells, size):
+    generator = np.random.default_rng(3)
+    yield "one cell", np.eye(cells)[0] * size
+    yield "skewed", generator.multinomial(size, generator.dirichlet(np.full(cells, 0.2)))
+    yield "two cells", np.eye(cells)[1] * (size // 2) + np.eye(cells)[-1] * (size - size // 2)
+    yield "uniform", np.full(cells, size // cells)
+
+
+def adversary(kind, generator, histogram, synthetic, cells):
+    """A question; the worst one asks what the synthetic histogram has wrong."""
+    if kind == "worst":
+        return (histogram > synthetic).astype(float)
+    if kind == "reverse":
+        return (histogram <= synthetic).astype(float)
+    if kind == "cell":
+        return np.eye(cells)[int(np.argmax(np.abs(histogram - synthetic)))]
+    if kind == "soft":
+        return np.clip(
+            0.5 + (histogram - synthetic) / (2 * np.abs(histogram - synthetic).max() + 1e-12), 0, 1
+        )
+    return generator.random(cells) if generator.random() < 0.5 else generator.integers(0, 2, cells)
+
+
+def divergence(truth, distribution):
+    """KL of the true histogram from the synthetic one."""
+    some = truth > 0
+    return float(np.sum(truth[some] * np.log(truth[some] / distribution[some])))
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("kind", ["worst", "reverse", "cell", "soft", "random"])
+@pytest.mark.parametrize(("cells", "size", "rho"), [(16, 1024, 5.0), (64, 16_384, 1.0)])
+def test_updates_and_errors_stay_within_the_plan(cells, size, rho, kind, exact):
+    plan = make(ZCDP, rho, cells, 1000, size=size).plan
+    gap = 2 * plan.tolerance - plan.error
+    for name, histogram in histograms(cells, size):
+        histogram = histogram.astype(float)
+        assert histogram.sum() == size
+        generator = np.random.default_rng(4)
+        person = _MultiplicativeWeights(Universe(cells), size, plan.learning_rate)
+        state, check, most = person.start(), Stub(plan, histogram, exact), 0
+        for _ in range(3 * plan.max_updates + 50):
+            before = state
+            state, synthetic = converse(person, state, check, "synthetic")
+            assert state is before
+            assert synthetic.min() >= 0.0
+            assert synthetic.sum() == pytest.approx(size, rel=1e-9)
+            question = adversary(kind, generator, histogram, synthetic, cells)
+            rounded = np.rint(np.asarray(question) * 2**20) / 2**20
+            state, answer = converse(person, state, check, question)
+            assert answer.outcome is not EXHAUSTED, name
+            assert abs(answer.value - rounded @ histogram) <= plan.error
+            if answer.outcome is BELOW:
+                assert (state.distribution == before.distribution).all()
+                continue
+            fall = divergence(histogram / size, before.distribution) - divergence(
+                histogram / size, state.distribution
+            )
+            assert fall >= 2 * (gap / size) ** 2 * (1 - 1e-6)  # as proved
+            most = max(most, check.updates)
+        assert check.updates <= plan.max_updates
+        if kind == "worst" and name == "one cell":
+            assert most >= 1  # the analyst was not idle
+
+
+def test_updates_in_the_wrong_direction_are_seen():
+    """They are used up."""
+    plan = make(ZCDP, 5.0, 16, 1000, size=1024).plan
+    histogram = np.eye(16)[0] * 600 + np.eye(16)[5] * 424
+    person = _MultiplicativeWeights(Universe(16), 1024, -plan.learning_rate)
+    state, check, outcomes = person.start(), Stub(plan, histogram, True), []
+    for _ in range(3 * plan.max_updates):
+        question = (histogram > 1024 * state.distribution).astype(float)
+        state, answer = converse(person, state, check, question)
+        outcomes.append(answer.outcome)
+    assert EXHAUSTED in outcomes
+
+
+def test_an_update_is_that_of_the_paper():
+    person = _MultiplicativeWeights(Universe(3), 90, 0.5)
+    start = person.start()
+    assert start.distribution == pytest.approx([1 / 3] * 3)
+    question = np.array([1.0, 0.5, 0.0])
+    for value, penalty in ((40.0, question), (50.0, 1 - question)):  # the guess is 45
+        asked, tag, (linear, guess) = person(start, QUERY, question)
+        assert tag is QUERY
+        assert guess == pytest.approx(45.0)
+        assert linear(np.array([10.0, 20.0, 60.0])) == 20.0
+        said = oc.SparseVectorAnswer(ABOVE, value)
+        after, tag, answer = person(asked, ANSWER, said)
+        assert tag is ANSWER
+        assert answer == said
+        weights = np.exp(-0.5 * penalty)
+        assert after.distribution == pytest.approx(weights / weights.sum(), rel=1e-12)
+        assert start.distribution == pytest.approx([1 / 3] * 3)  # states are not changed
+    for outcome in (BELOW, EXHAUSTED):
+        after, _, answer = person(asked, ANSWER, oc.SparseVectorAnswer(outcome))
+        assert answer == oc.SparseVectorAnswer(outcome, guess)
+        assert (after.distribution == start.distribution).all()
+
+
+def test_weights_do_not_underflow():
+    person = _MultiplicativeWeights(Universe(4), 100, 4.0)
+    state, question = person.start(), np.array([1.0, 0.0, 0.0, 0.0])
+    for _ in range(10_000):
+        asked, _, (_, guess) = person(state, QUERY, question)
+        state, *_ = person(asked, ANSWER, oc.SparseVectorAnswer(ABOVE, guess + 1.0))
+    assert state.distribution.tolist() == [1.0, 0.0, 0.0, 0.0]
+    for _ in range(10_000):
+        asked, _, (_, guess) = person(state, QUERY, question)
+        state, *_ = person(asked, ANSWER, oc.SparseVectorAnswer(ABOVE, guess - 1.0))
+    assert np.isfinite(state.distribution).all()
+    assert state.distribution == pytest.approx([0.25] * 4, rel=1e-6)
+
+
+# --- with real noise ---------------------------------------------------------------------------
+
+
+def skewed(cells, size):
+    generator = np.random.default_rng(6)
+    return generator.choice(cells, size, p=generator.dirichlet(np.full(cells, 0.1))).tolist()
+
+
+@pytest.mark.parametrize(
+    ("measure", "d_out"),
+    [
+        (PURE, 60.0),
+        (ZCDP, 20.0),
+        (GDP, 6.0),
+        (APPROXIMATE, (30.0, 1e-6)),
+        (APPROXIMATE, (60.0, 0.0)),
+        (oc.fixed_renyi_divergence(4.0), 40.0),
+    ],
+)
+def test_all_answers_are_within_the_error(measure, d_out):
+    """Fails with probability 1e-10, by the promise itself."""
+    cells, size, questions = 64, 10_000, 300
+    made = make(measure, d_out, cells, questions, size=size, beta=1e-10)
+    assert made.plan.error < size / 3
+    data = skewed(cells, size)
+    histogram, generator = np.bincount(data, minlength=cells), np.random.default_rng(8)
+    queryable, outcomes = made(data), []
+    for turn in range(questions):
+        synthetic = queryable("synthetic")
+        kind = ("worst", "random", "cell", "reverse")[turn % 4]
+        question = adversary(kind, generator, histogram, synthetic, cells)
+        answer = queryable(question)
+        outcomes.append(answer.outcome)
+        assert abs(answer.value - question @ histogram) <= made.plan.error + size * STEP / 2
+        assert answer.outcome is not EXHAUSTED
+        if answer.outcome is BELOW:
+            assert (queryable("synthetic") == synthetic).all()
+            assert answer.value == pytest.approx(question @ synthetic, abs=1e-5 * size)
+    assert 1 <= outcomes.count(ABOVE) <= made.plan.max_updates
+
+
+def exhausted(measure=ZCDP, d_out=50.0):
+    """A queryable that was told a wrong size: it can never guess how many records there are."""
+    made = make(measure, d_out, 4, 1000, size=1000, beta=1e-10)
+    assert made.plan.error < 500
+    queryable, asked = made([0, 1, 2, 3] * 1000), 0
+    while (answer := queryable([1, 1, 1, 1])).outcome is not EXHAUSTED:
+        assert answer.outcome is ABOVE
+        asked += 1
+    assert asked == made.plan.max_updates
+    return queryable
+
+
+def test_updates_are_exhausted_and_then_answers_are_synthetic():
+    queryable = exhausted()
+    synthetic = queryable("synthetic")
+    for question in ([1, 1, 1, 1], [1, 0, 0, 0], lambda value: value / 4):
+        answer = queryable(question)
+        values = [question(v) for v in range(4)] if callable(question) else question
+        assert answer.outcome is EXHAUSTED
+        assert answer.value == pytest.approx(np.dot(values, synthetic))
+    assert (queryable("synthetic") == synthetic).all()
+    assert synthetic.sum() == pytest.approx(1000.0)
+
+
+def test_the_synthetic_histogram_is_a_copy():
+    queryable = make(size=1000)([0] * 1000)
+    first = queryable("synthetic")
+    assert first == pytest.approx([1000 / 16] * 16)
+    first[:] = -1.0
+    assert queryable("synthetic") == pytest.approx([1000 / 16] * 16)
+
+
+def test_forms_of_questions():
+    made = make(ZCDP, 1e4, 4, 100, size=1000, beta=1e-10)
+    assert made.plan.error < 200
+    queryable = made([0] * 700 + [3] * 300)
+    forms = (
+        [1, 0, 0, 0],
+        (True, False, False, False),
+        np.array([1.0, 0.0, 0.0, 0.0]),
+        np.array([1, 0, 0, 0], dtype=np.int8),
+        lambda value: value == 0,
+        lambda value: float(value < 1),
+    )
+    for question in forms:
+        assert abs(queryable(question).value - 700) <= made.plan.error
+
+
+@pytest.mark.parametrize(
+    ("question", "error", "match"),
+    [
+        ([1, 0, 0], InvalidValueError, "must have 4 values"),
+        ([[1, 0, 0, 0]], InvalidValueError, "must have 4 values"),
+        ([1, 0, 0, 1.01], InvalidValueError, r"values in \[0, 1\]"),
+        ([1, 0, 0, -0.01], InvalidValueError, r"values in \[0, 1\]"),
+        ([1, 0, 0, math.nan], InvalidValueError, r"values in \[0, 1\]"),
+        ([1, 0, 0, math.inf], InvalidValueError, r"values in \[0, 1\]"),
+        ("Synthetic", InvalidTypeError, "a value for each cell"),
+        ({}, InvalidTypeError, "a value for each cell"),
+        (len, TypeError, "len"),
+        (lambda value: 1 / 0, ZeroDivisionError, "division"),
+        (([1, 0, 0, 0], 5), (InvalidTypeError, InvalidValueError), "must"),
+    ],
+)
+def test_a_bad_question_changes_nothing(question, error, match):
+    made = make(ZCDP, 1e4, 4, 100, size=1000, beta=1e-10)
+    queryable = made([0] * 1000)
+    queryable([1, 0, 0, 0])
+    before = queryable("synthetic")
+    with pytest.raises(error, match=match):
+        queryable(question)
+    assert (queryable("synthetic") == before).all()
+    assert abs(queryable([1, 0, 0, 0]).value - 1000) <= made.plan.error
+
+
+def test_questions_depend_on_answers():
+    """A binary search for the cell with most records, each question from the last answer."""
+    made = make(ZCDP, 1e3, 64, 100, size=1000, beta=1e-10)
+    assert made.plan.error < 250
+    queryable = made([37] * 1000)
+    low, high = 0, 64
+    while high - low > 1:
+        middle = (low + high) // 2
+        answer = queryable(lambda value, a=low, b=middle: a <= value < b)
+        low, high = (low, middle) if answer.value > 500 else (middle, high)
+    assert low == 37
+
+
+def test_a_universe_of_values_and_records_outside_of_it():
+    strings = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
+    made = oc.make_private_multiplicative_weights(
+        *strings, ZCDP, 1, 1e4, ["a", "b", "c"], 20, size=1000, beta=1e-10
+    )
+    queryable = made(["a"] * 600 + ["c"] * 400 + ["elsewhere"] * 5000)
+    assert abs(queryable(lambda value: value == "a").value - 600) <= made.plan.error
+    assert abs(queryable([0, 0, 1]).value - 400) <= made.plan.error
+
+
+@pytest.mark.parametrize("metric", [dp.change_one_distance(), dp.hamming_distance()])
+def test_changed_records(metric):
+    sized = dp.vector_domain(dp.atom_domain(T=int), size=1000)
+    made = oc.make_private_multiplicative_weights(sized, metric, ZCDP, 1, 1e4, 4, 20, beta=1e-10)
+    assert made.plan == make(ZCDP, 1e4, 4, 20, size=1000, beta=1e-10).plan
+    assert made.map(1) <= 1e4
+    queryable = made([0] * 250 + [1] * 750)
+    assert abs(queryable([0, 1, 0, 0]).value - 750) <= made.plan.error
+
+
+def test_a_known_size_halves_the_distance():
+    sized = dp.vector_domain(dp.atom_domain(T=int), size=1000), dp.symmetric_distance()
+    made = oc.make_private_multiplicative_weights(*sized, ZCDP, 2, 1.0, 4, 20)
+    assert made.plan == make(ZCDP, 1.0, 4, 20, size=1000).plan
+    assert made.map(2) == make(ZCDP, 1.0, 4, 20, size=1000).map(1)
+    assert made([0] * 1000)([1, 0, 0, 0]).value is not None
+    with pytest.raises(InvalidValueError, match="^d_in"):
+        oc.make_private_multiplicative_weights(*sized, ZCDP, 1, 1.0, 4, 20)
+
+
+@pytest.mark.parametrize(
+    ("measure", "d_out"),
+    [
+        (PURE, 1e-3),
+        (ZCDP, 1e-7),
+        (GDP, 1e-3),
+        (APPROXIMATE, (0.01, 0.0)),
+        (APPROXIMATE, (0.01, 1e-9)),
+    ],
+)
+def test_a_budget_for_no_promise_is_refused(measure, d_out):
+    with pytest.raises(InvalidValueError, match=r"^d_out .* must be larger for 1000 records"):
+        make(measure, d_out)
+
+
+# --- beside others -----------------------------------------------------------------------------
+
+
+def test_nested_in_a_filter_beside_a_sparse_vector():
+    weights = make(ZCDP, 200.0, 4, 100, size=1000, beta=1e-10)
+    alarm = oc.make_sparse_vector(*SPACE, ZCDP, 1, 0.05, 500, 2, query_scale=0.05)
+    odometer = oc.make_concurrent_odometer(*SPACE, ZCDP)
+    limit = oc.make_concurrent_filter(odometer, 1, weights.map(1) + alarm.map(1) + 0.01)
+    root = limit([0] * 700 + [3] * 300)
+    first, second = root(weights), root(alarm)
+    loss = root.privacy_loss()
+    for cell, count in ((0, 700), (1, 0), (3, 300)):
+        answer = first(lambda value, c=cell: value == c)
+        assert abs(answer.value - count) <= weights.plan.error
+        assert bool(second(lambda rows, c=cell: rows.count(c))) is (count > 500)
+    assert root.privacy_loss() == loss
+    with pytest.raises(BudgetExceededError):
+        root(alarm)
+    assert abs(first([1, 0, 0, 0]).value - 700) <= weights.plan.error
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_inside_compositors(native):
+    weights = make(ZCDP, 200.0, 4, 100, size=1000, beta=1e-10)
+    compose = dp.c.make_adaptive_composition if native else oc.make_concurrent_composition
+    root = compose(*SPACE, ZCDP, 1, [weights.map(1)] * 2)([0] * 700 + [3] * 300)
+    child = root(weights)
+    assert child("synthetic") == pytest.approx([250.0] * 4)
+    answer = child([1, 0, 0, 0])
+    assert abs(answer.value - 700) <= weights.plan.error
+    assert child("synthetic").sum() == pytest.approx(1000)
+
+
+def test_no_data_can_be_seen():
+    strings = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
+    made = oc.make_private_multiplicative_weights(*strings, ZCDP, 1, 10.0, ["x", "y"], 5, size=1000)
+    queryable = made(["a secret"] * 1000)
+    queryable([1, 0])
+    for thing in (made, queryable):
+        assert "a secret" not in repr(thing)
+    assert "a secret" not in str(vars(queryable))
+    assert queryable.__opendp_dict__ == {}
+    with pytest.raises(TypeError, match="sensitive"):
+        pickle.dumps(queryable)
+    with pytest.raises(ZeroDivisionError) as caught:
+        queryable(lambda value: 1 / 0)
+    assert "a secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "error", "match"),
+    [
+        (("zCDP", 1, 1.0, 4, 9), {}, InvalidTypeError, "^output_measure"),
+        ((oc.tradeoff(), 1, 1.0, 4, 9), {}, UnsupportedMeasureError, "^output_measure"),
+        ((dp.renyi_divergence(), 1, 1.0, 4, 9), {}, UnsupportedMeasureError, "^output_measure"),
+        ((dp.approximate(ZCDP), 1, 1.0, 4, 9), {}, UnsupportedMeasureError, "^output_measure"),
+        ((ZCDP, 0, 1.0, 4, 9), {}, InvalidValueError, "^d_in"),
+        ((ZCDP, -1, 1.0, 4, 9), {}, Exception, "(?i)d_in"),
+        ((ZCDP, 1, math.nan, 4, 9), {}, InvalidValueError, "^d_out"),
+        ((ZCDP, 1, -1.0, 4, 9), {}, InvalidValueError, "^d_out"),
+        ((ZCDP, 1, "1", 4, 9), {}, InvalidTypeError, "^d_out"),
+        ((ZCDP, 1, (1.0, 0.0), 4, 9), {}, InvalidTypeError, "^d_out"),
+        ((APPROXIMATE, 1, 1.0, 4, 9), {}, InvalidTypeError, "^d_out"),
+        ((ZCDP, 1, 1.0, 0, 9), {}, InvalidValueError, "^universe"),
+        ((ZCDP, 1, 1.0, 4, 0), {}, InvalidValueError, "^questions"),
+        ((ZCDP, 1, 1.0, 4, 9.0), {}, InvalidTypeError, "^questions"),
+        ((ZCDP, 1, 1.0, 4, 9), {"size": None}, InvalidTypeError, "^size"),
+        ((ZCDP, 1, 1.0, 4, 9), {"size": 0}, InvalidValueError, "^size"),
+        ((ZCDP, 1, 1.0, 4, 9), {"beta": 0.0}, InvalidValueError, "^beta"),
+        ((ZCDP, 1, 1.0, 4, 9), {"beta": 1.0}, InvalidValueError, "^beta"),
+        ((ZCDP, 1, 1.0, 4, 9), {"beta": math.nan}, InvalidValueError, "^beta"),
+    ],
+)
+def test_bad_input(arguments, more, error, match):
+    with pytest.raises(error, match=match):
+        oc.make_private_multiplicative_weights(*SPACE, *arguments, **{"size": 1000, **more})

@@ -1,0 +1,174 @@
+"""Laplace noise on the integers: its law, far out too. Each band is left with odds below 1e-10."""
+
+import ast
+import math
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+
+import mpmath as mp
+import pytest
+from mpmath import mpf
+from scipy.stats import binom
+
+import opendp_concurrent
+from opendp_concurrent.measurements import noise
+from opendp_concurrent.measurements.noise import EDGES, LaplaceNoise, laplace_epsilon
+
+ODDS = 1e-11  # of a false alarm, of one of two sides
+LOWEST, HIGHEST = EDGES
+
+
+def within(count, runs, p):
+    return binom.isf(1 - ODDS, runs, p) - 1 <= count <= binom.isf(ODDS, runs, p) + 1
+
+
+def tail(scale, least):
+    """P(noise >= least)."""
+    with mp.workdps(60):
+        q = mp.exp(-1 / mpf(scale))
+        if least >= 1:
+            return float(q**least / (1 + q))
+        return float(1 - q ** (1 - least) / (1 + q))
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
+def test_law_at_small_scales(scale):
+    source, runs = LaplaceNoise(scale), 20_000
+    found = Counter(source.draw() for _ in range(runs))
+    assert all(type(k) is int for k in found)
+    for k in range(-12, 13):
+        assert within(found[k], runs, tail(scale, k) - tail(scale, k + 1)), k
+    for k in (1, 3, 6):
+        assert within(sum(n for j, n in found.items() if j >= k), runs, tail(scale, k))
+        assert within(sum(n for j, n in found.items() if j <= -k), runs, tail(scale, k))
+
+
+def test_the_bands_of_neighbouring_scales_do_not_meet():
+    """What the test above can tell apart: a scale that is wrong by a third."""
+    runs = 20_000
+    for scale in (0.5, 1.0, 3.0):
+        right, wrong = (tail(s, 0) - tail(s, 1) for s in (scale, 4 / 3 * scale))
+        assert binom.isf(1 - ODDS, runs, right) - 2 > binom.isf(ODDS, runs, wrong) + 2
+
+
+def test_one_draw_at_a_time_has_the_same_law():
+    runs = 1_500
+    source = LaplaceNoise(1.0, 1)
+    found = Counter(source.draw() for _ in range(runs))
+    for k in range(-3, 4):
+        assert within(found[k], runs, tail(1.0, k) - tail(1.0, k + 1)), k
+
+
+def test_draws_are_independent_across_batches():
+    source = LaplaceNoise(1.0)
+    draws = [source.draw() for _ in range(128 * 64)]
+    p = float(tail(1.0, 1))
+    for lag in (1, 63, 64, 65):
+        pairs = list(zip(draws[:-lag], draws[lag:], strict=True))[:: lag + 1]
+        both = sum(a >= 1 and b >= 1 for a, b in pairs)
+        assert within(both, len(pairs), p * p)
+
+
+def test_draws_beyond_the_integers_of_opendp():
+    scale, runs = 2.0**62, 20_000
+    source = LaplaceNoise(scale)
+    draws = [source.draw() for _ in range(runs)]
+    for power in (62, 63, 64, 65):
+        p = tail(scale, 2**power)
+        assert p == pytest.approx(math.exp(-(2.0 ** (power - 62))) / 2, rel=1e-9)
+        assert within(sum(d >= 2**power for d in draws), runs, p)
+        assert within(sum(d <= -(2**power) for d in draws), runs, p)
+    assert max(draws) > HIGHEST  # e^(-1350) that not
+    assert min(draws) < LOWEST
+    assert not {LOWEST, HIGHEST} & set(draws)  # no mass is left at the edges: odds 1e-14
+
+
+def scripted(monkeypatch, *batches):
+    """Let OpenDP draw what the script says; each batch is taken from its end."""
+    script = list(batches)
+    fake = SimpleNamespace(
+        to_pointer=lambda data, kind: None, invoke=lambda measurement, pointer: script.pop(0)
+    )
+    monkeypatch.setattr(noise, "_native", fake)
+    return LaplaceNoise(1.0), script
+
+
+def test_an_edge_is_followed_by_a_draw_that_is_not_negative(monkeypatch):
+    source, script = scripted(monkeypatch, [7, 5, -3, -1, HIGHEST, 2], [4, LOWEST], [0, HIGHEST])
+    assert source.draw() == 2
+    assert source.draw() == HIGHEST + 5
+    assert source.draw() == 7
+    assert source.draw() == LOWEST - 4
+    assert source.draw() == HIGHEST
+    assert script == []
+
+
+def test_edges_add_up(monkeypatch):
+    source, _ = scripted(monkeypatch, [1, HIGHEST, HIGHEST, HIGHEST])
+    assert source.draw() == 3 * HIGHEST + 1
+    source, _ = scripted(monkeypatch, [1, HIGHEST, LOWEST])
+    assert source.draw() == LOWEST - HIGHEST - 1
+    source, _ = scripted(monkeypatch, [9, 3, LOWEST, HIGHEST], [2])
+    # the lowest, a draw of its own, takes 3 to be told from others; then 9 is not negative
+    assert source.draw() == HIGHEST + 9
+    assert source.draw() == 2
+
+
+@pytest.mark.parametrize("q", [Fraction(1, 2), Fraction(2, 3)])
+def test_saturation_and_memory_cancel_exactly(q, monkeypatch):
+    """With edges at -2 and 2, of the law saturated there: P(draw = k) is that without an end."""
+    low, high = -2, 2
+    mass = {k: (1 - q) / (1 + q) * q ** abs(k) for k in range(-30, 31)}
+    saturated = {k: mass[k] for k in range(low + 1, high)}
+    saturated[low] = q**-low / (1 + q)
+    saturated[high] = q**high / (1 + q)
+    assert sum(saturated.values()) == 1
+    below_zero = sum(p for k, p in saturated.items() if k < 0)
+
+    def chance(k, depth=0):
+        """P(draw = k), by following ``draw`` and ``_magnitude``."""
+        found = saturated[k] if low < k < high else Fraction(0)
+        if k >= high:
+            found += saturated[high] * magnitude(k - high, depth)
+        if k <= low:
+            found += saturated[low] * magnitude(low - k, depth)
+        return found
+
+    def magnitude(k, depth):
+        return chance(k, depth + 1) / (1 - below_zero)
+
+    for k in range(-9, 10):
+        assert chance(k) == mass[k]
+    # and the code does follow this: 2, then 2, then 1 is 5
+    monkeypatch.setattr(noise, "EDGES", (low, high))
+    source, _ = scripted(monkeypatch, [0, 1, 2, -1, 2, 0])
+    assert [source.draw() for _ in range(3)] == [0, 5, 0]
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.3, 1.0, 7.5, 1e6, 2.0**62])
+@pytest.mark.parametrize("shift", [1, 2, 3, 2**40, 2**54])
+def test_epsilon_is_shift_over_scale_rounded_up(scale, shift):
+    exact = Fraction(shift) / Fraction(scale)
+    found = Fraction(laplace_epsilon(scale, shift))
+    assert exact <= found <= exact * (1 + Fraction(1, 2**50))
+
+
+def test_no_other_generator_is_used_in_mechanisms():
+    folder = Path(opendp_concurrent.__file__).parent / "mechanisms"
+    files = sorted(folder.glob("*.py"))
+    assert len(files) >= 10
+    banned = {"random", "secrets", "scipy", "uuid"}
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            else:
+                names = []
+            for name in names:
+                assert not banned & set(name.split(".")), (file.name, name)
+            if isinstance(node, ast.Attribute):
+                assert node.attr not in {"random", "urandom", "default_rng"}, file.name

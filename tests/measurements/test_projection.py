@@ -1,0 +1,410 @@
+"""Linear queries by projection: what is released, what it costs, and that projection is one.
+
+Bands of statistical tests are left with odds below 1e-9; noise is OpenDP's and cannot be seeded.
+"""
+
+import math
+import pickle
+import warnings
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.stats import chi2
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    MessageLimitError,
+    UnsupportedMeasureError,
+)
+from opendp_concurrent.measurements.histogram import Universe
+from opendp_concurrent.measurements.projection import _Batch, project
+
+dp.enable_features("contrib", "honest-but-curious")
+ZCDP, GDP = dp.zero_concentrated_divergence(), oc.gaussian_tradeoff()
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+QUIET = 1e12  # a loss at which noise is nothing
+ODDS = 1e-10
+
+
+def make(measure=ZCDP, d_mids=(0.25, 0.25), universe=4, *, d_in=1, size=10, **more):
+    return oc.make_projected_queries(
+        *SPACE, measure, d_in, list(d_mids), universe, size=size, **more
+    )
+
+
+# --- projection --------------------------------------------------------------------------------
+
+
+def objective(histogram, answers, queries):
+    return float(np.sum((queries @ histogram - answers) ** 2))
+
+
+def nearest(answers, queries, size):
+    """SciPy's histogram, from several starts."""
+    cells = queries.shape[1]
+    starts = [np.full(cells, 1 / cells), *np.eye(cells)]
+    target = answers / size
+    found = [
+        minimize(
+            lambda w: float(np.sum((queries @ w - target) ** 2)),
+            start,
+            jac=lambda w: 2 * queries.T @ (queries @ w - target),
+            bounds=[(0, 1)] * cells,
+            constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
+            method="SLSQP",
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        for start in starts
+    ]
+    best = min((one for one in found if one.success), key=lambda one: one.fun)
+    return size * best.x
+
+
+def largest_move(queries):
+    """Largest squared distance of two columns."""
+    return max(float(np.sum((a - b) ** 2)) for a in queries.T for b in queries.T)
+
+
+@given(
+    st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 6), st.sampled_from([0.1, 1.0, 30.0])
+)
+@settings(max_examples=25)
+def test_the_projection_is_as_near_as_scipy_finds(seed, cells, count, noise):
+    generator = np.random.default_rng(seed)
+    queries, size, rounds = generator.random((count, cells)), 10, 2_000
+    truth = generator.multinomial(size, np.full(cells, 1 / cells))
+    answers = queries @ truth + noise * generator.normal(size=count)
+    found = project(answers, queries, size, rounds)
+    assert found.min() >= 0.0
+    assert found.sum() == pytest.approx(size, rel=1e-12)
+    gap = 4 * largest_move(queries) * size**2 / (rounds + 2)  # of Frank and Wolfe's algorithm
+    best = objective(nearest(answers, queries, size), answers, queries)
+    assert objective(found, answers, queries) <= best + gap + 1e-6 * (1 + best)
+    assert objective(found, answers, queries) >= best - 1e-5 * (1 + best)
+
+
+def test_known_projections():
+    line = np.eye(2)
+    assert project(np.array([3.0, 7.0]), line, 10, 50) == pytest.approx([3.0, 7.0])
+    assert project(np.array([5.0, 9.0]), line, 10, 50) == pytest.approx([3.0, 7.0])  # (-2, -2)
+    assert project(np.array([30.0, 7.0]), line, 10, 50) == pytest.approx([10.0, 0.0])
+    assert project(np.array([-99.0]), np.array([[0.0, 0.5, 1.0]]), 10, 50) == pytest.approx(
+        [10.0, 0.0, 0.0]
+    )
+    same = project(np.array([4.0]), np.ones((1, 3)), 10, 50)  # nothing to learn
+    assert same == pytest.approx([10 / 3] * 3)
+    assert project(np.array([4.0]), np.array([[0.7]]), 10, 50) == pytest.approx([10.0])
+
+
+def test_more_rounds_are_never_further():
+    generator = np.random.default_rng(5)
+    queries = generator.random((30, 12))
+    answers = 50 * generator.random(30)
+    found = [
+        objective(project(answers, queries, 10, rounds), answers, queries)
+        for rounds in (1, 2, 5, 20, 100, 1000)
+    ]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > found[-1]
+
+
+def test_what_can_be_answered_is_kept():
+    """Answers of some histogram, without noise, come back as they are."""
+    queryable = make(d_mids=[QUIET], universe=4, size=10, rounds=20_000)(
+        [0] * 5 + [2] * 2 + [3] * 3
+    )
+    batch = [[1, 0, 0, 0], [1, 0, 1, 0], [0.5, 0.25, 0, 1]]
+    assert queryable(batch) == pytest.approx([5, 7, 5.5], abs=0.02)
+
+
+# --- what is released --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d_mids", [[0.5], [0.25, 0.125], [1e-6, 3.0, 0.7]])
+def test_the_map_composes_the_batches(d_mids):
+    exact = math.fsum(d_mids)
+    assert exact <= make(ZCDP, d_mids).map(1) <= exact * (1 + 1e-15)
+    exact = math.sqrt(math.fsum(one * one for one in d_mids))
+    assert exact * (1 - 1e-16) <= make(GDP, d_mids).map(1) <= exact * (1 + 1e-15)
+    for d_in in (2, 5):
+        assert make(ZCDP, d_mids, d_in=d_in).map(d_in) == make(ZCDP, d_mids).map(1)
+    with pytest.raises(InvalidValueError, match="^d_in"):
+        make(ZCDP, d_mids).map(2)
+
+
+@pytest.mark.parametrize("measure", [ZCDP, GDP])
+@pytest.mark.parametrize(("metric", "columns"), [("symmetric", 1), ("change-one", 2)])
+@pytest.mark.parametrize("d_in", [1, 3])
+def test_the_noise_is_that_of_the_exact_sensitivity(measure, metric, columns, d_in):
+    """With one query of value 1/4 and a size far above the noise, the projection does not bind."""
+    metrics = {"symmetric": dp.symmetric_distance(), "change-one": dp.change_one_distance()}
+    d_mid, runs, size = 0.5, 400, 10_000
+    mechanism = oc.make_projected_queries(
+        SPACE[0], metrics[metric], measure, d_in, [d_mid] * runs, 2, size=size, rounds=3
+    )
+    sensitivity = d_in * math.sqrt(columns) / 4
+    sigma = sensitivity / (math.sqrt(2 * d_mid) if measure == ZCDP else d_mid)
+    queryable, noise, total = mechanism([0] * 5_000 + [1] * 5_000), [], 0.0
+    for turn in range(1, runs + 1):  # the mean of all so far is answered
+        answer = queryable([[0.25, 0.0]])[0] - 1_250
+        noise.append(answer * turn - total)
+        total = answer * turn
+    squares = np.sum(np.square(noise)) / sigma**2
+    assert chi2.ppf(ODDS, runs) <= squares <= chi2.isf(ODDS, runs)
+    assert 0.5 * runs < chi2.ppf(ODDS, runs)  # half the variance would be seen
+    assert chi2.isf(ODDS, runs) < 2 * runs
+
+
+def test_batches_are_weighted_by_their_noise():
+    """First a loud batch, then a quiet one: what is left is the quiet one's."""
+    queryable = make(d_mids=[1e-4, QUIET], universe=2, size=1000)([0] * 700 + [1] * 300)
+    first = queryable([[1, 0]])
+    assert first[0] == queryable("synthetic")[0]
+    assert queryable([[1, 0]])[0] == pytest.approx(700, abs=1e-2)
+    other = make(d_mids=[QUIET, 1e-4], universe=2, size=1000)([0] * 700 + [1] * 300)
+    assert other([[1, 0]])[0] == pytest.approx(700, abs=1e-2)
+    assert other([[1, 0]])[0] == pytest.approx(700, abs=1e-2)  # the loud one changes nothing
+
+
+def test_noise_that_no_histogram_explains_is_projected_away():
+    """2,000 queries: the error per query is below the noise, as [NTZ13] proves.
+
+    ‖Q(h' - h)‖² <= 2<noise, Q(h' - h)> <= 4 n max_j |<noise, Q_j>|, and what is lacking to the
+    projection; each <noise, Q_j> is normal.
+    """
+    generator = np.random.default_rng(7)
+    size, cells, count, rho, rounds = 100, 16, 2_000, 0.005, 300
+    queries = np.rint(generator.random((count, cells)) * 2**20) / 2**20
+    data = generator.integers(0, cells, size).tolist()
+    mechanism = make(d_mids=[rho], universe=cells, size=size, rounds=rounds)
+    answers = mechanism(data)(queries)
+    truth = queries @ np.bincount(data, minlength=cells)
+    length = math.sqrt(np.square(queries).sum(axis=0).max())
+    sigma = length / math.sqrt(2 * rho)
+    widest = length * sigma * math.sqrt(2 * math.log(2 * cells / ODDS))
+    gap = 4 * largest_move(queries) * size**2 / (rounds + 2)
+    bound = (4 * size * widest + gap) / count
+    assert bound < 0.3 * sigma**2  # the theory says it helps
+    assert np.mean((answers - truth) ** 2) <= bound
+
+
+def test_longer_queries_than_any_other_are_found_in_each_batch():
+    """Scales follow the batch: quiet queries get little noise."""
+    small, large = (
+        make(d_mids=[0.5] * 20, universe=2, size=10_000, rounds=5)([0, 1] * 5_000) for _ in range(2)
+    )
+    tiny = np.array([[2.0**-10, 0.0]])
+    for _ in range(20):
+        found = small(tiny)[0] * 2**10
+        assert abs(found - 5_000) < 10.0  # σ is 1 in these units
+        large(np.array([[1.0, 0.0]]))
+
+
+def test_a_batch_of_zeros_is_answered_by_zeros():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        queryable = make(d_mids=[0.5, QUIET])([0, 1, 2, 3, 3])
+        assert queryable(np.zeros((2, 4))).tolist() == [0.0, 0.0]
+        after = queryable([[1, 0, 0, 0]])
+    assert np.isfinite(after).all()
+    assert after[0] == pytest.approx(1.0, abs=0.01)
+    assert np.isfinite(queryable("synthetic")).all()
+
+
+# --- the conversation --------------------------------------------------------------------------
+
+
+def test_one_batch_for_each_loss():
+    queryable = make()([0, 1, 2, 3])
+    before = queryable("synthetic")
+    assert before.tolist() == [2.5] * 4
+    assert queryable([[1, 0, 0, 0]]).shape == (1,)
+    for _ in range(3):
+        assert queryable("synthetic").sum() == pytest.approx(10.0)
+    assert queryable([[1, 0, 0, 0], [0, 1, 0, 0]]).shape == (2,)
+    kept = queryable("synthetic")
+    for _ in range(2):
+        with pytest.raises(MessageLimitError, match="2 of 2"):
+            queryable([[1, 0, 0, 0]])
+    assert (queryable("synthetic") == kept).all()
+
+
+def test_the_synthetic_histogram_is_a_copy_that_answers_agree_with():
+    queryable = make(d_mids=[0.5, 0.5], universe=4)([0, 1, 2, 3])
+    batch = np.array([[1, 0, 0.5, 0], [0, 1, 0, 1]])
+    answers = queryable(batch)
+    histogram = queryable("synthetic")
+    assert histogram.min() >= 0.0
+    assert histogram.sum() == pytest.approx(10.0)
+    assert answers == pytest.approx(batch @ histogram, abs=1e-9)
+    histogram[:] = -1.0
+    answers[:] = -1.0
+    assert queryable("synthetic").sum() == pytest.approx(10.0)
+
+
+def test_queries_as_functions():
+    strings = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
+    mechanism = oc.make_projected_queries(*strings, ZCDP, 1, [QUIET], ["x", "yy"], size=10)
+    answers = mechanism(["x"] * 3 + ["yy"] * 7 + ["z"])([lambda value: len(value) > 1, [1, 0]])
+    assert answers == pytest.approx([7.0, 3.0], abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("batch", "error", "match"),
+    [
+        (3, InvalidTypeError, "^the batch must be a sequence of linear queries"),
+        (None, InvalidTypeError, "^the batch must be a sequence of linear queries"),
+        ("synthetics", InvalidTypeError, "^the batch must be a sequence of linear queries"),
+        (b"synthetic", InvalidTypeError, "^the batch must be a sequence of linear queries"),
+        (lambda value: 1.0, InvalidTypeError, "^the batch must be a sequence of linear queries"),
+        ([], InvalidValueError, "at least one query"),
+        (np.zeros((0, 4)), InvalidValueError, "at least one query"),
+        ([1, 0, 0, 0], InvalidValueError, "found shape"),
+        ([[1, 0, 0]], InvalidValueError, "must have 4 values"),
+        ([[1, 0, 0, 0], [1, 0, 0]], InvalidValueError, "must have 4 values"),
+        ([[1, 0, 0, 1.5]], InvalidValueError, r"\[0, 1\]"),
+        ([[1, 0, 0, math.nan]], InvalidValueError, r"\[0, 1\]"),
+        ([[1, 0, 0, -0.5]], InvalidValueError, r"\[0, 1\]"),
+        ([["a", "b", "c", "d"]], InvalidTypeError, "a value for each cell"),
+        ([lambda value: 1 / 0], ZeroDivisionError, "division"),
+    ],
+)
+def test_a_bad_batch_changes_nothing(batch, error, match):
+    queryable = make(d_mids=[QUIET])([0, 0, 1, 2, 3, 3, 3, 3, 3, 3])
+    with pytest.raises(error, match=match):
+        queryable(batch)
+    assert queryable("synthetic").tolist() == [2.5] * 4
+    assert queryable([[0, 0, 0, 1]])[0] == pytest.approx(6.0, abs=0.01)
+
+
+def test_an_array_without_dimensions_is_a_bad_batch():
+    with pytest.raises(InvalidTypeError, match="^the batch must be"):
+        make()([0, 1])(np.array(0.5))
+
+
+class Endless:
+    """A sequence that says it is long; whose queries are all the same."""
+
+    def __init__(self, length):
+        self.length = length
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        return (1.0, 1.0)
+
+
+def test_a_batch_whose_squares_would_overflow_is_refused():
+    """2^24 + 1 queries of 1 for one cell had a norm of 1: their squares added up to 2^64 + 2^40."""
+    Sequence.register(Endless)
+    with pytest.raises(InvalidValueError, match="^the batch must have at most 1,000,000"):
+        make()([0, 1])(Endless(2**24 + 1))
+
+
+def test_squares_of_long_batches_are_exact():
+    queries = np.full((5_000, 2), 1 - 2.0**-20)
+    queries[:, 1] = 1.0
+    batch = _Batch(queries, Universe(2))
+    assert 5_000 <= Fraction(batch.longest) ** 2 <= 5_000 * (1 + Fraction(1, 2**50))
+
+
+# --- beside others -----------------------------------------------------------------------------
+
+
+def test_interleaved_under_a_filter_and_chosen_on_the_way():
+    marginals = make(d_mids=[QUIET, QUIET], size=10, rounds=5_000)
+    alarm = oc.make_sparse_vector(*SPACE, ZCDP, 1, 1e-3, 5, 3, query_scale=1e-3)
+    d_out = marginals.map(1) + alarm.map(1) + 0.01
+    odometer = oc.make_concurrent_odometer(*SPACE, ZCDP)
+    data = [0] * 6 + [1] * 3 + [3]
+    root = oc.make_concurrent_filter(odometer, 1, d_out)(data)
+    first, second = root(marginals), root(alarm)
+    loss = root.privacy_loss()
+    answers = first([[1, 0, 0, 0], [0, 1, 1, 0]])
+    assert second(lambda rows: rows.count(0))
+    assert not second(lambda rows: rows.count(1))
+    best = int(np.argmax(answers))
+    narrower = first([[1.0 if cell == best else 0.0 for cell in range(4)]])
+    assert narrower[0] == pytest.approx(6.0, abs=0.05)
+    assert second(lambda rows: rows.count(0))
+    assert root.privacy_loss() == loss
+    with pytest.raises(MessageLimitError):
+        first([[1, 0, 0, 0]])
+    with pytest.raises(BudgetExceededError):
+        root(make(d_mids=[0.5]))
+
+
+@pytest.mark.parametrize("measure", [ZCDP, GDP])
+def test_inside_compositors(measure):
+    marginals = make(measure, d_mids=[QUIET], size=4, rounds=5_000)
+    data = [0, 0, 0, 3]
+    ours = oc.make_concurrent_composition(*SPACE, measure, 1, [marginals.map(1)] * 2)(data)
+    one, other = ours(marginals), ours(marginals)
+    assert other([[1, 0, 0, 0]])[0] == pytest.approx(3.0, abs=0.05)
+    assert one([[0, 0, 0, 1]])[0] == pytest.approx(1.0, abs=0.05)
+    if measure == ZCDP:
+        native = dp.c.make_adaptive_composition(*SPACE, measure, 1, [marginals.map(1)])(data)
+        child = native(marginals)
+        assert child([[1, 0, 0, 0]])[0] == pytest.approx(3.0, abs=0.05)
+        with pytest.raises(Exception, match="1 of 1"):
+            child([[1, 0, 0, 0]])
+
+
+def test_casts_and_postprocessing():
+    cast = oc.cast(make(d_mids=[0.25, 0.25]), dp.approximate(dp.max_divergence()), delta=1e-6)
+    assert cast.map(1)[1] == 1e-6
+    assert cast([0, 1])([[1, 0, 0, 0]]).shape == (1,)
+
+
+def test_privacy_does_not_depend_on_the_size_promised():
+    right, wrong = make(size=4, d_mids=[QUIET]), make(size=400, d_mids=[QUIET])
+    assert right.map(1) == wrong.map(1)
+    answers = wrong([0, 0, 0, 3])([[1, 0, 0, 0], [0, 1, 1, 1]])
+    assert answers.sum() == pytest.approx(400)
+
+
+def test_no_data_can_be_seen():
+    strings = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
+    mechanism = oc.make_projected_queries(*strings, ZCDP, 1, [0.5], ["x"], size=3)
+    queryable = mechanism(["a secret"] * 3)
+    queryable([[1.0]])
+    for thing in (mechanism, queryable):
+        assert "a secret" not in repr(thing)
+    assert "a secret" not in str(vars(queryable))
+    assert queryable.__opendp_dict__ == {}
+    with pytest.raises(TypeError, match="sensitive"):
+        pickle.dumps(queryable)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "error", "match"),
+    [
+        (("zCDP", 1, [0.5], 4), {}, InvalidTypeError, "^output_measure"),
+        ((dp.max_divergence(), 1, [0.5], 4), {}, UnsupportedMeasureError, "^output_measure"),
+        ((oc.tradeoff(), 1, [0.5], 4), {}, UnsupportedMeasureError, "^output_measure"),
+        ((ZCDP, 0, [0.5], 4), {}, InvalidValueError, "^d_in"),
+        ((ZCDP, -1, [0.5], 4), {}, Exception, "(?i)d_in"),
+        ((ZCDP, 1.5, [0.5], 4), {}, InvalidTypeError, "^d_in"),
+        ((ZCDP, 1, 0.5, 4), {}, InvalidTypeError, "^d_mids"),
+        ((ZCDP, 1, [0.5, 0.0], 4), {}, InvalidValueError, r"^d_mids\[1\]"),
+        ((ZCDP, 1, [math.inf], 4), {}, InvalidValueError, r"^d_mids\[0\]"),
+        ((ZCDP, 1, [math.nan], 4), {}, InvalidValueError, r"^d_mids\[0\]"),
+        ((ZCDP, 1, [-0.5], 4), {}, InvalidValueError, r"^d_mids\[0\]"),
+        ((ZCDP, 1, [0.5], 4), {"size": None}, InvalidTypeError, "^size"),
+        ((ZCDP, 1, [0.5], 4), {"rounds": 0}, InvalidValueError, "^rounds"),
+        ((ZCDP, 1, [0.5], 4), {"rounds": 2.0}, InvalidTypeError, "^rounds"),
+    ],
+)
+def test_bad_input(arguments, more, error, match):
+    with pytest.raises(error, match=match):
+        oc.make_projected_queries(*SPACE, *arguments, **{"size": 10, **more})

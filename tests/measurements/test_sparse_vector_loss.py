@@ -1,0 +1,632 @@
+"""What a sparse vector costs, against its exact law, summed over the threshold's noise.
+
+The oracle knows nothing of the package: noise is discrete Laplace with tails in closed form, and
+outcomes are enumerated, over questions that may depend on the outcomes so far.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise, product
+
+import mpmath as mp
+import numpy as np
+import opendp.prelude as dp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mpf
+from scipy.stats import norm
+
+import opendp_concurrent as oc
+from opendp_concurrent import verify
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.measurements.sparse_vector_loss import SparseVectorNoise
+from opendp_concurrent.measurements.steps import Steps
+from opendp_concurrent.measures.sums.curve_sum import READ
+
+PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+ORDERS = (1.001, 1.5, 2.0, 4.0, 8.0, 32.0)
+CRUMB = 1e-10  # of the oracle's doubles
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Scales in whole steps, and what is done with them."""
+
+    threshold: float
+    question: float
+    hits: int = 1
+    refresh: bool = False
+    monotone: bool = False
+
+    def map(self, measure, sensitivity=1, **more):
+        return oc.make_sparse_vector(
+            *SPACE,
+            measure,
+            1,
+            self.threshold,
+            0,
+            self.hits,
+            sensitivity=sensitivity,
+            query_scale=self.question,
+            refresh=self.refresh,
+            monotone=self.monotone,
+            **more,
+        ).map(1)
+
+
+def tail(scale, least):
+    """P(noise >= least), to the last digits on both sides."""
+    q = math.exp(-1 / scale)
+    far = np.exp(-np.maximum(least, 1 - least) / scale) / (1 + q)
+    return np.where(least >= 1, far, 1 - far)
+
+
+def threshold_noise(scale):
+    reach = int(60 * scale) + 20
+    grid = np.arange(-reach, reach + 1)
+    q = math.exp(-1 / scale)
+    return grid, (1 - q) / (1 + q) * np.exp(-np.abs(grid) / scale)
+
+
+def leaves(noise, choose, length, value, best):
+    """The best value, question by question, against all who ask adaptively.
+
+    :param choose: from the outcomes so far, the pairs (q, q') of which one may be asked, as answers
+        minus the threshold
+    :param value: of an outcome, from its two probabilities and its string
+    :param best: ``sum`` over outcomes where the best is looked for in what they add up to, or
+        ``max`` where in one of them
+    """
+    grid, prior = threshold_noise(noise.threshold)
+
+    def walk(string, weights, left):
+        if len(string) == length or left == 0:
+            return value(float(weights[0].sum()), float(weights[1].sum()), string)
+        found = []
+        for pair in choose(string):
+            least = [grid - answer for answer in pair]
+            below = [w * tail(noise.question, 1 - t) for w, t in zip(weights, least, strict=True)]
+            above = [w * tail(noise.question, t) for w, t in zip(weights, least, strict=True)]
+            if noise.refresh:
+                above = [w.sum() * prior for w in above]
+            found.append(
+                best((walk(string + "B", below, left), walk(string + "A", above, left - 1)))
+            )
+        return max(found)
+
+    return walk("", [prior, prior], noise.hits)
+
+
+def law(noise, answers):
+    """Probabilities of the outcomes on one dataset, for questions fixed up front."""
+    found = {}
+
+    def keep(p, _, string):
+        found[string] = p
+        return 0.0
+
+    leaves(noise, lambda string: [(answers[len(string)],) * 2], len(answers), keep, max)
+    return found
+
+
+def pair_of(noise, pairs):
+    """The laws on both datasets, as a finite mechanism."""
+    first, second = (law(noise, answers) for answers in zip(*pairs, strict=True))
+    return verify.FiniteMechanism(tuple(first.values()), tuple(second.values()))
+
+
+def worst(noise, choose, length):
+    """The largest loss of one outcome, in both directions."""
+    return leaves(noise, choose, length, lambda p, q, _: abs(math.log(p / q)), max)
+
+
+def delta(noise, choose, length, epsilon):
+    scale = math.exp(epsilon)
+    return max(
+        leaves(noise, choose, length, lambda *pq, o=order: max(0.0, pq[o] - scale * pq[1 - o]), sum)
+        for order in (0, 1)
+    )
+
+
+def renyi(noise, choose, length, alpha, released=0.0):
+    """Divergence of outcomes, and of numbers with a divergence of ``released`` each."""
+    extra = math.exp((alpha - 1) * released)
+    return max(
+        math.log(
+            leaves(
+                noise,
+                choose,
+                length,
+                lambda *v, o=order: (
+                    v[o] ** alpha * v[1 - o] ** (1 - alpha) * extra ** v[2].count("A")
+                ),
+                sum,
+            )
+        )
+        / (alpha - 1)
+        for order in (0, 1)
+    )
+
+
+def menu(sensitivity, monotone, values=(-2, 1)):
+    """Questions with every way in which they may move."""
+    moves = (0, sensitivity) if monotone else (-sensitivity, 0, sensitivity)
+    return [(value, value + move) for value in values for move in moves]
+
+
+def test_the_oracle_agrees_with_mpmath_and_adds_up_to_one():
+    noise, answers = Noise(1.5, 2.5, hits=2), (0, -1, 1, 0)
+    found = law(noise, answers)
+    assert len(found) == 12 - 1  # B and A with at most two A, cut after the second
+    assert math.fsum(found.values()) == pytest.approx(1.0, abs=1e-13)
+    with mp.workdps(50):
+
+        def p(k, scale):
+            q = mp.exp(-1 / mpf(scale))
+            return (1 - q) / (1 + q) * q ** abs(k)
+
+        density = {k: p(k, 2.5) for k in range(-400, 401)}
+        covered, upper = mpf(0), {}
+        for k in range(400, -401, -1):
+            covered += density[k]
+            upper[k] = covered
+        for string in ("BBBB", "AA", "BABA", "ABBB"):
+            exact = mp.fsum(
+                p(rho, 1.5)
+                * mp.fprod(
+                    upper[rho - a] if one == "A" else 1 - upper[rho - a]
+                    for one, a in zip(string, answers, strict=False)
+                )
+                for rho in range(-150, 151)
+            )
+            assert found[string] == pytest.approx(float(exact), rel=1e-12)
+
+
+def patterns(length, sensitivity, monotone):
+    """Answers on a dataset, with every pattern of moves to a neighbour."""
+    ways = [(0, 1)] if monotone else [(-1, 1), (0, 1)]
+    for levels in ((0,) * length, (-3,) * length, tuple(range(-2, length - 2))):
+        for way in ways:
+            for moves in product(way, repeat=length):
+                pairs = [(v, v + m * sensitivity) for v, m in zip(levels, moves, strict=True)]
+                yield pairs
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize("refresh", [False, True])
+@pytest.mark.parametrize(
+    ("threshold", "question", "hits", "sensitivity", "length"),
+    [(1.0, 2.0, 1, 1, 4), (2.0, 3.0, 2, 1, 5), (3.0, 2.0, 3, 1, 4), (4.0, 5.0, 2, 3, 4)],
+)
+def test_no_outcome_costs_more_than_the_map_says(
+    threshold, question, hits, sensitivity, length, refresh, monotone
+):
+    noise = Noise(threshold, question, hits, refresh, monotone)
+    epsilon, found = noise.map(PURE, sensitivity), 0.0
+    for pairs in patterns(length, sensitivity, monotone):
+        loss = pair_of(noise, pairs).epsilon()
+        assert loss <= epsilon + CRUMB
+        found = max(found, loss)
+    assert found >= 0.3 * epsilon  # the search is not idle
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize("refresh", [False, True])
+def test_adaptive_questions_cost_no_more_than_the_map_says(refresh, monotone):
+    noise = Noise(1.0, 1.5, 2, refresh, monotone)
+
+    def choose(string):
+        return menu(1, monotone)
+
+    epsilon = noise.map(PURE)
+    found = worst(noise, choose, 4)
+    assert 0.4 * epsilon <= found <= epsilon + CRUMB
+    curve, rho = noise.map(RENYI), noise.map(ZCDP)
+    tcdp, mu = (
+        noise.map(oc.truncated_concentrated_divergence(8.0)),
+        noise.map(oc.gaussian_tradeoff()),
+    )
+    assert tcdp.omega == 8.0
+    for alpha in ORDERS:
+        exact = renyi(noise, choose, 3, alpha)
+        assert exact <= curve(alpha) + CRUMB
+        fixed = noise.map(oc.fixed_renyi_divergence(alpha))
+        assert fixed == curve(alpha) if alpha in READ else fixed <= curve(alpha)
+        assert curve(alpha) <= epsilon
+        assert exact <= rho * alpha + CRUMB
+        assert alpha >= 8.0 or exact <= tcdp.rho * alpha + CRUMB
+    tradeoff, approximate = noise.map(oc.tradeoff()), noise.map(dp.approximate(PURE))
+    for level in (0.0, 0.3, 0.8, 1.5, 2.5):
+        exact = delta(noise, choose, 3, level)
+        assert exact <= tradeoff.delta(level) + CRUMB
+        assert exact <= norm.cdf(mu / 2 - level / mu) - math.exp(level) * norm.cdf(
+            -mu / 2 - level / mu
+        )
+        assert level < approximate[0] or exact <= approximate[1] + CRUMB
+
+
+@pytest.mark.parametrize("refresh", [False, True])
+def test_trade_off_of_the_outcomes_is_above_the_map(refresh):
+    noise = Noise(2.0, 3.0, 2, refresh)
+    bound = noise.map(oc.tradeoff())
+    for pairs in patterns(4, 1, monotone=False):
+        found = pair_of(noise, pairs)
+        for alpha in (0.01, 0.1, 0.3, 0.5, 0.9):
+            assert min(found.tradeoff(alpha), found.swapped.tradeoff(alpha)) >= (
+                bound.beta(alpha) - CRUMB
+            )
+
+
+@pytest.mark.parametrize(("refresh", "monotone"), [(False, False), (True, False), (False, True)])
+def test_numbers_that_are_released_are_paid_for(refresh, monotone):
+    """The number is q with noise of its own, whatever the outcomes: divergences multiply."""
+    noise, scale = Noise(1.0, 2.0, 2, refresh, monotone), 1.5
+    q = math.exp(-1 / scale)
+
+    def choose(string):
+        return menu(1, monotone, (-1, 0))
+
+    curve = noise.map(RENYI, answer_scale=scale)
+    for alpha in ORDERS:
+        moment = sum(
+            (1 - q) / (1 + q) * q ** (alpha * abs(j) + (1 - alpha) * abs(j - 1))
+            for j in range(-400, 400)
+            if alpha * abs(j) + (1 - alpha) * abs(j - 1) < 1000
+        )
+        released = math.log(moment) / (alpha - 1)
+        exact = renyi(noise, choose, 3, alpha, released)
+        fixed = noise.map(oc.fixed_renyi_divergence(alpha), answer_scale=scale)
+        assert exact <= fixed + CRUMB
+        if alpha in READ:
+            assert curve(alpha) == pytest.approx(fixed, rel=1e-14)
+        else:  # the value at a larger order counts
+            assert curve(alpha) >= fixed
+        assert fixed > noise.map(oc.fixed_renyi_divergence(alpha))
+    rho, plain = noise.map(ZCDP, answer_scale=scale), noise.map(PURE)
+    assert rho > noise.map(ZCDP)
+    pure = noise.map(PURE, answer_scale=scale)
+    assert pure == pytest.approx(plain + 2 / scale, rel=1e-14)
+    assert pure >= plain + 2 / scale - 1e-15
+    approximate = noise.map(dp.approximate(PURE), answer_scale=scale)
+    assert approximate == (pytest.approx(pure, rel=1e-14), 0.0)
+    mu = noise.map(oc.gaussian_tradeoff(), answer_scale=scale)
+    f = noise.map(oc.tradeoff(), answer_scale=scale)
+    tcdp = noise.map(oc.truncated_concentrated_divergence(4.0), answer_scale=scale)
+    assert mu > noise.map(oc.gaussian_tradeoff())
+    assert f.delta(0.5) > noise.map(oc.tradeoff()).delta(0.5)
+    assert tcdp.rho == pytest.approx(rho, rel=1e-14)
+    for alpha in (1.5, 2.0, 3.5):
+        assert renyi(noise, choose, 3, alpha, 0.0) <= tcdp.rho * alpha
+
+
+def long_loss(noise, below, above, count):
+    """Loss of B, ``count`` times, then A until the end; in rounds if refreshed."""
+    grid, prior = threshold_noise(noise.threshold)
+    hits, rounds = (1, noise.hits) if noise.refresh else (noise.hits, 1)
+    logs = []
+    for dataset in (0, 1):
+        under = np.log(tail(noise.question, 1 - (grid - below[dataset])))
+        over = np.log(tail(noise.question, grid - above[dataset]))
+        logs.append(np.logaddexp.reduce(np.log(prior) + count * under + hits * over))
+    return abs(rounds * (logs[0] - logs[1]))
+
+
+@pytest.mark.parametrize("refresh", [False, True])
+@pytest.mark.parametrize("hits", [1, 2, 5])
+@pytest.mark.parametrize("sensitivity", [1, 4])
+def test_the_bound_is_reached_by_long_conversations(refresh, hits, sensitivity):
+    d = sensitivity
+    noise = Noise(2.0 * d, 3.0 * d, hits, refresh)
+    found = [long_loss(noise, (0, d), (0, -d), count) for count in (1, 100, 10_000, 1_000_000)]
+    epsilon = noise.map(PURE, d)
+    assert all(b > a - CRUMB for a, b in pairwise(found))
+    assert 0.99 * epsilon <= found[-1] <= epsilon + 1e-9
+    monotone = Noise(2.0 * d, 3.0 * d, hits, refresh, monotone=True)
+    epsilon = monotone.map(PURE, d)
+    assert 0.99 * epsilon <= long_loss(monotone, (0, d), (0, 0), 1_000_000) <= epsilon + 1e-9
+
+
+def test_a_false_promise_of_monotone_questions_is_seen_by_the_oracle():
+    noise = Noise(1.0, 1.5, 2, monotone=True)
+    claimed = noise.map(PURE)
+
+    def choose(string):
+        return [(0, 1) if len(string) < 10 else (0, -1)]
+
+    assert worst(noise, choose, 12) > 1.05 * claimed
+    assert long_loss(noise, (0, 1), (0, -1), 1_000_000) > 1.4 * claimed
+    assert delta(noise, choose, 12, claimed) > 0.0
+    rho = noise.map(ZCDP)
+    loose = Noise(1.0, 1.5, 2)
+    assert rho < loose.map(ZCDP)
+    assert claimed < loose.map(PURE)
+
+
+def test_hits_that_are_not_counted_are_seen_by_the_oracle():
+    claimed = Noise(1.0, 2.0, 1).map(PURE)
+    for uncounted in (Noise(1.0, 2.0, 99), Noise(1.0, 2.0, 99, refresh=True)):
+
+        def choose(string):
+            return [(0, 1) if len(string) % 2 == 0 else (0, -1)]
+
+        assert worst(uncounted, choose, 10) > 1.05 * claimed
+        assert delta(uncounted, choose, 10, claimed) > 0.0
+
+
+def test_the_same_noise_for_comparison_and_number_is_seen_by_the_oracle():
+    """If the number released were q + ν, a number below T would tell that ρ is low."""
+    noise, count = Noise(1.0, 2.0, 1), 30
+    grid, prior = threshold_noise(1.0)
+    told = grid <= -1  # q + ν = -1 was above
+    logs = [
+        np.log((prior * tail(2.0, 1 - (grid - answer)) ** count)[told].sum()) for answer in (0, 1)
+    ]
+    assert logs[0] - logs[1] > noise.map(PURE, answer_scale=2.0)
+
+
+# --- the maps' values -------------------------------------------------------------------------
+
+
+def test_values_of_the_theory():
+    for monotone, eps1, own, query in (
+        (False, 0.1772550304, 5.6415888336, 12.1544346900),
+        (True, 0.2548408460, 3.9240177382, 6.7099759467),
+    ):
+        assert 1 / own == pytest.approx(eps1, rel=1e-9)
+        for scale in (own, 1 / eps1):
+            found = oc.make_sparse_vector(
+                *SPACE, PURE, 1, scale, 0.0, 5, sensitivity=1.0, monotone=monotone
+            )
+            assert found.map(1) == pytest.approx(1.0, abs=1e-9)
+            explicit = oc.make_sparse_vector(
+                *SPACE, PURE, 1, scale, 0, 5, query_scale=query, monotone=monotone
+            )
+            assert explicit.map(1) == pytest.approx(1.0, abs=1e-9)
+    for c in (1, 7):  # any number of hits
+        fine = oc.make_sparse_vector(
+            *SPACE, RENYI, 1, 2.0, 0.0, c, sensitivity=1.0, query_scale=4.0 * c
+        )
+        assert fine.map(1)(4.0) == pytest.approx(0.8209265302, abs=1e-9)
+        fixed = oc.make_sparse_vector(
+            *SPACE,
+            oc.fixed_renyi_divergence(4.0),
+            1,
+            2.0,
+            0.0,
+            c,
+            sensitivity=1.0,
+            query_scale=4.0 * c,
+        )
+        assert fixed.map(1) == pytest.approx(0.8209265302, abs=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.5])
+def test_above_threshold_is_that_of_dwork_and_roth(epsilon):
+    for sensitivity in (1, 1.0, 3.0):
+        made = oc.make_above_threshold(
+            *SPACE,
+            PURE,
+            1,
+            2 * sensitivity / epsilon,
+            0,
+            sensitivity=sensitivity,
+            query_scale=4 * sensitivity / epsilon,
+        )
+        assert epsilon * (1 - 1e-15) <= made.map(1) <= epsilon * (1 + 1e-14)
+    sparse = oc.make_sparse_vector(
+        *SPACE, PURE, 1, 6 / epsilon, 0, 3, query_scale=12 / epsilon, refresh=True
+    )
+    assert sparse.map(1) == pytest.approx(epsilon, rel=1e-14)
+    zcdp = oc.make_sparse_vector(
+        *SPACE, ZCDP, 1, 6 / epsilon, 0, 3, query_scale=12 / epsilon, refresh=True
+    )
+    assert zcdp.map(1) == pytest.approx(epsilon * math.tanh(epsilon / 6), rel=1e-12)
+
+
+@pytest.mark.parametrize("hits", [1, 2, 8])
+@pytest.mark.parametrize("monotone", [False, True])
+def test_the_default_query_scale_costs_least(hits, monotone):
+    """At the ε of the default, no other split has less variance."""
+    default = oc.make_sparse_vector(
+        *SPACE, PURE, 1, 5.0, 0, hits, sensitivity=1.0, monotone=monotone
+    ).map(1)
+    factor = hits if monotone else 2 * hits
+    query = factor / (default - 1 / 5.0)
+    assert query == pytest.approx(5.0 * factor ** (1 / 3), rel=1e-9)
+    for share in (0.9, 0.99, 1.01, 1.1):
+        other = 5.0 * share
+        assert other**2 + (factor / (default - 1 / other)) ** 2 > 25.0 + query**2
+
+
+SCALES = st.floats(0.01, 1e6)
+
+
+@given(
+    scale=SCALES,
+    query=SCALES,
+    answer=st.none() | SCALES,
+    hits=st.integers(1, 50),
+    sensitivity=st.integers(1, 1000) | st.floats(1e-3, 1e3),
+    refresh=st.booleans(),
+    monotone=st.booleans(),
+)
+def test_a_map_is_never_below_the_exact_value(
+    scale, query, answer, hits, sensitivity, refresh, monotone
+):
+    def loss(measure):
+        return oc.make_sparse_vector(
+            *SPACE,
+            measure,
+            1,
+            scale,
+            0,
+            hits,
+            sensitivity=sensitivity,
+            query_scale=query,
+            answer_scale=answer,
+            refresh=refresh,
+            monotone=monotone,
+        ).map(1)
+
+    with mp.workdps(50):
+        d = mpf(sensitivity)
+        rounds, each = (hits, 1) if refresh else (1, hits)
+        of_round = d / mpf(scale) + each * (1 if monotone else 2) * d / mpf(query)
+        release = mpf(0) if answer is None else d / mpf(answer)
+        exact = rounds * of_round + hits * release
+        steps = 0 if isinstance(sensitivity, int) else 2 if monotone else 1  # of 2^-30 or less
+        slack = mpf("1e-13") + steps * mpf(2) ** -30
+        assert exact <= mpf(loss(PURE)) <= exact * (1 + slack)
+        epsilon, nothing = loss(dp.approximate(PURE))
+        assert nothing == 0.0
+        assert exact <= mpf(epsilon) <= exact * (1 + slack)
+        two = loss(oc.fixed_renyi_divergence(2.0))
+        assert mpf(two) <= exact * (1 + slack)
+        assert mpf(loss(ZCDP)) <= exact * (1 + slack)
+        # the Laplace formula is a lower bound on what is charged for whole steps
+        b = mpf(scale) / d
+        thrown = mp.log(mpf(2) / 3 * mp.exp(1 / b) + mpf(1) / 3 * mp.exp(-2 / b))
+        response = mp.log((mp.exp(2 * of_round) + mp.exp(-of_round)) / (1 + mp.exp(of_round)))
+        least = rounds * min(thrown + of_round - d / mpf(scale), response)
+        if answer is not None:
+            b = mpf(answer) / d
+            least += hits * mp.log(mpf(2) / 3 * mp.exp(1 / b) + mpf(1) / 3 * mp.exp(-2 / b))
+        assert mpf(two) >= least * (1 - mpf("1e-30"))
+        if answer is None:
+            assert mpf(loss(ZCDP)) >= rounds * of_round * mp.tanh(of_round / 2)
+
+
+def test_maps_fall_with_the_noise_and_grow_with_the_hits():
+    for measure in (PURE, ZCDP, oc.fixed_renyi_divergence(3.0), oc.gaussian_tradeoff()):
+        for refresh in (False, True):
+            losses = [Noise(s, 2 * s, 2, refresh).map(measure) for s in (1.0, 2.0, 4.0, 100.0)]
+            assert losses == sorted(losses, reverse=True)
+            losses = [Noise(2.0, 4.0, c, refresh).map(measure) for c in (1, 2, 3, 10)]
+            assert losses == sorted(losses)
+            assert len(set(losses)) == 4
+
+
+def test_a_shift_of_several_steps_costs_more_than_the_laplace_formula():
+    """On whole steps; a map of the continuous formula would be below the exact divergence."""
+    noise = Noise(1.0, 1e4)
+    formula = math.log(2 / 3 * math.exp(2.0) + 1 / 3 * math.exp(-4.0))
+    q = math.exp(-1.0)
+    exact = math.log(
+        sum((1 - q) / (1 + q) * q ** (2 * abs(j) - abs(j - 2)) for j in range(-100, 100))
+    )
+    found = noise.map(oc.fixed_renyi_divergence(2.0), 2)
+    assert formula < exact <= found <= exact + 2 * 2 / 1e4 + CRUMB
+
+
+# --- accuracy ---------------------------------------------------------------------------------
+
+
+def failure(noise, distances, alpha, step=1):
+    """P(some answer is wrong) for fixed questions at ``distances`` from the threshold."""
+    grid, prior = threshold_noise(noise.threshold)
+    right = np.ones_like(prior)
+    for distance in distances:
+        steps = distance // step
+        if distance <= -alpha:
+            right *= tail(noise.question, 1 - (grid - steps))
+        elif distance >= alpha:
+            # above as often as is asked: hits are not bounded here
+            right *= tail(noise.question, grid - steps)
+    return 1.0 - float((prior * right).sum())
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("query", [0.7, 2.0, 6.0])
+@pytest.mark.parametrize("beta", [0.3, 0.05, 1e-4])
+def test_accuracy_holds_on_whole_and_on_fine_grids(scale, query, beta):
+    for count in (1, 5, 40):
+        alpha = oc.sparse_vector_accuracy(scale, query, count, beta)
+        edge = math.ceil(alpha)
+        for below in (0, count // 2, count):
+            distances = [-edge] * below + [edge] * (count - below)
+            assert failure(Noise(scale, query), distances, alpha) <= beta
+        fine = 16  # steps to one; a question just outside
+        noise = Noise(scale * fine, query * fine)
+        steps = math.ceil(alpha * fine) + 1  # one for numbers that are compared in whole steps
+        for below in (0, count // 2, count):
+            distances = [-steps] * below + [steps] * (count - below)
+            assert failure(noise, distances, alpha * fine) <= beta
+    near = [-math.ceil(alpha / 4)] * 40
+    assert failure(Noise(scale, query), near, 0.0) > beta  # a quarter would not do
+
+
+def test_accuracy_for_refreshed_thresholds():
+    """m thresholds, each followed by its share of the questions."""
+    for m in (1, 2, 5):
+        alpha = oc.sparse_vector_accuracy(2.0, 3.0, 4 * m, 0.05, thresholds=m)
+        edge = math.ceil(alpha)
+        each = failure(Noise(2.0, 3.0), [-edge] * 3 + [edge], alpha)
+        assert 1 - (1 - each) ** m <= 0.05
+
+
+def test_accuracy_moves_as_it_should():
+    def at(scale=2.0, query=4.0, questions=100, beta=0.05, thresholds=1):
+        return oc.sparse_vector_accuracy(scale, query, questions, beta, thresholds=thresholds)
+
+    for name, values in (
+        ("scale", (0.01, 1.0, 2.0, 1e6)),
+        ("query", (0.01, 1.0, 2.0, 1e6)),
+        ("questions", (1, 2, 10**6)),
+        ("thresholds", (1, 2, 10)),
+    ):
+        found = [at(**{name: value}) for value in values]
+        assert found == sorted(found)
+        assert len(set(found)) == len(found)
+    found = [at(beta=beta) for beta in (1e-300, 1e-9, 0.1, 1.0)]
+    assert found == sorted(found, reverse=True)
+    assert 2.0 * math.log(2 / 0.05) < at() - 4.0 * math.log(100 / 0.05) < 2.0 * math.log(4 / 0.05)
+    assert math.isfinite(at(scale=5e-324))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ((0.0, 1.0, 1, 0.1), InvalidValueError, "^scale .0.0. must be finite and above 0"),
+        ((-1.0, 1.0, 1, 0.1), InvalidValueError, "^scale .-1.0. must be at least 0"),
+        ((1.0, math.inf, 1, 0.1), InvalidValueError, "^query_scale .inf. must be finite"),
+        ((1.0, math.nan, 1, 0.1), InvalidValueError, "^query_scale .nan. must be at least 0"),
+        ((1.0, "1", 1, 0.1), InvalidTypeError, "^query_scale must be a number"),
+        ((1.0, 1.0, 0, 0.1), InvalidValueError, "^questions .0. must be at least 1"),
+        ((1.0, 1.0, 1.0, 0.1), InvalidTypeError, "^questions must be an integer"),
+        ((1.0, 1.0, 1, 0.0), InvalidValueError, "^beta .0.0. must be above 0"),
+        ((1.0, 1.0, 1, 1.5), InvalidValueError, "^beta .1.5. must be at most 1"),
+    ],
+)
+def test_accuracy_refuses_bad_arguments(arguments, error, match):
+    with pytest.raises(error, match=match):
+        oc.sparse_vector_accuracy(*arguments)
+    with pytest.raises(InvalidValueError, match="^thresholds"):
+        oc.sparse_vector_accuracy(1.0, 1.0, 1, 0.1, thresholds=0)
+
+
+def test_rises_and_falls_that_are_rounded_down_cost_one_step_more():
+    """One answer rises by D steps, another falls by 1: a promise of D, rounded down to steps."""
+    far, found = 4, 0.0
+    noise, own = Noise(8.0, 3.0, hits=2), SparseVectorNoise(8.0, 3.0, None, 2, refresh=False)
+    for low, high in product((-100, -60, -30), (10, 30, 60)):
+        pairs = [(high, high + far)] * 3 + [(low, low - 1)] * 2
+        found = max(found, pair_of(noise, pairs).epsilon())
+    claimed, bound = (own.loss(far, PURE, spread=spread) for spread in (far, far + 1))
+    assert claimed + 0.5 < found <= bound + CRUMB
+
+
+def test_a_float_sensitivity_pays_for_rounding_down():
+    """The answers of two questions on neighbours, 1 and 2 for each other, at the limit."""
+    steps = Steps.for_sensitivity(1.0)
+    most, step = steps.up(1.0), 2.0**steps.k
+    rise, fall = (step / 2, 1.0), (step, step / 2)  # on [2], and on [1]
+    moved = [steps.of("q", b) - steps.of("q", a) for a, b in (rise, fall)]
+    assert (rise[1] - rise[0]) + (fall[0] - fall[1]) == 1.0
+    assert moved == [most, -1]
+    monotone = Noise(2.0, 4.0, monotone=True).map(PURE, 1.0)
+    assert monotone >= Fraction(most, 2 * 2**-steps.k) + Fraction(most + 1, 4 * 2**-steps.k)
+    assert monotone == pytest.approx(0.75, rel=1e-9)
+    assert Noise(2.0, 4.0, monotone=True).map(PURE, 1) == 0.75

@@ -1,0 +1,273 @@
+"""Sparse vectors that were published and are wrong, and that they are caught [LSL17, Figure 1].
+
+Algorithms 3 to 6 there, with the noise that their authors gave, on whole steps. Exact laws are sums
+over the threshold's noise; the audit runs them as OpenDP measurements. ``make_sparse_vector`` goes
+through the same and passes.
+"""
+
+import math
+from functools import cache, partial
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent import verify
+from opendp_concurrent.measurements.noise import LaplaceNoise
+from opendp_concurrent.queryables.data import unseal
+
+PURE = dp.max_divergence()
+WHOLE = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+
+
+def log_tail(scale, least):
+    """log P(noise >= least), for discrete Laplace noise."""
+    far = -np.maximum(least, 1 - least) / scale - math.log1p(math.exp(-1 / scale))
+    return np.where(least >= 1, far, np.log1p(-np.exp(far)))
+
+
+def log_mass(scale, at):
+    return math.log(math.tanh(1 / (2 * scale))) - np.abs(at) / scale
+
+
+def log_probability(threshold, question, answers, string, *, numbers=()):
+    """Of outcomes A and B for whole answers minus the threshold; no cap on A.
+
+    :param question: scale of the questions' noise, or None for none
+    :param numbers: what is released for each A, if that is the noisy answer that was compared
+    """
+    reach = int(80 * threshold) + 50
+    grid = np.arange(-reach, reach + 1)
+    logs, numbers = log_mass(threshold, grid), list(numbers)
+    for answer, outcome in zip(answers, string, strict=True):
+        least = grid - answer
+        if question is None:
+            with np.errstate(divide="ignore"):
+                logs = logs + np.log((least <= 0) if outcome == "A" else (least > 0))
+        elif outcome == "B":
+            logs = logs + log_tail(question, 1 - least)
+        elif numbers:
+            number = numbers.pop(0)
+            with np.errstate(divide="ignore"):
+                logs = logs + log_mass(question, number - answer) + np.log(grid <= number)
+        else:
+            logs = logs + log_tail(question, least)
+    return float(np.logaddexp.reduce(logs))
+
+
+def loss(answers, others, string, scales, **more):
+    one, other = (log_probability(*scales, a, string, **more) for a in (answers, others))
+    return abs(one - other)
+
+
+# --- exact laws -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hits", [1, 3])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_algorithm_3_publishes_the_noise_of_the_comparison(hits, epsilon):
+    """[LSL17, Theorem 6]: q = 0 against 1, m times below, then the number 0; e^(m ε/(2c))."""
+    scales = 2 / epsilon, 2 * hits / epsilon
+    found = [
+        loss((0,) * m + (0,), (1,) * m + (0,), "B" * m + "A", scales, numbers=(0,))
+        for m in (1, 10, 100, 1000)
+    ]
+    for m, value in zip((1, 10, 100, 1000), found, strict=True):
+        assert value >= m * epsilon / (2 * hits) - 1e-6
+    assert found[-1] > 100 * epsilon
+    assert found[1] > found[0]
+
+
+@pytest.mark.parametrize("hits", [1, 2, 5])
+def test_algorithm_4_costs_one_and_six_c_quarters(hits):
+    """Lee and Clifton: noise of the questions without c. True: (1+6c)/4 ε, reached."""
+    epsilon = 1.0
+    scales = 4 / epsilon, 4 / (3 * epsilon)
+    true, m = (1 + 6 * hits) / 4 * epsilon, 1_000_000
+    string = "B" * 1 + "A" * hits
+    found = repeated(scales, m, hits)
+    assert 0.99 * true <= found <= true + 1e-9
+    assert found > 1.5 * epsilon
+    short = loss((0,) + (0,) * hits, (1,) + (-1,) * hits, string, scales)
+    assert short < found
+    right = oc.make_sparse_vector(*WHOLE, PURE, 1, scales[0], 0, hits, query_scale=scales[1])
+    assert right.map(1) == pytest.approx(true, rel=1e-12)  # what this package would say of it
+
+
+def repeated(scales, m, hits):
+    """Loss of m times below and ``hits`` times above, 0 against 1 and then -1."""
+    threshold, question = scales
+    reach = int(100 * threshold) + 50
+    grid = np.arange(-reach, reach + 1)
+    logs = [
+        np.logaddexp.reduce(
+            log_mass(threshold, grid)
+            + m * log_tail(question, 1 - (grid - below))
+            + hits * log_tail(question, grid - above)
+        )
+        for below, above in ((0, 0), (1, -1))
+    ]
+    return abs(float(logs[0] - logs[1]))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_algorithm_5_is_not_private_at_all(epsilon):
+    """[LSL17, Theorem 3]: no noise on questions; q = (0, 1) against (1, 0), outcome B A."""
+    scales = 2 / epsilon, None
+    possible = log_probability(*scales, (0, 1), "BA")
+    assert math.exp(possible) == pytest.approx(math.exp(log_mass(2 / epsilon, 1)), rel=1e-12)
+    assert log_probability(*scales, (1, 0), "BA") == -math.inf
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_algorithm_6_grows_with_the_questions(epsilon):
+    """[LSL17, Theorem 7]: no cap; 0^(2m) against 1^m (-1)^m, outcome B^m A^m; e^(m ε/2)."""
+    scales = 2 / epsilon, 2 / epsilon
+    for m in (1, 5, 20, 200):
+        string = "B" * m + "A" * m
+        found = loss((0,) * (2 * m), (1,) * m + (-1,) * m, string, scales)
+        assert found >= m * epsilon / 2
+        assert m < 5 or found > 2 * epsilon
+
+
+def test_the_right_one_keeps_its_promise_on_all_their_counterexamples():
+    """With c = 3: the counterexamples, cut at the third hit."""
+    made = oc.make_sparse_vector(*WHOLE, PURE, 1, 2.0, 0, 3, query_scale=12.0)
+    scales, promised = (2.0, 12.0), made.map(1)
+    assert promised == pytest.approx(1.0, rel=1e-14)
+    for answers, others, string in (
+        ((0,) * 101, (1,) * 100 + (0,), "B" * 100 + "A"),
+        ((0, 1), (1, 0), "BA"),
+        ((0,) * 6, (1,) * 3 + (-1,) * 3, "BBBAAA"),
+        ((0,) * 203, (1,) * 200 + (-1,) * 3, "B" * 200 + "AAA"),
+    ):
+        assert 0.0 < loss(answers, others, string, scales) <= promised + 1e-12
+    assert 0.99 * promised <= repeated(scales, 1_000_000, 3) <= promised + 1e-9
+
+
+# --- audits -----------------------------------------------------------------------------------
+
+
+@cache
+def source(scale):
+    return LaplaceNoise(scale)
+
+
+class Variant:
+    """A sparse vector on one number x; a question is how x is read, as (slope, offset)."""
+
+    def __init__(self, x, threshold, question, cap=10**9, numbers=False):
+        self._x, self._cap, self._numbers = x, cap, numbers
+        self._noise = None if question is None else source(question)
+        self._level = source(threshold).draw()
+
+    def __call__(self, question):
+        slope, offset = question
+        if self._cap == 0:
+            return None
+        noisy = slope * self._x + offset
+        if self._noise is not None:
+            noisy += self._noise.draw()
+        if noisy < self._level:
+            return False
+        self._cap -= 1
+        return noisy if self._numbers else True
+
+
+def published(claimed, threshold, question):
+    """A measurement on whole numbers that spawns the variant, and says it were ``claimed``."""
+
+    def spawn(x):
+        variant = Variant(x, threshold, question)
+        return dp.new_queryable(variant, Q="ExtrinsicObject", A="ExtrinsicObject")
+
+    return dp.m.make_user_measurement(
+        *WHOLE, PURE, spawn, lambda d_in: claimed * d_in, TO="ExtrinsicObject"
+    )
+
+
+def right(threshold, question, cap):
+    return oc.make_sparse_vector(*WHOLE, PURE, 1, threshold, 0, cap, query_scale=question)
+
+
+UP, DOWN = (-1, 1), (1, -1)  # on x = 1: 0 and 0; on x' = 0: 1 and -1
+
+
+def surplus(asked, count, level=0):
+    """By how many more DOWN is above than UP: about 0 on x, and less on x'."""
+    found = 0
+    for _ in range(count):
+        for (slope, offset), sign in ((UP, -1), (DOWN, 1)):
+            found += sign * (asked((slope, offset + level)) is True)
+    return float(found)
+
+
+def test_the_audit_catches_algorithm_5():
+    """Through OpenDP: where x goes from below to above, x' goes from above to below."""
+    made = published(0.5, 4.0, None)
+
+    def strategy(queryable):
+        for level in range(-8, 8):
+            answers = queryable((-1, 1 + level)), queryable((1, level))
+            if answers == (False, True):
+                return 1.0
+        return 0.0
+
+    assert made.map(1) == 0.5
+    found = verify.audit(made, 1, 0, strategy, n=1_000)
+    assert found.violates(0.5)
+
+
+def near(asked, step):
+    """A level near the threshold with its noise; costs one hit."""
+    return next((at for at in range(-40, 40, step) if asked((0, at))), 40)
+
+
+@pytest.mark.slow
+def test_the_audit_catches_algorithm_6():
+    found = verify.audit(lambda x: Variant(x, 4.0, 4.0), 1, 0, lambda q: surplus(q, 80), n=2_000)
+    assert found.violates(0.5)
+
+
+def test_the_audit_catches_algorithm_4():
+    """c = 30 hits, ε = 1/2 claimed, 22.6 true."""
+    found = verify.audit(
+        lambda x: Variant(x, 8.0, 8 / 3, cap=30),
+        1,
+        0,
+        lambda q: surplus(q, 20, near(q, 3)),
+        n=2_000,
+    )
+    assert found.violates(0.5)
+
+
+def asking(queryable):
+    def asked(question):
+        slope, offset = question
+        return bool(queryable(lambda x: slope * x + offset))
+
+    return asked
+
+
+@pytest.mark.parametrize("hits", [1, 5])
+def test_the_audit_passes_the_right_one(hits):
+    made = right(4.0, 8.0 * hits, hits)
+    assert made.map(1) == pytest.approx(0.5, rel=1e-14)
+    found = verify.audit(made, 1, 0, lambda queryable: surplus(asking(queryable), 20), n=500)
+    assert not found.violates(made.map(1))
+
+
+@pytest.mark.slow
+def test_the_audit_catches_hits_that_are_not_counted():
+    """The package's own machine, were it to forget its hits."""
+    made = right(4.0, 4.0, 1)
+
+    def strategy(counted, queryable):
+        if not counted:
+            unseal(queryable._machine)._comparison._left = 10**9
+        return surplus(asking(queryable), 250)
+
+    claimed = made.map(1)
+    assert verify.audit(made, 1, 0, partial(strategy, False), n=800).violates(claimed)
+    assert not verify.audit(made, 1, 0, partial(strategy, True), n=100).violates(claimed)
