@@ -230,6 +230,21 @@ class LedgerMismatchError(LedgerError):
         self.name, self.recorded, self.given = name, recorded, given
 
 
+class UnregisteredError(LedgerError):
+    """A ledger holds a value of another package, which did not register its class here.
+
+    :ivar tag: of the value
+    """
+
+    def __init__(self, tag: str) -> None:
+        super().__init__(
+            f"the ledger holds a value with the tag {tag!r}, for which no class is registered in "
+            "this process: import the package that has it, or call "
+            "opendp_concurrent.ledger.register, before the ledger is opened"
+        )
+        self.tag = tag
+
+
 class LedgerDamagedError(LedgerError):
     """What a ledger says does not fit together: it was edited, cut, or is an older copy."""
 
