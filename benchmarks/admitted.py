@@ -114,11 +114,19 @@ def main() -> None:
         for epsilon0 in EPSILONS:
             loss, slack = [(epsilon0, 0.0)], target[1]
             begin = time.perf_counter()
-            best = oc.best_rule(target, loss)
+            best = oc.accumulators.best_rule(target, loss)
             chosen_in = time.perf_counter() - begin
-            single = [rule for rule in getattr(best, "rules", ()) if rule != oc.basic()]
-            rules = oc.basic(), oc.advanced(slack), oc.zcdp(slack), *single, best
-            counts = [oc.launches_admitted(rule, target, loss) for rule in rules]
+            single = [
+                rule for rule in getattr(best, "rules", ()) if rule != oc.accumulators.basic()
+            ]
+            rules = (
+                oc.accumulators.basic(),
+                oc.accumulators.advanced(slack),
+                oc.accumulators.zcdp(slack),
+                *single,
+                best,
+            )
+            counts = [oc.accumulators.launches_admitted(rule, target, loss) for rule in rules]
             least = optimum(epsilon0, target)
             if counts[-1] <= (1_000 if options.quick else 10_000):
                 really = made(best, epsilon0, target)
@@ -145,11 +153,11 @@ def main() -> None:
     )
     charges = 2_000 if options.quick else 20_000
     rules = [
-        oc.basic(),
-        oc.advanced(1e-6),
-        oc.zcdp(1e-6),
-        oc.renyi(22.0, 1e-6),
-        oc.either(oc.basic(), oc.renyi(22.0, 1e-6)),
+        oc.accumulators.basic(),
+        oc.accumulators.advanced(1e-6),
+        oc.accumulators.zcdp(1e-6),
+        oc.accumulators.renyi(22.0, 1e-6),
+        oc.accumulators.either(oc.accumulators.basic(), oc.accumulators.renyi(22.0, 1e-6)),
     ]
     costs = [[repr(rule), charge_cost(rule, 0.01, charges)] for rule in rules]
     print_table("Accounting for one launch", ["rule", "microseconds"], costs)

@@ -45,7 +45,7 @@ def draw_seconds(draws: int) -> float:
 
 def batched_seconds(updates: int, **keywords: object) -> float:
     """Seconds for ``updates`` updates in batches of ``BATCH``, with a question after each."""
-    queryable = oc.make_counter(*SPACE, PURE, SCALE, **keywords)([])
+    queryable = oc.m.make_counter(*SPACE, PURE, SCALE, **keywords)([])
     items = np.ones(BATCH, dtype=np.int64)
     start = time.perf_counter()
     for _ in range(updates // BATCH):
@@ -56,7 +56,7 @@ def batched_seconds(updates: int, **keywords: object) -> float:
 
 def single_us(updates: int, **keywords: object) -> float:
     """Microseconds for an update that is sent alone, without questions."""
-    queryable = oc.make_counter(*SPACE, PURE, SCALE, **keywords)([])
+    queryable = oc.m.make_counter(*SPACE, PURE, SCALE, **keywords)([])
     blocks = []
     for _ in range(20):
         start = time.perf_counter()
@@ -68,7 +68,7 @@ def single_us(updates: int, **keywords: object) -> float:
 
 def asked_us(updates: int, **keywords: object) -> float:
     """Microseconds for an update and a question after it."""
-    queryable = oc.make_counter(*SPACE, PURE, SCALE, **keywords)([])
+    queryable = oc.m.make_counter(*SPACE, PURE, SCALE, **keywords)([])
     queryable(None)
     start = time.perf_counter()
     for _ in range(updates):
@@ -79,7 +79,7 @@ def asked_us(updates: int, **keywords: object) -> float:
 
 def measured_rmse(horizon: int, method: str, scale: float, samples: int, seed: int) -> float:
     """Root mean square of the noise at random steps, in units of ``scale``."""
-    counter = oc.make_counter(*SPACE, ZCDP, scale, horizon=horizon, method=method)
+    counter = oc.m.make_counter(*SPACE, ZCDP, scale, horizon=horizon, method=method)
     random = np.random.default_rng(seed)  # chooses the steps; the noise is OpenDP's
     edges = np.linspace(1, horizon + 1, samples + 1)
     squares = []
@@ -94,7 +94,7 @@ def measured_rmse(horizon: int, method: str, scale: float, samples: int, seed: i
 def state_bytes(steps: int) -> int:
     """Memory of a counter after ``steps`` updates."""
     tracemalloc.start()
-    queryable = oc.make_counter(*SPACE, PURE, SCALE, horizon=2**40)([])
+    queryable = oc.m.make_counter(*SPACE, PURE, SCALE, horizon=2**40)([])
     for _ in range(steps // BATCH):
         queryable.update_all(np.ones(BATCH, dtype=np.int64))
     queryable(None)
@@ -134,7 +134,7 @@ def main() -> None:
     rows = []
     measured: dict[str, float] = {}
     for method in ("tree", "smooth"):
-        height, average = oc.counter_nodes(1000, method)
+        height, average = oc.m.counter_nodes(1000, method)
         formula, found = sqrt(average), measured_rmse(1000, method, 1000.0, samples, seed=1)
         measured[method] = found * sqrt(height)  # at rho = 1/2
         rows.append([method, height, formula, found, found / formula, measured[method]])
@@ -147,9 +147,9 @@ def main() -> None:
     for horizon in (100, 1000, 10_000, 100_000) + (() if options.quick else (2**20 - 1,)):
         errors = []
         for method in ("tree", "smooth"):
-            height, average = oc.counter_nodes(horizon, method)
+            height, average = oc.m.counter_nodes(horizon, method)
             errors.append(sqrt(height * average))
-        best = oc.square_root_rmse(horizon)
+        best = oc.m.square_root_rmse(horizon)
         rows.append([horizon, *errors, errors[1] / errors[0], best, errors[1] / best])
     print_table(
         "formulas at rho = 1/2",
@@ -158,7 +158,7 @@ def main() -> None:
     )
     tree, smooth = (
         sqrt(height * average)
-        for height, average in (oc.counter_nodes(1000), oc.counter_nodes(1000, "smooth"))
+        for height, average in (oc.m.counter_nodes(1000), oc.m.counter_nodes(1000, "smooth"))
     )
     report(
         {

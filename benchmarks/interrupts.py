@@ -178,7 +178,7 @@ class Machine:
     """A sparse vector: a state machine with questions in Python."""
 
     def __init__(self):
-        self.measurement = oc.make_sparse_vector(*SPACE, PURE, 1, 2.0, 50, 1000)
+        self.measurement = oc.m.make_sparse_vector(*SPACE, PURE, 1, 2.0, 50, 1000)
         self.odometer = oc.make_concurrent_odometer(*SPACE, PURE)
         self.price = self.measurement.map(1)
         self.renew()
@@ -204,7 +204,7 @@ class Continual:
 
     def __init__(self):
         space = oc.integer_stream(0, 1), oc.event_presence()
-        self.measurement = oc.make_counter(*space, PURE, scale=1.0)
+        self.measurement = oc.m.make_counter(*space, PURE, scale=1.0)
         self.renew()
 
     def renew(self):

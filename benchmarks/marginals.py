@@ -53,11 +53,11 @@ def admitted(start, d_mid, d_out) -> int:
 def marginals(n: int) -> tuple[int, int, int]:
     """Marginals under a pure, an approximate and a concentrated budget."""
     epsilon, rho = losses(n)
-    rule = oc.best_rule((EPSILON, DELTA), [(epsilon, 0.0)])
+    rule = oc.accumulators.best_rule((EPSILON, DELTA), [(epsilon, 0.0)])
     return (
-        admitted(oc.basic().start(0.0), epsilon, EPSILON),
-        oc.launches_admitted(rule, (EPSILON, DELTA), [(epsilon, 0.0)]),
-        admitted(oc.basic().start(0.0), rho, RHO),
+        admitted(oc.accumulators.basic().start(0.0), epsilon, EPSILON),
+        oc.accumulators.launches_admitted(rule, (EPSILON, DELTA), [(epsilon, 0.0)]),
+        admitted(oc.accumulators.basic().start(0.0), rho, RHO),
     )
 
 

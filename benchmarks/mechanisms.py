@@ -41,7 +41,7 @@ def sparse_vector_costs(blocks: int) -> tuple[float, float, float]:
     """Seconds for a question by transformation, one by a callable, and a bare Laplace release."""
     rows, count = [1] * 1_000, SPACE
     count = count >> dp.t.then_count()
-    queryable = oc.make_sparse_vector(*SPACE, PURE, 1, 10.0, 10**6, 1)(rows)
+    queryable = oc.m.make_sparse_vector(*SPACE, PURE, 1, 10.0, 10**6, 1)(rows)
     scalar = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     laplace = dp.m.make_laplace(*scalar, 1.0)
     asks = lambda: queryable(count), lambda: queryable(len), lambda: laplace(3.0)
@@ -54,7 +54,7 @@ def sparse_vector_costs(blocks: int) -> tuple[float, float, float]:
 
 
 def weights(rho: float, cells: int, questions: int, size: int, beta: float):
-    return oc.make_private_multiplicative_weights(
+    return oc.m.make_private_multiplicative_weights(
         *SPACE, ZCDP, 1, rho, cells, questions, size=size, beta=beta
     )
 
@@ -94,7 +94,7 @@ def largest_error(made, data, cells, questions, generator, worst: int):
         else:
             question = (generator.random(cells) < generator.random()).astype(float)
         answer = queryable(question)
-        assert answer.outcome is not oc.Outcome.EXHAUSTED
+        assert answer.outcome is not oc.m.Outcome.EXHAUSTED
         updates += bool(answer)
         error = max(error, abs(answer.value - float(question @ histogram)))
     return error, updates
@@ -125,10 +125,10 @@ HITS = 3
 def stated(questions: int, beta: float, refresh: bool):
     """A sparse vector, and the accuracy that is stated for it."""
     scale, query_scale = 4.0, 8.0
-    mechanism = oc.make_sparse_vector(
+    mechanism = oc.m.make_sparse_vector(
         *SPACE, PURE, 1, scale, 0, HITS, query_scale=query_scale, refresh=refresh
     )
-    return mechanism, oc.sparse_vector_accuracy(
+    return mechanism, oc.m.sparse_vector_accuracy(
         scale, query_scale, questions, beta, thresholds=HITS if refresh else 1
     )
 
@@ -144,7 +144,7 @@ def sparse_vector_failures(runs: int, questions: int, beta: float, refresh: bool
         answers[generator.random(questions) < HITS / questions] += int(2 * bound)
         for answer in answers.tolist():
             said = queryable(lambda _, a=answer: a)
-            if said.outcome is oc.Outcome.EXHAUSTED:
+            if said.outcome is oc.m.Outcome.EXHAUSTED:
                 break
             above += bool(said)
             far = max(far, -answer if said else answer)
@@ -180,12 +180,14 @@ def guess_and_check_over_fresh(hits: int, eps1: float, e2: float, delta: float):
     scale, query_scale, answer_scale = 2 / eps1, 4 * hits / eps1, 1 / e2
     found = []
     for measure in (PURE, oc.tradeoff()):
-        ours = oc.make_guess_and_check(
+        ours = oc.m.make_guess_and_check(
             *SPACE, measure, 1, scale, 0, hits, query_scale=query_scale, answer_scale=answer_scale
         ).map(1)
-        one = oc.make_above_threshold(*SPACE, measure, 1, scale, 0, query_scale=query_scale).map(1)
+        one = oc.m.make_above_threshold(*SPACE, measure, 1, scale, 0, query_scale=query_scale).map(
+            1
+        )
         whole = dp.atom_domain(T=int), dp.absolute_distance(T=int)
-        release = oc.make_laplace(*whole, answer_scale, measure).map(1)
+        release = oc.m.make_certified_laplace(*whole, answer_scale, measure).map(1)
         turns = oc.make_concurrent_composition(
             *SPACE, measure, 1, [one] * hits + [release] * hits
         ).map(1)
@@ -245,7 +247,7 @@ def main() -> None:
         rows,
     )
     delta = 1e-6
-    epsilon = oc.cast(made, dp.approximate(PURE), delta=delta).map(1)[0]
+    epsilon = oc.c.cast(made, dp.approximate(PURE), delta=delta).map(1)[0]
     dr14, hr10 = published_errors(epsilon, delta, cells, count, size, beta)
     print_table(
         f"The last of these, ({epsilon:.3f}, {delta:g})-DP: error promised, in records of {size:,}",

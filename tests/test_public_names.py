@@ -2,19 +2,25 @@
 
 import importlib
 import re
-from inspect import getdoc, isclass, isfunction, signature
+from inspect import getdoc, isclass, isfunction, ismodule, signature
 from pathlib import Path
 
 import pytest
+from opendp.context import constructors
 
 import opendp_concurrent as oc
 
 ROOT = Path(__file__).parent.parent
 EXTRAS = [f"opendp_concurrent.{name}" for name in ("ledger", "plot", "verify")]
+GROUPS = [
+    f"opendp_concurrent.{name}" for name in ("c", "m", "t", "accumulators", "fdp", "measures")
+]
+TAGS = ("ANSWER", "QUERY")
 PUBLIC = [
     pytest.param(module, name, id=f"{module}.{name}")
-    for module in ("opendp_concurrent", *EXTRAS)
+    for module in ("opendp_concurrent", *GROUPS, *EXTRAS)
     for name in importlib.import_module(module).__all__
+    if not ismodule(getattr(importlib.import_module(module), name)) and name not in TAGS
 ]
 
 
@@ -37,11 +43,26 @@ def begins_with_a_space(constructor):
     return list(signature(constructor).parameters)[:2] == ["input_domain", "input_metric"]
 
 
-def test_each_constructor_on_a_space_has_its_then_and_no_other_has():
-    made = {name: getattr(oc, name) for name in oc.__all__ if name.startswith("make_")}
+@pytest.mark.parametrize("group", [oc.c, oc.m, oc.t], ids=["c", "m", "t"])
+def test_each_constructor_on_a_space_has_its_then_and_no_other_has(group):
+    made = {name: vars(group)[name] for name in group.__all__ if name.startswith("make_")}
+    assert made
     assert all(isfunction(one) for one in made.values())
     expected = {f"then_{name[5:]}" for name, one in made.items() if begins_with_a_space(one)}
-    assert {name for name in oc.__all__ if name.startswith("then_")} == expected
+    assert {name for name in group.__all__ if name.startswith("then_")} == expected
+
+
+def test_the_top_level_is_short():
+    assert len(oc.__all__) <= 45
+
+
+def test_a_constructor_has_its_own_name_in_a_context():
+    for group in (oc.c, oc.m, oc.t):
+        for name in group.__all__:
+            if name.startswith("then_"):
+                made, _ = constructors[name[5:]]
+                kept = [cell.cell_contents for cell in made.__closure__]
+                assert vars(group)["make_" + name[5:]] in kept
 
 
 def listed():
@@ -61,7 +82,9 @@ def listed():
                 yield found[1] or module, found[2]
 
 
-@pytest.mark.parametrize("module", ["opendp_concurrent", *EXTRAS])
+@pytest.mark.parametrize("module", ["opendp_concurrent", *GROUPS, *EXTRAS])
 def test_the_reference_has_each_public_name_once(module):
-    public = sorted(importlib.import_module(module).__all__)
-    assert sorted(name for found, name in listed() if found == module) == public
+    group = importlib.import_module(module)
+    here = {name for name in group.__all__ if not ismodule(getattr(group, name))}
+    first = here - (set(oc.__all__) if module in GROUPS else set())
+    assert sorted(name for found, name in listed() if found == module) == sorted(first)

@@ -117,7 +117,9 @@ def pair_budget(losses):
 def pure_case(seed, loosened):
     menu = menu_of(seed, lambda one: one.epsilon() * UP)
     budget = pair_budget([d_mid for _, d_mid in menu])
-    return delta(menu, *limited(oc.basic().start(0.0), Within(budget * loosened)), budget)
+    return delta(
+        menu, *limited(oc.accumulators.basic().start(0.0), Within(budget * loosened)), budget
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -146,7 +148,11 @@ def approximate_case(seed, rule):
     return found, promised
 
 
-@pytest.mark.parametrize("rule", [oc.basic(), oc.advanced(DELTA), oc.zcdp(DELTA)], ids=repr)
+@pytest.mark.parametrize(
+    "rule",
+    [oc.accumulators.basic(), oc.accumulators.advanced(DELTA), oc.accumulators.zcdp(DELTA)],
+    ids=repr,
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_approximate_children_that_are_launched_and_interleaved_adaptively(seed, rule):
     found, promised = approximate_case(seed, rule)
@@ -158,7 +164,7 @@ def test_approximate_children_that_are_launched_and_interleaved_adaptively(seed,
 def test_renyi_children_that_are_launched_and_interleaved_adaptively(seed, order):
     menu = menu_of(seed, lambda one: one.renyi(order) * UP)
     budget = pair_budget([d_mid for _, d_mid in menu])
-    start = limited(oc.basic().start(0.0), Within(budget))
+    start = limited(oc.accumulators.basic().start(0.0), Within(budget))
     assert renyi(menu, *start, order) <= budget + CRUMB
 
 
@@ -167,7 +173,7 @@ def test_zcdp_children_that_are_launched_and_interleaved_adaptively(seed):
     """Declared by their ε, as [Ste24] does; the divergence is held at several orders."""
     menu = menu_of(seed, lambda one: pure_to_zcdp(one.epsilon() * UP))
     rho = pair_budget([d_mid for _, d_mid in menu])
-    start = limited(oc.basic().start(0.0), Within(rho))
+    start = limited(oc.accumulators.basic().start(0.0), Within(rho))
     for order in (1.2, 8.0):
         assert renyi(menu, *start, order) <= rho * order + CRUMB
 
@@ -356,7 +362,7 @@ def test_group_privacy_of_truncated_concentrated_dp(seed):
         for a, b in ((one, other), (other, one))
         for order in (*ORDERS, omega)
     )
-    group = oc.group_tcdp(oc.TruncatedConcentrated(rho * 1.001, omega), 2)
+    group = oc.measures.group_tcdp(oc.TruncatedConcentrated(rho * 1.001, omega), 2)
     for order in np.linspace(1.001, group.omega, 20):
         for a, b in ((chain[0], chain[2]), (chain[2], chain[0])):
             assert one_way(a, b, order) <= group.rho * order
@@ -381,9 +387,9 @@ def test_mutual_information_of_randomized_response_is_covered(epsilon, records):
     ]
     views = [one / math.comb(records, k) for k, one in enumerate(equal)]
     total = -sum(one * math.log(view) for one, view in zip(equal, views, strict=True))
-    assert 0.0 < total - noise <= oc.mutual_information(loss, records)
+    assert 0.0 < total - noise <= oc.measures.mutual_information(loss, records)
     independent = records * (math.log(2) - entropy([truth, 1 - truth]))
-    assert 0.0 < independent <= oc.mutual_information(loss, records, independent=True)
+    assert 0.0 < independent <= oc.measures.mutual_information(loss, records, independent=True)
 
 
 @pytest.mark.parametrize("rho", [1e-3, 0.1, 1.0, 10.0])
@@ -414,7 +420,7 @@ def test_marginals_of_a_thousand_records():
     """d = 10^4 attributes, noise 0.1 on each mean of n = 1000 records: ρ = d/(2 σ² n²) = 0.5."""
     dp.enable_features("contrib", "honest-but-curious")
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l2_distance(T=float)
-    marginals = oc.make_gaussian(*space, 0.1, dp.zero_concentrated_divergence())
+    marginals = oc.m.make_certified_gaussian(*space, 0.1, dp.zero_concentrated_divergence())
     assert marginals.map(math.sqrt(1e4) / 1000) == pytest.approx(0.5, rel=1e-9)
 
 

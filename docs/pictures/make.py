@@ -51,7 +51,11 @@ def session(plain):
         return dp.c.make_approximate(space >> dp.t.then_count() >> dp.m.then_laplace(1 / epsilon))
 
     small, large = query(0.01), query(0.05)
-    rules = {"basic": oc.basic(), "advanced": oc.advanced(DELTA), "zcdp": oc.zcdp(DELTA)}
+    rules = {
+        "basic": oc.accumulators.basic(),
+        "advanced": oc.accumulators.advanced(DELTA),
+        "zcdp": oc.accumulators.zcdp(DELTA),
+    }
     losses = {name: [] for name in rules}
     refused = {name: [] for name in rules}
     for name, rule in rules.items():
@@ -93,7 +97,9 @@ def best_order():
 def least_slack():
     """The least of the losses at two slacks is no loss at an undivided δ."""
     delta = 0.0324
-    rule = oc.either(oc.renyi(20.0, 1e-11), oc.renyi(20.0, delta))
+    rule = oc.accumulators.either(
+        oc.accumulators.renyi(20.0, 1e-11), oc.accumulators.renyi(20.0, delta)
+    )
     menu = [
         *verify.response_menu(1.0, 2.0512),
         verify.Item("tell", (0.0, 0.032), verify.randomized_response(0.0, 0.032)),
@@ -142,7 +148,7 @@ def profile(plain):
         ax=plain,
     )
     slacks = np.geomspace(1e-14, 0.9, 200).tolist()
-    rules = [oc.advanced(slack).start((0.0, 0.0)) for slack in slacks]
+    rules = [oc.accumulators.advanced(slack).start((0.0, 0.0)) for slack in slacks]
     losses = [rule.after((epsilon, 0.0), launches).loss for rule in rules]
     plain.plot(*zip(*losses, strict=True), label="advanced, by slack")
     grey = {"color": "0.75", "zorder": 1}  # behind the lines
@@ -161,9 +167,9 @@ def budgets(plain):
 
     plot_budgets(
         {
-            "basic: the sum": rule(oc.basic()),
-            "advanced": rule(oc.advanced(DELTA)),
-            "zcdp": rule(oc.zcdp(DELTA)),
+            "basic: the sum": rule(oc.accumulators.basic()),
+            "advanced": rule(oc.accumulators.advanced(DELTA)),
+            "zcdp": rule(oc.accumulators.zcdp(DELTA)),
             "optimum, if fixed up front": lambda k: unit.power(k).epsilon_bounds(DELTA),
         },
         [*range(1, 50), *range(50, 1001, 10)],

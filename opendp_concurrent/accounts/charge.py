@@ -115,7 +115,6 @@ def labelled(label: str) -> Iterator[None]:
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> with oc.labelled("mean age, for the report"):
     ...     pass  # launch here
     """

@@ -42,8 +42,7 @@ def basic() -> Basic:
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> oc.basic()
+    >>> oc.accumulators.basic()
     basic()
     """
     return Basic()

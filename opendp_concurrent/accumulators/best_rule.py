@@ -40,11 +40,10 @@ def best_rule(d_out: tuple[float, float], typical: Sequence[tuple[float, float]]
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> rule = oc.best_rule((1.0, 1e-6), typical=[(0.01, 0.0)])
+    >>> rule = oc.accumulators.best_rule((1.0, 1e-6), typical=[(0.01, 0.0)])
     >>> rule
     either(basic(), renyi(order=22..., delta_slack=1e-06))
-    >>> oc.launches_admitted(rule, (1.0, 1e-6), [(0.01, 0.0)])
+    >>> oc.accumulators.launches_admitted(rule, (1.0, 1e-6), [(0.01, 0.0)])
     490
     """
     target, losses = checks.epsilon_delta(d_out=d_out), _pairs(typical)
@@ -67,8 +66,8 @@ def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> i
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> oc.launches_admitted(oc.advanced(1e-6), (1.0, 1e-6), [(0.01, 0.0)])
+    >>> rule = oc.accumulators.advanced(1e-6)
+    >>> oc.accumulators.launches_admitted(rule, (1.0, 1e-6), [(0.01, 0.0)])
     349
     """
     target: Any

@@ -76,8 +76,8 @@ def either(*rules: Any) -> Either:
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> losses = oc.either(oc.basic(), oc.zcdp(1e-6)).start((0.0, 0.0))
+    >>> rules = oc.accumulators.basic(), oc.accumulators.zcdp(1e-6)
+    >>> losses = oc.accumulators.either(*rules).start((0.0, 0.0))
     >>> losses.after((0.125, 0.0), 4).loss
     (0.5, 1e-06)
     >>> losses.after((0.1, 0.0), 1000).loss
@@ -88,7 +88,7 @@ def either(*rules: Any) -> Either:
     for index, rule in enumerate(rules):
         if not isinstance(rule, (Basic, EpsilonDeltaAccounting)):
             raise InvalidTypeError(
-                f"rules[{index}] must be an accounting for (epsilon, delta) such as oc.basic() or "
-                f"oc.zcdp(1e-7), found {shown(rule)}"
+                f"rules[{index}] must be an accounting for (epsilon, delta) such as "
+                f"oc.accumulators.basic() or oc.accumulators.zcdp(1e-7), found {shown(rule)}"
             )
     return Either(tuple(rules))

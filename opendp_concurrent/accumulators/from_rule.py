@@ -98,7 +98,6 @@ def from_rule(rule: RuleFamily) -> FromRule:
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> from fractions import Fraction
     >>> class Sum:
     ...     start = Fraction(0)
@@ -106,7 +105,7 @@ def from_rule(rule: RuleFamily) -> FromRule:
     ...         return state + Fraction(d_mid)
     ...     def continues(self, state, d_out):
     ...         return state <= d_out
-    >>> oc.from_rule(Sum()).start(0.0).after(0.25).after(0.5).loss
+    >>> oc.accumulators.from_rule(Sum()).start(0.0).after(0.25).after(0.5).loss
     0.75
     """
     for name in ("start", "after", "continues"):

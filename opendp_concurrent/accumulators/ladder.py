@@ -91,10 +91,9 @@ def ladder(unit: TradeoffFunction) -> Ladder:
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> rule = oc.ladder(oc.TradeoffFunction.pure(0.01))
+    >>> rule = oc.accumulators.ladder(oc.TradeoffFunction.pure(0.01))
     >>> budget = oc.TradeoffFunction.approximate(1.0, 1e-6)
-    >>> oc.launches_admitted(rule, budget, [oc.TradeoffFunction.pure(0.01)])
+    >>> oc.accumulators.launches_admitted(rule, budget, [oc.TradeoffFunction.pure(0.01)])
     562
     """
     if check_function(unit=unit) in (TradeoffFunction.identity(), TradeoffFunction.worst()):

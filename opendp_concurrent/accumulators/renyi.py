@@ -66,9 +66,8 @@ def renyi(order: float, delta_slack: float) -> Renyi:
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> losses = oc.renyi(order=22.5, delta_slack=1e-6).start((0.0, 0.0)).after((0.01, 0.0), 490)
-    >>> losses.loss
+    >>> start = oc.accumulators.renyi(order=22.5, delta_slack=1e-6).start((0.0, 0.0))
+    >>> start.after((0.01, 0.0), 490).loss
     (0.99916..., 1e-06)
     """
     return Renyi(checks.order(order=order), slack(delta_slack))

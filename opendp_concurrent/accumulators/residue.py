@@ -137,8 +137,7 @@ def residue(mu: float) -> Residue:
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> launched = oc.residue(mu=1.0).start(None).after(oc.TradeoffFunction.pure(0.5))
+    >>> launched = oc.accumulators.residue(mu=1.0).start(None).after(oc.TradeoffFunction.pure(0.5))
     >>> launched.remaining(oc.TradeoffFunction.gaussian(1.0))
     TradeoffFunction(gaussian(mu=0.859990456...))
     """

@@ -54,8 +54,8 @@ def accounting_for(measure: CompositionMeasure, accumulator: Any = None) -> Any:
             f"that of {measure.name} is {measure.distance_form}"
         )
     raise InvalidTypeError(
-        f"accumulator must be an accounting such as oc.basic() or oc.zcdp(1e-7), "
-        f"found {shown(accumulator)}"
+        "accumulator must be an accounting such as oc.accumulators.basic() or "
+        f"oc.accumulators.zcdp(1e-7), found {shown(accumulator)}"
     )
 
 
@@ -68,10 +68,10 @@ def _for_tradeoff(accumulator: Any) -> Any:
     if is_a(accumulator, Ladder, Residue):
         return accumulator
     raise UnsupportedMeasureError(
-        "accumulator must be oc.ladder(unit) or oc.residue(mu) under Tradeoff, "
-        f"found {shown(accumulator)}: the product of trade-off functions that are chosen on the "
-        "way bounds nothing [RHLMTL26], [TKRH26]; docs/refused.rst has analysts who exceed it. "
-        "Gaussian DP has an odometer of its own: oc.gaussian_tradeoff()"
+        "accumulator must be oc.accumulators.ladder(unit) or oc.accumulators.residue(mu) under "
+        f"Tradeoff, found {shown(accumulator)}: the product of trade-off functions that are chosen "
+        "on the way bounds nothing [RHLMTL26], [TKRH26]; docs/refused.rst has analysts who exceed "
+        "it. Gaussian DP has an odometer of its own: oc.gaussian_tradeoff()"
     )
 
 

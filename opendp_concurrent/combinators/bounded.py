@@ -35,12 +35,9 @@ def make_bounded_interactive(measurement: Measurement, max_messages: int) -> Con
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
-    >>> queryable = oc.make_bounded_interactive(oc.make_interactive(count), 1)([1, 2, 3])
+    >>> queryable = oc.c.make_bounded_interactive(oc.c.make_interactive(count), 1)([1, 2, 3])
     >>> release = queryable(None)
     >>> queryable(None)
     Traceback (most recent call last):

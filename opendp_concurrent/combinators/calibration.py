@@ -72,17 +72,15 @@ def largest_share(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
-    >>> oc.largest_share(oc.loss_of(mu=1.0), launches=4)
+    >>> oc.c.largest_share(oc.loss_of(mu=1.0), launches=4)
     0.5
     >>> budget = dp.approximate(dp.max_divergence()), (1.0, 1e-6)
-    >>> oc.largest_share(budget, launches=64)
+    >>> oc.c.largest_share(budget, launches=64)
     (0.015625, 1.5625e-08)
-    >>> oc.largest_share(budget, launches=100, accumulator=oc.zcdp(delta_slack=1e-6))
+    >>> oc.c.largest_share(budget, launches=100, accumulator=oc.accumulators.zcdp(delta_slack=1e-6))
     (0.0220..., 0.0)
-    >>> oc.largest_share(budget, launches=[1, 1, 2], accumulator=oc.advanced(delta_slack=1e-6))
+    >>> rule = oc.accumulators.advanced(delta_slack=1e-6)
+    >>> oc.c.largest_share(budget, launches=[1, 1, 2], accumulator=rule)
     [(0.0763..., 0.0), (0.0763..., 0.0), (0.152..., 0.0)]
     """
     measure, d_out = _measure_and_bound(privacy_loss)
@@ -139,7 +137,7 @@ def smallest_scale(
 ) -> float:
     """Return the smallest noise scale at which ``launches`` launches stay within ``d_out``.
 
-    Searches with :func:`~opendp.mod.binary_search` for the share of :func:`largest_share`, under
+    Searches with :func:`~opendp.mod.binary_search` for the share of :func:`.largest_share`, under
     the measure of what ``make_measurement`` makes.
 
     Required features: `contrib`, `honest-but-curious`
@@ -156,13 +154,10 @@ def smallest_scale(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> def make(scale):
-    ...     return oc.make_gaussian(*space, scale, oc.gaussian_tradeoff())
-    >>> scale = oc.smallest_scale(make, d_in=1.0, d_out=0.5, launches=100)
+    ...     return oc.m.make_certified_gaussian(*space, scale, oc.gaussian_tradeoff())
+    >>> scale = oc.c.smallest_scale(make, d_in=1.0, d_out=0.5, launches=100)
     >>> round(scale, 9)
     20.0
     """

@@ -231,16 +231,13 @@ def cast(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=1.0)
-    >>> oc.cast(count, dp.zero_concentrated_divergence()).map(1)
+    >>> oc.c.cast(count, dp.zero_concentrated_divergence()).map(1)
     0.4621171572600098
     >>> dp.c.make_pureDP_to_zCDP(count).map(1)
     0.5
-    >>> oc.cast(count, oc.fixed_renyi_divergence(alpha=4.0)).map(1)
+    >>> oc.c.cast(count, oc.fixed_renyi_divergence(alpha=4.0)).map(1)
     0.8958832596451839
     """
     assert_features("contrib", "honest-but-curious")
@@ -255,7 +252,7 @@ def conversion(
     delta: float | None = None,
     orders: Sequence[float] | None = None,
 ) -> Callable[[Any], Any]:
-    """Return the tightest conversion of distances that is known; parameters as of :func:`cast`."""
+    """Return the tightest conversion of distances that is known; parameters as of :func:`.cast`."""
     grid = None if orders is None else checks.orders(orders=orders)
     at_delta = None if delta is None else checks.probability(delta=delta)
     steps = _path(_family(source), _family(target))

@@ -33,7 +33,7 @@ def make_chain_ot(
 
     Required features: `contrib`
 
-    :param odometer: made by :func:`make_concurrent_odometer`
+    :param odometer: made by :func:`.make_concurrent_odometer`
     :param transformation: maps to the odometer's input domain and metric
     :return: an odometer on the transformation's input space
     :raises InvalidTypeError: naming the argument
@@ -41,9 +41,6 @@ def make_chain_ot(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> clamp = space >> dp.t.then_clamp((0, 10))
     >>> chained = clamp >> oc.then_concurrent_odometer(dp.max_divergence())
@@ -75,15 +72,12 @@ def make_chain_po(postprocessor: Any, odometer: ConcurrentOdometer) -> Concurren
 
     :param postprocessor: applied to each answer of a launch: a callable, an OpenDP function, or a
         transformation, whose function is used
-    :param odometer: made by :func:`make_concurrent_odometer`
+    :param odometer: made by :func:`.make_concurrent_odometer`
     :return: an odometer with the same space and measure
     :raises InvalidTypeError: naming the argument
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> odometer = space >> oc.then_concurrent_odometer(dp.max_divergence())
     >>> root = (odometer >> str)([1, 2, 3])

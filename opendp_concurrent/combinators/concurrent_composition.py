@@ -62,7 +62,7 @@ def make_concurrent_composition(
     :param output_measure: how privacy is measured
     :param d_in: distance between neighbouring inputs, in units of ``input_metric``
     :param d_mids: privacy loss of each launch, at most 10^5, in units of ``output_measure``:
-        numbers, pairs (ε, δ) or (ρ, δ), Rényi curves, or :class:`TruncatedConcentrated`
+        numbers, pairs (ε, δ) or (ρ, δ), Rényi curves, or :class:`.TruncatedConcentrated`
     :param orders: for Rényi curves only, the orders at which they are compared and summed
     :param order: ``"given"``, or for f-DP ``"any"``: a launch takes the cheapest unused d_mids
         whose product covers it, whichever these are
@@ -76,9 +76,6 @@ def make_concurrent_composition(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> compositor = oc.make_concurrent_composition(
     ...     *space, dp.max_divergence(), d_in=1, d_mids=[0.5, 0.25]

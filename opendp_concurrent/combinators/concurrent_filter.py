@@ -46,7 +46,7 @@ def make_concurrent_filter(
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param odometer: made by :func:`make_concurrent_odometer`, possibly chained
+    :param odometer: made by :func:`.make_concurrent_odometer`, possibly chained
     :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
     :param d_out: bound on the privacy loss, finite, in units of its measure
     :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
@@ -65,9 +65,6 @@ def make_concurrent_filter(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
     >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])

@@ -40,16 +40,16 @@ def make_concurrent_odometer(
     Guarantee: for every d_out fixed in advance, the interaction up to the last answer at which the
     loss was at most d_out is d_out-DP, against any adaptive analyst: [HSTVVXZ23, Theorems 1.20,
     1.21, 4.6 and Lemma 2.19]; finite communication for (ε, δ)-DP, Gaussian DP and f-DP. To stop at
-    a bound, use :func:`make_concurrent_filter`.
+    a bound, use :func:`.make_concurrent_filter`.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: domain of the data, and of the queries
     :param input_metric: metric of the data, and of the queries
     :param output_measure: how privacy is measured
-    :param accumulator: how losses add up, part of the odometer's identity: ``oc.basic()`` if left
-        out; for (ε, δ)-DP also ``oc.advanced``, ``oc.zcdp``, ``oc.renyi``, ``oc.either`` or
-        ``oc.best_rule``; ``oc.from_rule`` where the distance is one number
+    :param accumulator: how losses add up, part of the odometer's identity, from
+        ``oc.accumulators``: ``basic()`` if left out; for (ε, δ)-DP also ``advanced``, ``zcdp``,
+        ``renyi``, ``either`` or ``best_rule``; ``from_rule`` where the distance is one number
     :param ledger: where every charge is durable before its mechanism runs, made by
         ``opendp_concurrent.ledger``: all processes that have it open share the loss, and it goes on
         where it was left; opened when data arrive
@@ -65,9 +65,6 @@ def make_concurrent_odometer(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> root = oc.make_concurrent_odometer(*space, dp.max_divergence())([1, 2, 3])
     >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)

@@ -96,9 +96,6 @@ def concurrent_context(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> context = oc.concurrent_context(
     ...     data=[1, 2, 3],
     ...     privacy_unit=dp.unit_of(contributions=1),
@@ -176,7 +173,7 @@ class ConcurrentContext(Context):
     def query(self, **kwargs: Any) -> Any:
         """Start a query; see :meth:`opendp.context.Context.query`.
 
-        :param kwargs: the privacy loss of the query, as for :func:`loss_of`
+        :param kwargs: the privacy loss of the query, as for :func:`.loss_of`
         """
         kwargs = {
             name: GUARDS[name](**{name: value}) if name in GUARDS else value

@@ -14,7 +14,7 @@ from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 def make_filter_to_odometer(measurement: ConcurrentMeasurement) -> ConcurrentOdometer:
     """Return the odometer whose loss is the least d_out at which a filter would still continue.
 
-    Defined for what :func:`make_concurrent_filter` makes, and for chains to it: its continuation
+    Defined for what :func:`.make_concurrent_filter` makes, and for chains to it: its continuation
     rule comes with every d_out, and by Lemma 2.19 of [HSTVVXZ23] such a family is an accumulator. A
     compositor has one bound only, and OpenDP's own filters do not tell their rule.
 
@@ -26,13 +26,10 @@ def make_filter_to_odometer(measurement: ConcurrentMeasurement) -> ConcurrentOdo
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
     >>> limit = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)
-    >>> oc.make_filter_to_odometer(limit).output_measure
+    >>> oc.c.make_filter_to_odometer(limit).output_measure
     MaxDivergence
     """
     assert_features("contrib")

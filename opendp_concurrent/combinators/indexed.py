@@ -41,7 +41,7 @@ def make_indexed_composition(
     ``(j, query)`` goes to the one at index ``j``, from 0. On a stream each update reaches all of
     them: they are mechanisms on one dataset.
 
-    Guarantee: that of :func:`make_concurrent_composition` with their losses at ``d_in``.
+    Guarantee: that of :func:`.make_concurrent_composition` with their losses at ``d_in``.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -50,7 +50,7 @@ def make_indexed_composition(
     :param output_measure: how privacy is measured
     :param d_in: distance between neighbouring inputs
     :param measurements: interactive or not, on this space and measure
-    :param orders: for Rényi curves only, as in :func:`make_concurrent_composition`
+    :param orders: for Rényi curves only, as in :func:`.make_concurrent_composition`
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument, or a message that is no pair
     :raises SpaceMismatchError: if a measurement is not on this space and measure
@@ -59,12 +59,9 @@ def make_indexed_composition(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    >>> alarm = oc.make_above_threshold(*space, dp.max_divergence(), 1, scale=4.0, threshold=9)
-    >>> both = oc.make_indexed_composition(*space, dp.max_divergence(), 1, [alarm, alarm])
+    >>> alarm = oc.m.make_above_threshold(*space, dp.max_divergence(), 1, scale=4.0, threshold=9)
+    >>> both = oc.c.make_indexed_composition(*space, dp.max_divergence(), 1, [alarm, alarm])
     >>> both.map(1) == 2 * alarm.map(1)
     True
     >>> count = space >> dp.t.then_count()
@@ -144,10 +141,10 @@ def make_ordered_composition(
     """Compose interactive mechanisms that are asked in turn: first to last, and again.
 
     The ordered concurrent composition of [VW21, Definition 7], which postprocesses
-    :func:`make_indexed_composition`: the person in the middle only counts. With
-    :func:`make_null_query_extension` of each mechanism it is as general [VW21, Lemma 2].
+    :func:`.make_indexed_composition`: the person in the middle only counts. With
+    :func:`.make_null_query_extension` of each mechanism it is as general [VW21, Lemma 2].
 
-    Guarantee: that of :func:`make_indexed_composition` [HSTVVXZ23, Theorem 2.17].
+    Guarantee: that of :func:`.make_indexed_composition` [HSTVVXZ23, Theorem 2.17].
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -156,19 +153,16 @@ def make_ordered_composition(
     :param output_measure: how privacy is measured
     :param d_in: distance between neighbouring inputs
     :param measurements: interactive or not, on this space and measure
-    :param orders: for Rényi curves only, as in :func:`make_concurrent_composition`
+    :param orders: for Rényi curves only, as in :func:`.make_concurrent_composition`
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError, SpaceMismatchError, UnsupportedMeasureError: as
-        :func:`make_indexed_composition`
+        :func:`.make_indexed_composition`
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
-    >>> ordered = oc.make_ordered_composition(*space, dp.max_divergence(), 1, [count, count])
+    >>> ordered = oc.c.make_ordered_composition(*space, dp.max_divergence(), 1, [count, count])
     >>> queryable = ordered([1, 2, 3])
     >>> first, second, again = queryable(None), queryable(None), queryable(None)
     >>> first == again
@@ -199,18 +193,15 @@ def make_null_query_extension(measurement: Measurement) -> ConcurrentMeasurement
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param measurement: interactive; a noninteractive one is taken as by :func:`make_interactive`
+    :param measurement: interactive; a noninteractive one is taken as by :func:`.make_interactive`
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument, or a message that is no pair
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
-    >>> queryable = oc.make_null_query_extension(count)([1, 2, 3])
+    >>> queryable = oc.c.make_null_query_extension(count)([1, 2, 3])
     >>> print(queryable((0, None)))
     None
     """

@@ -59,9 +59,6 @@ def loss_of(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> oc.loss_of(mu=0.5)
     (GaussianTradeoff, 0.5)
     >>> oc.loss_of(epsilon=0.5, alpha=8.0)

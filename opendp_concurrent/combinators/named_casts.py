@@ -1,4 +1,4 @@
-"""The casts by name, each one step of :func:`cast`. Names are spelled as OpenDP spells its own."""
+"""The casts by name, each one step of :func:`.cast`. Names are spelled as OpenDP spells its own."""
 
 from __future__ import annotations
 
@@ -45,12 +45,9 @@ def make_pureDP_to_zCDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
-    >>> oc.make_pureDP_to_zCDP(mechanism).map(1.0)
+    >>> oc.c.make_pureDP_to_zCDP(mechanism).map(1.0)
     0.4621171572600098
     """
     return cast(_under(measurement, PURE), zero_concentrated_divergence())
@@ -67,12 +64,9 @@ def make_pureDP_to_RDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
-    >>> oc.make_pureDP_to_RDP(mechanism).map(1.0)(4.0)
+    >>> oc.c.make_pureDP_to_RDP(mechanism).map(1.0)(4.0)
     0.8958832596451839
     """
     return cast(_under(measurement, PURE), renyi_divergence())
@@ -90,12 +84,9 @@ def make_pureDP_to_fixedRDP(measurement: Measurement, alpha: float) -> Concurren
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
-    >>> oc.make_pureDP_to_fixedRDP(mechanism, alpha=4.0).map(1.0)
+    >>> oc.c.make_pureDP_to_fixedRDP(mechanism, alpha=4.0).map(1.0)
     0.8958832596451839
     """
     return cast(_under(measurement, PURE), fixed_renyi_divergence(alpha))
@@ -113,12 +104,9 @@ def make_pureDP_to_tCDP(measurement: Measurement, omega: float) -> ConcurrentMea
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
-    >>> oc.make_pureDP_to_tCDP(mechanism, omega=16.0).map(1.0)
+    >>> oc.c.make_pureDP_to_tCDP(mechanism, omega=16.0).map(1.0)
     TruncatedConcentrated(rho=0.4621171572600098, omega=16.0)
     """
     return cast(_under(measurement, PURE), truncated_concentrated_divergence(omega))
@@ -135,12 +123,9 @@ def make_pureDP_to_GDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
-    >>> oc.make_pureDP_to_GDP(mechanism).map(1.0)
+    >>> oc.c.make_pureDP_to_GDP(mechanism).map(1.0)
     1.232035385344901
     """
     return cast(_under(measurement, PURE), gaussian_tradeoff())
@@ -157,12 +142,9 @@ def make_zCDP_to_RDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
-    >>> oc.make_zCDP_to_RDP(mechanism).map(1.0)(4.0)
+    >>> oc.c.make_zCDP_to_RDP(mechanism).map(1.0)(4.0)
     2.0
     """
     return cast(_under(measurement, ZCDP), renyi_divergence())
@@ -180,12 +162,9 @@ def make_zCDP_to_fixedRDP(measurement: Measurement, alpha: float) -> ConcurrentM
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
-    >>> oc.make_zCDP_to_fixedRDP(mechanism, alpha=4.0).map(1.0)
+    >>> oc.c.make_zCDP_to_fixedRDP(mechanism, alpha=4.0).map(1.0)
     2.0
     """
     return cast(_under(measurement, ZCDP), fixed_renyi_divergence(alpha))
@@ -203,12 +182,9 @@ def make_zCDP_to_tCDP(measurement: Measurement, omega: float) -> ConcurrentMeasu
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
-    >>> oc.make_zCDP_to_tCDP(mechanism, omega=16.0).map(1.0)
+    >>> oc.c.make_zCDP_to_tCDP(mechanism, omega=16.0).map(1.0)
     TruncatedConcentrated(rho=0.5, omega=16.0)
     """
     return cast(_under(measurement, ZCDP), truncated_concentrated_divergence(omega))
@@ -225,12 +201,9 @@ def make_GDP_to_zCDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.make_gaussian(*space, 1.0, oc.gaussian_tradeoff())
-    >>> oc.make_GDP_to_zCDP(mechanism).map(1.0)
+    >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, oc.gaussian_tradeoff())
+    >>> oc.c.make_GDP_to_zCDP(mechanism).map(1.0)
     0.5000000000000003
     """
     return cast(_under(measurement, GAUSSIAN), zero_concentrated_divergence())
@@ -247,12 +220,9 @@ def make_GDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.make_gaussian(*space, 1.0, oc.gaussian_tradeoff())
-    >>> oc.make_GDP_to_approxDP(mechanism).map(1.0).delta(4.0)
+    >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, oc.gaussian_tradeoff())
+    >>> oc.c.make_GDP_to_approxDP(mechanism).map(1.0).delta(4.0)
     4.7122412007931394e-05
     """
     return cast(_under(measurement, GAUSSIAN), smoothed_max_divergence())
@@ -270,12 +240,9 @@ def make_RDP_to_fixedRDP(measurement: Measurement, alpha: float) -> ConcurrentMe
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.make_gaussian(*space, 1.0, dp.renyi_divergence())
-    >>> oc.make_RDP_to_fixedRDP(mechanism, alpha=4.0).map(1.0)
+    >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, dp.renyi_divergence())
+    >>> oc.c.make_RDP_to_fixedRDP(mechanism, alpha=4.0).map(1.0)
     2.0
     """
     return cast(_under(measurement, RENYI), fixed_renyi_divergence(alpha))
@@ -297,12 +264,9 @@ def make_RDP_to_approxDP(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.make_gaussian(*space, 1.0, dp.renyi_divergence())
-    >>> oc.make_RDP_to_approxDP(mechanism, orders=[2, 4, 8, 16]).map(1.0).delta(4.0)
+    >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, dp.renyi_divergence())
+    >>> oc.c.make_RDP_to_approxDP(mechanism, orders=[2, 4, 8, 16]).map(1.0).delta(4.0)
     0.00026143089363278
     """
     return cast(_under(measurement, RENYI), smoothed_max_divergence(), orders=orders)
@@ -319,12 +283,9 @@ def make_fixedRDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.make_gaussian(*space, 1.0, oc.fixed_renyi_divergence(10.0))
-    >>> oc.make_fixedRDP_to_approxDP(mechanism).map(1.0).delta(4.0)
+    >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, oc.fixed_renyi_divergence(10.0))
+    >>> oc.c.make_fixedRDP_to_approxDP(mechanism).map(1.0).delta(4.0)
     1.0
     """
     return cast(_under(measurement, FIXED), smoothed_max_divergence())
@@ -343,12 +304,10 @@ def make_tCDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.make_gaussian(*space, 1.0, oc.truncated_concentrated_divergence(20.0))
-    >>> oc.make_tCDP_to_approxDP(mechanism).map(1.0).delta(4.0)
+    >>> measure = oc.truncated_concentrated_divergence(20.0)
+    >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, measure)
+    >>> oc.c.make_tCDP_to_approxDP(mechanism).map(1.0).delta(4.0)
     0.00019579541695772162
     """
     return cast(_under(measurement, TRUNCATED), smoothed_max_divergence())
@@ -366,12 +325,9 @@ def make_larger_delta(measurement: Measurement, delta: float) -> ConcurrentMeasu
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.c.make_approximate(dp.m.make_laplace(*space, scale=1.0))
-    >>> oc.make_larger_delta(mechanism, delta=1e-3).map(1.0)
+    >>> oc.c.make_larger_delta(mechanism, delta=1e-3).map(1.0)
     (0.9986311841577259, 0.001)
     """
     delta = probability(delta=delta)
@@ -389,12 +345,9 @@ def make_pureDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
-    >>> oc.make_pureDP_to_fDP(mechanism).map(1.0)
+    >>> oc.c.make_pureDP_to_fDP(mechanism).map(1.0)
     TradeoffFunction(pure(epsilon=1.0))
     """
     return cast(_under(measurement, PURE), tradeoff())
@@ -411,12 +364,9 @@ def make_approxDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.c.make_approximate(dp.m.make_laplace(*space, scale=1.0))
-    >>> oc.make_approxDP_to_fDP(mechanism).map(1.0)
+    >>> oc.c.make_approxDP_to_fDP(mechanism).map(1.0)
     TradeoffFunction(pure(epsilon=1.0))
     """
     return cast(_under(measurement, APPROXIMATE), tradeoff())
@@ -433,12 +383,9 @@ def make_GDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.make_gaussian(*space, 1.0, oc.gaussian_tradeoff())
-    >>> oc.make_GDP_to_fDP(mechanism).map(1.0)
+    >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, oc.gaussian_tradeoff())
+    >>> oc.c.make_GDP_to_fDP(mechanism).map(1.0)
     TradeoffFunction(gaussian(mu=1.0000000000000002))
     """
     return cast(_under(measurement, GAUSSIAN), tradeoff())
@@ -455,12 +402,9 @@ def make_zCDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
-    >>> oc.make_zCDP_to_fDP(mechanism).map(1.0).delta(4.0)
+    >>> oc.c.make_zCDP_to_fDP(mechanism).map(1.0).delta(4.0)
     0.00019683...
     """
     return cast(_under(measurement, ZCDP), tradeoff())
@@ -477,12 +421,9 @@ def make_fDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.make_laplace(*space, 1.0, oc.tradeoff())
-    >>> oc.make_fDP_to_approxDP(mechanism).map(1.0).delta(0.5)
+    >>> mechanism = oc.m.make_certified_laplace(*space, 1.0, oc.tradeoff())
+    >>> oc.c.make_fDP_to_approxDP(mechanism).map(1.0).delta(0.5)
     0.22119921...
     """
     return cast(_under(measurement, TRADEOFF), smoothed_max_divergence())
@@ -499,12 +440,9 @@ def make_fDP_to_GDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.make_laplace(*space, 1.0, oc.tradeoff())
-    >>> oc.make_fDP_to_GDP(mechanism).map(1.0)
+    >>> mechanism = oc.m.make_certified_laplace(*space, 1.0, oc.tradeoff())
+    >>> oc.c.make_fDP_to_GDP(mechanism).map(1.0)
     1.03006...
     """
     return cast(_under(measurement, TRADEOFF), gaussian_tradeoff())
@@ -521,12 +459,9 @@ def make_profile_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     >>> mechanism = dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, scale=1.0))
-    >>> oc.make_profile_to_fDP(mechanism).map(1.0).delta(4.0)
+    >>> oc.c.make_profile_to_fDP(mechanism).map(1.0).delta(4.0)
     0.00019683...
     """
     check_measurement("measurement", measurement)

@@ -21,10 +21,9 @@ class Tag(Enum):
 
     A postprocessor that hands messages on:
 
-    >>> import opendp_concurrent as oc
     >>> def identity(state, tag, message):
     ...     return state, tag, message
-    >>> identity(None, oc.QUERY, "how many?")
+    >>> identity(None, oc.c.QUERY, "how many?")
     (None, QUERY, 'how many?')
     """
 
@@ -67,7 +66,7 @@ def make_interactive_postprocessing(
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param measurement: interactive; a noninteractive one is taken as by :func:`make_interactive`
+    :param measurement: interactive; a noninteractive one is taken as by :func:`.make_interactive`
     :param postprocessor: the state machine; must not change ``state``, but return the next one
     :param initial_state: its state before the first message
     :param max_asks: how often it may ask for one message of the analyst
@@ -78,19 +77,16 @@ def make_interactive_postprocessing(
 
     Two counts are asked for, their mean is answered:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> def mean(first, tag, message):
-    ...     if tag is oc.QUERY:
-    ...         return None, oc.QUERY, (0, None)
+    ...     if tag is oc.c.QUERY:
+    ...         return None, oc.c.QUERY, (0, None)
     ...     if first is None:
-    ...         return message, oc.QUERY, (1, None)
-    ...     return None, oc.ANSWER, (first + message) / 2
+    ...         return message, oc.c.QUERY, (1, None)
+    ...     return None, oc.c.ANSWER, (first + message) / 2
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
-    >>> counts = oc.make_indexed_composition(*space, dp.max_divergence(), 1, [count, count])
-    >>> means = oc.make_interactive_postprocessing(counts, mean)
+    >>> counts = oc.c.make_indexed_composition(*space, dp.max_divergence(), 1, [count, count])
+    >>> means = oc.c.make_interactive_postprocessing(counts, mean)
     >>> means.map(1)
     1.0
     >>> answer = means([1, 2, 3])("the mean, please")
@@ -130,7 +126,7 @@ def _step(postprocessor: Postprocessor, state: Any, tag: Tag, message: Any) -> t
     parts = tuple(found) if isinstance(found, tuple) else ()
     if len(parts) != 3 or not isinstance(parts[1], Tag):
         raise PostprocessorError(
-            "it must return a state, oc.QUERY or oc.ANSWER, and a message, "
+            "it must return a state, oc.c.QUERY or oc.c.ANSWER, and a message, "
             f"found {type(found).__name__}"
         )
     return parts

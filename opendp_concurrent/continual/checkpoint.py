@@ -118,13 +118,10 @@ class Checkpoint:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
-    >>> counter = oc.make_counter(*space, dp.max_divergence(), scale=1.0)
-    >>> checkpoint = oc.Checkpoint()
-    >>> queryable = oc.make_resumable(counter, checkpoint)([])
+    >>> counter = oc.m.make_counter(*space, dp.max_divergence(), scale=1.0)
+    >>> checkpoint = oc.c.Checkpoint()
+    >>> queryable = oc.c.make_resumable(counter, checkpoint)([])
     >>> saved = checkpoint.save()
     """
 
@@ -232,8 +229,8 @@ def make_resumable(
 
     Noise that was drawn is kept: answers after a restart are those before it, and nothing is drawn
     twice. What else is behind the handle is kept with it: the steps, who has contributed how often
-    (:func:`make_bounded_contributions`), and how many messages are left
-    (:func:`make_bounded_interactive`).
+    (:func:`.make_bounded_contributions`), and how many messages are left
+    (:func:`.make_bounded_interactive`).
 
     The checkpoint reads the data, so it is for whoever holds them: the measurement that is returned
     is called with ``[]`` where the data are. It cannot be launched on a composition, whose account
@@ -242,9 +239,9 @@ def make_resumable(
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param measurement: a counter of this package; or made by :func:`make_continual` of a machine
+    :param measurement: a counter of this package; or made by :func:`.make_continual` of a machine
         with ``to_record`` and ``restore``; or these behind stream transformations, in
-        :func:`make_interactive` or :func:`make_bounded_interactive`, or cast. A function of a
+        :func:`.make_interactive` or :func:`.make_bounded_interactive`, or cast. A function of a
         transformation is a promise: the same one as before
     :param checkpoint: a new one, or with a state to go on from
     :return: a measurement that is launched once
@@ -255,16 +252,13 @@ def make_resumable(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
-    >>> counter = oc.make_counter(*space, dp.max_divergence(), scale=20.0, horizon=1000)
-    >>> checkpoint = oc.Checkpoint()
-    >>> before = oc.make_resumable(counter, checkpoint)([])
+    >>> counter = oc.m.make_counter(*space, dp.max_divergence(), scale=20.0, horizon=1000)
+    >>> checkpoint = oc.c.Checkpoint()
+    >>> before = oc.c.make_resumable(counter, checkpoint)([])
     >>> before.update_all([1, 1, 0])
     >>> count, saved = before(None), checkpoint.save()
-    >>> after = oc.make_resumable(counter, oc.Checkpoint(saved))([])
+    >>> after = oc.c.make_resumable(counter, oc.c.Checkpoint(saved))([])
     >>> after(None) == count
     True
     """
@@ -275,7 +269,7 @@ def make_resumable(
         )
     if not isinstance(checkpoint, Checkpoint):
         raise InvalidTypeError(
-            f"checkpoint must be an oc.Checkpoint, found {type(checkpoint).__name__}"
+            f"checkpoint must be an oc.c.Checkpoint, found {type(checkpoint).__name__}"
         )
     check_launch(measurement)
     if not measurement.resumable:

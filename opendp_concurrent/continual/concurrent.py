@@ -262,8 +262,8 @@ def make_concurrent_continual(
 ) -> Any:
     """Let one stream feed all continual mechanisms that are launched on a composition of them.
 
-    ``composition`` is a :func:`make_concurrent_composition`, :func:`make_concurrent_filter` or
-    :func:`make_concurrent_odometer` on a stream. Without this, each child has a stream of its own:
+    ``composition`` is a :func:`.make_concurrent_composition`, :func:`.make_concurrent_filter` or
+    :func:`.make_concurrent_odometer` on a stream. Without this, each child has a stream of its own:
     its handle takes updates. With it, the returned handle takes updates, which go to all children
     from their launch on, and launches; children's handles take questions only. A child that
     reaches its horizon gets no more updates, and says so when it is asked.
@@ -289,16 +289,13 @@ def make_concurrent_continual(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
     >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
     >>> budget = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)
-    >>> stream = oc.make_concurrent_continual(budget)([])
-    >>> forever = stream(oc.make_counter(*space, dp.max_divergence(), scale=2.0))
+    >>> stream = oc.c.make_concurrent_continual(budget)([])
+    >>> forever = stream(oc.m.make_counter(*space, dp.max_divergence(), scale=2.0))
     >>> stream.update_all([1, 0, 1])
-    >>> recent = stream(oc.make_window_counter(*space, dp.max_divergence(), scale=16.0, window=7))
+    >>> recent = stream(oc.m.make_window_counter(*space, dp.max_divergence(), scale=16.0, window=7))
     >>> stream.update(1)
     >>> answers = forever(None), recent(None)
     >>> stream.privacy_loss()

@@ -304,9 +304,6 @@ def make_continual(
 
     A mechanism that tells nothing but the time, whoever comes:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> class Clock:
     ...     steps = 0
     ...     def update(self, item):
@@ -315,7 +312,7 @@ def make_continual(
     ...         self.steps += len(items)
     ...     def ask(self, question):
     ...         return self.steps
-    >>> clock = oc.make_continual(
+    >>> clock = oc.m.make_continual(
     ...     oc.integer_stream(0, 1), oc.event_presence(), dp.max_divergence(), Clock, lambda d: 0.0
     ... )
     >>> queryable = clock([])

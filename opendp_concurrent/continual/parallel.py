@@ -108,7 +108,7 @@ def make_parallel_continual(
     one part and enter another, so it counts as two. Under pure DP this holds against adversaries
     who choose updates adaptively. For measures with a δ or a Rényi divergence it is false, see
     ``continual/parallel.py``; on data that do not change, use
-    :func:`make_parallel_composition`.
+    :func:`.make_parallel_composition`.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -124,12 +124,9 @@ def make_parallel_continual(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 9), oc.event_presence()
-    >>> counter = oc.make_counter(*space, dp.max_divergence(), scale=36.0)
-    >>> parts = oc.make_parallel_continual(
+    >>> counter = oc.m.make_counter(*space, dp.max_divergence(), scale=36.0)
+    >>> parts = oc.c.make_parallel_continual(
     ...     *space, lambda item: item % 2, {0: counter, 1: counter}
     ... )
     >>> parts.map(1)

@@ -125,9 +125,6 @@ def integer_stream(lower: int, upper: int) -> Domain:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> oc.integer_stream(0, 1)
     Stream(integers from 0 to 1)
     """
@@ -154,9 +151,6 @@ def category_stream(categories: int) -> Domain:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> oc.category_stream(12)
     Stream(12 categories)
     """
@@ -177,9 +171,6 @@ def record_stream(name: str, member: Callable[[Any], bool]) -> Domain:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> oc.record_stream("visits", lambda record: isinstance(record, dict))
     Stream(visits)
     """
@@ -221,8 +212,6 @@ def event_presence() -> Metric:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
     >>> dp.enable_features("honest-but-curious")
     >>> oc.event_presence()
     EventPresence
@@ -241,8 +230,6 @@ def event_change() -> Metric:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
     >>> dp.enable_features("honest-but-curious")
     >>> oc.event_change()
     EventChange
@@ -255,7 +242,7 @@ def user_presence() -> Metric:
 
     Items are pairs of a user and what that user contributes. The number of users all of whose items
     are in one stream and not, or nothing in their place, in the other. To be bounded by
-    :func:`make_bounded_contributions`.
+    :func:`.make_bounded_contributions`.
 
     Required features: `honest-but-curious`
 
@@ -263,8 +250,6 @@ def user_presence() -> Metric:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
     >>> dp.enable_features("honest-but-curious")
     >>> oc.user_presence()
     UserPresence
@@ -280,7 +265,7 @@ def require_events(input_metric: Metric) -> bool:
         return True
     raise InvalidTypeError(
         f"input_metric ({input_metric}) must be oc.event_presence() or oc.event_change(); "
-        "for users, chain with oc.make_bounded_contributions"
+        "for users, chain with oc.t.make_bounded_contributions"
     )
 
 

@@ -270,15 +270,12 @@ def make_stream_map(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> visits = oc.record_stream("visits", lambda record: isinstance(record, dict))
     >>> space = visits, oc.event_presence()
-    >>> minutes = oc.make_stream_map(
+    >>> minutes = oc.t.make_stream_map(
     ...     *space, oc.integer_stream(0, 60), lambda visit: min(60, max(0, int(visit["minutes"])))
     ... )
-    >>> total = minutes >> oc.then_counter(dp.max_divergence(), scale=600.0, horizon=1023)
+    >>> total = minutes >> oc.m.then_counter(dp.max_divergence(), scale=600.0, horizon=1023)
     >>> total.map(1)
     1.0
     >>> queryable = total([])
@@ -311,12 +308,9 @@ def make_stream_filter(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 9), oc.event_presence()
-    >>> odd = oc.make_stream_filter(*space, lambda item: item % 2 == 1)
-    >>> (odd >> oc.then_counter(dp.max_divergence(), scale=9.0)).map(1)
+    >>> odd = oc.t.make_stream_filter(*space, lambda item: item % 2 == 1)
+    >>> (odd >> oc.m.then_counter(dp.max_divergence(), scale=9.0)).map(1)
     1.0
     """
     assert_features("contrib", "honest-but-curious")
@@ -351,12 +345,9 @@ def make_stream_clamp(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(-1000, 1000), oc.event_change()
-    >>> clamp = oc.make_stream_clamp(*space, oc.integer_stream(0, 4))
-    >>> (clamp >> oc.then_counter(dp.max_divergence(), scale=8.0)).map(1)
+    >>> clamp = oc.t.make_stream_clamp(*space, oc.integer_stream(0, 4))
+    >>> (clamp >> oc.m.then_counter(dp.max_divergence(), scale=8.0)).map(1)
     0.5
     """
     assert_features("contrib", "honest-but-curious")
@@ -439,13 +430,10 @@ def make_bounded_contributions(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> pairs = oc.record_stream("pairs of user and 0 or 1", lambda pair: pair[1] in (0, 1))
     >>> space = pairs, oc.user_presence()
-    >>> bounded = oc.make_bounded_contributions(*space, oc.integer_stream(0, 1), 3)
-    >>> counter = bounded >> oc.then_counter(dp.max_divergence(), scale=30.0)
+    >>> bounded = oc.t.make_bounded_contributions(*space, oc.integer_stream(0, 1), 3)
+    >>> counter = bounded >> oc.m.then_counter(dp.max_divergence(), scale=30.0)
     >>> counter.map(1)
     0.1
     """

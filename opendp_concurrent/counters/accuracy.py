@@ -30,10 +30,9 @@ def counter_nodes(horizon: int, method: str = "tree") -> tuple[int, float]:
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> oc.counter_nodes(1023)
+    >>> oc.m.counter_nodes(1023)
     (10, 5.004887585532747)
-    >>> height, average = oc.counter_nodes(1000, "smooth")
+    >>> height, average = oc.m.counter_nodes(1000, "smooth")
     >>> height
     7
     """
@@ -71,8 +70,7 @@ def square_root_rmse(horizon: int) -> float:
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> round(oc.square_root_rmse(1_000_000), 4)
+    >>> round(oc.m.square_root_rmse(1_000_000), 4)
     5.3023
     """
     steps = MOST_STEPS(horizon=horizon)

@@ -94,11 +94,11 @@ def make_alarm(
 ) -> ConcurrentMeasurement:
     """Say when a stream's sum, or that of its last steps, is above a threshold.
 
-    A :func:`make_sparse_vector` whose data arrive. ``queryable(None)`` asks whether the sum is
+    A :func:`.make_sparse_vector` whose data arrive. ``queryable(None)`` asks whether the sum is
     above the threshold now, ``queryable(number)`` whether it is above that; any number of times, of
     which ``max_hits`` may be above. Without questions nothing is said.
 
-    Guarantee: that of :func:`make_sparse_vector`, against a strongly adaptive adversary [HSV25,
+    Guarantee: that of :func:`.make_sparse_vector`, against a strongly adaptive adversary [HSV25,
     Definition 3.3]; its proof needs only that at every step the sums differ by no more than their
     sensitivity.
 
@@ -111,7 +111,7 @@ def make_alarm(
     :param threshold: an integer
     :param max_hits: how many answers may be above
     :param window: of the last how many steps; all if left out
-    :param query_scale: of each question's noise; as in :func:`make_sparse_vector` if left out
+    :param query_scale: of each question's noise; as in :func:`.make_sparse_vector` if left out
     :param refresh: give the threshold fresh noise after each hit
     :return: a measurement on the empty stream
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -119,11 +119,8 @@ def make_alarm(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
-    >>> alarm = oc.make_alarm(
+    >>> alarm = oc.m.make_alarm(
     ...     *space, dp.max_divergence(), scale=4.0, query_scale=8.0, threshold=400, window=1000
     ... )
     >>> alarm.map(1)

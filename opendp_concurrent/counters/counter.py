@@ -156,11 +156,8 @@ def make_counter(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
-    >>> counter = oc.make_counter(*space, dp.max_divergence(), scale=20.0, horizon=1000)
+    >>> counter = oc.m.make_counter(*space, dp.max_divergence(), scale=20.0, horizon=1000)
     >>> counter.map(1)
     0.5
     >>> queryable = counter([])
@@ -257,7 +254,7 @@ def make_histogram_counter(
 ) -> ConcurrentMeasurement:
     """Count each category of what has arrived so far, at any time.
 
-    A :func:`make_counter` for each category, at the price of one: an event is in one category, a
+    A :func:`.make_counter` for each category, at the price of one: an event is in one category, a
     changed one in two. ``queryable(None)`` gives the noisy counts, ``queryable(("top", k))`` the k
     largest of them with their categories, which is postprocessing. Negative counts are not
     corrected.
@@ -272,15 +269,12 @@ def make_histogram_counter(
     :param method: ``"tree"`` or ``"smooth"``
     :return: a measurement on the empty stream
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises UnsupportedMeasureError: as :func:`make_counter`
+    :raises UnsupportedMeasureError: as :func:`.make_counter`
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.category_stream(3), oc.event_presence()
-    >>> histogram = oc.make_histogram_counter(
+    >>> histogram = oc.m.make_histogram_counter(
     ...     *space, dp.zero_concentrated_divergence(), scale=10.0, horizon=1023
     ... )
     >>> histogram.map(1)

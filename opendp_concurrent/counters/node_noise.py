@@ -15,8 +15,8 @@ from opendp.metrics import absolute_distance, l1_distance, l2_distance
 from opendp.mod import Measure
 
 from ..errors import UnsupportedMeasureError
-from ..measurements.gaussian import make_gaussian as make_certified_gaussian
-from ..measurements.laplace import make_laplace as make_certified_laplace
+from ..measurements.gaussian import make_certified_gaussian
+from ..measurements.laplace import make_certified_laplace
 from ..measurements.noise import ATOM
 from ..measures import composition_measure
 from ..measures.families import APPROXIMATE, FIXED, GAUSSIAN, PURE, RENYI, TRUNCATED, ZCDP

@@ -147,7 +147,7 @@ def make_window_counter(
     most log2 W + 1 in all if W is a power of two, and never more than 2 (floor(log2 W) + 1).
 
     Guarantee: as many releases of the largest move of an event, composed, as in
-    :func:`make_counter`.
+    :func:`.make_counter`.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -158,15 +158,12 @@ def make_window_counter(
     :param window: W, how many steps
     :return: a measurement on the empty stream
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises UnsupportedMeasureError: as :func:`make_counter`
+    :raises UnsupportedMeasureError: as :func:`.make_counter`
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
-    >>> recent = oc.make_window_counter(*space, dp.max_divergence(), scale=8.0, window=7)
+    >>> recent = oc.m.make_window_counter(*space, dp.max_divergence(), scale=8.0, window=7)
     >>> recent.map(1)
     0.5
     >>> queryable = recent([])

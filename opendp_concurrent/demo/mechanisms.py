@@ -39,13 +39,13 @@ def show(records: list[int], universe: list[tuple[int, ...]]) -> None:
     zcdp = dp.zero_concentrated_divergence()
     count = space >> dp.t.then_count() >> dp.m.then_gaussian(scale=20.0)
     size = len(records)  # public here: the survey says how many answered
-    weights = oc.make_private_multiplicative_weights(
+    weights = oc.m.make_private_multiplicative_weights(
         *space, zcdp, d_in=1, d_out=1.0, universe=len(universe), questions=QUESTIONS, size=size
     )
-    rare = oc.make_sparse_vector(
+    rare = oc.m.make_sparse_vector(
         *space, zcdp, d_in=1, scale=20.0, threshold=900, max_hits=3, monotone=True
     )
-    wrong = oc.make_sparse_vector(
+    wrong = oc.m.make_sparse_vector(
         *space, zcdp, 1, scale=30.0, threshold=300, max_hits=3, sensitivity=1.0, answer_scale=30.0
     )
     counts = oc.make_concurrent_composition(*space, zcdp, d_in=1, d_mids=[count.map(1)] * 2)
@@ -71,7 +71,7 @@ def show(records: list[int], universe: list[tuple[int, ...]]) -> None:
         answer = children["weights"](question)
         updated += bool(answer)
         total = _total(question)
-        off = children["wrong"](oc.Deviation(total, answer.value))
+        off = children["wrong"](oc.m.Deviation(total, answer.value))
         if off:
             said.append(f"  {text}: {answer.value:.0f} from weights, {off.value:.0f} off")
         big = children["rare"](lambda rows, total=total: int(total(rows)))

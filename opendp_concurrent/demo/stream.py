@@ -21,23 +21,23 @@ def show(arrivals: list[int], levels: list[str], picture: str | None) -> None:
     """
     pure = dp.max_divergence()
     categories = oc.category_stream(len(levels)), oc.event_presence()
-    highest = oc.make_stream_map(
+    highest = oc.t.make_stream_map(
         *categories, oc.integer_stream(0, 1), lambda level: int(level == len(levels) - 1)
     )
     horizon = len(arrivals)
-    height, _ = oc.counter_nodes(horizon)
+    height, _ = oc.m.counter_nodes(horizon)
     mechanisms = {
-        "all, by level": oc.make_histogram_counter(
+        "all, by level": oc.m.make_histogram_counter(
             *categories, pure, scale=1.0 * height, horizon=horizon
         ),
         "highest, smooth": highest
-        >> oc.then_counter(pure, scale=8.0, horizon=horizon, method="smooth"),
-        "highest, last 1000": highest >> oc.then_window_counter(pure, scale=20.0, window=WINDOW),
-        "alarm": highest >> oc.then_alarm(pure, 10.0, 150, query_scale=20.0, window=WINDOW),
+        >> oc.m.then_counter(pure, scale=8.0, horizon=horizon, method="smooth"),
+        "highest, last 1000": highest >> oc.m.then_window_counter(pure, scale=20.0, window=WINDOW),
+        "alarm": highest >> oc.m.then_alarm(pure, 10.0, 150, query_scale=20.0, window=WINDOW),
     }
     odometer = oc.make_concurrent_odometer(*categories, pure)
     budget = oc.make_concurrent_filter(odometer, d_in=1, d_out=BUDGET)
-    stream = oc.make_concurrent_continual(budget)([])
+    stream = oc.c.make_concurrent_continual(budget)([])
     print(f"{horizon} respondents arrive; one filter, pure DP, epsilon = {BUDGET}, event level")
     print("the survey is published: 'highest' is the exact count, beside the noisy ones")
     children = {}

@@ -15,3 +15,11 @@ Numbers and arrays in, numbers and arrays out: no data, no OpenDP. With a pair o
   budget; ``shapes.py`` makes functions of others; ``function.py`` is the class that users see, and
   ``arguments.py`` its guards.
 """
+
+from .function import TradeoffFunction
+from .optimal_composition import optimal_composition
+
+__all__ = [
+    "TradeoffFunction",
+    "optimal_composition",
+]

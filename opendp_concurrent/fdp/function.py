@@ -57,7 +57,6 @@ class TradeoffFunction:
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> f = oc.TradeoffFunction.laplace(0.1).power(100)
     >>> f.epsilon(1e-6)
     4.69266...

@@ -33,10 +33,9 @@ def optimal_composition(
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> oc.optimal_composition([0.5, 0.3, 0.2, 0.2]).epsilon(1e-3)
+    >>> oc.fdp.optimal_composition([0.5, 0.3, 0.2, 0.2]).epsilon(1e-3)
     1.19070614...
-    >>> oc.optimal_composition([(0.1, 1e-10)], counts=[1000]).epsilon(1e-6)
+    >>> oc.fdp.optimal_composition([(0.1, 1e-10)], counts=[1000]).epsilon(1e-6)
     19.40185...
     """
     d_mids = checks.sequence("pairs (epsilon, delta)", d_mids=d_mids)

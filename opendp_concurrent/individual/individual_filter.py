@@ -83,7 +83,7 @@ def make_individual_filter(
     """Release noisy sums, where each person has a budget of their own.
 
     The returned measurement spawns a queryable that takes any number of queries, each a
-    :class:`NoisySum`. A query charges every person the loss of their own number, which for most is
+    :class:`.NoisySum`. A query charges every person the loss of their own number, which for most is
     far below that of ``bound``. Who has too little left is left out of that sum, and pays nothing
     for it; a cheaper query may have them again. So sums are biased once people drop out. Who they
     are, how many they are, and what is left to anybody, is secret: to hear about it, ask for a sum.
@@ -94,7 +94,7 @@ def make_individual_filter(
 
     Guarantee: no person loses more than ``d_out``, a group of k no more than k ``d_out`` for pure
     DP, and k² ``d_out`` for zCDP and Rényi DP [FZ21]; proved in
-    ``individual/individual_filter.py`` and ``noise_loss.py``. It assumes what :class:`NoisySum`
+    ``individual/individual_filter.py`` and ``noise_loss.py``. It assumes what :class:`.NoisySum`
     promises of ``per_row``. Charges are exact, and rounded up to 2^-52 of the budget.
 
     Required features: `contrib`, `honest-but-curious`
@@ -106,22 +106,19 @@ def make_individual_filter(
     :param d_out: budget of each person
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises UnsupportedMeasureError: for other measures; use :func:`cast` on what is returned
+    :raises UnsupportedMeasureError: for other measures; use :func:`.cast` on what is returned
 
     :example:
 
     >>> import numpy as np
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
-    >>> measurement = oc.make_individual_filter(
+    >>> measurement = oc.m.make_individual_filter(
     ...     *space, dp.zero_concentrated_divergence(), d_out=0.5
     ... )
     >>> measurement.map(1), measurement.map(2)
     (0.5, 2.0)
     >>> queryable = measurement(np.tile([[1.0, 20.0]], (10_000, 1)))
-    >>> visits = oc.NoisySum(lambda rows: rows[:, 0], bound=100.0, scale=100.0)
+    >>> visits = oc.m.NoisySum(lambda rows: rows[:, 0], bound=100.0, scale=100.0)
     >>> round(queryable(visits), -4)
     10000.0
     """

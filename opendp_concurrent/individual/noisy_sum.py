@@ -46,8 +46,7 @@ class NoisySum:
     :example:
 
     >>> import numpy as np
-    >>> import opendp_concurrent as oc
-    >>> oc.NoisySum(lambda rows: rows[:, 0] > 40, bound=1, scale=10.0).bound
+    >>> oc.m.NoisySum(lambda rows: rows[:, 0] > 40, bound=1, scale=10.0).bound
     1
     """
 

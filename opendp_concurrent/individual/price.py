@@ -103,22 +103,19 @@ def individual_scale(output_measure: Any, d_out: float, bound: float, launches: 
     price of a value at ``bound`` is at most a share of whole units. People with smaller values take
     part in more.
 
-    :param output_measure: that of :func:`make_individual_filter`
+    :param output_measure: that of :func:`.make_individual_filter`
     :param d_out: budget of one person
     :param bound: of the queries
     :param launches: how many of them
     :return: in units of ``bound``
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises UnsupportedMeasureError: if :func:`make_individual_filter` does not take the measure
+    :raises UnsupportedMeasureError: if :func:`.make_individual_filter` does not take the measure
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
-    >>> oc.individual_scale(dp.max_divergence(), d_out=1.0, bound=1, launches=10)
+    >>> oc.m.individual_scale(dp.max_divergence(), d_out=1.0, bound=1, launches=10)
     10.0
-    >>> oc.individual_scale(dp.zero_concentrated_divergence(), d_out=0.5, bound=2, launches=100)
+    >>> oc.m.individual_scale(dp.zero_concentrated_divergence(), d_out=0.5, bound=2, launches=100)
     20.0
     """
     loss, budget = noise_loss(output_measure), individual_budget(output_measure, d_out)

@@ -14,7 +14,7 @@ from ..combinators.accounting import fixed_accounting
 from ..combinators.cast import conversion
 from ..measures import composition_measure
 from ..measures.sums.scalar_sum import ScalarSum
-from .laplace import make_laplace
+from .laplace import make_certified_laplace
 from .noise import ATOM
 
 
@@ -35,7 +35,7 @@ def from_pure(epsilon: float, measure: Measure) -> Any:
 def laplace_loss(scale: float, shift: int, measure: Measure) -> Any:
     """The loss of Laplace noise on the integers."""
     space = atom_domain(T=ATOM), absolute_distance(T=ATOM)
-    return make_laplace(*space, scale, measure).map(shift)
+    return make_certified_laplace(*space, scale, measure).map(shift)
 
 
 def total(parts: Iterable[tuple[float, int]]) -> float:

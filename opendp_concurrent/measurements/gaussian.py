@@ -52,7 +52,7 @@ MOST_COORDINATES = 2.0**62  # more than a machine's memory holds
     output_measure=guards.measure,
     k=optional(grid_exponent),
 )
-def make_gaussian(
+def make_certified_gaussian(
     input_domain: Domain,
     input_metric: Metric,
     scale: float,
@@ -69,7 +69,7 @@ def make_gaussian(
       Derived in ``measurements/gaussian.py``;
     * f-DP: exact for one integer and a scale up to 4096, for floats through Gaussian DP, for
       vectors of integers through zCDP;
-    * other measures: through zCDP, by :func:`cast`.
+    * other measures: through zCDP, by :func:`.cast`.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -86,13 +86,10 @@ def make_gaussian(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> oc.make_gaussian(*space, 2.0, oc.gaussian_tradeoff()).map(1.0)
+    >>> oc.m.make_certified_gaussian(*space, 2.0, oc.gaussian_tradeoff()).map(1.0)
     0.5000000000000001
-    >>> oc.make_gaussian(*space, 2.0, oc.fixed_renyi_divergence(alpha=8.0)).map(1.0)
+    >>> oc.m.make_certified_gaussian(*space, 2.0, oc.fixed_renyi_divergence(alpha=8.0)).map(1.0)
     1.0
     """
     assert_features("contrib", "honest-but-curious")
@@ -110,7 +107,9 @@ def make_gaussian(
             return recertify(zcdp, output_measure, lambda rho: _on_integers(rho, scale))
         if whole and many:
             return cast(zcdp, output_measure)
-        gaussian = make_gaussian(input_domain, input_metric, scale, gaussian_tradeoff(), k)
+        gaussian = make_certified_gaussian(
+            input_domain, input_metric, scale, gaussian_tradeoff(), k
+        )
         return cast(gaussian, output_measure)
     if family != GAUSSIAN:
         return cast(zcdp, output_measure)
@@ -140,4 +139,4 @@ def _on_integers(rho: float, scale: float) -> TradeoffFunction:
     return TradeoffFunction.discrete_gaussian(scale, shift)
 
 
-then_gaussian = _native.to_then(make_gaussian)
+then_certified_gaussian = _native.to_then(make_certified_gaussian)

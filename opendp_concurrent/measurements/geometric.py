@@ -12,7 +12,7 @@ from ..combinators import guards
 from ..combinators.cast import cast
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
-from .laplace import make_laplace
+from .laplace import make_certified_laplace
 
 
 def _bounds(**argument: Any) -> tuple[int, int]:
@@ -29,7 +29,7 @@ def _bounds(**argument: Any) -> tuple[int, int]:
     output_measure=guards.measure,
     bounds=optional(_bounds),
 )
-def make_geometric(
+def make_certified_geometric(
     input_domain: Domain,
     input_metric: Metric,
     scale: float,
@@ -39,8 +39,8 @@ def make_geometric(
     """Add two-sided geometric noise to integers, certified under ``output_measure``.
 
     Sampling is that of :func:`~opendp.measurements.make_geometric`. Without ``bounds`` it is
-    Laplace noise on the integers, and certified as by :func:`make_laplace`: for f-DP exactly. With
-    them, through ε-DP, by :func:`cast`.
+    Laplace noise on the integers, and certified as by :func:`.make_certified_laplace`: for
+    f-DP exactly. With them, through ε-DP, by :func:`.cast`.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -56,11 +56,8 @@ def make_geometric(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
-    >>> oc.make_geometric(*space, 1.0, oc.tradeoff()).map(1)
+    >>> oc.m.make_certified_geometric(*space, 1.0, oc.tradeoff()).map(1)
     TradeoffFunction(pure(epsilon=1.0))
     """
     assert_features("contrib", "honest-but-curious")
@@ -73,7 +70,7 @@ def make_geometric(
     )
     if bounds is not None:
         return cast(geometric, output_measure)
-    return make_laplace(input_domain, input_metric, scale, output_measure)
+    return make_certified_laplace(input_domain, input_metric, scale, output_measure)
 
 
-then_geometric = _native.to_then(make_geometric)
+then_certified_geometric = _native.to_then(make_certified_geometric)

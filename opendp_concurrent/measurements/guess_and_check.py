@@ -116,11 +116,11 @@ def make_guess_and_check(
     """Check guesses of the answers to questions, and answer those that were guessed badly.
 
     The mechanism of [LW22, Section 3]. The returned measurement spawns a queryable that takes pairs
-    of a question, as in :func:`make_sparse_vector`, and a guess. If the answer is within about
+    of a question, as in :func:`.make_sparse_vector`, and a guess. If the answer is within about
     ``tolerance`` of the guess, the guess is confirmed: ``BELOW``, with the guess as value. Else the
     answer is released with Laplace noise: ``ABOVE``, with that as value; ``max_hits`` times, then
     ``EXHAUSTED``. Inside, a sparse vector and Laplace releases take turns; both are children of a
-    :func:`make_concurrent_composition`. Without concurrent composition each turn would need a new
+    :func:`.make_concurrent_composition`. Without concurrent composition each turn would need a new
     sparse vector.
 
     Guarantee: the concurrent composition of the sparse vector and ``max_hits`` releases
@@ -136,11 +136,11 @@ def make_guess_and_check(
     :param tolerance: how far off a guess may be
     :param max_hits: how many answers may be released, c; at most 10^5
     :param sensitivity: bound on how far answers are apart at distance ``d_in``, as in
-        :func:`make_sparse_vector`; 1 if left out, which is for a ``d_in`` of 1 only
-    :param query_scale: of each check's noise; as in :func:`make_sparse_vector` if left out
+        :func:`.make_sparse_vector`; 1 if left out, which is for a ``d_in`` of 1 only
+    :param query_scale: of each check's noise; as in :func:`.make_sparse_vector` if left out
     :param answer_scale: of the noise of a release; ``scale`` if left out
     :param refresh: give the tolerance fresh noise after each release
-    :param orders: for Rényi curves only, as in :func:`make_concurrent_composition`
+    :param orders: for Rényi curves only, as in :func:`.make_concurrent_composition`
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``, or under
@@ -148,11 +148,8 @@ def make_guess_and_check(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    >>> mechanism = oc.make_guess_and_check(
+    >>> mechanism = oc.m.make_guess_and_check(
     ...     *space, dp.max_divergence(), d_in=1, scale=2.0, query_scale=12.0, answer_scale=30.0,
     ...     tolerance=500, max_hits=3
     ... )

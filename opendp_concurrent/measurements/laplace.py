@@ -26,7 +26,7 @@ from .grid import grid_exponent, grid_step
     output_measure=guards.measure,
     k=optional(grid_exponent),
 )
-def make_laplace(
+def make_certified_laplace(
     input_domain: Domain,
     input_metric: Metric,
     scale: float,
@@ -43,7 +43,7 @@ def make_laplace(
     * zCDP and tCDP: the Kullback-Leibler divergence, ε + e^(-ε) - 1 for a fine grid [HM25];
     * Rényi DP, of one order or as a curve: exact, [Mir17, Table II] for a fine grid;
     * f-DP: exact, whole on its grid;
-    * other measures: through ε-DP, by :func:`cast`.
+    * other measures: through ε-DP, by :func:`.cast`.
 
     The formulas and their proofs are in ``measures/conversions/laplace.py`` and
     ``laplace_to_tradeoff.py`` beside it.
@@ -62,14 +62,11 @@ def make_laplace(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> oc.make_laplace(*space, 1.0, dp.zero_concentrated_divergence()).map(1.0)
+    >>> oc.m.make_certified_laplace(*space, 1.0, dp.zero_concentrated_divergence()).map(1.0)
     0.36787944117144233
     >>> whole = dp.atom_domain(T=int), dp.absolute_distance(T=int)
-    >>> oc.make_laplace(*whole, 1.0, dp.zero_concentrated_divergence()).map(1)
+    >>> oc.m.make_certified_laplace(*whole, 1.0, dp.zero_concentrated_divergence()).map(1)
     0.4621171572600098
     """
     assert_features("contrib", "honest-but-curious")
@@ -101,4 +98,4 @@ def make_laplace(
     return cast(pure, output_measure)
 
 
-then_laplace = _native.to_then(make_laplace)
+then_certified_laplace = _native.to_then(make_certified_laplace)

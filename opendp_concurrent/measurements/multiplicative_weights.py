@@ -105,12 +105,12 @@ def make_private_multiplicative_weights(
 
     Private multiplicative weights [HR10]. The returned measurement spawns a queryable that takes
     questions: a value in [0, 1] for each cell of the universe, or a function from a cell's value to
-    [0, 1]. It answers with the sum over the records, as a :class:`SparseVectorAnswer`: ``BELOW`` if
-    the synthetic histogram was good enough, ``ABOVE`` if it was not and was updated, ``EXHAUSTED``
-    if all updates are used: then the value is synthetic, with no promise. ``"synthetic"`` gives the
-    synthetic histogram itself, which is free.
+    [0, 1]. It answers with the sum over the records, as a :class:`.SparseVectorAnswer`: ``BELOW``
+    if the synthetic histogram was good enough, ``ABOVE`` if it was not and was updated,
+    ``EXHAUSTED`` if all updates are used: then the value is synthetic, with no promise.
+    ``"synthetic"`` gives the synthetic histogram itself, which is free.
 
-    The mechanism is interactive postprocessing of :func:`make_guess_and_check`: a person in the
+    The mechanism is interactive postprocessing of :func:`.make_guess_and_check`: a person in the
     middle guesses from the synthetic histogram, and learns from the answers to bad guesses. Its
     parameters are those that promise the least error within ``d_out``; the measurement's ``plan``
     has them.
@@ -136,15 +136,12 @@ def make_private_multiplicative_weights(
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument; ``d_out`` if no error below
         ``size`` can be promised
-    :raises UnsupportedMeasureError: for other measures; build for zCDP, and use :func:`cast`
+    :raises UnsupportedMeasureError: for other measures; build for zCDP, and use :func:`.cast`
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    >>> mechanism = oc.make_private_multiplicative_weights(
+    >>> mechanism = oc.m.make_private_multiplicative_weights(
     ...     *space, dp.zero_concentrated_divergence(), d_in=1, d_out=0.5,
     ...     universe=64, questions=100, size=10_000
     ... )

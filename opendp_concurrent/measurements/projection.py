@@ -25,7 +25,7 @@ from ..measures.families import GAUSSIAN, ZCDP
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
-from .gaussian import make_gaussian
+from .gaussian import make_certified_gaussian
 from .histogram import (
     FRACTION,
     SYNTHETIC,
@@ -121,7 +121,7 @@ class _Batch:
         sensitivity = stability_map(d_in) if self.longest > 0.0 else 1.0
         self.scale = sensitivity / (sqrt(2 * d_mid) if zcdp else d_mid)
         while True:
-            noisy = answers >> make_gaussian(
+            noisy = answers >> make_certified_gaussian(
                 answers.output_domain, answers.output_metric, self.scale, measure
             )
             if noisy.map(d_in) <= d_mid:
@@ -217,15 +217,12 @@ def make_projected_queries(
     :param rounds: of Frank and Wolfe's algorithm for a projection; at most 10^6
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises UnsupportedMeasureError: for other measures; build for zCDP, and use :func:`cast`
+    :raises UnsupportedMeasureError: for other measures; build for zCDP, and use :func:`.cast`
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    >>> mechanism = oc.make_projected_queries(
+    >>> mechanism = oc.m.make_projected_queries(
     ...     *space, dp.zero_concentrated_divergence(), d_in=1, d_mids=[0.25, 0.25],
     ...     universe=16, size=1000
     ... )

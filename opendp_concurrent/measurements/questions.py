@@ -49,12 +49,9 @@ class Deviation:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    >>> far = oc.make_above_threshold(*space, dp.max_divergence(), 1, scale=2.0, threshold=100)
-    >>> far([1] * 1000)(oc.Deviation(space >> dp.t.then_count(), guess=1000)).outcome
+    >>> far = oc.m.make_above_threshold(*space, dp.max_divergence(), 1, scale=2.0, threshold=100)
+    >>> far([1] * 1000)(oc.m.Deviation(space >> dp.t.then_count(), guess=1000)).outcome
     BELOW
     """
 

@@ -35,13 +35,13 @@ def _categories(**argument: Any) -> list[Any]:
 
 
 @checked(prob=probability, output_measure=guards.measure, constant_time=flag)
-def make_randomized_response_bool(
+def make_certified_randomized_response_bool(
     prob: float, output_measure: Measure, constant_time: bool = False
 ) -> ConcurrentMeasurement:
     """Randomized response on one bit, certified under ``output_measure``.
 
     Sampling is that of :func:`~opendp.measurements.make_randomized_response_bool`. Rényi DP, of one
-    order or as a curve, is exact [Mir17, Table II]. Other measures: through ε-DP by :func:`cast`,
+    order or as a curve, is exact [Mir17, Table II]. Other measures: through ε-DP by :func:`.cast`,
     which is exact as well, since randomized response is the worst case of ε-DP.
 
     Required features: `contrib`, `honest-but-curious`
@@ -56,10 +56,8 @@ def make_randomized_response_bool(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
-    >>> oc.make_randomized_response_bool(0.75, oc.fixed_renyi_divergence(alpha=2.0)).map(1)
+    >>> measure = oc.fixed_renyi_divergence(alpha=2.0)
+    >>> oc.m.make_certified_randomized_response_bool(0.75, measure).map(1)
     0.8472978603872037
     """
     assert_features("contrib", "honest-but-curious")
@@ -68,7 +66,7 @@ def make_randomized_response_bool(
 
 
 @checked(categories=_categories, prob=probability, output_measure=guards.measure)
-def make_randomized_response(
+def make_certified_randomized_response(
     categories: Sequence[Any],
     prob: float,
     output_measure: Measure,
@@ -77,7 +75,7 @@ def make_randomized_response(
     """Randomized response over ``categories``, certified under ``output_measure``.
 
     Sampling is that of :func:`~opendp.measurements.make_randomized_response`. Rényi DP, of one
-    order or as a curve, and f-DP are exact. Other measures: through ε-DP by :func:`cast`.
+    order or as a curve, and f-DP are exact. Other measures: through ε-DP by :func:`.cast`.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -92,11 +90,8 @@ def make_randomized_response(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> measure = oc.fixed_renyi_divergence(alpha=2.0)
-    >>> oc.make_randomized_response(["a", "b", "c"], 0.75, measure).map(1)
+    >>> oc.m.make_certified_randomized_response(["a", "b", "c"], 0.75, measure).map(1)
     1.535970760552228
     """
     assert_features("contrib", "honest-but-curious")

@@ -34,8 +34,7 @@ class Outcome(Enum):
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> [*oc.Outcome]
+    >>> [*oc.m.Outcome]
     [BELOW, ABOVE, EXHAUSTED]
     """
 
@@ -57,8 +56,7 @@ class SparseVectorAnswer:
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> bool(oc.SparseVectorAnswer(oc.Outcome.ABOVE, 12.5))
+    >>> bool(oc.m.SparseVectorAnswer(oc.m.Outcome.ABOVE, 12.5))
     True
     """
 
@@ -173,8 +171,8 @@ def make_sparse_vector(
     The returned measurement spawns a queryable that takes questions: transformations from
     ``input_domain`` to a number, whose stability maps are checked at ``d_in``, or callables on the
     data, whose sensitivity at ``d_in`` is promised. ``(question, threshold)`` has a threshold of
-    its own. The answer is a :class:`SparseVectorAnswer`: below, above, or exhausted once
-    ``max_hits`` were above. It is true if above. :class:`Deviation` asks how far an answer is from
+    its own. The answer is a :class:`.SparseVectorAnswer`: below, above, or exhausted once
+    ``max_hits`` were above. It is true if above. :class:`.Deviation` asks how far an answer is from
     a guess.
 
     All privacy is paid at launch, whatever is asked. What is promised at ``d_in`` says nothing of
@@ -214,11 +212,8 @@ def make_sparse_vector(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    >>> sparse_vector = oc.make_sparse_vector(
+    >>> sparse_vector = oc.m.make_sparse_vector(
     ...     *space, dp.max_divergence(), d_in=1, scale=2.0, threshold=500, max_hits=2
     ... )
     >>> sparse_vector.map(1)
@@ -294,7 +289,7 @@ def make_above_threshold(
 ) -> ConcurrentMeasurement:
     """Answer questions until one is above a threshold.
 
-    A :func:`make_sparse_vector` of one hit [DR14, Algorithm 1]: ε = D/scale + 2D/query_scale, for
+    A :func:`.make_sparse_vector` of one hit [DR14, Algorithm 1]: ε = D/scale + 2D/query_scale, for
     monotone questions D/scale + D/query_scale (and one step, if D is no integer).
 
     Required features: `contrib`, `honest-but-curious`
@@ -310,18 +305,15 @@ def make_above_threshold(
         a ``d_in`` of 1 only
     :param query_scale: of each question's noise; 2^(1/3) times ``scale`` if left out, for monotone
         questions ``scale``
-    :param monotone: a promise as in :func:`make_sparse_vector`
+    :param monotone: a promise as in :func:`.make_sparse_vector`
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    >>> alarm = oc.make_above_threshold(
+    >>> alarm = oc.m.make_above_threshold(
     ...     *space, dp.max_divergence(), d_in=1, scale=2.0, query_scale=4.0, threshold=500
     ... )
     >>> alarm.map(1)
@@ -366,7 +358,7 @@ def sparse_vector_accuracy(
     scales far above 1 scale log(2m/β) + query_scale log(k/β). Each of the k questions can err in
     one direction only, each of the m thresholds in both; noise on the integers, or on a finer grid,
     exceeds α to one side with probability at most e^(-α/s) / (1 + e^(-1/s)). Numbers are compared
-    in whole steps, see :func:`make_sparse_vector`. After [DR14, Theorem 3.24].
+    in whole steps, see :func:`.make_sparse_vector`. After [DR14, Theorem 3.24].
 
     :param scale: of the threshold's noise
     :param query_scale: of the questions' noise
@@ -378,8 +370,7 @@ def sparse_vector_accuracy(
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> oc.sparse_vector_accuracy(2.0, 4.0, questions=1000, beta=0.05)
+    >>> oc.m.sparse_vector_accuracy(2.0, 4.0, questions=1000, beta=0.05)
     47.898...
     """
     if not 0.0 < beta:

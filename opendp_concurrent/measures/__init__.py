@@ -10,7 +10,14 @@ from ..checks import is_a
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from .approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from .approximate_zero_concentrated_divergence import APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE
-from .composition_measure import Composability, CompositionMeasure
+from .composition_measure import Composability as Composability
+from .composition_measure import CompositionMeasure as CompositionMeasure
+from .conversions.truncated_tools import (
+    bad_event_probability,
+    group_tcdp,
+    mutual_information,
+    subsampled_tcdp,
+)
 from .families import OURS
 from .fixed_renyi_divergence import FixedRenyi
 from .fixed_renyi_divergence import from_descriptor as fixed_renyi
@@ -62,4 +69,4 @@ def composition_measure(output_measure: Any) -> CompositionMeasure:
     )
 
 
-__all__ = ["KNOWN", "OURS", "Composability", "CompositionMeasure", "composition_measure"]
+__all__ = ["bad_event_probability", "group_tcdp", "mutual_information", "subsampled_tcdp"]

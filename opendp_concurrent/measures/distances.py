@@ -22,7 +22,6 @@ class TruncatedConcentrated:
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> loss = oc.TruncatedConcentrated(rho=0.1, omega=20.0)
     >>> loss <= oc.TruncatedConcentrated(rho=0.2, omega=10.0)
     True

@@ -40,9 +40,6 @@ def fixed_renyi_divergence(alpha: float) -> Measure:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> oc.fixed_renyi_divergence(alpha=8) == oc.fixed_renyi_divergence(alpha=8.0)
     True
     >>> oc.fixed_renyi_divergence(alpha=8) == oc.fixed_renyi_divergence(alpha=9)

@@ -32,9 +32,6 @@ def gaussian_tradeoff() -> Measure:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> oc.gaussian_tradeoff()
     GaussianTradeoff
     """

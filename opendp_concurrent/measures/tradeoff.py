@@ -24,12 +24,12 @@ class Tradeoff:
 
 
 def tradeoff() -> Measure:
-    """f-DP; the distance is a :class:`TradeoffFunction`.
+    """f-DP; the distance is a :class:`.TradeoffFunction`.
 
     Telling neighbours apart is at least as hard as f says [DRS22, Definition 2.3], for all ordered
     pairs of neighbours. Losses that are fixed up front compose to their tensor product, also for
     concurrent children [VZ23], under finite communication. For losses that are chosen
-    on the way that is *not* so: see :func:`ladder` and :func:`residue`.
+    on the way that is *not* so: see :func:`.ladder` and :func:`.residue`.
 
     Required features: `honest-but-curious`
 
@@ -37,9 +37,6 @@ def tradeoff() -> Measure:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> oc.tradeoff()
     Tradeoff
     """

@@ -34,7 +34,7 @@ class Truncated:
 def truncated_concentrated_divergence(omega: float) -> Measure:
     """Truncated concentrated DP for orders up to ``omega`` at least; distances have ρ and their ω.
 
-    A distance is a :class:`TruncatedConcentrated`; a number ρ stands for (ρ, ``omega``). The ρ of
+    A distance is a :class:`.TruncatedConcentrated`; a number ρ stands for (ρ, ``omega``). The ρ of
     launches add up, and the least of their ω counts [BDRS18, Lemma 8], [LW22, Corollary 1]; for
     adaptively chosen losses by [HSTVVXZ23, Theorem 4.6] at every order.
 
@@ -46,9 +46,6 @@ def truncated_concentrated_divergence(omega: float) -> Measure:
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> oc.TruncatedConcentrated(rho=0.1, omega=20.0) <= oc.TruncatedConcentrated(0.2, omega=10.0)
     True
     >>> oc.truncated_concentrated_divergence(omega=10.0)

@@ -35,12 +35,9 @@ class AnalystQuotas(ConcurrentMeasurement):
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
-    >>> oc.make_analyst_quotas(odometer, 1, {"alice": 1.0, "bob": 0.5}).coalition(["bob"])
+    >>> oc.c.make_analyst_quotas(odometer, 1, {"alice": 1.0, "bob": 0.5}).coalition(["bob"])
     0.5
     """
 
@@ -83,7 +80,7 @@ def make_analyst_quotas(
     asked. Each analyst's launches are added up by the odometer's accumulator. A quota that was not
     spent cannot be passed on.
 
-    Guarantee: that of :func:`make_concurrent_composition` with the quotas as d_mids, for all
+    Guarantee: that of :func:`.make_concurrent_composition` with the quotas as d_mids, for all
     analysts together; for some of them that of their quotas, which ``coalition(names)`` of the
     measurement returns. It holds since a filter is one interactive mechanism, whatever is launched
     on it [HSTVVXZ23, Theorems 1.20, 1.21 and 4.6], and mechanisms with fixed losses compose
@@ -96,7 +93,7 @@ def make_analyst_quotas(
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param odometer: made by :func:`make_concurrent_odometer`, possibly chained
+    :param odometer: made by :func:`.make_concurrent_odometer`, possibly chained
     :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
     :param quotas: each analyst's d_out, by name, in units of the odometer's measure
     :param delta: for (ε, δ)-DP: the δ at which the optimal composition of all quotas is read; the
@@ -109,12 +106,9 @@ def make_analyst_quotas(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
-    >>> measurement = oc.make_analyst_quotas(odometer, 1, {"alice": 1.0, "bob": 0.5, "eve": 0.25})
+    >>> measurement = oc.c.make_analyst_quotas(odometer, 1, {"alice": 1.0, "bob": 0.5, "eve": 0.25})
     >>> measurement.map(1)
     1.75
     >>> measurement.coalition(["bob", "eve"])

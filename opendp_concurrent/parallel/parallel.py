@@ -71,9 +71,9 @@ def make_parallel_composition(
 
     :param input_domain: of vectors of records, of LazyFrames, or a user's own
     :param input_metric: symmetric, insert-delete, change-one or Hamming distance; for
-        :func:`by_split` also a user's own
-    :param partition: made by :func:`by_key`, :func:`by_column`, :func:`by_values` or
-        :func:`by_split`
+        :func:`.by_split` also a user's own
+    :param partition: made by :func:`.by_key`, :func:`.by_column`, :func:`.by_values` or
+        :func:`.by_split`
     :param measurements: by public key, on the parts' domain and metric, under one measure. One
         that many keys share is checked once
     :return: a measurement that spawns a queryable, whose messages are keys
@@ -87,13 +87,10 @@ def make_parallel_composition(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> pair = oc.make_concurrent_composition(*space, dp.max_divergence(), 1, [0.25, 0.25])
-    >>> by_age = oc.by_values({"young": range(0, 30), "old": range(30, 120)})
-    >>> parallel = oc.make_parallel_composition(*space, by_age, {"young": pair, "old": pair})
+    >>> by_age = oc.c.by_values({"young": range(0, 30), "old": range(30, 120)})
+    >>> parallel = oc.c.make_parallel_composition(*space, by_age, {"young": pair, "old": pair})
     >>> parallel.map(1)
     0.5
 

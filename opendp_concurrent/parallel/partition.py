@@ -149,13 +149,12 @@ def by_key(function: Callable[[Any], Any]) -> Partition:
     if the key is not hashable, or if the function raises: an error would tell of one record.
 
     :param function: of one record only, and deterministic; a part is then stable
-    :return: a partition for :func:`make_parallel_composition`
+    :return: a partition for :func:`.make_parallel_composition`
     :raises InvalidTypeError: if it is not callable
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> oc.by_key(lambda record: record % 10)
+    >>> oc.c.by_key(lambda record: record % 10)
     by_key(...)
     """
     return ByRecord(check_callable(function=function), None, "by_key(...)")
@@ -168,13 +167,12 @@ def by_column(*names: str) -> Partition:
     missing values.
 
     :param names: of columns
-    :return: a partition for :func:`make_parallel_composition`
+    :return: a partition for :func:`.make_parallel_composition`
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> oc.by_column("region", "year")
+    >>> oc.c.by_column("region", "year")
     by_column('region', 'year')
     """
     if not names:
@@ -196,15 +194,14 @@ def by_values(
     :param groups: the values of each part, by its key; together at most a million
     :param of: what of a record is looked up: the record itself if left out, a function of it, or
         for LazyFrames the name of a column
-    :return: a partition for :func:`make_parallel_composition`
+    :return: a partition for :func:`.make_parallel_composition`
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> oc.by_values({"young": range(0, 30), "old": range(30, 120)})
+    >>> oc.c.by_values({"young": range(0, 30), "old": range(30, 120)})
     by_values(...)
-    >>> oc.by_values({"young": range(0, 31), "old": range(30, 120)})
+    >>> oc.c.by_values({"young": range(0, 31), "old": range(30, 120)})
     Traceback (most recent call last):
     ...
     opendp_concurrent.errors.InvalidValueError: groups overlap: 30 is in both 'young' and 'old'; ...
@@ -226,13 +223,12 @@ def by_split(function: Callable[[Any, tuple[Any, ...]], Mapping[Any, Any]]) -> P
 
     :param function: takes the dataset and the public keys; returns a mapping that has a part of the
         parts' domain for each of the keys, whatever the data
-    :return: a partition for :func:`make_parallel_composition`
+    :return: a partition for :func:`.make_parallel_composition`
     :raises InvalidTypeError: if it is not callable
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> oc.by_split(lambda tables, keys: {key: tables.get(key, []) for key in keys})
+    >>> oc.c.by_split(lambda tables, keys: {key: tables.get(key, []) for key in keys})
     by_split(...)
     """
     return BySplit(check_callable(function=function))

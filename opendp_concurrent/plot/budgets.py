@@ -40,7 +40,6 @@ def plot_budgets(
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> from opendp_concurrent.plot import plot_budgets
     >>> f = oc.TradeoffFunction.pure(0.1)
     >>> budgets = {

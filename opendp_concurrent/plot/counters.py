@@ -54,13 +54,12 @@ def plot_counter_error(
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> from opendp_concurrent.plot import plot_counter_error
     >>> ax = plot_counter_error(["tree", "square root"], 1000)
     >>> [round(float(line.get_ydata()[-1]), 4) for line in ax.get_lines()[1::2]]
     [7.0271, 3.1022]
-    >>> height, average = oc.counter_nodes(1000)
-    >>> round((height * average) ** 0.5, 4), round(oc.square_root_rmse(1000), 4)
+    >>> height, average = oc.m.counter_nodes(1000)
+    >>> round((height * average) ** 0.5, 4), round(oc.m.square_root_rmse(1000), 4)
     (7.0271, 3.1022)
     """
     if isinstance(counters, (str, bytes)) or not isinstance(counters, Sequence) or not counters:
@@ -126,7 +125,7 @@ def _doubling(horizon: int) -> Variances:
 
 
 def _square_root(horizon: int) -> Variances:
-    """S(t) S(T), as in :func:`~opendp_concurrent.square_root_rmse`."""
+    """S(t) S(T), as in :func:`.square_root_rmse`."""
     sums = np.fromiter(square_root_sums(horizon), float, horizon)
     variances: Variances = sums * sums[-1]
     return variances

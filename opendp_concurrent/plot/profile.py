@@ -47,7 +47,6 @@ def plot_profile(
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> from opendp_concurrent.plot import plot_profile
     >>> ax = plot_profile(oc.TradeoffFunction.laplace(0.1).power(100), labels=["100 launches"])
     >>> ax.get_yscale(), round(ax.get_xlim()[1])

@@ -47,11 +47,8 @@ def plot_session(
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
     >>> from opendp_concurrent.errors import BudgetExceededError
     >>> from opendp_concurrent.plot import plot_session
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
     >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])

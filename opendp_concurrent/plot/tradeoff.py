@@ -47,7 +47,6 @@ def plot_tradeoff(
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> from opendp_concurrent.plot import plot_tradeoff
     >>> f = oc.TradeoffFunction.laplace(1.0)
     >>> ax = plot_tradeoff([f, oc.TradeoffFunction.pure(1.0)], labels=["Laplace", "pure"])

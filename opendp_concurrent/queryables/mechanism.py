@@ -111,7 +111,7 @@ class ConcurrentMeasurement(Measurement):
 
     @property
     def resumable(self) -> bool:
-        """Whether what this spawns can be saved and resumed, by :func:`make_resumable`."""
+        """Whether what this spawns can be saved and resumed, by :func:`.make_resumable`."""
         can_resume = inside(self).can_resume
         return can_resume is not None and can_resume()
 

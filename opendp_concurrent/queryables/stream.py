@@ -67,12 +67,9 @@ class Update(DataMessage):
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
-    >>> queryable = oc.make_counter(*space, dp.max_divergence(), scale=1.0)([])
-    >>> queryable(oc.Update(1))  # as queryable.update(1)
+    >>> queryable = oc.m.make_counter(*space, dp.max_divergence(), scale=1.0)([])
+    >>> queryable(oc.m.Update(1))  # as queryable.update(1)
     """
 
     item: Any
@@ -87,12 +84,9 @@ class Updates(DataMessage):
 
     :example:
 
-    >>> import opendp.prelude as dp
-    >>> import opendp_concurrent as oc
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
-    >>> queryable = oc.make_counter(*space, dp.max_divergence(), scale=1.0)([])
-    >>> queryable(oc.Updates([1, None, 0]))  # as queryable.update_all([1, None, 0])
+    >>> queryable = oc.m.make_counter(*space, dp.max_divergence(), scale=1.0)([])
+    >>> queryable(oc.m.Updates([1, None, 0]))  # as queryable.update_all([1, None, 0])
     """
 
     items: Any

@@ -4,7 +4,8 @@ An analyst has a menu of mechanisms, each with the privacy loss that it declares
 sees its answer, launches another, as long as the filter admits it. How well can he tell two
 neighbouring datasets apart? For finite mechanisms this is computed exactly, over *all* analysts:
 
->>> from opendp_concurrent import verify, basic
+>>> from opendp_concurrent import verify
+>>> from opendp_concurrent.accumulators import basic
 >>> from opendp_concurrent.accounts.rule import Within
 >>> menu = verify.response_menu(0.5, 1.0)                            # declared (ε, 0)
 >>> worst = verify.worst_analyst(menu, basic().start((0.0, 0.0)), Within((1.5, 0.0)), epsilon=1.0)
@@ -83,7 +84,8 @@ def worst_analyst(
     """Find the analyst who reaches the largest δ at ``epsilon`` against a filter.
 
     :param menu: what may be launched, any number of times
-    :param accumulator: of no launch; frozen and hashable, such as ``oc.zcdp(1e-6).start(None)``
+    :param accumulator: of no launch; frozen and hashable, such as
+        ``oc.accumulators.zcdp(1e-6).start(None)``
     :param rule: when a launch is admitted, such as ``Within(d_out)``
     :param epsilon: at which privacy is asked
     :param most: launches at most; reaching it raises, since then the worst may be cut off
@@ -92,8 +94,9 @@ def worst_analyst(
 
     :example:
 
-    >>> from opendp_concurrent import verify, zcdp
+    >>> from opendp_concurrent import verify
     >>> from opendp_concurrent.accounts.rule import Within
+    >>> from opendp_concurrent.accumulators import zcdp
     >>> menu, start = verify.response_menu(0.25, 0.5), zcdp(0.05).start(None)
     >>> worst = verify.worst_analyst(menu, start, Within((1.5, 0.05)), epsilon=1.5)
     >>> 0.0 < worst.delta <= worst.delta_upper <= 0.05

@@ -71,9 +71,7 @@ def audit(
 
     :example:
 
-    >>> import opendp.prelude as dp
     >>> from opendp_concurrent import verify
-    >>> dp.enable_features("contrib", "honest-but-curious")
     >>> laplace = dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=1.0)
     >>> found = verify.audit(laplace, x=1, x_prime=0, strategy=float, n=2_000)
     >>> found.violates(1.0)

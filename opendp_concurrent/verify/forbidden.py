@@ -58,7 +58,7 @@ class NaturalOptimal:
 
 @dataclass(frozen=True)
 class EitherUndivided:
-    """Go on while one of the rules of ``oc.either`` would, each at the full δ. INVALID.
+    """Go on while one of the rules of ``either`` would, each at the full δ. INVALID.
 
     Its states are the accumulators of production. Fails with children that may fail; for randomized
     responses only, no counterexample is known, and no proof.

@@ -34,7 +34,8 @@ def worst_renyi(
 
     :example:
 
-    >>> from opendp_concurrent import basic, verify
+    >>> from opendp_concurrent import verify
+    >>> from opendp_concurrent.accumulators import basic
     >>> from opendp_concurrent.accounts.rule import Within
     >>> item = verify.Item("response", 0.5, verify.randomized_response(0.5))
     >>> verify.worst_renyi([item], basic().start(0.0), Within(1.0), order=2.0)

@@ -58,7 +58,8 @@ def worst_loss(
     :example:
 
     >>> from fractions import Fraction
-    >>> from opendp_concurrent import basic, verify
+    >>> from opendp_concurrent import verify
+    >>> from opendp_concurrent.accumulators import basic
     >>> from opendp_concurrent.accounts.rule import Within
     >>> item = verify.Item("response", 0.1, verify.randomized_response(0.1))
     >>> rule = Within(0.3)
@@ -91,7 +92,8 @@ def worst_mean_loss(
 
     :example:
 
-    >>> from opendp_concurrent import basic, verify
+    >>> from opendp_concurrent import verify
+    >>> from opendp_concurrent.accumulators import basic
     >>> from opendp_concurrent.accounts.rule import Within
     >>> item = verify.Item("response", 0.5, verify.randomized_response(0.5))
     >>> verify.worst_mean_loss([item], basic().start(0.0), Within(1.0))  # 2 * 0.5 * tanh(0.25)

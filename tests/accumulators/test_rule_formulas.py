@@ -26,7 +26,7 @@ def test_advanced(epsilon, count, slack):
     with mp.workdps(100):
         total = count * mpf(epsilon) ** 2
         exact = mp.sqrt(2 * mp.log(1 / mpf(slack)) * total) + total / 2
-        found = oc.advanced(slack).start(None).after((epsilon, 1e-12), count).loss
+        found = oc.accumulators.advanced(slack).start(None).after((epsilon, 1e-12), count).loss
         check(found, exact, slack, count * mpf(1e-12))
 
 
@@ -46,7 +46,7 @@ def test_zcdp(epsilon, count, slack):
             low, high = (low, middle) if slope(middle) > 0 else (middle, high)
         t = low
         exact = (1 + t) * rho + mp.log(t / (1 + t)) + (target - mp.log(1 + t)) / t
-        found = oc.zcdp(slack).start(None).after((epsilon, 1e-12), count).loss
+        found = oc.accumulators.zcdp(slack).start(None).after((epsilon, 1e-12), count).loss
         check(found, max(exact, 0), slack, count * mpf(1e-12))
 
 
@@ -57,14 +57,14 @@ def test_renyi(epsilon, count, slack, order):
         e, a, d = mpf(epsilon), mpf(order), mpf(slack)
         one = mp.log((mp.exp(a * e) + mp.exp(e - a * e)) / (1 + mp.exp(e))) / (a - 1)
         exact = count * one + mp.log((a - 1) / a) - (mp.log(d) + mp.log(a)) / (a - 1)
-        found = oc.renyi(order, slack).start(None).after((epsilon, 1e-12), count).loss
+        found = oc.accumulators.renyi(order, slack).start(None).after((epsilon, 1e-12), count).loss
         check(found, max(exact, 0), slack, count * mpf(1e-12))
 
 
 RULES = {
-    "advanced": oc.advanced,
-    "zcdp": oc.zcdp,
-    "renyi": lambda slack: oc.renyi(9.0, slack),
+    "advanced": oc.accumulators.advanced,
+    "zcdp": oc.accumulators.zcdp,
+    "renyi": lambda slack: oc.accumulators.renyi(9.0, slack),
 }
 
 

@@ -18,11 +18,13 @@ from opendp_concurrent.errors import (
 
 APPROXIMATE = dp.approximate(dp.max_divergence())
 RULES = [
-    oc.basic(),
-    oc.advanced(1e-6),
-    oc.zcdp(1e-6),
-    oc.renyi(22.5, 1e-6),
-    oc.either(oc.basic(), oc.zcdp(5e-7), oc.renyi(22.5, 4e-7)),
+    oc.accumulators.basic(),
+    oc.accumulators.advanced(1e-6),
+    oc.accumulators.zcdp(1e-6),
+    oc.accumulators.renyi(22.5, 1e-6),
+    oc.accumulators.either(
+        oc.accumulators.basic(), oc.accumulators.zcdp(5e-7), oc.accumulators.renyi(22.5, 4e-7)
+    ),
 ]
 every = pytest.mark.parametrize("rule", RULES, ids=repr)
 
@@ -36,12 +38,12 @@ def launch_of(space, epsilon, delta=0.0):
 @pytest.mark.parametrize(
     ("rule", "d_out", "epsilon", "launches"),
     [
-        (oc.basic(), (1.0, 1e-6), 0.01, 99),  # a hundred doubles 0.01 exceed 1
-        (oc.advanced(1e-6), (1.0, 1e-6), 0.1, 3),
-        (oc.advanced(1e-6), (1.0, 1e-6), 0.01, 349),
-        (oc.zcdp(1e-6), (1.0, 1e-6), 0.01, 487),
-        (oc.renyi(22.2, 1e-6), (1.0, 1e-6), 0.01, 490),
-        (oc.best_rule((1.0, 1e-6), [(0.01, 0.0)]), (1.0, 1e-6), 0.01, 490),
+        (oc.accumulators.basic(), (1.0, 1e-6), 0.01, 99),  # a hundred doubles 0.01 exceed 1
+        (oc.accumulators.advanced(1e-6), (1.0, 1e-6), 0.1, 3),
+        (oc.accumulators.advanced(1e-6), (1.0, 1e-6), 0.01, 349),
+        (oc.accumulators.zcdp(1e-6), (1.0, 1e-6), 0.01, 487),
+        (oc.accumulators.renyi(22.2, 1e-6), (1.0, 1e-6), 0.01, 490),
+        (oc.accumulators.best_rule((1.0, 1e-6), [(0.01, 0.0)]), (1.0, 1e-6), 0.01, 490),
     ],
     ids=repr,
 )
@@ -52,17 +54,17 @@ def test_published_numbers_of_launches_are_admitted_for_real(space, rule, d_out,
         assert root(one) == 2
     with pytest.raises(BudgetExceededError):
         root(one)
-    assert oc.launches_admitted(rule, d_out, [(epsilon, 0.0)]) == launches
+    assert oc.accumulators.launches_admitted(rule, d_out, [(epsilon, 0.0)]) == launches
 
 
 def test_published_losses():
-    empty = oc.advanced(1e-6).start(None)
+    empty = oc.accumulators.advanced(1e-6).start(None)
     assert empty.after((0.1, 0.0), 10).loss[0] == pytest.approx(1.7122581363, abs=1e-10)
     assert empty.after((0.1, 0.0), 100).loss[0] == pytest.approx(5.7565217698, abs=1e-10)
-    assert oc.advanced(1e-6).largest(1.0) == pytest.approx(0.0349378095, abs=1e-10)
-    assert oc.zcdp(1e-6).largest(1.0) == pytest.approx(0.0243559704, abs=1e-10)
-    assert oc.zcdp(1e-5).largest(1.0) == pytest.approx(0.0305565952, abs=1e-10)
-    assert oc.zcdp(1e-6).largest(3.0) == pytest.approx(0.1850698407, abs=1e-10)
+    assert oc.accumulators.advanced(1e-6).largest(1.0) == pytest.approx(0.0349378095, abs=1e-10)
+    assert oc.accumulators.zcdp(1e-6).largest(1.0) == pytest.approx(0.0243559704, abs=1e-10)
+    assert oc.accumulators.zcdp(1e-5).largest(1.0) == pytest.approx(0.0305565952, abs=1e-10)
+    assert oc.accumulators.zcdp(1e-6).largest(3.0) == pytest.approx(0.1850698407, abs=1e-10)
 
 
 @every
@@ -126,12 +128,15 @@ def test_a_child_odometer_is_charged_by_the_rule_of_each_ancestor(space):
     def odometer(rule):
         return oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=rule)
 
-    root = odometer(oc.advanced(1e-6))([1, 2])
-    child = root(odometer(oc.basic()))
+    root = odometer(oc.accumulators.advanced(1e-6))([1, 2])
+    child = root(odometer(oc.accumulators.basic()))
     for _ in range(10):
         child(launch_of(space, 0.125))
     assert child.privacy_loss(1) == (1.25, 0.0)
-    assert root.privacy_loss(1) == oc.advanced(1e-6).start(None).after((0.125, 0.0), 10).loss
+    assert (
+        root.privacy_loss(1)
+        == oc.accumulators.advanced(1e-6).start(None).after((0.125, 0.0), 10).loss
+    )
 
 
 @every
@@ -140,7 +145,7 @@ def test_the_rule_is_part_of_the_identity(space, rule):
     assert repr(rule) in repr(odometer)
     assert repr(rule) in repr(oc.make_concurrent_filter(odometer, 1, (1.0, 1e-5)))
     assert repr(rule) in repr(odometer([1]))
-    assert eval(repr(rule), vars(oc)) == rule
+    assert eval(repr(rule), vars(oc.accumulators)) == rule
     assert sum(rule == other for other in RULES) == 1
 
 
@@ -195,31 +200,38 @@ def test_what_is_no_pair_of_losses_is_refused(rule, d_mid):
 @settings(max_examples=25)
 def test_the_best_rule_is_never_below_the_others(epsilon, bound, delta):
     d_out, typical = (bound, delta), [(epsilon, 0.0)]
-    best = oc.launches_admitted(oc.best_rule(d_out, typical), d_out, typical)
-    for rule in (oc.basic(), oc.advanced(delta), oc.zcdp(delta), oc.renyi(10.0, delta)):
-        assert best >= oc.launches_admitted(rule, d_out, typical)
+    best = oc.accumulators.launches_admitted(
+        oc.accumulators.best_rule(d_out, typical), d_out, typical
+    )
+    for rule in (
+        oc.accumulators.basic(),
+        oc.accumulators.advanced(delta),
+        oc.accumulators.zcdp(delta),
+        oc.accumulators.renyi(10.0, delta),
+    ):
+        assert best >= oc.accumulators.launches_admitted(rule, d_out, typical)
 
 
 @pytest.mark.filterwarnings("error")
 def test_the_best_rule_for_tiny_launches():
-    rule = oc.best_rule((1.0, 1e-6), [(1e-200, 0.0)])
-    assert oc.launches_admitted(rule, (1.0, 1e-6), [(1e-200, 0.0)]) == 10**15
+    rule = oc.accumulators.best_rule((1.0, 1e-6), [(1e-200, 0.0)])
+    assert oc.accumulators.launches_admitted(rule, (1.0, 1e-6), [(1e-200, 0.0)]) == 10**15
 
 
 def test_the_best_rule_leaves_delta_for_the_launches():
     d_out, typical = (1.0, 1e-6), [(0.01, 1e-9)]
-    best = oc.best_rule(d_out, typical)
-    admitted = oc.launches_admitted(best, d_out, typical)
+    best = oc.accumulators.best_rule(d_out, typical)
+    admitted = oc.accumulators.launches_admitted(best, d_out, typical)
     slack = best.rules[1].delta_slack
     assert admitted > 450
     assert slack + admitted * 1e-9 <= 1e-6
-    assert admitted >= oc.launches_admitted(oc.zcdp(5e-7), d_out, typical)
+    assert admitted >= oc.accumulators.launches_admitted(oc.accumulators.zcdp(5e-7), d_out, typical)
 
 
 def test_the_slack_leaves_the_average_delta_of_the_launches():
     d_out = (1.0, 1e-6)
-    by_turns = oc.best_rule(d_out, [(0.01, 0.0), (0.01, 2e-9)])
-    assert by_turns == oc.best_rule(d_out, [(0.01, 1e-9)])
+    by_turns = oc.accumulators.best_rule(d_out, [(0.01, 0.0), (0.01, 2e-9)])
+    assert by_turns == oc.accumulators.best_rule(d_out, [(0.01, 1e-9)])
 
 
 @pytest.mark.parametrize(
@@ -233,23 +245,30 @@ def test_the_order_of_the_best_rule_is_best_among_its_neighbours(epsilon, bound)
     assert found.delta_slack == 1e-6  # all of it, as the launches need none
 
     def admitted(factor):
-        near = oc.renyi(1.0 + (order - 1.0) * factor, 1e-6)
-        return oc.launches_admitted(near, d_out, typical)
+        near = oc.accumulators.renyi(1.0 + (order - 1.0) * factor, 1e-6)
+        return oc.accumulators.launches_admitted(near, d_out, typical)
 
-    best = oc.launches_admitted(oc.renyi(order, 1e-6), d_out, typical)
+    best = oc.accumulators.launches_admitted(oc.accumulators.renyi(order, 1e-6), d_out, typical)
     assert best >= (1 - 1e-4) * max(map(admitted, (0.5, 0.8, 0.95, 1.05, 1.2, 2.0)))
 
 
 def test_counting_ends_at_its_limit_whatever_the_length_of_a_turn():
     for turn in (1, 2, 3, 7):
-        assert oc.launches_admitted(oc.basic(), (1.0, 0.0), [(1e-200, 0.0)] * turn) == 10**15
+        assert (
+            oc.accumulators.launches_admitted(
+                oc.accumulators.basic(), (1.0, 0.0), [(1e-200, 0.0)] * turn
+            )
+            == 10**15
+        )
 
 
 def test_the_best_rule_for_a_mixture_of_launches():
     d_out, typical = (2.0, 1e-6), [(0.01, 0.0), (0.05, 0.0), (0.02, 0.0)]
-    best = oc.best_rule(d_out, typical)
-    admitted = oc.launches_admitted(best, d_out, typical)
-    assert admitted > oc.launches_admitted(oc.basic(), d_out, typical) == 74
+    best = oc.accumulators.best_rule(d_out, typical)
+    admitted = oc.accumulators.launches_admitted(best, d_out, typical)
+    assert (
+        admitted > oc.accumulators.launches_admitted(oc.accumulators.basic(), d_out, typical) == 74
+    )
     state = best.start(None)
     for index in range(admitted):
         state = state.after(typical[index % 3])
@@ -272,7 +291,7 @@ def test_the_best_rule_for_a_mixture_of_launches():
     ],
 )
 def test_the_best_rule_is_basic_where_a_slack_gains_nothing(d_out, typical):
-    assert oc.best_rule(d_out, typical) == oc.basic()
+    assert oc.accumulators.best_rule(d_out, typical) == oc.accumulators.basic()
 
 
 # --- Lemma 2.19 ---------------------------------------------------------------------------------
@@ -297,7 +316,10 @@ class SumRule:
 
 @given(st.lists(st.floats(0.0, 10.0), max_size=6), st.floats(0.0, 30.0))
 def test_an_accumulator_from_the_rule_of_the_sum_is_the_sum(losses, d_out):
-    inverted, plain = oc.from_rule(SumRule()).start(0.0), oc.basic().start(0.0)
+    inverted, plain = (
+        oc.accumulators.from_rule(SumRule()).start(0.0),
+        oc.accumulators.basic().start(0.0),
+    )
     for loss in losses:
         inverted, plain = inverted.after(loss), plain.after(loss)
     assert inverted.loss == plain.loss
@@ -308,7 +330,9 @@ def test_an_accumulator_from_the_rule_of_the_sum_is_the_sum(losses, d_out):
 
 def test_a_rule_of_ones_own_makes_odometers_and_filters(space):
     measure = dp.max_divergence()
-    odometer = oc.make_concurrent_odometer(*space, measure, accumulator=oc.from_rule(SumRule()))
+    odometer = oc.make_concurrent_odometer(
+        *space, measure, accumulator=oc.accumulators.from_rule(SumRule())
+    )
     count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
     root = oc.make_concurrent_filter(odometer, 1, 0.5)([1, 2, 3])
     assert [isinstance(root(count), int) for _ in range(2)] == [True, True]
@@ -320,14 +344,16 @@ def test_a_rule_of_ones_own_makes_odometers_and_filters(space):
 
 
 def test_a_filter_tells_its_odometer(space):
-    odometer = oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=oc.zcdp(1e-7))
+    odometer = oc.make_concurrent_odometer(
+        *space, APPROXIMATE, accumulator=oc.accumulators.zcdp(1e-7)
+    )
     limit = oc.make_concurrent_filter(odometer, 1, (1.0, 1e-6))
-    assert oc.make_filter_to_odometer(limit) is odometer
+    assert oc.c.make_filter_to_odometer(limit) is odometer
     twice = dp.t.make_user_transformation(*space, *space, lambda rows: rows * 2, lambda d: 2 * d)
-    chained = oc.make_filter_to_odometer(twice >> limit)
+    chained = oc.c.make_filter_to_odometer(twice >> limit)
     root = chained([1, 2, 3])
     assert root(launch_of(space, 0.01)) == 6
-    assert root.privacy_loss(1) == oc.zcdp(1e-7).start(None).after((0.02, 0.0)).loss
+    assert root.privacy_loss(1) == oc.accumulators.zcdp(1e-7).start(None).after((0.02, 0.0)).loss
     for other in (
         oc.make_concurrent_composition(*space, APPROXIMATE, 1, [(1.0, 0.0)]),
         dp.c.make_privacy_filter(
@@ -337,13 +363,20 @@ def test_a_filter_tells_its_odometer(space):
         3,
     ):
         with pytest.raises(InvalidTypeError, match="^measurement must be made by"):
-            oc.make_filter_to_odometer(other)
+            oc.c.make_filter_to_odometer(other)
 
 
 # --- bad input ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [oc.advanced, oc.zcdp, lambda slack: oc.renyi(2.0, slack)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        oc.accumulators.advanced,
+        oc.accumulators.zcdp,
+        lambda slack: oc.accumulators.renyi(2.0, slack),
+    ],
+)
 @pytest.mark.parametrize("slack", [0.0, 1.0, -1e-6, 1.5, math.nan, math.inf])
 def test_a_slack_out_of_range(make, slack):
     with pytest.raises(InvalidValueError, match="^delta_slack .* must be above 0 and below 1"):
@@ -353,30 +386,76 @@ def test_a_slack_out_of_range(make, slack):
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
-        (lambda: oc.advanced("1e-6"), InvalidTypeError, "^delta_slack must be a number"),
-        (lambda: oc.zcdp(None), InvalidTypeError, "^delta_slack must be a number"),
-        (lambda: oc.renyi(1.0, 1e-6), InvalidValueError, "^order .1.0. must be finite and above 1"),
-        (lambda: oc.renyi(math.inf, 1e-6), InvalidValueError, "^order"),
-        (lambda: oc.renyi(math.nan, 1e-6), InvalidValueError, "^order"),
-        (lambda: oc.renyi("2", 1e-6), InvalidTypeError, "^order must be a number"),
-        (lambda: oc.either(), InvalidTypeError, "^rules must be at least two, found 0"),
-        (lambda: oc.either(oc.basic()), InvalidTypeError, "^rules must be at least two, found 1"),
-        (lambda: oc.either(oc.basic(), 3), InvalidTypeError, r"^rules\[1\] must be"),
         (
-            lambda: oc.either(oc.from_rule(SumRule()), oc.basic()),
+            lambda: oc.accumulators.advanced("1e-6"),
+            InvalidTypeError,
+            "^delta_slack must be a number",
+        ),
+        (lambda: oc.accumulators.zcdp(None), InvalidTypeError, "^delta_slack must be a number"),
+        (
+            lambda: oc.accumulators.renyi(1.0, 1e-6),
+            InvalidValueError,
+            "^order .1.0. must be finite and above 1",
+        ),
+        (lambda: oc.accumulators.renyi(math.inf, 1e-6), InvalidValueError, "^order"),
+        (lambda: oc.accumulators.renyi(math.nan, 1e-6), InvalidValueError, "^order"),
+        (lambda: oc.accumulators.renyi("2", 1e-6), InvalidTypeError, "^order must be a number"),
+        (
+            lambda: oc.accumulators.either(),
+            InvalidTypeError,
+            "^rules must be at least two, found 0",
+        ),
+        (
+            lambda: oc.accumulators.either(oc.accumulators.basic()),
+            InvalidTypeError,
+            "^rules must be at least two, found 1",
+        ),
+        (
+            lambda: oc.accumulators.either(oc.accumulators.basic(), 3),
+            InvalidTypeError,
+            r"^rules\[1\] must be",
+        ),
+        (
+            lambda: oc.accumulators.either(
+                oc.accumulators.from_rule(SumRule()), oc.accumulators.basic()
+            ),
             InvalidTypeError,
             r"^rules\[0\] must be",
         ),
-        (lambda: oc.from_rule(3), InvalidTypeError, "^rule must have start, after and continues"),
-        (lambda: oc.best_rule(1.0, [(0.1, 0.0)]), InvalidTypeError, "^d_out must be a pair"),
-        (lambda: oc.best_rule((1.0, 2.0), [(0.1, 0.0)]), InvalidValueError, r"^d_out\[1\]"),
-        (lambda: oc.best_rule((-1.0, 0.1), [(0.1, 0.0)]), InvalidValueError, r"^d_out\[0\]"),
-        (lambda: oc.best_rule((1.0, 0.1), []), InvalidTypeError, "^typical must be"),
-        (lambda: oc.best_rule((1.0, 0.1), 0.1), InvalidTypeError, "^typical must be"),
-        (lambda: oc.best_rule((1.0, 0.1), [0.1]), InvalidTypeError, r"^typical\[0\] must be"),
-        (lambda: oc.best_rule((1.0, 0.1), [(0.0, 0.0)]), InvalidValueError, "^typical must have"),
         (
-            lambda: oc.launches_admitted(3, (1.0, 0.1), [(0.1, 0.0)]),
+            lambda: oc.accumulators.from_rule(3),
+            InvalidTypeError,
+            "^rule must have start, after and continues",
+        ),
+        (
+            lambda: oc.accumulators.best_rule(1.0, [(0.1, 0.0)]),
+            InvalidTypeError,
+            "^d_out must be a pair",
+        ),
+        (
+            lambda: oc.accumulators.best_rule((1.0, 2.0), [(0.1, 0.0)]),
+            InvalidValueError,
+            r"^d_out\[1\]",
+        ),
+        (
+            lambda: oc.accumulators.best_rule((-1.0, 0.1), [(0.1, 0.0)]),
+            InvalidValueError,
+            r"^d_out\[0\]",
+        ),
+        (lambda: oc.accumulators.best_rule((1.0, 0.1), []), InvalidTypeError, "^typical must be"),
+        (lambda: oc.accumulators.best_rule((1.0, 0.1), 0.1), InvalidTypeError, "^typical must be"),
+        (
+            lambda: oc.accumulators.best_rule((1.0, 0.1), [0.1]),
+            InvalidTypeError,
+            r"^typical\[0\] must be",
+        ),
+        (
+            lambda: oc.accumulators.best_rule((1.0, 0.1), [(0.0, 0.0)]),
+            InvalidValueError,
+            "^typical must have",
+        ),
+        (
+            lambda: oc.accumulators.launches_admitted(3, (1.0, 0.1), [(0.1, 0.0)]),
             InvalidTypeError,
             "^accumulator must be an accounting",
         ),
@@ -390,16 +469,20 @@ def test_bad_input(call, error, match):
 def test_a_rule_for_another_measure_is_refused(space):
     for measure in (dp.max_divergence(), dp.approximate(dp.zero_concentrated_divergence())):
         with pytest.raises(UnsupportedMeasureError, match="^accumulator .* is for Approximate"):
-            oc.make_concurrent_odometer(*space, measure, accumulator=oc.zcdp(1e-6))
+            oc.make_concurrent_odometer(*space, measure, accumulator=oc.accumulators.zcdp(1e-6))
     with pytest.raises(UnsupportedMeasureError, match="whose distance is one number"):
-        oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=oc.from_rule(SumRule()))
-    for wrong in (3, "zcdp", oc.zcdp):
+        oc.make_concurrent_odometer(
+            *space, APPROXIMATE, accumulator=oc.accumulators.from_rule(SumRule())
+        )
+    for wrong in (3, "zcdp", oc.accumulators.zcdp):
         with pytest.raises(InvalidTypeError, match="^accumulator must be an accounting"):
             oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=wrong)
 
 
 def test_a_bound_below_the_slack_is_refused(space):
-    odometer = oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=oc.zcdp(1e-6))
+    odometer = oc.make_concurrent_odometer(
+        *space, APPROXIMATE, accumulator=oc.accumulators.zcdp(1e-6)
+    )
     with pytest.raises(InvalidValueError, match=r"^d_out\[1\] .1e-07. must be at least the slack"):
         oc.make_concurrent_filter(odometer, 1, (1.0, 1e-7))
     oc.make_concurrent_filter(odometer, 1, (1.0, 1e-6))

@@ -28,7 +28,7 @@ def pures(*epsilons):
 def test_equal_launches_reach_the_optimal_composition():
     """562 of 562 at ε = 0.01 and (1, 1e-6): theory 7.13."""
     unit, budget = T.pure(0.01), T.approximate(1.0, 1e-6)
-    assert oc.launches_admitted(oc.ladder(unit), budget, [unit]) == 562
+    assert oc.accumulators.launches_admitted(oc.accumulators.ladder(unit), budget, [unit]) == 562
     assert unit.power(562).delta(1.0) <= 1e-6 < unit.power(563).delta_bounds(1.0).lower
 
 
@@ -47,7 +47,7 @@ def test_gaussian_units_count_squares(mu):
 
 
 def test_what_no_number_of_units_covers_is_refused():
-    rule = oc.ladder(T.pure(0.1))
+    rule = oc.accumulators.ladder(T.pure(0.1))
     start = rule.start(None)
     for child in (T.gaussian(0.1), T.approximate(0.1, 1e-9), T.worst()):
         after = start.after(child)
@@ -59,7 +59,7 @@ def test_what_no_number_of_units_covers_is_refused():
 
 
 def test_units_that_are_spent_are_those_of_the_record():
-    rule = oc.ladder(T.laplace(0.3))
+    rule = oc.accumulators.ladder(T.laplace(0.3))
     after = rule.start(None).after(T.laplace(0.2), 3).after(T.laplace(0.3))
     assert after.loss == T.laplace(0.3).power(4)
     assert rule.from_record(None, after.to_record()) == after
@@ -69,12 +69,12 @@ def test_units_that_are_spent_are_those_of_the_record():
 @pytest.mark.parametrize("unit", [T.identity(), T.worst()])
 def test_a_unit_without_loss_or_without_privacy_is_refused(unit):
     with pytest.raises(InvalidValueError, match="unit"):
-        oc.ladder(unit)
+        oc.accumulators.ladder(unit)
 
 
 def test_a_unit_must_be_a_function():
     with pytest.raises(InvalidTypeError, match="unit must be a TradeoffFunction, found float"):
-        oc.ladder(0.1)
+        oc.accumulators.ladder(0.1)
 
 
 # --- residue -------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def test_a_unit_must_be_a_function():
     [(0.5, 1.0, 0.8599904568), (1.0, 2.0, 1.7291408254), (0.1, 1.0, 0.9949810922)],
 )
 def test_what_is_left_of_a_budget(epsilon, mu, left):
-    after = oc.residue(mu).start(None).after(T.pure(epsilon))
+    after = oc.accumulators.residue(mu).start(None).after(T.pure(epsilon))
     assert after.left == pytest.approx(left, abs=2e-9)
     assert after.left <= left + 1e-10
     assert after.remaining(T.gaussian(mu)) == T.gaussian(after.left)
@@ -94,7 +94,7 @@ def test_what_is_left_of_a_budget(epsilon, mu, left):
 @given(epsilon=st.floats(0.02, 1.5), mu=st.floats(0.5, 3.0))
 @settings(max_examples=25, deadline=None)
 def test_residue_is_never_worse_than_the_sum_of_squares_and_is_safe(epsilon, mu):
-    child, after = T.pure(epsilon), oc.residue(mu).start(None).after(T.pure(epsilon))
+    child, after = T.pure(epsilon), oc.accumulators.residue(mu).start(None).after(T.pure(epsilon))
     own = pure_to_gaussian(epsilon)
     if own <= mu:
         assert after.left >= math.sqrt(mu**2 - own**2) * (1 - 1e-9)
@@ -113,14 +113,14 @@ def test_residue_is_never_worse_than_the_sum_of_squares_and_is_safe(epsilon, mu)
 
 
 def test_a_gaussian_child_takes_its_square():
-    after = oc.residue(1.0).start(None).after(T.gaussian(0.6))
+    after = oc.accumulators.residue(1.0).start(None).after(T.gaussian(0.6))
     assert after.left == pytest.approx(0.8, abs=1e-15)
     assert after.loss == T.gaussian(0.6)
 
 
 def test_the_loss_of_an_odometer_by_residue():
     """The sum of squares up to the budget, then the budget while something is left, then more."""
-    state, losses = oc.residue(1.0).start(None), []
+    state, losses = oc.accumulators.residue(1.0).start(None), []
     assert state.loss == T.identity()
     for _ in range(8):
         state = state.after(T.pure(0.5))
@@ -133,7 +133,7 @@ def test_the_loss_of_an_odometer_by_residue():
 
 
 def test_what_has_no_gaussian_bound_leaves_nothing():
-    start = oc.residue(1.0).start(None)
+    start = oc.accumulators.residue(1.0).start(None)
     for child in (T.approximate(0.1, 1e-6), T.discrete_gaussian(0.4), T.worst()):
         after = start.after(child)
         assert after.left is None
@@ -145,24 +145,26 @@ def test_a_discrete_gaussian_leaves_what_its_certificate_allows():
     """(sensitivity + 1) / scale, proven in measurements/gaussian.py."""
     child = T.discrete_gaussian(10.0)
     assert child.gaussian_bound == 0.2
-    assert oc.residue(1.0).start(None).after(child).left == pytest.approx(math.sqrt(0.96))
+    assert oc.accumulators.residue(1.0).start(None).after(child).left == pytest.approx(
+        math.sqrt(0.96)
+    )
     assert child.units(T.gaussian(0.11)) == 4
 
 
 def test_what_is_left_below_the_budget_is_that_of_the_squares():
-    after = oc.residue(1.0).start(None).after(T.gaussian(0.6))
+    after = oc.accumulators.residue(1.0).start(None).after(T.gaussian(0.6))
     assert after.remaining(T.gaussian(0.9)).mu == pytest.approx(math.sqrt(0.81 - 0.36))
 
 
 def test_nothing_remains_of_a_budget_that_a_child_used_up():
     budget = T.gaussian(1.0)
-    used = oc.residue(mu=1.0).start(None).after(T.worst())
+    used = oc.accumulators.residue(mu=1.0).start(None).after(T.worst())
     assert used.remaining(budget) == T.gaussian(0.0)
     assert used.remaining(T.gaussian(0.5)) == T.gaussian(0.0)
 
 
 def test_a_record_of_residues_continues_identically():
-    rule = oc.residue(1.0)
+    rule = oc.accumulators.residue(1.0)
     after = rule.start(None).after(T.pure(0.3)).after(T.laplace(0.2))
     restored = rule.from_record(None, after.to_record())
     assert restored == after
@@ -172,7 +174,7 @@ def test_a_record_of_residues_continues_identically():
 @pytest.mark.parametrize("mu", [0.0, math.inf, 1e3])
 def test_a_residue_needs_a_finite_budget(mu):
     with pytest.raises(InvalidValueError, match="mu"):
-        oc.residue(mu)
+        oc.accumulators.residue(mu)
 
 
 # --- slots ---------------------------------------------------------------------------------

@@ -58,14 +58,17 @@ class Rule:
 @pytest.mark.parametrize(
     ("accounting", "text"),
     [
-        (oc.basic(), "basic()"),
-        (oc.advanced(0.25), "advanced(delta_slack=0.25)"),
-        (oc.zcdp(0.25), "zcdp(delta_slack=0.25)"),
-        (oc.renyi(2, 0.25), "renyi(order=2.0, delta_slack=0.25)"),
-        (oc.either(oc.basic(), oc.zcdp(0.25)), "either(basic(), zcdp(delta_slack=0.25))"),
-        (oc.from_rule(Rule()), "from_rule(mine)"),
-        (oc.ladder(PURE(0.5)), f"ladder({PURE(0.5)})"),
-        (oc.residue(0.5), "residue(mu=0.5)"),
+        (oc.accumulators.basic(), "basic()"),
+        (oc.accumulators.advanced(0.25), "advanced(delta_slack=0.25)"),
+        (oc.accumulators.zcdp(0.25), "zcdp(delta_slack=0.25)"),
+        (oc.accumulators.renyi(2, 0.25), "renyi(order=2.0, delta_slack=0.25)"),
+        (
+            oc.accumulators.either(oc.accumulators.basic(), oc.accumulators.zcdp(0.25)),
+            "either(basic(), zcdp(delta_slack=0.25))",
+        ),
+        (oc.accumulators.from_rule(Rule()), "from_rule(mine)"),
+        (oc.accumulators.ladder(PURE(0.5)), f"ladder({PURE(0.5)})"),
+        (oc.accumulators.residue(0.5), "residue(mu=0.5)"),
         (Squares(), "root of the sum of squares"),
         (Truncated(), "sum of rho, least omega"),
         (GRID, "basic sums at orders (2.0, 3.0)"),
@@ -79,12 +82,12 @@ def test_an_accounting_says_what_it_is(accounting, text):
 @pytest.mark.parametrize(
     ("start", "d_mid"),
     [
-        (oc.basic().start(0.0), 0.5),
-        (oc.basic().start((0.0, 0.0)), (0.5, 0.25)),
-        (oc.zcdp(0.25).start(None), (0.5, 0.25)),
-        (oc.from_rule(Rule()).start(0.0), 0.5),
-        (oc.ladder(PURE(0.5)).start(None), PURE(0.5)),
-        (oc.residue(0.5).start(None), PURE(0.5)),
+        (oc.accumulators.basic().start(0.0), 0.5),
+        (oc.accumulators.basic().start((0.0, 0.0)), (0.5, 0.25)),
+        (oc.accumulators.zcdp(0.25).start(None), (0.5, 0.25)),
+        (oc.accumulators.from_rule(Rule()).start(0.0), 0.5),
+        (oc.accumulators.ladder(PURE(0.5)).start(None), PURE(0.5)),
+        (oc.accumulators.residue(0.5).start(None), PURE(0.5)),
         (Squares().start(None), 0.5),
         (Truncated().start(None), oc.TruncatedConcentrated(0.5, 8.0)),
         (Products().start(oc.TradeoffFunction.identity()), PURE(0.5)),
@@ -139,19 +142,19 @@ def test_a_curve_on_a_grid_between_its_orders():
 
 
 def test_curves_without_a_grid_have_no_bound_no_record_and_nothing_remains():
-    start = oc.basic().start(lambda alpha: 0.0)
+    start = oc.accumulators.basic().start(lambda alpha: 0.0)
     for call in (
         lambda: start.within(1.0),
         lambda: start.remaining(1.0),
         start.to_record,
-        lambda: oc.basic().from_record(abs, None),
+        lambda: oc.accumulators.basic().from_record(abs, None),
     ):
         with pytest.raises(InvalidTypeError, match="grid of orders"):
             call()
 
 
 def test_a_rule_of_ones_own_has_no_record():
-    rule = oc.from_rule(Rule())
+    rule = oc.accumulators.from_rule(Rule())
     with pytest.raises(InvalidTypeError, match="no exact record"):
         rule.start(0.0).to_record()
     with pytest.raises(InvalidTypeError, match="no exact record"):
@@ -160,7 +163,7 @@ def test_a_rule_of_ones_own_has_no_record():
         methods = {name: None for name in ("start", "after", "continues") if name != missing}
         partial = type("Partial", (), methods)()
         with pytest.raises(InvalidTypeError, match=f"Partial has no {missing}$"):
-            oc.from_rule(partial)
+            oc.accumulators.from_rule(partial)
 
 
 @pytest.mark.parametrize("cls", [ScalarSum, PairSum])

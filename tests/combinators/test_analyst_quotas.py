@@ -106,7 +106,7 @@ CASES = {
         (1.5, 3e-6),
         (0.01, 0.0),
         (0.75, 0.0),
-        oc.zcdp(5e-7),
+        oc.accumulators.zcdp(5e-7),
     ),
     "zcdp": Case(dp.zero_concentrated_divergence, 0.5, 1.0, 1.5, 0.25, 0.75),
     "fixed renyi": Case(lambda: oc.fixed_renyi_divergence(8.0), 0.5, 1.0, 1.5, 0.25, 0.75),
@@ -135,7 +135,7 @@ CASES = {
         T.gaussian(3.0).power(3),
         T.pure(0.1),
         T.gaussian(4.0),
-        oc.ladder(T.gaussian(0.1)),
+        oc.accumulators.ladder(T.gaussian(0.1)),
     ),
     "f-DP by residue": Case(
         oc.tradeoff,
@@ -144,7 +144,7 @@ CASES = {
         T.gaussian(1.0).power(3),
         T.gaussian(0.25),
         T.gaussian(2.0),
-        oc.residue(1.0),
+        oc.accumulators.residue(1.0),
     ),
 }
 
@@ -440,12 +440,12 @@ def test_in_a_native_composition_and_a_cast():
     assert pair.map(1) == 1.75
     handle, release = pair(DATA)
     assert handle("a")(costing(0.5)) == release == len(DATA)
-    cast = oc.make_pureDP_to_zCDP(measurement)
+    cast = oc.c.make_pureDP_to_zCDP(measurement)
     assert cast(DATA)("b")(costing(0.5)) == len(DATA)
 
 
 def test_it_is_wrapped_as_any_interactive_measurement():
-    bounded = oc.make_bounded_interactive(quotas_of({"a": 1.0}), 1)(DATA)
+    bounded = oc.c.make_bounded_interactive(quotas_of({"a": 1.0}), 1)(DATA)
     assert bounded("a")(costing(0.5)) == len(DATA)
     with pytest.raises(MessageLimitError):
         bounded("a")
@@ -604,7 +604,9 @@ def test_a_quota_that_is_no_loss_is_named(bad, error):
 def test_a_quota_below_the_slack_of_its_accounting_is_named():
     with pytest.raises(InvalidValueError, match=r"^quotas\['bob'\].*slack"):
         quotas_of(
-            {"alice": (1.0, 1e-5), "bob": (1.0, 1e-7)}, approximate(), oc.advanced(delta_slack=1e-6)
+            {"alice": (1.0, 1e-5), "bob": (1.0, 1e-7)},
+            approximate(),
+            oc.accumulators.advanced(delta_slack=1e-6),
         )
 
 

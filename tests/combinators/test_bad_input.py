@@ -268,7 +268,7 @@ def test_bad_odometers_and_options(space):
         with pytest.raises(InvalidTypeError, match="^odometer must be made by"):
             oc.make_concurrent_filter(bad, 1, 1.0)
         with pytest.raises(InvalidTypeError, match="^odometer must be made by"):
-            oc.make_chain_po(len, bad)
+            oc.c.make_chain_po(len, bad)
     with pytest.raises(InvalidTypeError, match="^halt must be"):
         oc.make_concurrent_filter(odometer(space), 1, 1.0, halt=1)
     with pytest.raises(InvalidTypeError, match="^ledger must be made by"):
@@ -290,9 +290,9 @@ def test_chains_that_do_not_fit(space):
         *space, space[0], dp.change_one_distance(), lambda rows: rows, lambda d_in: d_in
     )
     with pytest.raises(SpaceMismatchError, match="^input_metric"):
-        oc.make_chain_ot(inner, metric)
+        oc.c.make_chain_ot(inner, metric)
     with pytest.raises(InvalidTypeError, match="^transformation must be"):
-        oc.make_chain_ot(inner, laplace(space))
+        oc.c.make_chain_ot(inner, laplace(space))
     with pytest.raises(InvalidTypeError, match="^postprocessor must be callable"):
         inner >> 3
 
@@ -313,7 +313,7 @@ def test_features_must_be_enabled(space):
             dp.enable_features(feature)
         dp.disable_features("contrib")
         with pytest.raises(OpenDPException, match="contrib"):
-            oc.make_chain_po(len, inner)
+            oc.c.make_chain_po(len, inner)
     finally:
         dp.enable_features("contrib", "honest-but-curious")
 

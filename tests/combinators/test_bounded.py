@@ -57,7 +57,7 @@ def filter_(d_out=1.0):
 @given(limit=st.integers(1, 20), more=st.integers(1, 5))
 def test_exactly_as_many_are_answered(limit, more):
     reached = []
-    queryable = oc.make_bounded_interactive(asking(reached), limit)(DATA)
+    queryable = oc.c.make_bounded_interactive(asking(reached), limit)(DATA)
     assert [queryable(n) for n in range(limit)] == list(range(1, limit + 1))
     for _ in range(more):
         with pytest.raises(MessageLimitError) as refused:
@@ -67,7 +67,7 @@ def test_exactly_as_many_are_answered(limit, more):
 
 
 def test_the_message_says_what_to_do():
-    queryable = oc.make_bounded_interactive(asking(), 1)(DATA)
+    queryable = oc.c.make_bounded_interactive(asking(), 1)(DATA)
     queryable("q")
     with pytest.raises(MessageLimitError, match="answered 1 of 1 messages; build it with a larger"):
         queryable("q")
@@ -80,7 +80,7 @@ def test_it_is_a_refusal_that_a_user_of_opendp_catches():
 
 def test_a_message_that_the_mechanism_refuses_counts():
     reached = []
-    queryable = oc.make_bounded_interactive(asking(reached), 2)(DATA)
+    queryable = oc.c.make_bounded_interactive(asking(reached), 2)(DATA)
     with pytest.raises(OpenDPException, match="refuses"):
         queryable("bad")
     assert queryable("q") == 2
@@ -90,7 +90,7 @@ def test_a_message_that_the_mechanism_refuses_counts():
 
 
 def test_a_launch_that_a_filter_refuses_counts():
-    queryable = oc.make_bounded_interactive(filter_(1.0), 3)(DATA)
+    queryable = oc.c.make_bounded_interactive(filter_(1.0), 3)(DATA)
     for query, error in ((laplace(5.0), BudgetExceededError), ("text", InvalidTypeError)):
         with pytest.raises(error):
             queryable(query)
@@ -100,14 +100,14 @@ def test_a_launch_that_a_filter_refuses_counts():
 
 
 def test_messages_to_children_of_what_is_bounded_are_not_counted():
-    queryable = oc.make_bounded_interactive(filter_(1.0), 1)(DATA)
+    queryable = oc.c.make_bounded_interactive(filter_(1.0), 1)(DATA)
     child = queryable(asking())
     assert [child("q") for _ in range(50)] == list(range(1, 51))
 
 
 def test_a_bounded_child_of_a_bounded_filter():
-    queryable = oc.make_bounded_interactive(filter_(1.0), 2)(DATA)
-    children = [queryable(oc.make_bounded_interactive(asking(), 3)) for _ in range(2)]
+    queryable = oc.c.make_bounded_interactive(filter_(1.0), 2)(DATA)
+    children = [queryable(oc.c.make_bounded_interactive(asking(), 3)) for _ in range(2)]
     for child in children:
         assert [child("q") for _ in range(3)] == [1, 2, 3]
         with pytest.raises(MessageLimitError, match="3 of 3"):
@@ -117,14 +117,14 @@ def test_a_bounded_child_of_a_bounded_filter():
 
 
 def test_invocations_count_apart():
-    measurement = oc.make_bounded_interactive(asking(), 1)
+    measurement = oc.c.make_bounded_interactive(asking(), 1)
     assert [measurement(DATA)("q") for _ in range(5)] == [1] * 5
 
 
 def test_the_tightest_of_nested_limits_holds():
     for outer, inner in ((2, 5), (5, 2)):
-        measurement = oc.make_bounded_interactive(
-            oc.make_bounded_interactive(asking(), inner), outer
+        measurement = oc.c.make_bounded_interactive(
+            oc.c.make_bounded_interactive(asking(), inner), outer
         )
         queryable = measurement(DATA)
         assert [queryable("q"), queryable("q")] == [1, 2]
@@ -133,7 +133,7 @@ def test_the_tightest_of_nested_limits_holds():
 
 
 def test_a_release_is_read_a_limited_number_of_times():
-    queryable = oc.make_bounded_interactive(laplace(), 2)(DATA)
+    queryable = oc.c.make_bounded_interactive(laplace(), 2)(DATA)
     assert queryable("q") == queryable("q")
     with pytest.raises(MessageLimitError):
         queryable("q")
@@ -141,13 +141,13 @@ def test_a_release_is_read_a_limited_number_of_times():
 
 def test_a_postprocessor_in_front_pays_a_message_for_each_of_its_own():
     def thrice(state, tag, message):
-        if tag is oc.QUERY:
-            return 1, oc.QUERY, message
-        return (state + 1, oc.QUERY, message) if state < 3 else (0, oc.ANSWER, message)
+        if tag is oc.c.QUERY:
+            return 1, oc.c.QUERY, message
+        return (state + 1, oc.c.QUERY, message) if state < 3 else (0, oc.c.ANSWER, message)
 
     reached = []
-    bounded = oc.make_bounded_interactive(asking(reached), 5)
-    queryable = oc.make_interactive_postprocessing(bounded, thrice)(DATA)
+    bounded = oc.c.make_bounded_interactive(asking(reached), 5)
+    queryable = oc.c.make_interactive_postprocessing(bounded, thrice)(DATA)
     assert queryable("q") == 3
     with pytest.raises(MessageLimitError):
         queryable("q")
@@ -156,7 +156,7 @@ def test_a_postprocessor_in_front_pays_a_message_for_each_of_its_own():
 
 def test_the_error_keeps_its_type_below_a_native_parent():
     root = dp.c.make_adaptive_composition(*SPACE, PURE, d_in=1, d_mids=[0.25] * 2)(DATA)
-    child = root(oc.make_bounded_interactive(asking(), 1))
+    child = root(oc.c.make_bounded_interactive(asking(), 1))
     assert child("q") == 1
     with pytest.raises(MessageLimitError) as refused:
         child("q")
@@ -166,7 +166,7 @@ def test_the_error_keeps_its_type_below_a_native_parent():
 @pytest.mark.parametrize("native", [False, True], ids=["top level", "below a native parent"])
 def test_eight_threads_get_exactly_a_hundred_answers(native):
     reached = []
-    measurement = oc.make_bounded_interactive(asking(reached), 100)
+    measurement = oc.c.make_bounded_interactive(asking(reached), 100)
     if native:
         parent = dp.c.make_adaptive_composition(*SPACE, PURE, d_in=1, d_mids=[0.25])
         queryable = parent(DATA)(measurement)
@@ -198,14 +198,14 @@ def test_eight_threads_get_exactly_a_hundred_answers(native):
 @pytest.mark.parametrize("bad", [0, -1, -(10**30)])
 def test_a_limit_below_one(bad):
     with pytest.raises(InvalidValueError, match="^max_messages .* must be at least 1"):
-        oc.make_bounded_interactive(asking(), bad)
+        oc.c.make_bounded_interactive(asking(), bad)
 
 
 @pytest.mark.parametrize("bad", [None, 1.0, float("inf"), "3", True, (1,)])
 def test_a_limit_that_is_no_integer(bad):
     with pytest.raises(InvalidTypeError, match="^max_messages must be an integer"):
-        oc.make_bounded_interactive(asking(), bad)
+        oc.c.make_bounded_interactive(asking(), bad)
 
 
 def test_a_limit_may_be_huge():
-    assert oc.make_bounded_interactive(asking(), 2**63 - 1)(DATA)("q") == 1
+    assert oc.c.make_bounded_interactive(asking(), 2**63 - 1)(DATA)("q") == 1

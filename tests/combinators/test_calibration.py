@@ -12,10 +12,10 @@ from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 PURE, APPROXIMATE = dp.max_divergence(), dp.approximate(dp.max_divergence())
 SCALAR = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
 RULES = [
-    oc.advanced(1e-6),
-    oc.zcdp(1e-6),
-    oc.renyi(20.0, 1e-6),
-    oc.either(oc.basic(), oc.zcdp(1e-6)),
+    oc.accumulators.advanced(1e-6),
+    oc.accumulators.zcdp(1e-6),
+    oc.accumulators.renyi(20.0, 1e-6),
+    oc.accumulators.either(oc.accumulators.basic(), oc.accumulators.zcdp(1e-6)),
 ]
 
 
@@ -24,7 +24,7 @@ RULES = [
 @settings(max_examples=15)
 def test_shares_fit_and_cannot_be_larger(rule, epsilon, launches):
     d_out = (epsilon, 1e-6)
-    share = oc.largest_share((APPROXIMATE, d_out), launches, accumulator=rule)
+    share = oc.c.largest_share((APPROXIMATE, d_out), launches, accumulator=rule)
     start = rule.start(None)
     assert start.after(share, launches).within(d_out)
     more = (math.nextafter(share[0], math.inf), 0.0)
@@ -38,36 +38,40 @@ def test_shares_of_sums_fit(launches):
         (APPROXIMATE, (1.0, 1e-6)),
         (dp.zero_concentrated_divergence(), 0.1),
     ):
-        share = oc.largest_share((measure, d_out), launches)
+        share = oc.c.largest_share((measure, d_out), launches)
         zero = (0.0, 0.0) if isinstance(d_out, tuple) else 0.0
-        state = oc.basic().start(zero).after(share, launches)
+        state = oc.accumulators.basic().start(zero).after(share, launches)
         assert state.within(d_out)
         wide = tuple if isinstance(share, tuple) else (lambda one: next(iter(one)))
         parts = share if isinstance(share, tuple) else (share,)
         more = wide(math.nextafter(part, math.inf) for part in parts)
-        assert not oc.basic().start(zero).after(more, launches).within(d_out)
+        assert not oc.accumulators.basic().start(zero).after(more, launches).within(d_out)
 
 
 def test_weights_are_kept():
-    shares = oc.largest_share(
-        (APPROXIMATE, (1.0, 1e-6)), [1, 2, 4], accumulator=oc.zcdp(5e-7), delta=1e-7
+    shares = oc.c.largest_share(
+        (APPROXIMATE, (1.0, 1e-6)), [1, 2, 4], accumulator=oc.accumulators.zcdp(5e-7), delta=1e-7
     )
     assert [share[1] for share in shares] == [1e-7] * 3
     assert shares[2][0] == pytest.approx(2 * shares[1][0]) == pytest.approx(4 * shares[0][0])
-    state = oc.zcdp(5e-7).start(None)
+    state = oc.accumulators.zcdp(5e-7).start(None)
     for share in shares:
         state = state.after(share)
     assert state.within((1.0, 1e-6))
     assert state.loss[0] == pytest.approx(1.0, rel=1e-12)
-    mus = oc.largest_share(oc.loss_of(mu=5.0), [9, 16])
+    mus = oc.c.largest_share(oc.loss_of(mu=5.0), [9, 16])
     assert mus == [3.0, 4.0]
 
 
 def test_each_rule_gives_the_share_of_its_theorem():
     budget, k = (APPROXIMATE, (1.0, 1e-6)), 100
     shares = {
-        repr(rule): oc.largest_share(budget, k, accumulator=rule)[0]
-        for rule in (oc.basic(), oc.advanced(1e-6), oc.zcdp(1e-6))
+        repr(rule): oc.c.largest_share(budget, k, accumulator=rule)[0]
+        for rule in (
+            oc.accumulators.basic(),
+            oc.accumulators.advanced(1e-6),
+            oc.accumulators.zcdp(1e-6),
+        )
     }
     assert shares["basic()"] == pytest.approx(0.01, rel=1e-12)
     assert shares["advanced(delta_slack=1e-06)"] == pytest.approx(
@@ -83,8 +87,12 @@ def test_the_smallest_scale_is_enough_and_not_too_much():
         return dp.c.make_approximate(dp.m.make_laplace(*SCALAR, scale))
 
     scales = {}
-    for rule in (oc.basic(), oc.zcdp(1e-6), oc.renyi(20.0, 1e-6)):
-        scale = oc.smallest_scale(
+    for rule in (
+        oc.accumulators.basic(),
+        oc.accumulators.zcdp(1e-6),
+        oc.accumulators.renyi(20.0, 1e-6),
+    ):
+        scale = oc.c.smallest_scale(
             approximate_laplace, 1.0, (1.0, 1e-6), launches=300, accumulator=rule
         )
         scales[repr(rule)] = scale
@@ -106,8 +114,11 @@ def test_the_smallest_scale_is_enough_and_not_too_much():
     ids=["gdp", "renyi", "zcdp", "tcdp"],
 )
 def test_scales_of_gaussian_noise(measure, d_out, expected):
-    scale = oc.smallest_scale(
-        lambda scale: oc.make_gaussian(*SCALAR, scale, measure()), 1.0, d_out, launches=100
+    scale = oc.c.smallest_scale(
+        lambda scale: oc.m.make_certified_gaussian(*SCALAR, scale, measure()),
+        1.0,
+        d_out,
+        launches=100,
     )
     assert scale == pytest.approx(expected, rel=1e-9)
 
@@ -115,40 +126,42 @@ def test_scales_of_gaussian_noise(measure, d_out, expected):
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
-        (lambda: oc.largest_share(1.0, 3), InvalidTypeError, "^privacy_loss must be"),
-        (lambda: oc.largest_share((PURE, -1.0), 3), InvalidValueError, "^d_out"),
-        (lambda: oc.largest_share((PURE, math.inf), 3), InvalidValueError, "^d_out"),
-        (lambda: oc.largest_share((PURE, 1.0), 0), InvalidValueError, "^launches"),
-        (lambda: oc.largest_share((PURE, 1.0), "3"), InvalidTypeError, "^launches must be"),
+        (lambda: oc.c.largest_share(1.0, 3), InvalidTypeError, "^privacy_loss must be"),
+        (lambda: oc.c.largest_share((PURE, -1.0), 3), InvalidValueError, "^d_out"),
+        (lambda: oc.c.largest_share((PURE, math.inf), 3), InvalidValueError, "^d_out"),
+        (lambda: oc.c.largest_share((PURE, 1.0), 0), InvalidValueError, "^launches"),
+        (lambda: oc.c.largest_share((PURE, 1.0), "3"), InvalidTypeError, "^launches must be"),
         (
-            lambda: oc.largest_share((PURE, 1.0), []),
+            lambda: oc.c.largest_share((PURE, 1.0), []),
             InvalidTypeError,
             "^launches must be a nonempty",
         ),
-        (lambda: oc.largest_share((PURE, 1.0), [0, 0]), InvalidValueError, "^launches must have"),
-        (lambda: oc.largest_share((PURE, 1.0), [1, -1]), InvalidValueError, "^launches"),
+        (lambda: oc.c.largest_share((PURE, 1.0), [0, 0]), InvalidValueError, "^launches must have"),
+        (lambda: oc.c.largest_share((PURE, 1.0), [1, -1]), InvalidValueError, "^launches"),
         (
-            lambda: oc.largest_share((APPROXIMATE, (1.0, 1e-6)), 10, accumulator=oc.zcdp(1e-5)),
+            lambda: oc.c.largest_share(
+                (APPROXIMATE, (1.0, 1e-6)), 10, accumulator=oc.accumulators.zcdp(1e-5)
+            ),
             InvalidValueError,
             r"^d_out\[1\]",
         ),
         (
-            lambda: oc.largest_share(
-                (APPROXIMATE, (1.0, 1e-6)), 10, accumulator=oc.zcdp(5e-7), delta=1e-7
+            lambda: oc.c.largest_share(
+                (APPROXIMATE, (1.0, 1e-6)), 10, accumulator=oc.accumulators.zcdp(5e-7), delta=1e-7
             ),
             InvalidValueError,
             "^delta .1e-07. of each launch is too large",
         ),
         (
-            lambda: oc.largest_share(
-                (APPROXIMATE, (1.0, 1e-6)), 1, accumulator=oc.zcdp(5e-7), delta=2.0
+            lambda: oc.c.largest_share(
+                (APPROXIMATE, (1.0, 1e-6)), 1, accumulator=oc.accumulators.zcdp(5e-7), delta=2.0
             ),
             InvalidValueError,
             "^delta .2.0. must be at most 1",
         ),
-        (lambda: oc.smallest_scale(3, 1.0, 1.0), InvalidTypeError, "^make_measurement must"),
+        (lambda: oc.c.smallest_scale(3, 1.0, 1.0), InvalidTypeError, "^make_measurement must"),
         (
-            lambda: oc.smallest_scale(lambda s: dp.m.make_laplace(*SCALAR, s), 1.0, 1.0, 0),
+            lambda: oc.c.smallest_scale(lambda s: dp.m.make_laplace(*SCALAR, s), 1.0, 1.0, 0),
             InvalidValueError,
             "^launches",
         ),
@@ -169,17 +182,17 @@ def test_a_rule_of_ones_own_may_admit_no_launch_at_all():
         def continues(self, state, d_out):
             return state <= d_out
 
-    rule = oc.from_rule(Fee())
-    assert oc.largest_share((PURE, 4.0), launches=2, accumulator=rule) == 1.0
+    rule = oc.accumulators.from_rule(Fee())
+    assert oc.c.largest_share((PURE, 4.0), launches=2, accumulator=rule) == 1.0
     with pytest.raises(InvalidValueError, match=r"^launches \(3\) of loss 0 already exceed 2.0"):
-        oc.largest_share((PURE, 2.0), launches=3, accumulator=rule)
+        oc.c.largest_share((PURE, 2.0), launches=3, accumulator=rule)
 
 
 def test_what_is_typical_is_named():
-    rule = oc.ladder(oc.TradeoffFunction.pure(0.1))
+    rule = oc.accumulators.ladder(oc.TradeoffFunction.pure(0.1))
     with pytest.raises(InvalidTypeError, match="^d_out must be a TradeoffFunction"):
-        oc.launches_admitted(rule, (1.0, 0.0), [oc.TradeoffFunction.pure(0.1)])
+        oc.accumulators.launches_admitted(rule, (1.0, 0.0), [oc.TradeoffFunction.pure(0.1)])
     with pytest.raises(InvalidTypeError, match=r"^typical\[0\] must be a TradeoffFunction"):
-        oc.launches_admitted(rule, oc.TradeoffFunction.pure(1.0), [0.1])
+        oc.accumulators.launches_admitted(rule, oc.TradeoffFunction.pure(1.0), [0.1])
     with pytest.raises(InvalidTypeError, match="^typical must be a nonempty sequence"):
-        oc.launches_admitted(rule, oc.TradeoffFunction.pure(1.0), [])
+        oc.accumulators.launches_admitted(rule, oc.TradeoffFunction.pure(1.0), [])

@@ -184,7 +184,7 @@ def test_bad_budgets(epsilon, split):
 
 
 def test_an_accounting_rule_in_a_context():
-    rule = oc.best_rule((1.0, 1e-6), [(0.01, 0.0)])
+    rule = oc.accumulators.best_rule((1.0, 1e-6), [(0.01, 0.0)])
     context = oc.concurrent_context(
         DATA, UNIT, dp.loss_of(epsilon=1.0, delta=1e-6), accumulator=rule
     )

@@ -17,7 +17,7 @@ from opendp_concurrent.errors import (
     UnsupportedMeasureError,
 )
 
-QUERY, ANSWER = oc.QUERY, oc.ANSWER
+QUERY, ANSWER = oc.c.QUERY, oc.c.ANSWER
 PURE = dp.max_divergence()
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 DATA = [1, 2, 4]
@@ -48,11 +48,11 @@ def laplace(epsilon=0.25):
 
 
 def indexed(*measurements, measure=PURE, **keywords):
-    return oc.make_indexed_composition(*SPACE, measure, 1, list(measurements), **keywords)
+    return oc.c.make_indexed_composition(*SPACE, measure, 1, list(measurements), **keywords)
 
 
 def ordered(*measurements, measure=PURE, **keywords):
-    return oc.make_ordered_composition(*SPACE, measure, 1, list(measurements), **keywords)
+    return oc.c.make_ordered_composition(*SPACE, measure, 1, list(measurements), **keywords)
 
 
 def filter_(d_out=10.0):
@@ -111,7 +111,7 @@ def test_renyi_curves_need_orders(make):
 
 @pytest.mark.parametrize("make", [indexed, ordered])
 def test_the_loss_is_at_the_d_in_it_was_built_for(make):
-    composed = oc.make_indexed_composition if make is indexed else oc.make_ordered_composition
+    composed = oc.c.make_indexed_composition if make is indexed else oc.c.make_ordered_composition
     at_two = composed(*SPACE, PURE, 2, [laplace(), laplace()])
     assert at_two.map(2) == at_two.map(1) == 1.0
     with pytest.raises(InvalidValueError, match=r"^d_in \(3\) must be at most 2"):
@@ -189,20 +189,20 @@ def test_under_approximate_zcdp_there_is_one_at_a_time():
         indexed(one, one, measure=measure)
 
 
-@pytest.mark.parametrize("make", [oc.make_indexed_composition, oc.make_ordered_composition])
+@pytest.mark.parametrize("make", [oc.c.make_indexed_composition, oc.c.make_ordered_composition])
 @pytest.mark.parametrize("bad", [None, 7, {"a": 1}, iter([])])
 def test_what_is_no_sequence_of_measurements(make, bad):
     with pytest.raises(InvalidTypeError, match="^measurements must be a sequence of measurem"):
         make(*SPACE, PURE, 1, bad)
 
 
-@pytest.mark.parametrize("make", [oc.make_indexed_composition, oc.make_ordered_composition])
+@pytest.mark.parametrize("make", [oc.c.make_indexed_composition, oc.c.make_ordered_composition])
 def test_one_measurement_is_no_sequence(make):
     with pytest.raises(InvalidTypeError, match="^measurements must be a sequence of measurem"):
         make(*SPACE, PURE, 1, numbered())
 
 
-@pytest.mark.parametrize("make", [oc.make_indexed_composition, oc.make_ordered_composition])
+@pytest.mark.parametrize("make", [oc.c.make_indexed_composition, oc.c.make_ordered_composition])
 @pytest.mark.parametrize("bad", [None, 7, len, "m"])
 def test_an_element_that_is_no_measurement_is_named(make, bad):
     with pytest.raises(InvalidTypeError, match=r"^measurements\[1\] must be a measurement"):
@@ -266,7 +266,7 @@ def test_a_pair_is_a_message_like_any_other():
 
 
 def test_a_null_query_does_not_reach_the_mechanism():
-    queryable = oc.make_null_query_extension(numbered())(DATA)
+    queryable = oc.c.make_null_query_extension(numbered())(DATA)
     assert [queryable((0, anything)) for anything in (None, "q", "bad")] == [None] * 3
     assert queryable((1, "q")) == ("m", 7, ("q",))
     assert queryable((0, "r")) is None
@@ -274,12 +274,12 @@ def test_a_null_query_does_not_reach_the_mechanism():
 
 
 def test_a_null_query_extension_has_the_same_loss():
-    assert oc.make_null_query_extension(laplace()).map(3) == laplace().map(3) == 0.75
+    assert oc.c.make_null_query_extension(laplace()).map(3) == laplace().map(3) == 0.75
 
 
 @pytest.mark.parametrize("message", [None, 1, (1,), (1, 2, 3), [1, "q"], (True, "q"), ("1", "q")])
 def test_a_null_query_extension_takes_pairs(message):
-    queryable = oc.make_null_query_extension(numbered())(DATA)
+    queryable = oc.c.make_null_query_extension(numbered())(DATA)
     with pytest.raises(InvalidTypeError, match="must be a pair"):
         queryable(message)
     assert queryable((1, "q")) == ("m", 7, ("q",))
@@ -287,7 +287,7 @@ def test_a_null_query_extension_takes_pairs(message):
 
 @pytest.mark.parametrize("flag", [-1, 2])
 def test_a_null_query_extension_takes_zero_or_one(flag):
-    queryable = oc.make_null_query_extension(numbered())(DATA)
+    queryable = oc.c.make_null_query_extension(numbered())(DATA)
     with pytest.raises(InvalidValueError, match="must be from 0 to 1"):
         queryable((flag, "q"))
 
@@ -318,8 +318,8 @@ def in_order(turn_and_message, tag, message):
 def test_ordered_composition_of_null_query_extensions_is_as_general(count, script):
     mechanisms = [numbered(str(number)) for number in range(count)]
     concurrent = indexed(*mechanisms)
-    extended = ordered(*map(oc.make_null_query_extension, mechanisms))
-    simulating = oc.make_interactive_postprocessing(
+    extended = ordered(*map(oc.c.make_null_query_extension, mechanisms))
+    simulating = oc.c.make_interactive_postprocessing(
         extended, in_order, initial_state=(count, 0, None), max_asks=count
     )
     assert simulating.map(1) == concurrent.map(1)
@@ -371,10 +371,10 @@ def test_chained_with_a_transformation_by_then():
     tail = dp.t.make_user_transformation(
         *SPACE, *SPACE, function=lambda rows: rows[1:], stability_map=lambda d_in: d_in
     )
-    for then in (oc.then_indexed_composition, oc.then_ordered_composition):
+    for then in (oc.c.then_indexed_composition, oc.c.then_ordered_composition):
         chained = tail >> then(PURE, 1, [numbered("a"), numbered("b")])
         assert chained.map(1) == 0.5
-        message = (0, "q") if then is oc.then_indexed_composition else "q"
+        message = (0, "q") if then is oc.c.then_indexed_composition else "q"
         assert chained(DATA)(message) == ("a", 6, ("q",))
 
 

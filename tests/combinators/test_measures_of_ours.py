@@ -194,7 +194,7 @@ def test_a_number_stands_for_the_omega_of_the_measure(space):
 @pytest.mark.parametrize("name", CASES)
 def test_searches_for_a_scale(case):
     def make(scale):
-        return oc.make_gaussian(*SCALAR, scale, case.measure())
+        return oc.m.make_certified_gaussian(*SCALAR, scale, case.measure())
 
     d_out = {"renyi": 1.0, "tcdp": T(0.5, 4.0), "gdp": 1.0}[
         next(key for key in CASES if CASES[key] is case)
@@ -272,7 +272,7 @@ def test_noise_in_a_context_is_certified_under_its_measure(name):
     assert isinstance(context.query().count().gaussian(scale=40.0).release(), int)
     scale = context.query().count().laplace().param()
     count = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    native = oc.cast(count >> dp.t.then_count() >> dp.m.then_laplace(scale), measure)
+    native = oc.c.cast(count >> dp.t.then_count() >> dp.m.then_laplace(scale), measure)
     assert native.map(1) <= context.remaining_privacy_loss()[0]
 
 
@@ -305,7 +305,7 @@ def test_incomparable_distances_are_not_within_each_other(space):
 def test_casting_then_composing_is_never_tighter_than_composing_then_casting(epsilons, random):
     """From pure DP the cast theorem allows no more for the sum than for the parts."""
     dp.enable_features("contrib", "honest-but-curious")
-    total = oc.basic().start(0.0)
+    total = oc.accumulators.basic().start(0.0)
     for epsilon in epsilons:
         total = total.after(epsilon)
 
@@ -313,11 +313,11 @@ def test_casting_then_composing_is_never_tighter_than_composing_then_casting(eps
         made = dp.m.make_user_measurement(
             *SCALAR, dp.max_divergence(), lambda x: x, lambda d_in: epsilon
         )
-        return oc.cast(made, measure).map(1.0)
+        return oc.c.cast(made, measure).map(1.0)
 
     random.shuffle(epsilons)
     for measure in (dp.zero_concentrated_divergence(), oc.fixed_renyi_divergence(4.0)):
-        parts = oc.basic().start(0.0)
+        parts = oc.accumulators.basic().start(0.0)
         for epsilon in epsilons:
             parts = parts.after(loss(epsilon, measure))
         assert parts.loss <= loss(total.loss, measure) * (1 + 1e-12) + 5e-324 * len(epsilons)
@@ -331,7 +331,7 @@ def test_gaussian_odometers_at_other_distances(space):
     """Independent values at d_in 2 and 3, never only 1."""
     root = oc.make_concurrent_odometer(*SCALAR, oc.gaussian_tradeoff())(0.0)
     for scale in (1.0, 2.0):
-        root(oc.make_gaussian(*SCALAR, scale, oc.gaussian_tradeoff()))
+        root(oc.m.make_certified_gaussian(*SCALAR, scale, oc.gaussian_tradeoff()))
     for d_in in (1.0, 2.0, 3.0):
         expected = math.hypot(d_in, d_in / 2)
         assert expected <= root.privacy_loss(d_in) <= expected * (1 + 1e-14)

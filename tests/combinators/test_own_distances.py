@@ -71,7 +71,7 @@ def test_a_bound_that_is_changed_later_is_not_the_bound(kind, frames):
     elif kind == "compositor":
         root = oc.make_concurrent_composition(*frames, PURE, d_in, [1.0] * 3)(data)
     elif kind == "quotas":
-        root = oc.make_analyst_quotas(odometer, d_in, {"one": 3.0})(data)("one")
+        root = oc.c.make_analyst_quotas(odometer, d_in, {"one": 3.0})(data)("one")
     else:
         root = odometer(data)
         assert root.privacy_loss(d_in) == 0.0

@@ -734,10 +734,10 @@ def test_parts_of_a_sequential_measure_live_together_and_are_closed_together(spa
 
 def test_in_an_indexed_composition_and_behind_a_cast(space):
     made = parallel(space, {1: laplace(space), 2: queryable(space)})
-    cast = oc.cast(made, ZCDP)
-    assert cast.map(1) == oc.cast(laplace(space), ZCDP).map(1)
+    cast = oc.c.cast(made, ZCDP)
+    assert cast.map(1) == oc.c.cast(laplace(space), ZCDP).map(1)
     assert cast([1])(2)("q") == "q"
-    both = oc.make_indexed_composition(*space, PURE, 1, [made, made])
+    both = oc.c.make_indexed_composition(*space, PURE, 1, [made, made])
     queries = both([1, 2])
     assert queries((0, 2))("q") == "q"
     assert queries((0, 1)) == queries((0, 1))

@@ -20,7 +20,7 @@ from opendp_concurrent.errors import (
     ReentrantLaunchError,
 )
 
-QUERY, ANSWER = oc.QUERY, oc.ANSWER
+QUERY, ANSWER = oc.c.QUERY, oc.c.ANSWER
 PURE = dp.max_divergence()
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 DATA = [1, 2, 4]
@@ -69,7 +69,7 @@ def identity(state, tag, message):
 
 def middle(postprocessor, measurement=None, **keywords):
     measurement = asking() if measurement is None else measurement
-    return oc.make_interactive_postprocessing(measurement, postprocessor, **keywords)
+    return oc.c.make_interactive_postprocessing(measurement, postprocessor, **keywords)
 
 
 # --- laws ------------------------------------------------------------------------------------
@@ -365,7 +365,9 @@ def test_one_that_returns_garbage_is_told_what_to_return(name, when):
         return state + 1, tag, message
 
     queryable = middle(postprocessor, initial_state=0)(DATA)
-    with pytest.raises(PostprocessorError, match=r"must return a state, oc\.QUERY or oc\.ANSWER"):
+    with pytest.raises(
+        PostprocessorError, match=r"must return a state, oc\.c\.QUERY or oc\.c\.ANSWER"
+    ):
         queryable("garbage")
     assert queryable("fine")[1] == "fine"
 

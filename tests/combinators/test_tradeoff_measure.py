@@ -23,7 +23,11 @@ DATA = [1, 2, 3, 4]
 
 def count(scale, measure=None):
     measure = oc.tradeoff() if measure is None else measure
-    return SPACE >> dp.t.then_count() >> oc.then_laplace(scale=scale, output_measure=measure)
+    return (
+        SPACE
+        >> dp.t.then_count()
+        >> oc.m.then_certified_laplace(scale=scale, output_measure=measure)
+    )
 
 
 def compositor(d_mids, **kwargs):
@@ -122,7 +126,7 @@ def test_optimal_composition_of_a_compositor_under_approximate_dp():
     optimal = oc.make_concurrent_composition(*SPACE, measure, 1, d_mids, delta=1e-6)
     epsilon, delta = optimal.map(1)
     assert delta == 1e-6
-    assert epsilon == oc.optimal_composition(d_mids).epsilon(1e-6)
+    assert epsilon == oc.fdp.optimal_composition(d_mids).epsilon(1e-6)
     assert epsilon < 5.0 < oc.make_concurrent_composition(*SPACE, measure, 1, d_mids).map(1)[0]
     with pytest.raises(InvalidTypeError, match="delta is for"):
         oc.make_concurrent_composition(*SPACE, dp.max_divergence(), 1, [0.5], delta=1e-6)
@@ -132,21 +136,29 @@ def test_optimal_composition_of_a_compositor_under_approximate_dp():
 
 
 @pytest.mark.parametrize(
-    "accumulator", [None, oc.basic(), oc.advanced(1e-6), oc.either(oc.basic(), oc.zcdp(1e-6))]
+    "accumulator",
+    [
+        None,
+        oc.accumulators.basic(),
+        oc.accumulators.advanced(1e-6),
+        oc.accumulators.either(oc.accumulators.basic(), oc.accumulators.zcdp(1e-6)),
+    ],
 )
 def test_an_odometer_needs_a_rule_that_is_valid(accumulator):
     with pytest.raises(UnsupportedMeasureError, match=r"bounds nothing .*docs/refused.rst"):
         oc.make_concurrent_odometer(*SPACE, oc.tradeoff(), accumulator=accumulator)
 
 
-@pytest.mark.parametrize("accumulator", [oc.ladder(T.pure(0.1)), oc.residue(1.0)])
+@pytest.mark.parametrize(
+    "accumulator", [oc.accumulators.ladder(T.pure(0.1)), oc.accumulators.residue(1.0)]
+)
 def test_rules_for_functions_are_for_no_other_measure(accumulator):
     with pytest.raises(UnsupportedMeasureError, match="is for Tradeoff"):
         oc.make_concurrent_odometer(*SPACE, dp.max_divergence(), accumulator=accumulator)
 
 
 def test_a_filter_by_ladder_admits_the_optimum():
-    rule = oc.ladder(T.pure(0.01))
+    rule = oc.accumulators.ladder(T.pure(0.01))
     odometer = oc.make_concurrent_odometer(*SPACE, oc.tradeoff(), accumulator=rule)
     root = oc.make_concurrent_filter(odometer, 1, T.approximate(1.0, 1e-6))(DATA)
     launch = count(100.0)
@@ -159,7 +171,7 @@ def test_a_filter_by_ladder_admits_the_optimum():
 
 
 def test_an_odometer_by_ladder_says_its_loss():
-    rule = oc.ladder(T.gaussian(0.1))
+    rule = oc.accumulators.ladder(T.gaussian(0.1))
     odometer = oc.make_concurrent_odometer(*SPACE, oc.tradeoff(), accumulator=rule)
     root = odometer(DATA)
     root(count(100.0))
@@ -168,7 +180,9 @@ def test_an_odometer_by_ladder_says_its_loss():
 
 
 def test_a_filter_by_residue_leaves_more_than_the_squares():
-    odometer = oc.make_concurrent_odometer(*SPACE, oc.tradeoff(), accumulator=oc.residue(1.0))
+    odometer = oc.make_concurrent_odometer(
+        *SPACE, oc.tradeoff(), accumulator=oc.accumulators.residue(1.0)
+    )
     root = oc.make_concurrent_filter(odometer, 1, T.gaussian(1.0))(DATA)
     child = root(compositor([T.pure(0.25), T.pure(0.25)]))
     root(count(2.0))
@@ -186,21 +200,21 @@ def test_a_filter_by_residue_leaves_more_than_the_squares():
 
 def test_casts_to_functions_are_exact_where_the_measure_is_a_family():
     pure = dp.m.make_laplace(*REAL, scale=2.0)
-    assert oc.cast(pure, oc.tradeoff()).map(1.0) == T.pure(0.5)
-    assert oc.make_pureDP_to_fDP(pure).map(1.0) == T.pure(0.5)
+    assert oc.c.cast(pure, oc.tradeoff()).map(1.0) == T.pure(0.5)
+    assert oc.c.make_pureDP_to_fDP(pure).map(1.0) == T.pure(0.5)
     approximate = dp.c.make_approximate(pure)
-    assert oc.make_approxDP_to_fDP(approximate).map(1.0) == T.pure(0.5)
-    gaussian = oc.make_gaussian(*REAL, 2.0, oc.gaussian_tradeoff())
-    assert oc.make_GDP_to_fDP(gaussian).map(1.0) == T.gaussian(gaussian.map(1.0))
+    assert oc.c.make_approxDP_to_fDP(approximate).map(1.0) == T.pure(0.5)
+    gaussian = oc.m.make_certified_gaussian(*REAL, 2.0, oc.gaussian_tradeoff())
+    assert oc.c.make_GDP_to_fDP(gaussian).map(1.0) == T.gaussian(gaussian.map(1.0))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5, 1.0, 2.0, 4.0, 6.0])
 def test_chords_of_a_profile_are_close_to_it_and_above_the_mechanism(epsilon):
     """They may be below it: a bound that is not convex in e^ε is better than it says."""
     gaussian = dp.m.make_gaussian(*REAL, scale=2.0)
-    smoothed = oc.cast(gaussian, dp.smoothed_max_divergence())
+    smoothed = oc.c.cast(gaussian, dp.smoothed_max_divergence())
     truth = T.gaussian(0.5).delta_bounds(epsilon).lower
-    for made in (oc.make_zCDP_to_fDP(gaussian), oc.make_profile_to_fDP(smoothed)):
+    for made in (oc.c.make_zCDP_to_fDP(gaussian), oc.c.make_profile_to_fDP(smoothed)):
         delta = made.map(1.0).delta(epsilon)
         assert truth <= delta <= smoothed.map(1.0).delta(epsilon) * 1.02
 
@@ -211,44 +225,44 @@ def test_renyi_and_truncated_losses_have_functions():
         (oc.truncated_concentrated_divergence(30.0), None),
         (dp.renyi_divergence(), [2, 4, 8, 16]),
     ):
-        mechanism = oc.make_gaussian(*REAL, 2.0, measure)
-        function = oc.cast(mechanism, oc.tradeoff(), orders=orders).map(1.0)
-        profile = oc.cast(mechanism, dp.smoothed_max_divergence(), orders=orders).map(1.0)
+        mechanism = oc.m.make_certified_gaussian(*REAL, 2.0, measure)
+        function = oc.c.cast(mechanism, oc.tradeoff(), orders=orders).map(1.0)
+        profile = oc.c.cast(mechanism, dp.smoothed_max_divergence(), orders=orders).map(1.0)
         for epsilon in (0.5, 2.0, 5.0):
             assert T.gaussian(0.5).delta_bounds(epsilon).lower <= function.delta(epsilon)
             assert function.delta(epsilon) <= profile.delta(epsilon) * 1.05 + 1e-9
 
 
 def test_a_function_is_read_as_epsilon_and_delta():
-    mechanism = oc.make_laplace(*REAL, 1.0, oc.tradeoff())
-    approximate = oc.cast(mechanism, dp.approximate(dp.max_divergence()), delta=1e-3)
+    mechanism = oc.m.make_certified_laplace(*REAL, 1.0, oc.tradeoff())
+    approximate = oc.c.cast(mechanism, dp.approximate(dp.max_divergence()), delta=1e-3)
     epsilon, delta = approximate.map(1.0)
     assert delta == 1e-3
     assert epsilon == pytest.approx(1.0 + 2 * math.log(1 - 1e-3), rel=1e-9)
-    fixed = dp.c.make_fix_delta(oc.make_fDP_to_approxDP(mechanism), 1e-3)
+    fixed = dp.c.make_fix_delta(oc.c.make_fDP_to_approxDP(mechanism), 1e-3)
     assert fixed.map(1.0)[0] == pytest.approx(epsilon, rel=1e-6)
 
 
 def test_a_bounded_function_is_read_as_gaussian():
-    mechanism = oc.make_laplace(*REAL, 1.0, oc.tradeoff())
-    mu = oc.make_fDP_to_GDP(mechanism).map(1.0)
+    mechanism = oc.m.make_certified_laplace(*REAL, 1.0, oc.tradeoff())
+    mu = oc.c.make_fDP_to_GDP(mechanism).map(1.0)
     assert T.laplace(1.0) <= T.gaussian(mu)
-    assert 1.0 < mu < oc.cast(dp.m.make_laplace(*REAL, 1.0), oc.gaussian_tradeoff()).map(1.0)
+    assert 1.0 < mu < oc.c.cast(dp.m.make_laplace(*REAL, 1.0), oc.gaussian_tradeoff()).map(1.0)
 
 
 def test_a_function_does_not_become_pure():
     with pytest.raises(UnsupportedMeasureError, match="from Tradeoff to MaxDivergence"):
-        oc.cast(oc.make_laplace(*REAL, 1.0, oc.tradeoff()), dp.max_divergence())
+        oc.c.cast(oc.m.make_certified_laplace(*REAL, 1.0, oc.tradeoff()), dp.max_divergence())
 
 
 def test_named_casts_refuse_other_measures():
     pure = dp.m.make_laplace(*REAL, scale=2.0)
     with pytest.raises(UnsupportedMeasureError, match="must be under SmoothedMaxDivergence"):
-        oc.make_profile_to_fDP(pure)
+        oc.c.make_profile_to_fDP(pure)
     with pytest.raises(UnsupportedMeasureError, match="must be under Tradeoff"):
-        oc.make_fDP_to_approxDP(pure)
+        oc.c.make_fDP_to_approxDP(pure)
     with pytest.raises(InvalidTypeError, match="measurement must be a measurement"):
-        oc.make_profile_to_fDP(1)
+        oc.c.make_profile_to_fDP(1)
 
 
 # --- context -------------------------------------------------------------------------------
@@ -292,7 +306,7 @@ def test_a_context_with_losses_chosen_on_the_way():
         data=DATA,
         privacy_unit=dp.unit_of(contributions=1),
         privacy_loss=oc.loss_of(tradeoff=T.gaussian(1.0)),
-        accumulator=oc.residue(1.0),
+        accumulator=oc.accumulators.residue(1.0),
     )
     assert isinstance(context.query(tradeoff=T.pure(0.5)).count().laplace().release(), int)
     assert context.remaining_privacy_loss().mu == pytest.approx(0.85999045, abs=1e-7)
@@ -302,7 +316,7 @@ def test_a_context_with_losses_chosen_on_the_way():
 
 def test_a_budget_must_bound_something():
     odometer = oc.make_concurrent_odometer(
-        *SPACE, oc.tradeoff(), accumulator=oc.ladder(T.pure(0.1))
+        *SPACE, oc.tradeoff(), accumulator=oc.accumulators.ladder(T.pure(0.1))
     )
     with pytest.raises(InvalidValueError, match="d_out .* must bound the loss"):
         oc.make_concurrent_filter(odometer, 1, T.worst())
@@ -319,9 +333,9 @@ def test_the_pipeline_beats_the_best_of_opendp():
     domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
     space = domain, dp.symmetric_distance()
     total = space >> dp.t.then_clamp((0.0, 1.0)) >> dp.t.then_sum()
-    ours = total >> oc.then_laplace(scale=scale, output_measure=oc.tradeoff())
+    ours = total >> oc.m.then_certified_laplace(scale=scale, output_measure=oc.tradeoff())
     whole = oc.make_concurrent_composition(*space, oc.tradeoff(), 1, [ours.map(1)] * launches)
-    fixed = dp.c.make_fix_delta(oc.make_fDP_to_approxDP(whole), delta)
+    fixed = dp.c.make_fix_delta(oc.c.make_fDP_to_approxDP(whole), delta)
     root = fixed([0.25, 0.5, 0.75])
     assert all(isinstance(root(ours), float) for _ in range(3))
     epsilon = fixed.map(1)[0]

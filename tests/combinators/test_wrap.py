@@ -29,11 +29,13 @@ def identity(state, tag, message):
 
 
 WRAPPERS = {
-    "interactive": oc.make_interactive,
-    "bounded": lambda measurement: oc.make_bounded_interactive(measurement, 1000),
-    "postprocessing": lambda measurement: oc.make_interactive_postprocessing(measurement, identity),
-    "twice": lambda measurement: oc.make_interactive(
-        oc.make_interactive_postprocessing(measurement, identity)
+    "interactive": oc.c.make_interactive,
+    "bounded": lambda measurement: oc.c.make_bounded_interactive(measurement, 1000),
+    "postprocessing": lambda measurement: oc.c.make_interactive_postprocessing(
+        measurement, identity
+    ),
+    "twice": lambda measurement: oc.c.make_interactive(
+        oc.c.make_interactive_postprocessing(measurement, identity)
     ),
 }
 
@@ -112,7 +114,7 @@ def test_the_privacy_map_stays_at_every_distance(space, wrap):
 
 
 def test_a_renyi_curve_stays(space, wrap):
-    measurement = oc.make_zCDP_to_RDP(space >> dp.t.then_count() >> dp.m.then_gaussian(scale=2.0))
+    measurement = oc.c.make_zCDP_to_RDP(space >> dp.t.then_count() >> dp.m.then_gaussian(scale=2.0))
     for alpha in (1.5, 2.0, 8.0):
         assert wrap(measurement).map(1)(alpha) == measurement.map(1)(alpha)
 
@@ -138,20 +140,20 @@ def test_a_release_is_made_once_and_given_again(space):
     measurement = dp.m.make_user_measurement(
         *space, PURE, lambda rows: runs.append(1) or len(runs), lambda d_in: 0.5, TO=int
     )
-    queryable = oc.make_interactive(measurement)(DATA)
+    queryable = oc.c.make_interactive(measurement)(DATA)
     assert runs == [1]
     assert [queryable(message) for message in (None, "x", 7, measurement)] == [1] * 4
     assert runs == [1]
 
 
 def test_a_random_release_is_the_same_each_time(space):
-    queryable = oc.make_interactive(laplace(space, 1e-3))(DATA)
+    queryable = oc.c.make_interactive(laplace(space, 1e-3))(DATA)
     assert len({queryable(number) for number in range(50)}) == 1
-    assert len({oc.make_interactive(laplace(space, 1e-3))(DATA)(0) for _ in range(50)}) > 1
+    assert len({oc.c.make_interactive(laplace(space, 1e-3))(DATA)(0) for _ in range(50)}) > 1
 
 
 def test_an_interactive_measurement_answers_as_before(space):
-    queryable = oc.make_interactive(asking(space))(DATA)
+    queryable = oc.c.make_interactive(asking(space))(DATA)
     assert [queryable(query) for query in "ab"] == [(1, "a"), (2, "b")]
 
 
@@ -159,7 +161,7 @@ def test_none_is_a_release(space):
     measurement = dp.m.make_user_measurement(
         *space, PURE, lambda rows: None, lambda d_in: 0.0, TO="ExtrinsicObject"
     )
-    assert oc.make_interactive(measurement)(DATA)("q") is None
+    assert oc.c.make_interactive(measurement)(DATA)("q") is None
 
 
 @pytest.mark.parametrize("bad", [None, 7, "text", len, dp.max_divergence])
@@ -210,7 +212,7 @@ def test_a_refusal_keeps_its_type_and_values(space, wrap):
 
 def test_children_of_a_wrapped_filter_run_side_by_side(space):
     """One child waits for an event that the other sets."""
-    queryable = oc.make_interactive(filter_(space))(DATA)
+    queryable = oc.c.make_interactive(filter_(space))(DATA)
     begun, done = threading.Event(), threading.Event()
 
     def transition(query):
@@ -320,9 +322,9 @@ def test_in_casts(space, wrap):
     for cast in (
         dp.c.make_pureDP_to_zCDP,
         dp.c.make_approximate,
-        oc.make_pureDP_to_zCDP,
-        oc.make_pureDP_to_GDP,
-        oc.make_pureDP_to_fDP,
+        oc.c.make_pureDP_to_zCDP,
+        oc.c.make_pureDP_to_GDP,
+        oc.c.make_pureDP_to_fDP,
     ):
         assert cast(wrapped).map(1) == cast(plain).map(1)
         queryable = cast(wrapped)(DATA)

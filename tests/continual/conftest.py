@@ -23,7 +23,7 @@ def make_stream():
         measure = measure or dp.max_divergence()
         odometer = oc.make_concurrent_odometer(*space, measure)
         budget = oc.make_concurrent_filter(odometer, 1, d_out)
-        return oc.make_concurrent_continual(budget, **keywords)
+        return oc.c.make_concurrent_continual(budget, **keywords)
 
     return make
 

@@ -22,22 +22,22 @@ def space(lower=0, upper=1, metric=None):
 def test_without_noise_it_compares_the_sum(window):
     random = np.random.default_rng(5)
     items = random.integers(-2, 4, size=60).tolist()
-    alarm = oc.make_alarm(*space(-2, 3), PURE, TINY, 7, max_hits=1000, window=window)([])
+    alarm = oc.m.make_alarm(*space(-2, 3), PURE, TINY, 7, max_hits=1000, window=window)([])
     for step, item in enumerate(items, 1):
         alarm.update(item if item else None)
         now = sum(items[max(0, step - (window or step)) : step])
         assert bool(alarm(None)) == (now >= 7)
         assert alarm(now)
         assert not alarm(now + 1)
-    batched = oc.make_alarm(*space(-2, 3), PURE, TINY, 7, window=window)([])
+    batched = oc.m.make_alarm(*space(-2, 3), PURE, TINY, 7, window=window)([])
     batched.update_all(items)
     now = sum(items[-(window or 60) :])
     assert bool(batched(now - 0.5))
-    assert batched(now).outcome is oc.Outcome.EXHAUSTED
+    assert batched(now).outcome is oc.m.Outcome.EXHAUSTED
 
 
 def test_hits_are_counted_and_questions_below_are_free():
-    alarm = oc.make_alarm(*space(), PURE, TINY, 2, max_hits=2)([])
+    alarm = oc.m.make_alarm(*space(), PURE, TINY, 2, max_hits=2)([])
     said = []
     for _ in range(6):
         said.append(alarm(None).outcome.name)
@@ -57,10 +57,10 @@ LOSSES = [
 @pytest.mark.parametrize("d_in", [0, 1, 2, 3])
 def test_the_loss_is_that_of_the_sparse_vector(bounds, metric, shift, d_in):
     keywords = {"scale": 16.0, "query_scale": 64.0, "max_hits": 3}
-    alarm = oc.make_alarm(*space(*bounds, metric()), PURE, threshold=5, **keywords)
+    alarm = oc.m.make_alarm(*space(*bounds, metric()), PURE, threshold=5, **keywords)
     exact = d_in * shift / 16 + 3 * 2 * d_in * shift / 64
     assert exact <= alarm.map(d_in) <= exact * (1 + 1e-12)
-    refreshed = oc.make_alarm(
+    refreshed = oc.m.make_alarm(
         *space(*bounds, metric()), PURE, threshold=5, refresh=True, **keywords
     )
     exact = 3 * (d_in * shift / 16 + 2 * d_in * shift / 64)
@@ -93,7 +93,7 @@ def test_no_adaptive_pair_of_streams_exceeds_the_loss():
         return total
 
     conversations = [(0,) * k + (1,) for k in range(3)] + [(0, 0, 0)]
-    alarm = oc.make_alarm(*space(), PURE, scale, threshold, query_scale=query_scale)
+    alarm = oc.m.make_alarm(*space(), PURE, scale, threshold, query_scale=query_scale)
     worst = 0.0
     for stream in itertools.product([0, 1], repeat=3):
         for at in range(3):
@@ -105,9 +105,9 @@ def test_no_adaptive_pair_of_streams_exceeds_the_loss():
 
 def test_it_runs_beside_counters_on_one_stream():
     odometer = oc.make_concurrent_odometer(*space(), PURE)
-    stream = oc.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1e9))([])
-    alarm = stream(oc.make_alarm(*space(), PURE, TINY, 5))
-    counter = stream(oc.make_counter(*space(), PURE, TINY, horizon=100))
+    stream = oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1e9))([])
+    alarm = stream(oc.m.make_alarm(*space(), PURE, TINY, 5))
+    counter = stream(oc.m.make_counter(*space(), PURE, TINY, horizon=100))
     stream.update_all([1] * 4)
     assert (counter(None), bool(alarm(None))) == (4, False)
     stream.update(1)
@@ -115,10 +115,10 @@ def test_it_runs_beside_counters_on_one_stream():
 
 
 def test_it_chains_and_casts():
-    clamp = oc.make_stream_clamp(*space(-100, 100), oc.integer_stream(0, 4))
-    chained = clamp >> oc.then_alarm(PURE, 16.0, 5, query_scale=32.0)
+    clamp = oc.t.make_stream_clamp(*space(-100, 100), oc.integer_stream(0, 4))
+    chained = clamp >> oc.m.then_alarm(PURE, 16.0, 5, query_scale=32.0)
     assert chained.map(1) == 0.5
-    zcdp = oc.make_alarm(*space(), dp.zero_concentrated_divergence(), 2.0, 5, query_scale=4.0)
+    zcdp = oc.m.make_alarm(*space(), dp.zero_concentrated_divergence(), 2.0, 5, query_scale=4.0)
     assert zcdp.map(1) == pytest.approx(math.tanh(0.5), rel=1e-12)
 
 
@@ -142,13 +142,13 @@ def test_bad_arguments(keywords, error, match):
     if "input_domain" in arguments:
         domain = arguments.pop("input_domain")(3)
     with pytest.raises(error, match=match):
-        oc.make_alarm(domain, metric, PURE, **arguments)
+        oc.m.make_alarm(domain, metric, PURE, **arguments)
 
 
 def test_bad_measures_and_questions():
     with pytest.raises(UnsupportedMeasureError):
-        oc.make_alarm(*space(), dp.approximate(dp.zero_concentrated_divergence()), 1.0, 5)
-    alarm = oc.make_alarm(*space(), PURE, TINY, 5)([])
+        oc.m.make_alarm(*space(), dp.approximate(dp.zero_concentrated_divergence()), 1.0, 5)
+    alarm = oc.m.make_alarm(*space(), PURE, TINY, 5)([])
     for question in ("now?", [5], math.nan):
         with pytest.raises((InvalidTypeError, InvalidValueError)):
             alarm(question)

@@ -19,12 +19,12 @@ def mechanisms(scale):
     three = oc.category_stream(3), oc.event_presence()
     pure, zcdp = dp.max_divergence(), dp.zero_concentrated_divergence()
     return {
-        "tree": oc.make_counter(*binary, pure, scale, horizon=1000),
-        "smooth": oc.make_counter(*binary, zcdp, scale, horizon=1000, method="smooth"),
-        "doubling": oc.make_counter(*binary, pure, scale),
-        "window": oc.make_window_counter(*binary, pure, scale, window=13),
-        "histogram": oc.make_histogram_counter(*three, zcdp, scale, horizon=1000),
-        "doubling histogram": oc.make_histogram_counter(*three, pure, scale),
+        "tree": oc.m.make_counter(*binary, pure, scale, horizon=1000),
+        "smooth": oc.m.make_counter(*binary, zcdp, scale, horizon=1000, method="smooth"),
+        "doubling": oc.m.make_counter(*binary, pure, scale),
+        "window": oc.m.make_window_counter(*binary, pure, scale, window=13),
+        "histogram": oc.m.make_histogram_counter(*three, zcdp, scale, horizon=1000),
+        "doubling histogram": oc.m.make_histogram_counter(*three, pure, scale),
     }
 
 
@@ -32,8 +32,8 @@ NAMES = ["tree", "smooth", "doubling", "window", "histogram", "doubling histogra
 
 
 def resumed(measurement, saved=None):
-    checkpoint = oc.Checkpoint(saved)
-    return oc.make_resumable(measurement, checkpoint)([]), checkpoint
+    checkpoint = oc.c.Checkpoint(saved)
+    return oc.c.make_resumable(measurement, checkpoint)([]), checkpoint
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -80,7 +80,7 @@ def test_a_node_that_lives_on_keeps_its_noise():
 
 
 def test_steps_and_the_horizon_are_remembered():
-    measurement = oc.make_counter(
+    measurement = oc.m.make_counter(
         oc.integer_stream(0, 1), oc.event_presence(), dp.max_divergence(), 1.0, horizon=5
     )
     before, checkpoint = resumed(measurement)
@@ -115,19 +115,19 @@ def test_another_mechanisms_state_is_refused():
 @pytest.mark.parametrize("saved", ["", "{}", "[1]", "null", 7, json.dumps({"version": 1})])
 def test_what_was_not_saved_here_is_refused(saved):
     with pytest.raises(InvalidValueError, match="^saved must be what"):
-        oc.Checkpoint(saved)
+        oc.c.Checkpoint(saved)
 
 
 def test_another_version_is_refused():
     _, checkpoint = resumed(mechanisms(1.0)["tree"])
     record = {**json.loads(checkpoint.save(go_on=True)), "version": 3}
     with pytest.raises(InvalidValueError, match="another version"):
-        oc.Checkpoint(json.dumps(record))
+        oc.c.Checkpoint(json.dumps(record))
 
 
 def test_a_checkpoint_is_for_one_launch():
-    checkpoint = oc.Checkpoint()
-    measurement = oc.make_resumable(mechanisms(1.0)["tree"], checkpoint)
+    checkpoint = oc.c.Checkpoint()
+    measurement = oc.c.make_resumable(mechanisms(1.0)["tree"], checkpoint)
     with pytest.raises(InvalidValueError, match="nothing was launched"):
         checkpoint.save(go_on=True)
     measurement([])
@@ -147,16 +147,16 @@ def test_the_queryable_gives_nothing_away():
 
 def test_the_loss_is_that_of_the_mechanism():
     for measurement in mechanisms(3.0).values():
-        assert oc.make_resumable(measurement, oc.Checkpoint()).map(1) == measurement.map(1)
+        assert oc.c.make_resumable(measurement, oc.c.Checkpoint()).map(1) == measurement.map(1)
 
 
 def test_what_cannot_be_resumed():
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     count = space >> dp.t.then_count() >> dp.m.then_laplace(1.0)
     with pytest.raises(InvalidTypeError, match="^measurement must be a continual"):
-        oc.make_resumable(count, oc.Checkpoint())
+        oc.c.make_resumable(count, oc.c.Checkpoint())
     with pytest.raises(InvalidTypeError, match="^checkpoint must be"):
-        oc.make_resumable(mechanisms(1.0)["tree"], "checkpoint")
+        oc.c.make_resumable(mechanisms(1.0)["tree"], "checkpoint")
     compositor = oc.make_concurrent_composition(*space, dp.max_divergence(), 1, [1.0])
     with pytest.raises(InvalidTypeError, match="^measurement must be a counter"):
-        oc.make_resumable(compositor, oc.Checkpoint())([1, 2])
+        oc.c.make_resumable(compositor, oc.c.Checkpoint())([1, 2])

@@ -22,11 +22,11 @@ TINY = 1e-3
 
 
 def exact(space, **options):
-    return oc.make_counter(*space, PURE, TINY, **options)
+    return oc.m.make_counter(*space, PURE, TINY, **options)
 
 
 def of_loss(space, epsilon):
-    return oc.make_counter(*space, PURE, 1 / epsilon)
+    return oc.m.make_counter(*space, PURE, 1 / epsilon)
 
 
 def identity(state, tag, message):
@@ -38,7 +38,7 @@ def identity(state, tag, message):
 
 def test_each_update_goes_to_all_children(bits, make_stream):
     stream = make_stream(bits)([])
-    one, window = stream(exact(bits)), stream(oc.make_window_counter(*bits, PURE, TINY, 2))
+    one, window = stream(exact(bits)), stream(oc.m.make_window_counter(*bits, PURE, TINY, 2))
     stream.update(1, step=1)
     stream.update_all([1, None, 1])
     assert (one(None), window(None)) == (3, 1)
@@ -83,7 +83,7 @@ def test_a_batch_beyond_a_childs_horizon(bits, make_stream):
 def test_a_child_refuses_updates_of_its_own(bits, make_stream):
     stream = make_stream(bits)([])
     child = stream(exact(bits))
-    for message in (oc.Update(1), oc.Updates([1])):
+    for message in (oc.m.Update(1), oc.m.Updates([1])):
         with pytest.raises(InvalidTypeError, match="the stream of its parent"):
             child(message)
     assert not hasattr(child, "update")
@@ -106,9 +106,9 @@ def test_an_invalid_update_halts_the_stream_for_all(bits, make_stream):
 
 def test_chained_children(make_stream):
     space = oc.integer_stream(-9, 9), oc.event_presence()
-    clamp = oc.make_stream_clamp(*space, oc.integer_stream(0, 1))
+    clamp = oc.t.make_stream_clamp(*space, oc.integer_stream(0, 1))
     stream = make_stream(space)([])
-    child = stream(clamp >> oc.then_counter(PURE, TINY))
+    child = stream(clamp >> oc.m.then_counter(PURE, TINY))
     all_of_it = stream(exact(space))
     stream.update_all([5, -5, None, 9])
     assert (child(None), all_of_it(None)) == (2, 9)
@@ -117,7 +117,7 @@ def test_chained_children(make_stream):
 def test_a_stream_in_a_stream(bits, make_stream):
     outer = make_stream(bits)([])
     inner = outer(
-        oc.make_concurrent_continual(oc.make_concurrent_composition(*bits, PURE, 1, [1e5]))
+        oc.c.make_concurrent_continual(oc.make_concurrent_composition(*bits, PURE, 1, [1e5]))
     )
     child = inner(exact(bits))
     outer.update_all([1, 1])
@@ -125,10 +125,10 @@ def test_a_stream_in_a_stream(bits, make_stream):
 
 
 WRAPPERS = {
-    "postprocessed": lambda one: oc.make_interactive_postprocessing(one, identity),
-    "bounded": lambda one: oc.make_bounded_interactive(one, 1000),
-    "interactive": oc.make_interactive,
-    "twice": lambda one: oc.make_interactive(oc.make_bounded_interactive(one, 1000)),
+    "postprocessed": lambda one: oc.c.make_interactive_postprocessing(one, identity),
+    "bounded": lambda one: oc.c.make_bounded_interactive(one, 1000),
+    "interactive": oc.c.make_interactive,
+    "twice": lambda one: oc.c.make_interactive(oc.c.make_bounded_interactive(one, 1000)),
     "plain": lambda one: one,
 }
 
@@ -142,12 +142,12 @@ def test_wrapped_children_get_their_updates(bits, make_stream, name):
     stream.update(1)
     assert child(None) == 3
     with pytest.raises(InvalidTypeError, match="the stream of its parent"):
-        child(oc.Update(1))
+        child(oc.m.Update(1))
 
 
 def test_a_bounded_child_ends_at_its_bound(bits, make_stream):
     stream = make_stream(bits)([])
-    child = stream(oc.make_bounded_interactive(exact(bits), 2))
+    child = stream(oc.c.make_bounded_interactive(exact(bits), 2))
     other = stream(exact(bits))
     for _ in range(3):
         stream.update(1)
@@ -159,8 +159,8 @@ def test_a_bounded_child_ends_at_its_bound(bits, make_stream):
 def test_a_wrapped_counter_by_itself(bits):
     for wrapper in WRAPPERS.values():
         handle = wrapper(exact(bits))([])
-        handle(oc.Update(1))
-        handle(oc.Updates([1, 1]))
+        handle(oc.m.Update(1))
+        handle(oc.m.Updates([1, 1]))
         assert handle(None) == 3
 
 
@@ -180,7 +180,7 @@ class Fragile:
 def test_a_child_that_halts_does_not_stop_the_others(make_stream):
     """A machine fails; the stream and its other children go on in step."""
     space = oc.integer_stream(0, 9), oc.event_presence()
-    fragile = oc.make_continual(*space, PURE, Fragile, lambda d_in: 0.0)
+    fragile = oc.m.make_continual(*space, PURE, Fragile, lambda d_in: 0.0)
     stream = make_stream(space)([])
     before, bad, after = (stream(one) for one in (exact(space), fragile, exact(space)))
     assert bad(None) == "alive"
@@ -224,7 +224,7 @@ def test_a_refusal_leaves_the_stream_as_it_was(bits, make_stream):
 
 def test_a_compositor(bits):
     composition = oc.make_concurrent_composition(*bits, PURE, 1, [1e4, 1e4])
-    measurement = oc.make_concurrent_continual(composition)
+    measurement = oc.c.make_concurrent_continual(composition)
     assert measurement.map(1) == composition.map(1) == 2e4
     stream = measurement([])
     children = [stream(exact(bits)) for _ in range(2)]
@@ -236,7 +236,7 @@ def test_a_compositor(bits):
 
 def test_an_odometer(bits):
     odometer = oc.make_concurrent_odometer(*bits, PURE)
-    stream = oc.make_concurrent_continual(odometer)([])
+    stream = oc.c.make_concurrent_continual(odometer)([])
     assert stream.privacy_loss(1) == 0.0
     child = stream(of_loss(bits, 0.5))
     stream.update(1)
@@ -251,8 +251,8 @@ def test_mechanisms_that_do_not_fit(bits, make_stream):
     other = oc.integer_stream(0, 2), oc.event_presence()
     for wrong in (
         exact(other),
-        oc.make_counter(*bits, ZCDP, 1.0),
-        oc.make_counter(bits[0], oc.event_change(), PURE, 1.0),
+        oc.m.make_counter(*bits, ZCDP, 1.0),
+        oc.m.make_counter(bits[0], oc.event_change(), PURE, 1.0),
     ):
         with pytest.raises(InvalidValueError):
             stream(wrong)
@@ -283,7 +283,7 @@ def test_max_messages_is_required(bits, make_stream, name):
         make_stream(bits, d_out, measure)
     scale = 0.5 if name == "gaussian" else TINY
     stream = make_stream(bits, d_out, measure, max_messages=10)([])
-    child = stream(oc.make_counter(*bits, measure, scale))
+    child = stream(oc.m.make_counter(*bits, measure, scale))
     stream.update(1)
     assert isinstance(child(None), int)
 
@@ -296,14 +296,14 @@ def test_bad_max_messages(bits, make_stream, bad, error):
 
 def test_questions_and_updates_count(bits, make_stream):
     stream = make_stream(bits, 1e9, ZCDP, max_messages=5)([])
-    child = stream(oc.make_counter(*bits, ZCDP, TINY))
+    child = stream(oc.m.make_counter(*bits, ZCDP, TINY))
     stream.update_all([1, 1, 1])
     assert child(None) == 3
     stream.update(1)
     with pytest.raises(MessageLimitError) as over:
         child(None)
     assert over.value.limit == 5
-    fresh = stream(oc.make_counter(*bits, ZCDP, TINY))
+    fresh = stream(oc.m.make_counter(*bits, ZCDP, TINY))
     stream.update(1)
     with pytest.raises((StreamError, MessageLimitError)):
         child(None)
@@ -312,7 +312,7 @@ def test_questions_and_updates_count(bits, make_stream):
 
 def test_an_update_beyond_the_limit_ends_the_child(bits, make_stream):
     stream = make_stream(bits, 1e9, ZCDP, max_messages=3)([])
-    child, other = (stream(oc.make_counter(*bits, ZCDP, TINY)) for _ in range(2))
+    child, other = (stream(oc.m.make_counter(*bits, ZCDP, TINY)) for _ in range(2))
     stream.update_all([1, 1])
     assert other(None) == 2
     stream.update_all([1, 1])
@@ -342,7 +342,7 @@ class Slow:
 
 def test_a_question_during_an_update_is_within_the_limit(bits, make_stream):
     machine = Slow()
-    slow = oc.make_continual(*bits, ZCDP, lambda: machine, lambda d_in: 0.0)
+    slow = oc.m.make_continual(*bits, ZCDP, lambda: machine, lambda d_in: 0.0)
     stream = make_stream(bits, 1.0, ZCDP, max_messages=5)([])
     child, refused = stream(slow), []
 
@@ -366,7 +366,7 @@ def test_a_question_during_an_update_is_within_the_limit(bits, make_stream):
 def test_threads_do_not_exceed_the_limit(bits, make_stream):
     """Updates and questions of one child from several threads, up to its limit and no further."""
     stream = make_stream(bits, 1e9, ZCDP, max_messages=200)([])
-    child, answered = stream(oc.make_counter(*bits, ZCDP, TINY)), []
+    child, answered = stream(oc.m.make_counter(*bits, ZCDP, TINY)), []
 
     def ask():
         for _ in range(150):
@@ -392,15 +392,15 @@ def test_approximate_zcdp_is_refused(bits):
     odometer = oc.make_concurrent_odometer(*bits, dp.approximate(ZCDP))
     for composition in (odometer, oc.make_concurrent_filter(odometer, 1, (1.0, 1e-6))):
         with pytest.raises(UnsupportedMeasureError):
-            oc.make_concurrent_continual(composition, max_messages=5)
+            oc.c.make_concurrent_continual(composition, max_messages=5)
 
 
 def test_what_is_no_composition(bits, space):
     for bad in (None, dp.c.make_fully_adaptive_composition(*bits, PURE), "filter"):
         with pytest.raises(InvalidTypeError, match="^composition"):
-            oc.make_concurrent_continual(bad)
+            oc.c.make_concurrent_continual(bad)
     with pytest.raises(InvalidTypeError, match="stream"):
-        oc.make_concurrent_continual(oc.make_concurrent_odometer(*space, PURE))
+        oc.c.make_concurrent_continual(oc.make_concurrent_odometer(*space, PURE))
 
 
 # --- streams of their own --------------------------------------------------------------------
@@ -423,9 +423,9 @@ def test_under_opendps_own_compositor_and_filter(bits):
     ):
         root = parent([])
         one, two = root(exact(bits)), root(exact(bits))
-        one(oc.Update(1))
-        two(oc.Updates([1, 1]))
-        one(oc.Update(1))
+        one(oc.m.Update(1))
+        two(oc.m.Updates([1, 1]))
+        one(oc.m.Update(1))
         assert (one(None), two(None)) == (2, 2)
 
 
@@ -433,7 +433,7 @@ def test_a_stream_under_opendps_own_compositor(bits, make_stream):
     root = dp.c.make_adaptive_composition(*bits, PURE, 1, [1e9])([])
     stream = root(make_stream(bits))
     child = stream(exact(bits))
-    stream(oc.Updates([1, 1]))
+    stream(oc.m.Updates([1, 1]))
     assert child(None) == 2
 
 

@@ -44,10 +44,10 @@ def options(request):
     ],
 )
 def test_losses_of_the_literature(bits, horizon, method, nodes):
-    counter = oc.make_counter(*bits, PURE, float(nodes), horizon=horizon, method=method)
+    counter = oc.m.make_counter(*bits, PURE, float(nodes), horizon=horizon, method=method)
     assert counter.map(1) == pytest.approx(1.0, rel=1e-12)
     assert counter.map(1) >= 1.0
-    counter = oc.make_counter(*bits, ZCDP, math.sqrt(nodes), horizon=horizon, method=method)
+    counter = oc.m.make_counter(*bits, ZCDP, math.sqrt(nodes), horizon=horizon, method=method)
     assert counter.map(1) == pytest.approx(0.5, rel=1e-12)
 
 
@@ -69,7 +69,7 @@ def test_losses_against_their_formulas(bounds, metric, horizon):
     scale = 40.0
 
     def loss(measure, d_in):
-        return oc.make_counter(*space, measure, scale, horizon=horizon).map(d_in)
+        return oc.m.make_counter(*space, measure, scale, horizon=horizon).map(d_in)
 
     for d_in in (0, 1, 2, 3):
         rho = nodes * (d_in * shift / scale) ** 2 / 2
@@ -89,13 +89,13 @@ def test_losses_against_their_formulas(bounds, metric, horizon):
 )
 def test_distances_that_are_no_number_of_events(bits, d_in, error):
     with pytest.raises(error, match="^d_in"):
-        oc.make_counter(*bits, PURE, 1.0).map(d_in)
+        oc.m.make_counter(*bits, PURE, 1.0).map(d_in)
 
 
 @pytest.mark.parametrize("measure", [oc.tradeoff, lambda: dp.approximate(ZCDP)])
 def test_measures_without_noise_of_their_own(bits, measure):
     with pytest.raises(UnsupportedMeasureError):
-        oc.make_counter(*bits, measure(), 1.0)
+        oc.m.make_counter(*bits, measure(), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_measures_without_noise_of_their_own(bits, measure):
 )
 def test_bad_arguments(bits, arguments, options, error, match):
     with pytest.raises(error, match=match):
-        oc.make_counter(*bits, PURE, *arguments, **options)
+        oc.m.make_counter(*bits, PURE, *arguments, **options)
 
 
 def test_what_is_no_stream_of_integers(space):
@@ -128,7 +128,7 @@ def test_what_is_no_stream_of_integers(space):
         (oc.integer_stream(0, 1), oc.user_presence()),
     ):
         with pytest.raises(InvalidTypeError):
-            oc.make_counter(domain, metric, PURE, 1.0)
+            oc.m.make_counter(domain, metric, PURE, 1.0)
 
 
 # --- sums ------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def test_what_is_no_stream_of_integers(space):
 def test_sums_are_exact_without_noise_in_any_interleaving(options, measure, seed):
     generator = np.random.default_rng(seed)
     space = oc.integer_stream(-3, 5), oc.event_change()
-    counter = oc.make_counter(*space, measure, TINY, **options)([])
+    counter = oc.m.make_counter(*space, measure, TINY, **options)([])
     stream = [None if one == 6 else one for one in generator.integers(-3, 7, size=70).tolist()]
     taken = 0
     while taken < 70:
@@ -161,14 +161,14 @@ def test_sums_are_exact_without_noise_in_any_interleaving(options, measure, seed
 
 
 def test_nothing_has_come(bits, options):
-    counter = oc.make_counter(*bits, PURE, 1e9, **options)([])
+    counter = oc.m.make_counter(*bits, PURE, 1e9, **options)([])
     assert counter(None) == 0
     counter.update_all([])
     assert counter(None) == 0
 
 
 def test_an_answer_is_given_again_between_updates(bits, options):
-    counter = oc.make_counter(*bits, PURE, 1e6, **options)([])
+    counter = oc.m.make_counter(*bits, PURE, 1e6, **options)([])
     answers = []
     for _ in range(70):
         counter.update(1)
@@ -179,7 +179,7 @@ def test_an_answer_is_given_again_between_updates(bits, options):
 
 def test_nodes_keep_their_noise_while_they_are_in_use(bits):
     """Of one tree: from 2^k on, only what was added since is new."""
-    counter = oc.make_counter(*bits, PURE, 1e6, horizon=127)([])
+    counter = oc.m.make_counter(*bits, PURE, 1e6, horizon=127)([])
     counter.update_all([0] * 64)
     sixty_four = counter(None)
     counter.update(0)
@@ -188,7 +188,7 @@ def test_nodes_keep_their_noise_while_they_are_in_use(bits):
     assert counter(None) - sixty_four != one_more
     counter.update_all([0] * 61)
     assert counter(None) != sixty_four
-    fresh = [oc.make_counter(*bits, PURE, 1e6, horizon=127)([]) for _ in range(2)]
+    fresh = [oc.m.make_counter(*bits, PURE, 1e6, horizon=127)([]) for _ in range(2)]
     for one in fresh:
         one.update_all([0] * 64)
     assert fresh[0](None) != fresh[1](None)
@@ -199,7 +199,7 @@ def test_a_number_of_any_size_is_added_as_it_is():
     space = oc.integer_stream(0, 200), oc.event_presence()
     for kind in (np.int8, np.uint8, np.int16, np.uint64):
         for options in KINDS.values():
-            counter = oc.make_counter(*space, PURE, TINY, **options)([])
+            counter = oc.m.make_counter(*space, PURE, TINY, **options)([])
             for _ in range(5):
                 counter.update(kind(100))
             counter.update_all(np.array([100, 100, 100], dtype=kind))
@@ -212,14 +212,14 @@ def test_a_number_of_any_size_is_added_as_it_is():
 
 def test_items_at_the_ends(options):
     space = oc.integer_stream(-(2**31), 2**31), oc.event_presence()
-    counter = oc.make_counter(*space, PURE, TINY, **options)([])
+    counter = oc.m.make_counter(*space, PURE, TINY, **options)([])
     counter.update_all([2**31] * 60)
     counter.update(-(2**31))
     assert counter(None) == 59 * 2**31
 
 
 def test_another_question_is_refused(bits, options):
-    counter = oc.make_counter(*bits, PURE, TINY, **options)([])
+    counter = oc.m.make_counter(*bits, PURE, TINY, **options)([])
     counter.update(1)
     for question in ("count", 0, [], ("top", 1)):
         with pytest.raises(InvalidTypeError, match="^the question must be None"):
@@ -256,7 +256,7 @@ def variances(histogram, steps):
 @pytest.mark.parametrize("method", ["tree", "smooth"])
 def test_variance_is_that_of_the_nodes_in_use(counters, method):
     horizon, scale, steps = 20, 50.0, [1, 2, 3, 7, 8, 15, 20]
-    counter = oc.make_histogram_counter(*counters, ZCDP, scale, horizon=horizon, method=method)
+    counter = oc.m.make_histogram_counter(*counters, ZCDP, scale, horizon=horizon, method=method)
     if method == "tree":
         nodes = [step.bit_count() for step in steps]
     else:
@@ -282,7 +282,7 @@ def nonempty(leaves, count):
 def test_variance_by_doubling(counters):
     """After 7 steps three totals; at step 13, those, and two nodes of the epoch of 8 steps."""
     scale, steps = 50.0, [1, 2, 3, 7, 13]
-    counter = oc.make_histogram_counter(*counters, ZCDP, scale)
+    counter = oc.m.make_histogram_counter(*counters, ZCDP, scale)
     widths = [2, 2 + 2, 2 + 2, 6, 6 + 2 * 6]  # in squares of the scale
     expected = np.array(widths) * scale**2
     assert np.all(np.abs(variances(counter, steps) / expected - 1) < SLACK)
@@ -296,7 +296,7 @@ def test_mean_variance_of_a_tree_is_that_of_its_bits():
 @pytest.mark.parametrize(("options", "widths"), [({"horizon": 3}, 1), ({}, 2)], ids=str)
 def test_laplace_noise_has_its_scale(counters, options, widths):
     """The mean of |noise| of one node is nearly the scale; sums of exponentials, by Chernoff."""
-    histogram = oc.make_histogram_counter(*counters, PURE, 50.0, **options)
+    histogram = oc.m.make_histogram_counter(*counters, PURE, 50.0, **options)
     mean = np.abs(noise_at(histogram, [1])).mean() / 50.0
     assert abs(mean / widths - 1) < 0.16  # RUNS (x - log(1 + x)) > 22
 
@@ -329,11 +329,11 @@ def test_an_audit_flags_a_forgotten_height(bits):
     """At T = 1000, of scale 10 for ε = 1, and of scale 1, which is for one node."""
     zeros = [0] * 1000
     one = [1, *zeros[1:]]
-    right = oc.make_counter(*bits, PURE, 10.0, horizon=1000)
+    right = oc.m.make_counter(*bits, PURE, 10.0, horizon=1000)
     assert right.map(1) == pytest.approx(1.0)
     found = verify.audit(asked(right), one, zeros, first_item_seen, n=600)
     assert not found.violates(1.0)
-    wrong = oc.make_counter(*bits, PURE, 1.0, horizon=1000)
+    wrong = oc.m.make_counter(*bits, PURE, 1.0, horizon=1000)
     found = verify.audit(asked(wrong), one, zeros, first_item_seen, n=600)
     assert found.violates(1.0)
     assert not found.violates(wrong.map(1))

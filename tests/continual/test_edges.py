@@ -17,12 +17,12 @@ def bits():
 
 
 def counter(scale=TINY, **keywords):
-    return oc.make_counter(*bits(), PURE, scale, **keywords)
+    return oc.m.make_counter(*bits(), PURE, scale, **keywords)
 
 
 def bounded(limit=1):
     pairs = oc.record_stream("pairs", lambda pair: isinstance(pair, tuple)), oc.user_presence()
-    return oc.make_bounded_contributions(*pairs, oc.integer_stream(0, 1), limit)
+    return oc.t.make_bounded_contributions(*pairs, oc.integer_stream(0, 1), limit)
 
 
 def filter_(d_out=1e9):
@@ -33,7 +33,7 @@ def filter_(d_out=1e9):
 
 
 def test_in_the_right_order_contributions_are_bounded():
-    stream = (bounded() >> oc.make_concurrent_continual(filter_()))([])
+    stream = (bounded() >> oc.c.make_concurrent_continual(filter_()))([])
     child = stream(counter())
     stream.update_all([("ann", 1)] * 9)
     assert child(None) == 1
@@ -55,12 +55,12 @@ def test_a_composition_behind_a_transformation_is_refused():
 
 
 def test_a_composition_on_a_stream_is_wrapped_first():
-    stream = oc.make_concurrent_continual(filter_())([])
+    stream = oc.c.make_concurrent_continual(filter_())([])
     compositor = oc.make_concurrent_composition(*bits(), PURE, 1, [1.0])
     for inner in (filter_(1.0), oc.make_concurrent_odometer(*bits(), PURE), compositor):
         with pytest.raises(InvalidTypeError, match="would not get the updates"):
             stream(inner)
-    nested = stream(oc.make_concurrent_continual(filter_(1e6)))
+    nested = stream(oc.c.make_concurrent_continual(filter_(1e6)))
     child = nested(counter())
     stream.update_all([1, 1, 1])
     assert child(None) == 3
@@ -75,11 +75,11 @@ def explosive():
             raise ValueError("no")
         return 1
 
-    return oc.make_stream_map(*bits(), oc.integer_stream(0, 1), function)
+    return oc.t.make_stream_map(*bits(), oc.integer_stream(0, 1), function)
 
 
 def test_a_map_that_fails_drops_its_item():
-    stream = oc.make_concurrent_continual(filter_())([])
+    stream = oc.c.make_concurrent_continual(filter_())([])
     first, second, third = (stream(one) for one in (counter(), explosive() >> counter(), counter()))
     for item in (1, 0, 1):
         stream.update(item)
@@ -122,7 +122,7 @@ def test_an_interrupted_answer_releases_no_epoch_twice(monkeypatch):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_queryables_stay_with_the_parent_of_a_fork():
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    handles = [counter(5.0)([]), oc.make_above_threshold(*space, PURE, 1, 5.0, 3)([1])]
+    handles = [counter(5.0)([]), oc.m.make_above_threshold(*space, PURE, 1, 5.0, 3)([1])]
     asked = [None, len]
     reading, writing = os.pipe()
     child = os.fork()
@@ -143,54 +143,54 @@ def test_queryables_stay_with_the_parent_of_a_fork():
 
 
 def test_saving_stops_the_mechanism():
-    checkpoint = oc.Checkpoint()
-    before = oc.make_resumable(counter(50.0), checkpoint)([])
+    checkpoint = oc.c.Checkpoint()
+    before = oc.c.make_resumable(counter(50.0), checkpoint)([])
     before.update_all([1] * 5)
     count = before(None)
     saved = checkpoint.save()
     with pytest.raises(StreamHaltedError):
         before(None)
-    after = oc.make_resumable(counter(50.0), oc.Checkpoint(saved))([])
+    after = oc.c.make_resumable(counter(50.0), oc.c.Checkpoint(saved))([])
     assert after(None) == count
     with pytest.raises(InvalidValueError, match="alive in this process"):
-        oc.make_resumable(counter(50.0), oc.Checkpoint(saved))([])
+        oc.c.make_resumable(counter(50.0), oc.c.Checkpoint(saved))([])
 
 
 def test_nothing_goes_before_what_resumes():
-    resumable = oc.make_resumable(counter(), oc.Checkpoint())
-    clamp = oc.make_stream_clamp(
+    resumable = oc.c.make_resumable(counter(), oc.c.Checkpoint())
+    clamp = oc.t.make_stream_clamp(
         oc.integer_stream(0, 9), oc.event_presence(), oc.integer_stream(0, 1)
     )
     for transformation in (bounded(), clamp):
         with pytest.raises(InvalidTypeError, match="make_resumable around everything else"):
             transformation >> resumable
-        around = oc.make_resumable(transformation >> counter(), oc.Checkpoint())
+        around = oc.c.make_resumable(transformation >> counter(), oc.c.Checkpoint())
         assert around.map(1) == counter().map(1)
 
 
 def test_a_record_that_was_meddled_with_is_refused():
     import json
 
-    checkpoint = oc.Checkpoint()
-    oc.make_resumable(counter(50.0), checkpoint)([])
+    checkpoint = oc.c.Checkpoint()
+    oc.c.make_resumable(counter(50.0), checkpoint)([])
     record = json.loads(checkpoint.save())
     del record["parts"][0][1]["machine"]["before"]
     with pytest.raises(InvalidValueError, match="^saved must be what"):
-        oc.make_resumable(counter(50.0), oc.Checkpoint(json.dumps(record)))([])
+        oc.c.make_resumable(counter(50.0), oc.c.Checkpoint(json.dumps(record)))([])
 
 
 def test_a_stream_starts_empty():
     """Items that are passed when it is opened would be dropped without a word."""
     space, pure = (oc.integer_stream(0, 1), oc.event_presence()), dp.max_divergence()
     odometer = oc.make_concurrent_odometer(*space, pure)
-    shared = oc.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1.0))
-    clamped = oc.make_stream_clamp(oc.integer_stream(0, 5), oc.event_presence(), space[0])
+    shared = oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1.0))
+    clamped = oc.t.make_stream_clamp(oc.integer_stream(0, 5), oc.event_presence(), space[0])
     for mechanism in (
-        oc.make_counter(*space, pure, scale=1.0, horizon=10),
-        clamped >> oc.make_counter(*space, pure, scale=1.0, horizon=10),
+        oc.m.make_counter(*space, pure, scale=1.0, horizon=10),
+        clamped >> oc.m.make_counter(*space, pure, scale=1.0, horizon=10),
         shared,
         clamped >> shared,
-        oc.make_concurrent_continual(odometer),
+        oc.c.make_concurrent_continual(odometer),
     ):
         stream = mechanism([])
         with pytest.raises(InvalidValueError, match="a stream starts empty"):
@@ -201,7 +201,7 @@ def test_a_stream_starts_empty():
 def test_that_a_stream_did_not_start_empty_is_no_answer():
     """Below a launch a refusal would depend on data."""
     space, pure = (oc.integer_stream(0, 1), oc.event_presence()), dp.max_divergence()
-    counter = oc.make_counter(*space, pure, scale=1.0, horizon=10)
+    counter = oc.m.make_counter(*space, pure, scale=1.0, horizon=10)
     odometer = oc.make_concurrent_odometer(*space, pure)
     for data in ([], [1]):
         root = oc.make_concurrent_filter(odometer, 1, 10.0)(data)

@@ -18,7 +18,7 @@ def options(request):
 
 
 def histogram(categories=4, measure=PURE, scale=TINY, metric=oc.event_presence, **options):
-    return oc.make_histogram_counter(
+    return oc.m.make_histogram_counter(
         oc.category_stream(categories), metric(), measure, scale, **options
     )
 
@@ -116,4 +116,4 @@ def test_other_questions_are_refused(question, error):
 
 def test_what_is_no_stream_of_categories():
     with pytest.raises(InvalidTypeError, match="^input_domain"):
-        oc.make_histogram_counter(oc.integer_stream(0, 3), oc.event_presence(), PURE, 1.0)
+        oc.m.make_histogram_counter(oc.integer_stream(0, 3), oc.event_presence(), PURE, 1.0)

@@ -28,7 +28,7 @@ SECRET = 314159265
 
 def counter(lower=0, upper=1, scale=TINY, **options):
     space = oc.integer_stream(lower, upper), oc.event_presence()
-    return oc.make_counter(*space, PURE, scale, **options)([])
+    return oc.m.make_counter(*space, PURE, scale, **options)([])
 
 
 KINDS = [{"horizon": 50}, {"horizon": 50, "method": "smooth"}, {}]
@@ -55,7 +55,7 @@ def test_an_invalid_item_halts_for_good(name, options):
         lambda handle: handle.update(INVALID[name]),
         lambda handle: handle.update_all([1, INVALID[name], 0]),
         lambda handle: handle.update_all([None, INVALID[name]]),
-        lambda handle: handle(oc.Update(INVALID[name])),
+        lambda handle: handle(oc.m.Update(INVALID[name])),
     ):
         handle = counter(**options)
         handle.update(1)
@@ -146,8 +146,8 @@ def test_a_ragged_batch_halts():
 def test_a_record_that_breaks_its_member_function_halts():
     """Whether something is an item may itself fail: then it is none."""
     pairs = oc.record_stream("pairs", lambda pair: pair[1] in (0, 1))
-    bounded = oc.make_bounded_contributions(pairs, oc.user_presence(), oc.integer_stream(0, 1), 1)
-    handle = (bounded >> oc.then_counter(PURE, TINY))([])
+    bounded = oc.t.make_bounded_contributions(pairs, oc.user_presence(), oc.integer_stream(0, 1), 1)
+    handle = (bounded >> oc.m.then_counter(PURE, TINY))([])
     with pytest.raises(StreamHaltedError):
         handle.update(SECRET)
     with pytest.raises(StreamHaltedError):
@@ -189,7 +189,7 @@ def test_the_horizon(options):
 
 def test_it_starts_with_the_empty_stream():
     space = oc.integer_stream(0, 1), oc.event_presence()
-    measurement = oc.make_counter(*space, PURE, 1.0)
+    measurement = oc.m.make_counter(*space, PURE, 1.0)
     assert measurement.input_domain.member([])
     assert not measurement.input_domain.member([1])
     assert oc.integer_stream(0, 1) == oc.integer_stream(0, 1) != oc.integer_stream(0, 2)
@@ -215,9 +215,9 @@ def test_bad_streams(make, error, match):
 
 def test_bad_arguments_of_ones_own_mechanism(bits):
     with pytest.raises(InvalidTypeError, match="^start"):
-        oc.make_continual(*bits, PURE, 7, lambda d_in: 0.0)
+        oc.m.make_continual(*bits, PURE, 7, lambda d_in: 0.0)
     with pytest.raises(InvalidValueError, match="^horizon"):
-        oc.make_continual(*bits, PURE, list, lambda d_in: 0.0, horizon=0)
+        oc.m.make_continual(*bits, PURE, list, lambda d_in: 0.0, horizon=0)
 
 
 # --- an identifier ---------------------------------------------------------------------------
@@ -277,13 +277,13 @@ def test_attributes_do_not_lead_to_data(kind, make_stream):
     if kind == "counter":
         handle = counter(0, 2**30)
     elif kind == "window":
-        handle = oc.make_window_counter(*space, PURE, 1e9, 7)([])
+        handle = oc.m.make_window_counter(*space, PURE, 1e9, 7)([])
     elif kind == "chained":
-        filtered = oc.make_stream_filter(*space, lambda item: True)
-        handle = (filtered >> oc.then_counter(PURE, 1e9))([])
+        filtered = oc.t.make_stream_filter(*space, lambda item: True)
+        handle = (filtered >> oc.m.then_counter(PURE, 1e9))([])
     else:
         handle = make_stream(space)([])
-        child = handle(oc.make_counter(*space, PURE, 1e9))
+        child = handle(oc.m.make_counter(*space, PURE, 1e9))
     handle.update(SECRET)
     seen = {}
     walk(child if kind == "child" else handle, seen)
@@ -358,8 +358,8 @@ def test_a_checkpoint_is_saved_between_questions(bits, monkeypatch):
             return total + noise
 
     monkeypatch.setattr(prefix, "NodeNoise", SlowAtFirst)
-    drawing, checkpoint, told = threading.Event(), oc.Checkpoint(), []
-    handle = oc.make_resumable(oc.make_counter(*bits, PURE, 1.0, horizon=7), checkpoint)([])
+    drawing, checkpoint, told = threading.Event(), oc.c.Checkpoint(), []
+    handle = oc.c.make_resumable(oc.m.make_counter(*bits, PURE, 1.0, horizon=7), checkpoint)([])
     handle.update(0)
 
     def work(number):

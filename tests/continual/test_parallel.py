@@ -26,14 +26,16 @@ def space_of(metric=oc.event_presence):
 
 
 def counters(space, scales=(TINY, TINY), **options):
-    return {part: oc.make_counter(*space, PURE, one, **options) for part, one in enumerate(scales)}
+    return {
+        part: oc.m.make_counter(*space, PURE, one, **options) for part, one in enumerate(scales)
+    }
 
 
 @pytest.mark.parametrize("metric", [oc.event_presence, oc.event_change])
 def test_the_loss_is_that_of_the_parts_touched(metric):
     """Scales 36 and 18 for items up to 9: 0.25 and 0.5 for an event, which is two if changed."""
     space = space_of(metric)
-    parallel = oc.make_parallel_continual(*space, parity, counters(space, (36.0, 18.0)))
+    parallel = oc.c.make_parallel_continual(*space, parity, counters(space, (36.0, 18.0)))
     factor = 1 if metric is oc.event_presence else 2  # both may be in part 1, before and after
     for d_in in (0, 1, 2, 3):
         assert parallel.map(d_in) == pytest.approx(0.5 * factor * d_in)
@@ -41,8 +43,10 @@ def test_the_loss_is_that_of_the_parts_touched(metric):
 
 def test_many_parts_cost_as_much_as_one():
     space = space_of()
-    one = oc.make_counter(*space, PURE, 36.0)
-    parallel = oc.make_parallel_continual(*space, lambda item: item, dict.fromkeys(range(10), one))
+    one = oc.m.make_counter(*space, PURE, 36.0)
+    parallel = oc.c.make_parallel_continual(
+        *space, lambda item: item, dict.fromkeys(range(10), one)
+    )
     assert parallel.map(1) == one.map(1) == 0.25
 
 
@@ -50,9 +54,9 @@ def test_many_parts_cost_as_much_as_one():
 def test_an_update_reaches_its_part_and_the_others_go_on(send):
     space = space_of()
     measurements = counters(space)
-    measurements["never"] = oc.make_window_counter(*space, PURE, TINY, 3)
-    measurements[1] = oc.make_window_counter(*space, PURE, TINY, 3)
-    handle = oc.make_parallel_continual(*space, parity, measurements)([])
+    measurements["never"] = oc.m.make_window_counter(*space, PURE, TINY, 3)
+    measurements[1] = oc.m.make_window_counter(*space, PURE, TINY, 3)
+    handle = oc.c.make_parallel_continual(*space, parity, measurements)([])
     even, odd, never = (handle(part) for part in (0, 1, "never"))
     stream = [3, 2, 5, 4, 6]
     if send == "steps":
@@ -68,7 +72,7 @@ def test_an_update_reaches_its_part_and_the_others_go_on(send):
 
 def test_items_of_other_parts_go_to_none():
     space = space_of()
-    measurement = oc.make_parallel_continual(*space, lambda item: item, counters(space))
+    measurement = oc.c.make_parallel_continual(*space, lambda item: item, counters(space))
     handle = measurement([])
     handle.update_all([7, 1, 7])
     handle.update(9)
@@ -77,10 +81,10 @@ def test_items_of_other_parts_go_to_none():
 
 def test_parts_are_asked_only():
     space = space_of()
-    handle = oc.make_parallel_continual(*space, parity, counters(space))([])
+    handle = oc.c.make_parallel_continual(*space, parity, counters(space))([])
     part = handle(0)
     with pytest.raises(InvalidTypeError, match="the stream of its parent"):
-        part(oc.Update(2))
+        part(oc.m.Update(2))
     handle.update(2)
     assert part(None) == handle(0)(None) == 2
     for unknown in (5, "x", None, [1], parity):
@@ -90,7 +94,7 @@ def test_parts_are_asked_only():
 
 def test_an_invalid_update_halts():
     space = space_of()
-    handle = oc.make_parallel_continual(*space, parity, counters(space))([])
+    handle = oc.c.make_parallel_continual(*space, parity, counters(space))([])
     for item in (10, 1):
         with pytest.raises(StreamHaltedError):
             handle.update(item)
@@ -102,16 +106,16 @@ def test_an_invalid_update_halts():
 )
 def test_other_measures_are_refused_with_a_citation(measure):
     space = space_of()
-    one = oc.make_counter(*space, measure(), 10.0)
+    one = oc.m.make_counter(*space, measure(), 10.0)
     with pytest.raises(UnsupportedMeasureError, match=r"HSV25.*compose them instead"):
-        oc.make_parallel_continual(*space, parity, {0: one})
+        oc.c.make_parallel_continual(*space, parity, {0: one})
 
 
 def test_under_a_filter_with_one_stream(make_stream):
     space = space_of()
     stream = make_stream(space, 1e9)([])
-    parts = stream(oc.make_parallel_continual(*space, parity, counters(space)))
-    total = stream(oc.make_counter(*space, PURE, TINY))
+    parts = stream(oc.c.make_parallel_continual(*space, parity, counters(space)))
+    total = stream(oc.m.make_counter(*space, PURE, TINY))
     odd = parts(1)
     stream.update_all([1, 2, 3])
     assert (odd(None), parts(0)(None), total(None)) == (4, 2, 6)
@@ -120,8 +124,8 @@ def test_under_a_filter_with_one_stream(make_stream):
 def test_behind_a_transformation():
     wide = oc.integer_stream(-99, 99), oc.event_presence()
     space = space_of()
-    clamp = oc.make_stream_clamp(*wide, space[0])
-    parallel = oc.make_parallel_continual(*space, parity, counters(space))
+    clamp = oc.t.make_stream_clamp(*wide, space[0])
+    parallel = oc.c.make_parallel_continual(*space, parity, counters(space))
     handle = (clamp >> parallel)([])
     handle.update_all([50, -50, 4])
     assert (handle(0)(None), handle(1)(None)) == (4, 9)
@@ -129,32 +133,34 @@ def test_behind_a_transformation():
 
 def test_bad_arguments(space):
     good = space_of()
-    one = oc.make_counter(*good, PURE, 1.0)
+    one = oc.m.make_counter(*good, PURE, 1.0)
     with pytest.raises(InvalidTypeError, match="^key"):
-        oc.make_parallel_continual(*good, 7, {0: one})
+        oc.c.make_parallel_continual(*good, 7, {0: one})
     for bad in ({}, [one], None):
         with pytest.raises(InvalidTypeError, match="^measurements must be a nonempty mapping"):
-            oc.make_parallel_continual(*good, parity, bad)
+            oc.c.make_parallel_continual(*good, parity, bad)
     with pytest.raises(InvalidTypeError, match=r"^measurements\[0\]"):
-        oc.make_parallel_continual(*good, parity, {0: None})
+        oc.c.make_parallel_continual(*good, parity, {0: None})
     with pytest.raises(SpaceMismatchError):
-        oc.make_parallel_continual(*space_of(oc.event_change), parity, {0: one})
+        oc.c.make_parallel_continual(*space_of(oc.event_change), parity, {0: one})
     with pytest.raises(InvalidTypeError, match="stream"):
-        oc.make_parallel_continual(*space, parity, {0: one})
+        oc.c.make_parallel_continual(*space, parity, {0: one})
 
 
 def test_what_takes_no_updates_is_no_part():
     space = space_of()
     release = dp.m.make_user_measurement(*space, PURE, lambda data: 7, lambda d_in: 0.0, TO=int)
     with pytest.raises(InvalidTypeError, match=r"^measurements\[0\]"):
-        oc.make_parallel_continual(*space, parity, {0: release})([])
+        oc.c.make_parallel_continual(*space, parity, {0: release})([])
 
 
 def test_parts_are_those_that_were_priced():
     space, pure = (oc.integer_stream(0, 9), oc.event_presence()), dp.max_divergence()
-    kept, noisy = (oc.make_counter(*space, pure, scale=scale, horizon=10) for scale in (1e-9, 1e9))
+    kept, noisy = (
+        oc.m.make_counter(*space, pure, scale=scale, horizon=10) for scale in (1e-9, 1e9)
+    )
     measurements = {0: noisy, 1: noisy}
-    parts = oc.make_parallel_continual(*space, lambda item: item % 2, measurements)
+    parts = oc.c.make_parallel_continual(*space, lambda item: item % 2, measurements)
     measurements[0] = kept
     queryable = parts([])
     queryable.update_all([2] * 10)

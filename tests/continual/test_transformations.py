@@ -43,7 +43,7 @@ class Tape:
 def image(transformation, stream, *, at_once=False):
     """What arrives behind a transformation."""
     space = transformation.output_domain, transformation.output_metric
-    tape = oc.make_continual(*space, PURE, Tape, lambda d_in: 0.0)
+    tape = oc.m.make_continual(*space, PURE, Tape, lambda d_in: 0.0)
     handle = (transformation >> tape)([])
     if at_once:
         handle.update_all(list(stream))
@@ -86,24 +86,24 @@ def on_integers(metric):
     space = oc.integer_stream(-2, 2), metric()
     return {
         "map": (
-            oc.make_stream_map(*space, oc.integer_stream(0, 4), lambda item: item * item),
+            oc.t.make_stream_map(*space, oc.integer_stream(0, 4), lambda item: item * item),
             lambda item: item * item,
         ),
         "map that drops": (
-            oc.make_stream_map(*space, space[0], lambda item: item if item else None),
+            oc.t.make_stream_map(*space, space[0], lambda item: item if item else None),
             lambda item: item or None,
         ),
         "filter": (
-            oc.make_stream_filter(*space, lambda item: item > 0),
+            oc.t.make_stream_filter(*space, lambda item: item > 0),
             lambda item: item if item > 0 else None,
         ),
         "clamp": (
-            oc.make_stream_clamp(*space, oc.integer_stream(0, 1)),
+            oc.t.make_stream_clamp(*space, oc.integer_stream(0, 1)),
             lambda item: min(1, max(0, item)),
         ),
         "two": (
-            oc.make_stream_filter(*space, lambda item: item != 1)
-            >> oc.make_stream_clamp(*space, oc.integer_stream(-1, 1)),
+            oc.t.make_stream_filter(*space, lambda item: item != 1)
+            >> oc.t.make_stream_clamp(*space, oc.integer_stream(-1, 1)),
             lambda item: None if item == 1 else min(1, max(-1, item)),
         ),
     }
@@ -127,7 +127,7 @@ def test_events_stay_as_many_at_most(metric, name):
 
 @pytest.mark.parametrize("limit", [1, 2])
 def test_users_become_so_many_events_at_most(limit):
-    bounded = oc.make_bounded_contributions(
+    bounded = oc.t.make_bounded_contributions(
         anything(), oc.user_presence(), oc.integer_stream(0, 1), limit
     )
     items = (None, ("a", 0), ("a", 1), ("b", 1))
@@ -144,7 +144,7 @@ def test_users_become_so_many_events_at_most(limit):
 
 
 def test_the_first_items_of_each_user_are_kept():
-    bounded = oc.make_bounded_contributions(
+    bounded = oc.t.make_bounded_contributions(
         anything(), oc.user_presence(), oc.integer_stream(0, 9), 2
     )
     stream = [("a", 1), ("b", 2), None, ("a", 3), ("a", 4), ("b", 5), ("b", 6), ("c", 7)]
@@ -155,7 +155,7 @@ def test_the_first_items_of_each_user_are_kept():
 
 @pytest.mark.parametrize("d_in", [-1, 1.0, True, "1"])
 def test_distances_that_are_no_number_of_users(d_in):
-    bounded = oc.make_bounded_contributions(
+    bounded = oc.t.make_bounded_contributions(
         anything(), oc.user_presence(), oc.integer_stream(0, 9), 2
     )
     with pytest.raises(OpenDPException, match="whole number of users"):
@@ -165,14 +165,14 @@ def test_distances_that_are_no_number_of_users(d_in):
 def test_chains_to_all_continual_mechanisms():
     wide = oc.integer_stream(-1000, 1000), oc.event_presence()
     narrow = oc.integer_stream(0, 4)
-    clamp = oc.make_stream_clamp(*wide, narrow)
+    clamp = oc.t.make_stream_clamp(*wide, narrow)
     space = narrow, oc.event_presence()
-    odd = oc.make_stream_filter(*space, lambda item: item % 2 == 1)
+    odd = oc.t.make_stream_filter(*space, lambda item: item % 2 == 1)
     stream = [-5, 3, None, 1000, 1, 2]
     for counter, expected in (
-        (oc.make_counter(*space, PURE, TINY, horizon=10), 4),
-        (oc.make_counter(*space, PURE, TINY), 4),
-        (oc.make_window_counter(*space, PURE, TINY, 3), 1),
+        (oc.m.make_counter(*space, PURE, TINY, horizon=10), 4),
+        (oc.m.make_counter(*space, PURE, TINY), 4),
+        (oc.m.make_window_counter(*space, PURE, TINY, 3), 1),
     ):
         for chained in (clamp >> odd >> counter, clamp >> (odd >> counter)):
             assert chained.map(1) == counter.map(1)
@@ -184,40 +184,40 @@ def test_chains_to_all_continual_mechanisms():
 
 def test_to_categories():
     space = oc.integer_stream(0, 99), oc.event_change()
-    tens = oc.make_stream_map(*space, oc.category_stream(10), lambda item: item // 10)
-    histogram = tens >> oc.then_histogram_counter(PURE, TINY)
+    tens = oc.t.make_stream_map(*space, oc.category_stream(10), lambda item: item // 10)
+    histogram = tens >> oc.m.then_histogram_counter(PURE, TINY)
     handle = histogram([])
     handle.update_all(np.array([5, 7, 99, 50]))
     handle.update(np.int8(55))
     assert handle(("top", 2)) == [(0, 2), (5, 2)]
-    assert histogram.map(1) == oc.make_histogram_counter(
+    assert histogram.map(1) == oc.m.make_histogram_counter(
         oc.category_stream(10), oc.event_change(), PURE, TINY
     ).map(1)
 
 
 def test_the_units_are_those_of_the_head():
-    bounded = oc.make_bounded_contributions(
+    bounded = oc.t.make_bounded_contributions(
         anything(), oc.user_presence(), oc.integer_stream(0, 1), 3
     )
-    counter = bounded >> oc.then_counter(PURE, 30.0, horizon=1)
+    counter = bounded >> oc.m.then_counter(PURE, 30.0, horizon=1)
     assert counter.input_metric == oc.user_presence()
     assert [counter.map(d_in) for d_in in (0, 1, 2)] == [0.0, 0.1, 0.2]
 
 
 def test_chains_under_a_filter_and_in_opendp():
     space = oc.integer_stream(-9, 9), oc.event_presence()
-    clamp = oc.make_stream_clamp(*space, oc.integer_stream(0, 1))
-    counter = clamp >> oc.then_counter(PURE, TINY)
+    clamp = oc.t.make_stream_clamp(*space, oc.integer_stream(0, 1))
+    counter = clamp >> oc.m.then_counter(PURE, TINY)
     root = dp.c.make_adaptive_composition(*space, PURE, 1, [1e4])([])
     handle = root(counter)
-    handle(oc.Updates([5, -5, 1]))
+    handle(oc.m.Updates([5, -5, 1]))
     assert handle(None) == 2
 
 
 def test_what_a_function_returns_that_is_no_item_is_nothing():
     space = oc.integer_stream(0, 9), oc.event_presence()
-    wrong = oc.make_stream_map(*space, oc.integer_stream(0, 1), lambda item: item)
-    handle = (wrong >> oc.then_counter(PURE, TINY))([])
+    wrong = oc.t.make_stream_map(*space, oc.integer_stream(0, 1), lambda item: item)
+    handle = (wrong >> oc.m.then_counter(PURE, TINY))([])
     handle.update(1)
     handle.update(7)
     handle.update_all([8, 1])
@@ -227,9 +227,9 @@ def test_what_a_function_returns_that_is_no_item_is_nothing():
 def test_what_comes_in_is_checked_before_it_is_transformed():
     space = oc.integer_stream(0, 9), oc.event_presence()
     seen = []
-    mapped = oc.make_stream_map(*space, space[0], lambda item: seen.append(item) or item)
+    mapped = oc.t.make_stream_map(*space, space[0], lambda item: seen.append(item) or item)
     for send in (lambda handle: handle.update(10), lambda handle: handle.update_all([1, 10])):
-        handle = (mapped >> oc.then_counter(PURE, TINY))([])
+        handle = (mapped >> oc.m.then_counter(PURE, TINY))([])
         with pytest.raises(StreamHaltedError):
             send(handle)
     assert seen == []
@@ -237,8 +237,8 @@ def test_what_comes_in_is_checked_before_it_is_transformed():
 
 def test_a_horizon_behind_a_transformation():
     space = oc.integer_stream(0, 9), oc.event_presence()
-    clamp = oc.make_stream_clamp(*space, oc.integer_stream(0, 1))
-    handle = (clamp >> oc.then_counter(PURE, TINY, horizon=2))([])
+    clamp = oc.t.make_stream_clamp(*space, oc.integer_stream(0, 1))
+    handle = (clamp >> oc.m.then_counter(PURE, TINY, horizon=2))([])
     with pytest.raises(StreamError):
         handle.update_all([1, 1, 1])
     handle.update_all([1, 1])
@@ -249,10 +249,10 @@ def test_a_horizon_behind_a_transformation():
 
 def test_a_refused_update_uses_up_no_contribution():
     """The horizon says no, nothing was taken, and the user's item may come again."""
-    bounded = oc.make_bounded_contributions(
+    bounded = oc.t.make_bounded_contributions(
         anything(), oc.user_presence(), oc.integer_stream(0, 1), 2
     )
-    handle = (bounded >> oc.then_counter(PURE, TINY, horizon=3))([])
+    handle = (bounded >> oc.m.then_counter(PURE, TINY, horizon=3))([])
     with pytest.raises(StreamError):
         handle.update_all([("a", 1)] * 4)
     handle.update_all([("a", 1)] * 2)
@@ -262,14 +262,14 @@ def test_a_refused_update_uses_up_no_contribution():
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (lambda s: oc.make_stream_map(*s, s[0], 7), "^function"),
-        (lambda s: oc.make_stream_filter(*s, None), "^predicate"),
-        (lambda s: oc.make_stream_clamp(*s, oc.category_stream(2)), "^output_domain"),
-        (lambda s: oc.make_stream_clamp(anything(), s[1], s[0]), "^input_domain"),
-        (lambda s: oc.make_stream_map(s[0], dp.symmetric_distance(), s[0], abs), "^input_metric"),
-        (lambda s: oc.make_bounded_contributions(anything(), s[1], s[0], 2), "^input_metric"),
+        (lambda s: oc.t.make_stream_map(*s, s[0], 7), "^function"),
+        (lambda s: oc.t.make_stream_filter(*s, None), "^predicate"),
+        (lambda s: oc.t.make_stream_clamp(*s, oc.category_stream(2)), "^output_domain"),
+        (lambda s: oc.t.make_stream_clamp(anything(), s[1], s[0]), "^input_domain"),
+        (lambda s: oc.t.make_stream_map(s[0], dp.symmetric_distance(), s[0], abs), "^input_metric"),
+        (lambda s: oc.t.make_bounded_contributions(anything(), s[1], s[0], 2), "^input_metric"),
         (
-            lambda s: oc.make_bounded_contributions(anything(), oc.user_presence(), s[0], 1.5),
+            lambda s: oc.t.make_bounded_contributions(anything(), oc.user_presence(), s[0], 1.5),
             "^max_contributions",
         ),
     ],
@@ -281,14 +281,14 @@ def test_bad_arguments(make, match):
 
 def test_no_contributions_are_refused():
     with pytest.raises(InvalidValueError, match="^max_contributions"):
-        oc.make_bounded_contributions(anything(), oc.user_presence(), oc.integer_stream(0, 1), 0)
+        oc.t.make_bounded_contributions(anything(), oc.user_presence(), oc.integer_stream(0, 1), 0)
 
 
 def test_what_does_not_fit():
     space = oc.integer_stream(0, 9), oc.event_presence()
-    clamp = oc.make_stream_clamp(*space, oc.integer_stream(0, 1))
-    other = oc.make_counter(oc.integer_stream(0, 2), oc.event_presence(), PURE, 1.0)
-    changed = oc.make_counter(oc.integer_stream(0, 1), oc.event_change(), PURE, 1.0)
+    clamp = oc.t.make_stream_clamp(*space, oc.integer_stream(0, 1))
+    other = oc.m.make_counter(oc.integer_stream(0, 2), oc.event_presence(), PURE, 1.0)
+    changed = oc.m.make_counter(oc.integer_stream(0, 1), oc.event_change(), PURE, 1.0)
     for wrong in (other, changed):
         with pytest.raises(Exception, match="(?i)mismatch"):
             clamp >> wrong

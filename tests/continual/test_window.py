@@ -18,7 +18,7 @@ SIZES = [1, 2, 7, 8, 13]
 def test_sums_are_exact_without_noise(size, measure):
     generator = np.random.default_rng(size)
     space = oc.integer_stream(-3, 5), oc.event_change()
-    handle = oc.make_window_counter(*space, measure, TINY, size)([])
+    handle = oc.m.make_window_counter(*space, measure, TINY, size)([])
     stream = [None if one == 6 else one for one in generator.integers(-3, 7, size=90).tolist()]
     taken = 0
     assert handle(None) == 0
@@ -37,7 +37,7 @@ def test_sums_are_exact_without_noise(size, measure):
 
 def test_integers_of_numpy_do_not_wrap():
     space = oc.integer_stream(0, 200), oc.event_presence()
-    handle = oc.make_window_counter(*space, PURE, TINY, 5)([])
+    handle = oc.m.make_window_counter(*space, PURE, TINY, 5)([])
     for _ in range(7):
         handle.update(np.int8(100))
     assert handle(None) == 500
@@ -59,7 +59,7 @@ def test_an_item_is_in_no_more_nodes_than_declared(size, bits, monkeypatch):
 
     monkeypatch.setattr(window, "NodeNoise", Counting)
     monkeypatch.setattr(prefix, "NodeNoise", Counting)
-    measurement = oc.make_window_counter(*bits, PURE, 1.0, size)
+    measurement = oc.m.make_window_counter(*bits, PURE, 1.0, size)
     declared = round(measurement.map(1))
     most = 0
     for place in range(2 * size):
@@ -74,7 +74,7 @@ def test_an_item_is_in_no_more_nodes_than_declared(size, bits, monkeypatch):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_an_answer_is_given_again_between_updates(size, bits):
-    handle = oc.make_window_counter(*bits, PURE, 1e6, size)([])
+    handle = oc.m.make_window_counter(*bits, PURE, 1e6, size)([])
     answers = []
     for _ in range(30):
         handle.update(1)
@@ -85,7 +85,7 @@ def test_an_answer_is_given_again_between_updates(size, bits):
 
 def test_noise_is_forgotten_with_its_block(bits):
     """Memory does not grow, and no node is in two blocks."""
-    handle = oc.make_window_counter(*bits, PURE, 1e6, 4)([])
+    handle = oc.m.make_window_counter(*bits, PURE, 1e6, 4)([])
     answers = set()
     for _ in range(12):
         handle.update_all([0] * 4)
@@ -98,11 +98,11 @@ def test_noise_is_forgotten_with_its_block(bits):
 def test_losses_are_those_of_the_declared_nodes(d_in, size):
     for metric, shift in ((oc.event_presence, 5), (oc.event_change, 8)):
         space = oc.integer_stream(-3, 5), metric()
-        nodes = round(oc.make_window_counter(*space, PURE, 1.0, size).map(1)) / shift
+        nodes = round(oc.m.make_window_counter(*space, PURE, 1.0, size).map(1)) / shift
         assert nodes <= 2 * size.bit_length()
-        pure = oc.make_window_counter(*space, PURE, 20.0, size)
+        pure = oc.m.make_window_counter(*space, PURE, 20.0, size)
         assert pure.map(d_in) == pytest.approx(d_in * nodes * shift / 20)
-        zcdp = oc.make_window_counter(*space, ZCDP, 20.0, size)
+        zcdp = oc.m.make_window_counter(*space, ZCDP, 20.0, size)
         assert zcdp.map(d_in) == pytest.approx(nodes * (d_in * shift / 20) ** 2 / 2)
 
 
@@ -117,11 +117,11 @@ def test_losses_are_those_of_the_declared_nodes(d_in, size):
 )
 def test_bad_windows(bits, size, error):
     with pytest.raises(error, match="^window"):
-        oc.make_window_counter(*bits, PURE, 1.0, size)
+        oc.m.make_window_counter(*bits, PURE, 1.0, size)
 
 
 def test_bad_messages(bits):
-    handle = oc.make_window_counter(*bits, PURE, TINY, 3)([])
+    handle = oc.m.make_window_counter(*bits, PURE, TINY, 3)([])
     handle.update(1)
     with pytest.raises(InvalidTypeError, match="^the question must be None"):
         handle("sum")
@@ -131,4 +131,4 @@ def test_bad_messages(bits):
     with pytest.raises(StreamHaltedError):
         handle(None)
     with pytest.raises(InvalidTypeError, match="^input_domain"):
-        oc.make_window_counter(oc.category_stream(2), oc.event_presence(), PURE, 1.0, 3)
+        oc.m.make_window_counter(oc.category_stream(2), oc.event_presence(), PURE, 1.0, 3)

@@ -28,6 +28,13 @@ from opendp_concurrent import ledger, plot, verify
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.parallel.partition import Partition
 
+PUBLIC = {
+    name: vars(group)[name]
+    for group in (oc, oc.c, oc.m, oc.t, oc.accumulators, oc.fdp, oc.measures)
+    for name in group.__all__
+    if not inspect.ismodule(vars(group).get(name, inspect))
+}
+
 dp.enable_features("contrib", "honest-but-curious")
 T = oc.TradeoffFunction
 
@@ -131,14 +138,14 @@ KINDS: dict[str, Callable[[Any], bool]] = {
 }
 KINDS["wholes"] = each("whole", 0)
 KINDS["partition"] = of_class(Partition)
-KINDS["checkpoint"] = of_class(oc.Checkpoint)
+KINDS["checkpoint"] = of_class(oc.c.Checkpoint)
 KINDS["fraction"] = of_class(Fraction)
 KINDS["exceptions"] = lambda value: (
     is_kind(value, tuple)
     and all(is_kind(one, type) and issubclass(one, Exception) for one in tuple.__iter__(value))
 )
-KINDS["message"] = of_class(oc.Update, oc.Updates)
-KINDS["accounting"] = of_class(type(oc.zcdp(1e-7)))
+KINDS["message"] = of_class(oc.m.Update, oc.m.Updates)
+KINDS["accounting"] = of_class(type(oc.accumulators.zcdp(1e-7)))
 KINDS["counts"] = each("count", 0)
 KINDS["guess"] = lambda value: (
     KINDS["finite real"](value) or is_kind(value, bool, Fraction, Decimal)
@@ -218,7 +225,7 @@ def maker(
     **rest: tuple[Any, str],
 ) -> None:
     """A constructor on a space, and its then_."""
-    make, then = getattr(oc, f"make_{name}"), getattr(oc, f"then_{name}", None)
+    make, then = PUBLIC[f"make_{name}"], PUBLIC.get(f"then_{name}")
     first = {"input_domain": (space[0], "domain"), "input_metric": (space[1], "metric")}
     case(f"make_{name}", lambda **given: finish(make(**given), at), **first, **rest)
     if then is not None:
@@ -237,7 +244,7 @@ ODOMETER = oc.make_concurrent_odometer(*VECTOR, PURE)
 FILTER = oc.make_concurrent_filter(ODOMETER, 1, 1.0)
 LAPLACE = dp.m.make_laplace(*NUMBER, scale=1.0)
 GAUSSIAN = dp.m.make_gaussian(*NUMBER, scale=1.0)
-COUNTER = oc.make_counter(*BITS, PURE, 4.0)
+COUNTER = oc.m.make_counter(*BITS, PURE, 4.0)
 F = T.laplace(0.5)
 
 
@@ -281,49 +288,65 @@ class SumRule:
         return state <= d_out
 
 
-case("basic", lambda: oc.basic().start(0.0))
-case("advanced", lambda **given: launched(oc.advanced(**given)), delta_slack=(1e-6, "probability"))
-case("zcdp", lambda **given: launched(oc.zcdp(**given)), delta_slack=(1e-6, "probability"))
+case("basic", lambda: oc.accumulators.basic().start(0.0))
+case(
+    "advanced",
+    lambda **given: launched(oc.accumulators.advanced(**given)),
+    delta_slack=(1e-6, "probability"),
+)
+case(
+    "zcdp",
+    lambda **given: launched(oc.accumulators.zcdp(**given)),
+    delta_slack=(1e-6, "probability"),
+)
 case(
     "renyi",
-    lambda **given: launched(oc.renyi(**given)),
+    lambda **given: launched(oc.accumulators.renyi(**given)),
     order=(8.0, "order"),
     delta_slack=(1e-6, "probability"),
 )
-case("residue", lambda mu: oc.residue(mu).start(None).after(T.pure(0.1)), mu=(1.0, "non_negative"))
+case(
+    "residue",
+    lambda mu: oc.accumulators.residue(mu).start(None).after(T.pure(0.1)),
+    mu=(1.0, "non_negative"),
+)
 case(
     "ladder",
-    lambda unit: oc.ladder(unit).start(None).after(T.pure(0.01)),
+    lambda unit: oc.accumulators.ladder(unit).start(None).after(T.pure(0.01)),
     unit=(T.pure(0.01), "function"),
 )
-case("either", lambda rules: oc.either(oc.basic(), rules), rules=(oc.zcdp(1e-6), "accounting"))
+case(
+    "either",
+    lambda rules: oc.accumulators.either(oc.accumulators.basic(), rules),
+    rules=(oc.accumulators.zcdp(1e-6), "accounting"),
+)
 case(
     "from_rule",
-    lambda rule: oc.from_rule(rule).start(0.0).after(0.25).loss,
+    lambda rule: oc.accumulators.from_rule(rule).start(0.0).after(0.25).loss,
     rule=(SumRule(), "nothing hostile"),
 )
 case(
     "best_rule",
-    oc.best_rule,
+    oc.accumulators.best_rule,
     d_out=((1.0, 1e-6), "pair"),
     typical=([(0.01, 0.0)], "list of pair"),
 )
 case(
     "launches_admitted",
-    oc.launches_admitted,
-    accumulator=(oc.advanced(1e-6), "accounting"),
+    oc.accumulators.launches_admitted,
+    accumulator=(oc.accumulators.advanced(1e-6), "accounting"),
     d_out=((1.0, 1e-6), "pair"),
     typical=([(0.1, 0.0)], "list of pair"),
 )
 case(
     "optimal_composition",
-    lambda **given: oc.optimal_composition(**given).epsilon(1e-3),
+    lambda **given: oc.fdp.optimal_composition(**given).epsilon(1e-3),
     d_mids=([0.5, (0.3, 1e-9)], "list of non_negative or list of pair"),
     counts=([1, 2], "None or list of whole"),
 )
 case(
     "largest_share",
-    oc.largest_share,
+    oc.c.largest_share,
     privacy_loss=((PURE, 1.0), "nothing hostile"),
     launches=(4, "count or list of finite"),
     accumulator=(None, "None"),
@@ -331,16 +354,16 @@ case(
 )
 case(
     "largest_share, approximate",
-    oc.largest_share,
+    oc.c.largest_share,
     privacy_loss=((APPROXIMATE, (1.0, 1e-6)), "nothing hostile"),
     launches=(4, "count or list of finite"),
-    accumulator=(oc.zcdp(5e-7), "None or accounting"),
+    accumulator=(oc.accumulators.zcdp(5e-7), "None or accounting"),
     delta=(1e-9, "probability"),
 )
 case(
     "smallest_scale",
-    oc.smallest_scale,
-    make_measurement=(lambda scale: oc.make_laplace(*NUMBER, scale, PURE), "callable"),
+    oc.c.smallest_scale,
+    make_measurement=(lambda scale: oc.m.make_certified_laplace(*NUMBER, scale, PURE), "callable"),
     d_in=(1.0, "finite or reals or sequence"),
     d_out=(0.5, "finite"),
     launches=(4, "count"),
@@ -390,24 +413,24 @@ for operator in ("__le__", "__eq__", "__lt__", "__ge__", "__gt__"):
         lambda other, operator=operator: getattr(F, operator)(other),
         other=(F, "anything"),
     )
-case("group_tcdp", oc.group_tcdp, loss=(LOSS, "tcdp"), size=(4, "count"))
+case("group_tcdp", oc.measures.group_tcdp, loss=(LOSS, "tcdp"), size=(4, "count"))
 case(
     "subsampled_tcdp",
-    oc.subsampled_tcdp,
+    oc.measures.subsampled_tcdp,
     loss=(LOSS, "tcdp"),
     sample_size=(1000, "count"),
     population=(10**6, "count"),
 )
 case(
     "mutual_information",
-    oc.mutual_information,
+    oc.measures.mutual_information,
     loss=(oc.TruncatedConcentrated(0.1), "tcdp"),
     records=(10, "whole"),
     independent=(False, "flag"),
 )
 case(
     "bad_event_probability",
-    oc.bad_event_probability,
+    oc.measures.bad_event_probability,
     loss=(oc.TruncatedConcentrated(0.1), "tcdp"),
     probability=(1e-10, "probability"),
 )
@@ -418,7 +441,7 @@ case(
     omega=(8.0, "above 1"),
 )
 for name in ("gaussian_tradeoff", "tradeoff", "event_change", "event_presence", "user_presence"):
-    case(name, getattr(oc, name))
+    case(name, PUBLIC[name])
 case("category_stream", oc.category_stream, categories=(3, "count"))
 case("integer_stream", oc.integer_stream, lower=(0, "integer"), upper=(5, "integer"))
 case(
@@ -429,28 +452,28 @@ case(
 )
 case(
     "Update",
-    lambda item, step: COUNTER([])(oc.Update(item, step)),
+    lambda item, step: COUNTER([])(oc.m.Update(item, step)),
     item=(1, "item"),
     step=(1, "None or count"),
 )
-case("Updates", lambda items: COUNTER([])(oc.Updates(items)), items=([1, None], "sequence"))
-case("Deviation", oc.Deviation, question=(len, "anything"), guess=(1.0, "anything"))
+case("Updates", lambda items: COUNTER([])(oc.m.Updates(items)), items=([1, None], "sequence"))
+case("Deviation", oc.m.Deviation, question=(len, "anything"), guess=(1.0, "anything"))
 case(
     "SparseVectorAnswer",
-    lambda **given: bool(oc.SparseVectorAnswer(**given)),
-    outcome=(oc.Outcome.ABOVE, "anything"),
+    lambda **given: bool(oc.m.SparseVectorAnswer(**given)),
+    outcome=(oc.m.Outcome.ABOVE, "anything"),
     value=(1.0, "anything"),
 )
 case(
     "NoisySum",
-    oc.NoisySum,
+    oc.m.NoisySum,
     per_row=(lambda rows: rows[:, 0], "callable"),
     bound=(1.0, "finite"),
     scale=(10.0, "positive"),
 )
 case(
     "individual_scale",
-    oc.individual_scale,
+    oc.m.individual_scale,
     output_measure=(ZCDP, "measure"),
     d_out=(0.5, "positive"),
     bound=(2.0, "finite"),
@@ -464,11 +487,13 @@ def label(label: Any) -> None:
 
 
 case("labelled", label, label=("mean", "text"))
-case("counter_nodes", oc.counter_nodes, horizon=(100, "count"), method=("tree", "nothing hostile"))
-case("square_root_rmse", oc.square_root_rmse, horizon=(100, "count"))
+case(
+    "counter_nodes", oc.m.counter_nodes, horizon=(100, "count"), method=("tree", "nothing hostile")
+)
+case("square_root_rmse", oc.m.square_root_rmse, horizon=(100, "count"))
 case(
     "sparse_vector_accuracy",
-    oc.sparse_vector_accuracy,
+    oc.m.sparse_vector_accuracy,
     scale=(2.0, "positive"),
     query_scale=(4.0, "positive"),
     questions=(100, "count"),
@@ -593,7 +618,7 @@ case(
     lambda accumulator: oc.make_concurrent_odometer(*VECTOR, APPROXIMATE, accumulator=accumulator)(
         [1]
     ).privacy_loss(1),
-    accumulator=(oc.zcdp(1e-6), "None or accounting"),
+    accumulator=(oc.accumulators.zcdp(1e-6), "None or accounting"),
 )
 maker(
     "concurrent_composition",
@@ -655,7 +680,7 @@ for title, measure, d_out, kind in (
     )
 case(
     "make_analyst_quotas",
-    lambda **given: used(oc.make_analyst_quotas(**given))([1, 2]),
+    lambda **given: used(oc.c.make_analyst_quotas(**given))([1, 2]),
     odometer=(ODOMETER, "odometer"),
     d_in=(1, "d_in"),
     quotas=({"alice": 1.0, "bob": 0.5}, "mapping"),
@@ -663,17 +688,17 @@ case(
     orders=(None, "None"),
     halt=(False, "flag"),
 )
-QUOTAS = oc.make_analyst_quotas(ODOMETER, 1, {"alice": 1.0, "bob": 0.5})
+QUOTAS = oc.c.make_analyst_quotas(ODOMETER, 1, {"alice": 1.0, "bob": 0.5})
 case(
     "AnalystQuotas.coalition",
     QUOTAS.coalition,
     names=(["bob"], "list of text"),
     delta=(None, "None"),
 )
-case("make_filter_to_odometer", oc.make_filter_to_odometer, measurement=(FILTER, "measurement"))
+case("make_filter_to_odometer", oc.c.make_filter_to_odometer, measurement=(FILTER, "measurement"))
 case(
     "make_chain_ot",
-    lambda **given: oc.make_chain_ot(**given).input_domain,
+    lambda **given: oc.c.make_chain_ot(**given).input_domain,
     odometer=(ODOMETER, "odometer"),
     transformation=(
         dp.t.make_user_transformation(*VECTOR, *VECTOR, lambda rows: rows, lambda d_in: d_in),
@@ -682,13 +707,13 @@ case(
 )
 case(
     "make_chain_po",
-    lambda **given: oc.make_chain_po(**given)([1])(COUNT),
+    lambda **given: oc.c.make_chain_po(**given)([1])(COUNT),
     postprocessor=(str, "callable or transformation"),
     odometer=(ODOMETER, "odometer"),
 )
 case(
     "cast",
-    lambda **given: used(oc.cast(**given), 1.0),
+    lambda **given: used(oc.c.cast(**given), 1.0),
     measurement=(LAPLACE, "measurement"),
     to_measure=(ZCDP, "measure"),
     delta=(None, "None"),
@@ -696,22 +721,22 @@ case(
 )
 case(
     "cast, approximate",
-    lambda **given: oc.cast(to_measure=APPROXIMATE, **given).map(1.0),
+    lambda **given: oc.c.cast(to_measure=APPROXIMATE, **given).map(1.0),
     measurement=(GAUSSIAN, "measurement"),
     delta=(1e-6, "probability"),
 )
 case(
     "cast, Rényi",
-    lambda **given: oc.cast(to_measure=APPROXIMATE, **given).map(1.0),
-    measurement=(oc.make_gaussian(*NUMBER, 1.0, RENYI), "measurement"),
+    lambda **given: oc.c.cast(to_measure=APPROXIMATE, **given).map(1.0),
+    measurement=(oc.m.make_certified_gaussian(*NUMBER, 1.0, RENYI), "measurement"),
     delta=(1e-6, "probability"),
     orders=([2, 4], "list of order"),
 )
-GDP = oc.make_gaussian(*NUMBER, 1.0, oc.gaussian_tradeoff())
-TCDP = oc.make_gaussian(*NUMBER, 1.0, oc.truncated_concentrated_divergence(20.0))
-FIXED = oc.make_gaussian(*NUMBER, 1.0, oc.fixed_renyi_divergence(10.0))
-RDP = oc.make_gaussian(*NUMBER, 1.0, RENYI)
-FDP = oc.make_laplace(*NUMBER, 1.0, oc.tradeoff())
+GDP = oc.m.make_certified_gaussian(*NUMBER, 1.0, oc.gaussian_tradeoff())
+TCDP = oc.m.make_certified_gaussian(*NUMBER, 1.0, oc.truncated_concentrated_divergence(20.0))
+FIXED = oc.m.make_certified_gaussian(*NUMBER, 1.0, oc.fixed_renyi_divergence(10.0))
+RDP = oc.m.make_certified_gaussian(*NUMBER, 1.0, RENYI)
+FDP = oc.m.make_certified_laplace(*NUMBER, 1.0, oc.tradeoff())
 APPROXIMATELY = dp.c.make_approximate(LAPLACE)
 for name, measurement, arguments in (
     ("GDP_to_approxDP", GDP, {}),
@@ -739,11 +764,11 @@ for name, measurement, arguments in (
 ):
     case(
         f"make_{name}",
-        lambda name=name, **given: used(getattr(oc, f"make_{name}")(**given), 1.0),
+        lambda name=name, **given: used(PUBLIC[f"make_{name}"](**given), 1.0),
         measurement=(measurement, "measurement"),
         **arguments,
     )
-AGES = oc.by_values({"young": range(30), "old": range(30, 120)})
+AGES = oc.c.by_values({"young": range(30), "old": range(30, 120)})
 maker(
     "parallel_composition",
     VECTOR,
@@ -756,20 +781,20 @@ maker(
 
 def parted(partition: Any) -> Any:
     """Use a partition of integers, with parts 0 and 1."""
-    made = oc.make_parallel_composition(*VECTOR, partition, {0: COUNT, 1: COUNT})
+    made = oc.c.make_parallel_composition(*VECTOR, partition, {0: COUNT, 1: COUNT})
     return made([0, 1, 2])(0)
 
 
 case(
     "by_key",
-    lambda function: parted(oc.by_key(function)),
+    lambda function: parted(oc.c.by_key(function)),
     function=(lambda record: record % 2, "callable"),
 )
-case("by_split", oc.by_split, function=(lambda rows, keys: {}, "callable"))
-case("by_column", lambda names: oc.by_column("region", names), names=("year", "text"))
+case("by_split", oc.c.by_split, function=(lambda rows, keys: {}, "callable"))
+case("by_column", lambda names: oc.c.by_column("region", names), names=("year", "text"))
 case(
     "by_values",
-    lambda **given: parted(oc.by_values(**given)),
+    lambda **given: parted(oc.c.by_values(**given)),
     groups=({0: range(5), 1: range(5, 9)}, "mapping"),
     of=(None, "None or callable or text"),
 )
@@ -792,31 +817,31 @@ maker(
 for name in ("interactive", "null_query_extension"):
     case(
         f"make_{name}",
-        lambda name=name, **given: used(getattr(oc, f"make_{name}")(**given)),
+        lambda name=name, **given: used(PUBLIC[f"make_{name}"](**given)),
         measurement=(COUNT, "measurement"),
     )
 case(
     "make_bounded_interactive",
-    lambda **given: used(oc.make_bounded_interactive(**given))([1])(None),
-    measurement=(oc.make_interactive(COUNT), "measurement"),
+    lambda **given: used(oc.c.make_bounded_interactive(**given))([1])(None),
+    measurement=(oc.c.make_interactive(COUNT), "measurement"),
     max_messages=(3, "count"),
 )
 
 
 def asked_once(state: Any, tag: Any, message: Any) -> Any:
-    return (1, oc.ANSWER, message) if tag is oc.ANSWER else (state, oc.QUERY, None)
+    return (1, oc.c.ANSWER, message) if tag is oc.c.ANSWER else (state, oc.c.QUERY, None)
 
 
 case(
     "make_interactive_postprocessing",
-    lambda **given: used(oc.make_interactive_postprocessing(**given))([1])(None),
-    measurement=(oc.make_interactive(COUNT), "measurement"),
+    lambda **given: used(oc.c.make_interactive_postprocessing(**given))([1])(None),
+    measurement=(oc.c.make_interactive(COUNT), "measurement"),
     postprocessor=(asked_once, "callable"),
     initial_state=(None, "anything"),
     max_asks=(5, "count"),
 )
-case("ANSWER", lambda: repr(oc.ANSWER))
-case("QUERY", lambda: repr(oc.QUERY))
+case("ANSWER", lambda: repr(oc.c.ANSWER))
+case("QUERY", lambda: repr(oc.c.QUERY))
 
 
 def release(**given: Any) -> Any:
@@ -857,7 +882,7 @@ case(
 
 # mechanisms
 
-for name in ("gaussian", "laplace"):
+for name in ("certified_gaussian", "certified_laplace"):
     maker(
         name,
         NUMBER,
@@ -870,7 +895,7 @@ for name in ("gaussian", "laplace"):
         case(
             f"make_{name}, {title}",
             lambda name=name, measure=measure, **given: used(
-                getattr(oc, f"make_{name}")(*NUMBER, output_measure=measure, **given), 1.0
+                PUBLIC[f"make_{name}"](*NUMBER, output_measure=measure, **given), 1.0
             ),
             scale=(1.0, "finite"),
             k=(None, "None or integer"),
@@ -878,28 +903,28 @@ for name in ("gaussian", "laplace"):
         case(
             f"make_{name}, {title}, integers",
             lambda name=name, measure=measure, **given: used(
-                getattr(oc, f"make_{name}")(*WHOLE, output_measure=measure, **given)
+                PUBLIC[f"make_{name}"](*WHOLE, output_measure=measure, **given)
             ),
             scale=(1.0, "finite"),
         )
 maker(
-    "geometric",
+    "certified_geometric",
     WHOLE,
     scale=(1.0, "finite"),
     output_measure=(ZCDP, "measure"),
     bounds=((0, 10), "None"),
 )
 case(
-    "make_randomized_response",
-    lambda **given: used(oc.make_randomized_response(**given)),
+    "make_certified_randomized_response",
+    lambda **given: used(oc.m.make_certified_randomized_response(**given)),
     categories=(["a", "b", "c"], "sequence"),
     prob=(0.75, "probability"),
     output_measure=(PURE, "measure"),
     T=(None, "None"),
 )
 case(
-    "make_randomized_response_bool",
-    lambda **given: used(oc.make_randomized_response_bool(**given)),
+    "make_certified_randomized_response_bool",
+    lambda **given: used(oc.m.make_certified_randomized_response_bool(**given)),
     prob=(0.75, "probability"),
     output_measure=(PURE, "measure"),
     constant_time=(False, "flag"),
@@ -1045,7 +1070,7 @@ maker(
 )
 case(
     "make_concurrent_continual",
-    lambda **given: oc.make_concurrent_continual(**given)([]),
+    lambda **given: oc.c.make_concurrent_continual(**given)([]),
     composition=(
         oc.make_concurrent_filter(oc.make_concurrent_odometer(*BITS, PURE), 1, 1.0),
         "measurement or odometer",
@@ -1065,14 +1090,14 @@ maker(
     "stream_filter",
     BITS,
     1,
-    lambda made, d_in: fed(made >> oc.then_counter(PURE, 4.0), 1),
+    lambda made, d_in: fed(made >> oc.m.then_counter(PURE, 4.0), 1),
     predicate=(lambda item: item == 1, "callable"),
 )
 maker(
     "stream_map",
     BITS,
     1,
-    lambda made, d_in: fed(made >> oc.then_counter(PURE, 4.0), 1),
+    lambda made, d_in: fed(made >> oc.m.then_counter(PURE, 4.0), 1),
     output_domain=(oc.integer_stream(0, 1), "domain"),
     function=(lambda item: item, "callable"),
 )
@@ -1080,21 +1105,21 @@ maker(
 
 @cache
 def saved() -> str:
-    checkpoint = oc.Checkpoint()
-    handle = oc.make_resumable(COUNTER, checkpoint)([])
+    checkpoint = oc.c.Checkpoint()
+    handle = oc.c.make_resumable(COUNTER, checkpoint)([])
     handle.update_all([1, 0])
     return checkpoint.save()
 
 
 case(
     "Checkpoint",
-    lambda saved: oc.make_resumable(COUNTER, oc.Checkpoint(saved))([]),
+    lambda saved: oc.c.make_resumable(COUNTER, oc.c.Checkpoint(saved))([]),
     saved=(None, "None"),
 )
 case(
     "make_resumable",
-    lambda measurement, checkpoint: oc.make_resumable(
-        measurement, oc.Checkpoint() if is_word(checkpoint, "new") else checkpoint
+    lambda measurement, checkpoint: oc.c.make_resumable(
+        measurement, oc.c.Checkpoint() if is_word(checkpoint, "new") else checkpoint
     )([]),
     measurement=(COUNTER, "measurement"),
     checkpoint=("new", "checkpoint"),
@@ -1102,8 +1127,8 @@ case(
 
 
 def a_checkpoint() -> Any:
-    checkpoint = oc.Checkpoint()
-    oc.make_resumable(COUNTER, checkpoint)([])
+    checkpoint = oc.c.Checkpoint()
+    oc.c.make_resumable(COUNTER, checkpoint)([])
     return checkpoint
 
 
@@ -1289,7 +1314,7 @@ case(
     **AX,
 )
 MENU = verify.response_menu(0.5, 1.0)
-START, RULE = oc.basic().start((0.0, 0.0)), Within((1.5, 0.0))
+START, RULE = oc.accumulators.basic().start((0.0, 0.0)), Within((1.5, 0.0))
 
 
 @cache
@@ -1437,7 +1462,7 @@ case(
     "verify.worst_renyi",
     verify.worst_renyi,
     menu=([ITEM], NOTHING),
-    accumulator=(oc.basic().start(0.0), NOTHING),
+    accumulator=(oc.accumulators.basic().start(0.0), NOTHING),
     rule=(Within(1.0), NOTHING),
     order=(2.0, "above 1"),
     most=(10, "count"),
@@ -1446,7 +1471,7 @@ case(
     "verify.worst_loss",
     verify.worst_loss,
     menu=([ITEM], NOTHING),
-    accumulator=(oc.basic().start(0.0), NOTHING),
+    accumulator=(oc.accumulators.basic().start(0.0), NOTHING),
     rule=(Within(1.0), NOTHING),
     losses=([Fraction(1, 2)], "None or list of non_negative or list of fraction"),
     most=(10, "count"),
@@ -1455,7 +1480,7 @@ case(
     "verify.worst_mean_loss",
     verify.worst_mean_loss,
     menu=([ITEM], NOTHING),
-    accumulator=(oc.basic().start(0.0), NOTHING),
+    accumulator=(oc.accumulators.basic().start(0.0), NOTHING),
     rule=(Within(1.0), NOTHING),
     most=(10, "count"),
 )
@@ -1626,13 +1651,13 @@ HANDLES = {
     "filter": lambda: BIG([1, 2]),
     "compositor": lambda: oc.make_concurrent_composition(*VECTOR, PURE, 1, [0.5] * 99)([1, 2]),
     "native mode": lambda: dp.c.make_adaptive_composition(*VECTOR, PURE, 1, [1e6])([1, 2])(BIG),
-    "quota": lambda: oc.make_analyst_quotas(ODOMETER, 1, {"alice": 1e6})([1, 2])("alice"),
+    "quota": lambda: oc.c.make_analyst_quotas(ODOMETER, 1, {"alice": 1e6})([1, 2])("alice"),
     "with a ledger": lambda: _with_ledger(),
     "chained": lambda: (
         dp.t.make_user_transformation(*VECTOR, *VECTOR, lambda rows: rows, lambda d_in: d_in)
         >> ODOMETER
     )([1, 2]),
-    "continual": lambda: oc.make_concurrent_continual(
+    "continual": lambda: oc.c.make_concurrent_continual(
         oc.make_concurrent_filter(oc.make_concurrent_odometer(*BITS, PURE), 1, 1e6)
     )([]),
 }
@@ -1673,7 +1698,7 @@ for name, made in {
     "odometer": ODOMETER,
     "filter": FILTER,
     "quotas": QUOTAS,
-    "cast": oc.cast(COUNT, ZCDP),
+    "cast": oc.c.cast(COUNT, ZCDP),
 }.items():
     case(f"{name}.invoke", made.invoke, arg=([1, 2], "anything"))
     if name != "odometer":
@@ -1697,11 +1722,11 @@ on_handle(
 )
 on_handle(
     "parts()",
-    lambda: oc.make_parallel_composition(*VECTOR, AGES, {"young": COUNT, "old": COUNT})([1, 40]),
+    lambda: oc.c.make_parallel_composition(*VECTOR, AGES, {"young": COUNT, "old": COUNT})([1, 40]),
     lambda handle, query: handle(query),
     query=("young", NOTHING),
 )
-SVT = oc.make_sparse_vector(*VECTOR, PURE, 1, 2.0, 1e6, 3)
+SVT = oc.m.make_sparse_vector(*VECTOR, PURE, 1, 2.0, 1e6, 3)
 on_handle(
     "sparse vector()",
     lambda: SVT([1, 2]),
@@ -1711,10 +1736,10 @@ on_handle(
 on_handle(
     "sparse vector(Deviation)",
     lambda: SVT([1, 2]),
-    lambda handle, guess: handle(oc.Deviation(QUESTION, guess)),
+    lambda handle, guess: handle(oc.m.Deviation(QUESTION, guess)),
     guess=(3, "guess"),
 )
-GUESS = oc.make_guess_and_check(*VECTOR, PURE, 1, 2.0, 5.0, 99)
+GUESS = oc.m.make_guess_and_check(*VECTOR, PURE, 1, 2.0, 5.0, 99)
 on_handle(
     "guess and check()",
     lambda: GUESS([1, 2]),
@@ -1727,7 +1752,7 @@ on_handle(
     lambda handle, guess: handle((QUESTION, guess)),
     guess=(2.0, "guess"),
 )
-PMW = oc.make_private_multiplicative_weights(
+PMW = oc.m.make_private_multiplicative_weights(
     *VECTOR, ZCDP, 1, 1e4, universe=8, questions=1000, size=10_000
 )
 on_handle(
@@ -1736,19 +1761,19 @@ on_handle(
     lambda handle, query: handle(query),
     query=(lambda value: value % 2, "callable or list of probability"),
 )
-MPQ = oc.make_projected_queries(*VECTOR, ZCDP, 1, [1e-3] * 99, universe=8, size=100, rounds=5)
+MPQ = oc.m.make_projected_queries(*VECTOR, ZCDP, 1, [1e-3] * 99, universe=8, size=100, rounds=5)
 on_handle(
     "projection()",
     lambda: MPQ([1, 2] * 50),
     lambda handle, batch: handle(batch),
     batch=([lambda value: value % 2], "sequence"),
 )
-INDIVIDUAL = oc.make_individual_filter(*ROWS, ZCDP, d_out=1e6)
+INDIVIDUAL = oc.m.make_individual_filter(*ROWS, ZCDP, d_out=1e6)
 on_handle(
     "individual()",
     lambda: INDIVIDUAL(np.ones((20, 2))),
     lambda handle, query: handle(query),
-    query=(oc.NoisySum(lambda rows: rows[:, 0], 1.0, 10.0), NOTHING),
+    query=(oc.m.NoisySum(lambda rows: rows[:, 0], 1.0, 10.0), NOTHING),
 )
 case(
     "individual filter.invoke",
@@ -1757,17 +1782,17 @@ case(
 )
 on_handle(
     "interactive()",
-    lambda: oc.make_interactive(COUNT)([1]),
+    lambda: oc.c.make_interactive(COUNT)([1]),
     lambda handle, query: handle(query),
     query=(None, "anything"),
 )
 on_handle(
     "bounded()",
-    lambda: oc.make_bounded_interactive(oc.make_interactive(COUNT), 10**6)([1]),
+    lambda: oc.c.make_bounded_interactive(oc.c.make_interactive(COUNT), 10**6)([1]),
     lambda handle, query: handle(query),
     query=(None, "anything"),
 )
-INDEXED = oc.make_indexed_composition(*VECTOR, PURE, 1, [SVT, COUNT])
+INDEXED = oc.c.make_indexed_composition(*VECTOR, PURE, 1, [SVT, COUNT])
 on_handle(
     "indexed()",
     lambda: INDEXED([1]),
@@ -1782,7 +1807,7 @@ on_handle(
 )
 on_handle(
     "null query extension()",
-    lambda: oc.make_null_query_extension(COUNT)([1]),
+    lambda: oc.c.make_null_query_extension(COUNT)([1]),
     lambda handle, query: handle(query),
     query=((1, None), NOTHING),
 )
@@ -1811,24 +1836,24 @@ on_handle(
 )
 STREAMS = {
     "counter": lambda: COUNTER([]),
-    "histogram": lambda: oc.make_histogram_counter(
+    "histogram": lambda: oc.m.make_histogram_counter(
         oc.category_stream(3), oc.event_presence(), PURE, 4.0
     )([]),
-    "window": lambda: oc.make_window_counter(*BITS, PURE, 4.0, 7)([]),
-    "alarm": lambda: oc.make_alarm(*BITS, PURE, 4.0, 10**6)([]),
-    "own": lambda: oc.make_continual(*BITS, PURE, Clock, lambda d_in: 0.0)([]),
+    "window": lambda: oc.m.make_window_counter(*BITS, PURE, 4.0, 7)([]),
+    "alarm": lambda: oc.m.make_alarm(*BITS, PURE, 4.0, 10**6)([]),
+    "own": lambda: oc.m.make_continual(*BITS, PURE, Clock, lambda d_in: 0.0)([]),
     "stream of compositor": HANDLES["continual"],
-    "parallel stream": lambda: oc.make_parallel_continual(
+    "parallel stream": lambda: oc.c.make_parallel_continual(
         *BITS, lambda item: item % 2, {0: COUNTER, 1: COUNTER}
     )([]),
     "users": lambda: (
-        oc.make_bounded_contributions(
+        oc.t.make_bounded_contributions(
             PAIRS,
             oc.user_presence(),
             oc.integer_stream(0, 1),
             3,
         )
-        >> oc.then_counter(PURE, 4.0)
+        >> oc.m.then_counter(PURE, 4.0)
     )([]),
 }
 for name, fresh in STREAMS.items():
@@ -1876,9 +1901,13 @@ on_handle(
 def public_callables() -> set[str]:
     """Names that must have a case: what is exported, and the methods of exported classes."""
     names = set()
-    for prefix, module in (("", oc), ("ledger.", ledger), ("plot.", plot), ("verify.", verify)):
+    groups = dict.fromkeys((oc.c, oc.m, oc.t, oc.accumulators, oc.fdp, oc.measures, oc), "")
+    extras = {ledger: "ledger.", plot: "plot.", verify: "verify."}
+    for module, prefix in (groups | extras).items():
         for name in module.__all__:
             public = getattr(module, name)
+            if inspect.ismodule(public):
+                continue
             names.add(prefix + name)
             if inspect.isclass(public):
                 names |= {
@@ -1906,11 +1935,9 @@ NO_ARGUMENTS = {
 
 def arguments_of(name: str) -> set[str] | None:
     """Names of the arguments of a public callable; None where Python cannot tell."""
-    public: Any = {"ledger": ledger, "plot": plot, "verify": verify}.get(name.split(".")[0], oc)
-    for part in (
-        name.removeprefix("ledger.").removeprefix("plot.").removeprefix("verify.").split(".")
-    ):
-        public = getattr(public, part)
+    public: Any = PUBLIC | {"ledger": vars(ledger), "plot": vars(plot), "verify": vars(verify)}
+    for part in name.split("."):
+        public = public[part] if isinstance(public, Mapping) else getattr(public, part)
     try:
         return set(inspect.signature(public).parameters) - {"self", "options"}
     except (TypeError, ValueError):

@@ -38,6 +38,12 @@ from .probes import (
     remembering,
 )
 
+PUBLIC = {
+    name: vars(group)[name]
+    for group in (oc, oc.c, oc.m, oc.t, oc.accumulators, oc.fdp, oc.measures)
+    for name in group.__all__
+    if callable(vars(group).get(name))
+}
 D_INS = (1, 2, 3)
 D_IN = 3  # what is bounded at one distance is bounded at this one
 ORDERS = (2.0, 4.0, 8.0)
@@ -217,12 +223,12 @@ class Talk:
 
     def update(self, item: Any) -> Any:
         """Let an item arrive, wherever it is taken; return where, or None if it is refused."""
-        return self.deliver(oc.Update(None if item is None else self.case.item(item)))
+        return self.deliver(oc.m.Update(None if item is None else self.case.item(item)))
 
     def update_all(self, items: list[Any]) -> Any:
         """Let items arrive, likewise."""
         wrap = self.case.item
-        return self.deliver(oc.Updates([None if one is None else wrap(one) for one in items]))
+        return self.deliver(oc.m.Updates([None if one is None else wrap(one) for one in items]))
 
     def deliver(self, message: Any) -> Any:
         for index, door in enumerate(self.doors):
@@ -283,8 +289,8 @@ class Built:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What ``make_x`` builds; checked to be what ``then_x`` builds."""
-        made = getattr(oc, f"make_{self.name}")(*self.space, *args, **kwargs)
-        then = getattr(oc, f"then_{self.name}", None)
+        made = PUBLIC[f"make_{self.name}"](*self.space, *args, **kwargs)
+        then = PUBLIC.get(f"then_{self.name}")
         if then is not None:
             same = self.space >> then(*args, **kwargs)
             assert type(same) is type(made)
@@ -425,21 +431,26 @@ SUBJECTS: tuple[Subject, ...] = (
     *_compositions(),
     *_interactive(),
     Subject(
-        "laplace", Kind.NONINTERACTIVE, _both("laplace"), lambda seen: counted(seen, "laplace")
+        "laplace",
+        Kind.NONINTERACTIVE,
+        _both("certified_laplace"),
+        lambda seen: counted(seen, "certified_laplace"),
     ),
     Subject(
         "geometric",
         Kind.NONINTERACTIVE,
-        _both("geometric"),
-        lambda seen: counted(seen, "geometric"),
+        _both("certified_geometric"),
+        lambda seen: counted(seen, "certified_geometric"),
     ),
     Subject(
         "gaussian",
         Kind.NONINTERACTIVE,
-        _both("gaussian"),
+        _both("certified_gaussian"),
         lambda seen: (
             (count := count_rows())
-            >> Built("gaussian", count.output_space)(8.0, dp.zero_concentrated_divergence())
+            >> Built("certified_gaussian", count.output_space)(
+                8.0, dp.zero_concentrated_divergence()
+            )
         ),
     ),
     Subject(
@@ -451,14 +462,16 @@ SUBJECTS: tuple[Subject, ...] = (
     Subject(
         "randomized response of two",
         Kind.NONINTERACTIVE,
-        ("make_randomized_response_bool",),
-        lambda seen: parity() >> oc.make_randomized_response_bool(0.75, PURE()),
+        ("make_certified_randomized_response_bool",),
+        lambda seen: parity() >> oc.m.make_certified_randomized_response_bool(0.75, PURE()),
     ),
     Subject(
         "randomized response of three",
         Kind.NONINTERACTIVE,
-        ("make_randomized_response",),
-        lambda seen: parity_named() >> oc.make_randomized_response([0, 1, 2], 0.5, PURE()),
+        ("make_certified_randomized_response",),
+        lambda seen: (
+            parity_named() >> oc.m.make_certified_randomized_response([0, 1, 2], 0.5, PURE())
+        ),
     ),
     Subject(
         "above threshold",
@@ -513,7 +526,7 @@ SUBJECTS: tuple[Subject, ...] = (
         Kind.INTERACTIVE,
         _both("individual_filter"),
         lambda seen: Built("individual_filter", table())(PURE(), d_out=0.5),
-        lambda: oc.NoisySum(lambda rows: rows > 0, bound=1, scale=10.0),
+        lambda: oc.m.NoisySum(lambda rows: rows > 0, bound=1, scale=10.0),
     ),
     Subject(
         "counter",
@@ -693,7 +706,9 @@ def _postprocessing(machine: Callable[[Seen], Any], start: Any = None) -> Callab
     def make(case: Case) -> Case:
         return behind(
             case,
-            oc.make_interactive_postprocessing(case.what, machine(case.seen), initial_state=start),
+            oc.c.make_interactive_postprocessing(
+                case.what, machine(case.seen), initial_state=start
+            ),
         )
 
     return make
@@ -701,7 +716,7 @@ def _postprocessing(machine: Callable[[Seen], Any], start: Any = None) -> Callab
 
 def _indexed(case: Case, count: int = 1) -> Case:
     d_in, _ = measured(case)
-    made = oc.make_indexed_composition(
+    made = oc.c.make_indexed_composition(
         *case.space, case.measure, d_in, [case.what] * count, **orders_of(case)
     )
     return behind(case, made, lambda message: (0, message))
@@ -709,7 +724,7 @@ def _indexed(case: Case, count: int = 1) -> Case:
 
 def _ordered(case: Case) -> Case:
     d_in, _ = measured(case)
-    made = oc.make_ordered_composition(
+    made = oc.c.make_ordered_composition(
         *case.space, case.measure, d_in, [case.what], **orders_of(case)
     )
     return behind(case, made)
@@ -730,25 +745,25 @@ CAST_TO = {
 
 def _cast_away(case: Case) -> Case:
     (target,) = (CAST_TO[name] for name, (make, _) in MEASURES.items() if make() == case.measure)
-    return replace(case, what=oc.cast(case.what, target()))
+    return replace(case, what=oc.c.cast(case.what, target()))
 
 
 def _cast_at_delta(case: Case) -> Case:
     approximate = dp.approximate(dp.max_divergence())
-    return replace(case, what=oc.cast(case.what, approximate, delta=1e-3, **orders_of(case)))
+    return replace(case, what=oc.c.cast(case.what, approximate, delta=1e-3, **orders_of(case)))
 
 
 def _profile_to_tradeoff(case: Case) -> Case:
     """Of one measure only: chords of a profile take a third of a second."""
     if case.measure != PURE() or case.layers[-1] not in ("release pure", "probe pure"):
         raise ConcurrentError("not tried")
-    profile = oc.cast(case.what, dp.smoothed_max_divergence(), **orders_of(case))
-    return replace(case, what=oc.make_profile_to_fDP(profile))
+    profile = oc.c.cast(case.what, dp.smoothed_max_divergence(), **orders_of(case))
+    return replace(case, what=oc.c.make_profile_to_fDP(profile))
 
 
 NAMED_CASTS: dict[str, Callable[[Any], Any]] = {
     **{
-        name: getattr(oc, name)
+        name: PUBLIC[name]
         for name in (
             "make_pureDP_to_zCDP",
             "make_pureDP_to_RDP",
@@ -762,18 +777,18 @@ NAMED_CASTS: dict[str, Callable[[Any], Any]] = {
             "make_fDP_to_GDP",
         )
     },
-    "make_pureDP_to_fixedRDP": lambda one: oc.make_pureDP_to_fixedRDP(one, alpha=4.0),
-    "make_pureDP_to_tCDP": lambda one: oc.make_pureDP_to_tCDP(one, omega=20.0),
-    "make_zCDP_to_fixedRDP": lambda one: oc.make_zCDP_to_fixedRDP(one, alpha=4.0),
-    "make_zCDP_to_tCDP": lambda one: oc.make_zCDP_to_tCDP(one, omega=20.0),
-    "make_RDP_to_fixedRDP": lambda one: oc.make_RDP_to_fixedRDP(one, alpha=4.0),
-    "make_larger_delta": lambda one: oc.make_larger_delta(one, 1e-3),
+    "make_pureDP_to_fixedRDP": lambda one: oc.c.make_pureDP_to_fixedRDP(one, alpha=4.0),
+    "make_pureDP_to_tCDP": lambda one: oc.c.make_pureDP_to_tCDP(one, omega=20.0),
+    "make_zCDP_to_fixedRDP": lambda one: oc.c.make_zCDP_to_fixedRDP(one, alpha=4.0),
+    "make_zCDP_to_tCDP": lambda one: oc.c.make_zCDP_to_tCDP(one, omega=20.0),
+    "make_RDP_to_fixedRDP": lambda one: oc.c.make_RDP_to_fixedRDP(one, alpha=4.0),
+    "make_larger_delta": lambda one: oc.c.make_larger_delta(one, 1e-3),
     # these give a privacy profile, which is read at one δ
-    "make_GDP_to_approxDP": lambda one: fixed_delta(oc.make_GDP_to_approxDP(one)),
-    "make_RDP_to_approxDP": lambda one: fixed_delta(oc.make_RDP_to_approxDP(one, ORDERS)),
-    "make_fixedRDP_to_approxDP": lambda one: fixed_delta(oc.make_fixedRDP_to_approxDP(one)),
-    "make_tCDP_to_approxDP": lambda one: fixed_delta(oc.make_tCDP_to_approxDP(one)),
-    "make_fDP_to_approxDP": lambda one: fixed_delta(oc.make_fDP_to_approxDP(one)),
+    "make_GDP_to_approxDP": lambda one: fixed_delta(oc.c.make_GDP_to_approxDP(one)),
+    "make_RDP_to_approxDP": lambda one: fixed_delta(oc.c.make_RDP_to_approxDP(one, ORDERS)),
+    "make_fixedRDP_to_approxDP": lambda one: fixed_delta(oc.c.make_fixedRDP_to_approxDP(one)),
+    "make_tCDP_to_approxDP": lambda one: fixed_delta(oc.c.make_tCDP_to_approxDP(one)),
+    "make_fDP_to_approxDP": lambda one: fixed_delta(oc.c.make_fDP_to_approxDP(one)),
 }
 
 
@@ -786,7 +801,7 @@ def _named(convert: Callable[[Any], Any]) -> Callable[[Case], Case]:
 
 
 def _resumable(case: Case) -> Case:
-    return replace(case, what=oc.make_resumable(case.what, oc.Checkpoint()))
+    return replace(case, what=oc.c.make_resumable(case.what, oc.c.Checkpoint()))
 
 
 def _stream_step(name: str, *rest: Callable[[Any], Any]) -> Callable[[Case], Case]:
@@ -835,7 +850,7 @@ def _native_step(case: Case) -> Case:
 
 def _tail(case: Case) -> Case:
     """``odometer >> function``."""
-    return replace(case, what=oc.make_chain_po(lambda answer: answer, case.what))
+    return replace(case, what=oc.c.make_chain_po(lambda answer: answer, case.what))
 
 
 def _head(case: Case) -> Case:
@@ -843,7 +858,7 @@ def _head(case: Case) -> Case:
     turned = dp.t.make_user_transformation(
         *case.space, *case.space, lambda rows: rows[::-1], lambda d_in: d_in
     )
-    return after(case, oc.make_chain_ot(case.what, turned), case.data, lambda item: item)
+    return after(case, oc.c.make_chain_ot(case.what, turned), case.data, lambda item: item)
 
 
 def map_of(measurement: Any) -> Callable[[Any], Any]:
@@ -881,12 +896,12 @@ def _odometer(case: Case) -> Case:
 
 
 def _back_to_odometer(case: Case) -> Case:
-    return on(case, oc.make_filter_to_odometer(in_filter(case)))
+    return on(case, oc.c.make_filter_to_odometer(in_filter(case)))
 
 
 def quotas(case: Case, **options: Any) -> Case:
     d_in, loss = budget_of(case)
-    made = oc.make_analyst_quotas(
+    made = oc.c.make_analyst_quotas(
         odometer_for(case), d_in, {"ann": loss}, **orders_of(case), **options
     )
     return on(case, made, key="ann")
@@ -907,7 +922,7 @@ def _parallel_continual(case: Case) -> Case:
 
 def _continual(of: Callable[[Case], Any]) -> Callable[[Case], Case]:
     def make(case: Case) -> Case:
-        made = oc.make_concurrent_continual(of(case), max_messages=MANY)
+        made = oc.c.make_concurrent_continual(of(case), max_messages=MANY)
         return on(case, made, top=not isinstance(made, Measurement))
 
     return make
@@ -971,14 +986,14 @@ WRAPPERS: tuple[Wrapper, ...] = (
         "interactive",
         Role.WRAPPER,
         ("make_interactive",),
-        lambda case: behind(case, oc.make_interactive(case.what)),
+        lambda case: behind(case, oc.c.make_interactive(case.what)),
         same_map=True,
     ),
     Wrapper(
         "bounded",
         Role.WRAPPER,
         ("make_bounded_interactive",),
-        lambda case: behind(case, oc.make_bounded_interactive(case.what, MANY)),
+        lambda case: behind(case, oc.c.make_bounded_interactive(case.what, MANY)),
         same_map=True,
     ),
     Wrapper(
@@ -997,7 +1012,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
         Role.WRAPPER,
         ("make_null_query_extension",),
         lambda case: behind(
-            case, oc.make_null_query_extension(case.what), lambda message: (1, message)
+            case, oc.c.make_null_query_extension(case.what), lambda message: (1, message)
         ),
         same_map=True,
     ),
@@ -1008,7 +1023,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
         "cast to itself",
         Role.CAST,
         ("cast",),
-        lambda case: replace(case, what=oc.cast(case.what, case.measure)),
+        lambda case: replace(case, what=oc.c.cast(case.what, case.measure)),
         same_map=True,
     ),
     Wrapper("cast away", Role.CAST, (), _cast_away),
@@ -1060,19 +1075,19 @@ WRAPPERS: tuple[Wrapper, ...] = (
         "in a part by key",
         Role.COMBINATOR,
         (*_both("parallel_composition"), "by_key"),
-        _parallel(lambda: oc.by_key(lambda row: row % 2)),
+        _parallel(lambda: oc.c.by_key(lambda row: row % 2)),
     ),
     Wrapper(
         "in a part by values",
         Role.COMBINATOR,
         ("by_values",),
-        _parallel(lambda: oc.by_values({0: [0, 2], 1: [1, 3]})),
+        _parallel(lambda: oc.c.by_values({0: [0, 2], 1: [1, 3]})),
     ),
     Wrapper(
         "in a part by split",
         Role.COMBINATOR,
         ("by_split",),
-        _parallel(lambda: oc.by_split(lambda rows, keys: dict.fromkeys(keys, rows))),
+        _parallel(lambda: oc.c.by_split(lambda rows, keys: dict.fromkeys(keys, rows))),
     ),
     Wrapper(
         "in a part of a stream", Role.COMBINATOR, _both("parallel_continual"), _parallel_continual

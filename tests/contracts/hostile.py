@@ -418,15 +418,15 @@ OURS: dict[str, Callable[[], Any]] = {
     "compositor": lambda: oc.make_concurrent_composition(*_space(), dp.max_divergence(), 1, [1.0]),
     "odometer's handle": lambda: _odometer()([1]),
     "filter's handle": lambda: oc.make_concurrent_filter(_odometer(), 1, 1.0)([1]),
-    "machine": lambda: oc.make_interactive(_measured())([1]),
-    "counter": lambda: oc.make_counter(
+    "machine": lambda: oc.c.make_interactive(_measured())([1]),
+    "counter": lambda: oc.m.make_counter(
         oc.integer_stream(0, 1), oc.event_presence(), dp.max_divergence(), 2.0
     ),
-    "counter's handle": lambda: oc.make_counter(
+    "counter's handle": lambda: oc.m.make_counter(
         oc.integer_stream(0, 1), oc.event_presence(), dp.max_divergence(), 2.0
     )([]),
-    "then_counter": lambda: oc.then_counter(dp.max_divergence(), 2.0),
-    "quotas": lambda: oc.make_analyst_quotas(_odometer(), 1, {"a": 1.0}),
+    "then_counter": lambda: oc.m.then_counter(dp.max_divergence(), 2.0),
+    "quotas": lambda: oc.c.make_analyst_quotas(_odometer(), 1, {"a": 1.0}),
     "stream": lambda: oc.integer_stream(0, 1),
     "stream of records": lambda: oc.record_stream("any", lambda record: True),
     "tCDP": lambda: oc.truncated_concentrated_divergence(8.0),
@@ -437,19 +437,19 @@ OURS: dict[str, Callable[[], Any]] = {
     "empty TradeoffFunction": lambda: _null(oc.TradeoffFunction),
     "class TradeoffFunction": lambda: oc.TradeoffFunction,
     "TruncatedConcentrated": lambda: oc.TruncatedConcentrated(0.1, 8.0),
-    "zcdp()": lambda: oc.zcdp(1e-7),
-    "ladder()": lambda: oc.ladder(oc.TradeoffFunction.pure(0.1)),
-    "partition": lambda: oc.by_key(lambda record: record),
-    "Checkpoint": oc.Checkpoint,
-    "NoisySum": lambda: oc.NoisySum(len, 1.0, 1.0),
-    "Update": lambda: oc.Update(1),
-    "Update of nonsense": lambda: oc.Update([math.nan], "step"),
-    "Updates": lambda: oc.Updates([1]),
-    "Updates of nothing": lambda: oc.Updates(None),
-    "Deviation": lambda: oc.Deviation(None, math.nan),
-    "ANSWER": lambda: oc.ANSWER,
+    "zcdp()": lambda: oc.accumulators.zcdp(1e-7),
+    "ladder()": lambda: oc.accumulators.ladder(oc.TradeoffFunction.pure(0.1)),
+    "partition": lambda: oc.c.by_key(lambda record: record),
+    "Checkpoint": oc.c.Checkpoint,
+    "NoisySum": lambda: oc.m.NoisySum(len, 1.0, 1.0),
+    "Update": lambda: oc.m.Update(1),
+    "Update of nonsense": lambda: oc.m.Update([math.nan], "step"),
+    "Updates": lambda: oc.m.Updates([1]),
+    "Updates of nothing": lambda: oc.m.Updates(None),
+    "Deviation": lambda: oc.m.Deviation(None, math.nan),
+    "ANSWER": lambda: oc.c.ANSWER,
     "null odometer": lambda: _null(type(_odometer())),
-    "null measurement of ours": lambda: _null(type(oc.make_interactive(_measured()))),
+    "null measurement of ours": lambda: _null(type(oc.c.make_interactive(_measured()))),
 }
 HOSTILE = {
     **NUMBERS, **NUMPY, **CONTAINERS, **TEXTS, **FUNCTIONS, **OBJECTS, **NATIVE, **OURS,

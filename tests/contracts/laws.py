@@ -236,7 +236,7 @@ def updates_reach_the_innermost_and_nobody_in_between(recipe: Recipe) -> Iterato
 
 def a_refused_update_is_shown_to_nobody(recipe: Recipe) -> Iterator[str]:
     """Also where nothing takes updates, and where they come inside of a question."""
-    for message in (oc.Update(CANARY), oc.Updates([CANARY]), (0, oc.Update(CANARY))):
+    for message in (oc.m.Update(CANARY), oc.m.Updates([CANARY]), (0, oc.m.Update(CANARY))):
         cases = recipe.cases()
         if cases is None or not (cases[0].on_stream or cases[0].continual):
             return
@@ -269,7 +269,7 @@ def what_is_charged_on_a_stream_is_fed(recipe: Recipe) -> Iterator[str]:
         composition = odometer_for(whole)
         if whole.measure == oc.tradeoff():
             composition = in_composition(whole)
-        root = oc.make_concurrent_continual(composition, max_messages=MANY)(whole.data)
+        root = oc.c.make_concurrent_continual(composition, max_messages=MANY)(whole.data)
     except REFUSALS:
         return
     known = loss_known(root)

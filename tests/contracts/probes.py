@@ -70,7 +70,7 @@ def probe_on(
     space: Any, measure: Any, loss: Callable[[int], Any], seen: Seen, **options: Any
 ) -> Any:
     """A continual measurement whose mechanism is a probe."""
-    return oc.make_continual(
+    return oc.m.make_continual(
         *space, measure, lambda: Probe(seen), lambda d_in: loss(int(d_in)), **options
     )
 
@@ -94,12 +94,12 @@ def remembering(seen: Seen) -> Callable[..., Any]:
     def postprocessor(state: Any, tag: Any, message: Any) -> Any:
         known, last = state
         seen.spied.append(f"{tag} {message!r}")
-        if tag is oc.ANSWER:
-            return ({**known, last: message}, None), oc.ANSWER, message
+        if tag is oc.c.ANSWER:
+            return ({**known, last: message}, None), oc.c.ANSWER, message
         text = repr(message)
         if text in known:
-            return (known, None), oc.ANSWER, known[text]
-        return (known, text), oc.QUERY, message
+            return (known, None), oc.c.ANSWER, known[text]
+        return (known, text), oc.c.QUERY, message
 
     return postprocessor
 

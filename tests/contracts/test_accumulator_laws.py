@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import opendp_concurrent.accumulators as package
+from opendp_concurrent import accumulators
 from opendp_concurrent.accumulators.advanced import advanced
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.accumulators.either import either
@@ -32,6 +32,7 @@ from opendp_concurrent.accumulators.slots import Slots
 from opendp_concurrent.accumulators.zcdp import zcdp
 from opendp_concurrent.errors import ConcurrentError
 from opendp_concurrent.fdp.function import TradeoffFunction
+from opendp_concurrent.measures import sums
 from opendp_concurrent.measures.distances import TruncatedConcentrated
 from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
 from opendp_concurrent.measures.sums.square_sum import Squares
@@ -266,9 +267,13 @@ def classes_of(modules: Any) -> set[Any]:
 
 
 def test_no_accumulator_escapes():
-    files = {module.name for module in pkgutil.iter_modules(package.__path__)}
-    assert files == set(SUBJECTS) | NOT_ACCUMULATORS | FUNCTIONS
-    modules = [import_module(f"{package.__name__}.{name}") for name in files]
+    files = {
+        module.name: f"{package.__name__}.{module.name}"
+        for package in (accumulators, sums)
+        for module in pkgutil.iter_modules(package.__path__)
+    }
+    assert set(files) == set(SUBJECTS) | NOT_ACCUMULATORS | FUNCTIONS
+    modules = [import_module(name) for name in files.values()]
     classes = classes_of(modules)
     held = {type(subject.start) for subject in SUBJECTS.values()}
     assert {one for one in classes if hasattr(one, "after")} == held | ELSEWHERE

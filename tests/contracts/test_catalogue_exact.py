@@ -53,7 +53,7 @@ def compose(measure):
 
 def bits(measure):
     assert measure == "pure"
-    return oc.make_continual(
+    return oc.m.make_continual(
         *stream(), PURE(), lambda: NoisyBits(TAPE, EPSILON), lambda d_in: EPSILON * d_in
     )
 
@@ -191,27 +191,27 @@ def in_composition(children):
 def in_quotas(children):
     odometer = oc.make_concurrent_odometer(*table(), PURE())
     names = [f"analyst {index}" for index in range(len(children))]
-    made = oc.make_analyst_quotas(odometer, 1, dict.fromkeys(names, EPSILON))
+    made = oc.c.make_analyst_quotas(odometer, 1, dict.fromkeys(names, EPSILON))
     return made, lambda root: [
         ask(root(name)(one)) for name, one in zip(names, children, strict=True)
     ]
 
 
 def indexed(children):
-    made = oc.make_indexed_composition(*table(), PURE(), 1, children)
+    made = oc.c.make_indexed_composition(*table(), PURE(), 1, children)
     return made, lambda root: [
         lambda question, index=index: root((index, question)) for index in range(len(children))
     ]
 
 
 def ordered(children):
-    made = oc.make_ordered_composition(*table(), PURE(), 1, children)
+    made = oc.c.make_ordered_composition(*table(), PURE(), 1, children)
     return made, lambda root: [root] * len(children)
 
 
 def parallel(children):
-    whole = oc.by_split(lambda rows, keys: {key: rows if key == 0 else [] for key in keys})
-    made = oc.make_parallel_composition(*table(), whole, dict(enumerate(children)))
+    whole = oc.c.by_split(lambda rows, keys: {key: rows if key == 0 else [] for key in keys})
+    made = oc.c.make_parallel_composition(*table(), whole, dict(enumerate(children)))
     return made, lambda root: [ask(root(index)) for index in range(len(children))]
 
 

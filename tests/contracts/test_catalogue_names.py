@@ -7,6 +7,7 @@ import opendp_concurrent as oc
 
 from .catalogue import (
     PLAIN,
+    PUBLIC,
     REFUSALS,
     SUBJECTS,
     TAKES_ODOMETERS,
@@ -16,17 +17,27 @@ from .catalogue import (
     names_covered,
 )
 
+TAGS = {"ANSWER", "QUERY"}
+
 
 def test_each_public_name_is_in_the_catalogue_once():
-    assert sorted({*names_covered(), *PLAIN}) == sorted(oc.__all__)
+    assert sorted({*names_covered(), *PLAIN}) == sorted({*PUBLIC, *TAGS})
     assert not names_covered() & set(PLAIN)
 
 
 def test_what_makes_or_chains_is_a_subject_or_a_wrapper():
     """A name is not explained away: only what builds no mechanism is plain."""
-    makers = {name for name in oc.__all__ if name.startswith(("make_", "then_"))}
+    makers = {name for name in PUBLIC if name.startswith(("make_", "then_"))}
     assert makers <= names_covered()
     assert all(kind.isalpha() for kind in PLAIN.values())
+
+
+def test_one_public_name_is_one_thing():
+    groups = (oc, oc.c, oc.m, oc.t, oc.accumulators, oc.fdp, oc.measures)
+    for group in groups:
+        for name in group.__all__:
+            if name in PUBLIC:
+                assert getattr(group, name) is PUBLIC[name], name
 
 
 def test_names_in_the_catalogue_are_unique():

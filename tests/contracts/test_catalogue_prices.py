@@ -101,7 +101,7 @@ class Machine:
 
 
 def changing_continual(dial, ran, seen):
-    return oc.make_continual(
+    return oc.m.make_continual(
         *stream(), PURE, lambda: Machine(dial.at, ran), lambda d_in: d_in * dial.at
     )
 
@@ -150,7 +150,7 @@ def filter_of(case):
 
 
 def quota_of(case):
-    return oc.make_analyst_quotas(odometer_for(case), 1, {"ann": WHOLE_BUDGET})(case.data)("ann")
+    return oc.c.make_analyst_quotas(odometer_for(case), 1, {"ann": WHOLE_BUDGET})(case.data)("ann")
 
 
 def child_odometer_of(case):
@@ -173,7 +173,7 @@ class InContext:
 
 
 def stream_of(case):
-    return oc.make_concurrent_continual(odometer_for(case), max_messages=MANY)(case.data)
+    return oc.c.make_concurrent_continual(odometer_for(case), max_messages=MANY)(case.data)
 
 
 ROOTS = {
@@ -246,7 +246,7 @@ def native():
 def certified():
     """One of this package's own."""
     count = table() >> dp.t.then_count()
-    return count >> oc.make_laplace(*count.output_space, 2.0, PURE)
+    return count >> oc.m.make_certified_laplace(*count.output_space, 2.0, PURE)
 
 
 @pytest.mark.parametrize("make", [native, certified])

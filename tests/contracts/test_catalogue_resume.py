@@ -24,13 +24,13 @@ def resumable(checkpoint):
         "resumable",
         None,
         (),
-        lambda case: replace(case, what=oc.make_resumable(case.what, checkpoint)),
+        lambda case: replace(case, what=oc.c.make_resumable(case.what, checkpoint)),
     )
 
 
 def limited(case):
     """At most two items of each user."""
-    bounded = oc.make_bounded_contributions(*users(), case.space[0], LIMIT)
+    bounded = oc.t.make_bounded_contributions(*users(), case.space[0], LIMIT)
     return after(case, bounded >> case.what, [], lambda item: ("ann", item))
 
 
@@ -40,7 +40,7 @@ RESUMABLE = "resumable"
 
 def launched(layers, saved):
     """A life of the mechanism, or None if something on the way refuses."""
-    checkpoint = oc.Checkpoint(saved)
+    checkpoint = oc.c.Checkpoint(saved)
     wrappers = [resumable(checkpoint) if one is RESUMABLE else one for one in layers]
     cases = Recipe(tuple(wrappers), PROBE).cases()
     if cases is None:

@@ -74,11 +74,15 @@ F = T.pure(0.5)
         (lambda: F.admits(T.identity()), InvalidValueError, "unit must not be the identity"),
         (lambda: F.residual(F), InvalidValueError, "only a Gaussian"),
         (lambda: T.gaussian(1.0).residual(1.0), InvalidTypeError, "child must be"),
-        (lambda: oc.optimal_composition([]), InvalidTypeError, "d_mids must be a nonempty"),
-        (lambda: oc.optimal_composition([(0.1,)]), InvalidTypeError, r"d_mids\[0\]"),
-        (lambda: oc.optimal_composition([0.1], counts=[0]), InvalidValueError, r"counts\[0\]"),
-        (lambda: oc.optimal_composition([0.1], counts=[1, 2]), InvalidValueError, "counts has 2"),
-        (lambda: oc.optimal_composition([(0.1, 2.0)]), InvalidValueError, r"d_mids\[0\]\[1\]"),
+        (lambda: oc.fdp.optimal_composition([]), InvalidTypeError, "d_mids must be a nonempty"),
+        (lambda: oc.fdp.optimal_composition([(0.1,)]), InvalidTypeError, r"d_mids\[0\]"),
+        (lambda: oc.fdp.optimal_composition([0.1], counts=[0]), InvalidValueError, r"counts\[0\]"),
+        (
+            lambda: oc.fdp.optimal_composition([0.1], counts=[1, 2]),
+            InvalidValueError,
+            "counts has 2",
+        ),
+        (lambda: oc.fdp.optimal_composition([(0.1, 2.0)]), InvalidValueError, r"d_mids\[0\]\[1\]"),
     ],
 )
 def test_the_error_names_the_argument(call, error, message):

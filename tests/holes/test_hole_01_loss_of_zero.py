@@ -52,4 +52,4 @@ def test_a_compositor_certifies_the_whole_delta():
     )
     epsilon, delta = whole.map(1)
     assert 9e-7 + (1 - 9e-7) * max(0.0, e - exp(epsilon)) / (1 + e) <= delta
-    assert oc.optimal_composition([(0.0, 9e-7), (1.0, 0.0)]).epsilon(8e-7) == inf
+    assert oc.fdp.optimal_composition([(0.0, 9e-7), (1.0, 0.0)]).epsilon(8e-7) == inf

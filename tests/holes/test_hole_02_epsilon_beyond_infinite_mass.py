@@ -43,5 +43,5 @@ def test_a_cast_refuses_what_is_infinite():
         lambda _: shifted,
         TO=dp.i32,
     )
-    cast = oc.cast(measurement, dp.approximate(dp.max_divergence()), delta=1e-6)
+    cast = oc.c.cast(measurement, dp.approximate(dp.max_divergence()), delta=1e-6)
     assert cast.map(1) == (inf, 1e-6)

@@ -37,7 +37,7 @@ def test_searches_below_the_doubles_end():
     assert T.gaussian(5e-324).residual(T.pure(5e-324)) is None
     assert T.pure(5e-324).gaussian_bound >= 5e-324
     assert T.pure(5e-324).units(T.gaussian(5e-324)) is None
-    assert oc.residue(5e-324).start(None).after(T.pure(5e-324)).left is None
+    assert oc.accumulators.residue(5e-324).start(None).after(T.pure(5e-324)).left is None
 
 
 def test_no_width_is_too_narrow():

@@ -23,13 +23,13 @@ def bits():
 
 
 def counter(scale=TINY, **options):
-    return oc.make_counter(*bits(), PURE, scale, **options)
+    return oc.m.make_counter(*bits(), PURE, scale, **options)
 
 
 def shared(space=None, d_out=1e9):
     space = space or bits()
     odometer = oc.make_concurrent_odometer(*space, PURE)
-    return oc.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, d_out))([])
+    return oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, d_out))([])
 
 
 def send_each(handle, items):
@@ -39,7 +39,7 @@ def send_each(handle, items):
 
 def send_messages(handle, items):
     for item in items:
-        handle(oc.Update(item))
+        handle(oc.m.Update(item))
 
 
 def send_all(handle, items):
@@ -47,7 +47,7 @@ def send_all(handle, items):
 
 
 def send_batch(handle, items):
-    handle(oc.Updates(items))
+    handle(oc.m.Updates(items))
 
 
 SENDS = [send_each, send_messages, send_all, send_batch]
@@ -66,31 +66,31 @@ def remembering(seen):
 def memo(state, tag, message):
     """An innocent memo: a message that was answered before is answered from memory."""
     known, asked = state if state is not None else ({}, None)
-    if tag is oc.QUERY:
+    if tag is oc.c.QUERY:
         if message in known:
-            return (known, None), oc.ANSWER, known[message]
-        return (known, message), oc.QUERY, message
-    return ({**known, asked: message}, None), oc.ANSWER, message
+            return (known, None), oc.c.ANSWER, known[message]
+        return (known, message), oc.c.QUERY, message
+    return ({**known, asked: message}, None), oc.c.ANSWER, message
 
 
 def postprocessed(seen, one=None):
-    return oc.make_interactive_postprocessing(one or counter(), remembering(seen))
+    return oc.c.make_interactive_postprocessing(one or counter(), remembering(seen))
 
 
 WAYS = {
     "postprocessed": postprocessed,
-    "in a bound": lambda seen: oc.make_bounded_interactive(postprocessed(seen), 99),
-    "of a bound": lambda seen: postprocessed(seen, oc.make_bounded_interactive(counter(), 99)),
-    "interactive": lambda seen: oc.make_interactive(postprocessed(seen)),
-    "cast": lambda seen: oc.cast(postprocessed(seen), dp.zero_concentrated_divergence()),
-    "of a cast": lambda seen: postprocessed(seen, oc.cast(counter(), ZCDP)),
+    "in a bound": lambda seen: oc.c.make_bounded_interactive(postprocessed(seen), 99),
+    "of a bound": lambda seen: postprocessed(seen, oc.c.make_bounded_interactive(counter(), 99)),
+    "interactive": lambda seen: oc.c.make_interactive(postprocessed(seen)),
+    "cast": lambda seen: oc.c.cast(postprocessed(seen), dp.zero_concentrated_divergence()),
+    "of a cast": lambda seen: postprocessed(seen, oc.c.cast(counter(), ZCDP)),
     "of a native cast": lambda seen: postprocessed(seen, dp.c.make_pureDP_to_zCDP(counter())),
     "twice": lambda seen: postprocessed(seen, postprocessed(seen)),
     "behind a clamp": lambda seen: (
-        oc.make_stream_clamp(*bits(), oc.integer_stream(0, 1)) >> postprocessed(seen)
+        oc.t.make_stream_clamp(*bits(), oc.integer_stream(0, 1)) >> postprocessed(seen)
     ),
     "of a clamp": lambda seen: postprocessed(
-        seen, oc.make_stream_clamp(*bits(), oc.integer_stream(0, 1)) >> counter()
+        seen, oc.t.make_stream_clamp(*bits(), oc.integer_stream(0, 1)) >> counter()
     ),
 }
 
@@ -104,7 +104,7 @@ def test_a_transcript_has_questions_and_answers_only(way, send):
     send(handle, [1, None, 1, 0, 1])
     assert seen == []
     assert handle(None) == 3
-    assert set(seen) == {(oc.QUERY, None), (oc.ANSWER, 3)}
+    assert set(seen) == {(oc.c.QUERY, None), (oc.c.ANSWER, 3)}
 
 
 @pytest.mark.parametrize(
@@ -117,13 +117,15 @@ def test_nor_on_a_stream_that_is_shared(way):
     stream.update(1)
     assert seen == []
     assert child(None) == 3
-    assert set(seen) == {(oc.QUERY, None), (oc.ANSWER, 3)}
+    assert set(seen) == {(oc.c.QUERY, None), (oc.c.ANSWER, 3)}
 
 
 def test_nor_in_a_part():
     seen, space = [], (oc.integer_stream(0, 9), oc.event_presence())
-    one = oc.make_interactive_postprocessing(oc.make_counter(*space, PURE, TINY), remembering(seen))
-    parts = oc.make_parallel_continual(*space, lambda item: item % 2, {0: one, 1: one})([])
+    one = oc.c.make_interactive_postprocessing(
+        oc.m.make_counter(*space, PURE, TINY), remembering(seen)
+    )
+    parts = oc.c.make_parallel_continual(*space, lambda item: item % 2, {0: one, 1: one})([])
     parts.update_all([1, 2, 3])
     parts.update(5)
     assert seen == []
@@ -131,41 +133,41 @@ def test_nor_in_a_part():
 
 
 def test_a_memo_swallows_no_update():
-    handle = oc.make_interactive_postprocessing(counter(), memo)([])
+    handle = oc.c.make_interactive_postprocessing(counter(), memo)([])
     for _ in range(5):
         handle.update(1)
     assert handle(None) == 5
 
 
 def test_null_queries_ordered_and_indexed_composition():
-    null = oc.make_null_query_extension(counter())([])
-    ordered = oc.make_ordered_composition(*bits(), PURE, 1, [counter(), counter()])([])
-    indexed = oc.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()])([])
+    null = oc.c.make_null_query_extension(counter())([])
+    ordered = oc.c.make_ordered_composition(*bits(), PURE, 1, [counter(), counter()])([])
+    indexed = oc.c.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()])([])
     for handle in (null, ordered, indexed):
         handle.update(1)
         handle.update_all([1, 1])
     assert null((1, None)) == 3
-    assert null((0, oc.QUERY)) is None
+    assert null((0, oc.c.QUERY)) is None
     assert (ordered(None), ordered(None)) == (3, 3)
     assert (indexed((0, None)), indexed((1, None))) == (3, 3)
 
 
 FORGERS = {
-    "update": lambda: oc.Update(1),
-    "updates": lambda: oc.Updates([1, 1]),
+    "update": lambda: oc.m.Update(1),
+    "updates": lambda: oc.m.Updates([1, 1]),
 }
 
 
 @pytest.mark.parametrize("name", FORGERS)
 def test_a_postprocessor_sends_no_updates_of_its_own(name):
     def forger(state, tag, message):
-        if tag is oc.QUERY and message == "forge":
-            return state, oc.QUERY, FORGERS[name]()
+        if tag is oc.c.QUERY and message == "forge":
+            return state, oc.c.QUERY, FORGERS[name]()
         return state, tag, message
 
     for measurement in (
-        oc.make_interactive_postprocessing(counter(), forger),
-        oc.make_interactive_postprocessing(oc.make_interactive(counter()), forger),
+        oc.c.make_interactive_postprocessing(counter(), forger),
+        oc.c.make_interactive_postprocessing(oc.c.make_interactive(counter()), forger),
     ):
         handle = measurement([])
         with pytest.raises(InvalidTypeError, match="an update is data"):
@@ -178,13 +180,13 @@ def test_a_postprocessor_sends_no_updates_of_its_own(name):
 
 
 def test_nor_does_an_analyst_inside_of_a_message():
-    null = shared()(oc.make_null_query_extension(counter()))
+    null = shared()(oc.c.make_null_query_extension(counter()))
     with pytest.raises(InvalidTypeError, match="an update is data"):
-        null((1, oc.Update(1)))
-    assert null((0, oc.Update(1))) is None  # a null query reaches nothing
-    indexed = shared()(oc.make_indexed_composition(*bits(), PURE, 1, [counter()]))
+        null((1, oc.m.Update(1)))
+    assert null((0, oc.m.Update(1))) is None  # a null query reaches nothing
+    indexed = shared()(oc.c.make_indexed_composition(*bits(), PURE, 1, [counter()]))
     with pytest.raises(InvalidTypeError, match="an update is data"):
-        indexed((0, oc.Update(1)))
+        indexed((0, oc.m.Update(1)))
     assert null((1, None)) == indexed((0, None)) == 0
 
 
@@ -192,14 +194,14 @@ def test_nor_to_a_counter_with_a_stream_of_its_own():
     """Which a measurement of somebody's own hands out, on a stream or on other data."""
 
     def forger(state, tag, message):
-        return state, tag, oc.Update(1) if message == "forge" else message
+        return state, tag, oc.m.Update(1) if message == "forge" else message
 
     table = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     for space in (bits(), table):
         own = dp.m.make_user_measurement(
             *space, PURE, lambda data: counter()([]), lambda d_in: 1.0, TO="ExtrinsicObject"
         )
-        handle = oc.make_interactive_postprocessing(own, forger)([])
+        handle = oc.c.make_interactive_postprocessing(own, forger)([])
         with pytest.raises(InvalidTypeError, match="an update is data"):
             handle("forge")
         assert handle(None) == 0
@@ -208,15 +210,15 @@ def test_nor_to_a_counter_with_a_stream_of_its_own():
 def test_an_update_that_is_sent_to_a_child_reaches_nobody():
     seen = []
     child = shared()(postprocessed(seen))
-    for message in (oc.Update(1), oc.Updates([1, 1])):
+    for message in (oc.m.Update(1), oc.m.Updates([1, 1])):
         with pytest.raises(InvalidTypeError, match="an update is data"):
             child(message)
     assert seen == []
     table = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     count = table >> dp.t.then_count() >> dp.m.then_laplace(1.0)
-    on_a_table = oc.make_interactive_postprocessing(count, remembering(seen))([1, 2])
+    on_a_table = oc.c.make_interactive_postprocessing(count, remembering(seen))([1, 2])
     with pytest.raises(InvalidTypeError, match="an update is data"):
-        on_a_table(oc.Update(1))
+        on_a_table(oc.m.Update(1))
     assert seen == []
 
 
@@ -286,7 +288,7 @@ def test_a_postprocessor_that_fails_does_not_touch_updates():
     def broken(state, tag, message):
         raise ZeroDivisionError
 
-    handle = oc.make_interactive_postprocessing(counter(), broken)([])
+    handle = oc.c.make_interactive_postprocessing(counter(), broken)([])
     handle.update_all([1, 1])
     with pytest.raises(ZeroDivisionError):
         handle(None)
@@ -300,7 +302,7 @@ def test_updates_and_questions_count_together_whatever_arrives():
     """By steps, which are public: a neighbour with nothing in a step has as many left."""
     left = []
     for items in ([1, 1, 1], [None, None, None], [1, None, 1]):
-        handle = oc.make_bounded_interactive(counter(), 5)([])
+        handle = oc.c.make_bounded_interactive(counter(), 5)([])
         handle.update_all(items)
         handle(None)
         handle.update(None)
@@ -312,7 +314,7 @@ def test_updates_and_questions_count_together_whatever_arrives():
 
 
 def test_an_update_beyond_the_limit_is_refused_whole():
-    handle = oc.make_bounded_interactive(counter(), 4)([])
+    handle = oc.c.make_bounded_interactive(counter(), 4)([])
     handle.update_all([1, 1])
     with pytest.raises(RefusalError):
         handle.update_all([1, 1, 1])
@@ -321,7 +323,7 @@ def test_an_update_beyond_the_limit_is_refused_whole():
 
 def test_a_bound_inside_a_postprocessor_is_not_the_postprocessors_business():
     seen = []
-    handle = postprocessed(seen, oc.make_bounded_interactive(counter(), 3))([])
+    handle = postprocessed(seen, oc.c.make_bounded_interactive(counter(), 3))([])
     handle.update_all([1, 1, 1])
     with pytest.raises(MessageLimitError):
         handle.update(1)
@@ -331,10 +333,10 @@ def test_a_bound_inside_a_postprocessor_is_not_the_postprocessors_business():
 
 
 def test_many_mechanisms_on_one_stream_need_a_bound_but_for_pure_dp():
-    one = oc.make_counter(*bits(), ZCDP, 1.0)
-    oc.make_indexed_composition(*bits(), ZCDP, 1, [one])
+    one = oc.m.make_counter(*bits(), ZCDP, 1.0)
+    oc.c.make_indexed_composition(*bits(), ZCDP, 1, [one])
     with pytest.raises(InvalidValueError, match="max_messages"):
-        oc.make_indexed_composition(*bits(), ZCDP, 1, [one, one])
+        oc.c.make_indexed_composition(*bits(), ZCDP, 1, [one, one])
 
 
 @pytest.mark.parametrize("way", WAYS)

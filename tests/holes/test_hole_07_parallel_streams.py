@@ -14,9 +14,9 @@ MEASURES = {
     "gaussian": oc.gaussian_tradeoff,
 }
 PARTITIONS = {
-    "split": lambda: oc.by_split(lambda data, keys: dict.fromkeys(keys, data)),
-    "key": lambda: oc.by_key(lambda item: item),
-    "values": lambda: oc.by_values({0: [0], 1: [1]}),
+    "split": lambda: oc.c.by_split(lambda data, keys: dict.fromkeys(keys, data)),
+    "key": lambda: oc.c.by_key(lambda item: item),
+    "values": lambda: oc.c.by_values({0: [0], 1: [1]}),
 }
 
 
@@ -27,16 +27,16 @@ def stream():
 @pytest.mark.parametrize("partition", PARTITIONS)
 @pytest.mark.parametrize("measure", MEASURES)
 def test_a_stream_is_refused_with_the_reason(measure, partition):
-    one = oc.make_counter(*stream(), MEASURES[measure](), 10.0)
+    one = oc.m.make_counter(*stream(), MEASURES[measure](), 10.0)
     with pytest.raises(InvalidTypeError, match=r"HSV25.*make_parallel_continual"):
-        oc.make_parallel_composition(*stream(), PARTITIONS[partition](), {0: one, 1: one})
+        oc.c.make_parallel_composition(*stream(), PARTITIONS[partition](), {0: one, 1: one})
 
 
 def test_vectors_of_streams_are_refused():
     space = dp.vector_domain(stream()[0]), dp.symmetric_distance()
     count = dp.m.make_user_measurement(*space, PURE, len, lambda d_in: 1.0, TO=int)
     with pytest.raises(InvalidTypeError, match="is a stream"):
-        oc.make_parallel_composition(*space, PARTITIONS["key"](), {0: count})
+        oc.c.make_parallel_composition(*space, PARTITIONS["key"](), {0: count})
 
 
 def own():
@@ -48,7 +48,7 @@ def hidden():
     return dp.m.make_user_measurement(
         *own(),
         PURE,
-        lambda data: oc.make_counter(*stream(), PURE, 1.0)([]),
+        lambda data: oc.m.make_counter(*stream(), PURE, 1.0)([]),
         lambda d_in: 0.5,
         TO="ExtrinsicObject",
     )
@@ -59,11 +59,11 @@ def hidden():
     [
         lambda one: one,
         dp.c.make_pureDP_to_zCDP,
-        lambda one: oc.cast(one, dp.zero_concentrated_divergence()),
+        lambda one: oc.c.cast(one, dp.zero_concentrated_divergence()),
     ],
 )
 def test_a_child_that_takes_updates_is_refused_when_it_is_opened(wrap):
-    parts = oc.make_parallel_composition(*own(), PARTITIONS["split"](), {0: wrap(hidden())})({})
+    parts = oc.c.make_parallel_composition(*own(), PARTITIONS["split"](), {0: wrap(hidden())})({})
     with pytest.raises(InvalidTypeError, match=r"takes updates.*HSV25"):
         parts(0)
     with pytest.raises(Exception, match="run once only"):
@@ -71,30 +71,30 @@ def test_a_child_that_takes_updates_is_refused_when_it_is_opened(wrap):
 
 
 def test_such_a_child_is_refused_in_a_wrapper_too():
-    wrapped = oc.make_interactive(hidden())
-    parts = oc.make_parallel_composition(*own(), PARTITIONS["split"](), {0: wrapped})({})
+    wrapped = oc.c.make_interactive(hidden())
+    parts = oc.c.make_parallel_composition(*own(), PARTITIONS["split"](), {0: wrapped})({})
     with pytest.raises(InvalidTypeError, match=r"takes updates.*HSV25"):
         parts(0)
 
 
 def test_a_child_that_was_made_elsewhere_gets_no_updates_through_a_wrapper():
-    wrapped = oc.make_interactive(made_before())
-    parts = oc.make_parallel_composition(*own(), PARTITIONS["split"](), {0: wrapped})({})
+    wrapped = oc.c.make_interactive(made_before())
+    parts = oc.c.make_parallel_composition(*own(), PARTITIONS["split"](), {0: wrapped})({})
     child = parts(0)
     with pytest.raises(InvalidTypeError, match="an update is data"):
-        child(oc.Update(1))
+        child(oc.m.Update(1))
 
 
 def made_before():
     """Hands out a counter that it did not spawn itself."""
-    counter = oc.make_counter(*stream(), PURE, 1.0)([])
+    counter = oc.m.make_counter(*stream(), PURE, 1.0)([])
     return dp.m.make_user_measurement(
         *own(), PURE, lambda data: counter, lambda d_in: 0.5, TO="ExtrinsicObject"
     )
 
 
 def test_a_child_that_was_made_elsewhere_is_refused_when_it_is_opened():
-    parts = oc.make_parallel_composition(*own(), PARTITIONS["split"](), {0: made_before()})({})
+    parts = oc.c.make_parallel_composition(*own(), PARTITIONS["split"](), {0: made_before()})({})
     with pytest.raises(InvalidTypeError, match=r"measurements\[0\] takes updates.*HSV25"):
         parts(0)
 
@@ -127,11 +127,11 @@ def in_a_dictionary():
 )
 def test_no_continual_mechanism_is_launched_below_a_part(make, read, below):
     """Not on OpenDP's compositor either, which asks nobody whether it may launch."""
-    parallel = oc.make_parallel_composition(*own(), PARTITIONS["split"](), {0: make()})
+    parallel = oc.c.make_parallel_composition(*own(), PARTITIONS["split"](), {0: make()})
     if below:
         parts = oc.make_concurrent_odometer(*own(), PURE)({0: {}})(parallel)
     else:
         parts = parallel({0: {}})
     child = read(parts(0))
     with pytest.raises(InvalidTypeError, match=r"takes updates.*HSV25"):
-        child(oc.make_counter(*stream(), PURE, 1.0))
+        child(oc.m.make_counter(*stream(), PURE, 1.0))

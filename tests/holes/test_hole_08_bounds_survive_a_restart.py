@@ -26,15 +26,15 @@ def pairs():
 
 def bounded(limit=1, output=None):
     output = output or oc.integer_stream(0, 9)
-    return oc.make_bounded_contributions(pairs(), oc.user_presence(), output, limit)
+    return oc.t.make_bounded_contributions(pairs(), oc.user_presence(), output, limit)
 
 
 def clamp():
-    return oc.make_stream_clamp(oc.integer_stream(0, 9), oc.event_presence(), bits()[0])
+    return oc.t.make_stream_clamp(oc.integer_stream(0, 9), oc.event_presence(), bits()[0])
 
 
 def counter(measure=PURE, scale=TINY):
-    return oc.make_counter(*bits(), measure, scale)
+    return oc.m.make_counter(*bits(), measure, scale)
 
 
 def transformed(one=None):
@@ -48,15 +48,15 @@ def identity(state, tag, message):
 RESUMABLE = {
     "plain": transformed,
     "one chain": lambda: (bounded() >> clamp()) >> counter(),
-    "interactive": lambda: oc.make_interactive(transformed()),
-    "interactive inside": lambda: transformed(oc.make_interactive(counter())),
-    "in the middle": lambda: bounded() >> oc.make_interactive(clamp() >> counter()),
-    "bounded": lambda: oc.make_bounded_interactive(transformed(), 10**6),
-    "bounded inside": lambda: transformed(oc.make_bounded_interactive(counter(), 10**6)),
-    "cast": lambda: oc.cast(transformed(), ZCDP),
-    "cast inside": lambda: transformed(oc.cast(counter(), ZCDP)),
-    "all of them": lambda: oc.make_bounded_interactive(
-        oc.make_interactive(transformed(oc.make_interactive(oc.cast(counter(), ZCDP)))), 10**6
+    "interactive": lambda: oc.c.make_interactive(transformed()),
+    "interactive inside": lambda: transformed(oc.c.make_interactive(counter())),
+    "in the middle": lambda: bounded() >> oc.c.make_interactive(clamp() >> counter()),
+    "bounded": lambda: oc.c.make_bounded_interactive(transformed(), 10**6),
+    "bounded inside": lambda: transformed(oc.c.make_bounded_interactive(counter(), 10**6)),
+    "cast": lambda: oc.c.cast(transformed(), ZCDP),
+    "cast inside": lambda: transformed(oc.c.cast(counter(), ZCDP)),
+    "all of them": lambda: oc.c.make_bounded_interactive(
+        oc.c.make_interactive(transformed(oc.c.make_interactive(oc.c.cast(counter(), ZCDP)))), 10**6
     ),
 }
 
@@ -65,16 +65,16 @@ RESUMABLE = {
 def test_a_user_contributes_once_over_40_restarts(name):
     """Over any chain of saves, in any order of nesting, by single updates and in batches."""
     make = RESUMABLE[name]
-    checkpoint = oc.Checkpoint()
-    handle = oc.make_resumable(make(), checkpoint)([])
+    checkpoint = oc.c.Checkpoint()
+    handle = oc.c.make_resumable(make(), checkpoint)([])
     for turn in range(40):
         if turn % 2:
             handle.update(("ann", 1))
         else:
             handle.update_all([("ann", 1), None, ("ann", 1)])
         assert handle(None) == 1
-        checkpoint = oc.Checkpoint(checkpoint.save())
-        handle = oc.make_resumable(make(), checkpoint)([])
+        checkpoint = oc.c.Checkpoint(checkpoint.save())
+        handle = oc.c.make_resumable(make(), checkpoint)([])
     handle.update(("bob", 1))
     assert handle(None) == 2
     handle.update(("ann", 1))
@@ -83,12 +83,12 @@ def test_a_user_contributes_once_over_40_restarts(name):
 
 INSIDE = {
     "twice chained": lambda one: bounded() >> (clamp() >> one),
-    "interactive": lambda one: bounded(output=bits()[0]) >> oc.make_interactive(one),
-    "bounded": lambda one: bounded(output=bits()[0]) >> oc.make_bounded_interactive(one, 10**6),
+    "interactive": lambda one: bounded(output=bits()[0]) >> oc.c.make_interactive(one),
+    "bounded": lambda one: bounded(output=bits()[0]) >> oc.c.make_bounded_interactive(one, 10**6),
     "postprocessed": lambda one: (
-        bounded(output=bits()[0]) >> oc.make_interactive_postprocessing(one, identity)
+        bounded(output=bits()[0]) >> oc.c.make_interactive_postprocessing(one, identity)
     ),
-    "cast": lambda one: bounded(output=bits()[0]) >> oc.cast(one, ZCDP),
+    "cast": lambda one: bounded(output=bits()[0]) >> oc.c.cast(one, ZCDP),
     "native cast": lambda one: bounded(output=bits()[0]) >> dp.c.make_pureDP_to_zCDP(one),
 }
 
@@ -98,34 +98,34 @@ def test_a_checkpoint_inside_is_refused_or_counts_on(name):
     counts, saved = [1], None
     with contextlib.suppress(InvalidTypeError):
         for _ in range(4):
-            checkpoint = oc.Checkpoint(saved)
-            handle = INSIDE[name](oc.make_resumable(counter(), checkpoint))([])
-            handle(oc.Update(("ann", 1)))
+            checkpoint = oc.c.Checkpoint(saved)
+            handle = INSIDE[name](oc.c.make_resumable(counter(), checkpoint))([])
+            handle(oc.m.Update(("ann", 1)))
             counts.append(handle(None))
             saved = checkpoint.save()
     assert max(counts) == 1
 
 
 WRAPPERS = {
-    "interactive": oc.make_interactive,
-    "bounded": lambda one: oc.make_bounded_interactive(one, 99),
-    "postprocessed": lambda one: oc.make_interactive_postprocessing(one, identity),
-    "null query": oc.make_null_query_extension,
-    "indexed": lambda one: oc.make_indexed_composition(*bits(), PURE, 1, [one]),
-    "part": lambda one: oc.make_parallel_continual(*bits(), bool, {True: one}),
-    "clamp": lambda one: oc.make_stream_clamp(*bits(), bits()[0]) >> one,
+    "interactive": oc.c.make_interactive,
+    "bounded": lambda one: oc.c.make_bounded_interactive(one, 99),
+    "postprocessed": lambda one: oc.c.make_interactive_postprocessing(one, identity),
+    "null query": oc.c.make_null_query_extension,
+    "indexed": lambda one: oc.c.make_indexed_composition(*bits(), PURE, 1, [one]),
+    "part": lambda one: oc.c.make_parallel_continual(*bits(), bool, {True: one}),
+    "clamp": lambda one: oc.t.make_stream_clamp(*bits(), bits()[0]) >> one,
     "bounded contributions": lambda one: bounded(output=bits()[0]) >> one,
     "both": lambda one: transformed(one),
-    "again": lambda one: oc.make_resumable(one, oc.Checkpoint()),
+    "again": lambda one: oc.c.make_resumable(one, oc.c.Checkpoint()),
 }
 
 
 @pytest.mark.parametrize("name", WRAPPERS)
-@pytest.mark.parametrize("hide", [lambda one: one, lambda one: oc.cast(one, PURE)])
+@pytest.mark.parametrize("hide", [lambda one: one, lambda one: oc.c.cast(one, PURE)])
 def test_nothing_goes_around_a_checkpoint(name, hide):
     """Its state would not be saved: 0.1.0 let a user with a limit of 1 contribute 201 times."""
     if name == "indexed" or hide(counter()).output_measure == PURE:
-        resumable = hide(oc.make_resumable(counter(), oc.Checkpoint()))
+        resumable = hide(oc.c.make_resumable(counter(), oc.c.Checkpoint()))
     with pytest.raises(InvalidTypeError, match="make_resumable around everything else"):
         WRAPPERS[name](resumable)
 
@@ -133,7 +133,7 @@ def test_nothing_goes_around_a_checkpoint(name, hide):
 @pytest.mark.parametrize("name", [name for name in WRAPPERS if name not in ("indexed", "again")])
 def test_one_that_is_hidden_is_found_when_it_is_spawned(name):
     """OpenDP's own casts say nothing of what they cast."""
-    hidden = dp.c.make_pureDP_to_zCDP(oc.make_resumable(counter(), oc.Checkpoint()))
+    hidden = dp.c.make_pureDP_to_zCDP(oc.c.make_resumable(counter(), oc.c.Checkpoint()))
     if name == "part":
         return  # for pure DP only
     with pytest.raises(Exception, match="make_resumable around everything else"):
@@ -143,29 +143,31 @@ def test_one_that_is_hidden_is_found_when_it_is_spawned(name):
 def test_nor_inside_a_machine_of_ones_own():
     class Outer:
         def __init__(self):
-            self.inner = oc.make_resumable(counter(), oc.Checkpoint())([])
+            self.inner = oc.c.make_resumable(counter(), oc.c.Checkpoint())([])
 
-    outer = oc.make_continual(*bits(), PURE, Outer, lambda d_in: 0.0)
+    outer = oc.m.make_continual(*bits(), PURE, Outer, lambda d_in: 0.0)
     with pytest.raises(InvalidTypeError, match="make_resumable around everything else"):
         outer([])
 
 
 NOT_RESUMABLE = {
-    "postprocessed": lambda: oc.make_interactive_postprocessing(counter(), identity),
-    "null query": lambda: oc.make_null_query_extension(counter()),
-    "indexed": lambda: oc.make_indexed_composition(*bits(), PURE, 1, [counter()]),
-    "ordered": lambda: oc.make_ordered_composition(*bits(), PURE, 1, [counter()]),
-    "parts": lambda: oc.make_parallel_continual(*bits(), bool, {True: counter()}),
-    "shared": lambda: oc.make_concurrent_continual(
+    "postprocessed": lambda: oc.c.make_interactive_postprocessing(counter(), identity),
+    "null query": lambda: oc.c.make_null_query_extension(counter()),
+    "indexed": lambda: oc.c.make_indexed_composition(*bits(), PURE, 1, [counter()]),
+    "ordered": lambda: oc.c.make_ordered_composition(*bits(), PURE, 1, [counter()]),
+    "parts": lambda: oc.c.make_parallel_continual(*bits(), bool, {True: counter()}),
+    "shared": lambda: oc.c.make_concurrent_continual(
         oc.make_concurrent_composition(*bits(), PURE, 1, [1.0])
     ),
-    "alarm": lambda: oc.make_alarm(*bits(), PURE, 1.0, 5),
+    "alarm": lambda: oc.m.make_alarm(*bits(), PURE, 1.0, 5),
     "compositor": lambda: oc.make_concurrent_composition(*bits(), PURE, 1, [1.0]),
-    "postprocessed inside": lambda: oc.make_interactive(
-        oc.make_interactive_postprocessing(counter(), identity)
+    "postprocessed inside": lambda: oc.c.make_interactive(
+        oc.c.make_interactive_postprocessing(counter(), identity)
     ),
-    "alarm inside": lambda: oc.make_bounded_interactive(oc.make_alarm(*bits(), PURE, 1.0, 5), 9),
-    "native inside": lambda: oc.make_interactive(
+    "alarm inside": lambda: oc.c.make_bounded_interactive(
+        oc.m.make_alarm(*bits(), PURE, 1.0, 5), 9
+    ),
+    "native inside": lambda: oc.c.make_interactive(
         dp.m.make_user_measurement(*bits(), PURE, lambda data: 7, lambda d_in: 0.0, TO=int)
     ),
 }
@@ -176,7 +178,7 @@ def test_what_cannot_be_saved_says_so(name):
     measurement = NOT_RESUMABLE[name]()
     assert not measurement.resumable
     with pytest.raises(InvalidTypeError, match="^measurement must be a counter"):
-        oc.make_resumable(measurement, oc.Checkpoint())
+        oc.c.make_resumable(measurement, oc.c.Checkpoint())
     handle = measurement([])
     if hasattr(handle, "resumable"):
         assert not handle.resumable
@@ -184,13 +186,13 @@ def test_what_cannot_be_saved_says_so(name):
 
 def test_a_wrapper_of_a_native_cast_is_judged_by_what_it_spawns():
     """The measurement does not know; the handle does."""
-    measurement = oc.make_interactive(dp.c.make_pureDP_to_zCDP(counter()))
+    measurement = oc.c.make_interactive(dp.c.make_pureDP_to_zCDP(counter()))
     assert measurement([]).resumable
-    swapped = oc.make_interactive(counter())
-    looking = oc.make_interactive_postprocessing(counter(), identity)
+    swapped = oc.c.make_interactive(counter())
+    looking = oc.c.make_interactive_postprocessing(counter(), identity)
     give_inside(swapped, inside(swapped)._replace(spawn=looking.spawn))
     with pytest.raises(InvalidTypeError, match="^measurement must be a counter"):
-        oc.make_resumable(swapped, oc.Checkpoint())([])
+        oc.c.make_resumable(swapped, oc.c.Checkpoint())([])
 
 
 @pytest.mark.parametrize("name", RESUMABLE)
@@ -202,15 +204,15 @@ def test_what_can_be_saved_says_so(name):
 
 def test_messages_that_are_left_are_saved():
     def make():
-        return oc.make_bounded_interactive(counter(), 5)
+        return oc.c.make_bounded_interactive(counter(), 5)
 
-    checkpoint = oc.Checkpoint()
-    handle = oc.make_resumable(make(), checkpoint)([])
+    checkpoint = oc.c.Checkpoint()
+    handle = oc.c.make_resumable(make(), checkpoint)([])
     handle.update_all([1, 1])
     assert handle(None) == 2
     for left in (1, 0):
-        checkpoint = oc.Checkpoint(checkpoint.save())
-        handle = oc.make_resumable(make(), checkpoint)([])
+        checkpoint = oc.c.Checkpoint(checkpoint.save())
+        handle = oc.c.make_resumable(make(), checkpoint)([])
         handle.update(1, step=4 - left)
     with pytest.raises(MessageLimitError):
         handle(None)
@@ -219,10 +221,10 @@ def test_messages_that_are_left_are_saved():
 
 
 def test_steps_go_on_behind_a_transformation():
-    checkpoint = oc.Checkpoint()
-    handle = oc.make_resumable(transformed(), checkpoint)([])
+    checkpoint = oc.c.Checkpoint()
+    handle = oc.c.make_resumable(transformed(), checkpoint)([])
     handle.update_all([("ann", 1)] * 3)
-    handle = oc.make_resumable(transformed(), oc.Checkpoint(checkpoint.save()))([])
+    handle = oc.c.make_resumable(transformed(), oc.c.Checkpoint(checkpoint.save()))([])
     handle.update(("bob", 1), step=4)
     assert handle(None) == 2
 
@@ -232,24 +234,24 @@ OTHERS = {
     "another scale": lambda: transformed(counter(scale=2 * TINY)),
     "another bound": lambda: (
         bounded()
-        >> oc.make_stream_clamp(
+        >> oc.t.make_stream_clamp(
             oc.integer_stream(0, 9), oc.event_presence(), oc.integer_stream(0, 2)
         )
-        >> oc.make_counter(oc.integer_stream(0, 2), oc.event_presence(), PURE, TINY)
+        >> oc.m.make_counter(oc.integer_stream(0, 2), oc.event_presence(), PURE, TINY)
     ),
     "no bound": lambda: clamp() >> counter(),
-    "a limit of messages": lambda: oc.make_bounded_interactive(transformed(), 9),
-    "another order": lambda: oc.cast(transformed(counter(scale=2 * TINY)), ZCDP),
+    "a limit of messages": lambda: oc.c.make_bounded_interactive(transformed(), 9),
+    "another order": lambda: oc.c.cast(transformed(counter(scale=2 * TINY)), ZCDP),
 }
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_another_mechanism_does_not_go_on(name):
-    checkpoint = oc.Checkpoint()
-    oc.make_resumable(transformed(), checkpoint)([])
-    saved = oc.Checkpoint(checkpoint.save())
+    checkpoint = oc.c.Checkpoint()
+    oc.c.make_resumable(transformed(), checkpoint)([])
+    saved = oc.c.Checkpoint(checkpoint.save())
     with pytest.raises(InvalidValueError, match="cannot be resumed by"):
-        oc.make_resumable(OTHERS[name](), saved)([])
+        oc.c.make_resumable(OTHERS[name](), saved)([])
 
 
 USERS = [
@@ -272,22 +274,22 @@ EQUAL = [(1, True), (1, 1.0), (0, False), (0.0, -0.0), (np.int64(7), 7), (np.str
 
 
 def test_users_of_many_kinds_are_told_apart_after_a_restart():
-    checkpoint = oc.Checkpoint()
-    handle = oc.make_resumable(transformed(), checkpoint)([])
+    checkpoint = oc.c.Checkpoint()
+    handle = oc.c.make_resumable(transformed(), checkpoint)([])
     handle.update_all([(user, 1) for user in USERS])
     before = handle(None)
     assert before == len(set(USERS))
-    handle = oc.make_resumable(transformed(), oc.Checkpoint(checkpoint.save()))([])
+    handle = oc.c.make_resumable(transformed(), oc.c.Checkpoint(checkpoint.save()))([])
     handle.update_all([(user, 1) for user in USERS])
     assert handle(None) == before
 
 
 @pytest.mark.parametrize(("one", "other"), EQUAL + [pair[::-1] for pair in EQUAL], ids=repr)
 def test_equal_users_stay_equal(one, other):
-    checkpoint = oc.Checkpoint()
-    handle = oc.make_resumable(transformed(), checkpoint)([])
+    checkpoint = oc.c.Checkpoint()
+    handle = oc.c.make_resumable(transformed(), checkpoint)([])
     handle.update((one, 1))
-    handle = oc.make_resumable(transformed(), oc.Checkpoint(checkpoint.save()))([])
+    handle = oc.c.make_resumable(transformed(), oc.c.Checkpoint(checkpoint.save()))([])
     handle.update((other, 1))
     assert handle(None) == 1
 
@@ -296,8 +298,8 @@ def test_equal_users_stay_equal(one, other):
     "user", [frozenset({1}), (float("nan"),), 1j, object()], ids=lambda user: type(user).__name__
 )
 def test_a_user_that_cannot_be_kept_is_refused_and_the_mechanism_goes_on(user):
-    checkpoint = oc.Checkpoint()
-    handle = oc.make_resumable(transformed(), checkpoint)([])
+    checkpoint = oc.c.Checkpoint()
+    handle = oc.c.make_resumable(transformed(), checkpoint)([])
     handle.update((user, 1))
     with pytest.raises(InvalidTypeError, match="which a checkpoint cannot keep"):
         checkpoint.save()
@@ -309,9 +311,9 @@ def test_a_user_that_cannot_be_kept_is_refused_and_the_mechanism_goes_on(user):
 def test_two_bounds_in_any_order(order):
     """Several limits and a filter, each of which remembers for itself."""
     steps = [
-        lambda one: oc.make_interactive(one),
-        lambda one: oc.make_bounded_interactive(one, 10**4),
-        lambda one: oc.cast(one, ZCDP) if one.output_measure == PURE else one,
+        lambda one: oc.c.make_interactive(one),
+        lambda one: oc.c.make_bounded_interactive(one, 10**4),
+        lambda one: oc.c.cast(one, ZCDP) if one.output_measure == PURE else one,
     ]
 
     def make():
@@ -320,22 +322,22 @@ def test_two_bounds_in_any_order(order):
             one = steps[index](one)
         return bounded(2) >> clamp() >> one
 
-    checkpoint = oc.Checkpoint()
-    handle = oc.make_resumable(make(), checkpoint)([])
+    checkpoint = oc.c.Checkpoint()
+    handle = oc.c.make_resumable(make(), checkpoint)([])
     for _ in range(20):
         handle.update_all([("ann", 1), ("bob", 0)])
-        checkpoint = oc.Checkpoint(checkpoint.save())
-        handle = oc.make_resumable(make(), checkpoint)([])
+        checkpoint = oc.c.Checkpoint(checkpoint.save())
+        handle = oc.c.make_resumable(make(), checkpoint)([])
     assert handle(None) == 2
 
 
 @pytest.mark.parametrize("memory", [None, {"limit": 2, "seen": []}, [], {}, "ann"], ids=str)
 def test_a_text_without_who_was_seen_is_refused(memory):
-    checkpoint = oc.Checkpoint()
-    oc.make_resumable(bounded(output=bits()[0]) >> counter(), checkpoint)([])
+    checkpoint = oc.c.Checkpoint()
+    oc.c.make_resumable(bounded(output=bits()[0]) >> counter(), checkpoint)([])
     record = json.loads(checkpoint.save())
     record["parts"][0][1]["machine"] = memory
     with pytest.raises(InvalidValueError, match="^saved must be what"):
-        oc.make_resumable(
-            bounded(output=bits()[0]) >> counter(), oc.Checkpoint(json.dumps(record))
+        oc.c.make_resumable(
+            bounded(output=bits()[0]) >> counter(), oc.c.Checkpoint(json.dumps(record))
         )([])

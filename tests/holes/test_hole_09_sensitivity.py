@@ -15,23 +15,23 @@ dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 PURE = dp.max_divergence()
 MAKERS = {
-    "above_threshold": lambda space, d_in, **rest: oc.make_above_threshold(
+    "above_threshold": lambda space, d_in, **rest: oc.m.make_above_threshold(
         *space, PURE, d_in=d_in, scale=20.0, threshold=10, **rest
     ),
-    "sparse_vector": lambda space, d_in, **rest: oc.make_sparse_vector(
+    "sparse_vector": lambda space, d_in, **rest: oc.m.make_sparse_vector(
         *space, PURE, d_in=d_in, scale=20.0, threshold=10, max_hits=1, **rest
     ),
-    "guess_and_check": lambda space, d_in, **rest: oc.make_guess_and_check(
+    "guess_and_check": lambda space, d_in, **rest: oc.m.make_guess_and_check(
         *space, PURE, d_in=d_in, scale=20.0, tolerance=10, max_hits=1, **rest
     ),
     "then_above_threshold": lambda space, d_in, **rest: (
-        space >> oc.then_above_threshold(PURE, d_in, scale=20.0, threshold=10, **rest)
+        space >> oc.m.then_above_threshold(PURE, d_in, scale=20.0, threshold=10, **rest)
     ),
     "then_sparse_vector": lambda space, d_in, **rest: (
-        space >> oc.then_sparse_vector(PURE, d_in, scale=20.0, threshold=10, max_hits=1, **rest)
+        space >> oc.m.then_sparse_vector(PURE, d_in, scale=20.0, threshold=10, max_hits=1, **rest)
     ),
     "then_guess_and_check": lambda space, d_in, **rest: (
-        space >> oc.then_guess_and_check(PURE, d_in, scale=20.0, tolerance=10, max_hits=1, **rest)
+        space >> oc.m.then_guess_and_check(PURE, d_in, scale=20.0, tolerance=10, max_hits=1, **rest)
     ),
 }
 makers = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -80,7 +80,7 @@ def test_a_promise_at_d_in_says_nothing_about_larger_distances(make):
     with pytest.raises(dp.OpenDPException):
         dp.c.make_approximate(mechanism).map(4)
     with pytest.raises(InvalidValueError, match="must be at most 3"):
-        oc.cast(mechanism, dp.zero_concentrated_divergence()).map(4)
+        oc.c.cast(mechanism, dp.zero_concentrated_divergence()).map(4)
 
 
 @makers
@@ -97,22 +97,22 @@ def test_transformations_are_read_at_d_in():
     """A question whose stability at d_in is above the sensitivity is refused, not only at 1."""
     count = SPACE >> dp.t.then_count()
     total = SPACE >> dp.t.then_clamp((0, 10)) >> dp.t.then_sum()
-    handle = oc.make_above_threshold(
+    handle = oc.m.make_above_threshold(
         *SPACE, PURE, d_in=20, scale=20.0, threshold=10**6, sensitivity=20
     )([1] * 5)
-    assert handle(count).outcome is oc.Outcome.BELOW
+    assert handle(count).outcome is oc.m.Outcome.BELOW
     with pytest.raises(InvalidValueError, match=r"\(200\) must be at most 20 at d_in \(20\)"):
         handle(total)
     with pytest.raises(InvalidValueError, match=r"\(20\) must be at most 1 at d_in \(20\)"):
-        oc.make_above_threshold(*SPACE, PURE, d_in=20, scale=20.0, threshold=10**6, sensitivity=1)(
-            [1] * 5
-        )(count)
+        oc.m.make_above_threshold(
+            *SPACE, PURE, d_in=20, scale=20.0, threshold=10**6, sensitivity=1
+        )([1] * 5)(count)
 
 
 def test_a_transformation_whose_map_was_replaced_is_read_by_opendp():
     total = SPACE >> dp.t.then_clamp((0, 10)) >> dp.t.then_sum()
     total.map = lambda d_in: 0
-    handle = oc.make_above_threshold(*SPACE, PURE, d_in=1, scale=20.0, threshold=10**6)([1] * 5)
+    handle = oc.m.make_above_threshold(*SPACE, PURE, d_in=1, scale=20.0, threshold=10**6)([1] * 5)
     with pytest.raises(InvalidValueError, match=r"\(10\) must be at most 1"):
         handle(total)
 
@@ -129,7 +129,7 @@ def test_contexts_ask_for_it_as_well():
         queries = context.query()
         return [
             queries.sparse_vector(PURE, contributions, threshold=9, max_hits=1, **rest),
-            queries.interactive_above_threshold(PURE, contributions, threshold=9, **rest),
+            queries.above_threshold(PURE, contributions, threshold=9, **rest),
             queries.guess_and_check(PURE, contributions, tolerance=9, max_hits=1, **rest),
         ]
 
@@ -144,7 +144,7 @@ def test_contexts_ask_for_it_as_well():
         privacy_loss=dp.loss_of(epsilon=3.0),
         domain=SPACE[0],
     )
-    query = context.query(epsilon=1.0).interactive_above_threshold(PURE, 1, 20.0, threshold=9)
+    query = context.query(epsilon=1.0).above_threshold(PURE, 1, 20.0, threshold=9)
     with pytest.raises(Exception, match="must be at most 1"):
         query.release()
     assert context.current_privacy_loss() == 0.0
@@ -161,7 +161,7 @@ def test_scales_at_20_rows_a_person_are_found_for_20_rows():
             split_evenly_over=1,
             domain=SPACE[0],
         )
-        query = context.query().interactive_above_threshold(
+        query = context.query().above_threshold(
             PURE, contributions, threshold=9, sensitivity=contributions
         )
         scales.append(query.param(bounds=(1.0, 1e4)))
@@ -171,7 +171,7 @@ def test_scales_at_20_rows_a_person_are_found_for_20_rows():
 def test_other_constructors_take_their_stability_at_d_in():
     weights = {}
     for d_in in (1, 4):
-        weights[d_in] = oc.make_private_multiplicative_weights(
+        weights[d_in] = oc.m.make_private_multiplicative_weights(
             *SPACE, PURE, d_in=d_in, d_out=1.0, universe=4, questions=5, size=100_000
         )
         assert weights[d_in].map(d_in) <= 1.0
@@ -179,21 +179,25 @@ def test_other_constructors_take_their_stability_at_d_in():
             weights[d_in].map(d_in + 1)
     assert weights[4].plan.scale > 1.5 * weights[1].plan.scale
     zcdp = dp.zero_concentrated_divergence()
-    people = oc.make_individual_filter(*SPACE, zcdp, d_out=0.5)
+    people = oc.m.make_individual_filter(*SPACE, zcdp, d_out=0.5)
     assert people.map(20) == 400 * people.map(1)
-    alarm = oc.make_alarm(
+    alarm = oc.m.make_alarm(
         oc.integer_stream(0, 1), oc.event_presence(), PURE, scale=20.0, threshold=10
     )
     assert math.isclose(alarm.map(20), 20 * alarm.map(1))
 
 
 def test_no_constructor_has_a_sensitivity_by_default():
-    for name in oc.__all__:
-        one = getattr(oc, name)
-        if name.startswith(("make_", "then_")):
-            for parameter in inspect.signature(one).parameters.values():
-                if parameter.name == "sensitivity":
-                    assert parameter.default is None, name
+    made = [
+        one
+        for group in (oc.c, oc.m, oc.t)
+        for name, one in vars(group).items()
+        if name.startswith(("make_", "then_"))
+    ]
+    with_one = [one for one in made if "sensitivity" in inspect.signature(one).parameters]
+    assert len(with_one) >= 6
+    for one in with_one:
+        assert inspect.signature(one).parameters["sensitivity"].default is None, one
 
 
 def chance_to_be_above(answer, threshold, scale, query_scale):
@@ -222,14 +226,14 @@ def test_records_of_a_known_number_only_change_so_nothing_is_monotone(metric):
     """One added means one removed: some counts rise and others fall, as in change-one distance."""
     space = dp.vector_domain(dp.atom_domain(T=int), size=10), metric
     with pytest.raises(InvalidValueError, match="monotone must be False"):
-        oc.make_above_threshold(
+        oc.m.make_above_threshold(
             *space, PURE, d_in=2, scale=20.0, threshold=10, sensitivity=1, monotone=True
         )
-    oc.make_above_threshold(*space, PURE, d_in=2, scale=20.0, threshold=10, sensitivity=1)
+    oc.m.make_above_threshold(*space, PURE, d_in=2, scale=20.0, threshold=10, sensitivity=1)
 
 
 def test_at_a_distance_of_1_nothing_has_changed():
-    mechanism = oc.make_above_threshold(
+    mechanism = oc.m.make_above_threshold(
         *SPACE, PURE, d_in=1, scale=2.0, query_scale=4.0, threshold=500
     )
     assert mechanism.map(1) == 1.0

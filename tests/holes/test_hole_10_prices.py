@@ -43,11 +43,11 @@ def around(measurement):
     yield measurement
     yield dp.c.make_composition([measurement, measurement])
     yield same >> measurement
-    yield oc.make_interactive(measurement)
-    yield oc.make_parallel_composition(
-        *SPACE, oc.by_values({"a": [1], "b": [2]}), {"a": measurement, "b": measurement}
+    yield oc.c.make_interactive(measurement)
+    yield oc.c.make_parallel_composition(
+        *SPACE, oc.c.by_values({"a": [1], "b": [2]}), {"a": measurement, "b": measurement}
     )
-    yield same >> oc.make_interactive(measurement)
+    yield same >> oc.c.make_interactive(measurement)
 
 
 KINDS = range(6)
@@ -110,8 +110,8 @@ def test_a_stability_map_that_has_changed_is_what_is_charged():
 
 def test_the_loss_of_parts_is_read_again():
     knob = Knob()
-    parallel = oc.make_parallel_composition(
-        *SPACE, oc.by_values({"a": [1]}), {"a": knob.measurement}
+    parallel = oc.c.make_parallel_composition(
+        *SPACE, oc.c.by_values({"a": [1]}), {"a": knob.measurement}
     )
     assert parallel.map(1) == 0.1
     knob.epsilon = 5.0
@@ -129,10 +129,10 @@ def test_an_attribute_is_not_believed(name):
     with pytest.raises(BudgetExceededError):
         filter_()(ROWS)(laplace)
     with pytest.raises(BudgetExceededError):
-        filter_()(ROWS)(oc.make_interactive(laplace))
-    renyi = oc.cast(laplace, dp.zero_concentrated_divergence())
+        filter_()(ROWS)(oc.c.make_interactive(laplace))
+    renyi = oc.c.cast(laplace, dp.zero_concentrated_divergence())
     assert renyi.map(1) > 1.0
-    parallel = oc.make_parallel_composition(*SPACE, oc.by_values({"a": [1]}), {"a": laplace})
+    parallel = oc.c.make_parallel_composition(*SPACE, oc.c.by_values({"a": [1]}), {"a": laplace})
     assert parallel.map(1) == 4.0
     same = identity()
     setattr(same, name, lambda d_in: 0)

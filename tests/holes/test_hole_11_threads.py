@@ -58,7 +58,7 @@ def native(rows):
 
 
 def machine(rows):
-    return oc.make_interactive(QUERY)(rows)
+    return oc.c.make_interactive(QUERY)(rows)
 
 
 def launched(rows):

@@ -45,7 +45,7 @@ def test_what_would_happen_does_not_leave_out_launches_that_do_not_fit():
 def test_slots_likewise():
     functions = [oc.TradeoffFunction.pure(0.25), oc.TradeoffFunction.pure(0.125)]
     root = oc.make_concurrent_composition(*SPACE, oc.tradeoff(), 1, functions, order="any")([1])
-    dear = oc.cast(SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.5), oc.tradeoff())
+    dear = oc.c.cast(SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.5), oc.tradeoff())
     with pytest.raises(BudgetExceededError):
         root.loss_after([dear])
 
@@ -81,7 +81,7 @@ def test_a_curve_is_what_it_was_when_it_was_launched():
 
 
 def test_a_curve_of_a_known_formula_stays_exact():
-    gaussian = oc.cast(LAPLACE, RENYI)
+    gaussian = oc.c.cast(LAPLACE, RENYI)
     root = oc.make_concurrent_odometer(*SPACE, RENYI)([1])
     for _ in range(3):
         root(gaussian)
@@ -104,13 +104,16 @@ def test_a_summed_curve_is_not_the_accumulators_memory():
 
 
 STARTS = {
-    "scalar": (oc.basic().start(0.0), 0.5),
-    "pair": (oc.basic().start((0.0, 0.0)), (0.5, 0.1)),
+    "scalar": (oc.accumulators.basic().start(0.0), 0.5),
+    "pair": (oc.accumulators.basic().start((0.0, 0.0)), (0.5, 0.1)),
     "curve": (CurveSum(), lambda alpha: alpha),
     "orders": (OnOrders((2.0, 4.0)).start(None), lambda alpha: alpha),
-    "advanced": (oc.advanced(1e-6).start((0.0, 0.0)), (0.5, 0.0)),
-    "ladder": (oc.ladder(oc.TradeoffFunction.pure(0.1)).start(None), oc.TradeoffFunction.pure(0.1)),
-    "residue": (oc.residue(1.0).start(None), oc.TradeoffFunction.gaussian(0.1)),
+    "advanced": (oc.accumulators.advanced(1e-6).start((0.0, 0.0)), (0.5, 0.0)),
+    "ladder": (
+        oc.accumulators.ladder(oc.TradeoffFunction.pure(0.1)).start(None),
+        oc.TradeoffFunction.pure(0.1),
+    ),
+    "residue": (oc.accumulators.residue(1.0).start(None), oc.TradeoffFunction.gaussian(0.1)),
 }
 
 

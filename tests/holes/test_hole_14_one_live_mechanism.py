@@ -20,12 +20,12 @@ def bits():
 
 
 def counter(scale=50.0, **options):
-    return oc.make_counter(*bits(), PURE, scale, **options)
+    return oc.m.make_counter(*bits(), PURE, scale, **options)
 
 
 def launch(saved=None, measurement=None):
-    checkpoint = oc.Checkpoint(saved)
-    return oc.make_resumable(measurement or counter(), checkpoint)([]), checkpoint
+    checkpoint = oc.c.Checkpoint(saved)
+    return oc.c.make_resumable(measurement or counter(), checkpoint)([]), checkpoint
 
 
 def test_noise_is_not_averaged_out_over_300_texts():
@@ -139,8 +139,8 @@ def test_of_eight_threads_one_resumes():
 
 
 def test_eight_threads_launch_with_one_checkpoint():
-    checkpoint, handles = oc.Checkpoint(), []
-    measurement = oc.make_resumable(counter(), checkpoint)
+    checkpoint, handles = oc.c.Checkpoint(), []
+    measurement = oc.c.make_resumable(counter(), checkpoint)
 
     def work():
         with contextlib.suppress(InvalidValueError):
@@ -208,13 +208,13 @@ def hosts():
     limit = oc.make_concurrent_filter(odometer, 1, 10.0)
     compositor = oc.make_concurrent_composition(*bits(), PURE, 1, [1.0, 1.0])
     return {
-        "shared filter": lambda: oc.make_concurrent_continual(limit)([]),
-        "shared compositor": lambda: oc.make_concurrent_continual(compositor)([]),
-        "shared odometer": lambda: oc.make_concurrent_continual(odometer)([]),
+        "shared filter": lambda: oc.c.make_concurrent_continual(limit)([]),
+        "shared compositor": lambda: oc.c.make_concurrent_continual(compositor)([]),
+        "shared odometer": lambda: oc.c.make_concurrent_continual(odometer)([]),
         "filter": lambda: limit([]),
         "compositor": lambda: compositor([]),
         "odometer": lambda: odometer([]),
-        "interactive": lambda: oc.make_interactive(oc.make_concurrent_continual(limit))([]),
+        "interactive": lambda: oc.c.make_interactive(oc.c.make_concurrent_continual(limit))([]),
         "child odometer": lambda: limit([])(odometer),
     }
 
@@ -231,7 +231,7 @@ HOSTS = [
 ]
 HIDE = {
     "plain": lambda one: one,
-    "cast": lambda one: oc.cast(one, PURE),
+    "cast": lambda one: oc.c.cast(one, PURE),
 }
 
 
@@ -239,8 +239,8 @@ HIDE = {
 @pytest.mark.parametrize("host", HOSTS)
 def test_an_analysts_checkpoint_is_refused_and_nothing_is_charged(host, hide):
     root = hosts()[host]()
-    checkpoint = oc.Checkpoint()
-    measurement = HIDE[hide](oc.make_resumable(counter(), checkpoint))
+    checkpoint = oc.c.Checkpoint()
+    measurement = HIDE[hide](oc.c.make_resumable(counter(), checkpoint))
     with pytest.raises(InvalidTypeError, match="whoever has the checkpoint reads the data"):
         root(measurement)
     if hasattr(root, "privacy_loss"):
@@ -251,11 +251,11 @@ def test_an_analysts_checkpoint_is_refused_and_nothing_is_charged(host, hide):
 
 @pytest.mark.parametrize("host", HOSTS[:6])
 def test_one_that_hides_is_found_when_it_is_spawned(host):
-    root, checkpoint = hosts()[host](), oc.Checkpoint()
+    root, checkpoint = hosts()[host](), oc.c.Checkpoint()
     hidden = dp.m.make_user_measurement(
         *bits(),
         PURE,
-        lambda data: oc.make_resumable(counter(), checkpoint)(data),
+        lambda data: oc.c.make_resumable(counter(), checkpoint)(data),
         lambda d_in: 0.5,
         TO="ExtrinsicObject",
     )
@@ -266,23 +266,23 @@ def test_one_that_hides_is_found_when_it_is_spawned(host):
 
 
 def test_nor_under_opendps_own_compositor():
-    checkpoint = oc.Checkpoint()
+    checkpoint = oc.c.Checkpoint()
     root = dp.c.make_adaptive_composition(*bits(), PURE, 1, [1.0])([])
     with pytest.raises(Exception, match="whoever has the checkpoint reads the data"):
-        root(oc.make_resumable(counter(), checkpoint))
+        root(oc.c.make_resumable(counter(), checkpoint))
     with pytest.raises(InvalidValueError, match="nothing was launched"):
         checkpoint.save()
 
 
 def test_nor_from_a_thread_of_a_mechanism():
     """It is launched on the stream itself, wherever it is launched."""
-    checkpoint = oc.Checkpoint()
+    checkpoint = oc.c.Checkpoint()
     failures = []
 
     def function(data):
         def work():
             try:
-                oc.make_resumable(counter(), checkpoint)(data)
+                oc.c.make_resumable(counter(), checkpoint)(data)
             except InvalidTypeError as error:
                 failures.append(str(error))
 

@@ -66,18 +66,18 @@ RETURNS = {
 
 
 def of_map(function):
-    return oc.make_stream_map(*integers(), oc.integer_stream(0, 1), function)
+    return oc.t.make_stream_map(*integers(), oc.integer_stream(0, 1), function)
 
 
 def of_filter(function):
-    return oc.make_stream_filter(*integers(), function) >> oc.make_stream_clamp(
+    return oc.t.make_stream_filter(*integers(), function) >> oc.t.make_stream_clamp(
         *integers(), oc.integer_stream(0, 1)
     )
 
 
 def neighbours(transformation, with_it, without):
     """What comes out for two streams that differ in one item is an item against nothing."""
-    handles = [(transformation >> oc.then_counter(PURE, TINY))([]) for _ in range(2)]
+    handles = [(transformation >> oc.m.then_counter(PURE, TINY))([]) for _ in range(2)]
     for handle, item in zip(handles, (with_it, without), strict=True):
         handle.update_all([1, item, 1])
         handle.update(item)
@@ -108,8 +108,8 @@ def test_a_member_of_an_output_that_raises_drops_its_item():
         return explode(item) if item == 7 else True
 
     middle = oc.record_stream("fragile", member)
-    transformation = oc.make_stream_map(*integers(), middle, lambda item: item) >> (
-        oc.make_stream_map(middle, oc.event_presence(), oc.integer_stream(0, 1), lambda item: 1)
+    transformation = oc.t.make_stream_map(*integers(), middle, lambda item: item) >> (
+        oc.t.make_stream_map(middle, oc.event_presence(), oc.integer_stream(0, 1), lambda item: 1)
     )
     assert neighbours(transformation, 7, None) == [3, 3]
 
@@ -129,8 +129,8 @@ USERS = {
 
 @pytest.mark.parametrize("name", USERS)
 def test_an_item_of_nobody_is_dropped(name):
-    bounded = oc.make_bounded_contributions(*pairs(), oc.integer_stream(0, 1), 2)
-    handle = (bounded >> oc.then_counter(PURE, TINY))([])
+    bounded = oc.t.make_bounded_contributions(*pairs(), oc.integer_stream(0, 1), 2)
+    handle = (bounded >> oc.m.then_counter(PURE, TINY))([])
     handle.update_all([("ann", 1), USERS[name], ("bob", 1)])
     handle.update(USERS[name])
     handle.update_all([("ann", 1), ("ann", 1)])
@@ -147,8 +147,8 @@ def test_an_item_of_nobody_is_dropped(name):
     ],
 )
 def test_an_item_whose_part_cannot_be_told_is_in_none(key):
-    counters = {part: oc.make_counter(*integers(), PURE, TINY) for part in (0, 1)}
-    parts = oc.make_parallel_continual(*integers(), key, counters)([])
+    counters = {part: oc.m.make_counter(*integers(), PURE, TINY) for part in (0, 1)}
+    parts = oc.c.make_parallel_continual(*integers(), key, counters)([])
     parts.update_all([1, 7, 2])
     for item in (7, 3):
         parts.update(item)
@@ -156,11 +156,11 @@ def test_an_item_whose_part_cannot_be_told_is_in_none(key):
 
 
 def test_on_a_stream_that_is_shared():
-    stream = oc.make_concurrent_continual(
+    stream = oc.c.make_concurrent_continual(
         oc.make_concurrent_composition(*integers(), PURE, 1, [1e9, 1e9])
     )([])
-    fragile = stream(of_map(explode) >> oc.then_counter(PURE, 2 * TINY))
-    other = stream(oc.make_counter(*integers(), PURE, TINY))
+    fragile = stream(of_map(explode) >> oc.m.then_counter(PURE, 2 * TINY))
+    other = stream(oc.m.make_counter(*integers(), PURE, TINY))
     stream.update_all([1, 2])
     stream.update(3)
     assert (fragile(None), other(None)) == (0, 6)
@@ -169,15 +169,15 @@ def test_on_a_stream_that_is_shared():
 @pytest.mark.parametrize("item", [10, -1, "1", None.__class__, 0.5])
 def test_what_is_no_item_of_the_stream_halts_as_in_the_definition(item):
     """Both of two neighbouring streams are of valid items, so neither run has one."""
-    handle = (of_map(lambda one: 1) >> oc.then_counter(PURE, TINY))([])
+    handle = (of_map(lambda one: 1) >> oc.m.then_counter(PURE, TINY))([])
     with pytest.raises(StreamHaltedError):
         handle.update(item)
 
 
 def test_a_member_of_the_raw_stream_that_raises_is_no_item_and_tells_nothing():
     fragile = oc.record_stream("fragile", explode), oc.event_presence()
-    transformation = oc.make_stream_map(*fragile, oc.integer_stream(0, 1), lambda item: 1)
-    handle = (transformation >> oc.then_counter(PURE, TINY))([])
+    transformation = oc.t.make_stream_map(*fragile, oc.integer_stream(0, 1), lambda item: 1)
+    handle = (transformation >> oc.m.then_counter(PURE, TINY))([])
     with pytest.raises(StreamHaltedError) as halted:
         handle.update("918273")
     assert "918273" not in str(halted.value) + repr(halted.value.__context__)

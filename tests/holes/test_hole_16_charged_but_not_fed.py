@@ -15,7 +15,7 @@ def bits():
 
 
 def counter(measure=PURE):
-    return oc.make_counter(*bits(), measure, TINY)
+    return oc.m.make_counter(*bits(), measure, TINY)
 
 
 def odometer(measure=PURE):
@@ -27,7 +27,7 @@ def compositor(measure=PURE):
 
 
 def shared(measure=PURE, **options):
-    return oc.make_concurrent_continual(
+    return oc.c.make_concurrent_continual(
         oc.make_concurrent_filter(odometer(measure), 1, 1e9), **options
     )([])
 
@@ -37,24 +37,24 @@ def native(measure=PURE):
 
 
 def clamped(measurement):
-    return oc.make_stream_clamp(*bits(), bits()[0]) >> measurement
+    return oc.t.make_stream_clamp(*bits(), bits()[0]) >> measurement
 
 
 # --- what is fed -----------------------------------------------------------------------------
 
 FED = {
     "indexed": (
-        lambda: oc.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()]),
+        lambda: oc.c.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()]),
         lambda child: (child((0, None)), child((1, None))),
     ),
     "ordered": (
-        lambda: oc.make_ordered_composition(*bits(), PURE, 1, [counter(), counter()]),
+        lambda: oc.c.make_ordered_composition(*bits(), PURE, 1, [counter(), counter()]),
         lambda child: (child(None), child(None)),
     ),
     "indexed, bounded and postprocessed": (
-        lambda: oc.make_bounded_interactive(
-            oc.make_null_query_extension(
-                oc.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()])
+        lambda: oc.c.make_bounded_interactive(
+            oc.c.make_null_query_extension(
+                oc.c.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()])
             ),
             99,
         ),
@@ -102,13 +102,13 @@ def test_children_of_a_native_compositor_are_fed_from_their_launch_on():
 
 
 def test_in_a_wrapper_with_a_stream_of_its_own():
-    handle = oc.make_interactive(oc.make_concurrent_continual(compositor()))([])
+    handle = oc.c.make_interactive(oc.c.make_concurrent_continual(compositor()))([])
     child = handle(counter())
     handle.update_all([1, 1])
     assert child(None) == 2
     with pytest.raises(InvalidTypeError, match="an update is data"):
-        child(oc.Update(1))
-    native_inside = oc.make_interactive(native())([])
+        child(oc.m.Update(1))
+    native_inside = oc.c.make_interactive(native())([])
     child = native_inside(counter())
     native_inside.update_all([1, 1])
     assert child(None) == 2
@@ -119,28 +119,28 @@ def test_in_a_wrapper_with_a_stream_of_its_own():
 
 def test_compositions_on_a_stream_are_not_wrapped():
     compositions = (compositor(), oc.make_concurrent_filter(odometer(), 1, 1.0))
-    for composition in (*compositions, oc.cast(compositor(), ZCDP)):
+    for composition in (*compositions, oc.c.cast(compositor(), ZCDP)):
         for wrap in (
-            oc.make_interactive,
-            oc.make_null_query_extension,
-            lambda one: oc.make_bounded_interactive(one, 5),
-            lambda one: oc.make_interactive_postprocessing(one, lambda *now: now),
-            lambda one: oc.make_indexed_composition(*bits(), one.output_measure, 1, [one]),
+            oc.c.make_interactive,
+            oc.c.make_null_query_extension,
+            lambda one: oc.c.make_bounded_interactive(one, 5),
+            lambda one: oc.c.make_interactive_postprocessing(one, lambda *now: now),
+            lambda one: oc.c.make_indexed_composition(*bits(), one.output_measure, 1, [one]),
         ):
             with pytest.raises(InvalidTypeError, match="make_concurrent_continual"):
                 wrap(composition)
     with pytest.raises(InvalidTypeError, match="make_concurrent_continual"):
-        oc.make_parallel_continual(*bits(), bool, {True: compositor()})
+        oc.c.make_parallel_continual(*bits(), bool, {True: compositor()})
 
 
 def test_mechanisms_on_data_as_they_are_refuse_a_stream():
     for make in (
-        lambda: oc.make_sparse_vector(*bits(), PURE, 1, 1.0, 1, 1, sensitivity=1),
-        lambda: oc.make_above_threshold(*bits(), PURE, 1, scale=1.0, threshold=1, sensitivity=1),
-        lambda: oc.make_guess_and_check(
+        lambda: oc.m.make_sparse_vector(*bits(), PURE, 1, 1.0, 1, 1, sensitivity=1),
+        lambda: oc.m.make_above_threshold(*bits(), PURE, 1, scale=1.0, threshold=1, sensitivity=1),
+        lambda: oc.m.make_guess_and_check(
             *bits(), PURE, 1, scale=1.0, tolerance=1, max_hits=1, sensitivity=1
         ),
-        lambda: oc.make_analyst_quotas(odometer(), 1, {"ann": 1.0}),
+        lambda: oc.c.make_analyst_quotas(odometer(), 1, {"ann": 1.0}),
     ):
         with pytest.raises(InvalidTypeError, match="is a stream, whose items come later"):
             make()
@@ -148,8 +148,8 @@ def test_mechanisms_on_data_as_they_are_refuse_a_stream():
 
 def test_histogram_mechanisms_refuse_a_stream():
     for make in (
-        lambda: oc.make_projected_queries(*bits(), ZCDP, 1, [0.5], universe=2, size=10),
-        lambda: oc.make_private_multiplicative_weights(
+        lambda: oc.m.make_projected_queries(*bits(), ZCDP, 1, [0.5], universe=2, size=10),
+        lambda: oc.m.make_private_multiplicative_weights(
             *bits(), ZCDP, 1, 0.5, universe=2, questions=10, size=10
         ),
     ):
@@ -182,14 +182,14 @@ def test_transformations_of_opendp_are_not_for_streams():
     twice = dp.t.make_user_transformation(
         *bits(), *bits(), function=lambda data: data, stability_map=lambda d_in: d_in
     )
-    for behind in (counter(), odometer(), oc.make_interactive(counter())):
+    for behind in (counter(), odometer(), oc.c.make_interactive(counter())):
         with pytest.raises(InvalidTypeError, match="make_stream_map"):
             twice >> behind
 
 
 def test_nothing_takes_what_is_sent_to_nobody():
     release = dp.m.make_user_measurement(*bits(), PURE, lambda data: 7, lambda d: 0.0, TO=int)
-    handle = oc.make_interactive(release)([])
+    handle = oc.c.make_interactive(release)([])
     assert not handle.takes_updates
     with pytest.raises(InvalidTypeError, match="nothing here takes updates"):
         handle.update(1)
@@ -197,15 +197,15 @@ def test_nothing_takes_what_is_sent_to_nobody():
 
 
 def test_only_compositions_are_made_concurrent():
-    for other in (counter(), oc.make_interactive(counter())):
+    for other in (counter(), oc.c.make_interactive(counter())):
         with pytest.raises(InvalidTypeError, match="^composition must be made by"):
-            oc.make_concurrent_continual(other)
+            oc.c.make_concurrent_continual(other)
 
 
-@pytest.mark.parametrize("wrap", [lambda one: one, oc.make_interactive, clamped])
+@pytest.mark.parametrize("wrap", [lambda one: one, oc.c.make_interactive, clamped])
 def test_a_cast_of_what_feeds_many_feeds_many_in_every_wrapper(wrap):
     """The composition is pure DP; that the whole is told in another measure changes nothing."""
-    indexed = oc.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()])
-    handle = wrap(oc.make_pureDP_to_GDP(indexed))([])
+    indexed = oc.c.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()])
+    handle = wrap(oc.c.make_pureDP_to_GDP(indexed))([])
     handle.update_all([1, 1, 0])
     assert [handle((one, None)) for one in (0, 1)] == [2, 2]

@@ -228,13 +228,13 @@ def test_a_batch_is_read_once():
 
 
 def test_weights_and_projection_answer_by_what_was_checked():
-    weights = oc.make_private_multiplicative_weights(
+    weights = oc.m.make_private_multiplicative_weights(
         *SPACE, ZCDP, d_in=1, d_out=1.0, universe=4, questions=50, size=100_000
     )([0, 1, 2, 3] * 25_000)
     hostile = FlippedInBetween((4,))
     hostile.view(np.ndarray)[:] = [1.0, 0.0, 0.0, 0.0]
     assert abs(weights(hostile).value) < 90_000
-    projected = oc.make_projected_queries(
+    projected = oc.m.make_projected_queries(
         *SPACE, ZCDP, d_in=1, d_mids=[0.5], universe=4, size=100_000
     )([0, 1, 2, 3] * 25_000)
     assert abs(projected([Lender([1.0, 0.0, 0.0, 0.0])])[0] - 25_000) < 10_000
@@ -255,13 +255,13 @@ def test_d_mids_are_read_once():
         compositor = oc.make_concurrent_composition(*SPACE, PURE, 1, d_mids)
         assert compositor.map(1) == 0.5
         assert len(compositor([1]).remaining()) == 1
-    projected = oc.make_projected_queries(
+    projected = oc.m.make_projected_queries(
         *SPACE, ZCDP, d_in=1, d_mids=Turning([0.5], [9.0, 9.0], [-1.0]), universe=2, size=9
     )
     assert projected.map(1) == 0.5
     for _ in range(2):  # the loss of a batch is not read again when one is spawned
         assert len(projected([1] * 9)([[1.0, 0.0]])) == 1
-    answer = oc.optimal_composition(Turning([0.5, 0.5], [0.1], [0.1]))
+    answer = oc.fdp.optimal_composition(Turning([0.5, 0.5], [0.1], [0.1]))
     assert answer.epsilon(0.0) == 1.0
 
 
@@ -274,7 +274,7 @@ def test_orders_are_read_once():
         assert made.map(1)(4.0) == 0.4
     odometer = oc.make_concurrent_odometer(*SPACE, RENYI)
     quotas = {"a": curve, "b": curve}
-    both = oc.make_analyst_quotas(odometer, 1, quotas, orders=Turning([2.0, 4.0], [2.0], [2.0]))
+    both = oc.c.make_analyst_quotas(odometer, 1, quotas, orders=Turning([2.0, 4.0], [2.0], [2.0]))
     assert both.map(1)(4.0) == 0.8
 
     class Empty(Turning):
@@ -288,9 +288,9 @@ def test_orders_are_read_once():
 def test_quotas_and_coalitions_are_read_once():
     odometer = oc.make_concurrent_odometer(*SPACE, PURE)
     quotas = TurningDict({"a": 0.5}, {"a": 9.0}, {"a": 9.0})
-    made = oc.make_analyst_quotas(odometer, 1, quotas)
+    made = oc.c.make_analyst_quotas(odometer, 1, quotas)
     assert made.map(1) == made.quotas["a"] == 0.5
-    made = oc.make_analyst_quotas(odometer, 1, {"a": 0.5, "b": 1.0})
+    made = oc.c.make_analyst_quotas(odometer, 1, {"a": 0.5, "b": 1.0})
 
     class Alias(str):
         __slots__ = ()
@@ -308,13 +308,13 @@ def test_quotas_and_coalitions_are_read_once():
 def test_mechanisms_that_are_composed_are_read_once():
     cheap = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
     dear = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.1)
-    for make in (oc.make_indexed_composition, oc.make_ordered_composition):
+    for make in (oc.c.make_indexed_composition, oc.c.make_ordered_composition):
         made = make(*SPACE, PURE, 1, Turning([cheap], [dear], [dear, dear], [dear]))
         assert made.map(1) == 0.1
         made([1, 2])  # launches what was priced
-    parts = oc.by_values({"low": range(5), "high": range(5, 10)})
+    parts = oc.c.by_values({"low": range(5), "high": range(5, 10)})
     measurements = TurningDict({"low": cheap}, {"low": dear}, {"low": dear})
-    made = oc.make_parallel_composition(*SPACE, parts, measurements)
+    made = oc.c.make_parallel_composition(*SPACE, parts, measurements)
     assert made.map(1) == 0.1
     for _ in range(5):
         assert -400 < made([1, 2])("low") < 400
@@ -322,16 +322,18 @@ def test_mechanisms_that_are_composed_are_read_once():
 
 def test_groups_are_read_once():
     groups = TurningDict({"a": Turning([1], [1, 2]), "b": [2]}, {"a": [1, 2], "b": [2]})
-    parts = oc.by_values(groups)
+    parts = oc.c.by_values(groups)
     assert parts.owners == {1: "a", 2: "b"}
     with pytest.raises(InvalidValueError, match="overlap"):
-        oc.by_values({"a": Turning([1, 2], [1]), "b": [2]})
+        oc.c.by_values({"a": Turning([1, 2], [1]), "b": [2]})
 
 
 def test_categories_are_read_once():
     categories = Turning(["x", "y", "z"], ["x", "y"], ["x"])
-    made = oc.make_randomized_response(categories, 0.5, oc.fixed_renyi_divergence(2.0))
-    honest = oc.make_randomized_response(["x", "y", "z"], 0.5, oc.fixed_renyi_divergence(2.0))
+    made = oc.m.make_certified_randomized_response(categories, 0.5, oc.fixed_renyi_divergence(2.0))
+    honest = oc.m.make_certified_randomized_response(
+        ["x", "y", "z"], 0.5, oc.fixed_renyi_divergence(2.0)
+    )
     assert made.map(1) == honest.map(1)
 
 
@@ -347,10 +349,10 @@ def test_messages_are_read_once():
             return tuple.__getitem__(self, index)
 
     count = SPACE >> dp.t.then_count()
-    sparse = oc.make_above_threshold(*SPACE, PURE, 1, scale=0.1, threshold=1000)
-    assert sparse([1])(Pair((count, 500))).outcome is oc.Outcome.BELOW
+    sparse = oc.m.make_above_threshold(*SPACE, PURE, 1, scale=0.1, threshold=1000)
+    assert sparse([1])(Pair((count, 500))).outcome is oc.m.Outcome.BELOW
     cheap = count >> dp.m.then_laplace(scale=10.0)
-    indexed = oc.make_indexed_composition(*SPACE, PURE, 1, [cheap])([1])
+    indexed = oc.c.make_indexed_composition(*SPACE, PURE, 1, [cheap])([1])
     assert isinstance(indexed(Pair((0, None))), int)
 
 
@@ -358,7 +360,7 @@ def test_messages_are_read_once():
 
 
 def counter():
-    return oc.make_counter(*STREAM, PURE, scale=1e-3)([])
+    return oc.m.make_counter(*STREAM, PURE, scale=1e-3)([])
 
 
 def test_items_that_arrive_are_copied_and_then_checked():
@@ -407,7 +409,7 @@ def test_items_are_what_they_are_and_not_what_they_say(item):
 
 def test_bounds_of_a_stream_are_numbers_of_our_own():
     domain = oc.integer_stream(0, WholeLiar(5))
-    assert oc.make_counter(domain, oc.event_presence(), PURE, scale=1.0).map(1) == 5.0
+    assert oc.m.make_counter(domain, oc.event_presence(), PURE, scale=1.0).map(1) == 5.0
     with pytest.raises(InvalidValueError, match="must be at most"):
         oc.integer_stream(0, WholeLiar(2**40))
 
@@ -416,37 +418,41 @@ def test_bounds_of_a_stream_are_numbers_of_our_own():
 
 
 def test_numbers_are_what_they_are_and_not_what_they_say():
-    sparse = oc.make_above_threshold(*SPACE, PURE, 1, scale=2.0, threshold=5)
+    sparse = oc.m.make_above_threshold(*SPACE, PURE, 1, scale=2.0, threshold=5)
     for d_in in (WholeLiar(20), Liar(20)):
         with pytest.raises(ConcurrentError):
             sparse.map(d_in)
     with pytest.raises(InvalidTypeError, match="sensitivity must"):
-        oc.make_above_threshold(*SPACE, PURE, WholeLiar(20), scale=2.0, threshold=5)
-    honest = oc.make_above_threshold(*SPACE, PURE, 20, scale=2.0, threshold=5, sensitivity=20)
-    hostile = oc.make_above_threshold(
+        oc.m.make_above_threshold(*SPACE, PURE, WholeLiar(20), scale=2.0, threshold=5)
+    honest = oc.m.make_above_threshold(*SPACE, PURE, 20, scale=2.0, threshold=5, sensitivity=20)
+    hostile = oc.m.make_above_threshold(
         *SPACE, PURE, 20, scale=Liar(2.0), threshold=5, sensitivity=WholeLiar(20)
     )
     assert hostile.map(20) == honest.map(20)
     with pytest.raises(InvalidValueError, match=r"\(20\) must be at most 1"):
-        oc.make_above_threshold(*SPACE, PURE, 20, scale=2.0, threshold=5, sensitivity=WholeLiar(1))(
-            [1]
-        )(SPACE >> dp.t.then_count())
+        oc.m.make_above_threshold(
+            *SPACE, PURE, 20, scale=2.0, threshold=5, sensitivity=WholeLiar(1)
+        )([1])(SPACE >> dp.t.then_count())
     whole = dp.atom_domain(T=int), dp.absolute_distance(T=int)
-    for make in (oc.make_laplace, oc.make_gaussian, oc.make_geometric):
+    for make in (
+        oc.m.make_certified_laplace,
+        oc.m.make_certified_gaussian,
+        oc.m.make_certified_geometric,
+    ):
         assert make(*whole, Liar(2.0), ZCDP).map(1) == make(*whole, 2.0, ZCDP).map(1)
     order = oc.fixed_renyi_divergence(2.0)
-    honest = oc.make_randomized_response_bool(0.75, order)
-    assert oc.make_randomized_response_bool(Liar(0.75), order).map(1) == honest.map(1)
+    honest = oc.m.make_certified_randomized_response_bool(0.75, order)
+    assert oc.m.make_certified_randomized_response_bool(Liar(0.75), order).map(1) == honest.map(1)
 
 
 def test_a_sum_that_was_changed_is_checked_again():
-    bank = oc.make_individual_filter(*SPACE, ZCDP, d_out=0.5)([1, 2, 3])
+    bank = oc.m.make_individual_filter(*SPACE, ZCDP, d_out=0.5)([1, 2, 3])
     for name, value in (("scale", -1.0), ("scale", 0.0), ("bound", float("nan")), ("scale", None)):
-        query = oc.NoisySum(lambda rows: rows, bound=1.0, scale=9.0)
+        query = oc.m.NoisySum(lambda rows: rows, bound=1.0, scale=9.0)
         object.__setattr__(query, name, value)
         with pytest.raises(ConcurrentError, match=name):
             bank(query)
-    query = oc.NoisySum(lambda rows: rows, bound=Liar(1.0), scale=Liar(9.0))
+    query = oc.m.NoisySum(lambda rows: rows, bound=Liar(1.0), scale=Liar(9.0))
     assert type(query.bound) is type(query.scale) is float
 
 
@@ -460,9 +466,9 @@ def test_numbers_of_rows_are_read_as_numpy_has_them():
         def dtype(self):
             return np.dtype(float)
 
-    bank = oc.make_individual_filter(*SPACE, ZCDP, d_out=0.5)([1, 2, 3])
+    bank = oc.m.make_individual_filter(*SPACE, ZCDP, d_out=0.5)([1, 2, 3])
     with pytest.raises(InvalidTypeError, match="per_row must return"):
-        bank(oc.NoisySum(lambda rows: np.ones(1).view(Shaped), bound=1.0, scale=9.0))
+        bank(oc.m.NoisySum(lambda rows: np.ones(1).view(Shaped), bound=1.0, scale=9.0))
 
 
 def test_trade_off_functions_are_made_of_copies():

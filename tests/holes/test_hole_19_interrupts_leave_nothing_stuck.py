@@ -129,7 +129,7 @@ def test_the_next_launch_closes_what_an_interrupted_one_left_open():
 
 
 def test_a_machine_answers_or_is_closed_whenever_it_is_interrupted():
-    sparse = oc.make_sparse_vector(*SPACE, PURE, 1, 2.0, 50, 3)
+    sparse = oc.m.make_sparse_vector(*SPACE, PURE, 1, 2.0, 50, 3)
     moment, came, closed = 0, True, 0
     while came:
         moment += 1
@@ -147,7 +147,7 @@ def test_a_machine_answers_or_is_closed_whenever_it_is_interrupted():
 
 
 def test_a_failure_closes_no_machine():
-    handle = oc.make_sparse_vector(*SPACE, PURE, 1, 2.0, 50, 3)([1] * 100)
+    handle = oc.m.make_sparse_vector(*SPACE, PURE, 1, 2.0, 50, 3)([1] * 100)
     with pytest.raises(ZeroDivisionError):
         handle(lambda rows: 1 // 0)
     handle(len)

@@ -39,7 +39,7 @@ def machines():
         def __init__(self):
             made.append(weakref.ref(self))
 
-    mechanism = oc.make_continual(*bits(), PURE, Mine, lambda d_in: 0.0)
+    mechanism = oc.m.make_continual(*bits(), PURE, Mine, lambda d_in: 0.0)
     return Mine, made, mechanism
 
 
@@ -54,13 +54,13 @@ def identity(state, tag, message):
 
 WRAPPERS = {
     "plain": lambda one: one,
-    "interactive": oc.make_interactive,
-    "bounded": lambda one: oc.make_bounded_interactive(one, 10**6),
-    "postprocessed": lambda one: oc.make_interactive_postprocessing(one, identity),
-    "indexed": lambda one: oc.make_indexed_composition(*bits(), PURE, 1, [one]),
-    "transformed": lambda one: oc.make_stream_clamp(*bits(), bits()[0]) >> one,
+    "interactive": oc.c.make_interactive,
+    "bounded": lambda one: oc.c.make_bounded_interactive(one, 10**6),
+    "postprocessed": lambda one: oc.c.make_interactive_postprocessing(one, identity),
+    "indexed": lambda one: oc.c.make_indexed_composition(*bits(), PURE, 1, [one]),
+    "transformed": lambda one: oc.t.make_stream_clamp(*bits(), bits()[0]) >> one,
     "native cast": dp.c.make_pureDP_to_zCDP,
-    "of a stream": lambda one: oc.make_concurrent_continual(
+    "of a stream": lambda one: oc.c.make_concurrent_continual(
         oc.make_concurrent_composition(*bits(), PURE, 1, [0.0])
     ),
 }
@@ -68,7 +68,9 @@ WRAPPERS = {
 
 def shared(measure=PURE, **options):
     odometer = oc.make_concurrent_odometer(*bits(), measure)
-    return oc.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1.0), **options)([])
+    return oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1.0), **options)(
+        []
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in WRAPPERS if name != "of a stream"])
@@ -109,10 +111,10 @@ def test_a_stream_in_a_stream_is_freed_with_its_children():
 
 def test_a_handle_that_was_handed_out_keeps_its_part():
     space = oc.integer_stream(0, 9), oc.event_presence()
-    counters = {part: oc.make_counter(*space, PURE, TINY) for part in (0, 1)}
+    counters = {part: oc.m.make_counter(*space, PURE, TINY) for part in (0, 1)}
     odometer = oc.make_concurrent_odometer(*space, PURE)
-    stream = oc.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1e9))([])
-    even = stream(oc.make_parallel_continual(*space, lambda item: item % 2, counters))(0)
+    stream = oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1e9))([])
+    even = stream(oc.c.make_parallel_continual(*space, lambda item: item % 2, counters))(0)
     gc.collect()
     stream.update_all([2, 3, 4])
     assert even(None) == 6

@@ -49,7 +49,7 @@ TEMPLATES = {  # measure, a loss, bound, more
         dp.approximate(dp.max_divergence()),
         (0.125, 1e-9),
         (4.0, 1e-6),
-        {"accumulator": oc.zcdp(1e-7)},
+        {"accumulator": oc.accumulators.zcdp(1e-7)},
     ),
     "tCDP": lambda: (
         oc.truncated_concentrated_divergence(32.0),
@@ -61,13 +61,13 @@ TEMPLATES = {  # measure, a loss, bound, more
         oc.tradeoff(),
         F.laplace(0.125),
         F.pure(0.125).power(8),
-        {"accumulator": oc.ladder(F.pure(0.125))},
+        {"accumulator": oc.accumulators.ladder(F.pure(0.125))},
     ),
     "residue": lambda: (
         oc.tradeoff(),
         F.gaussian(0.125),
         F.gaussian(1.0),
-        {"accumulator": oc.residue(1.0)},
+        {"accumulator": oc.accumulators.residue(1.0)},
     ),
     "GDP": lambda: (oc.gaussian_tradeoff(), 0.125, 1.0, {}),
     "orders": lambda: (
@@ -466,7 +466,7 @@ def test_a_power_of_10_to_the_15_is_one_event(sqlite):
     fill(sqlite, "ladder", launches=0)
     with sqlite.open("ladder") as ledger:
         odometer = oc.make_concurrent_odometer(
-            *SPACE, oc.tradeoff(), accumulator=oc.ladder(F.pure(0.125))
+            *SPACE, oc.tradeoff(), accumulator=oc.accumulators.ladder(F.pure(0.125))
         )
         bound = F.pure(0.125).power(8)
         root = oc.make_concurrent_filter(odometer, 1, bound, ledger=ledger)([1])

@@ -107,7 +107,7 @@ def native_child(root):
 
 
 def machine(root):
-    child = root(oc.make_sparse_vector(*SPACE, PURE, 1, 20.0, 50, 3))
+    child = root(oc.m.make_sparse_vector(*SPACE, PURE, 1, 20.0, 50, 3))
     return lambda: child(telling)
 
 
@@ -133,8 +133,8 @@ def child_odometer(root):
 
 
 def person_in_the_middle(root):
-    inner = oc.make_sparse_vector(*SPACE, PURE, 1, 20.0, 50, 3)
-    child = root(oc.make_interactive_postprocessing(inner, lambda *now: now))
+    inner = oc.m.make_sparse_vector(*SPACE, PURE, 1, 20.0, 50, 3)
+    child = root(oc.c.make_interactive_postprocessing(inner, lambda *now: now))
     return lambda: child(telling)
 
 

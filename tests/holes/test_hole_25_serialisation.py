@@ -27,23 +27,23 @@ def of_ours():
     bounded = oc.make_concurrent_filter(odometer, 1, 1.0)
     compositor = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5])
     clamp = SPACE >> dp.t.then_clamp((0, 10))
-    laplace = oc.make_laplace(*WHOLE, 1.0, PURE)
-    counter = oc.make_counter(*STREAM, PURE, scale=1.0)
+    laplace = oc.m.make_certified_laplace(*WHOLE, 1.0, PURE)
+    counter = oc.m.make_counter(*STREAM, PURE, scale=1.0)
     return {
         "odometer": odometer,
         "filter": bounded,
         "compositor": compositor,
         "chained compositor": clamp >> oc.then_concurrent_composition(PURE, 1, [0.5]),
         "chained odometer": clamp >> oc.then_concurrent_odometer(PURE),
-        "chained noise": SPACE >> dp.t.then_count() >> oc.then_laplace(1.0, PURE),
-        "cast": oc.cast(laplace, dp.zero_concentrated_divergence()),
+        "chained noise": SPACE >> dp.t.then_count() >> oc.m.then_certified_laplace(1.0, PURE),
+        "cast": oc.c.cast(laplace, dp.zero_concentrated_divergence()),
         "OpenDP's cast": dp.c.make_approximate(compositor),
-        "quotas": oc.make_analyst_quotas(odometer, 1, {"a": 1.0}),
+        "quotas": oc.c.make_analyst_quotas(odometer, 1, {"a": 1.0}),
         "noise": laplace,
-        "sparse vector": oc.make_above_threshold(*SPACE, PURE, 1, scale=2.0, threshold=5),
+        "sparse vector": oc.m.make_above_threshold(*SPACE, PURE, 1, scale=2.0, threshold=5),
         "counter": counter,
-        "stream transformation": oc.make_stream_clamp(*STREAM, STREAM[0]),
-        "continual": oc.make_concurrent_continual(
+        "stream transformation": oc.t.make_stream_clamp(*STREAM, STREAM[0]),
+        "continual": oc.c.make_concurrent_continual(
             oc.make_concurrent_filter(oc.make_concurrent_odometer(*STREAM, PURE), 1, 1.0)
         ),
         "partial": oc.then_concurrent_composition(PURE, 1, [0.5]),
@@ -144,8 +144,8 @@ def test_spaces_of_our_measurements_are_serialised_as_they_were_made():
         (oc.make_concurrent_composition(*sized, PURE, 2, [0.5]), sized[0]),
         (oc.make_concurrent_odometer(*sized, PURE), sized[0]),
         (clamp >> oc.then_concurrent_composition(PURE, 1, [0.5]), SPACE[0]),
-        (oc.cast(count(), dp.zero_concentrated_divergence()), SPACE[0]),
-        (oc.make_laplace(*WHOLE, 1.0, PURE), WHOLE[0]),
+        (oc.c.cast(count(), dp.zero_concentrated_divergence()), SPACE[0]),
+        (oc.m.make_certified_laplace(*WHOLE, 1.0, PURE), WHOLE[0]),
     ):
         assert dp.deserialize(dp.serialize(made.input_domain)) == domain
         assert dp.deserialize(dp.serialize(made.input_metric)) == made.input_metric

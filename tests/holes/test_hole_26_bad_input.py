@@ -48,25 +48,27 @@ class Clock:
 
 
 REFUSED = {
-    "privacy_map": lambda: oc.make_continual(*BITS, PURE, Clock, privacy_map=3),
+    "privacy_map": lambda: oc.m.make_continual(*BITS, PURE, Clock, privacy_map=3),
     "epsilon": lambda: oc.loss_of(epsilon=-1.0),
     "epsilon (nan)": lambda: oc.loss_of(epsilon=math.nan),
-    "delta": lambda: oc.largest_share(oc.loss_of(mu=1.0), 4, delta="text"),
-    "constant_time": lambda: oc.make_randomized_response_bool(0.75, PURE, constant_time="text"),
-    "scale": lambda: oc.make_laplace(*NUMBER, True, PURE),
-    "k": lambda: oc.make_gaussian(*NUMBER, 1.0, oc.tradeoff(), k=2**31),
+    "delta": lambda: oc.c.largest_share(oc.loss_of(mu=1.0), 4, delta="text"),
+    "constant_time": lambda: oc.m.make_certified_randomized_response_bool(
+        0.75, PURE, constant_time="text"
+    ),
+    "scale": lambda: oc.m.make_certified_laplace(*NUMBER, True, PURE),
+    "k": lambda: oc.m.make_certified_gaussian(*NUMBER, 1.0, oc.tradeoff(), k=2**31),
     "epsilon ": lambda: T.pure(1.0).delta("1.0"),
     "epsilon  ": lambda: T.pure(1.0).delta(np.ma.masked_array([1.0], mask=[True])),
     "part": lambda: T.pure(1.0).root(0.5),
     "others[0]": lambda: T.pure(1.0).compose(None),
-    "method": lambda: oc.make_counter(*BITS, PURE, 1.0, method=[]),
-    "input_metric": lambda: oc.make_continual(BITS[0], None, PURE, Clock, lambda d_in: 0.0),
-    "output_measure": lambda: oc.make_continual(*BITS, "MaxDivergence", Clock, lambda d_in: 0.0),
-    "go_on": lambda: oc.Checkpoint().save(go_on=[]),
-    "name": lambda: oc.make_continual(*BITS, PURE, Clock, lambda d_in: 0.0, name=3),
+    "method": lambda: oc.m.make_counter(*BITS, PURE, 1.0, method=[]),
+    "input_metric": lambda: oc.m.make_continual(BITS[0], None, PURE, Clock, lambda d_in: 0.0),
+    "output_measure": lambda: oc.m.make_continual(*BITS, "MaxDivergence", Clock, lambda d_in: 0.0),
+    "go_on": lambda: oc.c.Checkpoint().save(go_on=[]),
+    "name": lambda: oc.m.make_continual(*BITS, PURE, Clock, lambda d_in: 0.0, name=3),
     "split_evenly_over": lambda: context(split_evenly_over=10**6),
     "categories": lambda: oc.category_stream(10**12),
-    "universe": lambda: oc.make_projected_queries(
+    "universe": lambda: oc.m.make_projected_queries(
         dp.vector_domain(dp.atom_domain(T=int)),
         dp.symmetric_distance(),
         dp.zero_concentrated_divergence(),
@@ -75,7 +77,7 @@ REFUSED = {
         [math.nan],
         size=10,
     ),
-    "universe ": lambda: oc.make_projected_queries(
+    "universe ": lambda: oc.m.make_projected_queries(
         dp.vector_domain(dp.atom_domain(T=int)),
         dp.symmetric_distance(),
         dp.zero_concentrated_divergence(),
@@ -84,13 +86,13 @@ REFUSED = {
         range(10**12),
         size=10,
     ),
-    "max_hits": lambda: oc.make_guess_and_check(
+    "max_hits": lambda: oc.m.make_guess_and_check(
         dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance(), PURE, 1, 1.0, 1.0, 2**31
     ),
     "d_mids": lambda: oc.make_concurrent_composition(
         dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance(), PURE, 1, range(10**12)
     ),
-    "bounds": lambda: oc.smallest_scale(lambda s: None, 1.0, 1.0, bounds=3),
+    "bounds": lambda: oc.c.smallest_scale(lambda s: None, 1.0, 1.0, bounds=3),
     "ax": lambda: plot.plot_tradeoff(T.pure(1.0), ax=3),
     "ylabel": lambda: plot.plot_stream([1], {"a": [1.0]}, ylabel=3),
     "points": lambda: plot.plot_tradeoff(T.pure(1.0), points=10**12),
@@ -117,13 +119,15 @@ def test_it_is_refused_by_the_name_of_the_argument(name):
 )
 def test_a_message_is_short_whatever_the_value(value):
     with pytest.raises((InvalidTypeError, InvalidValueError)) as caught:
-        oc.make_interactive_postprocessing(oc.make_counter(*BITS, PURE, 1.0), print, max_asks=value)
+        oc.c.make_interactive_postprocessing(
+            oc.m.make_counter(*BITS, PURE, 1.0), print, max_asks=value
+        )
     assert len(str(caught.value)) < 1000
 
 
 def test_what_opendp_refuses_is_named_and_is_an_opendp_exception():
     with pytest.raises(NativeConstructorError, match=r"input_domain \(.*String") as caught:
-        oc.make_laplace(dp.atom_domain(T=str), dp.absolute_distance(T=int), 1.0, PURE)
+        oc.m.make_certified_laplace(dp.atom_domain(T=str), dp.absolute_distance(T=int), 1.0, PURE)
     assert isinstance(caught.value, OpenDPException)
 
 
@@ -135,12 +139,12 @@ def test_the_square_root_by_its_formula_is_that_by_its_sum(horizon):
         total += square
         factor *= 1 - 1 / (2 * step)
     expected = math.sqrt(total / horizon * square)
-    assert oc.square_root_rmse(horizon) == pytest.approx(expected, rel=1e-11)
+    assert oc.m.square_root_rmse(horizon) == pytest.approx(expected, rel=1e-11)
 
 
 def test_the_square_root_has_an_answer_for_any_horizon():
-    assert 9.8 < oc.square_root_rmse(2**31) * 1.3 < 11.0
-    assert oc.square_root_rmse(2**62) > oc.square_root_rmse(2**31)
+    assert 9.8 < oc.m.square_root_rmse(2**31) * 1.3 < 11.0
+    assert oc.m.square_root_rmse(2**62) > oc.m.square_root_rmse(2**31)
 
 
 def test_a_split_context_that_is_used_up():
@@ -179,7 +183,7 @@ def test_null_pointers(vector):
     null = Null.__new__(Null)
     for call in (
         lambda: root(null),
-        lambda: oc.cast(null, PURE),
+        lambda: oc.c.cast(null, PURE),
         lambda: root.loss_after([null], 1),
     ):
         with pytest.raises(InvalidTypeError, match="must be a measurement"):

@@ -41,23 +41,23 @@ def is_exact(answer):
 
 
 def in_parallel(one):
-    by_half = oc.by_values({"a": range(10)})
-    parallel = oc.make_parallel_composition(*SPACE, by_half, {"a": one})
+    by_half = oc.c.by_values({"a": range(10)})
+    parallel = oc.c.make_parallel_composition(*SPACE, by_half, {"a": one})
     return lambda: parallel(ROWS)("a"), parallel
 
 
 def interactive(one):
-    wrapped = oc.make_interactive(one)
+    wrapped = oc.c.make_interactive(one)
     return lambda: wrapped(ROWS)(None), wrapped
 
 
 def casted(one):
-    wrapped = oc.cast(one, dp.zero_concentrated_divergence())
+    wrapped = oc.c.cast(one, dp.zero_concentrated_divergence())
     return lambda: wrapped(ROWS), wrapped
 
 
 def indexed(one):
-    wrapped = oc.make_indexed_composition(*SPACE, PURE, 1, [one, one])
+    wrapped = oc.c.make_indexed_composition(*SPACE, PURE, 1, [one, one])
     return lambda: wrapped(ROWS)((0, None)), wrapped
 
 
@@ -103,9 +103,9 @@ def test_the_transformation_of_an_odometer_stays_what_it_was(point):
 
 
 def test_a_question_to_a_sparse_vector_is_asked_as_it_was_checked(point):
-    vector = oc.make_above_threshold(*SPACE, PURE, 1, scale=1.0, threshold=1000.0)(ROWS)
+    vector = oc.m.make_above_threshold(*SPACE, PURE, 1, scale=1.0, threshold=1000.0)(ROWS)
     question = SPACE >> dp.t.then_count()
-    assert vector(question).outcome is oc.Outcome.BELOW
+    assert vector(question).outcome is oc.m.Outcome.BELOW
     moves = dp.t.make_user_transformation(
         *SPACE,
         dp.atom_domain(T=int),
@@ -127,8 +127,8 @@ def test_the_stability_map_of_a_question_is_read_at_each_question():
         lambda rows: factor[0] * len(rows),
         lambda d_in: factor[0] * d_in,
     )
-    vector = oc.make_above_threshold(*SPACE, PURE, 1, scale=1.0, threshold=1000.0)(ROWS)
-    assert vector(question).outcome is oc.Outcome.BELOW
+    vector = oc.m.make_above_threshold(*SPACE, PURE, 1, scale=1.0, threshold=1000.0)(ROWS)
+    assert vector(question).outcome is oc.m.Outcome.BELOW
     factor[0] = 10**6
     with pytest.raises(InvalidValueError, match="sensitivity of the question"):
         vector(question)
@@ -136,9 +136,9 @@ def test_the_stability_map_of_a_question_is_read_at_each_question():
 
 def test_what_a_stream_transformation_does_is_no_attribute():
     pairs = oc.record_stream("pairs", lambda pair: type(pair) is tuple)
-    once = oc.make_bounded_contributions(pairs, oc.user_presence(), oc.integer_stream(0, 1), 1)
+    once = oc.t.make_bounded_contributions(pairs, oc.user_presence(), oc.integer_stream(0, 1), 1)
     once.start = lambda: lambda pair: pair[1]  # all items of a user
-    counter = once >> oc.then_counter(PURE, 1e-3)
+    counter = once >> oc.m.then_counter(PURE, 1e-3)
     once.start = lambda: lambda pair: pair[1]
     queryable = counter([])
     queryable.update_all([("ann", 1)] * 50)

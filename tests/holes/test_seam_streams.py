@@ -35,12 +35,12 @@ class Steps:
 
 
 def steps(at_step=lambda step: None):
-    return oc.make_continual(*SPACE, PURE, lambda: Steps(at_step), lambda d_in: 1.0 * d_in)
+    return oc.m.make_continual(*SPACE, PURE, lambda: Steps(at_step), lambda d_in: 1.0 * d_in)
 
 
 def stream_of_many():
     odometer = oc.make_concurrent_odometer(*SPACE, PURE)
-    return oc.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1e9))([])
+    return oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1e9))([])
 
 
 def test_a_launch_on_a_native_child_and_an_update_do_not_wait_for_each_other():
@@ -52,7 +52,7 @@ def test_a_launch_on_a_native_child_and_an_update_do_not_wait_for_each_other():
         assert updating.wait(20)
         return Steps()
 
-    late = oc.make_continual(*SPACE, PURE, start, lambda d_in: 1.0 * d_in)
+    late = oc.m.make_continual(*SPACE, PURE, start, lambda d_in: 1.0 * d_in)
     first = stream(steps(lambda step: updating.set()))
     native = stream(dp.c.make_adaptive_composition(*SPACE, PURE, d_in=1, d_mids=[1.0] * 3))
     early = native(steps())  # takes turns with `native`
@@ -102,7 +102,7 @@ def test_what_was_cut_off_is_not_taken_again(error):
         if stop and stop.pop():
             raise error
 
-    both = oc.make_indexed_composition(*SPACE, PURE, 1, [steps(), steps(fail)])([])
+    both = oc.c.make_indexed_composition(*SPACE, PURE, 1, [steps(), steps(fail)])([])
     with pytest.raises(error):
         both.update(1, step=1)
     with pytest.raises(StreamError, match="must be 2"):
@@ -111,8 +111,8 @@ def test_what_was_cut_off_is_not_taken_again(error):
 
 
 def test_what_was_refused_may_be_sent_again():
-    short = oc.make_continual(*SPACE, PURE, Steps, lambda d_in: 1.0 * d_in, horizon=2)
-    one = oc.make_interactive(short)([])
+    short = oc.m.make_continual(*SPACE, PURE, Steps, lambda d_in: 1.0 * d_in, horizon=2)
+    one = oc.c.make_interactive(short)([])
     with pytest.raises(StreamError, match="horizon"):
         one.update_all([1, 1, 1])
     one.update(1, step=1)

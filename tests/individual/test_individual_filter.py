@@ -322,7 +322,7 @@ def test_chained_after_a_transformation():
 
 
 def test_casts():
-    made = oc.cast(make_individual_filter(*SPACE, ZCDP, 0.5), dp.approximate(PURE), delta=1e-6)
+    made = oc.c.cast(make_individual_filter(*SPACE, ZCDP, 0.5), dp.approximate(PURE), delta=1e-6)
     assert 0.5 < made.map(1)[0] < 6.0
     assert isinstance(made(rows_of(1.0))(NoisySum(first, 1.0, 5.0)), float)
 

@@ -218,7 +218,10 @@ def test_a_budget_that_is_deleted_is_noticed(spent, tools):
 
 def test_a_total_that_a_library_rounds_otherwise_is_accepted_and_others_are_not(store, tools):
     """Costs of advanced composition go through exp: another machine may differ in last places."""
-    budget = {"measure": dp.approximate(dp.max_divergence()), "accumulator": oc.advanced(1e-7)}
+    budget = {
+        "measure": dp.approximate(dp.max_divergence()),
+        "accumulator": oc.accumulators.advanced(1e-7),
+    }
     query = dp.c.make_approximate(tools.count(0.125))
     root = tools.limit(store.create(), (4.0, 1e-6), **budget)
     for _ in range(5):

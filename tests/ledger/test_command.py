@@ -122,12 +122,12 @@ def test_losses_of_any_kind_are_printed(sqlite, run):
     odometer = oc.make_concurrent_odometer(
         *space,
         oc.tradeoff(),
-        accumulator=oc.ladder(oc.TradeoffFunction.pure(0.25)),
+        accumulator=oc.accumulators.ladder(oc.TradeoffFunction.pure(0.25)),
         ledger=ledger,
         d_in=1,
     )
     count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
-    odometer([1, 2])(oc.make_pureDP_to_fDP(count))
+    odometer([1, 2])(oc.c.make_pureDP_to_fDP(count))
     pairs = oc.make_concurrent_odometer(
         *space, dp.approximate(dp.max_divergence()), ledger=sqlite.create("pairs"), d_in=1
     )([1, 2])

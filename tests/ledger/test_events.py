@@ -85,7 +85,7 @@ def test_concentrated_losses_are_events_of_their_own(charged):
     ids=repr,
 )
 def test_functions_that_are_known_mechanisms_are_those(charged, function):
-    ledger = charged(oc.tradeoff(), function, accumulator=oc.ladder(F.gaussian(1.0)))
+    ledger = charged(oc.tradeoff(), function, accumulator=oc.accumulators.ladder(F.gaussian(1.0)))
     events = ledger.to_dp_events()
     exact = function.epsilon_bounds(DELTA)
     found = epsilon(events)
@@ -128,7 +128,7 @@ def test_losses_without_an_event_are_refused_by_accountants(charged):
 )
 def test_functions_that_are_not_are_refused_as_a_whole(charged, part, event):
     function = F.gaussian(0.3).compose(part)
-    ledger = charged(oc.tradeoff(), function, accumulator=oc.ladder(F.gaussian(1.0)))
+    ledger = charged(oc.tradeoff(), function, accumulator=oc.accumulators.ladder(F.gaussian(1.0)))
     assert ledger.to_dp_events().events == [event]
 
 

@@ -38,37 +38,41 @@ def with_slack(accumulator):
 
 def of_one_order():
     measure = oc.fixed_renyi_divergence(4.0)
-    return measure, oc.cast(gaussian(3.0), measure), 1.0
+    return measure, oc.c.cast(gaussian(3.0), measure), 1.0
 
 
 def on_orders():
     orders = {"orders": [1.5, 2.0, 16.0]}
-    return CURVES, oc.cast(gaussian(3.0), CURVES), lambda alpha: 0.4 * alpha, None, orders
+    return CURVES, oc.c.cast(gaussian(3.0), CURVES), lambda alpha: 0.4 * alpha, None, orders
 
 
 def truncated():
-    query = oc.make_zCDP_to_tCDP(gaussian(3.0), 32.0)
+    query = oc.c.make_zCDP_to_tCDP(gaussian(3.0), 32.0)
     return query.output_measure, query, oc.TruncatedConcentrated(0.4, 32.0)
 
 
 def on_functions(d_out, accumulator):
-    return oc.tradeoff(), oc.make_pureDP_to_fDP(laplace(8.0)), d_out, accumulator
+    return oc.tradeoff(), oc.c.make_pureDP_to_fDP(laplace(8.0)), d_out, accumulator
 
 
 CASES = {  # what makes: measure, query, bound, accumulator, other arguments of the filter
     "pure": lambda: (PURE, laplace(8.0), 1.0),
     "approximate": lambda: (APPROXIMATE, dp.c.make_approximate(laplace(8.0)), (0.7, 1e-9)),
-    "approximate, advanced": lambda: with_slack(oc.advanced(1e-7)),
-    "approximate, zcdp": lambda: with_slack(oc.zcdp(1e-7)),
-    "approximate, renyi": lambda: with_slack(oc.renyi(8.0, 1e-7)),
-    "approximate, either": lambda: with_slack(oc.either(oc.basic(), oc.zcdp(1e-7))),
+    "approximate, advanced": lambda: with_slack(oc.accumulators.advanced(1e-7)),
+    "approximate, zcdp": lambda: with_slack(oc.accumulators.zcdp(1e-7)),
+    "approximate, renyi": lambda: with_slack(oc.accumulators.renyi(8.0, 1e-7)),
+    "approximate, either": lambda: with_slack(
+        oc.accumulators.either(oc.accumulators.basic(), oc.accumulators.zcdp(1e-7))
+    ),
     "zCDP": lambda: (ZCDP, gaussian(3.0), 0.5),
     "Rényi of one order": of_one_order,
     "Rényi on orders": on_orders,
     "tCDP": truncated,
-    "GDP": lambda: (oc.gaussian_tradeoff(), oc.make_pureDP_to_GDP(laplace(8.0)), 0.5),
-    "f-DP, ladder": lambda: on_functions(F.pure(0.125).power(7), oc.ladder(F.pure(0.125))),
-    "f-DP, residue": lambda: on_functions(F.gaussian(0.5), oc.residue(0.5)),
+    "GDP": lambda: (oc.gaussian_tradeoff(), oc.c.make_pureDP_to_GDP(laplace(8.0)), 0.5),
+    "f-DP, ladder": lambda: on_functions(
+        F.pure(0.125).power(7), oc.accumulators.ladder(F.pure(0.125))
+    ),
+    "f-DP, residue": lambda: on_functions(F.gaussian(0.5), oc.accumulators.residue(0.5)),
 }
 
 
@@ -254,7 +258,7 @@ def test_interactive_children_go_on_without_further_charges(store, tools):
 def test_mechanisms_are_cast_before_they_are_charged(store, tools):
     ledger = store.create()
     root = tools.limit(ledger, 1.0, measure=ZCDP)
-    cast = oc.cast(laplace(1.0), ZCDP)
+    cast = oc.c.cast(laplace(1.0), ZCDP)
     root(cast)
     root(gaussian(1.0))
     assert [entry.d_mid for entry in ledger.entries()] == [cast.map(1), 0.5]
@@ -409,7 +413,7 @@ def test_the_odometer_of_a_recorded_filter_is_kept_under_its_terms(store):
     """A filter's bound is settled: its odometer cannot go on without one."""
     limit = oc.make_concurrent_filter(odometer(), 1, 1.0, ledger=store.create())
     with pytest.raises(LedgerMismatchError, match="d_out"):
-        oc.make_filter_to_odometer(limit)([1, 2, 3])
+        oc.c.make_filter_to_odometer(limit)([1, 2, 3])
 
 
 def test_errors_of_the_ledger_are_of_one_kind(store):

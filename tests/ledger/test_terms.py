@@ -75,9 +75,19 @@ def test_the_parameters_of_a_measure_count(store, tools):
 
 
 def test_another_accumulator_is_refused(store, tools):
-    settle(store, tools, d_out=(1.0, 1e-6), measure=APPROXIMATE, accumulator=oc.advanced(1e-7))
+    settle(
+        store,
+        tools,
+        d_out=(1.0, 1e-6),
+        measure=APPROXIMATE,
+        accumulator=oc.accumulators.advanced(1e-7),
+    )
     ledger = store.open()
-    for accumulator in (oc.basic(), oc.advanced(2e-7), oc.zcdp(1e-7)):
+    for accumulator in (
+        oc.accumulators.basic(),
+        oc.accumulators.advanced(2e-7),
+        oc.accumulators.zcdp(1e-7),
+    ):
         refused(
             lambda accumulator=accumulator: oc.make_concurrent_filter(
                 odometer(tools, APPROXIMATE, accumulator=accumulator),
@@ -86,7 +96,7 @@ def test_another_accumulator_is_refused(store, tools):
                 ledger=ledger,
             ),
             "accumulator",
-            str(oc.advanced(1e-7)),
+            str(oc.accumulators.advanced(1e-7)),
             str(accumulator),
         )
 
@@ -156,7 +166,7 @@ def test_what_has_no_exact_form_settles_nothing(store, tools):
         def continues(self, state, d_out):
             return state <= d_out
 
-    own = oc.from_rule(Own())
+    own = oc.accumulators.from_rule(Own())
     ledger = store.create()
     with pytest.raises(InvalidTypeError, match="accumulator .* cannot be kept in a ledger"):
         oc.make_concurrent_filter(odometer(tools, accumulator=own), 1, 1.0, ledger=ledger)

@@ -32,11 +32,11 @@ SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 SURE = 1e-3  # a scale whose noise is 0, but for odds of e^-1000
 ODDS = 1e-12  # of a false alarm, of one of two sides
 CRUMB = 1e-10  # of the oracle's doubles
-BELOW, ABOVE, EXHAUSTED = oc.Outcome.BELOW, oc.Outcome.ABOVE, oc.Outcome.EXHAUSTED
+BELOW, ABOVE, EXHAUSTED = oc.m.Outcome.BELOW, oc.m.Outcome.ABOVE, oc.m.Outcome.EXHAUSTED
 
 
 def make(measure=PURE, scale=SURE, tolerance=3, max_hits=3, *, d_in=1, **more):
-    return oc.make_guess_and_check(*SPACE, measure, d_in, scale, tolerance, max_hits, **more)
+    return oc.m.make_guess_and_check(*SPACE, measure, d_in, scale, tolerance, max_hits, **more)
 
 
 # --- the map is the composition of its parts ---------------------------------------------------
@@ -93,11 +93,11 @@ def root_of_squares(parts):
     ],
 )
 def test_the_map_composes_a_sparse_vector_and_the_releases(measure, sum_of, c, refresh):
-    checker = oc.make_sparse_vector(
+    checker = oc.m.make_sparse_vector(
         *SPACE, measure, 1, 3.0, 10, c, query_scale=9.0, refresh=refresh
     ).map(1)
     whole = dp.atom_domain(T=int), dp.absolute_distance(T=int)
-    release = oc.make_laplace(*whole, 6.0, measure).map(1)
+    release = oc.m.make_certified_laplace(*whole, 6.0, measure).map(1)
     found = make(measure, 3.0, max_hits=c, query_scale=9.0, answer_scale=6.0, refresh=refresh).map(
         1
     )
@@ -107,9 +107,9 @@ def test_the_map_composes_a_sparse_vector_and_the_releases(measure, sum_of, c, r
 
 def test_truncated_concentrated_loss_adds_up():
     measure = oc.truncated_concentrated_divergence(8.0)
-    checker = oc.make_sparse_vector(*SPACE, measure, 1, 3.0, 10, 2, query_scale=9.0).map(1)
+    checker = oc.m.make_sparse_vector(*SPACE, measure, 1, 3.0, 10, 2, query_scale=9.0).map(1)
     whole = dp.atom_domain(T=int), dp.absolute_distance(T=int)
-    release = oc.make_laplace(*whole, 6.0, measure).map(1)
+    release = oc.m.make_certified_laplace(*whole, 6.0, measure).map(1)
     found = make(measure, 3.0, max_hits=2, query_scale=9.0, answer_scale=6.0).map(1)
     assert found.omega == 8.0
     assert found.rho == pytest.approx(checker.rho + 2 * release.rho, rel=1e-14)
@@ -156,7 +156,7 @@ def test_the_values_of_the_theory():
     for delta, value in ((1e-3, 0.7888343220), (1e-2, 0.6823017626)):
         assert optimal_epsilon(0.5, 3, 0.1, delta) == pytest.approx(value, abs=1e-9)
         assert value - 1e-9 <= f.map(1).epsilon(delta) <= value + 1e-6
-        epsilon, left = oc.cast(f, APPROXIMATE, delta=delta).map(1)
+        epsilon, left = oc.c.cast(f, APPROXIMATE, delta=delta).map(1)
         assert left == delta
         assert value - 1e-9 <= epsilon <= value + 1e-6
 
@@ -366,7 +366,7 @@ def test_an_audit_of_real_runs():
 def test_a_confirmed_guess_comes_back_unchanged(guess):
     queryable = make(tolerance=100)([1, 2, 3])
     said = queryable((len, guess))
-    assert said == oc.SparseVectorAnswer(BELOW, float(guess))
+    assert said == oc.m.SparseVectorAnswer(BELOW, float(guess))
     assert said.value == guess
     assert not said
 
@@ -375,12 +375,12 @@ def test_a_bad_guess_is_answered_until_hits_are_used_up():
     count = SPACE[0], SPACE[1]
     count = count >> dp.t.then_count()
     queryable = make(tolerance=3, max_hits=2)([1, 2, 3])
-    assert queryable((count, 5)) == oc.SparseVectorAnswer(BELOW, 5.0)
-    assert queryable((count, 6)) == oc.SparseVectorAnswer(ABOVE, 3)  # off by 3: not below
-    assert queryable((count, 1)) == oc.SparseVectorAnswer(BELOW, 1.0)
-    assert queryable((count, -99)) == oc.SparseVectorAnswer(ABOVE, 3)
+    assert queryable((count, 5)) == oc.m.SparseVectorAnswer(BELOW, 5.0)
+    assert queryable((count, 6)) == oc.m.SparseVectorAnswer(ABOVE, 3)  # off by 3: not below
+    assert queryable((count, 1)) == oc.m.SparseVectorAnswer(BELOW, 1.0)
+    assert queryable((count, -99)) == oc.m.SparseVectorAnswer(ABOVE, 3)
     for guess in (3, 99):
-        assert queryable((count, guess)) == oc.SparseVectorAnswer(EXHAUSTED, None)
+        assert queryable((count, guess)) == oc.m.SparseVectorAnswer(EXHAUSTED, None)
 
 
 def test_numbers_that_are_released_are_whole_or_not_as_the_questions():
@@ -408,7 +408,7 @@ def test_no_more_releases_than_max_hits_with_noise(max_hits, refresh):
 def test_the_answer_released_is_that_of_the_question_not_of_its_deviation():
     queryable = make()([1, 2, 3])
     assert queryable((len, 1000)).value == 3
-    assert queryable((oc.Deviation(len, 10), 1000)).value == 7
+    assert queryable((oc.m.Deviation(len, 10), 1000)).value == 7
 
 
 def test_the_scale_of_a_release():
@@ -450,8 +450,8 @@ def test_a_bad_message_changes_nothing():
     for message, error, match in bad:
         with pytest.raises(error, match=match):
             queryable(message)
-    assert queryable((len, 4)) == oc.SparseVectorAnswer(BELOW, 4.0)
-    assert queryable((len, 99)) == oc.SparseVectorAnswer(ABOVE, 3)
+    assert queryable((len, 4)) == oc.m.SparseVectorAnswer(BELOW, 4.0)
+    assert queryable((len, 99)) == oc.m.SparseVectorAnswer(ABOVE, 3)
     for message, error, match in bad[:13]:
         if message in ((len, math.nan), (len, math.inf)) or not isinstance(message, tuple):
             with pytest.raises(error, match=match):
@@ -479,11 +479,11 @@ def test_a_question_that_fails_when_it_is_released_has_used_a_hit():
 def test_a_transformation_that_is_too_sensitive_is_refused():
     bounded = dp.vector_domain(dp.atom_domain(bounds=(0, 9))), dp.symmetric_distance()
     total = bounded >> dp.t.then_sum()
-    queryable = oc.make_guess_and_check(*bounded, PURE, 1, SURE, 3, 1)([1, 2, 3])
+    queryable = oc.m.make_guess_and_check(*bounded, PURE, 1, SURE, 3, 1)([1, 2, 3])
     with pytest.raises(InvalidValueError, match="sensitivity of the question"):
         queryable((total, 99))
-    wide = oc.make_guess_and_check(*bounded, PURE, 1, SURE, 3, 1, sensitivity=9)([1, 2, 3])
-    assert wide((total, 99)) == oc.SparseVectorAnswer(ABOVE, 6)
+    wide = oc.m.make_guess_and_check(*bounded, PURE, 1, SURE, 3, 1, sensitivity=9)([1, 2, 3])
+    assert wide((total, 99)) == oc.m.SparseVectorAnswer(ABOVE, 6)
 
 
 # --- beside others ------------------------------------------------------------------------------
@@ -494,14 +494,14 @@ def test_interleaved_with_other_children_of_a_filter():
     small = make(scale=200.0, query_scale=800.0, answer_scale=400.0, max_hits=2)
     count = SPACE[0], SPACE[1]
     noisy = count >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
-    alarm = oc.make_above_threshold(*SPACE, PURE, 1, 100.0, 10)
+    alarm = oc.m.make_above_threshold(*SPACE, PURE, 1, 100.0, 10)
     d_out = checker.map(1) + small.map(1) + alarm.map(1) + 0.21
     odometer = oc.make_concurrent_odometer(*SPACE, PURE)
     root = oc.make_concurrent_filter(odometer, 1, d_out)([1, 2, 3])
     first = root(checker)
     assert first((len, 4)).outcome is BELOW
     second, third = root(small), root(alarm)
-    assert first((len, 99)) == oc.SparseVectorAnswer(ABOVE, 3)
+    assert first((len, 99)) == oc.m.SparseVectorAnswer(ABOVE, 3)
     second((len, 3))
     root(noisy)
     third(len)
@@ -521,20 +521,20 @@ def test_inside_native_compositors_and_chains():
     native = dp.c.make_adaptive_composition(*SPACE, PURE, 1, [checker.map(1)] * 2)([1, 2, 3])
     child = native(checker)
     assert child((len, 4)).outcome is BELOW
-    assert child((len, 99)) == oc.SparseVectorAnswer(ABOVE, 3)
+    assert child((len, 99)) == oc.m.SparseVectorAnswer(ABOVE, 3)
     assert child((len, 99)).outcome is EXHAUSTED
     clamp = SPACE[0], SPACE[1]
     clamp = clamp >> dp.t.then_clamp((0, 1))
-    inner = oc.make_guess_and_check(
+    inner = oc.m.make_guess_and_check(
         clamp.output_domain, clamp.output_metric, PURE, 1, SURE, 3, 1, sensitivity=1
     )
     chained = clamp >> inner
     assert chained.map(1) == inner.map(1)
-    assert chained([5, 6, 7])((sum, 99)) == oc.SparseVectorAnswer(ABOVE, 3)
+    assert chained([5, 6, 7])((sum, 99)) == oc.m.SparseVectorAnswer(ABOVE, 3)
 
 
 def test_a_limit_on_messages_and_postprocessing_hold_for_it():
-    bounded = oc.make_bounded_interactive(make(tolerance=3), 2)([1, 2, 3])
+    bounded = oc.c.make_bounded_interactive(make(tolerance=3), 2)([1, 2, 3])
     assert bounded((len, 4)).outcome is BELOW
     assert bounded((len, 99)).outcome is ABOVE
     with pytest.raises(Exception, match="2 of 2 messages"):
@@ -580,4 +580,4 @@ def test_no_data_can_be_seen():
 )
 def test_bad_input(arguments, more, error, match):
     with pytest.raises(error, match=match):
-        oc.make_guess_and_check(*SPACE, *arguments, **more)
+        oc.m.make_guess_and_check(*SPACE, *arguments, **more)

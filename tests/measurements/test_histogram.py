@@ -277,7 +277,7 @@ def test_bad_universes(universe, error, match):
         Universe(universe)
     space = dp.vector_domain(WHOLE), dp.symmetric_distance()
     with pytest.raises(error, match=match):
-        oc.make_projected_queries(*space, ZCDP, 1, [0.5], universe, size=10)
+        oc.m.make_projected_queries(*space, ZCDP, 1, [0.5], universe, size=10)
 
 
 def test_bad_spaces():
@@ -313,14 +313,14 @@ def test_the_universe_is_kept_as_it_was_handed_in():
 def test_the_number_of_records_must_be_known(size, error, match):
     space = dp.vector_domain(WHOLE), dp.symmetric_distance()
     with pytest.raises(error, match=match):
-        oc.make_projected_queries(*space, ZCDP, 1, [0.5], 4, size=size)
+        oc.m.make_projected_queries(*space, ZCDP, 1, [0.5], 4, size=size)
 
 
 def test_the_domain_fixes_the_number_of_records():
     sized = dp.vector_domain(WHOLE, size=3)
-    made = oc.make_projected_queries(sized, dp.change_one_distance(), ZCDP, 1, [0.5], 4)
+    made = oc.m.make_projected_queries(sized, dp.change_one_distance(), ZCDP, 1, [0.5], 4)
     assert made([0, 1, 2])("synthetic").sum() == pytest.approx(3.0)
     for metric in (dp.symmetric_distance(), dp.insert_delete_distance()):
         with pytest.raises(InvalidValueError, match="^d_in .* at least 2 if records are added"):
-            oc.make_projected_queries(sized, metric, ZCDP, 1, [0.5], 4)
-        oc.make_projected_queries(sized, metric, ZCDP, 2, [0.5], 4)
+            oc.m.make_projected_queries(sized, metric, ZCDP, 1, [0.5], 4)
+        oc.m.make_projected_queries(sized, metric, ZCDP, 2, [0.5], 4)

@@ -41,8 +41,8 @@ def test_the_scale_of_a_sparse_vector_is_found(loss, measure, share):
     query = made.query().sparse_vector(measure(), 1, threshold=4000, max_hits=2)
     scale = query.param()
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    assert oc.make_sparse_vector(*space, measure(), 1, scale, 4000, 2).map(1) <= share
-    assert oc.make_sparse_vector(*space, measure(), 1, scale * 0.999, 4000, 2).map(1) > share
+    assert oc.m.make_sparse_vector(*space, measure(), 1, scale, 4000, 2).map(1) <= share
+    assert oc.m.make_sparse_vector(*space, measure(), 1, scale * 0.999, 4000, 2).map(1) > share
     queryable = query.release()
     assert queryable(equal(3))
     assert not queryable(equal(5))
@@ -51,10 +51,10 @@ def test_the_scale_of_a_sparse_vector_is_found(loss, measure, share):
 @pytest.mark.slow
 def test_others_are_registered_as_well():
     made = context(dp.loss_of(epsilon=1.0))
-    alarm = made.query().interactive_above_threshold(PURE, 1, threshold=4000).release()
+    alarm = made.query().above_threshold(PURE, 1, threshold=4000).release()
     checker = made.query().guess_and_check(PURE, 1, tolerance=3000, max_hits=1).release()
     assert alarm(equal(3))
-    assert checker((equal(3), 9000)).outcome is oc.Outcome.BELOW
+    assert checker((equal(3), 9000)).outcome is oc.m.Outcome.BELOW
     assert made.remaining_privacy_loss() == []
 
 
@@ -67,7 +67,7 @@ def test_parts_and_weights_in_a_context():
     assert abs(answer.value - 9000) < 9000
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     noisy = space >> dp.t.then_count() >> dp.m.then_gaussian(scale=1.0)
-    parts = made.query().parallel_composition(oc.by_key(lambda row: row), {3: noisy, 5: noisy})
+    parts = made.query().parallel_composition(oc.c.by_key(lambda row: row), {3: noisy, 5: noisy})
     released = parts.release()
     assert abs(released(3) - 9000) < 100
     assert abs(released(5) - 1000) < 100

@@ -34,12 +34,12 @@ PURE, ZCDP, GDP = dp.max_divergence(), dp.zero_concentrated_divergence(), oc.gau
 APPROXIMATE = dp.approximate(PURE)
 VECTOR = dp.vector_domain(dp.atom_domain(T=int))
 SPACE = VECTOR, dp.symmetric_distance()
-BELOW, ABOVE, EXHAUSTED = oc.Outcome.BELOW, oc.Outcome.ABOVE, oc.Outcome.EXHAUSTED
+BELOW, ABOVE, EXHAUSTED = oc.m.Outcome.BELOW, oc.m.Outcome.ABOVE, oc.m.Outcome.EXHAUSTED
 STEP = 2.0**-20  # questions are rounded to half of it
 
 
 def make(measure=ZCDP, d_out=10.0, universe=16, questions=100, *, d_in=1, **more):
-    return oc.make_private_multiplicative_weights(
+    return oc.m.make_private_multiplicative_weights(
         *SPACE, measure, d_in, d_out, universe, questions, **{"size": 1000, **more}
     )
 
@@ -47,7 +47,7 @@ def make(measure=ZCDP, d_out=10.0, universe=16, questions=100, *, d_in=1, **more
 def test_a_chain_has_the_plan_too():
     made = make()
     clamp = SPACE >> dp.t.then_clamp((0, 15))
-    bounded = oc.make_private_multiplicative_weights(
+    bounded = oc.m.make_private_multiplicative_weights(
         *clamp.output_space, ZCDP, 1, 10.0, 16, 100, size=1000
     )
     assert (clamp >> bounded).plan == bounded.plan == made.plan
@@ -220,13 +220,13 @@ class Stub:
         truth = question(self.histogram)
         off = abs(truth - guess)
         if self.left == 0:
-            return oc.SparseVectorAnswer(EXHAUSTED)
+            return oc.m.SparseVectorAnswer(EXHAUSTED)
         if off < (self.plan.tolerance if self.exact else self.gap):
-            return oc.SparseVectorAnswer(BELOW, guess)
+            return oc.m.SparseVectorAnswer(BELOW, guess)
         self.updates += 1
         self.left -= 1
         towards = math.copysign(self.gap * (1 - 1e-9), guess - truth)
-        return oc.SparseVectorAnswer(ABOVE, truth if self.exact else truth + towards)
+        return oc.m.SparseVectorAnswer(ABOVE, truth if self.exact else truth + towards)
 
 
 def converse(person, state, check, question):
@@ -327,7 +327,7 @@ def test_an_update_is_that_of_the_paper():
         assert tag is QUERY
         assert guess == pytest.approx(45.0)
         assert linear(np.array([10.0, 20.0, 60.0])) == 20.0
-        said = oc.SparseVectorAnswer(ABOVE, value)
+        said = oc.m.SparseVectorAnswer(ABOVE, value)
         after, tag, answer = person(asked, ANSWER, said)
         assert tag is ANSWER
         assert answer == said
@@ -335,8 +335,8 @@ def test_an_update_is_that_of_the_paper():
         assert after.distribution == pytest.approx(weights / weights.sum(), rel=1e-12)
         assert start.distribution == pytest.approx([1 / 3] * 3)  # states are not changed
     for outcome in (BELOW, EXHAUSTED):
-        after, _, answer = person(asked, ANSWER, oc.SparseVectorAnswer(outcome))
-        assert answer == oc.SparseVectorAnswer(outcome, guess)
+        after, _, answer = person(asked, ANSWER, oc.m.SparseVectorAnswer(outcome))
+        assert answer == oc.m.SparseVectorAnswer(outcome, guess)
         assert (after.distribution == start.distribution).all()
 
 
@@ -345,11 +345,11 @@ def test_weights_do_not_underflow():
     state, question = person.start(), np.array([1.0, 0.0, 0.0, 0.0])
     for _ in range(10_000):
         asked, _, (_, guess) = person(state, QUERY, question)
-        state, *_ = person(asked, ANSWER, oc.SparseVectorAnswer(ABOVE, guess + 1.0))
+        state, *_ = person(asked, ANSWER, oc.m.SparseVectorAnswer(ABOVE, guess + 1.0))
     assert state.distribution.tolist() == [1.0, 0.0, 0.0, 0.0]
     for _ in range(10_000):
         asked, _, (_, guess) = person(state, QUERY, question)
-        state, *_ = person(asked, ANSWER, oc.SparseVectorAnswer(ABOVE, guess - 1.0))
+        state, *_ = person(asked, ANSWER, oc.m.SparseVectorAnswer(ABOVE, guess - 1.0))
     assert np.isfinite(state.distribution).all()
     assert state.distribution == pytest.approx([0.25] * 4, rel=1e-6)
 
@@ -485,7 +485,7 @@ def test_questions_depend_on_answers():
 
 def test_a_universe_of_values_and_records_outside_of_it():
     strings = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
-    made = oc.make_private_multiplicative_weights(
+    made = oc.m.make_private_multiplicative_weights(
         *strings, ZCDP, 1, 1e4, ["a", "b", "c"], 20, size=1000, beta=1e-10
     )
     queryable = made(["a"] * 600 + ["c"] * 400 + ["elsewhere"] * 5000)
@@ -496,7 +496,7 @@ def test_a_universe_of_values_and_records_outside_of_it():
 @pytest.mark.parametrize("metric", [dp.change_one_distance(), dp.hamming_distance()])
 def test_changed_records(metric):
     sized = dp.vector_domain(dp.atom_domain(T=int), size=1000)
-    made = oc.make_private_multiplicative_weights(sized, metric, ZCDP, 1, 1e4, 4, 20, beta=1e-10)
+    made = oc.m.make_private_multiplicative_weights(sized, metric, ZCDP, 1, 1e4, 4, 20, beta=1e-10)
     assert made.plan == make(ZCDP, 1e4, 4, 20, size=1000, beta=1e-10).plan
     assert made.map(1) <= 1e4
     queryable = made([0] * 250 + [1] * 750)
@@ -505,12 +505,12 @@ def test_changed_records(metric):
 
 def test_a_known_size_halves_the_distance():
     sized = dp.vector_domain(dp.atom_domain(T=int), size=1000), dp.symmetric_distance()
-    made = oc.make_private_multiplicative_weights(*sized, ZCDP, 2, 1.0, 4, 20)
+    made = oc.m.make_private_multiplicative_weights(*sized, ZCDP, 2, 1.0, 4, 20)
     assert made.plan == make(ZCDP, 1.0, 4, 20, size=1000).plan
     assert made.map(2) == make(ZCDP, 1.0, 4, 20, size=1000).map(1)
     assert made([0] * 1000)([1, 0, 0, 0]).value is not None
     with pytest.raises(InvalidValueError, match="^d_in"):
-        oc.make_private_multiplicative_weights(*sized, ZCDP, 1, 1.0, 4, 20)
+        oc.m.make_private_multiplicative_weights(*sized, ZCDP, 1, 1.0, 4, 20)
 
 
 @pytest.mark.parametrize(
@@ -533,7 +533,7 @@ def test_a_budget_for_no_promise_is_refused(measure, d_out):
 
 def test_nested_in_a_filter_beside_a_sparse_vector():
     weights = make(ZCDP, 200.0, 4, 100, size=1000, beta=1e-10)
-    alarm = oc.make_sparse_vector(*SPACE, ZCDP, 1, 0.05, 500, 2, query_scale=0.05)
+    alarm = oc.m.make_sparse_vector(*SPACE, ZCDP, 1, 0.05, 500, 2, query_scale=0.05)
     odometer = oc.make_concurrent_odometer(*SPACE, ZCDP)
     limit = oc.make_concurrent_filter(odometer, 1, weights.map(1) + alarm.map(1) + 0.01)
     root = limit([0] * 700 + [3] * 300)
@@ -563,7 +563,9 @@ def test_inside_compositors(native):
 
 def test_no_data_can_be_seen():
     strings = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
-    made = oc.make_private_multiplicative_weights(*strings, ZCDP, 1, 10.0, ["x", "y"], 5, size=1000)
+    made = oc.m.make_private_multiplicative_weights(
+        *strings, ZCDP, 1, 10.0, ["x", "y"], 5, size=1000
+    )
     queryable = made(["a secret"] * 1000)
     queryable([1, 0])
     for thing in (made, queryable):
@@ -603,4 +605,4 @@ def test_no_data_can_be_seen():
 )
 def test_bad_input(arguments, more, error, match):
     with pytest.raises(error, match=match):
-        oc.make_private_multiplicative_weights(*SPACE, *arguments, **{"size": 1000, **more})
+        oc.m.make_private_multiplicative_weights(*SPACE, *arguments, **{"size": 1000, **more})

@@ -36,7 +36,7 @@ ODDS = 1e-10
 
 
 def make(measure=ZCDP, d_mids=(0.25, 0.25), universe=4, *, d_in=1, size=10, **more):
-    return oc.make_projected_queries(
+    return oc.m.make_projected_queries(
         *SPACE, measure, d_in, list(d_mids), universe, size=size, **more
     )
 
@@ -148,7 +148,7 @@ def test_the_noise_is_that_of_the_exact_sensitivity(measure, metric, columns, d_
     """With one query of value 1/4 and a size far above the noise, the projection does not bind."""
     metrics = {"symmetric": dp.symmetric_distance(), "change-one": dp.change_one_distance()}
     d_mid, runs, size = 0.5, 400, 10_000
-    mechanism = oc.make_projected_queries(
+    mechanism = oc.m.make_projected_queries(
         SPACE[0], metrics[metric], measure, d_in, [d_mid] * runs, 2, size=size, rounds=3
     )
     sensitivity = d_in * math.sqrt(columns) / 4
@@ -253,7 +253,7 @@ def test_the_synthetic_histogram_is_a_copy_that_answers_agree_with():
 
 def test_queries_as_functions():
     strings = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
-    mechanism = oc.make_projected_queries(*strings, ZCDP, 1, [QUIET], ["x", "yy"], size=10)
+    mechanism = oc.m.make_projected_queries(*strings, ZCDP, 1, [QUIET], ["x", "yy"], size=10)
     answers = mechanism(["x"] * 3 + ["yy"] * 7 + ["z"])([lambda value: len(value) > 1, [1, 0]])
     assert answers == pytest.approx([7.0, 3.0], abs=0.05)
 
@@ -323,7 +323,7 @@ def test_squares_of_long_batches_are_exact():
 
 def test_interleaved_under_a_filter_and_chosen_on_the_way():
     marginals = make(d_mids=[QUIET, QUIET], size=10, rounds=5_000)
-    alarm = oc.make_sparse_vector(*SPACE, ZCDP, 1, 1e-3, 5, 3, query_scale=1e-3)
+    alarm = oc.m.make_sparse_vector(*SPACE, ZCDP, 1, 1e-3, 5, 3, query_scale=1e-3)
     d_out = marginals.map(1) + alarm.map(1) + 0.01
     odometer = oc.make_concurrent_odometer(*SPACE, ZCDP)
     data = [0] * 6 + [1] * 3 + [3]
@@ -361,7 +361,7 @@ def test_inside_compositors(measure):
 
 
 def test_casts_and_postprocessing():
-    cast = oc.cast(make(d_mids=[0.25, 0.25]), dp.approximate(dp.max_divergence()), delta=1e-6)
+    cast = oc.c.cast(make(d_mids=[0.25, 0.25]), dp.approximate(dp.max_divergence()), delta=1e-6)
     assert cast.map(1)[1] == 1e-6
     assert cast([0, 1])([[1, 0, 0, 0]]).shape == (1,)
 
@@ -375,7 +375,7 @@ def test_privacy_does_not_depend_on_the_size_promised():
 
 def test_no_data_can_be_seen():
     strings = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
-    mechanism = oc.make_projected_queries(*strings, ZCDP, 1, [0.5], ["x"], size=3)
+    mechanism = oc.m.make_projected_queries(*strings, ZCDP, 1, [0.5], ["x"], size=3)
     queryable = mechanism(["a secret"] * 3)
     queryable([[1.0]])
     for thing in (mechanism, queryable):
@@ -407,4 +407,4 @@ def test_no_data_can_be_seen():
 )
 def test_bad_input(arguments, more, error, match):
     with pytest.raises(error, match=match):
-        oc.make_projected_queries(*SPACE, *arguments, **{"size": 10, **more})
+        oc.m.make_projected_queries(*SPACE, *arguments, **{"size": 10, **more})

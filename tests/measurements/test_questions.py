@@ -28,7 +28,7 @@ def ask(space):
     """Above threshold, without noise to speak of; more keywords go to the constructor."""
 
     def make(data=(1, 2, 3), threshold=0, max_hits=FAR, scale=SURE, d_in=1, **more):
-        return oc.make_sparse_vector(
+        return oc.m.make_sparse_vector(
             *space, PURE, d_in, scale, threshold, max_hits, query_scale=scale, **more
         )(list(data))
 
@@ -38,10 +38,10 @@ def ask(space):
 def test_transformations_and_callables_are_answered(ask, space):
     count = space >> dp.t.then_count()
     for question in (count, len, lambda rows: rows.count(2) + 2):
-        assert ask(threshold=3)(question).outcome is oc.Outcome.ABOVE
-        assert ask(threshold=4)(question).outcome is oc.Outcome.BELOW
-    assert ask(threshold=3)((count, 4)).outcome is oc.Outcome.BELOW
-    assert ask(threshold=4)((count, 3)).outcome is oc.Outcome.ABOVE
+        assert ask(threshold=3)(question).outcome is oc.m.Outcome.ABOVE
+        assert ask(threshold=4)(question).outcome is oc.m.Outcome.BELOW
+    assert ask(threshold=3)((count, 4)).outcome is oc.m.Outcome.BELOW
+    assert ask(threshold=4)((count, 3)).outcome is oc.m.Outcome.ABOVE
 
 
 def test_callables_get_what_python_has(ask):
@@ -50,7 +50,7 @@ def test_callables_get_what_python_has(ask):
     assert seen == [[1, 2, 3]]
     assert type(seen[0]) is list
     frame = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    one = oc.make_above_threshold(*frame, PURE, 1.0, 1.0, 0.0, sensitivity=1.0)
+    one = oc.m.make_above_threshold(*frame, PURE, 1.0, 1.0, 0.0, sensitivity=1.0)
     one(2.5)(lambda x: seen.append(x) or x)
     assert seen[1] == 2.5
 
@@ -60,16 +60,16 @@ def test_a_deviation_is_the_distance_from_a_guess(ask, space, guess):
     distance = abs(3 - guess)
     for question in (space >> dp.t.then_count(), len):
         queryable = ask(threshold=distance)
-        assert queryable(oc.Deviation(question, guess))
-        assert not queryable((oc.Deviation(question, guess), distance + 1))
+        assert queryable(oc.m.Deviation(question, guess))
+        assert not queryable((oc.m.Deviation(question, guess), distance + 1))
     fine = ask(sensitivity=1.0, scale=1e-9)
-    assert fine((oc.Deviation(len, guess + 0.5), abs(2.5 - guess) - 1e-6))
-    assert not fine((oc.Deviation(len, guess + 0.5), abs(2.5 - guess) + 1e-6))
+    assert fine((oc.m.Deviation(len, guess + 0.5), abs(2.5 - guess) - 1e-6))
+    assert not fine((oc.m.Deviation(len, guess + 0.5), abs(2.5 - guess) + 1e-6))
 
 
 def test_a_deviation_of_a_deviation(ask):
     queryable = ask()
-    twice = oc.Deviation(oc.Deviation(len, 5), 1)  # ||3 - 5| - 1|
+    twice = oc.m.Deviation(oc.m.Deviation(len, 5), 1)  # ||3 - 5| - 1|
     assert queryable((twice, 1))
     assert not queryable((twice, 2))
 
@@ -78,7 +78,7 @@ def test_a_deviation_is_refused_where_questions_must_be_monotone(ask):
     """Deviations of one count from 0 and from a large guess move in opposite directions."""
     queryable = ask(monotone=True)
     with pytest.raises(InvalidValueError, match="monotone"):
-        queryable(oc.Deviation(len, 1))
+        queryable(oc.m.Deviation(len, 1))
 
 
 def narrow(domain, metric, to_type="i32", output=None, out_metric=None, stability=None):
@@ -145,10 +145,10 @@ def wrong_questions(space):
     yield (len, math.inf), InvalidValueError, "^threshold must be finite"
     yield (len, -math.inf), InvalidValueError, "^threshold must be finite"
     yield (5, 5), InvalidTypeError, "^the question must be a transformation, or a callable"
-    yield oc.Deviation(5, 5), InvalidTypeError, "^the question must be a transformation"
-    yield oc.Deviation(len, None), InvalidTypeError, "^guess must be a number"
-    yield oc.Deviation(len, math.nan), InvalidValueError, "^guess must be finite"
-    yield oc.Deviation(clamped, 1), InvalidTypeError, "one number"
+    yield oc.m.Deviation(5, 5), InvalidTypeError, "^the question must be a transformation"
+    yield oc.m.Deviation(len, None), InvalidTypeError, "^guess must be a number"
+    yield oc.m.Deviation(len, math.nan), InvalidValueError, "^guess must be finite"
+    yield oc.m.Deviation(clamped, 1), InvalidTypeError, "one number"
     yield int, InvalidTypeError, "^the question must be a transformation, or a callable"
     yield (space >> dp.t.then_count()).function, InvalidTypeError, "found Function"
 
@@ -166,11 +166,11 @@ def test_wrong_questions_are_refused_and_change_nothing(ask, space):
     assert not calls
     count = space >> dp.t.then_count()
     found = [queryable(count).outcome for _ in range(3)]
-    assert found == [oc.Outcome.ABOVE, oc.Outcome.ABOVE, oc.Outcome.EXHAUSTED]
+    assert found == [oc.m.Outcome.ABOVE, oc.m.Outcome.ABOVE, oc.m.Outcome.EXHAUSTED]
     for question, error, match in wrong_questions(space):
         with pytest.raises(error, match=match):
             queryable(question)  # exhausted or not
-    assert queryable(count).outcome is oc.Outcome.EXHAUSTED
+    assert queryable(count).outcome is oc.m.Outcome.EXHAUSTED
 
 
 def test_none_is_not_a_question(ask):
@@ -188,7 +188,7 @@ def test_a_refused_question_is_not_computed(ask, space):
         lambda d_in: 2 * d_in,
     )
     queryable = ask()
-    for question in (wide, oc.Deviation(wide, 3), (wide, 1)):
+    for question in (wide, oc.m.Deviation(wide, 3), (wide, 1)):
         with pytest.raises(InvalidValueError, match="larger sensitivity; nothing was asked"):
             queryable(question)
     with pytest.raises(InvalidTypeError, match="^threshold"):
@@ -287,7 +287,7 @@ def test_large_integers_keep_their_distance_on_a_fine_grid(ask):
     """Answers 2**53 + 1 and 2**53 + 2 on neighbours become 2 apart."""
     queryable = ask(sensitivity=1.0, answer_scale=1e-9)
     distances = [
-        queryable(oc.Deviation(lambda rows, a=answer: a, 2.0**53)).value
+        queryable(oc.m.Deviation(lambda rows, a=answer: a, 2.0**53)).value
         for answer in (2**53 + 1, 2**53 + 2)
     ]
     assert distances == pytest.approx([1.0, 2.0], abs=1e-6)
@@ -299,12 +299,12 @@ def test_a_question_that_raises_leaves_the_mechanism_as_it_was(ask, failure):
         raise failure("no answer")
 
     queryable = ask(max_hits=1, threshold=2)
-    for question in (fail, oc.Deviation(fail, 3), (fail, 3)):
+    for question in (fail, oc.m.Deviation(fail, 3), (fail, 3)):
         with pytest.raises(failure):
             queryable(question)
-    assert queryable(len).outcome is oc.Outcome.ABOVE
-    assert queryable(fail).outcome is oc.Outcome.EXHAUSTED  # not asked
-    assert queryable(len).outcome is oc.Outcome.EXHAUSTED
+    assert queryable(len).outcome is oc.m.Outcome.ABOVE
+    assert queryable(fail).outcome is oc.m.Outcome.EXHAUSTED  # not asked
+    assert queryable(len).outcome is oc.m.Outcome.EXHAUSTED
 
 
 def test_an_interrupt_within_a_question_closes_the_mechanism(ask):
@@ -335,7 +335,7 @@ def test_a_transformation_that_fails_leaves_the_mechanism_as_it_was(ask, space):
     with pytest.raises(OpenDPException):
         queryable(made)
     assert queryable(len)
-    assert queryable(made).outcome is oc.Outcome.EXHAUSTED
+    assert queryable(made).outcome is oc.m.Outcome.EXHAUSTED
 
 
 def test_a_new_transformation_at_an_old_address_is_checked(ask, space):

@@ -29,7 +29,7 @@ from opendp_concurrent.errors import (
 from opendp_concurrent.queryables.data import unseal
 
 PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
-ABOVE, BELOW, EXHAUSTED = oc.Outcome.ABOVE, oc.Outcome.BELOW, oc.Outcome.EXHAUSTED
+ABOVE, BELOW, EXHAUSTED = oc.m.Outcome.ABOVE, oc.m.Outcome.BELOW, oc.m.Outcome.EXHAUSTED
 SURE = 1e-3  # a scale whose noise is 0, but for odds of e^-1000
 ODDS = 1e-11
 SECRET = 987654321
@@ -37,7 +37,7 @@ SECRET = 987654321
 
 def sparse(space, threshold=0, max_hits=2, scale=SURE, measure=PURE, d_in=1, **more):
     more.setdefault("query_scale", scale)
-    return oc.make_sparse_vector(*space, measure, d_in, scale, threshold, max_hits, **more)
+    return oc.m.make_sparse_vector(*space, measure, d_in, scale, threshold, max_hits, **more)
 
 
 # --- the law of the answers -------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_an_answer_below_has_no_number(space):
     assert (below.outcome, below.value) == (BELOW, None)
     assert (above.outcome, above.value) == (ABOVE, 6)
     assert queryable(lambda _: 8).value == 8
-    assert queryable(lambda _: 9) == oc.SparseVectorAnswer(EXHAUSTED)
+    assert queryable(lambda _: 9) == oc.m.SparseVectorAnswer(EXHAUSTED)
 
 
 # --- conversations ----------------------------------------------------------------------------
@@ -229,17 +229,17 @@ def test_exhausted_after_exactly_so_many_hits_and_the_data_are_left_alone(space,
 
 
 def test_answers_are_values():
-    one, other = oc.SparseVectorAnswer(ABOVE, 3), oc.SparseVectorAnswer(ABOVE, 3)
+    one, other = oc.m.SparseVectorAnswer(ABOVE, 3), oc.m.SparseVectorAnswer(ABOVE, 3)
     assert one == other
     assert hash(one) == hash(other)
     assert one
-    assert not oc.SparseVectorAnswer(BELOW)
-    assert not oc.SparseVectorAnswer(EXHAUSTED)
+    assert not oc.m.SparseVectorAnswer(BELOW)
+    assert not oc.m.SparseVectorAnswer(EXHAUSTED)
     with pytest.raises(AttributeError):
         one.value = 4
     assert repr(one) == "SparseVectorAnswer(outcome=ABOVE, value=3)"
     assert pickle.loads(pickle.dumps(one)) == one
-    assert {outcome.value for outcome in oc.Outcome} == {"above", "below", "exhausted"}
+    assert {outcome.value for outcome in oc.m.Outcome} == {"above", "below", "exhausted"}
 
 
 def test_invocations_are_apart(space):
@@ -367,13 +367,13 @@ WRONG = [
 @pytest.mark.parametrize(("name", "value", "error", "match"), WRONG)
 def test_bad_arguments_are_named(space, name, value, error, match):
     good = arguments(space)
-    assert oc.make_sparse_vector(**good).map(1) > 0.0
+    assert oc.m.make_sparse_vector(**good).map(1) > 0.0
     with pytest.raises(error, match=match):
-        oc.make_sparse_vector(**{**good, name: value})
+        oc.m.make_sparse_vector(**{**good, name: value})
     if name not in ("max_hits", "answer_scale", "refresh"):
         good.pop("max_hits")
         with pytest.raises(error, match=match):
-            oc.make_above_threshold(**{**good, name: value})
+            oc.m.make_above_threshold(**{**good, name: value})
 
 
 def test_features_are_asked_for(space):
@@ -396,12 +396,12 @@ def test_the_map_is_for_one_d_in(space):
 
 def test_above_threshold_is_a_sparse_vector_of_one_hit(space):
     for more in ({}, {"monotone": True}, {"query_scale": 3.0}, {"sensitivity": 2.0}):
-        one = oc.make_above_threshold(*space, PURE, 1, 2.0, 5, **more)
-        other = oc.make_sparse_vector(*space, PURE, 1, 2.0, 5, 1, **more)
+        one = oc.m.make_above_threshold(*space, PURE, 1, 2.0, 5, **more)
+        other = oc.m.make_sparse_vector(*space, PURE, 1, 2.0, 5, 1, **more)
         assert one.map(1) == other.map(1)
-        then = space >> oc.then_above_threshold(PURE, 1, 2.0, 5, **more)
+        then = space >> oc.m.then_above_threshold(PURE, 1, 2.0, 5, **more)
         assert then.map(1) == one.map(1)
-    queryable = oc.make_above_threshold(*space, PURE, 1, SURE, 5, query_scale=SURE)([1] * 5)
+    queryable = oc.m.make_above_threshold(*space, PURE, 1, SURE, 5, query_scale=SURE)([1] * 5)
     assert queryable(len).outcome is ABOVE
     assert queryable(len).outcome is EXHAUSTED
 
@@ -517,7 +517,7 @@ def test_chained_after_a_transformation(space):
     chained = (
         space
         >> dp.t.then_clamp((0, 5))
-        >> oc.then_sparse_vector(PURE, 1, SURE, 10, 2, query_scale=SURE, sensitivity=5)
+        >> oc.m.then_sparse_vector(PURE, 1, SURE, 10, 2, query_scale=SURE, sensitivity=5)
     )
     other = clamp >> sparse(clamped, 10, sensitivity=5)
     total = clamped >> dp.t.then_sum()
@@ -538,7 +538,7 @@ def test_chained_after_a_transformation(space):
 
 def test_casts_and_postprocessing(space):
     count = space >> dp.t.then_count()
-    as_zcdp = oc.cast(sparse(space), ZCDP)
+    as_zcdp = oc.c.cast(sparse(space), ZCDP)
     assert as_zcdp.map(1) > 0.0
     converse(as_zcdp([1] * 3), count)
     native = dp.c.make_pureDP_to_zCDP(sparse(space))

@@ -42,7 +42,7 @@ class Noise:
     monotone: bool = False
 
     def map(self, measure, sensitivity=1, **more):
-        return oc.make_sparse_vector(
+        return oc.m.make_sparse_vector(
             *SPACE,
             measure,
             1,
@@ -377,20 +377,20 @@ def test_values_of_the_theory():
     ):
         assert 1 / own == pytest.approx(eps1, rel=1e-9)
         for scale in (own, 1 / eps1):
-            found = oc.make_sparse_vector(
+            found = oc.m.make_sparse_vector(
                 *SPACE, PURE, 1, scale, 0.0, 5, sensitivity=1.0, monotone=monotone
             )
             assert found.map(1) == pytest.approx(1.0, abs=1e-9)
-            explicit = oc.make_sparse_vector(
+            explicit = oc.m.make_sparse_vector(
                 *SPACE, PURE, 1, scale, 0, 5, query_scale=query, monotone=monotone
             )
             assert explicit.map(1) == pytest.approx(1.0, abs=1e-9)
     for c in (1, 7):  # any number of hits
-        fine = oc.make_sparse_vector(
+        fine = oc.m.make_sparse_vector(
             *SPACE, RENYI, 1, 2.0, 0.0, c, sensitivity=1.0, query_scale=4.0 * c
         )
         assert fine.map(1)(4.0) == pytest.approx(0.8209265302, abs=1e-9)
-        fixed = oc.make_sparse_vector(
+        fixed = oc.m.make_sparse_vector(
             *SPACE,
             oc.fixed_renyi_divergence(4.0),
             1,
@@ -406,7 +406,7 @@ def test_values_of_the_theory():
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.5])
 def test_above_threshold_is_that_of_dwork_and_roth(epsilon):
     for sensitivity in (1, 1.0, 3.0):
-        made = oc.make_above_threshold(
+        made = oc.m.make_above_threshold(
             *SPACE,
             PURE,
             1,
@@ -416,11 +416,11 @@ def test_above_threshold_is_that_of_dwork_and_roth(epsilon):
             query_scale=4 * sensitivity / epsilon,
         )
         assert epsilon * (1 - 1e-15) <= made.map(1) <= epsilon * (1 + 1e-14)
-    sparse = oc.make_sparse_vector(
+    sparse = oc.m.make_sparse_vector(
         *SPACE, PURE, 1, 6 / epsilon, 0, 3, query_scale=12 / epsilon, refresh=True
     )
     assert sparse.map(1) == pytest.approx(epsilon, rel=1e-14)
-    zcdp = oc.make_sparse_vector(
+    zcdp = oc.m.make_sparse_vector(
         *SPACE, ZCDP, 1, 6 / epsilon, 0, 3, query_scale=12 / epsilon, refresh=True
     )
     assert zcdp.map(1) == pytest.approx(epsilon * math.tanh(epsilon / 6), rel=1e-12)
@@ -430,7 +430,7 @@ def test_above_threshold_is_that_of_dwork_and_roth(epsilon):
 @pytest.mark.parametrize("monotone", [False, True])
 def test_the_default_query_scale_costs_least(hits, monotone):
     """At the ε of the default, no other split has less variance."""
-    default = oc.make_sparse_vector(
+    default = oc.m.make_sparse_vector(
         *SPACE, PURE, 1, 5.0, 0, hits, sensitivity=1.0, monotone=monotone
     ).map(1)
     factor = hits if monotone else 2 * hits
@@ -457,7 +457,7 @@ def test_a_map_is_never_below_the_exact_value(
     scale, query, answer, hits, sensitivity, refresh, monotone
 ):
     def loss(measure):
-        return oc.make_sparse_vector(
+        return oc.m.make_sparse_vector(
             *SPACE,
             measure,
             1,
@@ -543,7 +543,7 @@ def failure(noise, distances, alpha, step=1):
 @pytest.mark.parametrize("beta", [0.3, 0.05, 1e-4])
 def test_accuracy_holds_on_whole_and_on_fine_grids(scale, query, beta):
     for count in (1, 5, 40):
-        alpha = oc.sparse_vector_accuracy(scale, query, count, beta)
+        alpha = oc.m.sparse_vector_accuracy(scale, query, count, beta)
         edge = math.ceil(alpha)
         for below in (0, count // 2, count):
             distances = [-edge] * below + [edge] * (count - below)
@@ -561,7 +561,7 @@ def test_accuracy_holds_on_whole_and_on_fine_grids(scale, query, beta):
 def test_accuracy_for_refreshed_thresholds():
     """m thresholds, each followed by its share of the questions."""
     for m in (1, 2, 5):
-        alpha = oc.sparse_vector_accuracy(2.0, 3.0, 4 * m, 0.05, thresholds=m)
+        alpha = oc.m.sparse_vector_accuracy(2.0, 3.0, 4 * m, 0.05, thresholds=m)
         edge = math.ceil(alpha)
         each = failure(Noise(2.0, 3.0), [-edge] * 3 + [edge], alpha)
         assert 1 - (1 - each) ** m <= 0.05
@@ -569,7 +569,7 @@ def test_accuracy_for_refreshed_thresholds():
 
 def test_accuracy_moves_as_it_should():
     def at(scale=2.0, query=4.0, questions=100, beta=0.05, thresholds=1):
-        return oc.sparse_vector_accuracy(scale, query, questions, beta, thresholds=thresholds)
+        return oc.m.sparse_vector_accuracy(scale, query, questions, beta, thresholds=thresholds)
 
     for name, values in (
         ("scale", (0.01, 1.0, 2.0, 1e6)),
@@ -602,9 +602,9 @@ def test_accuracy_moves_as_it_should():
 )
 def test_accuracy_refuses_bad_arguments(arguments, error, match):
     with pytest.raises(error, match=match):
-        oc.sparse_vector_accuracy(*arguments)
+        oc.m.sparse_vector_accuracy(*arguments)
     with pytest.raises(InvalidValueError, match="^thresholds"):
-        oc.sparse_vector_accuracy(1.0, 1.0, 1, 0.1, thresholds=0)
+        oc.m.sparse_vector_accuracy(1.0, 1.0, 1, 0.1, thresholds=0)
 
 
 def test_rises_and_falls_that_are_rounded_down_cost_one_step_more():

@@ -91,7 +91,7 @@ def test_algorithm_4_costs_one_and_six_c_quarters(hits):
     assert found > 1.5 * epsilon
     short = loss((0,) + (0,) * hits, (1,) + (-1,) * hits, string, scales)
     assert short < found
-    right = oc.make_sparse_vector(*WHOLE, PURE, 1, scales[0], 0, hits, query_scale=scales[1])
+    right = oc.m.make_sparse_vector(*WHOLE, PURE, 1, scales[0], 0, hits, query_scale=scales[1])
     assert right.map(1) == pytest.approx(true, rel=1e-12)  # what this package would say of it
 
 
@@ -133,7 +133,7 @@ def test_algorithm_6_grows_with_the_questions(epsilon):
 
 def test_the_right_one_keeps_its_promise_on_all_their_counterexamples():
     """With c = 3: the counterexamples, cut at the third hit."""
-    made = oc.make_sparse_vector(*WHOLE, PURE, 1, 2.0, 0, 3, query_scale=12.0)
+    made = oc.m.make_sparse_vector(*WHOLE, PURE, 1, 2.0, 0, 3, query_scale=12.0)
     scales, promised = (2.0, 12.0), made.map(1)
     assert promised == pytest.approx(1.0, rel=1e-14)
     for answers, others, string in (
@@ -188,7 +188,7 @@ def published(claimed, threshold, question):
 
 
 def right(threshold, question, cap):
-    return oc.make_sparse_vector(*WHOLE, PURE, 1, threshold, 0, cap, query_scale=question)
+    return oc.m.make_sparse_vector(*WHOLE, PURE, 1, threshold, 0, cap, query_scale=question)
 
 
 UP, DOWN = (-1, 1), (1, -1)  # on x = 1: 0 and 0; on x' = 0: 1 and -1

@@ -85,7 +85,7 @@ def test_an_odometer_has_no_bound(space, ledger):
         (
             oc.tradeoff,
             [F.pure(0.25)] * 2,
-            {"d_out": F.pure(0.25).power(4), "accumulator": oc.ladder(F.pure(0.25))},
+            {"d_out": F.pure(0.25).power(4), "accumulator": oc.accumulators.ladder(F.pure(0.25))},
             F.pure(0.25).power(2).epsilon(1e-6),
             "ε at δ = 1e-06 under",
         ),

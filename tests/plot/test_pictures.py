@@ -129,9 +129,9 @@ def test_errors_are_those_of_the_formulas():
     ax = plot.plot_counter_error(list(VARIANCES), 1000, rho=0.5)
     mean = {line.get_label(): line.get_ydata()[-1] for line in ax.get_lines()}
     for method in ("tree", "smooth"):
-        height, average = oc.counter_nodes(1000, method)
+        height, average = oc.m.counter_nodes(1000, method)
         assert mean[method] == pytest.approx(sqrt(height * average))
-    assert mean["square root"] == pytest.approx(oc.square_root_rmse(1000))
+    assert mean["square root"] == pytest.approx(oc.m.square_root_rmse(1000))
 
 
 def test_the_light_lines_are_the_errors_at_each_step():
@@ -152,7 +152,7 @@ def test_errors_are_those_that_counters_make(name, arguments):
     """Noise is random: 2,000 answers, and a margin of seven deviations of their mean square."""
     sigma, step, runs = 50.0, 12, 2000
     space = oc.integer_stream(0, 1), oc.event_presence()
-    counter = oc.make_counter(*space, dp.zero_concentrated_divergence(), sigma, **arguments)
+    counter = oc.m.make_counter(*space, dp.zero_concentrated_divergence(), sigma, **arguments)
     squares = []
     for _ in range(runs):
         queryable = counter([])
@@ -201,7 +201,7 @@ def test_a_single_step_is_drawn():
 
 
 def worst(*epsilons, budget=1.5, epsilon=1.0):
-    start, rule = oc.basic().start((0.0, 0.0)), Within((budget, 0.0))
+    start, rule = oc.accumulators.basic().start((0.0, 0.0)), Within((budget, 0.0))
     return verify.worst_analyst(verify.response_menu(*epsilons), start, rule, epsilon).strategy
 
 

@@ -240,7 +240,7 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     for draw in (
-        GAUSSIAN.plot,
+        lambda: plot.plot_tradeoff(GAUSSIAN),
         lambda: plot.plot_profile(GAUSSIAN),
         lambda: plot.plot_budgets({"a": float}, [1]),
     ):

@@ -43,7 +43,9 @@ def test_no_handle_answers_in_a_forked_process(space):
         root(oc.make_concurrent_composition(*space, PURE, 1, [0.5])),
         root(oc.make_concurrent_filter(odometer, 1, 0.5)),
         root(odometer),
-        root(oc.make_above_threshold(*space, PURE, 1, scale=2.0, query_scale=4.0, threshold=10.0)),
+        root(
+            oc.m.make_above_threshold(*space, PURE, 1, scale=2.0, query_scale=4.0, threshold=10.0)
+        ),
     ]
     asked = [lambda child=child: child(count) for child in children[:-1]]
     asked += [
@@ -69,7 +71,7 @@ def test_a_forked_process_does_not_wait_for_threads_that_it_has_not(space):
     odometer = oc.make_concurrent_odometer(*space, PURE)
     root = oc.make_concurrent_filter(odometer, 1, 5.0)([1, 2, 3])
     native = root(dp.c.make_adaptive_composition(*space, PURE, 1, [0.5]))
-    search = root(oc.make_above_threshold(*space, PURE, 1, scale=4.0, threshold=1e6))
+    search = root(oc.m.make_above_threshold(*space, PURE, 1, scale=4.0, threshold=1e6))
     query = dp.m.make_user_measurement(*space, PURE, slow, lambda d_in: 0.25)
     for child, question in ((native, query), (search, slow)):
         started.clear(), go_on.clear()

@@ -31,14 +31,16 @@ def bad(rows):
 
 def failing():
     """A handle, and messages at which it raises."""
-    sparse = oc.make_sparse_vector(*space(), PURE, 1, 2.0, 50, 3)
-    guess = oc.make_guess_and_check(*space(), PURE, 1, 2.0, 50, 3)
+    sparse = oc.m.make_sparse_vector(*space(), PURE, 1, 2.0, 50, 3)
+    guess = oc.m.make_guess_and_check(*space(), PURE, 1, 2.0, 50, 3)
     cells = {"universe": [SECRET, 1], "size": 100}
-    weights = oc.make_private_multiplicative_weights(*space(), ZCDP, 1, 50.0, questions=3, **cells)
-    projected = oc.make_projected_queries(*space(), ZCDP, 1, [0.5], **cells)
-    middle = oc.make_interactive_postprocessing(sparse, lambda *now: 1 / 0)
-    parts = oc.make_parallel_composition(
-        *space(), oc.by_key(lambda row: row), {SECRET: sparse, 1: sparse}
+    weights = oc.m.make_private_multiplicative_weights(
+        *space(), ZCDP, 1, 50.0, questions=3, **cells
+    )
+    projected = oc.m.make_projected_queries(*space(), ZCDP, 1, [0.5], **cells)
+    middle = oc.c.make_interactive_postprocessing(sparse, lambda *now: 1 / 0)
+    parts = oc.c.make_parallel_composition(
+        *space(), oc.c.by_key(lambda row: row), {SECRET: sparse, 1: sparse}
     )
     return {
         "sparse vector": (sparse(ROWS), ["nonsense", bad, (count(), "x")]),
@@ -114,7 +116,7 @@ def test_exceptions_hold_neither_data_nor_noise(name):
 
 
 def test_a_question_may_not_ask_its_own_mechanism_from_a_context_of_its_own():
-    handle = oc.make_above_threshold(*space(), PURE, 1, 1e-3, 0)(ROWS)
+    handle = oc.m.make_above_threshold(*space(), PURE, 1, 1e-3, 0)(ROWS)
     inner = []
 
     def question(rows):
@@ -126,11 +128,11 @@ def test_a_question_may_not_ask_its_own_mechanism_from_a_context_of_its_own():
 
     assert handle(question)
     assert [type(one) for one in inner] == [ReentrantLaunchError]
-    assert handle(len).outcome is oc.Outcome.EXHAUSTED
+    assert handle(len).outcome is oc.m.Outcome.EXHAUSTED
 
 
 def test_after_a_failure_it_may_be_asked_again():
-    handle = oc.make_above_threshold(*space(), PURE, 1, 1e-3, 0)(ROWS)
+    handle = oc.m.make_above_threshold(*space(), PURE, 1, 1e-3, 0)(ROWS)
     with pytest.raises(RuntimeError, match="failed"):
         handle(bad)
     assert handle(len)
@@ -138,7 +140,7 @@ def test_after_a_failure_it_may_be_asked_again():
 
 def test_a_thread_waits_for_its_turn():
     begun, done = threading.Event(), threading.Event()
-    handle = oc.make_sparse_vector(*space(), PURE, 1, 1e-3, 0, 10)(ROWS)
+    handle = oc.m.make_sparse_vector(*space(), PURE, 1, 1e-3, 0, 10)(ROWS)
     answers = []
 
     def slow(rows):

@@ -36,7 +36,7 @@ def test_a_distance_that_a_native_child_cannot_use_is_named(space, d_in):
 @pytest.mark.parametrize("then", [lambda: dp.m.then_laplace(scale=1.0), dp.t.then_count])
 def test_a_then_constructor_that_is_not_chained_is_told_apart(space, then):
     root = oc.make_concurrent_odometer(*space, dp.max_divergence())([1, 2])
-    for launch in (root, oc.make_interactive, lambda one: root.loss_after([one], 1)):
+    for launch in (root, oc.c.make_interactive, lambda one: root.loss_after([one], 1)):
         with pytest.raises(InvalidTypeError, match="chain it: input_space >> then_"):
             launch(then())
     assert root.privacy_loss(1) == 0.0

@@ -59,7 +59,7 @@ def test_the_solver_equals_the_enumeration_of_all_analysts(seed):
         Item(str(index), float(generator.integers(1, 3)), one)
         for index, one in enumerate(mechanisms)
     ]
-    rule, start = Within(float(depth)), oc.basic().start(0.0)
+    rule, start = Within(float(depth)), oc.accumulators.basic().start(0.0)
     for epsilon in (0.0, 0.4, 1.1):
         worst = verify.worst_analyst(menu, start, rule, epsilon)
         assert worst.delta == pytest.approx(
@@ -79,7 +79,7 @@ def test_launches_of_one_kind_reach_the_optimal_composition(epsilon0, k, epsilon
         p, q = truth**j * lie ** (k - j), truth ** (k - j) * lie**j
         exact += math.comb(k, j) * max(0.0, p - math.exp(epsilon) * q)
     menu = verify.response_menu(epsilon0)
-    state = (oc.basic().start((0.0, 0.0)), k)
+    state = (oc.accumulators.basic().start((0.0, 0.0)), k)
     found = verify.worst_analyst(menu, state, verify.Limited(Within((1e6, 0.0))), epsilon)
     assert found.delta == pytest.approx(exact, abs=1e-12)
 
@@ -94,7 +94,7 @@ def test_printed_values_of_optimal_composition():
         (0.2, 5.23138909e-2),
         (0.0, 0.122544998),
     ):
-        state = (oc.basic().start(0.0), 10)
+        state = (oc.accumulators.basic().start(0.0), 10)
         # a launch that costs nothing is not made: count launches instead
         counted = verify.Limited(_Free())
         assert verify.worst_analyst(menu, state, counted, epsilon).delta == pytest.approx(
@@ -118,7 +118,7 @@ def test_different_kinds_reach_the_optimal_composition():
 def test_twenty_launches_from_three_items():
     menu = verify.response_menu(0.125, 0.25, 0.375)
     found = verify.worst_analyst(
-        menu, oc.basic().start((0.0, 0.0)), Within((2.5, 0.0)), epsilon=1.25
+        menu, oc.accumulators.basic().start((0.0, 0.0)), Within((2.5, 0.0)), epsilon=1.25
     )
     assert 0.0 < found.delta < 0.2
     assert len(str(found.strategy).splitlines()) > 10
@@ -127,32 +127,38 @@ def test_twenty_launches_from_three_items():
 def test_divergences_of_equal_launches_add_up():
     menu = verify.response_menu(0.5)
     for k in (1, 2, 7):
-        start = (oc.basic().start((0.0, 0.0)), k)
+        start = (oc.accumulators.basic().start((0.0, 0.0)), k)
         found = verify.worst_renyi(menu, start, verify.Limited(Within((9.0, 0.0))), 3.0)
         assert found == pytest.approx(k * menu[0].mechanism.renyi(3.0), rel=1e-12)
 
 
 def test_infinite_divergences_are_told():
     menu = [Item("fails", (0.5, 0.1), verify.randomized_response(0.5, 0.1))]
-    start = oc.basic().start((0.0, 0.0))
+    start = oc.accumulators.basic().start((0.0, 0.0))
     assert verify.worst_renyi(menu, start, Within((1.0, 0.2)), 2.0) == math.inf
 
 
 def test_the_strategy_can_be_read():
     menu = verify.response_menu(0.5, 1.0)
-    found = verify.worst_analyst(menu, oc.basic().start((0.0, 0.0)), Within((1.5, 0.0)), 1.0)
+    found = verify.worst_analyst(
+        menu, oc.accumulators.basic().start((0.0, 0.0)), Within((1.5, 0.0)), 1.0
+    )
     assert isinstance(found.strategy, verify.Launch)
     text = str(found.strategy)
     assert text.startswith("launch 0.5\n  answer 0 (0.6225 | 0.3775): launch 1")
     assert "stop at loss 1.5" in text
-    nothing = verify.worst_analyst(menu, oc.basic().start((0.0, 0.0)), Within((0.1, 0.0)), 1.0)
+    nothing = verify.worst_analyst(
+        menu, oc.accumulators.basic().start((0.0, 0.0)), Within((0.1, 0.0)), 1.0
+    )
     assert isinstance(nothing.strategy, verify.Stop)
     assert nothing.delta == 0.0
 
 
 def test_tradeoff_of_the_worst_view():
     menu = verify.response_menu(1.0)
-    found = verify.worst_analyst(menu, oc.basic().start((0.0, 0.0)), Within((1.0, 0.0)), 0.0)
+    found = verify.worst_analyst(
+        menu, oc.accumulators.basic().start((0.0, 0.0)), Within((1.0, 0.0)), 0.0
+    )
     truth = 1 / (1 + math.exp(-1.0))
     assert found.view.tradeoff(1 - truth) == pytest.approx(1 - truth)
     assert found.view.tradeoff(0.0) == 1.0
@@ -199,7 +205,7 @@ def test_tradeoff_of_the_worst_view():
 )
 def test_bad_input(call, error, match):
     with pytest.raises(error, match=match):
-        call(verify.response_menu(0.5), oc.basic().start((0.0, 0.0)))
+        call(verify.response_menu(0.5), oc.accumulators.basic().start((0.0, 0.0)))
 
 
 def test_finite_mechanisms_against_closed_forms():
@@ -267,7 +273,7 @@ def test_edges_of_finite_mechanisms():
 
 
 def test_edges_of_the_solver():
-    start = oc.basic().start((0.0, 0.0))
+    start = oc.accumulators.basic().start((0.0, 0.0))
     with pytest.raises(InvalidValueError, match="^epsilon"):
         verify.worst_analyst(verify.response_menu(1.0), start, Within((1.0, 0.0)), math.nan)
     with pytest.raises(InvalidTypeError, match="^epsilon"):
@@ -285,7 +291,7 @@ def test_the_worse_order_of_the_datasets_is_told_and_answers_keep_their_numbers(
     one = verify.FiniteMechanism((0.0, 0.5, 0.5, 0.0), (0.0, 0.7, 0.2, 0.1))
     for mechanism, swapped in ((one, True), (one.swapped, False)):
         found = verify.worst_analyst(
-            [Item("x", 1.0, mechanism)], oc.basic().start(0.0), Within(1.0), 1.0
+            [Item("x", 1.0, mechanism)], oc.accumulators.basic().start(0.0), Within(1.0), 1.0
         )
         assert found.swapped is swapped
         assert found.delta == pytest.approx(0.1)

@@ -57,7 +57,9 @@ def test_an_adaptive_analyst_under_gaussian_dp():
     space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     odometer = oc.make_concurrent_odometer(*space, oc.gaussian_tradeoff())
     limit = oc.make_concurrent_filter(odometer, 1.0, 1.0)
-    coarse, fine = (oc.make_gaussian(*space, s, oc.gaussian_tradeoff()) for s in (4.0, 1.5))
+    coarse, fine = (
+        oc.m.make_certified_gaussian(*space, s, oc.gaussian_tradeoff()) for s in (4.0, 1.5)
+    )
 
     def analyst(root):
         first = root(coarse)

@@ -62,27 +62,34 @@ def test_no_counterexample_is_known_to_either_of_two_orders_at_an_undivided_slac
         delta, epsilon = generator.choice([0.5, 0.3, 0.1]), generator.uniform(1.0, 5.0)
         orders = sorted(generator.sample([1.2, 1.5, 2.0, 3.0, 6.0, 20.0], 2))
         menu = verify.response_menu(*(generator.uniform(0.3, 4.0) for _ in range(3)))
-        start = oc.either(*(oc.renyi(order, delta) for order in orders)).start(None)
+        start = oc.accumulators.either(
+            *(oc.accumulators.renyi(order, delta) for order in orders)
+        ).start(None)
         rule = verify.Limited(EitherUndivided(epsilon, delta))
         worst = verify.worst_analyst(menu, (start, 4), rule, epsilon)
         largest = max(largest, worst.delta / delta)
     assert 0.5 < largest <= 1.0
 
 
-@pytest.mark.parametrize("other", [oc.renyi(20.0, delta_slack=1e-11), oc.basic()], ids=str)
+@pytest.mark.parametrize(
+    "other", [oc.accumulators.renyi(20.0, delta_slack=1e-11), oc.accumulators.basic()], ids=str
+)
 def test_the_least_of_two_losses_at_an_undivided_slack_fails(other):
     """ε = 3, δ = 0.0324, one order: a child that may fail goes to the rule without a slack."""
     delta = 0.0324
-    large = oc.renyi(20.0, delta_slack=delta)
+    large = oc.accumulators.renyi(20.0, delta_slack=delta)
     menu = [
         *verify.response_menu(1.0, 2.0512),
         verify.Item("tell", (0.0, 0.032), verify.randomized_response(0.0, 0.032)),
     ]
-    start = oc.either(other, large).start(None)
+    start = oc.accumulators.either(other, large).start(None)
     undivided = verify.Limited(EitherUndivided(3.0, delta))
     worst = verify.worst_analyst(menu, (start, 2), undivided, epsilon=3.0)
     assert worst.delta == pytest.approx(0.0409, abs=5e-5)
-    for rule in (large, oc.either(other, oc.renyi(20.0, delta_slack=delta - 1e-4))):
+    for rule in (
+        large,
+        oc.accumulators.either(other, oc.accumulators.renyi(20.0, delta_slack=delta - 1e-4)),
+    ):
         worst = verify.worst_analyst(menu, rule.start((0.0, 0.0)), Within((3.0, delta)), 3.0)
         assert worst.delta <= delta
 

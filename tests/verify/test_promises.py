@@ -52,7 +52,7 @@ def test_every_measure_and_rule_is_held_against_analysts():
         "residue",
     ):
         assert any(rule in name for name in names)
-        assert rule in oc.__all__
+        assert rule in oc.accumulators.__all__
 
 
 MENUS = [([0.25, 0.5], [2, 1]), ([0.5, 1.0], [1, 2]), ([0.3, 0.6], [3, 1]), ([0.2, 1.0], [1, 1])]
@@ -79,7 +79,7 @@ def test_a_budget_that_launches_use_up_is_used_up(index):
 def test_pure_privacy_is_judged_by_its_loss_however_little_mass_has_it():
     """41 launches of 0.05 under 2.0: a δ of 6e-14, which no tolerance for δ would notice."""
     menu = [verify.Item("0.05", 0.05, verify.randomized_response(0.05))]
-    start, rule = oc.basic().start(0.0), Within(2.05 + 1e-9)
+    start, rule = oc.accumulators.basic().start(0.0), Within(2.05 + 1e-9)
     assert verify.worst_analyst(menu, start, rule, 2.0).delta_upper < 1e-12
     assert verify.worst_loss(menu, start, rule) == pytest.approx(2.05, abs=1e-12)
     exact = verify.worst_loss(menu, start, rule, losses=[Fraction(0.05)])
@@ -98,17 +98,17 @@ def test_one_unit_in_the_last_place_is_noticed_under_pure_privacy():
     menu, losses = [verify.Item("0.1", 0.1, verify.randomized_response(0.1))], [Fraction(0.1)]
     worst = verify.worst_loss(menu, 0.0, Nearest(), losses=losses)
     assert verify.Outcome("epsilon", "largest loss", worst, 0.3).excess > 0.0
-    kept = verify.worst_loss(menu, oc.basic().start(0.0), Within(0.3), losses=losses)
+    kept = verify.worst_loss(menu, oc.accumulators.basic().start(0.0), Within(0.3), losses=losses)
     assert verify.Outcome("epsilon", "largest loss", kept, 0.3).excess <= 0.0
 
 
 def test_what_is_left_out_of_a_strategy_is_in_the_upper_bound():
     """Launches that gain less than 1e-15 each; the analyst who makes them is not believed away."""
     menu = [verify.Item("rare", 1.0, verify.FiniteMechanism((1e-16, 1.0), (0.0, 1.0)))]
-    found = verify.worst_analyst(menu, oc.basic().start(0.0), Within(9.0), 1.0)
+    found = verify.worst_analyst(menu, oc.accumulators.basic().start(0.0), Within(9.0), 1.0)
     assert found.delta == 0.0
     assert 9e-16 <= found.delta_upper < 1e-13
-    told = verify.worst_loss(menu, oc.basic().start(0.0), Within(9.0))
+    told = verify.worst_loss(menu, oc.accumulators.basic().start(0.0), Within(9.0))
     assert told == inf
 
 
@@ -140,7 +140,7 @@ def test_a_launch_that_costs_nothing_and_tells_something_raises():
         def admits(self, state, d_mid):
             return state
 
-    start = oc.basic().start((0.0, 0.0))
+    start = oc.accumulators.basic().start((0.0, 0.0))
     with pytest.raises(InvalidValueError, match="admitted at no cost, so without an end"):
         verify.worst_analyst(verify.response_menu(1.0), start, Never(), 0.5)
     with pytest.raises(InvalidValueError, match="admitted at no cost, so without an end"):

@@ -151,7 +151,7 @@ def test_a_rule_that_undercharges_is_noticed(lab):
         def continues(self, state, d_out):
             return state <= d_out
 
-    wrong = budget(epsilon(3), accumulator=oc.from_rule(Half()))
+    wrong = budget(epsilon(3), accumulator=oc.accumulators.from_rule(Half()))
     law = lab.played(wrong, [launch("odds 3", lab.response(3))])
     assert law.worst_loss(2).ratio == 9
     assert not within(law.worst_loss(2), wrong.map(1))
@@ -171,7 +171,9 @@ class Sum:
 
 
 @pytest.mark.parametrize(
-    "accumulator", [oc.basic(), oc.from_rule(Sum())], ids=["basic", "from_rule"]
+    "accumulator",
+    [oc.accumulators.basic(), oc.accumulators.from_rule(Sum())],
+    ids=["basic", "from_rule"],
 )
 def test_a_filter_of_pure_privacy(lab, accumulator):
     bound = 2 * epsilon(3)
@@ -184,12 +186,12 @@ def test_a_filter_of_pure_privacy(lab, accumulator):
 
 
 ACCOUNTINGS = {
-    "basic": oc.basic(),
-    "advanced": oc.advanced(1e-2),
-    "zcdp": oc.zcdp(1e-2),
-    "renyi": oc.renyi(4.0, 1e-2),
-    "either": oc.either(oc.basic(), oc.zcdp(1e-2)),
-    "best_rule": oc.best_rule((1.0, 1e-2), [(epsilon(3), 0.0)]),
+    "basic": oc.accumulators.basic(),
+    "advanced": oc.accumulators.advanced(1e-2),
+    "zcdp": oc.accumulators.zcdp(1e-2),
+    "renyi": oc.accumulators.renyi(4.0, 1e-2),
+    "either": oc.accumulators.either(oc.accumulators.basic(), oc.accumulators.zcdp(1e-2)),
+    "best_rule": oc.accumulators.best_rule((1.0, 1e-2), [(epsilon(3), 0.0)]),
 }
 
 
@@ -254,12 +256,12 @@ def test_filters_of_tradeoff_functions(lab, name):
         ),
         "ladder": (
             oc.tradeoff(),
-            oc.ladder(pure(epsilon(2))),
+            oc.accumulators.ladder(pure(epsilon(2))),
             pure,
             pure(epsilon(2)).power(3),
             pure(epsilon(2)).power(3),
         ),
-        "residue": (oc.tradeoff(), oc.residue(mu), pure, gaussian, gaussian),
+        "residue": (oc.tradeoff(), oc.accumulators.residue(mu), pure, gaussian, gaussian),
     }[name]
     moves = [
         launch(f"odds {odds}", lab.response(odds, measure, declare(epsilon(odds))))
@@ -320,16 +322,16 @@ def test_what_an_odometer_tells_is_never_less_than_what_is_lost(lab):
 def test_casts_of_a_compositor_and_of_a_filter(lab):
     compositor = oc.make_concurrent_composition(*SPACE, PURE, 1, [epsilon(3), epsilon(2)])
     moves = [launch(f"odds {odds}", lab.response(odds)) for odds in (2, 3)]
-    to_zcdp = oc.cast(compositor, ZCDP)
+    to_zcdp = oc.c.cast(compositor, ZCDP)
     law, rho = lab.played(to_zcdp, moves), to_zcdp.map(1)
     for order in (1.01, 2.0, 8.0):
         assert 0.0 < law.renyi(order, 2) <= order * rho + ROUNDING
-    to_curve = oc.cast(compositor, oc.tradeoff())
+    to_curve = oc.c.cast(compositor, oc.tradeoff())
     law = lab.played(to_curve, moves)
     for one in (0.0, 0.7, 1.5):
         assert 0.0 < law.delta(one, 2) <= to_curve.map(1).delta(one) + ROUNDING
     zcdp = budget(pure_to_zcdp(epsilon(3)) + pure_to_zcdp(epsilon(2)), ZCDP)
-    cast = oc.cast(zcdp, APPROXIMATE, delta=0.05)
+    cast = oc.c.cast(zcdp, APPROXIMATE, delta=0.05)
     declared = [
         launch(f"odds {odds}", lab.response(odds, ZCDP, pure_to_zcdp(epsilon(odds))))
         for odds in (2, 3)
@@ -340,7 +342,7 @@ def test_casts_of_a_compositor_and_of_a_filter(lab):
 
 def test_a_cast_below_a_filter(lab):
     """Children under zCDP, cast to approximate DP, under a filter of approximate DP."""
-    child = oc.cast(lab.response(3, ZCDP, pure_to_zcdp(epsilon(3))), APPROXIMATE, delta=0.03)
+    child = oc.c.cast(lab.response(3, ZCDP, pure_to_zcdp(epsilon(3))), APPROXIMATE, delta=0.03)
     bound = tuple(2 * one for one in child.map(1))
     law = lab.played(budget(bound, APPROXIMATE), [launch("cast", child)])
     assert law.worst_loss(3).ratio == 9
@@ -354,10 +356,10 @@ PARTS = {"low": (0, 1), "high": (2, 3)}
     ("datasets", "d_in", "ratio"), [(((0,), ()), 1, 3), (((0,), (2,)), 2, 9), (((9,), ()), 1, 1)]
 )
 def test_parallel_parts(lab, datasets, d_in, ratio):
-    partition = oc.by_values({name: list(values) for name, values in PARTS.items()})
+    partition = oc.c.by_values({name: list(values) for name, values in PARTS.items()})
     share = [d_in * epsilon(3)]
     parts = {name: oc.make_concurrent_composition(*SPACE, PURE, d_in, share) for name in PARTS}
-    parallel = oc.make_parallel_composition(*SPACE, partition, parts)
+    parallel = oc.c.make_parallel_composition(*SPACE, partition, parts)
 
     def part(name):
         return verify.Move(name, lambda handles: handles.append(handles[0](name)) or "a part")
@@ -371,7 +373,7 @@ def test_parallel_parts(lab, datasets, d_in, ratio):
 
 def test_indexed_composition(lab):
     measurements = [lab.interviewed(2), lab.response(3)]
-    indexed = oc.make_indexed_composition(*SPACE, PURE, 1, measurements)
+    indexed = oc.c.make_indexed_composition(*SPACE, PURE, 1, measurements)
     moves = [
         verify.Move(f"ask {index}", lambda handles, index=index: handles[0]((index, "?")))
         for index in range(2)
@@ -383,17 +385,17 @@ def test_indexed_composition(lab):
 
 def test_postprocessing_of_several_questions(lab):
     def twice(first, tag, message):
-        if tag is oc.QUERY:
-            return None, oc.QUERY, message
+        if tag is oc.c.QUERY:
+            return None, oc.c.QUERY, message
         if first is None:
-            return message, oc.QUERY, "again"
-        return None, oc.ANSWER, (first, message)
+            return message, oc.c.QUERY, "again"
+        return None, oc.c.ANSWER, (first, message)
 
-    asked = oc.make_interactive_postprocessing(lab.interviewed(2), twice)
+    asked = oc.c.make_interactive_postprocessing(lab.interviewed(2), twice)
     law = lab.played(asked, [ask("twice", 0)])
     assert law.worst_loss(2).ratio == 4
     assert within(law.worst_loss(2), asked.map(1))
-    bounded = oc.make_bounded_interactive(lab.interviewed(2), 1)
+    bounded = oc.c.make_bounded_interactive(lab.interviewed(2), 1)
     assert lab.played(bounded, [ask("once", 0)]).worst_loss(2).ratio == 2
 
 
@@ -418,7 +420,7 @@ class Answering:
 
 
 def stream(lab):
-    return oc.make_continual(
+    return oc.m.make_continual(
         oc.integer_stream(0, 1),
         oc.event_presence(),
         PURE,
@@ -431,10 +433,10 @@ def updates(history):
     """Questions always; updates as long as the two streams are neighbours."""
     differ = verify.Move(
         "update 1 or nothing",
-        lambda handles: handles[0](oc.Update(1)),
-        lambda handles: handles[0](oc.Update(None)),
+        lambda handles: handles[0](oc.m.Update(1)),
+        lambda handles: handles[0](oc.m.Update(None)),
     )
-    same = verify.Move("update nothing", lambda handles: handles[0](oc.Update(None)))
+    same = verify.Move("update nothing", lambda handles: handles[0](oc.m.Update(None)))
     used = any(name == differ.name for name, _ in history)
     return [ask("how many?", 0), same, *([] if used else [differ])]
 
@@ -450,9 +452,9 @@ def test_all_that_passes_around_a_stream_is_postprocessing(lab):
 
     def telltale(seen, tag, message):
         seen = (*seen, repr(message))
-        return seen, tag, message if tag is oc.QUERY else (message, seen)
+        return seen, tag, message if tag is oc.c.QUERY else (message, seen)
 
-    around = oc.make_interactive_postprocessing(stream(lab), telltale, initial_state=())
+    around = oc.c.make_interactive_postprocessing(stream(lab), telltale, initial_state=())
     law = lab.played(around, updates, datasets=((), ()))
     assert law.worst_loss(3).ratio == 4
     assert within(law.worst_loss(3), around.map(1))

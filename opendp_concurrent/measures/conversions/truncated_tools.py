@@ -30,8 +30,7 @@ def subsampled_tcdp(
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> oc.subsampled_tcdp(oc.TruncatedConcentrated(rho=0.1), 1_000, 1_000_000)
+    >>> oc.measures.subsampled_tcdp(oc.TruncatedConcentrated(rho=0.1), 1_000, 1_000_000)
     TruncatedConcentrated(rho=1.3...e-06, omega=17.26...)
     """
     loss = _loss(loss)
@@ -72,8 +71,7 @@ def group_tcdp(loss: TruncatedConcentrated, size: int) -> TruncatedConcentrated:
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> oc.group_tcdp(oc.TruncatedConcentrated(rho=0.25, omega=32.0), 4)
+    >>> oc.measures.group_tcdp(oc.TruncatedConcentrated(rho=0.25, omega=32.0), 4)
     TruncatedConcentrated(rho=4.0, omega=8.0)
     """
     loss, k = _loss(loss), checks.count(size=size)
@@ -98,8 +96,7 @@ def bad_event_probability(loss: TruncatedConcentrated, probability: float) -> fl
 
     :example:
 
-    >>> import opendp_concurrent as oc
-    >>> oc.bad_event_probability(oc.TruncatedConcentrated(rho=0.5), 1e-10)
+    >>> oc.measures.bad_event_probability(oc.TruncatedConcentrated(rho=0.5), 1e-10)
     5.37076436...e-08
     """
     loss, q = _loss(loss), checks.probability(probability=probability)
@@ -134,10 +131,11 @@ def mutual_information(
 
     :example:
 
-    >>> import opendp_concurrent as oc
     >>> loss = oc.TruncatedConcentrated(rho=0.125)
-    >>> oc.mutual_information(loss, 10), oc.mutual_information(loss, 10, independent=True)
-    (12.5, 1.25)
+    >>> oc.measures.mutual_information(loss, 10)
+    12.5
+    >>> oc.measures.mutual_information(loss, 10, independent=True)
+    1.25
     """
     loss, n = _loss(loss), checks.count(records=records)
     checks.flag(independent=independent)

@@ -12,15 +12,15 @@ LOSS = oc.TruncatedConcentrated(rho=0.5, omega=100.0)
 
 
 def test_printed_values():
-    sample = oc.subsampled_tcdp(oc.TruncatedConcentrated(0.1, 34.54), 1_000, 1_000_000)
+    sample = oc.measures.subsampled_tcdp(oc.TruncatedConcentrated(0.1, 34.54), 1_000, 1_000_000)
     assert sample.rho == pytest.approx(1.3e-6, rel=1e-12)
     assert sample.omega == pytest.approx(17.2694, abs=1e-4)
-    assert oc.bad_event_probability(oc.TruncatedConcentrated(0.5), 1e-10) == pytest.approx(
+    assert oc.measures.bad_event_probability(oc.TruncatedConcentrated(0.5), 1e-10) == pytest.approx(
         5.3707643660e-8, rel=1e-9
     )
-    assert oc.bad_event_probability(oc.TruncatedConcentrated(0.5, 2.0), 1e-10) == pytest.approx(
-        1.6487212707e-5, rel=1e-9
-    )
+    assert oc.measures.bad_event_probability(
+        oc.TruncatedConcentrated(0.5, 2.0), 1e-10
+    ) == pytest.approx(1.6487212707e-5, rel=1e-9)
 
 
 @given(st.floats(1e-6, 0.1), st.integers(1, 10**6), st.integers(10, 10**9))
@@ -31,10 +31,10 @@ def test_subsampling_checks_its_conditions_and_rounds_outward(rho, n, population
         valid = s <= mp.mpf(1) / 10 and mp.log(1 / s) / (2 * mp.mpf(rho)) >= 3
         if not valid:
             with pytest.raises(InvalidValueError):
-                oc.subsampled_tcdp(loss, n, population)
+                oc.measures.subsampled_tcdp(loss, n, population)
             return
         assert mp.log(1 / s) >= 3 * mp.mpf(rho) * (2 + mp.log(1 / mp.mpf(rho), 2))
-        found = oc.subsampled_tcdp(loss, n, population)
+        found = oc.measures.subsampled_tcdp(loss, n, population)
         assert mp.mpf(found.rho) >= 13 * s * s * mp.mpf(rho)
         assert mp.mpf(found.omega) <= mp.log(1 / s) / (4 * mp.mpf(rho))
         assert found.rho == pytest.approx(float(13 * s * s * mp.mpf(rho)), rel=1e-14)
@@ -44,7 +44,7 @@ def test_subsampling_covers_the_subsampled_gaussian():
     """The exact divergence of a mixture, N(0,1) against (1-s) N(0,1) + s N(mu,1), both ways."""
     s, rho = 0.01, 0.1
     mu = math.sqrt(2 * rho)
-    found = oc.subsampled_tcdp(oc.TruncatedConcentrated(rho), 1, 100)
+    found = oc.measures.subsampled_tcdp(oc.TruncatedConcentrated(rho), 1, 100)
     with mp.workdps(30):
 
         def density(x, mean):
@@ -75,11 +75,11 @@ def test_groups_round_outward(rho, omega, size):
     loss = oc.TruncatedConcentrated(rho, omega)
     if size >= omega:
         with pytest.raises(InvalidValueError, match="^size"):
-            oc.group_tcdp(loss, size)
+            oc.measures.group_tcdp(loss, size)
         return
     if omega / size <= 1.0 + 1e-12:
         return
-    found = oc.group_tcdp(loss, size)
+    found = oc.measures.group_tcdp(loss, size)
     with mp.workdps(60):
         assert mp.mpf(found.rho) >= size * size * mp.mpf(rho)
         assert mp.mpf(found.omega) <= mp.mpf(omega) / size
@@ -91,54 +91,75 @@ def test_bad_events_of_gaussian_noise_are_covered(mean, threshold):
     """P(X > t) under N(mean, 1) against q = P(X > t) under N(0, 1); rho = mean²/2."""
     with mp.workdps(40):
         q, p = mp.ncdf(-threshold), mp.ncdf(mean - threshold)
-        bound = oc.bad_event_probability(oc.TruncatedConcentrated(mean * mean / 2), float(q))
+        bound = oc.measures.bad_event_probability(
+            oc.TruncatedConcentrated(mean * mean / 2), float(q)
+        )
         assert p <= bound <= 1
 
 
 def test_ends_of_bad_events():
-    assert oc.bad_event_probability(LOSS, 0.0) == 0.0
-    assert oc.bad_event_probability(LOSS, 1.0) == 1.0
-    assert oc.bad_event_probability(oc.TruncatedConcentrated(0.0), 0.25) == 0.25
-    assert oc.bad_event_probability(oc.TruncatedConcentrated(math.inf), 0.25) == 1.0
-    assert oc.bad_event_probability(oc.TruncatedConcentrated(100.0), 0.25) == 1.0
+    assert oc.measures.bad_event_probability(LOSS, 0.0) == 0.0
+    assert oc.measures.bad_event_probability(LOSS, 1.0) == 1.0
+    assert oc.measures.bad_event_probability(oc.TruncatedConcentrated(0.0), 0.25) == 0.25
+    assert oc.measures.bad_event_probability(oc.TruncatedConcentrated(math.inf), 0.25) == 1.0
+    assert oc.measures.bad_event_probability(oc.TruncatedConcentrated(100.0), 0.25) == 1.0
 
 
 def test_mutual_information():
-    assert oc.mutual_information(LOSS, 10) == 50.0
-    assert oc.mutual_information(LOSS, 10, independent=True) == 5.0
-    assert oc.mutual_information(oc.TruncatedConcentrated(0.5, 1.5), 10, independent=True) == 5.0
-    assert oc.mutual_information(oc.TruncatedConcentrated(0.0), 10) == 0.0
+    assert oc.measures.mutual_information(LOSS, 10) == 50.0
+    assert oc.measures.mutual_information(LOSS, 10, independent=True) == 5.0
+    assert (
+        oc.measures.mutual_information(oc.TruncatedConcentrated(0.5, 1.5), 10, independent=True)
+        == 5.0
+    )
+    assert oc.measures.mutual_information(oc.TruncatedConcentrated(0.0), 10) == 0.0
 
 
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
-        (lambda: oc.subsampled_tcdp(0.1, 1, 100), InvalidTypeError, "^loss must"),
-        (lambda: oc.subsampled_tcdp(LOSS, 1.0, 100), InvalidTypeError, "^sample_size must"),
-        (lambda: oc.subsampled_tcdp(LOSS, 0, 100), InvalidValueError, "^sample_size"),
-        (lambda: oc.subsampled_tcdp(LOSS, 1, 0), InvalidValueError, "^population"),
-        (lambda: oc.subsampled_tcdp(LOSS, 11, 100), InvalidValueError, "^sample_size .11. must"),
-        (lambda: oc.subsampled_tcdp(LOSS, 1, 100), InvalidValueError, "^loss.rho .0.5."),
+        (lambda: oc.measures.subsampled_tcdp(0.1, 1, 100), InvalidTypeError, "^loss must"),
         (
-            lambda: oc.subsampled_tcdp(oc.TruncatedConcentrated(0.0), 1, 100),
+            lambda: oc.measures.subsampled_tcdp(LOSS, 1.0, 100),
+            InvalidTypeError,
+            "^sample_size must",
+        ),
+        (lambda: oc.measures.subsampled_tcdp(LOSS, 0, 100), InvalidValueError, "^sample_size"),
+        (lambda: oc.measures.subsampled_tcdp(LOSS, 1, 0), InvalidValueError, "^population"),
+        (
+            lambda: oc.measures.subsampled_tcdp(LOSS, 11, 100),
+            InvalidValueError,
+            "^sample_size .11. must",
+        ),
+        (lambda: oc.measures.subsampled_tcdp(LOSS, 1, 100), InvalidValueError, "^loss.rho .0.5."),
+        (
+            lambda: oc.measures.subsampled_tcdp(oc.TruncatedConcentrated(0.0), 1, 100),
             InvalidValueError,
             "^loss.rho .0.0. must be above 0",
         ),
         (
-            lambda: oc.subsampled_tcdp(oc.TruncatedConcentrated(0.1, 20.0), 1, 1000),
+            lambda: oc.measures.subsampled_tcdp(oc.TruncatedConcentrated(0.1, 20.0), 1, 1000),
             InvalidValueError,
             "^loss.omega .20.0. must be at least",
         ),
-        (lambda: oc.group_tcdp(1.0, 2), InvalidTypeError, "^loss must"),
-        (lambda: oc.group_tcdp(LOSS, 100), InvalidValueError, "^size .100. must be below"),
-        (lambda: oc.group_tcdp(LOSS, True), InvalidTypeError, "^size must"),
-        (lambda: oc.bad_event_probability(1.0, 0.5), InvalidTypeError, "^loss must"),
-        (lambda: oc.bad_event_probability(LOSS, 1.5), InvalidValueError, "^probability"),
-        (lambda: oc.bad_event_probability(LOSS, math.nan), InvalidValueError, "^probability"),
-        (lambda: oc.mutual_information(1.0, 2), InvalidTypeError, "^loss must"),
-        (lambda: oc.mutual_information(LOSS, 100), InvalidValueError, "^loss.omega"),
-        (lambda: oc.mutual_information(LOSS, -1), InvalidValueError, "^records"),
-        (lambda: oc.mutual_information(LOSS, 2, independent=1), InvalidTypeError, "^independent"),
+        (lambda: oc.measures.group_tcdp(1.0, 2), InvalidTypeError, "^loss must"),
+        (lambda: oc.measures.group_tcdp(LOSS, 100), InvalidValueError, "^size .100. must be below"),
+        (lambda: oc.measures.group_tcdp(LOSS, True), InvalidTypeError, "^size must"),
+        (lambda: oc.measures.bad_event_probability(1.0, 0.5), InvalidTypeError, "^loss must"),
+        (lambda: oc.measures.bad_event_probability(LOSS, 1.5), InvalidValueError, "^probability"),
+        (
+            lambda: oc.measures.bad_event_probability(LOSS, math.nan),
+            InvalidValueError,
+            "^probability",
+        ),
+        (lambda: oc.measures.mutual_information(1.0, 2), InvalidTypeError, "^loss must"),
+        (lambda: oc.measures.mutual_information(LOSS, 100), InvalidValueError, "^loss.omega"),
+        (lambda: oc.measures.mutual_information(LOSS, -1), InvalidValueError, "^records"),
+        (
+            lambda: oc.measures.mutual_information(LOSS, 2, independent=1),
+            InvalidTypeError,
+            "^independent",
+        ),
         (lambda: oc.TruncatedConcentrated(-1.0), InvalidValueError, "^rho"),
         (lambda: oc.TruncatedConcentrated(1.0, 1.0), InvalidValueError, "^omega .1.0. must be"),
         (lambda: oc.TruncatedConcentrated(1.0, math.nan), InvalidValueError, "^omega"),
@@ -152,4 +173,8 @@ def test_bad_input(call, error, match):
 
 def test_a_tiny_rho_changes_little():
     for rho in (5e-324, 1e-300):
-        assert 0.5 <= oc.bad_event_probability(oc.TruncatedConcentrated(rho), 0.5) <= 0.5 + 1e-12
+        assert (
+            0.5
+            <= oc.measures.bad_event_probability(oc.TruncatedConcentrated(rho), 0.5)
+            <= 0.5 + 1e-12
+        )

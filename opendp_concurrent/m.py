@@ -1,0 +1,82 @@
+"""Measurements: mechanisms to launch."""
+
+from .continual.mechanism import make_continual, then_continual
+from .counters.accuracy import counter_nodes, square_root_rmse
+from .counters.alarm import make_alarm, then_alarm
+from .counters.counter import (
+    make_counter,
+    make_histogram_counter,
+    then_counter,
+    then_histogram_counter,
+)
+from .counters.window import make_window_counter, then_window_counter
+from .individual.individual_filter import make_individual_filter, then_individual_filter
+from .individual.noisy_sum import NoisySum
+from .individual.price import individual_scale
+from .measurements.gaussian import make_certified_gaussian, then_certified_gaussian
+from .measurements.geometric import make_certified_geometric, then_certified_geometric
+from .measurements.guess_and_check import make_guess_and_check, then_guess_and_check
+from .measurements.laplace import make_certified_laplace, then_certified_laplace
+from .measurements.multiplicative_weights import (
+    make_private_multiplicative_weights,
+    then_private_multiplicative_weights,
+)
+from .measurements.projection import make_projected_queries, then_projected_queries
+from .measurements.questions import Deviation
+from .measurements.randomized_response import (
+    make_certified_randomized_response,
+    make_certified_randomized_response_bool,
+)
+from .measurements.sparse_vector import (
+    Outcome,
+    SparseVectorAnswer,
+    make_above_threshold,
+    make_sparse_vector,
+    sparse_vector_accuracy,
+    then_above_threshold,
+    then_sparse_vector,
+)
+from .queryables.stream import Update, Updates
+
+__all__ = [
+    "Deviation",
+    "NoisySum",
+    "Outcome",
+    "SparseVectorAnswer",
+    "Update",
+    "Updates",
+    "counter_nodes",
+    "individual_scale",
+    "make_above_threshold",
+    "make_alarm",
+    "make_certified_gaussian",
+    "make_certified_geometric",
+    "make_certified_laplace",
+    "make_certified_randomized_response",
+    "make_certified_randomized_response_bool",
+    "make_continual",
+    "make_counter",
+    "make_guess_and_check",
+    "make_histogram_counter",
+    "make_individual_filter",
+    "make_private_multiplicative_weights",
+    "make_projected_queries",
+    "make_sparse_vector",
+    "make_window_counter",
+    "sparse_vector_accuracy",
+    "square_root_rmse",
+    "then_above_threshold",
+    "then_alarm",
+    "then_certified_gaussian",
+    "then_certified_geometric",
+    "then_certified_laplace",
+    "then_continual",
+    "then_counter",
+    "then_guess_and_check",
+    "then_histogram_counter",
+    "then_individual_filter",
+    "then_private_multiplicative_weights",
+    "then_projected_queries",
+    "then_sparse_vector",
+    "then_window_counter",
+]
