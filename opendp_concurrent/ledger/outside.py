@@ -60,7 +60,7 @@ def register(
     ...     second: float
     >>> register("acme:pair", Pair, {"first": "first", "second": "second"})
     """
-    if not isinstance(cls, type) or cls in _WRITTEN:
+    if not checks.is_a(cls, type) or any(cls is one for one in _WRITTEN):
         raise InvalidTypeError(f"cls must be a class of your own, found {shown(cls)}")
     if _TAG.fullmatch(tag) is None:
         raise InvalidValueError(

@@ -109,7 +109,7 @@ def test_the_larger_of_two_totals_is_taken_in_each_part(name):
 
 def test_totals_of_other_rules_are_never_merged():
     one = spent(PAIR, (0.1, 1e-8))
-    assert one.merged(dataclasses.replace(one, rules=(oc.zcdp(2e-7),))) is None
+    assert one.merged(dataclasses.replace(one, rules=(oc.accumulators.zcdp(2e-7),))) is None
     assert one.merged(dataclasses.replace(one, costs=(*one.costs, 0))) is None
     assert one.merged(spent(PAIR, (0.1, 2e-8))) is None
     residual = spent(RESIDUE, oc.TradeoffFunction.laplace(0.1))
