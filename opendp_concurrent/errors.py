@@ -231,16 +231,16 @@ class LedgerMismatchError(LedgerError):
 
 
 class UnregisteredError(LedgerError):
-    """A ledger holds a value of another package, which did not register its class here.
+    """A ledger has a value of another package, whose class is not registered in this process.
 
     :ivar tag: of the value
     """
 
     def __init__(self, tag: str) -> None:
         super().__init__(
-            f"the ledger holds a value with the tag {tag!r}, for which no class is registered in "
-            "this process: import the package that has it, or call "
-            "opendp_concurrent.ledger.register, before the ledger is opened"
+            f"the ledger has a value with the tag {tag!r}, and no class is registered for this tag "
+            "in this process: import the package that defines it, or call "
+            "opendp_concurrent.ledger.register, before you open the ledger"
         )
         self.tag = tag
 

@@ -56,7 +56,7 @@ def decode(text: str, form: int = NEWEST) -> Any:
     """Inverse of :func:`encode`.
 
     :raises InvalidValueError: if the text is not what :func:`encode` writes
-    :raises UnregisteredError: if it has a tag that another package did not register here
+    :raises UnregisteredError: if it has a value whose class was not registered
     """
     try:
         value = from_shape(json.loads(text), form)
@@ -93,7 +93,7 @@ def _shape(value: Any, form: int) -> Any:
 
 
 def _own_parts(kind: Kind, value: Any) -> Any:
-    """What is written of a value of another package, if it can be made of that."""
+    """Return the parts of a value of another package, and check that they make it again."""
     try:
         parts = kind.parts(value)
         again = kind.make(parts)
@@ -101,16 +101,14 @@ def _own_parts(kind: Kind, value: Any) -> Any:
     except Exception as error:  # that package's
         raise InvalidTypeError(f"its parts cannot be read: {error}") from None
     if not same:
-        raise InvalidTypeError(
-            f"what {kind.cls.__name__} registered of itself as {kind.tag!r} makes another value"
-        )
+        raise InvalidTypeError(f"the attributes that {kind.tag!r} has make another value than this")
     return parts
 
 
 def from_shape(shape: Any, form: int = NEWEST) -> Any:
-    """Inverse of :func:`to_shape`, where it is one: what comes must be written again to see.
+    """Inverse of :func:`to_shape`. It does not check that the shape is canonical.
 
-    :raises UnregisteredError: if it has a tag that another package did not register here
+    :raises UnregisteredError: if it has a value whose class was not registered
     """
     if isinstance(shape, list):
         return tuple(from_shape(one, form) for one in shape)

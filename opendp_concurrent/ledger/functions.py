@@ -1,4 +1,4 @@
-"""Trade-off functions as their parts, and back: what is read computes without another check."""
+"""Trade-off functions as parts that can be written, and back, with all checks."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _ABOUT_ONE = 1.01  # masses are known up to errors that they carry
 
 
 class Back(NamedTuple):
-    """The other direction of a pair, which is written by itself, not as what was swapped."""
+    """The other direction of a pair. It is written as a pair, and not as a swapped one."""
 
     pair: Finite
 
 
 def function_parts(function: TradeoffFunction) -> dict[str, Any]:
-    """The Gaussians together, and the other factors with their counts."""
+    """Return the sum of squares of the Gaussians, and the other factors with their counts."""
     product = function._product
     # in their order, in which they are added up: so the last digits are the same when they are read
     return {"squares": hex(product.squares), "factors": tuple(product.factors.items())}
@@ -53,13 +53,13 @@ def make_function(parts: Mapping[str, Any]) -> TradeoffFunction:
 
 
 def original(pair: Finite) -> Finite | None:
-    """What a pair was swapped from, if it was."""
+    """Return the pair that this one was swapped from; None if there is none."""
     twin: Finite | None = pair.__dict__.get("_twin")
     return twin if "_origin" in pair.__dict__ else None
 
 
 def pair_parts(pair: Finite) -> dict[str, Any]:
-    """The fields of a pair; those that most do not have, only if it has them."""
+    """Return the fields of a pair; ``back`` and ``stands_for`` only if they are set."""
     parts = {key: getattr(pair, attribute) for key, attribute in PAIR.items()}
     if pair.back is None:
         del parts["back"]
@@ -71,7 +71,10 @@ def pair_parts(pair: Finite) -> dict[str, Any]:
 
 
 def make_pair(parts: Mapping[str, Any]) -> Finite:
-    """Inverse of :func:`pair_parts`; a pair of distributions, if it is one."""
+    """Inverse of :func:`pair_parts`.
+
+    :raises ValueError: if the parts are not those of a pair of distributions
+    """
     pair = Finite(**{PAIR[key]: part for key, part in parts.items()})
     losses, masses = pair.losses, pair.masses
     _require(losses.shape == masses.shape and bool(np.isfinite(losses).all()))
@@ -86,7 +89,7 @@ def make_pair(parts: Mapping[str, Any]) -> Finite:
 
 
 def _factor(factor: Any) -> Any:
-    """A factor of a product, if it is one."""
+    """Return a factor of a product, or raise."""
     if isinstance(factor, Laplace):
         _require(0.0 < factor.epsilon < inf and factor.steps >= 1.0)
         _require(factor.steps == inf or float(factor.steps).is_integer())
@@ -97,4 +100,4 @@ def _factor(factor: Any) -> Any:
 
 def _require(holds: bool) -> None:
     if not holds:
-        raise ValueError("a value that none has")
+        raise ValueError("no function has this part")

@@ -275,7 +275,7 @@ def open_ledger(
     :raises LedgerMismatchError: if there is no budget of that dataset
     :raises LedgerDamagedError: if what is written does not fit together
     :raises LedgerError: if there is no ledger, it has another schema, or it is a copy
-    :raises UnregisteredError: if it holds a value of another package that did not register its class
+    :raises UnregisteredError: if it has a value whose class was not registered
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:

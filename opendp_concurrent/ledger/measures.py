@@ -1,6 +1,6 @@
-"""What is written of a privacy measure: its tag, and its parameter if it has one.
+"""The tags that privacy measures are written with.
 
-Terms have the measure by the name that is shown. A name that is none of ours is written as it is.
+Terms name a measure as it is shown to users. A name that is not in the table is written as it is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values of other packages in a ledger."""
+"""Register the classes of other packages, whose values a ledger then keeps."""
 
 from __future__ import annotations
 
@@ -29,26 +29,27 @@ def register(
     *,
     make: Callable[..., Any] | None = None,
 ) -> None:
-    """Let values of a class of your own be kept in ledgers: accumulators, and distances.
+    """Let ledgers keep the values of a class of your own: accumulators and distances.
 
-    What is written of a value is the tag, and for each key what one of its attributes is: a number,
-    a text, None, a tuple, a distance, or a value of another class that is registered. Tag and keys
-    are in the ledger for ever; the names of class, module and attributes are not, and may change. A
-    value that is to be written otherwise gets another tag, and the older one stays registered.
+    A value is written as the tag and, for each key, the value of one attribute: a number, a string,
+    None, a tuple, a distance, or a value of another registered class. Tags and keys stay in ledgers
+    for ever. The names of the class, its module and its attributes are not written, so you may
+    rename these. To write values in another way, register another tag with another class, and keep
+    the old ones for old ledgers.
 
-    Every process that opens the ledger must register the class before, also one that only reads it:
-    call this where the class is defined. Values must not change, and be equal to what is made again
-    of what is written of them. Of an accumulator, the ledger keeps the running total as
-    ``to_record`` gives it, which must be JSON, and reads it by ``from_record``. If totals of the
-    same launches may differ from one machine to another, it has ``merged``.
+    Every process that opens the ledger must register the class first, also a process that only
+    reads it. Call this function where the class is defined. Values must be immutable, and equal to
+    the values that are made from what was written. For an accumulator, the ledger also keeps the
+    running total: ``to_record`` returns it as JSON, and ``from_record`` reads it. If the totals of
+    the same launches may differ between two machines, the accumulator needs ``merged``.
 
-    :param tag: ``"package:name"``, in small letters; those without a colon are ours
-    :param cls: the class itself; values of classes below it are not written
-    :param fields: for each key the attribute that is written; of a dataclass, every field
-    :param make: makes a value; called with the keys as keywords. By default the class is called,
-        with the attributes
-    :raises InvalidTypeError, InvalidValueError: naming the argument; also if the tag or the class
-        is registered otherwise
+    :param tag: the name of your package, a colon and a name, in small letters: ``"acme:pair"``
+    :param cls: the class; values of its subclasses are refused
+    :param fields: the attribute that is written under each key; for a dataclass, all of its fields
+    :param make: makes a value, from keyword arguments with the names of the keys; if left out, the
+        class is called with the names of the attributes
+    :raises InvalidTypeError, InvalidValueError: naming the argument; also if the tag belongs to
+        another class, or the class to another tag
 
     :example:
 
@@ -64,8 +65,8 @@ def register(
         raise InvalidTypeError(f"cls must be a class of your own, found {shown(cls)}")
     if _TAG.fullmatch(tag) is None:
         raise InvalidValueError(
-            f"tag ({shown(tag)}) must be a package and a name with a colon between them, in small "
-            "letters, such as 'acme:powers'"
+            f"tag ({shown(tag)}) must be the name of a package, a colon and a name, in small "
+            "letters, such as 'acme:pair'"
         )
     if make is not None and not callable(make):
         raise InvalidTypeError(f"make must be a function, found {shown(make)}")
@@ -81,7 +82,9 @@ def _attributes(fields: Any) -> dict[str, str]:
     read = checks.mapping("names of attributes by keys", fields=fields)
     for key, attribute in read.items():
         if not checks.is_a(key, str) or _KEY.fullmatch(key) is None:
-            raise InvalidValueError(f"fields has the key {shown(key)}; keys are like 'max_order'")
+            raise InvalidValueError(
+                f"fields has the key {shown(key)}; a key must be in small letters, like 'max_order'"
+            )
         if not checks.is_a(attribute, str) or not attribute.isidentifier():
             raise InvalidValueError(
                 f"fields[{key!r}] ({shown(attribute)}) must be the name of an attribute"
@@ -90,14 +93,14 @@ def _attributes(fields: Any) -> dict[str, str]:
 
 
 def _require_free(kind: wire.Kind) -> None:
-    """Raise if the tag or the class is registered otherwise.
+    """Raise if the tag belongs to another class, or the class to another tag.
 
-    A class that was defined anew, as in a notebook, takes the place of the older one.
+    A class that was defined again, as in a notebook, replaces the older one.
     """
     other = wire.BY_CLASS.get(kind.cls)
     if other is not None and other.tag != kind.tag:
         raise InvalidValueError(
-            f"cls ({kind.cls.__name__}) is written as {other.tag!r}, and a value has one tag"
+            f"cls ({kind.cls.__name__}) is written as {other.tag!r}, and a class has one tag"
         )
     older = wire.KINDS.get(kind.tag)
     if older is None:
@@ -105,6 +108,6 @@ def _require_free(kind: wire.Kind) -> None:
     same = (older.cls.__module__, older.cls.__qualname__)
     if set(older.keys) != set(kind.keys) or same != (kind.cls.__module__, kind.cls.__qualname__):
         raise InvalidValueError(
-            f"tag ({kind.tag!r}) is that of {older.cls.__module__}.{older.cls.__qualname__}, with "
-            f"the keys {', '.join(older.keys) or 'none'}; take another tag"
+            f"tag ({kind.tag!r}) belongs to {older.cls.__module__}.{older.cls.__qualname__} with "
+            f"the keys ({', '.join(older.keys)}); use another tag"
         )

@@ -1,8 +1,8 @@
 """What a budget is about, as text, and whether two are about the same.
 
-The text says which form it and the losses of its budget are in. A budget goes on in the form in
-which it was begun: its text is in the first hash. Form 1 does not say so, and has ``zero``, which
-follows from the measure.
+The text says in which form the budget is written, and its losses are written in the same form. A
+budget stays in the form in which it was begun, because the first hash contains its terms. Terms of
+form 1 do not say their form. They also have ``zero``, which follows from the measure.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def write_terms(terms: Terms, form: int = NEWEST) -> str:
             {name: encode(_argument(name), getattr(terms, name), 1) for name in _FIELDS}
         )
     shape = {key: to_shape(key, getattr(terms, name), form) for key, name in _KEYS.items()}
-    measure = measures.written(terms.measure)
-    shape |= {"form": form, "measure": measure, "metric": terms.metric}
+    measure = measures.written(checks.text(output_measure=terms.measure))
+    shape |= {"form": form, "measure": measure, "metric": checks.text(input_metric=terms.metric)}
     zero = to_shape("zero", terms.zero, form)
     if zero not in [to_shape("zero", one, form) for one in measures.read(measure)[1]]:
         shape["zero"] = zero  # of a measure that is not ours
@@ -42,11 +42,11 @@ def write_terms(terms: Terms, form: int = NEWEST) -> str:
 
 
 def read_terms(text: str) -> tuple[Terms, int]:
-    """Inverse of :func:`write_terms`; also return the form.
+    """Return the terms that :func:`write_terms` wrote, and the form.
 
-    :raises LedgerDamagedError: if it is none
+    :raises LedgerDamagedError: if the text is not canonical
     :raises LedgerError: if a newer version wrote it
-    :raises UnregisteredError: if it has a tag that another package did not register here
+    :raises UnregisteredError: if it has a value whose class was not registered
     """
     try:
         shape = json.loads(text)

@@ -1,9 +1,10 @@
-"""What is written of a value: its tag, and the keys of its fields, whatever Python calls them.
+"""The tags and keys that values are written with. No Python name is written.
 
-These tables decide. A record of form 2 has the tags and keys of ``KINDS``, with those that other
-packages register. A record of form 1, which 0.1.0 wrote, has the names that classes and fields had
-then, and ``FORM_1`` keeps those. So a class or a field may be renamed: its tag and its keys stay. A
-tag is never used for anything else, and what is to be written otherwise gets another one.
+A record of form 2 has the tags and keys of ``KINDS``, which also has the classes that other
+packages registered. A record of form 1, which version 0.1.0 wrote, has the names that classes and
+fields had in 0.1.0; ``FORM_1`` lists them. You may rename a class or a field, and change the table
+on the Python side. Never change a tag or a key, and never use one again for something else: to
+write a value in another way, give it another tag.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ NEWEST = 2  # the form of what is written now
 class Kind:
     """How the values of one class are written.
 
-    :ivar tag: what says that it is one
+    :ivar tag: identifies the class in a record
     :ivar cls: the class
-    :ivar keys: under which something is written
-    :ivar parts: of a value, what is written under each key
-    :ivar make: the value again, of that
+    :ivar keys: all keys that a record may have
+    :ivar parts: returns what is written of a value, by key
+    :ivar make: returns the value that has these parts
     :ivar outside: whether another package registered it
     """
 
@@ -66,10 +67,10 @@ def plain(
     make: Callable[..., Any] | None = None,
     outside: bool = False,
 ) -> Kind:
-    """The kind of values that are their attributes.
+    """Return the kind of a class whose values are given by some attributes.
 
-    :param attributes: for each key, the attribute that is written under it
-    :param make: makes a value, of the keys; by default the class does, of the attributes
+    :param attributes: the attribute that is written under each key
+    :param make: makes a value from the keys; if left out, the class is called with the attributes
     :raises InvalidValueError: if it is a dataclass with a field that would not be written
     """
     check_fields(cls, attributes)
@@ -95,8 +96,8 @@ def check_fields(cls: type, attributes: Mapping[str, str]) -> None:
     missing = {field.name for field in fields(cls) if field.init} - set(attributes.values())
     if missing:
         raise InvalidValueError(
-            f"fields must have every field of {cls.__name__}, and has no "
-            f"{', '.join(sorted(missing))}: what is not written is lost"
+            f"fields must have all fields of {cls.__name__}, and lacks "
+            f"{', '.join(sorted(missing))}: a field that is not written would be lost"
         )
 
 
@@ -122,7 +123,7 @@ _OURS = (
     Kind("pair", Finite, tuple(PAIR), pair_parts, make_pair),
 )
 
-# The names of form 1, which are those of classes and fields in 0.1.0: the tag, and the keys.
+# Form 1: for each name of a class in 0.1.0, the tag, and the key of each field.
 FORM_1: dict[str, tuple[str, dict[str, str]]] = {
     "Advanced": ("advanced", {"delta_slack": "slack"}),
     "Basic": ("basic", {}),
@@ -156,7 +157,7 @@ FORM_1: dict[str, tuple[str, dict[str, str]]] = {
     "TruncatedConcentrated": ("tcdp", {"rho": "rho", "omega": "omega"}),
     "Zcdp": ("zcdp", {"delta_slack": "slack"}),
 }
-_NAMES_1 = {  # by tag: the name, and the names of the keys
+_NAMES_1 = {  # the inverse: for each tag the name, and the field of each key
     tag: (name, {key: old for old, key in keys.items()}) for name, (tag, keys) in FORM_1.items()
 }
 _SAME = {kind.tag: {key: key for key in kind.keys} for kind in _OURS}
@@ -166,7 +167,7 @@ BY_CLASS = {kind.cls: kind for kind in _OURS}
 
 
 def add(kind: Kind) -> None:
-    """Add a kind of another package, or put it in the place of an older one."""
+    """Add a kind of another package, or replace the older one with this tag."""
     older = KINDS.get(kind.tag)
     if older is not None:
         BY_CLASS.pop(older.cls, None)
@@ -178,21 +179,21 @@ def add(kind: Kind) -> None:
 def kind_of(value: Any) -> Kind:
     """Return how a value is written.
 
-    :raises InvalidTypeError: if it is not
+    :raises InvalidTypeError: if its class is not in the table
     """
     kind = BY_CLASS.get(type(value))
     if kind is None and isinstance(value, TradeoffFunction):
         kind = KINDS["function"]
     if kind is None:
         raise InvalidTypeError(
-            f"{type(value).__name__} has no exact form there; a class of your own is registered by "
-            "opendp_concurrent.ledger.register"
+            f"{type(value).__name__} has no exact record; to keep values of your own class, "
+            "register it with opendp_concurrent.ledger.register"
         )
     return kind
 
 
 def names(kind: Kind, form: int) -> tuple[str, Mapping[str, str]]:
-    """Return the name of a kind in a form, and for each key the name that is written.
+    """Return what a form has in place of the tag, and in place of each key.
 
     :raises InvalidTypeError: if the form has none
     """
@@ -201,17 +202,17 @@ def names(kind: Kind, form: int) -> tuple[str, Mapping[str, str]]:
     found = _NAMES_1.get(kind.tag)
     if found is None:
         raise InvalidTypeError(
-            f"the budget was begun by an older version, which could not write {kind.tag!r}; create "
+            f"the budget was begun by an older version, which cannot read {kind.tag!r}; create "
             "another ledger"
         )
     return found
 
 
 def named(name: str, form: int) -> tuple[Kind, Mapping[str, str]]:
-    """Return the kind of this name in a form, and for each name that is written its key.
+    """Return the kind that a form calls ``name``, and the key of each name in its record.
 
     :raises LookupError: if there is none
-    :raises UnregisteredError: if it is another package's, which did not register it here
+    :raises UnregisteredError: if the class belongs to another package and was not registered
     """
     if form != NEWEST:
         tag, keys = FORM_1[name]

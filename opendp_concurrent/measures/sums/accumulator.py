@@ -54,18 +54,19 @@ class Accumulator(Protocol):
 
 
 class Rounded(Accumulator, Protocol):
-    """An accumulator whose losses go through functions of the C library.
+    """An accumulator whose sums depend on functions of the C library.
 
-    Two machines may add up the same launches to records that differ in the last places. Each is
-    rounded up, so each is a bound. Without this method, two records must be the same.
+    The totals of the same launches may differ between two machines in the last digits. Each total
+    is rounded up, so each is a bound. A ledger takes the larger total. For an accumulator without
+    this method, the totals must be equal.
     """
 
     def merged(self, other: Any) -> Rounded | None:
-        """Return the larger of two totals of the same launches; None if they are of others."""
+        """Return the larger of two totals of the same launches; None if they differ by more."""
 
 
 def nearly_equal(one: float, other: float) -> bool:
-    """Whether two numbers are equal but for what C libraries may differ by."""
+    """Whether two numbers differ by no more than two C libraries do."""
     if one == other:
         return True
     if not abs(one) < inf or not abs(other) < inf:  # NaN, too
