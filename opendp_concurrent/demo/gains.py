@@ -102,18 +102,26 @@ def show(arrivals: int) -> None:
     seconds, native = launch_seconds()
     rows = [
         ("the same budget", "here", "plain"),
-        (f"counts of epsilon = {EACH} within (1, 1e-6)", f"{best}", f"{basic}"),
-        (f"  plain: OpenDP's filter; {converted} in one for zCDP, converted at the end", "", ""),
-        (f"error of {QUESTIONS:,} comparisons with a threshold", f"{judged:.0f}", f"{noised:.0f}"),
-        (f"  plain: noise on each count, rho = 0.46; none larger, with probability {SURE}", "", ""),
-        (f"error of a count after each of {arrivals:,} arrivals", f"{counter:.1f}", f"{each:.1f}"),
+        (f"launches of epsilon = {EACH} within (1, 1e-6)", f"{best}", f"{basic}"),
         (
-            f"  plain: noise on each arrival, rho = {RHO}; {fresh:.1f} with noise on each count",
+            f"  plain: OpenDP's filter. Its filter for zCDP, converted at the end: {converted}",
             "",
             "",
         ),
+        (
+            f"largest error of {QUESTIONS:,} comparisons with a threshold",
+            f"{judged:.0f}",
+            f"{noised:.0f}",
+        ),
+        (f"  with probability {SURE}, rho = 0.46. plain: noise on each count", "", ""),
+        (
+            f"typical error of a count after each of {arrivals:,} arrivals",
+            f"{counter:.1f}",
+            f"{each:.1f}",
+        ),
+        (f"  rho = {RHO}. plain: noise on each arrival. Noise on each count: {fresh:.1f}", "", ""),
         (f"seconds for {LAUNCHES:,} launches", f"{seconds:.2f}", f"{native:.2f}"),
         ("  plain: OpenDP's filter", "", ""),
     ]
     for what, here, plain in rows:
-        print(f"{what:<50}{here:>10}{plain:>10}".rstrip())
+        print(f"{what:<54}{here:>9}{plain:>9}".rstrip())

@@ -67,14 +67,14 @@ def test_a_counter_has_the_error_that_is_printed_at_the_same_budget():
         method="smooth",
     )
     assert counter.map(1) == pytest.approx(gains.RHO)
-    runs, squares = 200, 0.0
+    runs, squares = 60, 0.0
     for _ in range(runs):
         queryable = counter([])
         for _ in range(steps):
             queryable.update(0)
             squares += queryable(None) ** 2
     measured = math.sqrt(squares / (runs * steps))
-    assert measured == pytest.approx(expected, rel=0.2)
+    assert measured == pytest.approx(expected, rel=0.35)
     assert expected < each < fresh
 
 
