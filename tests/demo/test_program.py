@@ -6,7 +6,7 @@ import sys
 import polars
 import pytest
 
-from opendp_concurrent import __main__
+from opendp_concurrent.demo import program
 
 NUMBER = r"-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)"
 NOISY = re.compile(rf"about {NUMBER}")
@@ -27,7 +27,7 @@ def demonstrate(monkeypatch, capsys):
     def run(path, *more, option="--csv", column="age", bounds=("0", "100")):
         arguments = [option, str(path), "--column", column, "--bounds", *bounds, *more]
         monkeypatch.setattr(sys, "argv", ["demo", *arguments])
-        __main__.main()
+        program.main()
         return capsys.readouterr().out
 
     return run
@@ -115,7 +115,7 @@ def test_parquet_is_read_by_the_same_rules(demonstrate, tmp_path):
 def test_wrong_arguments_are_named(arguments, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["demo", *arguments])
     with pytest.raises(SystemExit):
-        __main__.main()
+        program.main()
     error = capsys.readouterr().err.splitlines()[-1]
     assert (
         "--contributions" if "--contributions" in arguments else "--csv (or --parquet)"
@@ -124,7 +124,7 @@ def test_wrong_arguments_are_named(arguments, monkeypatch, capsys):
 
 def test_without_a_file_it_shows_the_survey_and_what_is_gained(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["demo"])
-    __main__.main()
+    program.main()
     printed = capsys.readouterr().out
     assert "6,366 rows, published" in printed
     assert "the same budget" in printed
