@@ -29,6 +29,7 @@ class ApproximateMaxDivergence(PairMeasure):
     """Approximate DP."""
 
     kind = APPROXIMATE
+    tag = "approximate"
     reason = f"{cite('LW22', 'Theorem 1')} and {cite('VZ23')}, under finite communication"
     distance_form = "(epsilon, delta)"
     noise = Noise.LAPLACE

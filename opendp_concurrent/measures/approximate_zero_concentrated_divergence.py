@@ -19,6 +19,7 @@ class ApproximateZeroConcentratedDivergence(PairMeasure):
     """Approximate zero-concentrated DP."""
 
     kind = APPROXIMATE_ZCDP
+    tag = "approximate-zcdp"
     composability = Composability.SEQUENTIAL
     reason = (
         "concurrent composition of approximate zCDP is an open question, "

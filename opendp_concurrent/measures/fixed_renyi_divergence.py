@@ -71,6 +71,7 @@ class FixedRenyiDivergence(NumberMeasure):
     alpha: float
 
     kind = FIXED
+    tag = "fixed-renyi"
     reason = f"{cite('LW22', 'Theorem 2')} and {cite('HSTVVXZ23', 'Theorem 4.6')}"
     distance_form = "epsilon, the divergence of that order"
     noise = Noise.GAUSSIAN
@@ -114,6 +115,16 @@ class FixedRenyiDivergence(NumberMeasure):
         """By the order in its name."""
         alpha = parameter(FIXED, "alpha", tag)
         return None if alpha is None else only(cls, checks.order(alpha=alpha))
+
+    def parameters(self) -> dict[str, float]:
+        """The order."""
+        return {"order": self.alpha}
+
+    @classmethod
+    def of_parameters(cls, **given: float) -> FixedRenyiDivergence:
+        """Of this order."""
+        (alpha,) = given.values()
+        return only(cls, checks.order(order=alpha))
 
     @property
     def noise_loss(self) -> NoiseLoss:

@@ -52,6 +52,7 @@ class GaussianTradeoff(NumberMeasure):
     """Gaussian DP: squares of losses add up."""
 
     kind = GAUSSIAN
+    tag = "gdp"
     reason = f"{cite('ST22')}, {cite('KTH22')} and {cite('VZ23')}, under finite communication"
     distance_form = "mu"
     noise = Noise.GAUSSIAN

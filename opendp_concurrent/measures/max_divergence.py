@@ -29,6 +29,7 @@ class MaxDivergence(NumberMeasure):
     """Pure DP."""
 
     kind = PURE
+    tag = "pure"
     reason = cite("VW21", "Theorem 1.5")
     distance_form = "epsilon"
     adaptive_updates = True

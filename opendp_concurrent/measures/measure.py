@@ -90,6 +90,7 @@ class CompositionMeasure(Convertible):
     What is abstract here, and the attributes without a value, must be given. Everything else has a
     default that is safe for every measure: what is not known is refused.
 
+    :cvar tag: of ours, what ledgers write for the kind; it is never changed
     :cvar zero: the distance of no privacy loss
     :cvar reason: the theorem that lets children be queried concurrently, or why none does
     :cvar distance_form: what a distance looks like, for messages
@@ -113,6 +114,7 @@ class CompositionMeasure(Convertible):
     """
 
     __slots__ = ()
+    tag: ClassVar[str] = ""
     zero: ClassVar[Any]
     reason: ClassVar[str]
     distance_form: ClassVar[str]
@@ -123,6 +125,15 @@ class CompositionMeasure(Convertible):
     adaptive_updates: ClassVar[bool] = False
     noise: ClassVar[Noise | None] = None
     keywords: ClassVar[Mapping[str, Guard]] = NOTHING
+
+    def parameters(self) -> dict[str, float]:
+        """Return what ledgers write beside the tag."""
+        return {}
+
+    @classmethod
+    def of_parameters(cls, **given: float) -> CompositionMeasure:
+        """Inverse of :meth:`parameters`."""
+        return only(cls, **given)
 
     # --- distances -------------------------------------------------------------------------------
 
@@ -221,9 +232,9 @@ class CompositionMeasure(Convertible):
 
 
 @lru_cache(maxsize=1024)
-def only(cls: type[M], *parameters: float) -> M:
+def only(cls: type[M], *parameters: float, **named: float) -> M:
     """Return the one measure of a class with these parameters."""
-    return cls(*parameters)
+    return cls(*parameters, **named)
 
 
 def parameter(kind: str, key: str, tag: str) -> float | None:

@@ -104,6 +104,7 @@ class RenyiDivergence(CompositionMeasure):
     """Rényi DP: curves add up at each order."""
 
     kind = RENYI
+    tag = "renyi"
     zero = staticmethod(zero_curve)
     reason = f"{cite('LW22', 'Theorem 2')} and {cite('HSTVVXZ23', 'Theorem 4.6')}"
     distance_form = "a function of the order alpha"

@@ -82,6 +82,7 @@ class TradeoffDivergence(CompositionMeasure):
     """f-DP: losses that are fixed up front multiply, others need an accumulator of their own."""
 
     kind = TRADEOFF
+    tag = "fdp"
     zero = TradeoffFunction.identity()
     reason = f"{cite('VZ23')}, under finite communication"
     distance_form = "TradeoffFunction"

@@ -83,6 +83,7 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
     omega: float
 
     kind = TRUNCATED
+    tag = "tcdp"
     zero = TruncatedConcentrated(0.0, inf)
     reason = f"{cite('LW22', 'Corollary 1')} and {cite('HSTVVXZ23', 'Theorem 4.6')}"
     distance_form = "TruncatedConcentrated(rho, omega)"
@@ -125,6 +126,16 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
         """By the end of the orders in its name."""
         omega = parameter(TRUNCATED, "omega", tag)
         return None if omega is None else only(cls, omega_above_one(omega=omega))
+
+    def parameters(self) -> dict[str, float]:
+        """The end of the orders."""
+        return {"omega": self.omega}
+
+    @classmethod
+    def of_parameters(cls, **given: float) -> TruncatedConcentratedDivergence:
+        """With this end of the orders."""
+        (omega,) = given.values()
+        return only(cls, omega_above_one(omega=omega))
 
     def validate(self, name: str, value: Any) -> TruncatedConcentrated:
         """Return a distance whose ω is large enough; a number is a ρ."""

@@ -28,6 +28,7 @@ class ZeroConcentratedDivergence(NumberMeasure):
     """Zero-concentrated DP."""
 
     kind = ZCDP
+    tag = "zcdp"
     reason = f"{cite('LW22', 'Corollary 1')} and {cite('HSTVVXZ23', 'Theorem 4.11')}"
     distance_form = "rho"
     noise = Noise.GAUSSIAN
