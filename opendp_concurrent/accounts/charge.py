@@ -40,11 +40,11 @@ class Terms:
     d_in: Any
     d_out: Any
 
-    def start(self) -> Accumulator:
+    def empty_total(self) -> Accumulator:
         """Return the accumulator of no launch."""
         return self.accounting.start(by_tag(self.measure))
 
-    def from_record(self, record: Any) -> Accumulator:
+    def read_total(self, record: Any) -> Accumulator:
         """Return the accumulator that ``to_record`` described."""
         return self.accounting.from_record(by_tag(self.measure), record)
 

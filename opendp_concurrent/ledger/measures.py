@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import UnsupportedMeasureError
+from ..errors import UnregisteredError, UnsupportedMeasureError
 from ..measures import by_tag, registered
 
 
@@ -25,10 +25,14 @@ def written(name: str) -> Any:
 def read(shape: Any) -> tuple[str, tuple[Any, ...]]:
     """Return the name of a measure, and the loss of nothing if that follows: one, or none.
 
+    :raises UnregisteredError: if it belongs to another package and was not registered
     :raises LookupError, TypeError, ValueError: if nothing like it is written
     """
     if isinstance(shape, str):
-        return shape, ()
+        try:
+            return by_tag(shape).name, ()
+        except UnsupportedMeasureError:
+            raise UnregisteredError(shape, "opendp_concurrent.measures.register") from None
     ((tag, parameters),) = shape.items()
     (cls,) = (one for one in registered() if one.tag == tag)
     known = cls.of_parameters(

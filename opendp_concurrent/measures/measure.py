@@ -75,7 +75,7 @@ class Convertible(ABC):
     @classmethod
     def find(cls, output_measure: Measure) -> Any:
         """Return the measure for OpenDP's object; None if that is of another kind."""
-        one: Any = only(cls)
+        one = only(cls)
         return one if one.opendp() == output_measure else None
 
     @classmethod
@@ -133,7 +133,7 @@ class CompositionMeasure(Convertible):
     @classmethod
     def of_parameters(cls, **given: float) -> CompositionMeasure:
         """Inverse of :meth:`parameters`."""
-        return only(cls, **given)
+        return only(cls, *given.values())
 
     # --- distances -------------------------------------------------------------------------------
 
@@ -231,10 +231,15 @@ class CompositionMeasure(Convertible):
         return "loss" if order is None else f"loss at order {order:g}"
 
 
-@lru_cache(maxsize=1024)
-def only(cls: type[M], *parameters: float, **named: float) -> M:
+def only(cls: type[M], *parameters: float) -> M:
     """Return the one measure of a class with these parameters."""
-    return cls(*parameters, **named)
+    found: M = _made(cls, *parameters)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _made(cls: type[Any], *parameters: float) -> Any:
+    return cls(*parameters)
 
 
 def parameter(kind: str, key: str, tag: str) -> float | None:

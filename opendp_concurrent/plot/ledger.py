@@ -66,5 +66,7 @@ def plot_ledger(ledger: SqlLedger, *, against: str = "time", ax: Axes | None = N
     ax.set_ylim(bottom=0.0)
     label = "privacy loss"
     if summary.terms is not None:
-        label = f"{name(summary.terms.start().loss, under=under)} under {summary.terms.measure}"
+        label = (
+            f"{name(summary.terms.empty_total().loss, under=under)} under {summary.terms.measure}"
+        )
     return finish(ax, "time (UTC)" if against == "time" else "launches", label)

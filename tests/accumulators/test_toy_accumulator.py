@@ -20,7 +20,9 @@ from opendp_concurrent.errors import (
     InvalidValueError,
     UnsupportedMeasureError,
 )
+from opendp_concurrent.ledger import create_ledger, open_ledger, register
 from opendp_concurrent.measures import composition_measure
+from opendp_concurrent.plot import plot_ledger, plot_session
 
 # --- the one file ----------------------------------------------------------------------------
 
@@ -70,6 +72,9 @@ class Eighths:
 
     def from_record(self, measure, record):
         return EighthsSpent(record)
+
+
+register("toy:eighths", Eighths, {})
 
 
 # --- it works everywhere ---------------------------------------------------------------------
@@ -128,6 +133,18 @@ def test_nested_and_parallel_compositions_use_it(space, odometer, count):
     assert child.privacy_loss() == 0.125
 
 
+def test_a_ledger_goes_on_with_it(odometer, count, tmp_path):
+    path = tmp_path / "budget.db"
+    with create_ledger(path, dataset="toy") as ledger:
+        oc.make_concurrent_filter(odometer, 1, 0.25, ledger=ledger)([1, 2, 3])(count)
+    with open_ledger(path, dataset="toy") as ledger:
+        bounded = oc.make_concurrent_filter(odometer, 1, 0.25, ledger=ledger)([1, 2, 3])
+        bounded(count)
+        with pytest.raises(BudgetExceededError):
+            bounded(count)
+        assert plot_ledger(ledger).get_lines()[0].get_ydata().tolist() == [0.125, 0.25]
+
+
 def test_no_analyst_exceeds_its_filter():
     menu = [verify.Item(f"{e}", e, verify.randomized_response(e)) for e in (0.1, 0.2)]
     start = Eighths().start(None)
@@ -137,8 +154,6 @@ def test_no_analyst_exceeds_its_filter():
 
 
 def test_a_session_is_drawn(odometer, count):
-    from opendp_concurrent.plot import plot_session
-
     root, losses = oc.make_concurrent_filter(odometer, 1, 1.0)([1, 2, 3]), []
     for _ in range(3):
         root(count)
