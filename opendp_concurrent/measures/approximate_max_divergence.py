@@ -47,7 +47,6 @@ class ApproximateMaxDivergence(PairMeasure):
     )
 
     def opendp(self) -> native.Measure:
-        """Make OpenDP's."""
         return native.approximate(native.max_divergence())
 
     def optimal(self, shares: tuple[Any, ...], delta: Any) -> tuple[float, float]:
@@ -68,11 +67,6 @@ class ApproximateMaxDivergence(PairMeasure):
         if delta == 0.0:
             return MAX_DIVERGENCE, epsilon, None
         return ZERO_CONCENTRATED_DIVERGENCE, largest_rho(epsilon, delta), delta
-
-    @classmethod
-    def loss_of(cls, **given: Any) -> tuple[native.Measure, Any]:
-        """As OpenDP has it."""
-        return native.of_keywords(**given)
 
 
 APPROXIMATE_MAX_DIVERGENCE = only(ApproximateMaxDivergence)

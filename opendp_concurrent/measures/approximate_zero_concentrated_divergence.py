@@ -29,17 +29,10 @@ class ApproximateZeroConcentratedDivergence(PairMeasure):
     keywords = MappingProxyType({"delta": checks.probability, "rho": checks.non_negative})
 
     def opendp(self) -> native.Measure:
-        """Make OpenDP's."""
         return native.approximate(native.zero_concentrated_divergence())
 
     @classmethod
-    def loss_of(cls, **given: Any) -> tuple[native.Measure, Any]:
-        """As OpenDP has it."""
-        return native.of_keywords(**given)
-
-    @classmethod
     def symbol(cls, loss: Any, order: float | None) -> str:
-        """The letter of the first."""
         del loss, order
         return "ρ"
 

@@ -97,32 +97,26 @@ class FixedRenyiDivergence(NumberMeasure):
 
     @property
     def name(self) -> str:
-        """With the order."""
         return str(FixedRenyi(self.alpha))
 
     def opendp(self) -> Measure:
-        """Make one."""
         return fixed_renyi_divergence(self.alpha)
 
     @classmethod
     def find(cls, output_measure: Measure) -> FixedRenyiDivergence | None:
-        """By its descriptor."""
         found = descriptor(output_measure)
         return only(cls, found.alpha) if isinstance(found, FixedRenyi) else None
 
     @classmethod
     def from_tag(cls, tag: str) -> FixedRenyiDivergence | None:
-        """By the order in its name."""
         alpha = parameter(FIXED, "alpha", tag)
         return None if alpha is None else only(cls, checks.order(alpha=alpha))
 
     def parameters(self) -> dict[str, float]:
-        """The order."""
         return {"order": self.alpha}
 
     @classmethod
     def of_parameters(cls, **given: float) -> FixedRenyiDivergence:
-        """Of this order."""
         (alpha,) = given.values()
         return only(cls, checks.order(order=alpha))
 
@@ -133,5 +127,4 @@ class FixedRenyiDivergence(NumberMeasure):
 
     @classmethod
     def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
-        """The divergence of one order."""
         return fixed_renyi_divergence(given["alpha"]), given["epsilon"]

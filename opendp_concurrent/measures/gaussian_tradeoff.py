@@ -71,12 +71,10 @@ class GaussianTradeoff(NumberMeasure):
     )
 
     def opendp(self) -> Measure:
-        """Make one."""
         return gaussian_tradeoff()
 
     @classmethod
     def find(cls, output_measure: Measure) -> GaussianTradeoff | None:
-        """By its descriptor."""
         return only(cls) if isinstance(descriptor(output_measure), Gaussian) else None
 
     def split(self, d_out: float, weights: list[Fraction]) -> list[Any]:
@@ -88,11 +86,9 @@ class GaussianTradeoff(NumberMeasure):
         return Squares()
 
     def empty(self) -> Accumulator:
-        """The sum of squares."""
         return SquareSum()
 
     def read_sum(self, record: Any) -> Accumulator:
-        """The sum of squares."""
         return Squares().from_record(self, record)
 
     def gaussian_scale(self, sensitivity: float, loss: float) -> float:
@@ -101,11 +97,9 @@ class GaussianTradeoff(NumberMeasure):
 
     @classmethod
     def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
-        """Gaussian DP."""
         return gaussian_tradeoff(), given["mu"]
 
     def finite_event(self, dp_event: Any, d_mid: float) -> Any:
-        """Gaussian noise."""
         return dp_event.GaussianDpEvent(reciprocal_down(d_mid))
 
 

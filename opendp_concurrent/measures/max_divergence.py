@@ -51,18 +51,12 @@ class MaxDivergence(NumberMeasure):
     )
 
     def opendp(self) -> native.Measure:
-        """Make OpenDP's."""
         return native.max_divergence()
 
     @property
     def noise_loss(self) -> NoiseLoss:
         """Laplace noise: |v|/s."""
         return NoiseLoss(1, Fraction(1))
-
-    @classmethod
-    def loss_of(cls, **given: Any) -> tuple[native.Measure, Any]:
-        """As OpenDP has it."""
-        return native.of_keywords(**given)
 
     def finite_event(self, dp_event: Any, d_mid: float) -> Any:
         """Randomized response [KOV15], which the discrete Laplace mechanism at distance 1 is.

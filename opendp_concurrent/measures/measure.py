@@ -19,7 +19,7 @@ from ..checks import Guard
 from ..errors import InvalidTypeError
 from .conversion import Conversion
 from .noise import Noise, NoiseLoss
-from .opendp import Measure
+from .opendp import Measure, of_keywords
 from .sums.accumulator import Accounting, Accumulator
 from .sums.basic import Basic
 
@@ -204,7 +204,7 @@ class CompositionMeasure(Convertible):
     @classmethod
     def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
         """Return OpenDP's measure and the distance that the ``keywords`` say."""
-        raise InvalidTypeError(f"{cls.kind} has no keywords in loss_of, found {', '.join(given)}")
+        return of_keywords(**given)  # as OpenDP has it
 
     def event(self, dp_event: Any, d_mid: Any) -> Any:
         """Return the event of dp-accounting for the worst mechanism with this loss.

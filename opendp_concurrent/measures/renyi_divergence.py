@@ -124,7 +124,6 @@ class RenyiDivergence(CompositionMeasure):
     )
 
     def opendp(self) -> native.Measure:
-        """Make OpenDP's."""
         return native.renyi_divergence()
 
     def validate(self, name: str, value: Any) -> RenyiCurve:
@@ -132,7 +131,6 @@ class RenyiDivergence(CompositionMeasure):
         return validate_curve(name, value)
 
     def validate_budget(self, name: str, value: Any) -> RenyiCurve:
-        """A function of the order."""
         return validate_curve(name, value)
 
     def at_most(self, left: Any, right: Any) -> bool:
@@ -152,7 +150,6 @@ class RenyiDivergence(CompositionMeasure):
         return [_Share(d_out, weight / whole) for weight in weights]
 
     def empty(self) -> Accumulator:
-        """The sum of curves."""
         return CurveSum()
 
     def read_sum(self, record: Any) -> Accumulator:
@@ -165,7 +162,6 @@ class RenyiDivergence(CompositionMeasure):
 
     @classmethod
     def is_loss(cls, value: Any) -> bool:
-        """A function."""
         return callable(value)
 
     @classmethod
@@ -180,7 +176,6 @@ class RenyiDivergence(CompositionMeasure):
 
     @classmethod
     def symbol(cls, loss: Any, order: float | None) -> str:
-        """What is drawn."""
         if order is None and isinstance(loss, GridCurve):
             order = loss.orders[0]
         return "loss" if order is None else f"loss at order {order:g}"

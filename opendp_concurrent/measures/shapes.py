@@ -34,15 +34,12 @@ class NumberMeasure(CompositionMeasure):
     one_number = True
 
     def validate(self, name: str, value: Any) -> float:
-        """A double in [0, inf]."""
         return checks.non_negative(**{name: value})
 
     def validate_budget(self, name: str, value: Any) -> float:
-        """A double in [0, inf)."""
         return checks.finite(**{name: value})
 
     def at_most(self, left: float, right: float) -> bool:
-        """The order of numbers."""
         return left <= right
 
     def split(self, d_out: float, weights: list[Fraction]) -> list[Any]:
@@ -50,15 +47,12 @@ class NumberMeasure(CompositionMeasure):
         return list(split(d_out, weights))
 
     def empty(self) -> Accumulator:
-        """The sum of numbers."""
         return ScalarSum()
 
     def read_sum(self, record: Any) -> Accumulator:
-        """The sum of numbers."""
         return ScalarSum.from_record(record)
 
     def join(self, losses: list[list[float]], parts: int) -> float:
-        """The largest sum."""
         return join_numbers(losses, parts, self.empty())
 
     def event(self, dp_event: Any, d_mid: Any) -> Any:
@@ -74,12 +68,10 @@ class NumberMeasure(CompositionMeasure):
 
     @classmethod
     def is_loss(cls, value: Any) -> bool:
-        """A number."""
         return is_a(value, int, float)
 
     @classmethod
     def height(cls, loss: Any, order: float | None, of: str) -> float:
-        """The number itself."""
         del order
         return checks.non_negative(**{of: loss})
 
@@ -115,34 +107,28 @@ class PairMeasure(CompositionMeasure):
         return list(zip(*(split(part, weights) for part in d_out), strict=True))
 
     def empty(self) -> Accumulator:
-        """The sum of both."""
         return PairSum()
 
     def read_sum(self, record: Any) -> Accumulator:
-        """The sum of both."""
         return PairSum.from_record(record)
 
     def join(self, losses: list[list[tuple[float, float]]], parts: int) -> tuple[float, float]:
-        """The largest sum of each."""
         first = [[loss[0] for loss in row] for row in losses]
         second = [[loss[1] for loss in row] for row in losses]
         return join_numbers(first, parts), join_numbers(second, parts)
 
     @classmethod
     def is_loss(cls, value: Any) -> bool:
-        """A tuple."""
         return is_a(value, tuple)
 
     @classmethod
     def height(cls, loss: Any, order: float | None, of: str) -> float:
-        """The first of the pair."""
         del order
         first, _ = checks.epsilon_delta(**{of: loss})
         return first
 
     @classmethod
     def symbol(cls, loss: Any, order: float | None) -> str:
-        """The letter of the first."""
         del loss, order
         return "ε"
 

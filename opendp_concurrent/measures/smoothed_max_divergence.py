@@ -29,11 +29,9 @@ class SmoothedMaxDivergence(Convertible):
     )
 
     def opendp(self) -> native.Measure:
-        """Make OpenDP's."""
         return native.smoothed_max_divergence()
 
     def validate(self, name: str, value: Any) -> Any:
-        """OpenDP checks its own."""
         del name
         return value
 

@@ -100,12 +100,10 @@ class TradeoffDivergence(CompositionMeasure):
     )
 
     def opendp(self) -> Measure:
-        """Make one."""
         return tradeoff()
 
     @classmethod
     def find(cls, output_measure: Measure) -> TradeoffDivergence | None:
-        """By its descriptor."""
         return only(cls) if isinstance(descriptor(output_measure), Tradeoff) else None
 
     def validate(self, name: str, value: Any) -> TradeoffFunction:
@@ -145,7 +143,6 @@ class TradeoffDivergence(CompositionMeasure):
         )
 
     def fixed_sum(self) -> Accounting:
-        """The tensor product."""
         return Products()
 
     def empty(self) -> Accumulator:
@@ -162,16 +159,13 @@ class TradeoffDivergence(CompositionMeasure):
 
     @classmethod
     def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
-        """f-DP."""
         return tradeoff(), given["tradeoff"]
 
     def event(self, dp_event: Any, d_mid: TradeoffFunction) -> Any:
-        """Events of its factors."""
         return function_event(dp_event, d_mid)
 
     @classmethod
     def is_loss(cls, value: Any) -> bool:
-        """A trade-off function."""
         return isinstance(value, TradeoffFunction)
 
     @classmethod
@@ -182,7 +176,6 @@ class TradeoffDivergence(CompositionMeasure):
 
     @classmethod
     def symbol(cls, loss: Any, order: float | None) -> str:
-        """What is drawn."""
         del loss, order
         return f"ε at δ = {_DRAWN_AT:g}"
 

@@ -108,32 +108,26 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
 
     @property
     def name(self) -> str:
-        """With the end of the orders."""
         return str(Truncated(self.omega))
 
     def opendp(self) -> Measure:
-        """Make one."""
         return truncated_concentrated_divergence(self.omega)
 
     @classmethod
     def find(cls, output_measure: Measure) -> TruncatedConcentratedDivergence | None:
-        """By its descriptor."""
         found = descriptor(output_measure)
         return only(cls, found.omega) if isinstance(found, Truncated) else None
 
     @classmethod
     def from_tag(cls, tag: str) -> TruncatedConcentratedDivergence | None:
-        """By the end of the orders in its name."""
         omega = parameter(TRUNCATED, "omega", tag)
         return None if omega is None else only(cls, omega_above_one(omega=omega))
 
     def parameters(self) -> dict[str, float]:
-        """The end of the orders."""
         return {"omega": self.omega}
 
     @classmethod
     def of_parameters(cls, **given: float) -> TruncatedConcentratedDivergence:
-        """With this end of the orders."""
         (omega,) = given.values()
         return only(cls, omega_above_one(omega=omega))
 
@@ -185,24 +179,20 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
 
     @classmethod
     def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
-        """Truncated concentrated DP."""
         measure = truncated_concentrated_divergence(given["omega"])
         return measure, TruncatedConcentrated(given["rho"], given["omega"])
 
     @classmethod
     def is_loss(cls, value: Any) -> bool:
-        """A distance of its own class."""
         return isinstance(value, TruncatedConcentrated)
 
     @classmethod
     def height(cls, loss: Any, order: float | None, of: str) -> float:
-        """The ρ."""
         del order, of
         rho: float = loss.rho
         return rho
 
     @classmethod
     def symbol(cls, loss: Any, order: float | None) -> str:
-        """What is drawn."""
         del loss, order
         return "ρ"

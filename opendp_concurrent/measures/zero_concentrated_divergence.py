@@ -48,7 +48,6 @@ class ZeroConcentratedDivergence(NumberMeasure):
     )
 
     def opendp(self) -> native.Measure:
-        """Make OpenDP's."""
         return native.zero_concentrated_divergence()
 
     @property
@@ -60,13 +59,7 @@ class ZeroConcentratedDivergence(NumberMeasure):
         """From ρ = sensitivity² / (2 scale²), in doubles."""
         return sensitivity / sqrt(2 * loss)
 
-    @classmethod
-    def loss_of(cls, **given: Any) -> tuple[native.Measure, Any]:
-        """As OpenDP has it."""
-        return native.of_keywords(**given)
-
     def finite_event(self, dp_event: Any, d_mid: float) -> Any:
-        """Any mechanism with this ρ."""
         return dp_event.ZCDpEvent(d_mid)
 
 

@@ -33,6 +33,7 @@ from opendp_concurrent.errors import (
     LedgerDamagedError,
     LedgerError,
     LedgerMismatchError,
+    UnregisteredError,
 )
 from opendp_concurrent.ledger import measures, wire
 from opendp_concurrent.ledger.encoding import decode, encode
