@@ -236,11 +236,11 @@ class UnregisteredError(LedgerError):
     :ivar tag: of the value
     """
 
-    def __init__(self, tag: str) -> None:
+    def __init__(self, tag: str, register: str = "opendp_concurrent.ledger.register") -> None:
         super().__init__(
             f"the ledger has a value with the tag {tag!r}, and no class is registered for this tag "
-            "in this process: import the package that defines it, or call "
-            "opendp_concurrent.ledger.register, before you open the ledger"
+            f"in this process: import the package that defines it, or call {register}, before you "
+            "open the ledger"
         )
         self.tag = tag
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from ..checks import shown, text
 from ..errors import InvalidValueError
+from ..measures import by_tag
 from ..measures.sums.accumulator import Accounting, Accumulator
 
 _LABEL: ContextVar[str] = ContextVar("_LABEL", default="")
@@ -38,6 +39,14 @@ class Terms:
     metric: str
     d_in: Any
     d_out: Any
+
+    def empty_total(self) -> Accumulator:
+        """Return the accumulator of no launch."""
+        return self.accounting.start(by_tag(self.measure))
+
+    def read_total(self, record: Any) -> Accumulator:
+        """Return the accumulator that ``to_record`` described."""
+        return self.accounting.from_record(by_tag(self.measure), record)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from typing import Any
 from ..errors import BudgetExceededError
 from ..fdp.function import TradeoffFunction, check_function
 from ..measures.sums.accumulator import times
+from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 
 _LOOKED_AT, _COMPARED = 2000, 60  # sets up to which the search for the cheapest cover goes on
 _KEPT = 2**22  # numbers that are kept for it
@@ -146,6 +147,10 @@ def _dearest(
 @dataclass(frozen=True, slots=True)
 class AnyOrder:
     """The rule of a compositor whose shares may be used in any order."""
+
+    def supports(self, measure: Any) -> bool:
+        """f-DP; where losses add up, a filter takes launches in any order."""
+        return bool(measure == TRADEOFF_DIVERGENCE)
 
     def admits(self, accumulator: Slots, d_mid: Any) -> Slots | BudgetExceededError:
         """Admit when unused slots cover ``d_mid``."""

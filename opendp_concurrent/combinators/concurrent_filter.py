@@ -94,7 +94,7 @@ def make_concurrent_filter(
     on_orders, accounting = check_orders(measure, orders), odometer.accounting
     if on_orders is not None:
         accounting, budget = on_orders, grid_curve(on_orders.orders, budget, "d_out")
-    book, start = None, accounting.start(measure.zero)
+    book, start = None, accounting.start(measure)
     if ledger is not None:
         check_ledger(ledger, measure)
         if halt:

@@ -24,7 +24,6 @@ from ..checks import checked, count, optional
 from ..combinators.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, StreamError, UnsupportedMeasureError
 from ..measures import Composability, composition_measure
-from ..measures.families import PURE
 from ..native import opendp as _native
 from ..queryables.data import Sealed, seal
 from ..queryables.machine import MachineQueryable
@@ -320,7 +319,7 @@ def make_concurrent_continual(
         raise UnsupportedMeasureError(f"{measure.name} is not composed here: {measure.reason}")
     if max_messages is not None:
         max_messages = MESSAGES(max_messages=max_messages)
-    elif measure.family != PURE:
+    elif not measure.adaptive_updates:
         raise InvalidTypeError(
             f"max_messages must be given under {measure.name}, for which continual mechanisms are "
             "proven with bounded messages only [HSV25, Definition 6.1]"
@@ -329,7 +328,7 @@ def make_concurrent_continual(
     carrier_type = composition.input_domain.carrier_type
 
     def branches() -> Branches:
-        return Branches(many=measure.family == PURE)
+        return Branches(many=measure.adaptive_updates)
 
     def machine(root: Any, stream: Branches) -> Checked:
         return Checked(_FanOut(root, stream, composition.input_domain, max_messages), items)

@@ -26,7 +26,6 @@ from ..combinators.guards import (
 from ..combinators.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import composition_measure
-from ..measures.families import PURE
 from ..native import opendp as _native
 from ..parallel.parallel import pinned_parts
 from ..parallel.parallel_loss import ParallelLoss
@@ -153,7 +152,7 @@ def make_parallel_continual(
         known = composition_measure(one.output_measure)
         if isinstance(one, ConcurrentMeasurement) and not one.takes_updates:
             raise InvalidTypeError(f"{name} {NOT_CONTINUAL}")
-        if known.family != PURE:
+        if not known.adaptive_updates:
             raise UnsupportedMeasureError(
                 f"{name} is under {known.name}: with adaptive updates the loss of "
                 "parts is the maximum for pure DP only [HSV25, version 4]; compose them instead"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from ..combinators.wrap import Answer, wrap
 from ..errors import InvalidTypeError, InvalidValueError, MessageLimitError, UnsupportedMeasureError
 from ..exact.bracket import upper
 from ..measures import composition_measure
-from ..measures.families import GAUSSIAN, ZCDP
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
@@ -116,10 +114,11 @@ class _Batch:
             function=lambda histogram: (matrix @ histogram).tolist(),
             stability_map=stability_map,
         )
-        zcdp = composition_measure(measure).family == ZCDP
         # a batch that asks nothing takes any noise
         sensitivity = stability_map(d_in) if self.longest > 0.0 else 1.0
-        self.scale = sensitivity / (sqrt(2 * d_mid) if zcdp else d_mid)
+        rough = composition_measure(measure).gaussian_scale(sensitivity, d_mid)
+        assert rough is not None  # the constructor has asked
+        self.scale = rough
         while True:
             noisy = answers >> make_certified_gaussian(
                 answers.output_domain, answers.output_metric, self.scale, measure
@@ -235,7 +234,7 @@ def make_projected_queries(
     """
     assert_features("contrib", "honest-but-curious")
     measure = composition_measure(output_measure)
-    if measure.family not in (ZCDP, GAUSSIAN):
+    if measure.gaussian_scale(1.0, 1.0) is None:
         raise UnsupportedMeasureError(
             f"output_measure ({measure.name}) must be zero-concentrated or Gaussian DP, which "
             "Gaussian noise has; use cast afterwards"

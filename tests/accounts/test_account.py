@@ -25,8 +25,9 @@ from opendp_concurrent.errors import (
     PrivacyMapError,
     ReentrantLaunchError,
 )
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
-ZERO = basic().start(0.0)
+ZERO = basic().start(MAX_DIVERGENCE)
 
 
 def at_most(left, right):
