@@ -11,7 +11,7 @@ from opendp.context import constructors
 import opendp_concurrent as oc
 
 ROOT = Path(__file__).parent.parent
-EXTRAS = [f"opendp_concurrent.{name}" for name in ("ledger", "plot", "verify")]
+EXTRAS = [f"opendp_concurrent.{name}" for name in ("handles", "ledger", "plot", "verify")]
 GROUPS = [
     f"opendp_concurrent.{name}" for name in ("c", "m", "t", "accumulators", "fdp", "measures")
 ]
