@@ -144,15 +144,3 @@ def test_an_error_that_was_swallowed_is_not_raised_for_another(space):
     with pytest.raises(Exception, match="another") as caught:
         _native.typed(deep, [1])
     assert not isinstance(caught.value, BudgetExceededError)
-
-
-def test_the_hook_is_installed_once():
-    from opendp.mod import Transformation
-
-    from opendp_concurrent.install import install
-
-    before = Transformation.__rshift__
-    install()
-    install()
-    assert Transformation.__rshift__ is before
-    assert len(before._extensions) == 2

@@ -1,31 +1,11 @@
-"""Streams of bits, and real mechanisms with finite noise instead of OpenDP's."""
+"""Real mechanisms with finite noise instead of OpenDP's."""
 
 from types import SimpleNamespace
 
-import opendp.prelude as dp
 import pytest
 
-import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.counters import prefix, window
-
-
-@pytest.fixture
-def bits():
-    return oc.integer_stream(0, 1), oc.event_presence()
-
-
-@pytest.fixture
-def make_stream():
-    """One stream under a filter of pure DP that feeds all children, at a bound."""
-
-    def make(space, d_out=1e9, measure=None, **keywords):
-        measure = measure or dp.max_divergence()
-        odometer = oc.make_concurrent_odometer(*space, measure)
-        budget = oc.make_concurrent_filter(odometer, 1, d_out)
-        return oc.c.make_concurrent_continual(budget, **keywords)
-
-    return make
 
 
 @pytest.fixture
