@@ -9,6 +9,7 @@ from typing import Any
 from opendp.mod import Measurement, assert_features
 
 from .. import checks
+from ..accounts.name import named
 from ..combinators.accounting import check_budget
 from ..combinators.concurrent_composition import make_concurrent_composition
 from ..combinators.concurrent_filter import make_concurrent_filter
@@ -125,7 +126,7 @@ def make_analyst_quotas(
     >>> bob(count)
     Traceback (most recent call last):
     ...
-    opendp_concurrent.errors.BudgetExceededError: insufficient budget: spent 0.5, asked 0.25, ...
+    opendp_concurrent.errors.BudgetExceededError: quota 'bob' of the quotas refuses: spent 0.5 ...
     >>> alice.remaining()
     0.5
     """
@@ -155,8 +156,12 @@ def make_analyst_quotas(
     whole = compositor(list(bounds.values()), delta)
 
     def open_all(token: Sealed) -> MachineQueryable:
-        root = run(whole, token)
-        handles = {name: root(one) for name, one in filters.items()}
+        with named("quotas"):
+            root = run(whole, token)
+        handles = {}
+        for name, one in filters.items():
+            with named("quota", name):
+                handles[name] = root(one)
         return MachineQueryable(lambda name: handles[_known(handles, name)], "AnalystQuotas")
 
     def spawn(token: Sealed) -> Any:
