@@ -121,7 +121,7 @@ class Account:
             opaque=opaque,
             name=name_of_account(
                 (bound.rule if bound else UNLIMITED).kind,
-                None if below is None else below.name,
+                None if below is None else below.named,
                 "" if self._book is None else self._book.dataset,
             ),
         )

@@ -15,7 +15,6 @@ from enum import Enum
 from typing import Any
 
 from ..errors import ClosedChildError, HaltedError, InterruptedHandleError, ReentrantLaunchError
-from .name import Name
 
 
 class State(Enum):
@@ -64,7 +63,7 @@ class Lifecycle:
     :param halts: whether a refusal closes it
     :param opaque: whether errors of its mechanisms are kept from the analyst
     :param static: whether no mechanism below may have a stream of its own
-    :param name: what it is called; None for what is called as its parent
+    :param name: what it is called; empty for what has no name of its own
     """
 
     __slots__ = ("_name", "_of_note", "_opaque", "_parents", "_reason", "_static", "state")
@@ -77,7 +76,7 @@ class Lifecycle:
         halts: bool = False,
         opaque: bool = False,
         static: bool = False,
-        name: Name | None = None,
+        name: str = "",
     ) -> None:
         self.state = State.OPEN
         self._reason, self._opaque, self._static = reason, opaque, static
@@ -98,23 +97,23 @@ class Lifecycle:
         return found
 
     @property
-    def _names(self) -> Iterator[Name]:
-        """Its name and those of what it was launched from, from here to the root."""
+    def _to_root(self) -> Iterator[Lifecycle]:
+        """Those that have a name, from here to the root."""
         one: Lifecycle | None = self
         while one is not None:
-            if one._name is not None:
-                yield one._name
+            if one._name:
+                yield one
             one = one._parents[0] if one._parents else None
 
     @property
-    def name(self) -> Name | None:
-        """What it is called, or what it was launched from; None at top level."""
-        return next(self._names, None)
+    def named(self) -> Lifecycle | None:
+        """The nearest that has a name: this, or what it was launched from."""
+        return next(self._to_root, None)
 
     @property
     def path(self) -> tuple[str, ...]:
         """The names from the root to here."""
-        return tuple(name.text for name in self._names)[::-1]
+        return tuple(one._name for one in self._to_root)[::-1]
 
     def adopt_by(self, parent: Lifecycle) -> None:
         """Take ``parent`` for what this was launched from too, and all that comes from this.

@@ -1,7 +1,9 @@
 """What an account is called, so that a refusal can say whose bound it was.
 
-A name has a kind, and one of these: the label that the launch has, the key of a part, or which one
-of its kind it is below its parent. Names are public: labels and keys do not depend on the data.
+A name is a kind, and what tells it from its siblings: the label under which it was launched, or
+else its number among the children of its parent. All of a name is public. So a child has its number
+from the analyst's launch, and whatever else a mechanism makes during that launch has the same one:
+a count of what is made inside of mechanisms could depend on the data.
 """
 
 from __future__ import annotations
@@ -9,40 +11,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import count
 
 from ..shown import shown
 from .charge import current_label, under_label
 
 _KIND: ContextVar[str] = ContextVar("_KIND", default="")
+_CHILD: ContextVar[tuple[object, int]] = ContextVar("_CHILD", default=(None, 0))
 
 
-class Name:
-    """A name below another one.
+def name_of_account(kind: str, parent: object, ledger: str = "") -> str:
+    """Return the name of an account that is made here.
 
     :param kind: a noun
-    :param which: what tells it from others of its kind; a number if left out
+    :param parent: the lifecycle of what it is launched from; None at top level
     :param ledger: the dataset of its ledger
     """
-
-    __slots__ = ("_counts", "text")
-
-    def __init__(
-        self, kind: str, parent: Name | None = None, *, which: str = "", ledger: str = ""
-    ) -> None:
-        self._counts: dict[str, Iterator[int]] = {}
-        number = "" if parent is None else str(parent._next(kind))
-        where = f"of ledger {shown(ledger)}" if ledger else ""
-        self.text = " ".join(filter(None, (kind, which or number, where)))
-
-    def _next(self, kind: str) -> int:
-        return next(self._counts.setdefault(kind, count(1)))  # atomic: two get two numbers
+    label, (numbered, number) = current_label(), _CHILD.get()
+    which = str(number) if number and numbered is parent else ""
+    which = shown(label) if label else which
+    where = f"of ledger {shown(ledger)}" if ledger else ""
+    return " ".join(filter(None, (_KIND.get() or kind, which, where)))
 
 
-def name_of_account(kind: str, parent: Name | None, ledger: str = "") -> Name:
-    """Return the name of an account that is made here, below ``parent``."""
-    label = current_label()
-    return Name(_KIND.get() or kind, parent, which=shown(label) if label else "", ledger=ledger)
+@contextmanager
+def as_child(parent: object, number: int) -> Iterator[None]:
+    """Give what is made below ``parent`` in this block a number."""
+    token = _CHILD.set((parent, number))
+    try:
+        yield
+    finally:
+        _CHILD.reset(token)
 
 
 @contextmanager

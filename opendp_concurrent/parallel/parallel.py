@@ -14,7 +14,6 @@ from typing import Any
 from opendp.mod import Domain, Measurement, Metric, assert_features
 
 from ..accounts.lifecycle import Lifecycle, innermost_running
-from ..accounts.name import Name
 from ..checks import shown
 from ..combinators.guards import check_measurement, check_measurement_on, check_space
 from ..combinators.interactive_measurement import make_measurement
@@ -171,8 +170,7 @@ class _Parts:
         return self._opened[key]
 
     def _open(self, key: Any, measurement: Measurement) -> Any:
-        name = Name("part", which=shown(key))
-        part = Lifecycle(innermost_running(), static=True, name=name)
+        part = Lifecycle(innermost_running(), static=True, name=f"part {shown(key)}")
         answer = part.run(run, measurement, self._take(key))
         if isinstance(answer, MachineQueryable) and answer.takes_updates:
             raise InvalidTypeError(f"measurements[{key!r}] takes updates: {ADAPTIVE}")

@@ -159,9 +159,9 @@ def test_of_two_limits_the_inner_one_refuses():
     root, leaf = two_limits(outer=100.0, inner=0.75)
     leaf.launch(Linear(0.125))  # 3 * 0.125 = 0.375 at the inner limit
     error = refused(leaf.launch, Linear(0.25))
-    assert (error.account, error.d_in) == (("filter", "filter 1"), 1)
+    assert (error.account, error.d_in) == (("filter", "filter"), 1)
     assert (error.spent, error.asked, error.remaining) == (0.375, 0.75, 0.375)
-    assert str(error).startswith("filter 1 of the filter refuses: spent 0.375 of 0.75, asked 0.75")
+    assert str(error).startswith("the filter of the filter refuses: spent 0.375 of 0.75, asked")
     assert root.privacy_loss(2) == 0.75
 
 
@@ -189,17 +189,48 @@ def test_a_label_names_the_account_that_was_launched_under_it():
     )
 
 
-def test_without_a_label_accounts_are_numbered_by_kind():
+def test_without_a_label_accounts_are_numbered_among_their_siblings():
     root = odometer()([1, 2, 3])
     shares = oc.make_concurrent_composition(*root_space(), PURE, 1, [0.25])
-    children = [root(one) for one in (filter_(0.25), shares, filter_(0.25), odometer())]
-    accounts = [refused(child, count(0.5)).account for child in children[:3]]
-    assert accounts == [("odometer", name) for name in ("filter 1", "compositor 1", "filter 2")]
-    assert refused(children[3](filter_(0.25)), count(0.5)).account == (
+    root(count(0.5))  # no child: nothing stays open
+    children = [root(one) for one in (filter_(0.25), shares, odometer(), filter_(0.25))]
+    accounts = [
+        refused(child, count(0.5)).account for child in (children[0], children[1], children[3])
+    ]
+    assert accounts == [("odometer", name) for name in ("filter 1", "compositor 2", "filter 4")]
+    assert refused(children[2](filter_(0.25)), count(0.5)).account == (
         "odometer",
-        "odometer 1",
+        "odometer 3",
         "filter 1",
     )
+
+
+def test_children_are_numbered_below_a_sequential_measure():
+    measure = dp.approximate(dp.zero_concentrated_divergence())
+    root = odometer(measure)([1, 2, 3])
+    shares = oc.make_concurrent_composition(*root_space(), measure, 1, [(0.25, 0.0)])
+    root(shares)
+    zcdp = oc.c.cast(count(2.0), dp.zero_concentrated_divergence())
+    error = refused(root(shares), dp.c.make_approximate(zcdp))
+    assert error.account == ("odometer", "compositor 2")
+
+
+def test_how_many_a_mechanism_makes_is_not_told():
+    """A mechanism that makes a filter for each row would else tell how many rows there are."""
+
+    def spawn(data):
+        return [filter_(0.25)(data) for _ in data][-1]
+
+    opener = dp.m.make_user_measurement(
+        *root_space(), PURE, spawn, lambda d_in: 0.25, TO="ExtrinsicObject"
+    )
+    wrapped = oc.c.make_interactive(opener)
+    told = []
+    for rows in ([1], [1, 2, 3]):
+        root = odometer()(rows)
+        handles = root(opener), root(wrapped), root(filter_(0.25))
+        told.append([refused(handle, count(0.5)).account for handle in handles])
+    assert told[0] == told[1]
 
 
 def root_space():
@@ -327,13 +358,13 @@ def test_a_part_is_named_by_its_key():
         *root_space(), by, {"young": filter_(0.25), 65: filter_(0.25)}
     )
     handle = parts([20, 40])
-    assert refused(handle(65), count(0.5)).account == ("part 65", "filter 1")
+    assert refused(handle(65), count(0.5)).account == ("part 65", "filter")
     root = odometer()([20, 40])
     with oc.labelled("ages"):
         handle = root(parts)
     error = refused(handle("young"), count(0.5))
-    assert error.account == ("odometer", "part 'young'", "filter 1")
-    assert str(error).startswith("filter 1 of part 'young' of the odometer refuses: ")
+    assert error.account == ("odometer", "part 'young'", "filter")
+    assert str(error).startswith("the filter of part 'young' of the odometer refuses: ")
 
 
 def test_an_individual_filter_is_refused_by_what_it_is_launched_on():
