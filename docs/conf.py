@@ -2,6 +2,7 @@ import re
 from importlib.metadata import version as _version
 
 from docutils import nodes
+from sphinx import addnodes
 
 from opendp_concurrent.references import REFERENCES
 
@@ -9,7 +10,15 @@ project = "opendp_concurrent"
 copyright = "The opendp_concurrent developers"
 author = "The opendp_concurrent developers"
 release = _version("opendp-concurrent")
-extensions = ["sphinx.ext.autodoc", "sphinx_design"]
+extensions = ["sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design", "myst_nb"]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "  # prompts and output are not copied
+copybutton_prompt_is_regexp = True
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_merge_streams = True
+toc_object_entries_show_parents = "hide"
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {"show_nav_level": 2, "footer_end": []}
 html_title = f"opendp_concurrent {release}"
@@ -59,6 +68,15 @@ def _link(key):
     return nodes.reference(key, key, refuri=link, reftitle=title, internal=False)
 
 
+def _names_are_short(app, doctree):
+    """Show names as they are imported: ``import opendp_concurrent as oc``."""
+    for node in doctree.findall(addnodes.desc_addname):
+        name = node.astext()
+        if name.startswith("opendp_concurrent."):
+            node[:] = [nodes.Text(f"oc.{name.removeprefix('opendp_concurrent.')}")]
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", _then_is_short)
     app.connect("doctree-read", _link_papers)
+    app.connect("doctree-read", _names_are_short)

@@ -327,6 +327,21 @@ class LedgerMismatchError(LedgerError):
         self.name, self.recorded, self.given = name, recorded, given
 
 
+class UnregisteredError(LedgerError):
+    """A ledger has a value of another package, whose class is not registered in this process.
+
+    :ivar tag: of the value
+    """
+
+    def __init__(self, tag: str) -> None:
+        super().__init__(
+            f"the ledger has a value with the tag {tag!r}, and no class is registered for this tag "
+            "in this process: import the package that defines it, or call "
+            "opendp_concurrent.ledger.register, before you open the ledger"
+        )
+        self.tag = tag
+
+
 class LedgerDamagedError(LedgerError):
     """What a ledger says does not fit together: it was edited, cut, or is an older copy."""
 

@@ -27,7 +27,7 @@ from typing import Any, Protocol
 from .. import checks
 from ..errors import InvalidValueError
 from ..exact.rounding import largest_double, to_units
-from ..measures.sums.accumulator import times
+from ..measures.sums.accumulator import nearly_equal, times
 from ..measures.sums.scalar_sum import ScalarSum
 
 
@@ -127,6 +127,16 @@ class EpsilonDeltaSum:
         """The exact costs and the exact sum of the δ."""
         costs = [None if cost == inf else hex(int(cost)) for cost in self.costs]
         return [costs, self.deltas.to_record()]
+
+    def merged(self, other: EpsilonDeltaSum) -> EpsilonDeltaSum | None:
+        """Return the larger costs of two sums, if they differ by the C library only."""
+        if (self.rules, self.deltas) != (other.rules, other.deltas):
+            return None
+        if len(self.costs) != len(other.costs) or not all(
+            map(nearly_equal, self.costs, other.costs)
+        ):
+            return None
+        return EpsilonDeltaSum(self.rules, tuple(map(max, self.costs, other.costs)), self.deltas)
 
 
 @lru_cache(maxsize=1024)

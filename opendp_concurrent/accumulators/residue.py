@@ -20,7 +20,7 @@ from .. import checks
 from ..errors import InvalidValueError
 from ..exact.rounding import SMALLEST, sqrt_down, sqrt_up, to_units
 from ..fdp.function import TradeoffFunction, check_function
-from ..measures.sums.accumulator import times
+from ..measures.sums.accumulator import nearly_equal, times
 
 LARGEST = 1e150  # whose square is a double
 
@@ -78,6 +78,23 @@ class Residual:
         """Residual and squares, exactly."""
         left = None if self.left is None else self.left.hex()
         return [left, None if self.squares is None else hex(self.squares)]
+
+    def merged(self, other: Residual) -> Residual | None:
+        """Return the less that is left, and the more that is spent, if the C library did it."""
+        lefts, squares = (self.left, other.left), (self.squares, other.squares)
+        if self.mu != other.mu or not all(map(_both, (lefts, squares))):
+            return None
+        return Residual(self.mu, _chosen(min, lefts), _chosen(max, squares))
+
+
+def _both(pair: tuple[Any, Any]) -> bool:
+    """Whether two numbers, or no numbers, are about the same."""
+    one, other = pair
+    return one is other if None in pair else nearly_equal(one, other)
+
+
+def _chosen(which: Any, pair: tuple[Any, Any]) -> Any:
+    return None if None in pair else which(pair)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -26,6 +26,7 @@ from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transform
 import opendp_concurrent as oc
 from opendp_concurrent import ledger, plot, verify
 from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.ledger import outside, wire
 from opendp_concurrent.parallel.partition import Partition
 
 PUBLIC = {
@@ -1192,6 +1193,45 @@ case(
     ),
     path_or_url=("there", "path"),
     wait=(1.0, "finite"),
+)
+
+
+class Theirs:
+    """A class of another package."""
+
+    first = 0
+
+
+KINDS["own class"] = lambda value: (
+    is_kind(value, type)
+    and not any(value is one for one in (*outside._WRITTEN, *wire.BY_CLASS))
+    and not is_dataclass(value)
+)
+KINDS["attributes"] = lambda value: (
+    issubclass(type(value), Mapping)
+    and all(type(one) is str and one.isidentifier() for pair in value.items() for one in pair)
+)
+
+
+def registered(**given: Any) -> None:
+    """Register a class, and forget it."""
+    tables = [wire.KINDS, wire.BY_CLASS, wire._SAME]
+    before = [dict(one) for one in tables]
+    try:
+        ledger.register(**given)
+    finally:
+        for table, one in zip(tables, before, strict=True):
+            table.clear()
+            table.update(one)
+
+
+case(
+    "ledger.register",
+    registered,
+    tag=("acme:theirs", "nothing hostile"),
+    cls=(Theirs, "own class"),
+    fields=({"first": "first"}, "attributes"),
+    make=(None, "None or callable"),
 )
 
 

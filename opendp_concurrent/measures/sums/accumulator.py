@@ -12,9 +12,13 @@ a privacy loss raises and leaves everything as it was; the loss is at least the 
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import inf
 from typing import Any, Protocol
 
 from ... import checks
+
+_TOLERANCE = Fraction(1, 2**40)  # far above what C libraries differ by, far below a launch
 
 
 def times(count: int) -> int:
@@ -47,6 +51,28 @@ class Accumulator(Protocol):
 
     def to_record(self) -> Any:
         """Return an exact, JSON-serialisable form."""
+
+
+class Rounded(Accumulator, Protocol):
+    """An accumulator whose sums depend on functions of the C library.
+
+    The totals of the same launches may differ between two machines in the last digits. Each total
+    is rounded up, so each is a bound. A ledger takes the larger total. For an accumulator without
+    this method, the totals must be equal.
+    """
+
+    def merged(self, other: Any) -> Rounded | None:
+        """Return the larger of two totals of the same launches; None if they differ by more."""
+
+
+def nearly_equal(one: float, other: float) -> bool:
+    """Whether two numbers differ by no more than two C libraries do."""
+    if one == other:
+        return True
+    if not abs(one) < inf or not abs(other) < inf:  # NaN, too
+        return False
+    first, second = Fraction(one), Fraction(other)
+    return abs(first - second) <= _TOLERANCE * max(abs(first), abs(second))
 
 
 class Accounting(Protocol):
