@@ -21,6 +21,7 @@ from ..native import opendp as _native
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, run
+from ..queryables.named_queries import PARTS, answering
 from ..queryables.session import validate_d_in
 from ..queryables.stream import check_static
 from ..queryables.turn import in_turn, lock_for_turns
@@ -76,7 +77,8 @@ def make_analyst_quotas(
     """Give each of several analysts a filter of their own, on one dataset.
 
     The returned measurement spawns a queryable that takes an analyst's name and returns that
-    analyst's :class:`.ConcurrentFilterQueryable`, the same one each time. Analysts launch at the
+    analyst's :class:`.ConcurrentFilterQueryable`, the same one each time; ``analysts["alice"]`` is
+    the same query as ``analysts("alice")``. Analysts launch at the
     same time, adaptively, and may tell each other what they learn. A refusal concerns the one who
     asked. Each analyst's launches are added up by the odometer's accumulator. A quota that was not
     spent cannot be passed on.
@@ -118,7 +120,7 @@ def make_analyst_quotas(
     Alice's and Bob's mechanisms are interleaved:
 
     >>> analysts = measurement([1, 2, 3])
-    >>> alice, bob = analysts("alice"), analysts("bob")
+    >>> alice, bob = analysts["alice"], analysts["bob"]
     >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
     >>> pair = oc.make_concurrent_composition(*space, dp.max_divergence(), 1, [0.25, 0.25])
     >>> hers, his = alice(pair), bob(pair)
@@ -162,7 +164,8 @@ def make_analyst_quotas(
         for name, one in filters.items():
             with named("quota", name):
                 handles[name] = root(one)
-        return MachineQueryable(lambda name: handles[_known(handles, name)], "AnalystQuotas")
+        kind = answering(MachineQueryable, PARTS)
+        return kind(lambda name: handles[_known(handles, name)], "AnalystQuotas")
 
     def spawn(token: Sealed) -> Any:
         # Filters are launched here, outside of any turn of the machine, so that each has its own
