@@ -81,6 +81,10 @@ class Book(Protocol):
     """One budget, shared with everyone who has it open."""
 
     @property
+    def dataset(self) -> str:
+        """What the ledger calls the budget."""
+
+    @property
     def launches(self) -> int:
         """How many charges were seen at the last turn or reading."""
 
@@ -115,10 +119,11 @@ class Ledger(Protocol):
 
 @contextmanager
 def labelled(label: str) -> Iterator[None]:
-    """Give launches in this block a label, for the ledger.
+    """Give launches in this block a label.
 
-    A label is written in plain text, and read by whoever reads the ledger: it must not depend on
-    the data.
+    A ledger records it with the charge. An odometer, filter or compositor that is made in the block
+    has it as its name, which a refusal tells (:class:`.BudgetExceededError`). A label is plain
+    text, and is read by whoever reads the ledger or the refusal: it must not depend on the data.
 
     It holds in this thread; a thread that is started inside has none.
 
@@ -135,6 +140,13 @@ def labelled(label: str) -> Iterator[None]:
         raise InvalidValueError(
             f"label ({shown(label)}) must be text, without NUL and lone surrogates"
         )
+    with under_label(label):
+        yield
+
+
+@contextmanager
+def under_label(label: str) -> Iterator[None]:
+    """Give launches in this block a label that was checked, or is told in a message only."""
     token = _LABEL.set(label)
     try:
         yield

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import BudgetExceededError
 from ..fdp.function import TradeoffFunction, check_function
@@ -148,6 +148,8 @@ def _dearest(
 class AnyOrder:
     """The rule of a compositor whose shares may be used in any order."""
 
+    kind: ClassVar[str] = "compositor"
+
     def supports(self, measure: Any) -> bool:
         """f-DP; where losses add up, a filter takes launches in any order."""
         return bool(measure == TRADEOFF_DIVERGENCE)
@@ -158,7 +160,13 @@ class AnyOrder:
         taken = accumulator.taking(function)
         if taken is not None:
             return taken
-        return BudgetExceededError(accumulator.loss, function, accumulator.left)
+        return BudgetExceededError(
+            accumulator.loss,
+            function,
+            accumulator.left,
+            shares=len(accumulator.slots),
+            any_order=True,
+        )
 
     def remaining(self, accumulator: Slots) -> tuple[TradeoffFunction, ...]:
         """Return the slots that are left."""

@@ -9,11 +9,12 @@ from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import checks
 from ..accounts.account import Bound
-from ..accounts.rule import Shares
+from ..accounts.rule import ContinuationRule, Shares
 from ..accumulators.planned import Planned
 from ..accumulators.slots import AnyOrder, Slots
 from ..errors import InvalidValueError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
+from ..measures.sums.accumulator import Accumulator
 from ..measures.sums.orders_sum import grid_curve
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -94,10 +95,12 @@ def make_concurrent_composition(
     for share in shares:
         whole = whole.after(share)
     d_out = whole.loss if delta is None else measure.optimal(shares, delta)
-    bound = Bound(d_in, Shares(measure.at_most), Planned(shares, 0, start))
+    rule: ContinuationRule = Shares(measure.at_most)
+    plan: Accumulator = Planned(shares, 0, start)
     if _any_order(measure, order):
         slots = tuple(sorted(shares, key=lambda share: share.affinity_cost))
-        bound = Bound(d_in, AnyOrder(), Slots(slots, slots))
+        rule, plan = AnyOrder(), Slots(slots, slots)
+    bound = Bound(d_in, rule, plan, measure=measure.name, accumulator=repr(accounting))
     space = input_domain, input_metric
     return make_measurement(
         space,

@@ -28,6 +28,7 @@ from ..native import opendp as _native
 from ..queryables.data import Sealed, seal
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, run
+from ..queryables.named_queries import answering, queries_of
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..queryables.stream import (
     MESSAGES,
@@ -106,7 +107,7 @@ class Branch(Stream):
             self.meter.spend(1)
             return self.asking(ask(question))
 
-        handle = QuestionQueryable(counted, "Subscriber")
+        handle = answering(QuestionQueryable, queries_of(answer))(counted, "Subscriber")
         handle.stream = self  # which the whole stream holds weakly
         return handle
 
@@ -296,7 +297,7 @@ def make_concurrent_continual(
     >>> stream.update_all([1, 0, 1])
     >>> recent = stream(oc.m.make_window_counter(*space, dp.max_divergence(), scale=16.0, window=7))
     >>> stream.update(1)
-    >>> answers = forever(None), recent(None)
+    >>> answers = forever.read(), recent.read()
     >>> stream.privacy_loss()
     0.75
     """

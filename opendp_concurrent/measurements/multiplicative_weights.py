@@ -14,15 +14,15 @@ from ..checks import at_most, checked, optional, probability
 from ..combinators import guards
 from ..combinators.cast import cast
 from ..combinators.guards import check_space
-from ..combinators.postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
+from ..combinators.postprocessing import ANSWER, QUERY, Tag, postprocessing
 from ..errors import InvalidValueError, UnsupportedMeasureError
 from ..measures import composition_measure
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.named_queries import SYNTHESISE, SYNTHETIC
 from ..queryables.session import validate_d_in
 from .guess_and_check import make_guess_and_check
 from .histogram import (
-    SYNTHETIC,
     Array,
     LinearQuestion,
     Universe,
@@ -105,7 +105,8 @@ def make_private_multiplicative_weights(
     [0, 1]. It answers with the sum over the records, as a :class:`.SparseVectorAnswer`: ``BELOW``
     if the synthetic histogram was good enough, ``ABOVE`` if it was not and was updated,
     ``EXHAUSTED`` if all updates are used: then the value is synthetic, with no promise.
-    ``"synthetic"`` gives the synthetic histogram itself, which is free.
+    ``queryable.synthetic()``, or ``queryable("synthetic")``, gives the synthetic histogram itself,
+    which is free.
 
     The mechanism is interactive postprocessing of :func:`.make_guess_and_check`: a person in the
     middle guesses from the synthetic histogram, and learns from the answers to bad guesses. Its
@@ -148,7 +149,7 @@ def make_private_multiplicative_weights(
     (100, 1940)
     >>> queryable = mechanism([0, 1, 2, 3] * 2500)
     >>> answer = queryable(lambda value: value % 2)
-    >>> queryable("synthetic").shape
+    >>> queryable.synthetic().shape
     (64,)
     """
     assert_features("contrib", "honest-but-curious")
@@ -203,9 +204,7 @@ def make_private_multiplicative_weights(
         refresh=parameters.refresh,
     )
     person = _MultiplicativeWeights(known, size, parameters.learning_rate)
-    mechanism = histogram >> make_interactive_postprocessing(
-        checker, person, initial_state=person.start()
-    )
+    mechanism = histogram >> postprocessing(checker, person, person.start(), queries=SYNTHESISE)
     return _with_plan(mechanism, parameters)
 
 

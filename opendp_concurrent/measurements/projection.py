@@ -22,11 +22,11 @@ from ..exact.bracket import upper
 from ..measures import composition_measure
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.named_queries import SYNTHESISE, SYNTHETIC
 from ..queryables.session import validate_d_in
 from .gaussian import make_certified_gaussian
 from .histogram import (
     FRACTION,
-    SYNTHETIC,
     Universe,
     make_histogram,
     positive_distance,
@@ -194,7 +194,8 @@ def make_projected_queries(
     cell's value, such as one-way marginals. A batch is answered with Gaussian noise, and then all
     that was released so far, each answer in units of its noise, is projected onto what some
     histogram of ``size`` records could have answered. The answer is the batch on this histogram, in
-    records. ``"synthetic"`` gives the histogram itself, which is free.
+    records. ``queryable.synthetic()``, or ``queryable("synthetic")``, gives the histogram itself,
+    which is free.
 
     Batches may be chosen on the way, and interleaved with other mechanisms. With q queries and m
     cells the error per query is about the root of n σ sqrt(log m)/q, n the records and σ the noise,
@@ -229,8 +230,8 @@ def make_projected_queries(
     0.5
     >>> queryable = mechanism([3, 5, 7, 9] * 250)
     >>> marginals = queryable([lambda value, bit=bit: value >> bit & 1 for bit in range(4)])
-    >>> marginals.shape
-    (4,)
+    >>> marginals.shape, queryable.synthetic().shape
+    ((4,), (16,))
     """
     assert_features("contrib", "honest-but-curious")
     measure = composition_measure(output_measure)
@@ -258,6 +259,7 @@ def make_projected_queries(
         compositor,
         lambda launch: _Projection(launch, known, size, release, shares, rounds),
         "ProjectedQueries",
+        queries=SYNTHESISE,
     )
     concurrent: ConcurrentMeasurement = histogram >> inner
     return concurrent

@@ -383,6 +383,7 @@ class Book:
     def __init__(self, failing=False):
         self.failing, self.charges, self.accumulator = failing, [], ZERO
 
+    dataset = "survey"
     launches = property(lambda self: len(self.charges))
 
     def check_process(self):
