@@ -105,7 +105,7 @@ def largest_share(
         return (epsilon, delta) if pairs else epsilon
 
     def fits(top: float) -> bool:
-        total = accounting.start(measure.zero)
+        total = accounting.start(measure)
         for weight, number in counts:
             total = total.after(share(top, weight), number)
         return bool(total.within(budget))

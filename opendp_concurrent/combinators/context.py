@@ -42,7 +42,7 @@ from .concurrent_filter import make_concurrent_filter
 from .concurrent_odometer import make_concurrent_odometer
 from .fitted import fitted
 from .frame_query import concurrent_frames
-from .loss_of import GUARDS, loss_of
+from .loss_of import guarded, loss_of
 
 _SHARES = at_most(MOST_LAUNCHES, "each query has a share of its own")
 
@@ -177,11 +177,7 @@ class ConcurrentContext(Context):
 
         :param kwargs: the privacy loss of the query, as for :func:`.loss_of`
         """
-        kwargs = {
-            name: GUARDS[name](**{name: value}) if name in GUARDS else value
-            for name, value in kwargs.items()
-            if value is not None
-        }
+        kwargs = guarded(**kwargs)
         if self.d_mids is not None and not self.d_mids:
             raise SharesUsedError
         measure, d_out = self.accountant.output_measure, None
