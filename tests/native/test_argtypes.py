@@ -50,14 +50,14 @@ class _Frees:
 
     @property
     def from_param(self):
-        other = lib["opendp_core__transformation_free"]
+        other = lib["opendp_core___transformation_free"]
         other.argtypes = [_Any]
         return lambda value: value
 
 
 def test_an_object_that_is_freed_meanwhile_does_not_wait_for_ever():
     def configure():
-        lib["opendp_core__measurement_free"].argtypes = [_Frees()]
+        lib["opendp_core___measurement_free"].argtypes = [_Frees()]
         done.append(True)
 
     done = []
