@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from . import _extra
 from .audit import Summary
-from .entries import Entry
 from .ledger import SqlLedger, create_ledger, datasets, open_ledger, restore_ledger
-from .outside import register
+from .records.entries import Entry
+from .records.outside import register
 
 __all__ = [
     "Entry",

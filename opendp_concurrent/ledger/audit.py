@@ -17,14 +17,14 @@ from ..accounts.charge import Terms
 from ..accounts.rule import Within
 from ..checks import shown
 from ..errors import InvalidValueError, LedgerDamagedError
-from . import tables
-from .chain import first_hash
-from .entries import Entry
-from .follow import Known, follow
-from .readable import reading, require_count, require_text
-from .terms import read_terms
-from .total import agreed_total
-from .wire import NEWEST
+from .records.chain import first_hash
+from .records.entries import Entry
+from .records.readable import reading, require_count, require_text
+from .records.replay import Known, replay
+from .records.terms import read_terms
+from .records.total import agreed_total
+from .records.wire import NEWEST
+from .storage import tables
 
 
 class Milestone(NamedTuple):
@@ -104,20 +104,20 @@ def audit(
     with found as charges:
         if terms is None and charges.first() is not None:
             raise LedgerDamagedError("charge 1 was made before there were terms")
-        known = follow(first, [] if terms is None else map(passed.see, charges), tell)
+        known = replay(first, [] if terms is None else map(passed.see, charges), tell)
     if (row["sequence"], row["head"]) != known[:2]:
         raise LedgerDamagedError(
             f"there are {known.sequence} charges, where the newest is said to be number "
             f"{row['sequence']}"
         )
     passed.end(known.sequence)
-    place = f"{known.sequence}:{known.head}"
+    anchor = f"{known.sequence}:{known.head}"
     if terms is None:
-        return Summary(dataset, row["created"], None, 0, None, None, place), None
+        return Summary(dataset, row["created"], None, 0, None, None, anchor), None
     with reading(what):
         total = agreed_total(terms, row["record"], known.accumulator)
         remaining = None if terms.d_out is None else Within(terms.d_out).remaining(total)
-        facts = row["created"], terms, known.sequence, total.loss, remaining, place
+        facts = row["created"], terms, known.sequence, total.loss, remaining, anchor
     return Summary(dataset, *facts), known._replace(accumulator=total)
 
 

@@ -17,16 +17,16 @@ from typing import Any
 from ..accounts.charge import Charge, Terms
 from ..errors import ForkedError, LedgerDamagedError
 from ..measures.sums.accumulator import Accumulator
-from . import tables
-from .chain import next_hash
-from .encoding import canonical, encode
-from .follow import Known, follow
-from .line import Line
-from .noted import Place
-from .readable import reading, require_count
+from .records.chain import next_hash
+from .records.encoding import canonical, encode
+from .records.readable import reading, require_count
+from .records.replay import Known, replay
+from .records.total import agreed_total
 from .seen import Seen
-from .store import Store
-from .total import agreed_total
+from .storage import tables
+from .storage.anchors import Anchor
+from .storage.connection import DriverConnection
+from .storage.store import Store
 
 
 class SqlBook:
@@ -54,12 +54,12 @@ class SqlBook:
         self.check_process()
         with self._lock:
             with self._store.snapshot() as connection:
-                line = self._store.line(connection)
-                found = line.run(self._place(), tables.READ_HEAD, tables.READ_LATER)
-            known = self._newest(line, *found)
+                driver = self._store.driver(connection)
+                found = driver.run(self._values(), tables.READ_HEAD, tables.READ_LATER)
+            known = self._newest(driver, *found)
             if known is not self._known:
                 with self._store.reading() as connection:
-                    self._store.flush(self._store.line(connection))
+                    self._store.flush(self._store.driver(connection))
                 self._see(known)
             return known.accumulator
 
@@ -74,17 +74,17 @@ class SqlBook:
         if store.embedded:  # it is near: ask for later ones only if there are any
             reading.pop()
         with self._lock:
-            line, found = store.begin(self._place(), *reading)
+            driver, found = store.begin(self._values(), *reading)
             try:
-                turn = SqlTurn(self, line, self._newest(line, *found))
+                turn = SqlTurn(self, driver, self._newest(driver, *found))
                 yield turn
             except BaseException as error:
-                store.undo(line, error)
+                store.undo(driver, error)
                 raise
-            store.commit(line)
+            store.commit(driver)
             self._see(turn.after)
-            if store.notes is not None:
-                store.notes.note(self.dataset, Place(turn.after.sequence, turn.after.head))
+            if store.anchors is not None:
+                store.anchors.note(self.dataset, Anchor(turn.after.sequence, turn.after.head))
 
     def _see(self, known: Known) -> None:
         self._known = known
@@ -98,10 +98,12 @@ class SqlBook:
         if os.getpid() != self._process:
             raise ForkedError
 
-    def _place(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, Any]:
         return {"of": self.dataset, "after": self._known.sequence}
 
-    def _newest(self, line: Line, heads: list[Any], later: list[Any] | None = None) -> Known:
+    def _newest(
+        self, driver: DriverConnection, heads: list[Any], later: list[Any] | None = None
+    ) -> Known:
         """Where the ledger is now, if it has come there from where it was known to be.
 
         :param heads: the row of the budget
@@ -120,8 +122,8 @@ class SqlBook:
                 "another one in its place"
             )
         if later is None:
-            (later,) = line.run(self._place(), tables.READ_LATER)
-        newest = follow(known, later)
+            (later,) = driver.run(self._values(), tables.READ_LATER)
+        newest = replay(known, later)
         if newest[:2] != (sequence, head):
             raise LedgerDamagedError(f"charge {sequence} is missing, or another one is there")
         with reading(f"the budget of {self.dataset!r}"):
@@ -140,10 +142,10 @@ class SqlBook:
 class SqlTurn:
     """A turn at a book. Inside, nobody else has one."""
 
-    __slots__ = ("_book", "_line", "_now", "after")
+    __slots__ = ("_book", "_driver", "_now", "after")
 
-    def __init__(self, book: SqlBook, line: Line, now: Known) -> None:
-        self._book, self._line = book, line
+    def __init__(self, book: SqlBook, driver: DriverConnection, now: Known) -> None:
+        self._book, self._driver = book, driver
         self._now = self.after = now
 
     @property
@@ -157,7 +159,7 @@ class SqlTurn:
         sequence, time, d_mid = before + 1, time_ns() // 1000, self._book.text(charge.d_mid)
         label, mechanism = charge.label, charge.mechanism
         head = next_hash(head, (dataset, sequence, time, label, mechanism, d_mid))
-        self._line.run(
+        self._driver.run(
             {
                 "dataset": dataset,
                 "of": dataset,

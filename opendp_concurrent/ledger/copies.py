@@ -1,8 +1,9 @@
-"""Copies of an SQLite ledger: which of them is the ledger, how one is made, and made the ledger.
+"""Copies of an SQLite ledger: tell a copy from the ledger, make a backup, restore it.
 
-A copy that is launched on is a second budget. So only one file is the ledger: the one that the
-notes beside it name (``noted.py``). A budget that was once noted, and now is in a file without such
-notes, is in a copy. A budget of version 0.1.0 was never noted: it is at its first use.
+Launches on a copy would spend from a second budget. Only one file is the ledger: the one that the
+anchors file beside it names (``storage/anchors.py``). A budget that was noted once, in a file
+without such an anchors file, is a copy. Version 0.1.0 noted no budget: its ledgers are noted at
+their first use.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from sqlalchemy import Connection, create_engine, inspect
 from sqlalchemy.pool import StaticPool
 
 from ..errors import InvalidValueError, LedgerDamagedError, LedgerError
-from . import tables
 from .audit import Milestone, Summary, audit
-from .line import Line
-from .noted import Notes, Place
-from .store import Store
+from .storage import tables
+from .storage.anchors import Anchor, Anchors
+from .storage.connection import DriverConnection
+from .storage.store import Store
 
 
 class Standing(NamedTuple):
@@ -42,19 +43,19 @@ def standing(store: Store, dataset: str, connection: Connection | None = None) -
 
     :raises LedgerError: if it cannot be read
     """
-    notes = store.notes
-    if notes is None:
+    anchors = store.anchors
+    if anchors is None:
         return Standing(True, True, [])
-    own, place = notes.find(dataset)
-    found = [] if place is None else [Milestone(*place, f"the newest that {notes.path} notes")]
-    if own and place is not None:
+    own, anchor = anchors.find(dataset)
+    found = [] if anchor is None else [Milestone(*anchor, f"the newest that {anchors.path} notes")]
+    if own and anchor is not None:
         return Standing(True, True, found)
     if connection is not None:
         marked = _marked(connection, dataset)
     else:
         with store.reading() as another:
             marked = _marked(another, dataset)
-    return Standing(not marked and place is None, False, found)
+    return Standing(not marked and anchor is None, False, found)
 
 
 def require_live(store: Store, dataset: str, live: bool) -> None:
@@ -65,46 +66,46 @@ def require_live(store: Store, dataset: str, live: bool) -> None:
     if not live:
         raise LedgerError(
             f"ledger {store.name}: the budget of {dataset!r} is in a copy, or in a backup, or the "
-            f"file {_notes(store).path} was removed: a launch here would spend from a second "
+            f"file {_anchors(store).path} was removed: a launch here would spend from a second "
             "budget. Open it with read_only=True to read it. If it is to be the ledger, and "
             "nobody launches on another copy any more, make it the ledger with "
             "opendp_concurrent.ledger.restore_ledger"
         )
 
 
-def claim(store: Store, line: Line, dataset: str, place: Place) -> None:
+def claim(store: Store, driver: DriverConnection, dataset: str, anchor: Anchor) -> None:
     """Note a budget from now on, if it is not noted yet; in a transaction that writes.
 
     :raises LedgerError: if it is in a copy
     """
-    if store.notes is None:
+    if store.anchors is None:
         return
-    found = standing(store, dataset, line.connection)
+    found = standing(store, dataset, driver.connection)
     require_live(store, dataset, found.live)
     if not found.noted:
-        _mark(store.notes, line.connection, dataset, place)
+        _mark(store.anchors, driver.connection, dataset, anchor)
 
 
-def claim_new(store: Store, line: Line, dataset: str, place: Place) -> None:
+def claim_new(store: Store, driver: DriverConnection, dataset: str, anchor: Anchor) -> None:
     """Note a budget that is about to be made; in a transaction that writes.
 
     :raises LedgerError: if there was one of that name, with charges
     """
-    notes = store.notes
-    if notes is None:
+    anchors = store.anchors
+    if anchors is None:
         return
-    _, before = notes.find(dataset)
+    _, before = anchors.find(dataset)
     if before is not None and before.sequence:
         raise LedgerError(
-            f"ledger {store.name} has no budget of {dataset!r}, but {notes.path} notes charge "
+            f"ledger {store.name} has no budget of {dataset!r}, but {anchors.path} notes charge "
             f"{before.sequence} of one: its database, or the file -wal beside it, was removed. "
             "What was spent stays spent: put back the newest copy. Only if no data were ever "
-            f"asked under that name, remove {notes.path}"
+            f"asked under that name, remove {anchors.path}"
         )
-    _mark(notes, line.connection, dataset, place)
+    _mark(anchors, driver.connection, dataset, anchor)
 
 
-def restore(store: Store, dataset: str, anchor: Milestone | None) -> Summary:
+def restore(store: Store, dataset: str, known: Milestone | None) -> Summary:
     """Make a copy the ledger of ``dataset``.
 
     :raises LedgerDamagedError: if it does not fit together, or lacks a charge that is known
@@ -115,11 +116,11 @@ def restore(store: Store, dataset: str, anchor: Milestone | None) -> Summary:
         raise LedgerError(
             f"ledger {store.name} is the ledger of {dataset!r}: there is nothing to restore"
         )
-    milestones = [*found.milestones, *([] if anchor is None else [anchor])]
-    with store.writing({}) as (line, _):
-        summary = audit(line.connection, dataset, milestones)[0]
-        place = Place(summary.launches, summary.anchor.partition(":")[2])
-        _mark(_notes(store), line.connection, dataset, place)
+    milestones = [*found.milestones, *([] if known is None else [known])]
+    with store.writing({}) as (driver, _):
+        summary = audit(driver.connection, dataset, milestones)[0]
+        anchor = Anchor(summary.launches, summary.anchor.partition(":")[2])
+        _mark(_anchors(store), driver.connection, dataset, anchor)
     return summary
 
 
@@ -173,8 +174,8 @@ def _copy(store: Store, dataset: str, path: Path) -> Summary:
             return audit(connection, dataset, found.milestones)[0]
 
 
-def _mark(notes: Notes, connection: Connection, dataset: str, place: Place) -> None:
-    notes.enter(dataset, place)
+def _mark(anchors: Anchors, connection: Connection, dataset: str, anchor: Anchor) -> None:
+    anchors.enter(dataset, anchor)
     tables.embedded.create_all(connection)
     _mark_row(connection, dataset)
 
@@ -190,7 +191,7 @@ def _marked(connection: Connection, dataset: str) -> bool:
     return dataset in connection.execute(tables.READ_ANCHORED).scalars().all()
 
 
-def _notes(store: Store) -> Notes:
-    if store.notes is None:
+def _anchors(store: Store) -> Anchors:
+    if store.anchors is None:
         raise LedgerDamagedError(f"ledger {store.name} is in no file")
-    return store.notes
+    return store.anchors

@@ -11,20 +11,20 @@ from .. import checks
 from ..accounts.charge import Terms
 from ..checks import checked, finite, flag, optional, text
 from ..errors import InvalidTypeError, InvalidValueError, LedgerDamagedError, LedgerError
-from . import tables
 from .audit import Summary, audit, milestone
 from .book import SqlBook
-from .chain import first_hash
 from .copies import backup, claim, claim_new, require_live, restore, standing
-from .entries import Entry
 from .events import events
-from .follow import Known
-from .noted import Place
-from .schema import make_tables, names_of_datasets, require_dataset
+from .records.chain import first_hash
+from .records.entries import Entry
+from .records.replay import Known
+from .records.terms import first_record, read_terms, require_same, write_terms
+from .records.wire import NEWEST
 from .seen import Seen
-from .store import Store
-from .terms import first_record, read_terms, require_same, write_terms
-from .wire import NEWEST
+from .storage import tables
+from .storage.anchors import Anchor
+from .storage.schema import make_tables, names_of_datasets, require_dataset
+from .storage.store import Store
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _LONGEST = 1e6  # seconds to wait: databases count milliseconds in 32 bits
 
 
-def _place(**argument: Any) -> str | os.PathLike[str]:
+def _path(**argument: Any) -> str | os.PathLike[str]:
     """Return a path or a URL that can be one, or raise."""
     ((name, value),) = argument.items()
     if not checks.is_a(value, str, os.PathLike):
@@ -87,12 +87,12 @@ class SqlLedger:
                 "launch on it"
             )
         text, form = write_terms(terms), NEWEST
-        with self._store.writing({}) as (line, _):
-            connection = line.connection
+        with self._store.writing({}) as (driver, _):
+            connection = driver.connection
             row = connection.execute(tables.LOCK_BUDGET, {"of": self.dataset}).one_or_none()
             if row is None:
                 raise LedgerDamagedError(f"the budget of {self.dataset!r} is gone")
-            claim(self._store, line, self.dataset, Place(row.sequence, row.head))
+            claim(self._store, driver, self.dataset, Anchor(row.sequence, row.head))
             if row.terms is None:
                 settled = {
                     "of": self.dataset,
@@ -146,7 +146,7 @@ class SqlLedger:
         self._seen.see(summary.launches, summary.anchor.partition(":")[2])
         return summary
 
-    @checked(target=_place)
+    @checked(target=_path)
     def backup(self, target: str | os.PathLike[str]) -> Summary:
         """Copy an SQLite ledger, with all of its budgets, to a new file.
 
@@ -197,7 +197,7 @@ class SqlLedger:
         return f"SqlLedger({self._store.name!r}, dataset={self.dataset!r})"
 
 
-@checked(path_or_url=_place, wait=finite)
+@checked(path_or_url=_path, wait=finite)
 def create_ledger(
     path_or_url: str | os.PathLike[str], dataset: str, *, wait: float = 60.0
 ) -> SqlLedger:
@@ -229,15 +229,15 @@ def create_ledger(
     store = Store(path_or_url, create=True, wait=wait)
     try:
         make_tables(store)
-        with store.writing({}) as (line, _):
-            store.lock_all(line)
-            connection = line.connection
+        with store.writing({}) as (driver, _):
+            store.lock_all(driver)
+            connection = driver.connection
             if connection.execute(tables.READ_BUDGET, {"of": dataset}).first() is not None:
                 raise LedgerError(
                     f"ledger {store.name} has a budget of {dataset!r} already; open_ledger opens it"
                 )
             head = first_hash(dataset, None)
-            claim_new(store, line, dataset, Place(0, head))
+            claim_new(store, driver, dataset, Anchor(0, head))
             row = {
                 "dataset": dataset,
                 "created": datetime.now(timezone.utc).isoformat(timespec="microseconds"),
@@ -253,7 +253,7 @@ def create_ledger(
     return SqlLedger(store, dataset)
 
 
-@checked(path_or_url=_place, anchor=optional(text), read_only=flag, wait=finite)
+@checked(path_or_url=_path, anchor=optional(text), read_only=flag, wait=finite)
 def open_ledger(
     path_or_url: str | os.PathLike[str],
     dataset: str,
@@ -310,7 +310,7 @@ def open_ledger(
     return SqlLedger(store, dataset, known, read_only)
 
 
-@checked(path=_place, anchor=optional(text), wait=finite)
+@checked(path=_path, anchor=optional(text), wait=finite)
 def restore_ledger(
     path: str | os.PathLike[str], dataset: str, *, anchor: str | None, wait: float = 60.0
 ) -> Summary:
@@ -366,7 +366,7 @@ def restore_ledger(
         store.close()
 
 
-@checked(path_or_url=_place, wait=finite)
+@checked(path_or_url=_path, wait=finite)
 def datasets(path_or_url: str | os.PathLike[str], *, wait: float = 60.0) -> list[str]:
     """Return the names of the datasets whose budgets a ledger has.
 

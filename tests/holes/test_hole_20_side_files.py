@@ -22,7 +22,7 @@ from opendp_concurrent.errors import (
     LedgerError,
 )
 from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
-from opendp_concurrent.ledger.noted import Place
+from opendp_concurrent.ledger.storage.anchors import Anchor
 
 _SPECIFICATION = importlib.util.spec_from_file_location(
     "ledgers", Path(__file__).parents[1] / "ledger" / "conftest.py"
@@ -156,9 +156,9 @@ def test_the_log_of_sqlite_may_begin_anew(sqlite, tools):
     query, ran = tools.counted(2.0**-10)
     ledger = sqlite.create()
     root = tools.limit(ledger)
-    line, _ = ledger._store._take()
-    line.execute("PRAGMA wal_autocheckpoint=4")
-    ledger._store._put_back(line)
+    driver, _ = ledger._store._take()
+    driver.execute("PRAGMA wal_autocheckpoint=4")
+    ledger._store._put_back(driver)
     for _ in range(40):
         root(query)
     assert os.stat(f"{sqlite.address}-wal").st_size < 200_000
@@ -186,12 +186,12 @@ def test_a_ledger_that_is_closed_writes_to_no_file(sqlite, tools):
     """The number of a file that was closed is used again, for another one."""
     ledger = sqlite.create()
     tools.limit(ledger)(tools.count(0.125))
-    notes = ledger._store.notes
+    anchors = ledger._store.anchors
     ledger.close()
-    before = Path(notes.path).read_bytes()
+    before = Path(anchors.path).read_bytes()
     for dataset in (tools.DATASET, "another"):
-        notes.note(dataset, Place(7, 64 * "0"))
-    assert Path(notes.path).read_bytes() == before
+        anchors.note(dataset, Anchor(7, 64 * "0"))
+    assert Path(anchors.path).read_bytes() == before
 
 
 # --- copies ----------------------------------------------------------------------------------

@@ -18,9 +18,9 @@ import opendp_concurrent as oc
 from opendp_concurrent.command import main
 from opendp_concurrent.errors import LedgerDamagedError, LedgerError
 from opendp_concurrent.ledger import datasets, open_ledger
-from opendp_concurrent.ledger.chain import first_hash, next_hash
-from opendp_concurrent.ledger.encoding import canonical, encode
-from opendp_concurrent.ledger.wire import FORM_1
+from opendp_concurrent.ledger.records.chain import first_hash, next_hash
+from opendp_concurrent.ledger.records.encoding import canonical, encode
+from opendp_concurrent.ledger.records.wire import FORM_1
 
 _SPECIFICATION = importlib.util.spec_from_file_location(
     "ledgers", Path(__file__).parents[1] / "ledger" / "conftest.py"

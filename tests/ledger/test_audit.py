@@ -12,7 +12,7 @@ from opendp_concurrent.errors import (
     LedgerError,
     LedgerMismatchError,
 )
-from opendp_concurrent.ledger.chain import first_hash, next_hash
+from opendp_concurrent.ledger.records.chain import first_hash, next_hash
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 HASHED = "dataset, sequence, time, label, mechanism, d_mid"
@@ -153,9 +153,9 @@ def test_the_tables_themselves_refuse_changes_of_charges(store, tools):
     for change in (f"UPDATE {CHARGES} SET label = 'x'", f"DELETE FROM {CHARGES}"):
         with (
             pytest.raises(LedgerError, match=r"charges are append-only.*other means"),
-            ledger._store.writing({}) as (line, _),
+            ledger._store.writing({}) as (driver, _),
         ):
-            line.execute(change)
+            driver.execute(change)
     assert ledger.summary().launches == 1
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, LedgerDamagedError
-from opendp_concurrent.ledger.chain import first_hash, next_hash
+from opendp_concurrent.ledger.records.chain import first_hash, next_hash
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 HASHED = "dataset, sequence, time, label, mechanism, d_mid"

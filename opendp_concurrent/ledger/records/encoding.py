@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import shown
-from ..errors import InvalidTypeError, InvalidValueError
-from ..fdp.finite import Finite
+from ...checks import shown
+from ...errors import InvalidTypeError, InvalidValueError
+from ...fdp.finite import Finite
 from .functions import Back, original
 from .readable import UNREADABLE, is_text
 from .wire import NEWEST, Kind, kind_of, named, names

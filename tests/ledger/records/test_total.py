@@ -9,8 +9,8 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.accounts.charge import Terms
 from opendp_concurrent.errors import LedgerDamagedError
-from opendp_concurrent.ledger.encoding import canonical
-from opendp_concurrent.ledger.total import agreed_total
+from opendp_concurrent.ledger.records.encoding import canonical
+from opendp_concurrent.ledger.records.total import agreed_total
 
 PAIR = Terms(
     "Approximate(MaxDivergence)", oc.accumulators.zcdp(1e-7), (0.0, 0.0), "", 1, (1.0, 1e-6)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.ledger.encoding import canonical, decode, encode
+from opendp_concurrent.ledger.records.encoding import canonical, decode, encode
 from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
 
 F = oc.TradeoffFunction

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..fdp.finite import Finite
-from ..fdp.function import TradeoffFunction
-from ..fdp.laplace import Laplace
-from ..fdp.product import Product
+from ...fdp.finite import Finite
+from ...fdp.function import TradeoffFunction
+from ...fdp.laplace import Laplace
+from ...fdp.product import Product
 
 FUNCTION_KEYS = ("squares", "factors")
 PAIR = {  # attributes of a finite pair, by their keys

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..errors import LedgerDamagedError
+from ...errors import LedgerDamagedError
 
 UNREADABLE = (  # what reading a value can raise, if somebody else wrote it
     ArithmeticError,

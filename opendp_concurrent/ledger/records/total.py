@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..accounts.charge import Terms
-from ..errors import LedgerDamagedError
-from ..measures.sums.accumulator import Accumulator
+from ...accounts.charge import Terms
+from ...errors import LedgerDamagedError
+from ...measures.sums.accumulator import Accumulator
 from .encoding import canonical
 from .readable import UNREADABLE
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-from ..errors import InvalidValueError, LedgerDamagedError
-from ..measures.sums.accumulator import Accumulator
+from ...errors import InvalidValueError, LedgerDamagedError
+from ...measures.sums.accumulator import Accumulator
 from .chain import next_hash
 from .encoding import decode
 from .entries import Entry
@@ -25,7 +25,7 @@ class Known(NamedTuple):
     form: int
 
 
-def follow(
+def replay(
     known: Known, rows: Iterable[Any], tell: Callable[[Entry], object] | None = None
 ) -> Known:
     """Go on from ``known`` along the rows of ``charges``, in the order of their columns.

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable
 
 
-class Line:
+class DriverConnection:
     """A connection, and its driver: in a launch, each microsecond is everybody's.
 
     PostgreSQL is sent several statements at once, as one message to the server and back takes as

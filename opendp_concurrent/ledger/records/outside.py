@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import checks
-from ..checks import checked, shown, text
-from ..errors import InvalidTypeError, InvalidValueError
+from ... import checks
+from ...checks import checked, shown, text
+from ...errors import InvalidTypeError, InvalidValueError
 from . import wire
 from .encoding import decode
 

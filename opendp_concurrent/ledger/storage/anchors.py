@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from ..errors import LedgerError
+from ...errors import LedgerError
 from .watch import beside, identity
 
 _WIDTH = 128  # bytes of a line: none is in two sectors of a disk
@@ -27,14 +27,14 @@ _FIRST = re.compile(r"opendp_concurrent anchors 1 ([0-9]+) *\n")
 _LINE = re.compile(r"([0-9a-f]{32}) ([0-9]{19}) ([0-9a-f]{64}) ([0-9a-f]{8}) *\n")
 
 
-class Place(NamedTuple):
+class Anchor(NamedTuple):
     """A charge that a ledger must have."""
 
     sequence: int
     head: str
 
 
-class Notes:
+class Anchors:
     """The file beside a database.
 
     :param path: of the database
@@ -46,7 +46,7 @@ class Notes:
         self._offsets: dict[str, int] = {}
         self._lock, self._closed = Lock(), False  # of the descriptor: its number is used again
 
-    def find(self, dataset: str) -> tuple[bool, Place | None]:
+    def find(self, dataset: str) -> tuple[bool, Anchor | None]:
         """Whether the file is about this database and not about a copy; and what is noted.
 
         :raises LedgerError: if it cannot be read
@@ -55,16 +55,16 @@ class Notes:
         for _ in range(10):  # another process may be writing it
             lines = self._lines()
             line = next((one for one in lines[1:] if one.startswith(key)), None)
-            place = None if line is None else _place(line)
-            if line is None or place is not None:
-                return self._own(lines), place
+            anchor = None if line is None else _anchor(line)
+            if line is None or anchor is not None:
+                return self._own(lines), anchor
         raise LedgerError(
             f"ledger {self._database}: {self.path} is damaged, so that nobody knows whether newest "
             "charges were lost; move it away and restore the ledger, with an anchor"
         )
 
-    def enter(self, dataset: str, place: Place) -> None:
-        """Note ``place`` and wait for the disk; while nobody else can write the database.
+    def enter(self, dataset: str, anchor: Anchor) -> None:
+        """Note ``anchor`` and wait for the disk; while nobody else can write the database.
 
         Lines of another database, of which this is a copy, are dropped.
         """
@@ -77,11 +77,11 @@ class Notes:
             lines = [first.ljust(_WIDTH - 1) + "\n"]
         key = _key(dataset)
         at = next((n for n, one in enumerate(lines) if one.startswith(key)), len(lines))
-        lines[at:] = [_line(key, place), *lines[at + 1 :]]
+        lines[at:] = [_line(key, anchor), *lines[at + 1 :]]
         with self._lock:
             self._leave()
             try:
-                # in place, so that those who have it open go on with it
+                # in anchor, so that those who have it open go on with it
                 descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
                 try:
                     _write(descriptor, "".join(lines), 0)
@@ -93,7 +93,7 @@ class Notes:
             except OSError as error:
                 raise self._failed(error) from error
 
-    def note(self, dataset: str, place: Place) -> None:
+    def note(self, dataset: str, anchor: Anchor) -> None:
         """Note a charge that is durable.
 
         That it is not noted does no harm: a failure of the file is none of the launch.
@@ -101,7 +101,7 @@ class Notes:
         with self._lock, suppress(OSError, LedgerError):
             if not self._closed:
                 offset = self._offsets.get(dataset) or self._find(dataset)
-                _write(self._descriptor, _line(_key(dataset), place), offset)
+                _write(self._descriptor, _line(_key(dataset), anchor), offset)
 
     def close(self) -> None:
         """Close the file, and note nothing more."""
@@ -149,18 +149,18 @@ def _key(dataset: str) -> str:
     return sha256(dataset.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _line(key: str, place: Place) -> str:
-    text = f"{key} {place.sequence:019d} {place.head}"
+def _line(key: str, anchor: Anchor) -> str:
+    text = f"{key} {anchor.sequence:019d} {anchor.head}"
     return f"{text} {sha256(text.encode()).hexdigest()[:8]}".ljust(_WIDTH - 1) + "\n"
 
 
-def _place(line: str) -> Place | None:
+def _anchor(line: str) -> Anchor | None:
     """Inverse of :func:`_line`; None if somebody is writing it, or has."""
     parts = _LINE.fullmatch(line)
     if parts is None:
         return None
-    place = Place(int(parts[2]), parts[3])
-    return place if _line(parts[1], place) == line else None
+    anchor = Anchor(int(parts[2]), parts[3])
+    return anchor if _line(parts[1], anchor) == line else None
 
 
 def _write(descriptor: int, text: str, offset: int) -> None:

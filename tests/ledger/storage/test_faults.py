@@ -27,8 +27,8 @@ from opendp_concurrent.errors import (
     LedgerError,
 )
 from opendp_concurrent.ledger import book, create_ledger, open_ledger
-from opendp_concurrent.ledger.faults import explain
-from opendp_concurrent.ledger.store import Store
+from opendp_concurrent.ledger.storage.faults import explain
+from opendp_concurrent.ledger.storage.store import Store
 
 NOBODY = 65534
 AGAIN = "nothing was charged, and no mechanism ran"
@@ -51,14 +51,14 @@ def intercept(monkeypatch):
         take = Store._take
 
         def taken(self):
-            line, used = take(self)
-            execute = line.execute
+            driver, used = take(self)
+            execute = driver.execute
 
             def run(text, *values):
-                return around(line, lambda: execute(text, *values), text)
+                return around(driver, lambda: execute(text, *values), text)
 
-            line.execute = run
-            return line, used
+            driver.execute = run
+            return driver, used
 
         monkeypatch.setattr(Store, "_take", taken)
         return monkeypatch
@@ -270,7 +270,7 @@ def test_a_commit_that_fails_runs_nothing_and_charges_nothing(store, tools, inte
     query, ran = tools.counted()
     root = tools.limit(store.create())
 
-    def fail(line, execute, text):
+    def fail(driver, execute, text):
         if text == "COMMIT":
             raise lost(store)
         return execute()
@@ -289,7 +289,7 @@ def test_a_commit_whose_acknowledgment_is_lost_runs_nothing_and_is_charged_once(
     root = tools.limit(store.create())
     failures = [True, True]
 
-    def lose(line, execute, text):
+    def lose(driver, execute, text):
         answer = execute()
         if text == "COMMIT" and failures:
             failures.pop()
@@ -316,7 +316,7 @@ def test_a_failure_in_the_middle_charges_nothing(store, tools, intercept, statem
     root = tools.limit(store.create())
     failures = [True]
 
-    def fail(line, execute, text):
+    def fail(driver, execute, text):
         if statement in text and failures:
             failures.pop()
             raise lost(store)
@@ -335,7 +335,7 @@ def test_a_launch_whose_lock_cannot_be_taken_charges_nothing(store, tools, inter
     query, ran = tools.counted()
     root = tools.limit(store.create())
 
-    def fail(line, execute, text):
+    def fail(driver, execute, text):
         if text.startswith(("BEGIN", "SELECT sequence")):
             raise lost(store)
         return execute()
@@ -351,7 +351,7 @@ def test_an_interrupt_in_a_commit_runs_nothing(store, tools, intercept):
     root = tools.limit(store.create())
     interrupts = [True]
 
-    def interrupt(line, execute, text):
+    def interrupt(driver, execute, text):
         answer = execute()
         if text == "COMMIT" and interrupts:
             interrupts.pop()
@@ -373,8 +373,8 @@ def test_an_interrupt_as_a_turn_begins_leaves_nothing_locked(store, tools, monke
     take, interrupts = Store._take, [True]
 
     def new(self):
-        line, used = take(self)
-        execute = line.execute
+        driver, used = take(self)
+        execute = driver.execute
 
         def run(text, *values):
             answer = execute(text, *values)
@@ -383,8 +383,8 @@ def test_an_interrupt_as_a_turn_begins_leaves_nothing_locked(store, tools, monke
                 raise KeyboardInterrupt
             return answer
 
-        line.execute = run
-        return line, used
+        driver.execute = run
+        return driver, used
 
     root(query)
     while ledger._store._idle:  # so that a new connection is made
@@ -397,8 +397,8 @@ def test_an_interrupt_as_a_turn_begins_leaves_nothing_locked(store, tools, monke
     assert len(ran) == store.charges() == 3
 
 
-def backend(line):
-    return line.connection.connection.driver_connection.info.backend_pid
+def backend(driver):
+    return driver.connection.connection.driver_connection.info.backend_pid
 
 
 @pytest.mark.parametrize("statement", ["INSERT", "UPDATE opendp", "COMMIT"])
@@ -409,10 +409,10 @@ def test_a_session_that_is_ended_in_the_middle_charges_nothing(
     root = tools.limit(postgresql.create())
     failures = [True]
 
-    def end(line, execute, text):
+    def end(driver, execute, text):
         if (text == statement or statement in text.replace("COMMIT", "")) and failures:
             failures.pop()
-            postgresql.server.execute(f"SELECT pg_terminate_backend({backend(line)}, 5000)")
+            postgresql.server.execute(f"SELECT pg_terminate_backend({backend(driver)}, 5000)")
         return execute()
 
     intercept(end)
@@ -428,11 +428,11 @@ def test_a_session_that_is_ended_before_the_disk_has_it_runs_nothing(postgresql,
     root = tools.limit(postgresql.create())
     failures = [True]
 
-    def end(line, execute, text):
+    def end(driver, execute, text):
         answer = execute()
         if text == "COMMIT" and failures:
             failures.pop()
-            postgresql.server.execute(f"SELECT pg_terminate_backend({backend(line)}, 5000)")
+            postgresql.server.execute(f"SELECT pg_terminate_backend({backend(driver)}, 5000)")
         return answer
 
     intercept(end)
@@ -501,7 +501,7 @@ def test_a_session_that_does_not_wait_for_the_disk_is_made_to(postgresql, tools,
     url = postgresql.address + "%20-csynchronous_commit%3Doff"
     texts = []
 
-    def note(line, execute, text):
+    def note(driver, execute, text):
         texts.append(text)
         return execute()
 

@@ -6,7 +6,8 @@ from hashlib import sha256
 from typing import Any
 
 from .encoding import canonical
-from .tables import SCHEMA_VERSION
+
+SCHEMA_VERSION = 1  # the first hash contains it
 
 
 def first_hash(dataset: str, terms: str | None) -> str:

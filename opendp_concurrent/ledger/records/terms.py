@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .. import checks
-from ..accounts.charge import Terms
-from ..errors import InvalidTypeError, LedgerDamagedError, LedgerError, LedgerMismatchError
-from ..fdp.function import TradeoffFunction, check_function
+from ... import checks
+from ...accounts.charge import Terms
+from ...errors import InvalidTypeError, LedgerDamagedError, LedgerError, LedgerMismatchError
+from ...fdp.function import TradeoffFunction, check_function
 from . import measures
 from .encoding import canonical, decode, encode, from_shape, to_shape
 from .readable import UNREADABLE, is_text

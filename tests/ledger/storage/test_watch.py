@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from opendp_concurrent.errors import LedgerDamagedError, LedgerError
-from opendp_concurrent.ledger.watch import Watch, _fits
+from opendp_concurrent.ledger.storage.watch import Watch, _fits
 
 HEADER = bytes.fromhex(  # of a file that SQLite 3.40.1 wrote
     "377f0682002de2180000100000000000dea2d7f78d2d15e2ccbea5f166bbab23"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, inspect, select
 
-from ..checks import shown
-from ..errors import LedgerError, LedgerMismatchError
+from ...checks import shown
+from ...errors import LedgerError, LedgerMismatchError
+from ..records.chain import SCHEMA_VERSION
+from ..records.readable import require_text
 from . import tables
-from .readable import require_text
 from .store import Store
 
 
@@ -19,15 +20,15 @@ def make_tables(store: Store) -> None:
     if store.embedded:
         _require_own(store)
     store.prepare()
-    with store.writing({}) as (line, _):
-        store.lock_all(line)
-        connection = line.connection
+    with store.writing({}) as (driver, _):
+        store.lock_all(driver)
+        connection = driver.connection
         names = inspect(connection).get_table_names()
         if tables.schema.name in names:
             _require_version(store, connection)
             return
         tables.metadata.create_all(connection)
-        connection.execute(tables.schema.insert(), {"version": tables.SCHEMA_VERSION})
+        connection.execute(tables.schema.insert(), {"version": SCHEMA_VERSION})
 
 
 def _require_own(store: Store) -> None:
@@ -72,11 +73,11 @@ def _foreign(store: Store) -> LedgerError:
 
 def _require_version(store: Store, connection: Connection) -> None:
     versions = list(connection.execute(select(tables.schema.c.version)).scalars())
-    if versions == [tables.SCHEMA_VERSION]:
+    if versions == [SCHEMA_VERSION]:
         return
     found = versions[0] if len(versions) == 1 else versions
-    how = "a newer" if isinstance(found, int) and found > tables.SCHEMA_VERSION else "an older"
+    how = "a newer" if isinstance(found, int) and found > SCHEMA_VERSION else "an older"
     raise LedgerError(
         f"{store.name} has schema {found}, this version of opendp_concurrent reads "
-        f"{tables.SCHEMA_VERSION}: use {how} one, or create another ledger for what is left"
+        f"{SCHEMA_VERSION}: use {how} one, or create another ledger for what is left"
     )

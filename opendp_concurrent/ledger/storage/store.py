@@ -23,11 +23,11 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Executable
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..errors import InvalidTypeError, LedgerError
+from ...errors import InvalidTypeError, LedgerError
+from .anchors import Anchors
+from .backends import OPEN_IN_PARENT, File, longest, server
+from .connection import DriverConnection
 from .faults import explain
-from .line import Line
-from .noted import Notes
-from .places import OPEN_IN_PARENT, File, longest, server
 
 _BEGIN = (  # for this transaction only, as a connection may be shared by way of a pooler
     "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO off; "
@@ -68,7 +68,7 @@ class Store:
             self._start = _BEGIN.format(wait=max(1, int(1000 * wait)), limit=limit)
         self.failures = SQLAlchemyError, engine.dialect.loaded_dbapi.Error
         self._texts: dict[Executable, tuple[str, list[str]]] = {}  # made once
-        self._idle: deque[Line] = deque()  # of writers: faster than to ask the pool
+        self._idle: deque[DriverConnection] = deque()  # of writers: faster than to ask the pool
         self.closed = False
         self._close = weakref.finalize(self, _close, engine, self._idle, self._file)
         _STORES.add(self)
@@ -79,9 +79,9 @@ class Store:
         self._close()
 
     @property
-    def notes(self) -> Notes | None:
+    def anchors(self) -> Anchors | None:
         """What is noted beside an SQLite file."""
-        return None if self._file is None else self._file.notes
+        return None if self._file is None else self._file.anchors
 
     def prepare(self, *, read_only: bool = False) -> None:
         """Settle what lasts: how the database makes commits durable. Watch its files.
@@ -112,10 +112,10 @@ class Store:
                     "durable; turn it on"
                 )
 
-    def lock_all(self, line: Line) -> None:
+    def lock_all(self, driver: DriverConnection) -> None:
         """Keep others from making tables and budgets, until the transaction ends."""
         if not self.embedded:
-            line.execute("SELECT pg_advisory_xact_lock(2026112117)")
+            driver.execute("SELECT pg_advisory_xact_lock(2026112117)")
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -136,9 +136,9 @@ class Store:
         except self.failures as error:
             raise self._error(error, NOTHING) from error
 
-    def line(self, connection: Connection) -> Line:
+    def driver(self, connection: Connection) -> DriverConnection:
         """The driver of a connection."""
-        return Line(connection, self._texts)
+        return DriverConnection(connection, self._texts)
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -158,23 +158,23 @@ class Store:
     @contextmanager
     def writing(
         self, values: dict[str, Any], *statements: Executable
-    ) -> Iterator[tuple[Line, list[list[Any]]]]:
+    ) -> Iterator[tuple[DriverConnection, list[list[Any]]]]:
         """A transaction beside which nobody else writes what it locks; durable at the end.
 
         :param statements: executed with ``values`` as it begins; yields the rows of each
         :raises LedgerError: if it fails; an exception of the block undoes it
         """
-        line, found = self.begin(values, *statements)
+        driver, found = self.begin(values, *statements)
         try:
-            yield line, found
+            yield driver, found
         except BaseException as error:
-            self.undo(line, error)
+            self.undo(driver, error)
             raise
-        self.commit(line)
+        self.commit(driver)
 
     def begin(
         self, values: dict[str, Any], *statements: Executable
-    ) -> tuple[Line, list[list[Any]]]:
+    ) -> tuple[DriverConnection, list[list[Any]]]:
         """Begin a transaction, on another connection if one was lost while nobody used it.
 
         :raises LedgerError: if it fails
@@ -182,89 +182,89 @@ class Store:
         self._check_open()
         patience, pause = monotonic() + self._wait, _PAUSES[0]
         while True:
-            line, used = self._take()
+            driver, used = self._take()
             try:
-                found = line.run(values, *statements, before=self._start)
+                found = driver.run(values, *statements, before=self._start)
                 self._check_file(locked=True)
-                return line, found
+                return driver, found
             except self.failures as error:
-                waits = self.embedded and "locked" in str(error) and not line.in_transaction
+                waits = self.embedded and "locked" in str(error) and not driver.in_transaction
                 if waits and monotonic() < patience:
-                    self._put_back(line)
+                    self._put_back(driver)
                     sleep(pause)
                     pause = min(2 * pause, _PAUSES[1])
                     continue
-                again = used and line.lost and not getattr(error, "stalled", False)
-                line.drop()
+                again = used and driver.lost and not getattr(error, "stalled", False)
+                driver.drop()
                 if not again:
                     raise self._error(error, NOTHING) from error
             except BaseException:
-                line.drop()
+                driver.drop()
                 raise
 
-    def _take(self) -> tuple[Line, bool]:
+    def _take(self) -> tuple[DriverConnection, bool]:
         """A connection, and whether it has been used before."""
         with suppress(IndexError):
             return self._idle.pop(), True
         self._check_file()
         try:
-            line = Line(self._engine.connect(), self._texts)
+            driver = DriverConnection(self._engine.connect(), self._texts)
         except self.failures as error:
             raise self._error(error, NOTHING) from error
         try:
             if self.embedded:
-                line.execute("PRAGMA busy_timeout=0")  # SQLite's own pauses are long: see begin
+                driver.execute("PRAGMA busy_timeout=0")  # SQLite's own pauses are long: see begin
             elif not self._flush:
-                (asked,) = line.execute("SHOW synchronous_commit").fetchone()
+                (asked,) = driver.execute("SHOW synchronous_commit").fetchone()
                 self._flush = _FLUSH.format(durable="on" if asked in ("off", "local") else asked)
         except BaseException as error:
-            line.drop()
+            driver.drop()
             if isinstance(error, self.failures):
                 raise self._error(error, NOTHING) from error
             raise
-        return line, False
+        return driver, False
 
-    def commit(self, line: Line) -> None:
+    def commit(self, driver: DriverConnection) -> None:
         """Make what was written durable.
 
         :raises LedgerError: if it is not known to be
         """
         try:
-            line.execute("COMMIT")
-            self.flush(line)
+            driver.execute("COMMIT")
+            self.flush(driver)
             self._check_file(locked=False)  # now: it may have been replaced at any time before
         except BaseException as error:  # what it is in the middle of, nobody knows
-            line.drop()
+            driver.drop()
             if isinstance(error, self.failures):
                 raise self._error(error, IN_FLIGHT) from error
             raise
-        self._put_back(line)
+        self._put_back(driver)
 
-    def undo(self, line: Line, error: BaseException) -> None:
+    def undo(self, driver: DriverConnection, error: BaseException) -> None:
         """End a transaction that failed, or was refused, with ``error``.
 
         :raises LedgerError: if ``error`` is one of the driver's
         """
         try:
-            line.execute("ROLLBACK")
-            self._put_back(line)
+            driver.execute("ROLLBACK")
+            self._put_back(driver)
         except BaseException as another:
-            line.drop()
+            driver.drop()
             if not isinstance(another, self.failures):
                 raise
         if isinstance(error, self.failures):
             raise self._error(error, NOTHING) from error
 
-    def flush(self, line: Line) -> None:
+    def flush(self, driver: DriverConnection) -> None:
         """Wait until all that this connection has seen is on disk."""
         if self._flush:
-            line.execute(self._flush)
+            driver.execute(self._flush)
 
-    def _put_back(self, line: Line) -> None:
+    def _put_back(self, driver: DriverConnection) -> None:
         if self.closed:
-            line.drop()
+            driver.drop()
         else:
-            self._idle.append(line)
+            self._idle.append(driver)
             if self.closed:  # meanwhile
                 _empty(self._idle)
 
@@ -282,14 +282,14 @@ class Store:
         return LedgerError(explain(self.name, error, stands, self._wait))
 
 
-def _close(engine: Engine, idle: deque[Line], file: File | None) -> None:
+def _close(engine: Engine, idle: deque[DriverConnection], file: File | None) -> None:
     _empty(idle)
     engine.dispose()
     if file is not None:
         file.close()
 
 
-def _empty(idle: deque[Line]) -> None:
+def _empty(idle: deque[DriverConnection]) -> None:
     while idle:
         with suppress(SQLAlchemyError, IndexError):
             idle.pop().drop()

@@ -4,7 +4,7 @@ from hashlib import sha256
 
 import pytest
 
-from opendp_concurrent.ledger.chain import first_hash, next_hash
+from opendp_concurrent.ledger.records.chain import first_hash, next_hash
 
 CHARGE = ("survey", 1, 1_700_000_000_000_000, "mean", "laplace(scale=2.0)", '{"double":"0x0"}')
 

@@ -11,9 +11,9 @@ from sqlalchemy import Engine, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from ..errors import InvalidValueError, LedgerDamagedError, LedgerError
-from .noted import Notes
-from .patience import patient
+from ...errors import InvalidValueError, LedgerDamagedError, LedgerError
+from .anchors import Anchors
+from .timeouts import patient
 from .watch import Identity, Watch, identity
 
 GRACE = 5.0  # seconds, for a server to do what a launch asks of it
@@ -32,7 +32,7 @@ class File:
         self._link = None if path.absolute() == self.path else path.absolute()
         self._uri = f"file:{quote(str(self.path))}?mode={'rwc' if create else 'rw'}"
         self.identity: Identity | None = None
-        self.notes = Notes(self.path)
+        self.anchors = Anchors(self.path)
         self.keeper: list[sqlite3.Connection] = []  # a connection that stays open, if there is one
         self._watch: Watch | None = None
 
@@ -82,7 +82,7 @@ class File:
         if self._watch is not None:
             self._watch.close()
         self._watch = None
-        self.notes.close()
+        self.anchors.close()
 
     def leave_to_parent(self) -> list[sqlite3.Connection]:
         """In a forked process: return the connection that must not be closed there."""

@@ -19,8 +19,6 @@ from sqlalchemy import (
     update,
 )
 
-SCHEMA_VERSION = 1
-
 metadata = MetaData()
 embedded = MetaData()  # of SQLite files only
 

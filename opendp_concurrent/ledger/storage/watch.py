@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from struct import unpack
 
-from ..errors import LedgerDamagedError, LedgerError
+from ...errors import LedgerDamagedError, LedgerError
 
 Identity = tuple[int, int]
 

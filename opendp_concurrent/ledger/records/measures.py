@@ -8,12 +8,12 @@ from __future__ import annotations
 from math import inf
 from typing import Any, NamedTuple
 
-from ..fdp.function import TradeoffFunction
-from ..measures import families
-from ..measures.approximate_zero_concentrated_divergence import (
+from ...fdp.function import TradeoffFunction
+from ...measures import families
+from ...measures.approximate_zero_concentrated_divergence import (
     APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE,
 )
-from ..measures.distances import TruncatedConcentrated
+from ...measures.distances import TruncatedConcentrated
 
 _APPROXIMATE_ZCDP = APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE.family
 

@@ -13,21 +13,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from ..accumulators.advanced import Advanced
-from ..accumulators.basic import Basic
-from ..accumulators.either import Either
-from ..accumulators.ladder import Ladder
-from ..accumulators.renyi import Renyi
-from ..accumulators.residue import Residue
-from ..accumulators.zcdp import Zcdp
-from ..errors import InvalidTypeError, InvalidValueError, UnregisteredError
-from ..fdp.finite import Finite
-from ..fdp.function import TradeoffFunction
-from ..fdp.laplace import Laplace
-from ..measures.distances import TruncatedConcentrated
-from ..measures.sums.orders_sum import GridCurve, OnOrders
-from ..measures.sums.square_sum import Squares
-from ..measures.sums.truncated_sum import Truncated
+from ...accumulators.advanced import Advanced
+from ...accumulators.basic import Basic
+from ...accumulators.either import Either
+from ...accumulators.ladder import Ladder
+from ...accumulators.renyi import Renyi
+from ...accumulators.residue import Residue
+from ...accumulators.zcdp import Zcdp
+from ...errors import InvalidTypeError, InvalidValueError, UnregisteredError
+from ...fdp.finite import Finite
+from ...fdp.function import TradeoffFunction
+from ...fdp.laplace import Laplace
+from ...measures.distances import TruncatedConcentrated
+from ...measures.sums.orders_sum import GridCurve, OnOrders
+from ...measures.sums.square_sum import Squares
+from ...measures.sums.truncated_sum import Truncated
 from .functions import (
     FUNCTION_KEYS,
     PAIR,

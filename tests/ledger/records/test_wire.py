@@ -34,16 +34,16 @@ from opendp_concurrent.errors import (
     LedgerError,
     LedgerMismatchError,
 )
-from opendp_concurrent.ledger import measures, wire
-from opendp_concurrent.ledger.encoding import decode, encode
-from opendp_concurrent.ledger.terms import read_terms, write_terms
+from opendp_concurrent.ledger.records import measures, wire
+from opendp_concurrent.ledger.records.encoding import decode, encode
+from opendp_concurrent.ledger.records.terms import read_terms, write_terms
 from opendp_concurrent.measures import KNOWN, OURS, composition_measure
 from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
 from opendp_concurrent.measures.sums.square_sum import Squares
 from opendp_concurrent.measures.sums.tradeoff_product import Products
 from opendp_concurrent.measures.sums.truncated_sum import Truncated
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 QUARTER, ZERO = '{"double":"0x1.0000000000000p-2"}', '{"double":"0x0.0p+0"}'
 INFINITE, TWO = '{"double":"inf"}', '{"double":"0x1.0000000000000p+1"}'
 WORST = (
@@ -458,7 +458,7 @@ def test_a_charge_in_another_form_than_its_budget_is_refused(store, tools):
 
 def rewritten(store, dataset, terms):
     """Hashes that fit together under other terms; return the last."""
-    from opendp_concurrent.ledger.chain import first_hash, next_hash
+    from opendp_concurrent.ledger.records.chain import first_hash, next_hash
 
     head = first_hash(dataset, terms)
     for *charge, _ in store.execute("SELECT * FROM opendp_concurrent_charges ORDER BY sequence"):
