@@ -1,8 +1,8 @@
 """One budget in a ledger: a turn reads the running total, decides, and adds one charge.
 
-The total is kept exactly beside the newest charge, so a turn costs the same however many there are.
-What this process knows is only ever what is on disk: a charge that fails is read back, or not, at
-the next turn.
+The ledger keeps the exact total beside the newest charge. The cost of a turn therefore does not
+depend on the number of charges. A process only trusts what it has read from the disk: if a commit
+fails, the next turn finds out whether the charge was written.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from .storage.store import Store
 
 
 class SqlBook:
-    """A budget under terms that the ledger has settled.
+    """A budget whose terms are written in the ledger.
 
-    :param known: where the ledger was when it was opened and audited
-    :param seen: is told what this process has seen
+    :param known: the state of the ledger when it was opened and audited
+    :param seen: records the newest charge that this process has seen
     """
 
     def __init__(self, store: Store, dataset: str, terms: Terms, known: Known, seen: Seen) -> None:
@@ -43,13 +43,13 @@ class SqlBook:
 
     @property
     def launches(self) -> int:
-        """How many charges were seen at the last turn or reading."""
+        """Number of charges at the last turn or read."""
         return self._known.sequence
 
     def read(self) -> Accumulator:
-        """All charges so far.
+        """Return the sum of all charges so far.
 
-        :raises ForkedError: in a process that was forked from the one that opened the book
+        :raises ForkedError: if this process was forked from the process that opened the book
         """
         self.check_process()
         with self._lock:
@@ -65,13 +65,13 @@ class SqlBook:
 
     @contextmanager
     def turn(self) -> Iterator[SqlTurn]:
-        """Take a turn.
+        """Take a turn. No other process has one at the same time.
 
-        :raises ForkedError: in a process that was forked from the one that opened the book
+        :raises ForkedError: if this process was forked from the process that opened the book
         """
         self.check_process()
         store, reading = self._store, [tables.LOCK_HEAD, tables.READ_LATER]
-        if store.embedded:  # it is near: ask for later ones only if there are any
+        if store.embedded:  # a query is cheap: read later charges only if there are any
             reading.pop()
         with self._lock:
             driver, found = store.begin(self._values(), *reading)
@@ -91,9 +91,9 @@ class SqlBook:
         self._seen.see(known.sequence, known.head)
 
     def check_process(self) -> None:
-        """Raise in a process that was forked from the one that opened the book.
+        """Check that this process opened the book.
 
-        :raises ForkedError: there
+        :raises ForkedError: if it was forked from the process that did
         """
         if os.getpid() != self._process:
             raise ForkedError
@@ -104,11 +104,11 @@ class SqlBook:
     def _newest(
         self, driver: DriverConnection, heads: list[Any], later: list[Any] | None = None
     ) -> Known:
-        """Where the ledger is now, if it has come there from where it was known to be.
+        """Return the state of the ledger now, which must continue the last known state.
 
-        :param heads: the row of the budget
-        :param later: charges after the known one, if they were read already
-        :raises LedgerDamagedError: if it has not
+        :param heads: the row of the budget, in a list
+        :param later: charges after the last known charge, if they were read already
+        :raises LedgerDamagedError: if the ledger does not continue the last known state
         """
         if not heads:
             raise LedgerDamagedError(f"the budget of {self.dataset!r} is gone")
@@ -119,19 +119,19 @@ class SqlBook:
         if sequence <= known.sequence:
             raise LedgerDamagedError(
                 f"charge {known.sequence} was written, but the ledger has {sequence} charges or "
-                "another one in its place"
+                f"another charge {known.sequence}"
             )
         if later is None:
             (later,) = driver.run(self._values(), tables.READ_LATER)
         newest = replay(known, later)
         if newest[:2] != (sequence, head):
-            raise LedgerDamagedError(f"charge {sequence} is missing, or another one is there")
+            raise LedgerDamagedError(f"charge {sequence} is missing or was replaced")
         with reading(f"the budget of {self.dataset!r}"):
             total = agreed_total(self._terms, record, newest.accumulator)
         return newest._replace(accumulator=total)
 
     def text(self, d_mid: Any) -> str:
-        """Encode a d_mid; many launches in a row have the same."""
+        """Encode a d_mid, and keep the text: consecutive launches often have the same d_mid."""
         last, text = self._text
         if last is not d_mid:
             text = encode("d_mid", d_mid, self._known.form)
@@ -140,7 +140,7 @@ class SqlBook:
 
 
 class SqlTurn:
-    """A turn at a book. Inside, nobody else has one."""
+    """A turn at a book: a transaction that excludes all other turns."""
 
     __slots__ = ("_book", "_driver", "_now", "after")
 
@@ -150,11 +150,11 @@ class SqlTurn:
 
     @property
     def accumulator(self) -> Accumulator:
-        """All charges so far."""
+        """Sum of all charges before this turn."""
         return self._now.accumulator
 
     def write(self, charge: Charge, after: Accumulator) -> None:
-        """Add a charge, and move the head to it."""
+        """Add a charge, and make it the newest charge of the budget."""
         dataset, (before, head, _, form) = self._book.dataset, self._now
         sequence, time, d_mid = before + 1, time_ns() // 1000, self._book.text(charge.d_mid)
         label, mechanism = charge.label, charge.mechanism

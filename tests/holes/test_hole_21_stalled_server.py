@@ -116,7 +116,7 @@ def test_a_server_that_stops_in_the_middle_of_a_launch_runs_nothing(
     monkeypatch.setattr(Store, "_take", taken)
     kind, said = outcome(lambda: root(query))
     assert (kind, ran, stops) == ("refused", [], []), said
-    assert "has not answered for 0.6 s; the connection failed: look after the server" in said
+    assert "has not answered for 0.6 s; the connection failed: check the server" in said
     monkeypatch.undo()
     stopped.go_on()
     answers = tools.launch_until_refused(root, query)  # a commit that was sent may be charged
@@ -143,7 +143,7 @@ def test_whatever_is_asked_of_a_stopped_server_ends(postgresql, tools, stopped):
     ):
         kind, said = outcome(ask)
         assert kind == "refused"
-        assert "look after the server" in said
+        assert "check the server" in said
     ledger.close()
     stopped.go_on()
     assert len(ran) == postgresql.charges() == 1
@@ -214,7 +214,7 @@ def test_an_address_where_nobody_answers_is_given_up(tools):
         ):
             kind, said = outcome(ask)
             assert kind == "refused"
-            assert "look after the server" in said
+            assert "check the server" in said
 
 
 def test_a_lock_that_is_waited_for_is_no_stalled_server(postgresql, tools):

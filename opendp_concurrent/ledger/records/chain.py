@@ -1,4 +1,4 @@
-"""The hash of an entry contains that of the one before: an edit shows in all that follow."""
+"""Hash chain: the hash of an entry covers the hash before it, so an edit changes all later ones."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ SCHEMA_VERSION = 1  # the first hash contains it
 
 
 def first_hash(dataset: str, terms: str | None) -> str:
-    """The hash that the first charge follows: of what the budget is about."""
+    """Return the hash before the first charge. It covers the dataset and the terms."""
     return _hash(("opendp_concurrent", SCHEMA_VERSION, dataset, terms))
 
 
 def next_hash(before: str, charge: tuple[Any, ...]) -> str:
-    """The hash of a charge that follows ``before``.
+    """Return the hash of a charge that follows the hash ``before``.
 
     :param charge: dataset, sequence, time, label, mechanism, d_mid
     """

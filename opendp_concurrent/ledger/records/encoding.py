@@ -1,9 +1,9 @@
-"""Distances and accountings as text: exact, so that what is decoded computes the same.
+"""Encode distances and accumulators as text, and decode them exactly.
 
-Doubles are written in hexadecimal, so that they survive bit for bit; arrays of them by their bytes;
-other values by the tags and keys of ``wire.py``. The text is JSON without spaces, keys in order.
-What is decoded encodes to the same text again, and values that are equal to the same text, but for
-the order of a product's factors.
+Doubles are written in hexadecimal, and arrays of doubles as bytes, so that no bit is lost. Other
+values are written with the tags and keys of ``wire.py``. The text is JSON without spaces and with
+sorted keys. A decoded value encodes to the same text. Equal values encode to the same text, except
+for the order of a product's factors.
 """
 
 from __future__ import annotations
@@ -26,22 +26,23 @@ _WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fals
 
 
 def canonical(value: Any) -> str:
-    """Write what JSON can say, in the one way that counts here."""
+    """Write a JSON value in canonical form."""
     return _WRITER.encode(value)
 
 
 def encode(name: str, value: Any, form: int = NEWEST) -> str:
-    """Write a distance or an accounting; ``name`` says which argument it is.
+    """Write a distance or an accumulator.
 
-    :raises InvalidTypeError: if it has no exact form
+    :param name: name of the argument, for errors
+    :raises InvalidTypeError: if the value has no exact record
     """
     return canonical(to_shape(name, value, form))
 
 
 def to_shape(name: str, value: Any, form: int = NEWEST) -> Any:
-    """Return what JSON can say of a value, exactly.
+    """Return a JSON value that represents a value exactly.
 
-    :raises InvalidTypeError: if it has no exact form
+    :raises InvalidTypeError: if the value has no exact record
     """
     try:
         return _shape(value, form)
@@ -51,12 +52,12 @@ def to_shape(name: str, value: Any, form: int = NEWEST) -> Any:
         ) from None
 
 
-@lru_cache(maxsize=1024)  # values are immutable, and mostly the same few
+@lru_cache(maxsize=1024)  # values are immutable, and few are distinct
 def decode(text: str, form: int = NEWEST) -> Any:
     """Inverse of :func:`encode`.
 
     :raises InvalidValueError: if the text is not what :func:`encode` writes
-    :raises UnregisteredError: if it has a value whose class was not registered
+    :raises UnregisteredError: if the text has a value whose class is not registered
     """
     try:
         value = from_shape(json.loads(text), form)
@@ -72,7 +73,7 @@ def _shape(value: Any, form: int) -> Any:
         return value
     if type(value) is str:
         if not is_text(value):
-            raise InvalidTypeError("it has a NUL, or a lone surrogate")
+            raise InvalidTypeError("it has a NUL or a lone surrogate")
         return value
     if type(value) is float:
         return {"double": value.hex()}
@@ -93,22 +94,22 @@ def _shape(value: Any, form: int) -> Any:
 
 
 def _own_parts(kind: Kind, value: Any) -> Any:
-    """Return the parts of a value of another package, and check that they make it again."""
+    """Return the parts of a value of another package, and check that they make an equal value."""
     try:
         parts = kind.parts(value)
         again = kind.make(parts)
         same = type(again) is kind.cls and bool(again == value)
-    except Exception as error:  # that package's
+    except Exception as error:  # the other package may raise anything
         raise InvalidTypeError(f"its parts cannot be read: {error}") from None
     if not same:
-        raise InvalidTypeError(f"the attributes that {kind.tag!r} has make another value than this")
+        raise InvalidTypeError(f"the attributes of {kind.tag!r} do not make an equal value")
     return parts
 
 
 def from_shape(shape: Any, form: int = NEWEST) -> Any:
-    """Inverse of :func:`to_shape`. It does not check that the shape is canonical.
+    """Inverse of :func:`to_shape`. This does not check that the shape is canonical.
 
-    :raises UnregisteredError: if it has a value whose class was not registered
+    :raises UnregisteredError: if the shape has a value whose class is not registered
     """
     if isinstance(shape, list):
         return tuple(from_shape(one, form) for one in shape)
@@ -127,5 +128,5 @@ def from_shape(shape: Any, form: int = NEWEST) -> Any:
         return kind.make(parts)
     try:
         return kind.make(parts)
-    except Exception as error:  # that package's
+    except Exception as error:  # the other package may raise anything
         raise InvalidValueError(f"{kind.tag!r} cannot be made: {error}") from None

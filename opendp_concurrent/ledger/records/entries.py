@@ -1,4 +1,4 @@
-"""What a ledger has written down of one charge."""
+"""What a ledger records of one charge."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One charge, as it was written. The time is what the clock said: nothing depends on it.
+    """One recorded charge. The time is the computer's clock; no guarantee depends on it.
 
-    :ivar sequence: number of the charge, from 1, in the order in which they were admitted
-    :ivar time: when it was written, in UTC
-    :ivar label: what the one who launched it called it
-    :ivar mechanism: what was launched, as far as its constructor says
-    :ivar d_mid: its privacy loss, at the d_in of the ledger
-    :ivar loss: bound on the whole after it
-    :ivar hash: of the entry and all before it
+    :ivar sequence: number of the charge, from 1, in the order of admission
+    :ivar time: time when the charge was written, in UTC
+    :ivar label: label that was given at launch
+    :ivar mechanism: description of the mechanism, from its constructor
+    :ivar d_mid: privacy loss of the mechanism, at the d_in of the ledger
+    :ivar loss: upper bound on the privacy loss of this and all earlier charges
+    :ivar hash: hash of this and all earlier entries
     """
 
     sequence: int

@@ -1,4 +1,4 @@
-"""Trade-off functions as parts that can be written, and back, with all checks."""
+"""Split trade-off functions into parts that can be written, and make them again with all checks."""
 
 from __future__ import annotations
 
@@ -13,26 +13,22 @@ from ...fdp.function import TradeoffFunction
 from ...fdp.laplace import Laplace
 from ...fdp.product import Product
 
+
+def same(*names: str) -> dict[str, str]:
+    """Return a table in which each key is its own name."""
+    return {name: name for name in names}
+
+
 FUNCTION_KEYS = ("squares", "factors")
-PAIR = {  # attributes of a finite pair, by their keys
-    "losses": "losses",
-    "masses": "masses",
-    "infinite": "infinite",
-    "never": "never",
-    "mass_error": "mass_error",
-    "loss_error": "loss_error",
-    "symmetric": "symmetric",
-    "limit": "limit",
-    "slack": "slack",
-    "gaussian": "gaussian",
-    "back": "back",
-    "stands_for": "stands_for",
-}
-_ABOUT_ONE = 1.01  # masses are known up to errors that they carry
+PAIR = same(  # key: attribute of a finite pair
+    *("losses", "masses", "infinite", "never", "mass_error", "loss_error", "symmetric"),
+    *("limit", "slack", "gaussian", "back", "stands_for"),
+)
+_ABOUT_ONE = 1.01  # masses have an error, which is written with them
 
 
 class Back(NamedTuple):
-    """The other direction of a pair. It is written as a pair, and not as a swapped one."""
+    """The other direction of a pair. It is written as a pair, not as a swapped pair."""
 
     pair: Finite
 
@@ -40,7 +36,7 @@ class Back(NamedTuple):
 def function_parts(function: TradeoffFunction) -> dict[str, Any]:
     """Return the sum of squares of the Gaussians, and the other factors with their counts."""
     product = function._product
-    # in their order, in which they are added up: so the last digits are the same when they are read
+    # in the order of summation, so that the function that is read has the same last digits
     return {"squares": hex(product.squares), "factors": tuple(product.factors.items())}
 
 
@@ -53,7 +49,7 @@ def make_function(parts: Mapping[str, Any]) -> TradeoffFunction:
 
 
 def original(pair: Finite) -> Finite | None:
-    """Return the pair that this one was swapped from; None if there is none."""
+    """Return the pair that this pair was swapped from; None if it was not swapped."""
     twin: Finite | None = pair.__dict__.get("_twin")
     return twin if "_origin" in pair.__dict__ else None
 
@@ -89,7 +85,7 @@ def make_pair(parts: Mapping[str, Any]) -> Finite:
 
 
 def _factor(factor: Any) -> Any:
-    """Return a factor of a product, or raise."""
+    """Check a factor of a product, and return it."""
     if isinstance(factor, Laplace):
         _require(0.0 < factor.epsilon < inf and factor.steps >= 1.0)
         _require(factor.steps == inf or float(factor.steps).is_integer())
@@ -100,4 +96,4 @@ def _factor(factor: Any) -> Any:
 
 def _require(holds: bool) -> None:
     if not holds:
-        raise ValueError("no function has this part")
+        raise ValueError("a part of the trade-off function is out of range")

@@ -1,6 +1,6 @@
-"""The tags that privacy measures are written with.
+"""The tags of privacy measures.
 
-Terms name a measure as it is shown to users. A name that is not in the table is written as it is.
+Terms contain the name of a measure. A name that is not in the table is written as a string.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Register the classes of other packages, whose values a ledger then keeps."""
+"""Register classes of other packages, so that a ledger can keep their values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .encoding import decode
 
 _TAG = re.compile(r"[a-z][a-z0-9_.-]{0,63}:[a-z][a-z0-9_.-]{0,63}")
 _KEY = re.compile(r"[a-z][a-z0-9_]{0,63}")
-_WRITTEN = (bool, int, float, str, tuple, type(None), np.ndarray)  # without a tag
+_WRITTEN = (bool, int, float, str, tuple, type(None), np.ndarray)  # these have no tag
 _LOCK = Lock()
 
 
@@ -32,22 +32,23 @@ def register(
     """Let ledgers keep the values of a class of your own: accumulators and distances.
 
     A value is written as the tag and, for each key, the value of one attribute: a number, a string,
-    None, a tuple, a distance, or a value of another registered class. Tags and keys stay in ledgers
-    for ever. The names of the class, its module and its attributes are not written, so you may
-    rename these. To write values in another way, register another tag with another class, and keep
-    the old ones for old ledgers.
+    None, a tuple, a distance, or a value of another registered class. Never change a tag or a key:
+    ledgers contain them. You may rename the class, its module and its attributes, because ledgers
+    do not contain these names. To write values in another way, register another class under another
+    tag. Keep the old class and tag registered, so that old ledgers can be read.
 
-    Every process that opens the ledger must register the class first, also a process that only
-    reads it. Call this function where the class is defined. Values must be immutable, and equal to
-    the values that are made from what was written. For an accumulator, the ledger also keeps the
-    running total: ``to_record`` returns it as JSON, and ``from_record`` reads it. If the totals of
-    the same launches may differ between two machines, the accumulator needs ``merged``.
+    Every process that opens the ledger must register the class first, even a process that only
+    reads it. Call this function where the class is defined. Values must be immutable. A value that
+    is read from a ledger must be equal to the value that was written. For an accumulator, the
+    ledger also keeps the running total: ``to_record`` returns it as JSON, and ``from_record`` reads
+    it. If two machines may compute different totals for the same launches, the accumulator needs
+    the method ``merged``.
 
-    :param tag: the name of your package, a colon and a name, in small letters: ``"acme:pair"``
-    :param cls: the class; values of its subclasses are refused
-    :param fields: the attribute that is written under each key; for a dataclass, all of its fields
-    :param make: makes a value, from keyword arguments with the names of the keys; if left out, the
-        class is called with the names of the attributes
+    :param tag: the name of your package, a colon and a name, in lower case: ``"acme:pair"``
+    :param cls: the class; a ledger refuses values of its subclasses
+    :param fields: attribute for each key; for a dataclass, all of its fields
+    :param make: function that makes a value from keyword arguments named like the keys; by default
+        the class is called with keyword arguments named like the attributes
     :raises InvalidTypeError, InvalidValueError: naming the argument; also if the tag belongs to
         another class, or the class to another tag
 
@@ -65,8 +66,8 @@ def register(
         raise InvalidTypeError(f"cls must be a class of your own, found {shown(cls)}")
     if _TAG.fullmatch(tag) is None:
         raise InvalidValueError(
-            f"tag ({shown(tag)}) must be the name of a package, a colon and a name, in small "
-            "letters, such as 'acme:pair'"
+            f"tag ({shown(tag)}) must be the name of a package, a colon and a name, in lower "
+            "case, such as 'acme:pair'"
         )
     if make is not None and not callable(make):
         raise InvalidTypeError(f"make must be a function, found {shown(make)}")
@@ -79,11 +80,11 @@ def register(
 
 
 def _attributes(fields: Any) -> dict[str, str]:
-    read = checks.mapping("names of attributes by keys", fields=fields)
+    read = checks.mapping("attribute names by key", fields=fields)
     for key, attribute in read.items():
         if not checks.is_a(key, str) or _KEY.fullmatch(key) is None:
             raise InvalidValueError(
-                f"fields has the key {shown(key)}; a key must be in small letters, like 'max_order'"
+                f"fields has the key {shown(key)}; a key must be in lower case, such as 'max_order'"
             )
         if not checks.is_a(attribute, str) or not attribute.isidentifier():
             raise InvalidValueError(
@@ -93,14 +94,14 @@ def _attributes(fields: Any) -> dict[str, str]:
 
 
 def _require_free(kind: wire.Kind) -> None:
-    """Raise if the tag belongs to another class, or the class to another tag.
+    """Check that neither the tag nor the class is registered with another one.
 
-    A class that was defined again, as in a notebook, replaces the older one.
+    A class that is defined again, as in a notebook, replaces the older class of the same name.
     """
     other = wire.BY_CLASS.get(kind.cls)
     if other is not None and other.tag != kind.tag:
         raise InvalidValueError(
-            f"cls ({kind.cls.__name__}) is written as {other.tag!r}, and a class has one tag"
+            f"cls ({kind.cls.__name__}) already has the tag {other.tag!r}; a class has one tag"
         )
     older = wire.KINDS.get(kind.tag)
     if older is None:

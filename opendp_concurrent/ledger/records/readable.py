@@ -1,7 +1,8 @@
-"""What a row of a ledger can hold, whoever wrote it: anything. Checks of what is read.
+"""Check the values that are read from a ledger, whoever wrote them.
 
-A database takes what it is given: numbers where there should be text, text that nests 10,000 deep,
-times of no year. It is refused by the name of its row, and no other exception comes of it.
+Other programs can write anything to a database: numbers in place of text, JSON that nests 10,000
+levels deep, a time of no year. Such a value raises ``LedgerDamagedError``, which names the row. It
+raises no other exception.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from ...errors import LedgerDamagedError
 
-UNREADABLE = (  # what reading a value can raise, if somebody else wrote it
+UNREADABLE = (  # what reading a hostile value can raise
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -26,9 +27,9 @@ UNREADABLE = (  # what reading a value can raise, if somebody else wrote it
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Name the row if it cannot be read.
+    """Name the row ``what`` if the block cannot read it.
 
-    :raises LedgerDamagedError: then
+    :raises LedgerDamagedError: if the block raises one of ``UNREADABLE``
     """
     try:
         yield
@@ -37,35 +38,37 @@ def reading(what: str) -> Iterator[None]:
 
 
 def require_text(what: str, **columns: Any) -> None:
-    """Raise unless the columns are text.
+    """Check that the columns are text.
 
     :raises LedgerDamagedError: naming the row and the column
     """
     for name, value in columns.items():
         if not isinstance(value, str):
             kind = type(value).__name__
-            raise LedgerDamagedError(f"{what} is unreadable: its {name} is no text, but {kind}")
+            raise LedgerDamagedError(f"{what} is unreadable: its {name} is not text, but {kind}")
         if not is_text(value):
-            raise LedgerDamagedError(f"{what} is unreadable: its {name} is no text")
+            raise LedgerDamagedError(f"{what} is unreadable: its {name} is not text")
 
 
 def is_text(value: str) -> bool:
-    """Whether a string can be shown and written: it has no NUL and no lone surrogate."""
+    """Return whether a string can be shown and written: it has no NUL and no lone surrogate."""
     return "\0" not in value and not any("\ud800" <= one <= "\udfff" for one in value)
 
 
 def require_count(what: str, **columns: Any) -> None:
-    """Raise unless the columns are whole numbers.
+    """Check that the columns are integers, and at least 0.
 
     :raises LedgerDamagedError: naming the row and the column
     """
     for name, value in columns.items():
         if type(value) is not int or value < 0:
-            raise LedgerDamagedError(f"{what} is unreadable: its {name} is no whole number")
+            raise LedgerDamagedError(
+                f"{what} is unreadable: its {name} is not a non-negative integer"
+            )
 
 
 def _short(error: BaseException) -> str:
-    """What it says, in one line of printable characters that is not too long."""
+    """Return the message as one line of at most 300 printable characters."""
     try:
         text = str(error) or type(error).__name__
     except UNREADABLE:

@@ -1,4 +1,4 @@
-"""From a known charge to later ones: each must follow from the one before, and adds its loss."""
+"""Replay charges: check that each follows from the charge before it, and add up their losses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Known(NamedTuple):
-    """A charge, what it and all before it add up to, and the form in which losses are written."""
+    """The state after a charge: its number and hash, the sum so far, the form of the records."""
 
     sequence: int
     head: str
@@ -28,10 +28,11 @@ class Known(NamedTuple):
 def replay(
     known: Known, rows: Iterable[Any], tell: Callable[[Entry], object] | None = None
 ) -> Known:
-    """Go on from ``known`` along the rows of ``charges``, in the order of their columns.
+    """Return the state after ``known`` and the charges in ``rows``.
 
-    :param tell: is told every entry
-    :raises LedgerDamagedError: naming the charge that does not follow
+    :param rows: rows of the table ``charges``, with all columns
+    :param tell: called with each entry
+    :raises LedgerDamagedError: naming the charge that does not follow from the charge before it
     """
     sequence, head, total, form = known
     for row in rows:
@@ -42,7 +43,7 @@ def replay(
             raise LedgerDamagedError(f"charge {sequence} is missing")
         try:
             head = next_hash(head, tuple(charge))
-        except UNREADABLE:  # what no charge has
+        except UNREADABLE:  # no charge was written with such values
             head = ""
         if not head or written != head:
             raise LedgerDamagedError(f"charge {sequence} does not follow from those before it")
@@ -58,13 +59,13 @@ def replay(
 
 
 def _time(microseconds: Any) -> datetime:
-    """When that was.
+    """Return a time.
 
-    :raises InvalidValueError: if it is no time
+    :raises InvalidValueError: if the number is not the time of a year from 1 to 9999
     """
     if type(microseconds) is not int:
-        raise InvalidValueError("its time is no whole number")
+        raise InvalidValueError("its time is not an integer")
     try:
         return _START + timedelta(microseconds=microseconds)
     except OverflowError:
-        raise InvalidValueError(f"its time ({microseconds}) is in no year from 1 to 9999") from None
+        raise InvalidValueError(f"its time ({microseconds}) is not in years 1 to 9999") from None

@@ -1,8 +1,8 @@
-"""What a budget is about, as text, and whether two are about the same.
+"""Write the terms of a budget as text, read them, and compare two terms.
 
-The text says in which form the budget is written, and its losses are written in the same form. A
-budget stays in the form in which it was begun, because the first hash contains its terms. Terms of
-form 1 do not say their form. They also have ``zero``, which follows from the measure.
+The text contains its form. The losses of the budget are written in the same form. A budget never
+changes its form, because the first hash covers its terms. Terms of form 1 do not contain their
+form. They contain ``zero``, although it follows from the measure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEYS = {"accumulator": "accounting", "d_in": "d_in", "d_out": "d_out"}
 def write_terms(terms: Terms, form: int = NEWEST) -> str:
     """Write ``terms``.
 
-    :raises InvalidTypeError: if one of them has no exact form
+    :raises InvalidTypeError: if one of the values has no exact record
     """
     if form == 1:
         return canonical(
@@ -37,24 +37,24 @@ def write_terms(terms: Terms, form: int = NEWEST) -> str:
     shape |= {"form": form, "measure": measure, "metric": checks.text(input_metric=terms.metric)}
     zero = to_shape("zero", terms.zero, form)
     if zero not in [to_shape("zero", one, form) for one in measures.read(measure)[1]]:
-        shape["zero"] = zero  # of a measure that is not ours
+        shape["zero"] = zero  # the measure is not in the table
     return canonical(shape)
 
 
 def read_terms(text: str) -> tuple[Terms, int]:
-    """Return the terms that :func:`write_terms` wrote, and the form.
+    """Return the terms that :func:`write_terms` wrote, and their form.
 
     :raises LedgerDamagedError: if the text is not canonical
     :raises LedgerError: if a newer version wrote it
-    :raises UnregisteredError: if it has a value whose class was not registered
+    :raises UnregisteredError: if the text has a value whose class is not registered
     """
     try:
         shape = json.loads(text)
         form = shape.get("form", 1)
         if type(form) is int and form > NEWEST:
             raise LedgerError(
-                f"the budget is kept in form {form}, this version of opendp_concurrent reads forms "
-                f"up to {NEWEST}: use a newer one"
+                f"the budget is written in form {form}; this version of opendp_concurrent reads "
+                f"forms up to {NEWEST}: use a newer version"
             )
         if type(form) is int and form in (1, NEWEST):
             terms = _terms_1(shape) if form == 1 else _terms(shape)
@@ -77,24 +77,24 @@ def _terms(shape: Any) -> Terms:
 
 
 def _are_terms(terms: Terms) -> bool:
-    """Whether a budget can be kept under them; raises otherwise, too."""
+    """Return whether a ledger can keep a budget under these terms. This may also raise."""
     start = terms.accounting.start(terms.zero)
     if isinstance(terms.zero, TradeoffFunction):
         check_function(zero=terms.zero)
         if terms.d_out is not None:
             check_function(d_out=terms.d_out)
     elif terms.d_out is not None:
-        start.after(terms.d_out)  # a bound is a loss
+        start.after(terms.d_out)  # raises unless the bound is a loss
     if isinstance(terms.d_in, (int, float)):
-        checks.non_negative(d_in=terms.d_in)  # as a double: no integer of 5,000 digits
+        checks.non_negative(d_in=terms.d_in)  # refuses integers that exceed a double
     names = (terms.measure, terms.metric)
     return all(type(one) is str and is_text(one) for one in names) and start.loss is not None
 
 
 def first_record(terms: Terms) -> str:
-    """Return the running total of no launch, as it is recorded.
+    """Return the record of the running total before the first launch.
 
-    :raises InvalidTypeError: if the accumulator cannot be recorded
+    :raises InvalidTypeError: if the ledger cannot record the accumulator
     """
     accounting = terms.accounting
     try:
@@ -102,16 +102,16 @@ def first_record(terms: Terms) -> str:
         again = accounting.from_record(terms.zero, json.loads(text)).to_record()
         if canonical(again) == text:
             return text
-        reason = "its record is read as another one"
+        reason = "its record, read again, gives another record"
     except UNREADABLE as error:
         reason = f"its record cannot be written and read as JSON: {error}"
     raise InvalidTypeError(f"accumulator ({accounting!r}) cannot be kept in a ledger: {reason}")
 
 
 def require_same(recorded: str, terms: Terms) -> None:
-    """Raise unless ``terms`` are those that were recorded.
+    """Check that ``terms`` are the recorded terms.
 
-    :raises LedgerMismatchError: naming the first that differs
+    :raises LedgerMismatchError: naming the first argument that differs
     """
     before, _ = read_terms(recorded)
     for name in ("measure", "metric", "accounting", "d_in", "d_out", "zero"):

@@ -1,8 +1,8 @@
-"""The running total: as it is recorded beside the newest charge, and as the charges add up.
+"""Compare the recorded running total with the sum of the charges.
 
-Where costs go through functions of the C library, machines may differ in the last places. Each is
-rounded up, so each total is a bound; the accumulator takes the larger. What is exact must be the
-same.
+Some accumulators call functions of the C library, whose last digits differ between machines. Each
+machine rounds up, so each total is an upper bound, and the accumulator's ``merged`` takes the
+larger. Totals of exact accumulators must be equal.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from .readable import UNREADABLE
 
 
 def agreed_total(terms: Terms, text: str, added: Any) -> Accumulator:
-    """Return the total, if what is recorded as ``text`` is what the charges ``added`` up to.
+    """Return the running total.
 
-    :raises LedgerDamagedError: if it is not
+    :param text: the recorded total
+    :param added: the sum of the charges
+    :raises LedgerDamagedError: if they do not agree
     """
     if canonical(added.to_record()) == text:
         total: Accumulator = added
@@ -30,7 +32,7 @@ def agreed_total(terms: Terms, text: str, added: Any) -> Accumulator:
     merged: Accumulator | None = None if merge is None else merge(added, recorded)
     if merged is None:
         raise LedgerDamagedError(
-            f"the running total is {recorded.loss}, where the charges add up to {added.loss}"
+            f"the running total is {recorded.loss}, but the charges add up to {added.loss}"
         )
     return merged
 

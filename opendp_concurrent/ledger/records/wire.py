@@ -1,10 +1,10 @@
-"""The tags and keys that values are written with. No Python name is written.
+"""The table of tags and keys with which values are written. Records contain no Python names.
 
-A record of form 2 has the tags and keys of ``KINDS``, which also has the classes that other
-packages registered. A record of form 1, which version 0.1.0 wrote, has the names that classes and
-fields had in 0.1.0; ``FORM_1`` lists them. You may rename a class or a field, and change the table
-on the Python side. Never change a tag or a key, and never use one again for something else: to
-write a value in another way, give it another tag.
+A record of form 2 has the tags and keys of ``KINDS``. Other packages add their classes to it. A
+record of form 1, which version 0.1.0 wrote, has the names that classes and fields had in 0.1.0;
+``FORM_1`` lists them. If you rename a class or a field, change the Python names in the tables.
+Never change a tag or a key, and never use it again with another meaning. To write a value in
+another way, add another tag.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ from .functions import (
     make_function,
     make_pair,
     pair_parts,
+    same,
 )
 
-NEWEST = 2  # the form of what is written now
+NEWEST = 2  # the form of new budgets
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,11 @@ class Kind:
     """How the values of one class are written.
 
     :ivar tag: identifies the class in a record
-    :ivar cls: the class
+    :ivar cls: the class of the values
     :ivar keys: all keys that a record may have
-    :ivar parts: returns what is written of a value, by key
+    :ivar parts: returns the parts of a value, by key
     :ivar make: returns the value that has these parts
-    :ivar outside: whether another package registered it
+    :ivar outside: whether another package registered the class
     """
 
     tag: str
@@ -67,11 +68,11 @@ def plain(
     make: Callable[..., Any] | None = None,
     outside: bool = False,
 ) -> Kind:
-    """Return the kind of a class whose values are given by some attributes.
+    """Return the kind of a class whose parts are attributes.
 
-    :param attributes: the attribute that is written under each key
-    :param make: makes a value from the keys; if left out, the class is called with the attributes
-    :raises InvalidValueError: if it is a dataclass with a field that would not be written
+    :param attributes: attribute for each key
+    :param make: makes a value from parts by key; by default the class is called with the attributes
+    :raises InvalidValueError: if a field of a dataclass has no key
     """
     check_fields(cls, attributes)
 
@@ -87,17 +88,17 @@ def plain(
 
 
 def check_fields(cls: type, attributes: Mapping[str, str]) -> None:
-    """Raise if a dataclass has a field that would not be written.
+    """Check that each field of a dataclass has a key.
 
-    :raises InvalidValueError: naming the fields
+    :raises InvalidValueError: naming the fields without a key
     """
     if not is_dataclass(cls):
         return
     missing = {field.name for field in fields(cls) if field.init} - set(attributes.values())
     if missing:
         raise InvalidValueError(
-            f"fields must have all fields of {cls.__name__}, and lacks "
-            f"{', '.join(sorted(missing))}: a field that is not written would be lost"
+            f"fields must have all fields of {cls.__name__}, but lacks "
+            f"{', '.join(sorted(missing))}: a field without a key would be lost"
         )
 
 
@@ -106,58 +107,48 @@ _OURS = (
     # accumulators
     plain("advanced", Advanced, {"slack": "delta_slack"}),
     plain("basic", Basic, {}),
-    plain("either", Either, {"rules": "rules"}),
-    plain("ladder", Ladder, {"unit": "unit"}),
+    plain("either", Either, same("rules")),
+    plain("ladder", Ladder, same("unit")),
     plain("least-omega", Truncated, {}),
-    plain("orders", OnOrders, {"orders": "orders"}),
+    plain("orders", OnOrders, same("orders")),
     plain("renyi", Renyi, {"order": "order", "slack": "delta_slack"}),
-    plain("residue", Residue, {"mu": "mu"}),
+    plain("residue", Residue, same("mu")),
     plain("squares", Squares, {}),
     plain("zcdp", Zcdp, {"slack": "delta_slack"}),
     # distances
-    plain("curve", GridCurve, {"orders": "orders", "values": "values"}),
-    plain("tcdp", TruncatedConcentrated, {"rho": "rho", "omega": "omega"}),
+    plain("curve", GridCurve, same("orders", "values")),
+    plain("tcdp", TruncatedConcentrated, same("rho", "omega")),
     Kind("function", TradeoffFunction, FUNCTION_KEYS, function_parts, make_function),
     # factors of trade-off functions
-    plain("laplace", Laplace, {"epsilon": "epsilon", "steps": "steps"}),
+    plain("laplace", Laplace, same("epsilon", "steps")),
     Kind("pair", Finite, tuple(PAIR), pair_parts, make_pair),
 )
 
-# Form 1: for each name of a class in 0.1.0, the tag, and the key of each field.
+# Form 1: class name in 0.1.0 -> tag, and field name in 0.1.0 -> key
 FORM_1: dict[str, tuple[str, dict[str, str]]] = {
     "Advanced": ("advanced", {"delta_slack": "slack"}),
     "Basic": ("basic", {}),
-    "Either": ("either", {"rules": "rules"}),
+    "Either": ("either", same("rules")),
     "Finite": (
         "pair",
-        {
-            "losses": "losses",
-            "masses": "masses",
-            "infinite": "infinite",
-            "never": "never",
-            "mass_error": "mass_error",
-            "loss_error": "loss_error",
-            "symmetric": "symmetric",
-            "limit": "limit",
-            "slack": "slack",
-            "gaussian": "gaussian",
-            "back": "back",
-            "stands_for": "stands_for",
-        },
+        same(
+            *("losses", "masses", "infinite", "never", "mass_error", "loss_error", "symmetric"),
+            *("limit", "slack", "gaussian", "back", "stands_for"),
+        ),
     ),
-    "GridCurve": ("curve", {"orders": "orders", "values": "values"}),
-    "Ladder": ("ladder", {"unit": "unit"}),
-    "Laplace": ("laplace", {"epsilon": "epsilon", "steps": "steps"}),
-    "OnOrders": ("orders", {"orders": "orders"}),
+    "GridCurve": ("curve", same("orders", "values")),
+    "Ladder": ("ladder", same("unit")),
+    "Laplace": ("laplace", same("epsilon", "steps")),
+    "OnOrders": ("orders", same("orders")),
     "Renyi": ("renyi", {"order": "order", "delta_slack": "slack"}),
-    "Residue": ("residue", {"mu": "mu"}),
+    "Residue": ("residue", same("mu")),
     "Squares": ("squares", {}),
-    "TradeoffFunction": ("function", {"squares": "squares", "factors": "factors"}),
+    "TradeoffFunction": ("function", same("squares", "factors")),
     "Truncated": ("least-omega", {}),
-    "TruncatedConcentrated": ("tcdp", {"rho": "rho", "omega": "omega"}),
+    "TruncatedConcentrated": ("tcdp", same("rho", "omega")),
     "Zcdp": ("zcdp", {"delta_slack": "slack"}),
 }
-_NAMES_1 = {  # the inverse: for each tag the name, and the field of each key
+_NAMES_1 = {  # the inverse: tag -> class name, and key -> field name
     tag: (name, {key: old for old, key in keys.items()}) for name, (tag, keys) in FORM_1.items()
 }
 _SAME = {kind.tag: {key: key for key in kind.keys} for kind in _OURS}
@@ -167,7 +158,7 @@ BY_CLASS = {kind.cls: kind for kind in _OURS}
 
 
 def add(kind: Kind) -> None:
-    """Add a kind of another package, or replace the older one with this tag."""
+    """Add a kind of another package, or replace the older kind with this tag."""
     older = KINDS.get(kind.tag)
     if older is not None:
         BY_CLASS.pop(older.cls, None)
@@ -177,7 +168,7 @@ def add(kind: Kind) -> None:
 
 
 def kind_of(value: Any) -> Kind:
-    """Return how a value is written.
+    """Return the kind of a value.
 
     :raises InvalidTypeError: if its class is not in the table
     """
@@ -187,32 +178,32 @@ def kind_of(value: Any) -> Kind:
     if kind is None:
         raise InvalidTypeError(
             f"{type(value).__name__} has no exact record; to keep values of your own class, "
-            "register it with opendp_concurrent.ledger.register"
+            "register the class with opendp_concurrent.ledger.register"
         )
     return kind
 
 
 def names(kind: Kind, form: int) -> tuple[str, Mapping[str, str]]:
-    """Return what a form has in place of the tag, and in place of each key.
+    """Return the name of a kind in a form, and the name of each key in that form.
 
-    :raises InvalidTypeError: if the form has none
+    :raises InvalidTypeError: if the form cannot contain the kind
     """
     if form == NEWEST:
         return kind.tag, _SAME[kind.tag]
     found = _NAMES_1.get(kind.tag)
     if found is None:
         raise InvalidTypeError(
-            f"the budget was begun by an older version, which cannot read {kind.tag!r}; create "
-            "another ledger"
+            f"an older version created the budget, and cannot read {kind.tag!r}; create another "
+            "ledger"
         )
     return found
 
 
 def named(name: str, form: int) -> tuple[Kind, Mapping[str, str]]:
-    """Return the kind that a form calls ``name``, and the key of each name in its record.
+    """Inverse of :func:`names`: return the kind, and the key of each name in its record.
 
-    :raises LookupError: if there is none
-    :raises UnregisteredError: if the class belongs to another package and was not registered
+    :raises LookupError: if the form has no such name
+    :raises UnregisteredError: if the class belongs to another package and is not registered
     """
     if form != NEWEST:
         tag, keys = FORM_1[name]
@@ -226,5 +217,5 @@ def named(name: str, form: int) -> tuple[Kind, Mapping[str, str]]:
 
 
 def is_outside(tag: str) -> bool:
-    """Whether a tag is another package's, as none of ours can be."""
+    """Return whether a tag belongs to another package: our own tags have no colon."""
     return ":" in tag

@@ -1,12 +1,12 @@
-"""The newest charge of each budget, noted in a file beside an SQLite ledger: ``-anchors``.
+"""The file ``-anchors`` beside an SQLite ledger: it notes the newest charge of each budget.
 
-A database from which newest charges were lost fits together: somebody removed its ``-wal``, copied
-it without, or put an older copy in its place. So each launch notes number and hash of its charge
-here once it is durable, without waiting for the disk. What is noted was charged, and a ledger that
-does not have it is refused.
+A database that lost its newest charges is still consistent: somebody may have removed ``-wal``,
+copied the database without it, or replaced the database by an older copy. So each launch notes the
+number and hash of its charge in this file, after the charge is durable and without waiting for the
+disk. Every noted charge is durable, so a ledger without it is refused.
 
-The first line has the inode of the database. A copy has another one; it is a copy, and no ledger to
-launch on, until somebody makes it one.
+The first line has the inode of the database. A copy has another inode. Nobody can launch on a copy
+until it is restored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import NamedTuple
 from ...errors import LedgerError
 from .watch import beside, identity
 
-_WIDTH = 128  # bytes of a line: none is in two sectors of a disk
+_WIDTH = 128  # bytes of a line, a divisor of a disk's sector: a write does not tear a line
 _FIRST = re.compile(r"opendp_concurrent anchors 1 ([0-9]+) *\n")
 _LINE = re.compile(r"([0-9a-f]{32}) ([0-9]{19}) ([0-9a-f]{64}) ([0-9a-f]{8}) *\n")
 
@@ -35,21 +35,21 @@ class Anchor(NamedTuple):
 
 
 class Anchors:
-    """The file beside a database.
+    """The anchors file of a database.
 
-    :param path: of the database
+    :param path: path of the database
     """
 
     def __init__(self, path: Path) -> None:
         self._database, self.path = path, beside(path, "-anchors")
         self._descriptor = -1
         self._offsets: dict[str, int] = {}
-        self._lock, self._closed = Lock(), False  # of the descriptor: its number is used again
+        self._lock, self._closed = Lock(), False  # a closed descriptor's number may be reused
 
     def find(self, dataset: str) -> tuple[bool, Anchor | None]:
-        """Whether the file is about this database and not about a copy; and what is noted.
+        """Return whether the file names this database's inode, and the noted charge if any.
 
-        :raises LedgerError: if it cannot be read
+        :raises LedgerError: if the file cannot be read
         """
         key = _key(dataset)
         for _ in range(10):  # another process may be writing it
@@ -59,14 +59,14 @@ class Anchors:
             if line is None or anchor is not None:
                 return self._own(lines), anchor
         raise LedgerError(
-            f"ledger {self._database}: {self.path} is damaged, so that nobody knows whether newest "
-            "charges were lost; move it away and restore the ledger, with an anchor"
+            f"ledger {self._database}: {self.path} is damaged, so the newest charges may be lost; "
+            "move that file away, and restore the ledger with an anchor"
         )
 
     def enter(self, dataset: str, anchor: Anchor) -> None:
-        """Note ``anchor`` and wait for the disk; while nobody else can write the database.
+        """Note a charge, and wait for the disk. Call this in a write transaction.
 
-        Lines of another database, of which this is a copy, are dropped.
+        If the file is of another database, of which this is a copy, its lines are dropped.
         """
         lines = self._lines()
         found = identity(self._database)
@@ -81,7 +81,7 @@ class Anchors:
         with self._lock:
             self._leave()
             try:
-                # in anchor, so that those who have it open go on with it
+                # in place, because other processes have the file open
                 descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
                 try:
                     _write(descriptor, "".join(lines), 0)
@@ -94,9 +94,9 @@ class Anchors:
                 raise self._failed(error) from error
 
     def note(self, dataset: str, anchor: Anchor) -> None:
-        """Note a charge that is durable.
+        """Note a durable charge.
 
-        That it is not noted does no harm: a failure of the file is none of the launch.
+        An error of the file is ignored: the charge is durable, so the launch may continue.
         """
         with self._lock, suppress(OSError, LedgerError):
             if not self._closed:
@@ -104,7 +104,7 @@ class Anchors:
                 _write(self._descriptor, _line(_key(dataset), anchor), offset)
 
     def close(self) -> None:
-        """Close the file, and note nothing more."""
+        """Close the file. Later notes are ignored."""
         with self._lock:
             self._closed = True
             self._leave()
@@ -141,7 +141,8 @@ class Anchors:
     def _failed(self, error: OSError) -> LedgerError:
         return LedgerError(
             f"ledger {self._database}: {self.path} cannot be read or written ({error.strerror}): "
-            "let this process write it and its folder; nothing was charged, and no mechanism ran"
+            "give this process write access to it and to its folder; nothing was charged, and no "
+            "mechanism ran"
         )
 
 
@@ -155,7 +156,7 @@ def _line(key: str, anchor: Anchor) -> str:
 
 
 def _anchor(line: str) -> Anchor | None:
-    """Inverse of :func:`_line`; None if somebody is writing it, or has."""
+    """Inverse of :func:`_line`; None if the line is damaged or half written."""
     parts = _LINE.fullmatch(line)
     if parts is None:
         return None

@@ -1,4 +1,4 @@
-"""Where a ledger can be: an SQLite file, or a PostgreSQL server."""
+"""The two backends of a ledger: an SQLite file, and a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from .anchors import Anchors
 from .timeouts import patient
 from .watch import Identity, Watch, identity
 
-GRACE = 5.0  # seconds, for a server to do what a launch asks of it
+GRACE = 5.0  # seconds for a server to execute the statements of a launch
 
-# SQLite keeps its locks of a file for a process. A forked one has them in its memory, but not from
-# the system: it must not open the file, which others would then take to be nobody's.
+# SQLite's locks on a file belong to a process. A forked process has them in its memory, but the
+# system does not hold them for it. It must not open the file: it would write without locks.
 OPEN_IN_PARENT: set[Identity | None] = set()
 
 
 class File:
-    """An SQLite file, which must stay the one that was opened first."""
+    """An SQLite file. Its inode must not change while it is open."""
 
     def __init__(self, path: Path, create: bool, wait: float) -> None:
-        # SQLite keeps its side files beside the file that a link names
+        # SQLite puts its side files beside the target of a link
         self.path, self._wait = Path(os.path.realpath(path)), wait
         self._link = None if path.absolute() == self.path else path.absolute()
         self._uri = f"file:{quote(str(self.path))}?mode={'rwc' if create else 'rw'}"
         self.identity: Identity | None = None
         self.anchors = Anchors(self.path)
-        self.keeper: list[sqlite3.Connection] = []  # a connection that stays open, if there is one
+        self.keeper: list[sqlite3.Connection] = []  # at most one connection, which stays open
         self._watch: Watch | None = None
 
     def engine(self) -> Engine:
-        """Connections to it."""
+        """Return an engine with connections to the file."""
         return create_engine(
             "sqlite+pysqlite://",
             creator=self._connect,
@@ -47,36 +47,36 @@ class File:
         )
 
     def watch(self) -> None:
-        """Keep a connection open, and watch the files that SQLite has beside it from now on."""
+        """Keep a connection open, and watch SQLite's side files from now on."""
         if self._watch is None:
             keeper = self._connect()
             self.keeper.append(keeper)
-            keeper.execute("SELECT count(*) FROM sqlite_master").fetchall()  # now they are there
+            keeper.execute("SELECT count(*) FROM sqlite_master").fetchall()  # makes the side files
             self._watch = Watch(self.path)
             self.check()
 
     def check(self) -> None:
-        """Raise unless the files are where they were: what is written to others is lost.
+        """Check that no file was moved or replaced: a charge in a replaced file would be lost.
 
-        :raises LedgerDamagedError: if one was moved or replaced
+        :raises LedgerDamagedError: if one was
         """
         names = (self.path,) if self._link is None else (self.path, self._link)
         if self.identity is not None and any(identity(one) != self.identity for one in names):
-            raise LedgerDamagedError(f"the file {names[-1]} is not the one that was opened")
+            raise LedgerDamagedError(f"the file {names[-1]} is not the file that was opened")
         if self._watch is not None:
             self._watch.check()
 
     def check_log(self, locked: bool) -> None:
-        """Raise if charges were cut off from the file that SQLite has beside it.
+        """Check that ``-wal`` was not cut or overwritten.
 
-        :param locked: whether nobody else can write now
-        :raises LedgerDamagedError: if they were
+        :param locked: whether this process holds the write lock
+        :raises LedgerDamagedError: if it was
         """
         if self._watch is not None:
             self._watch.check_log(locked)
 
     def close(self) -> None:
-        """Close what is kept open beside the connections of the engine."""
+        """Close everything except the connections of the engine."""
         while self.keeper:
             self.keeper.pop().close()
         if self._watch is not None:
@@ -85,16 +85,16 @@ class File:
         self.anchors.close()
 
     def leave_to_parent(self) -> list[sqlite3.Connection]:
-        """In a forked process: return the connection that must not be closed there."""
+        """Return the open connection, which a forked process must not close."""
         kept, self.keeper = self.keeper, []
         return kept
 
     def _connect(self) -> sqlite3.Connection:
         if identity(self.path) in OPEN_IN_PARENT:
             raise LedgerError(
-                f"ledger {self.path}: this process was forked from one that had it open, and "
-                "SQLite cannot lock it here; start processes by 'spawn' or 'forkserver', or open "
-                f"it only after forking; nothing was charged"
+                f"ledger {self.path}: this process was forked from a process that had the ledger "
+                "open, so SQLite cannot lock it here; start processes by 'spawn' or 'forkserver', "
+                "or open the ledger after forking; nothing was charged"
             )
         connection = sqlite3.connect(
             self._uri,
@@ -106,8 +106,8 @@ class File:
         try:
             connection.text_factory = _text
             connection.execute("PRAGMA synchronous=FULL")
-            connection.execute("PRAGMA fullfsync=ON")  # where a plain fsync is not enough: macOS
-        except BaseException:  # such as that it is no database
+            connection.execute("PRAGMA fullfsync=ON")  # macOS: a plain fsync is not durable there
+        except BaseException:  # for example, the file is not a database
             connection.close()
             raise
         if self.identity is None:
@@ -116,14 +116,14 @@ class File:
 
 
 def _text(written: bytes) -> str:
-    """Text as it was written; what is none is found by whoever reads it, and can say where."""
+    """Decode text without an error. The reader finds invalid text, and can name its row."""
     return written.decode("utf-8", "surrogateescape")
 
 
 def server(text: str, wait: float) -> Engine:
-    """Connections to a PostgreSQL server.
+    """Return an engine with connections to a PostgreSQL server.
 
-    :raises InvalidValueError: if ``text`` is the URL of something else
+    :raises InvalidValueError: if ``text`` is not a URL of PostgreSQL with psycopg
     """
     try:
         url = make_url(text)
@@ -135,7 +135,7 @@ def server(text: str, wait: float) -> Engine:
             "SQLite file, or postgresql+psycopg://user@host/database"
         )
     limit = longest(wait)
-    asked = {  # of the system; the URL may say otherwise
+    asked = {  # of the operating system; the URL may override them
         "keepalives_idle": max(1, int(limit)),
         "keepalives_interval": max(1, int(limit / 4)),
         "keepalives_count": 3,
@@ -147,10 +147,10 @@ def server(text: str, wait: float) -> Engine:
             url,
             isolation_level="AUTOCOMMIT",
             max_overflow=-1,
-            pool_pre_ping=True,  # the server may have been restarted
+            pool_pre_ping=True,  # finds connections that a restart of the server closed
             connect_args={
                 "connect_timeout": max(2, int(wait)),
-                "client_encoding": "utf8",  # whatever the environment says: labels are text
+                "client_encoding": "utf8",  # whatever PGCLIENTENCODING says
                 **asked,
             },
         )
@@ -164,5 +164,5 @@ def server(text: str, wait: float) -> Engine:
 
 
 def longest(wait: float) -> float:
-    """Seconds to wait for an answer of a server that itself waits for a lock ``wait`` seconds."""
+    """Return the limit in seconds for an answer of a server that waits ``wait`` s for locks."""
     return wait + GRACE

@@ -1,4 +1,4 @@
-"""A connection and its driver, with which a launch talks to a database."""
+"""Send the statements of a launch to the driver of a connection."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from sqlalchemy import Connection, Executable
 
 
 class DriverConnection:
-    """A connection, and its driver: in a launch, each microsecond is everybody's.
+    """A connection of SQLAlchemy, and the driver below it.
 
-    PostgreSQL is sent several statements at once, as one message to the server and back takes as
-    long as what it does with them.
+    All launches wait for the lock that a launch holds, so a launch calls the driver itself. It
+    sends several statements to PostgreSQL in one message, because a round trip takes as long as the
+    statements.
     """
 
     __slots__ = ("_driver", "_embedded", "_texts", "connection", "execute")
@@ -24,16 +25,16 @@ class DriverConnection:
         self._embedded = connection.dialect.name == "sqlite"
         self.execute: Callable[..., Any] = driver.execute
         if not self._embedded:
-            from psycopg import ClientCursor  # which takes values for several statements
+            from psycopg import ClientCursor  # it binds values for several statements
 
             self.execute = ClientCursor(driver).execute
 
     def run(
         self, values: dict[str, Any], *statements: Executable, before: str = ""
     ) -> list[list[Any]]:
-        """Execute statements, whose texts are made once; return the rows of each.
+        """Execute statements, and return the rows of each. Each statement is compiled once.
 
-        :param before: a text to execute before them
+        :param before: SQL to execute before them
         """
         if self._embedded:
             return self._one_by_one(values, statements, before)
@@ -64,15 +65,15 @@ class DriverConnection:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether SQLite is in the middle of one."""
+        """Whether SQLite is in a transaction."""
         return self._embedded and bool(self._driver.in_transaction)
 
     @property
     def lost(self) -> bool:
-        """Whether the server is not there any more."""
+        """Whether the connection to the server is closed."""
         return not self._embedded and bool(self._driver.closed)
 
     def drop(self) -> None:
-        """Close the connection, whatever it is in the middle of."""
+        """Close the connection, even in a transaction."""
         self.connection.invalidate()
         self.connection.close()

@@ -1,4 +1,4 @@
-"""Whether a database is one of ours, and of which version."""
+"""Make the tables of a ledger, and check that a database is a ledger of this version."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .store import Store
 
 
 def make_tables(store: Store) -> None:
-    """Make the tables, unless they are there.
+    """Make the tables, unless they exist.
 
-    :raises LedgerError: if the database is an SQLite file of somebody else, or of another version
+    :raises LedgerError: if the file is an SQLite database of another program, or another version
     """
     if store.embedded:
         _require_own(store)
@@ -32,7 +32,7 @@ def make_tables(store: Store) -> None:
 
 
 def _require_own(store: Store) -> None:
-    """Raise if an SQLite file is somebody else's, before anything in it changes."""
+    """Check that an SQLite file is empty or a ledger, before anything in it changes."""
     with store.reading() as connection:
         names = inspect(connection).get_table_names()
     if names and tables.schema.name not in names:
@@ -40,9 +40,10 @@ def _require_own(store: Store) -> None:
 
 
 def require_dataset(store: Store, dataset: str) -> None:
-    """Raise unless the database is a ledger of this version, and has a budget of ``dataset``.
+    """Check that the database is a ledger of this version, and has a budget of ``dataset``.
 
-    :raises LedgerError: saying what it is instead
+    :raises LedgerError: if it is not a ledger of this version
+    :raises LedgerMismatchError: if it has no such budget
     """
     found = names_of_datasets(store)
     if dataset not in found:
@@ -50,9 +51,9 @@ def require_dataset(store: Store, dataset: str) -> None:
 
 
 def names_of_datasets(store: Store) -> list[str]:
-    """Return what the budgets of a ledger are for.
+    """Return the names of the datasets in a ledger.
 
-    :raises LedgerError: if it is no ledger of this version
+    :raises LedgerError: if the database is not a ledger of this version
     """
     with store.reading() as connection:
         if tables.schema.name not in inspect(connection).get_table_names():
@@ -66,8 +67,8 @@ def names_of_datasets(store: Store) -> list[str]:
 
 def _foreign(store: Store) -> LedgerError:
     return LedgerError(
-        f"{store.name} is not a ledger: it has no table {tables.schema.name}; look at its name, "
-        "create_ledger makes a new one"
+        f"{store.name} is not a ledger: it has no table {tables.schema.name}; check its name, or "
+        "make a new ledger with create_ledger"
     )
 
 
@@ -78,6 +79,6 @@ def _require_version(store: Store, connection: Connection) -> None:
     found = versions[0] if len(versions) == 1 else versions
     how = "a newer" if isinstance(found, int) and found > SCHEMA_VERSION else "an older"
     raise LedgerError(
-        f"{store.name} has schema {found}, this version of opendp_concurrent reads "
-        f"{SCHEMA_VERSION}: use {how} one, or create another ledger for what is left"
+        f"{store.name} has schema {found}; this version of opendp_concurrent reads schema "
+        f"{SCHEMA_VERSION}: use {how} version, or create another ledger for the remaining budget"
     )

@@ -1,12 +1,12 @@
-"""One database: connections, transactions that are durable when they end, and what went wrong.
+"""One database: its connections, its durable transactions and its errors.
 
-SQLite is opened in WAL mode with ``synchronous=FULL``: a commit returns when the disk has it. A
-transaction begins as a writer, so that what it reads is what it decides on.
+SQLite is opened in WAL mode with ``synchronous=FULL``: a commit returns when it is on disk. A
+transaction takes the write lock when it begins, so nobody changes what it has read.
 
-PostgreSQL commits in two steps. The transaction itself commits without waiting for the disk, which
-lets the next one go on; then a second, empty one is flushed. The log is written in order, so the
-first is on disk with it, and with every charge that it was decided on; and many sessions are
-flushed by one write, as PostgreSQL's own commits are.
+PostgreSQL commits in two steps. The transaction commits without waiting for the disk, so the next
+transaction can start. A second, empty transaction then waits for the disk. PostgreSQL writes its
+log in order, so the first transaction and all charges that it has read are on disk by then. One
+write to the disk serves many sessions, as for PostgreSQL's own commits.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from .backends import OPEN_IN_PARENT, File, longest, server
 from .connection import DriverConnection
 from .faults import explain
 
-_BEGIN = (  # for this transaction only, as a connection may be shared by way of a pooler
+_BEGIN = (  # settings of this transaction only, because a pooler may share the connection
     "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO off; "
     "SET LOCAL lock_timeout TO '{wait}ms'; SET LOCAL statement_timeout TO '{limit}ms'; "
-    "SET LOCAL idle_in_transaction_session_timeout TO '{limit}ms'"  # if it is this that stalls
+    "SET LOCAL idle_in_transaction_session_timeout TO '{limit}ms'"  # if this process stalls
 )
 _FLUSH = (
     "SELECT set_config('synchronous_commit', '{durable}', true), "
     "pg_logical_emit_message(true, 'opendp_concurrent', '')"
 )
 
-_PAUSES = 0.0005, 0.025  # seconds between tries to write an SQLite file: the first, the longest
+_PAUSES = 0.0005, 0.025  # first and longest pause between attempts to lock a file, in seconds
 
 NOTHING = "nothing was charged, and no mechanism ran"
 IN_FLIGHT = "the launch may be charged, and its mechanism did not run"
@@ -49,8 +49,8 @@ class Store:
     """One database.
 
     :param name: path of an SQLite file, or the URL of a database
-    :param create: make the file if there is none
-    :param wait: seconds to wait for others who write
+    :param create: whether to make the file if it does not exist
+    :param wait: seconds to wait for the write lock
     """
 
     def __init__(self, name: str | os.PathLike[str], create: bool, wait: float) -> None:
@@ -67,8 +67,8 @@ class Store:
             limit = int(1000 * longest(wait))
             self._start = _BEGIN.format(wait=max(1, int(1000 * wait)), limit=limit)
         self.failures = SQLAlchemyError, engine.dialect.loaded_dbapi.Error
-        self._texts: dict[Executable, tuple[str, list[str]]] = {}  # made once
-        self._idle: deque[DriverConnection] = deque()  # of writers: faster than to ask the pool
+        self._texts: dict[Executable, tuple[str, list[str]]] = {}  # compiled statements
+        self._idle: deque[DriverConnection] = deque()  # for writing; faster than the pool
         self.closed = False
         self._close = weakref.finalize(self, _close, engine, self._idle, self._file)
         _STORES.add(self)
@@ -80,14 +80,14 @@ class Store:
 
     @property
     def anchors(self) -> Anchors | None:
-        """What is noted beside an SQLite file."""
+        """The anchors file beside an SQLite file; None for a server."""
         return None if self._file is None else self._file.anchors
 
     def prepare(self, *, read_only: bool = False) -> None:
-        """Settle what lasts: how the database makes commits durable. Watch its files.
+        """Check that the database makes commits durable, and watch its files.
 
-        :param read_only: leave it as it is
-        :raises LedgerError: if it does not
+        :param read_only: whether to leave the journal mode of a file as it is
+        :raises LedgerError: if commits would not be durable
         """
         with self.reading() as connection:
             if self._file is not None:
@@ -99,29 +99,29 @@ class Store:
                 elif not read_only:
                     raise LedgerError(
                         f"ledger {self.name}: its file system has no shared memory, which SQLite "
-                        "needs to share a file; put it on a local disk, or take PostgreSQL"
+                        "needs to share a file; move it to a local disk, or use PostgreSQL"
                     )
             elif connection.exec_driver_sql("SHOW server_encoding").scalar_one() == "SQL_ASCII":
                 raise LedgerError(
-                    f"ledger {self.name}: the database has the encoding SQL_ASCII, which knows no "
-                    "text; create a database with ENCODING 'UTF8'"
+                    f"ledger {self.name}: the database has the encoding SQL_ASCII, which does not "
+                    "check text; create a database with ENCODING 'UTF8'"
                 )
             elif connection.exec_driver_sql("SHOW fsync").scalar_one() != "on":
                 raise LedgerError(
-                    f"ledger {self.name}: the server runs with fsync=off, so that nothing is "
-                    "durable; turn it on"
+                    f"ledger {self.name}: the server runs with fsync=off, so no commit is durable; "
+                    "turn fsync on"
                 )
 
     def lock_all(self, driver: DriverConnection) -> None:
-        """Keep others from making tables and budgets, until the transaction ends."""
+        """Stop other processes from making tables and budgets, until the transaction ends."""
         if not self.embedded:
             driver.execute("SELECT pg_advisory_xact_lock(2026112117)")
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection to read with, one statement at a time.
+        """Yield a connection for reading, which commits after each statement.
 
-        :raises LedgerError: if it fails
+        :raises LedgerError: if the database fails
         """
         self._check_open()
         self._check_file()
@@ -130,21 +130,21 @@ class Store:
                 try:
                     yield connection
                 except self.failures:
-                    if not self.embedded:  # what it is in the middle of, nobody knows
+                    if not self.embedded:  # the state of the connection is unknown
                         connection.invalidate()
                     raise
         except self.failures as error:
             raise self._error(error, NOTHING) from error
 
     def driver(self, connection: Connection) -> DriverConnection:
-        """The driver of a connection."""
+        """Return the driver of a connection."""
         return DriverConnection(connection, self._texts)
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """A connection whose statements all see the same state.
+        """Yield a connection whose statements all see the same state.
 
-        :raises LedgerError: if it fails
+        :raises LedgerError: if the database fails
         """
         with self.reading() as connection:
             begin = "BEGIN" if self.embedded else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -159,10 +159,10 @@ class Store:
     def writing(
         self, values: dict[str, Any], *statements: Executable
     ) -> Iterator[tuple[DriverConnection, list[list[Any]]]]:
-        """A transaction beside which nobody else writes what it locks; durable at the end.
+        """Yield a write transaction, which is durable after the block. An exception undoes it.
 
-        :param statements: executed with ``values`` as it begins; yields the rows of each
-        :raises LedgerError: if it fails; an exception of the block undoes it
+        :param statements: executed with ``values`` at the beginning; their rows are yielded too
+        :raises LedgerError: if the database fails
         """
         driver, found = self.begin(values, *statements)
         try:
@@ -175,9 +175,9 @@ class Store:
     def begin(
         self, values: dict[str, Any], *statements: Executable
     ) -> tuple[DriverConnection, list[list[Any]]]:
-        """Begin a transaction, on another connection if one was lost while nobody used it.
+        """Begin a write transaction. If an idle connection was lost, use another connection.
 
-        :raises LedgerError: if it fails
+        :raises LedgerError: if the database fails
         """
         self._check_open()
         patience, pause = monotonic() + self._wait, _PAUSES[0]
@@ -203,7 +203,7 @@ class Store:
                 raise
 
     def _take(self) -> tuple[DriverConnection, bool]:
-        """A connection, and whether it has been used before."""
+        """Return a connection, and whether it was used before."""
         with suppress(IndexError):
             return self._idle.pop(), True
         self._check_file()
@@ -213,7 +213,7 @@ class Store:
             raise self._error(error, NOTHING) from error
         try:
             if self.embedded:
-                driver.execute("PRAGMA busy_timeout=0")  # SQLite's own pauses are long: see begin
+                driver.execute("PRAGMA busy_timeout=0")  # begin() waits itself, with shorter pauses
             elif not self._flush:
                 (asked,) = driver.execute("SHOW synchronous_commit").fetchone()
                 self._flush = _FLUSH.format(durable="on" if asked in ("off", "local") else asked)
@@ -225,15 +225,15 @@ class Store:
         return driver, False
 
     def commit(self, driver: DriverConnection) -> None:
-        """Make what was written durable.
+        """Commit a write transaction, and wait until it is durable.
 
-        :raises LedgerError: if it is not known to be
+        :raises LedgerError: if it may not be durable
         """
         try:
             driver.execute("COMMIT")
             self.flush(driver)
-            self._check_file(locked=False)  # now: it may have been replaced at any time before
-        except BaseException as error:  # what it is in the middle of, nobody knows
+            self._check_file(locked=False)  # after the commit, as it may have been replaced before
+        except BaseException as error:  # the state of the connection is unknown
             driver.drop()
             if isinstance(error, self.failures):
                 raise self._error(error, IN_FLIGHT) from error
@@ -241,9 +241,9 @@ class Store:
         self._put_back(driver)
 
     def undo(self, driver: DriverConnection, error: BaseException) -> None:
-        """End a transaction that failed, or was refused, with ``error``.
+        """Roll back a transaction that ``error`` ended.
 
-        :raises LedgerError: if ``error`` is one of the driver's
+        :raises LedgerError: if ``error`` is an error of the driver
         """
         try:
             driver.execute("ROLLBACK")
@@ -256,7 +256,7 @@ class Store:
             raise self._error(error, NOTHING) from error
 
     def flush(self, driver: DriverConnection) -> None:
-        """Wait until all that this connection has seen is on disk."""
+        """Wait until everything that this connection has read or written is on disk."""
         if self._flush:
             driver.execute(self._flush)
 
@@ -265,7 +265,7 @@ class Store:
             driver.drop()
         else:
             self._idle.append(driver)
-            if self.closed:  # meanwhile
+            if self.closed:  # closed by another thread since the first test
                 _empty(self._idle)
 
     def _check_open(self) -> None:
@@ -295,10 +295,10 @@ def _empty(idle: deque[DriverConnection]) -> None:
             idle.pop().drop()
 
 
-# --- forked processes: a connection stays with the process that opened it -----------------------
+# --- forked processes: a connection belongs to the process that opened it -----------------------
 
 _STORES: weakref.WeakSet[Store] = weakref.WeakSet()
-_OF_PARENT: list[object] = []  # never closed here: that would undo locks of the parent
+_OF_PARENT: list[object] = []  # kept open: closing them would release locks of the parent
 
 
 def _leave_to_parent() -> None:

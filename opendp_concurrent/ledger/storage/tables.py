@@ -1,4 +1,4 @@
-"""The tables: one row for each budget, one for each charge. Charges are only ever appended."""
+"""The tables: one row for each budget, one row for each charge. Charges are only appended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 metadata = MetaData()
-embedded = MetaData()  # of SQLite files only
+embedded = MetaData()  # tables of SQLite files only
 
 schema = Table("opendp_concurrent_schema", metadata, Column("version", Integer, nullable=False))
 
@@ -29,7 +29,7 @@ budgets = Table(
     metadata,
     Column("dataset", String, primary_key=True),
     Column("created", String, nullable=False),
-    Column("terms", String),  # settled by the first who opens a budget on it, and never changed
+    Column("terms", String),  # written at the first use, and never changed
     Column("sequence", BigInteger, nullable=False),
     Column("head", String, nullable=False),  # hash of the newest charge
     Column("record", String),  # the running total, exactly
@@ -40,7 +40,7 @@ charges = Table(
     metadata,
     Column("dataset", String, primary_key=True),
     Column("sequence", BigInteger, primary_key=True, autoincrement=False),
-    Column("time", BigInteger, nullable=False),  # microseconds since 1970, as the clock said
+    Column("time", BigInteger, nullable=False),  # microseconds since 1970, by the computer's clock
     Column("label", String, nullable=False),
     Column("mechanism", String, nullable=False),
     Column("d_mid", String, nullable=False),
@@ -48,13 +48,13 @@ charges = Table(
     sqlite_with_rowid=False,
 )
 
-anchored = Table(  # budgets whose newest charge is noted in a file beside the database
+anchored = Table(  # budgets whose newest charge is noted in the anchors file
     "opendp_concurrent_anchored", embedded, Column("dataset", String, primary_key=True)
 )
 
 
 def _after_create(dialect: str, statement: str) -> None:
-    ddl: Any = DDL(statement)  # type: ignore[no-untyped-call]  # SQLAlchemy has no types there
+    ddl: Any = DDL(statement)  # type: ignore[no-untyped-call]  # SQLAlchemy does not annotate it
     event.listen(charges, "after_create", ddl.execute_if(dialect=dialect))
 
 
@@ -78,7 +78,7 @@ _after_create(
 _OF_DATASET = budgets.c.dataset == bindparam("of")
 
 READ_HEAD = select(budgets.c.sequence, budgets.c.head, budgets.c.record).where(_OF_DATASET)
-LOCK_HEAD = READ_HEAD.with_for_update()  # SQLite has locked it all by then
+LOCK_HEAD = READ_HEAD.with_for_update()  # SQLite has locked the database already
 READ_BUDGET = select(budgets).where(_OF_DATASET)
 LOCK_BUDGET = READ_BUDGET.with_for_update()
 READ_DATASETS = select(budgets.c.dataset).order_by(budgets.c.dataset)

@@ -1,8 +1,8 @@
-"""PostgreSQL connections that wait for an answer for a limited time, whatever the server does.
+"""PostgreSQL connections with a time limit on each answer, whatever the server does.
 
-The limits that a server keeps (of statements and of locks) do not hold if it is stopped, or if the
-network loses what it sends. So a connection also counts for itself; one that waited in vain is
-closed, as nobody knows what it is in the middle of.
+The server's own timeouts (of statements and locks) have no effect if the server is stopped, or if
+the network loses messages. So the client has a time limit as well. A connection that exceeds it is
+closed, because the state of its transaction is unknown.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def patient(limit: float) -> Callable[..., Any]:
-    """Return what connects as ``psycopg.connect`` does, and waits at most ``limit`` seconds."""
+    """Return a variant of ``psycopg.connect`` whose connections wait at most ``limit`` seconds."""
     import psycopg
 
     class Patient(psycopg.Connection[Any]):
@@ -26,7 +26,7 @@ def patient(limit: float) -> Callable[..., Any]:
             return NoAnswer(f"the server has not answered for {limit:g} s")
 
     class NoAnswer(psycopg.OperationalError):
-        stalled = True  # to try another connection would take as long again
+        stalled = True  # do not try another connection: it would wait as long again
 
     return Patient.connect
 
@@ -34,14 +34,14 @@ def patient(limit: float) -> Callable[..., Any]:
 def _until(
     deadline: float, waiting: Any, give_up: Callable[[], Exception]
 ) -> Generator[Any, Any, Any]:
-    """Run ``waiting``, a generator that yields what it waits for and is sent what is ready."""
+    """Run the generator ``waiting`` of psycopg, which yields events and is sent the ready ones."""
     try:
         wanted = next(waiting)
         while True:
             ready = yield wanted
             if monotonic() >= deadline:
                 raise give_up()
-            if ready:  # else nothing was, for a while
+            if ready:  # otherwise psycopg's interval ended without an event
                 wanted = waiting.send(ready)
     except StopIteration as done:
         return done.value

@@ -1,10 +1,10 @@
-"""The files of an SQLite ledger, watched while it is open: each must stay the one that was opened.
+"""Watch the side files of an open SQLite ledger: none may be removed, replaced or cut.
 
-SQLite keeps newest charges in ``-wal`` until they are copied into the database, and what processes
-tell each other in ``-shm``. A process goes on with the files that it opened, also if somebody has
-removed them: what it writes then is lost, and others do not see it. While a connection is open,
-SQLite itself never removes them, so whoever watches keeps one open. It does cut ``-wal`` to
-nothing, and writes it anew from its beginning; what it has not begun anew never gets shorter.
+SQLite keeps the newest charges in ``-wal`` until it copies them into the database. Processes share
+locks in ``-shm``. If somebody removes these files, a process that has them open continues to write
+to them; its charges are then lost, and other processes do not see them. SQLite itself never removes
+the files while a connection is open, so this process keeps one open. SQLite may reset ``-wal`` and
+write it again from the beginning, with another header. With the same header it never gets shorter.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ...errors import LedgerDamagedError, LedgerError
 
 Identity = tuple[int, int]
 
-_HEADER = 32  # bytes at the beginning of -wal
-_MAGIC = b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83"  # checksums of little, of big-endian words
+_HEADER = 32  # length of the header of -wal, in bytes
+_MAGIC = b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83"  # checksums of little-endian and big-endian words
 _ADVICE = (
-    "newest charges may be in a file that has no name any more: nothing more is charged here; end "
-    "all processes that have the ledger open, without killing them, so that they write down what "
-    "they have, and open it again, with an anchor"
+    "the newest charges may be in a removed file, so this process charges nothing more; end all "
+    "processes that have the ledger open, without killing them, so that they write their charges "
+    "to the database; then open the ledger again, with an anchor"
 )
 
 
 def identity(path: Path) -> Identity | None:
-    """Which file is there, if there is one."""
+    """Return the device and inode of a file; None if there is no file."""
     try:
         found = os.stat(path)
     except OSError:
@@ -36,35 +36,36 @@ def identity(path: Path) -> Identity | None:
 
 
 def beside(path: Path, end: str) -> Path:
-    """The file beside ``path`` whose name ends so."""
+    """Return the path with ``end`` added to the file name."""
     return path.with_name(path.name + end)
 
 
 class Watch:
-    """The side files of a database. Made while a connection has them open.
+    """The side files of a database. Make it while a connection has them open.
 
-    :param path: of the database
+    :param path: path of the database
     """
 
     def __init__(self, path: Path) -> None:
         self._log = beside(path, "-wal")
         self._files = [(one, identity(one)) for one in (self._log, beside(path, "-shm"))]
         self._descriptor, self._seen = -1, (b"", 0)
-        if not hasattr(os, "pread"):  # a system where an open file is not removed by accident
+        if not hasattr(os, "pread"):  # Windows, where an open file cannot be removed
             return
-        # SQLite locks nothing in this file, so that it may be opened and closed beside it
+        # SQLite has no locks on this file, so opening and closing it releases none
         try:
             self._descriptor = os.open(self._log, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         except OSError as error:
             raise LedgerError(
-                f"the file {self._log} cannot be read ({error.strerror}): let this process read "
-                "and write it and its folder; nothing was charged, and no mechanism ran"
+                f"the file {self._log} cannot be read ({error.strerror}): give this process read "
+                "and write access to it and to its folder; nothing was charged, and no mechanism "
+                "ran"
             ) from error
 
     def check(self) -> None:
-        """Raise unless the files are where they were.
+        """Check that the files were not removed, moved or replaced.
 
-        :raises LedgerDamagedError: if one was removed, moved or replaced
+        :raises LedgerDamagedError: if one was
         """
         for path, opened in self._files:
             if identity(path) != opened:
@@ -75,9 +76,9 @@ class Watch:
                 )
 
     def check_log(self, locked: bool) -> None:
-        """Raise if ``-wal`` was cut or overwritten.
+        """Check that ``-wal`` was not cut or overwritten.
 
-        :param locked: whether nobody else can write now
+        :param locked: whether this process holds the write lock
         :raises LedgerDamagedError: if it was
         """
         if self._descriptor < 0:
@@ -86,22 +87,22 @@ class Watch:
         before, least = self._seen
         if header == before:
             if size < least:
-                raise self._cut(f"has {size} bytes, and had {least}")
+                raise self._cut(f"had {least} bytes, and has {size}")
             self._seen = header, size
         elif locked:
             self._seen = header, size
 
     def _header(self) -> bytes:
-        """The beginning of the file, which identifies what was begun anew.
+        """Return the header of ``-wal``, which changes when SQLite resets the file.
 
-        :raises LedgerDamagedError: if it is none
+        :raises LedgerDamagedError: if the header is invalid
         """
         header = b""
         for _ in range(10):  # another process may be writing it
             header = os.pread(self._descriptor, _HEADER, 0)
             if not header or header == self._seen[0] or _fits(header):
                 return header
-        raise self._cut("does not begin as SQLite writes it")
+        raise self._cut("has a header that SQLite did not write")
 
     def _cut(self, what: str) -> LedgerDamagedError:
         return LedgerDamagedError(
@@ -111,14 +112,14 @@ class Watch:
         )
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
 
 
 def _fits(header: bytes) -> bool:
-    """Whether the checksum of a header is right [SQLite, file format, section 4.1]."""
+    """Return whether the checksum of a header is right [SQLite, file format, section 4.1]."""
     if len(header) < _HEADER or header[:4] not in _MAGIC:
         return False
     words = unpack("<6I" if header[:4] == _MAGIC[0] else ">6I", header[:24])

@@ -231,7 +231,7 @@ def test_every_field_is_in_the_table(kind):
     more = dataclasses.make_dataclass("More", [("added", int, 0)], bases=(kind.cls,), frozen=True)
     attributes = {name: name for name in names}
     wire.check_fields(kind.cls, attributes)
-    with pytest.raises(InvalidValueError, match="lacks added: a field that is not written"):
+    with pytest.raises(InvalidValueError, match="lacks added: a field without a key"):
         wire.check_fields(more, attributes)
     for name in names:
         with pytest.raises(InvalidValueError, match=f"lacks .*{name}"):
@@ -330,7 +330,7 @@ def test_terms_have_one_text_in_each_form():
 
 def test_a_newer_form_is_named():
     shape = json.loads(write_terms(PAIRS)) | {"form": 3}
-    with pytest.raises(LedgerError, match="kept in form 3, .* reads forms up to 2: use a newer"):
+    with pytest.raises(LedgerError, match="written in form 3, .* reads forms up to 2: use a newer"):
         read_terms(json.dumps(shape))
 
 
@@ -471,7 +471,9 @@ def rewritten(store, dataset, terms):
 
 def test_what_the_old_form_cannot_say_is_refused(monkeypatch):
     monkeypatch.delitem(wire._NAMES_1, "tcdp")
-    with pytest.raises(InvalidTypeError, match="begun by an older version.*create another"):
+    with pytest.raises(
+        InvalidTypeError, match="an older version created the budget.*create another"
+    ):
         encode("d_mid", TruncatedConcentrated(0.25, 2.0), 1)
 
 

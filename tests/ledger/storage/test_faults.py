@@ -173,7 +173,7 @@ def test_an_older_copy_that_is_put_in_the_place_of_the_file_is_refused(sqlite, t
     root(tools.count(0.125))
     os.replace(older, sqlite.address)
     for ask in (root.privacy_loss, lambda: root(tools.count(0.125)), ledger.summary):
-        with pytest.raises(LedgerDamagedError, match="is not the one that was opened"):
+        with pytest.raises(LedgerDamagedError, match="is not the file that was opened"):
             ask()
 
 
@@ -197,7 +197,7 @@ def test_a_file_that_is_gone_is_refused(sqlite, tools, change):
     query, ran = tools.counted()
     root = tools.limit(sqlite.create())
     change(sqlite.address)
-    with pytest.raises(LedgerDamagedError, match="is not the one that was opened"):
+    with pytest.raises(LedgerDamagedError, match="is not the file that was opened"):
         root(query)
     assert not ran
 
@@ -238,7 +238,7 @@ def test_a_ledger_that_others_keep_locked_is_waited_for_and_then_refused(store, 
     root = tools.limit(store.create(wait=0.2))
     with locked(store):
         start = time.monotonic()
-        with pytest.raises(LedgerError, match=r"locked for 0.2 s: find out which") as raised:
+        with pytest.raises(LedgerError, match=r"locked for 0.2 s: end that process") as raised:
             root(query)
         assert 0.15 <= time.monotonic() - start <= 10.0
         assert AGAIN in str(raised.value)
@@ -416,7 +416,7 @@ def test_a_session_that_is_ended_in_the_middle_charges_nothing(
         return execute()
 
     intercept(end)
-    with pytest.raises(LedgerError, match="the connection failed: look after the server"):
+    with pytest.raises(LedgerError, match="the connection failed: check the server"):
         root(query)
     assert (len(ran), postgresql.charges()) == (0, 0)
     root(query)
@@ -466,7 +466,7 @@ def test_a_server_that_crashes_forgets_no_charge(postgresql, tools):
     postgresql.server.stop("immediate")
     try:
         for ask in (lambda: root(query), root.privacy_loss, ledger.summary):
-            with pytest.raises(LedgerError, match="look after the server") as raised:
+            with pytest.raises(LedgerError, match="check the server") as raised:
                 ask()
             assert AGAIN in str(raised.value)
     finally:
@@ -485,7 +485,7 @@ def test_a_server_without_durability_is_refused(postgresql, tools):
         while postgresql.server.execute("SHOW fsync") != [("off",)]:
             time.sleep(0.01)
         for attempt in (postgresql.open, lambda: postgresql.create("another")):
-            with pytest.raises(LedgerError, match="fsync=off.*turn it on"):
+            with pytest.raises(LedgerError, match="fsync=off.*turn fsync on"):
                 attempt()
     finally:
         postgresql.server.execute("ALTER SYSTEM RESET fsync")
@@ -523,20 +523,20 @@ def test_errors_say_what_to_do():
     cases = [
         (Error("database or disk is full"), "free some space"),
         (Error("could not extend file", "53100"), "free some space"),
-        (Error("attempt to write a readonly database"), "let this process write it"),
-        (Error("permission denied for table", "42501"), "let this process write it"),
-        (Error("cannot execute INSERT in a read-only transaction", "25006"), "let this process"),
+        (Error("attempt to write a readonly database"), "give this process write access"),
+        (Error("permission denied for table", "42501"), "give this process write access"),
+        (Error("cannot execute INSERT in a read-only transaction", "25006"), "give this process"),
         (Error("database is locked"), "locked for 7 s"),
         (Error("canceling statement due to lock timeout", "55P03"), "locked for 7 s"),
         (Error("unable to open database file"), "its folder and the permissions"),
-        (Error("file is not a database"), "look at its name"),
+        (Error("file is not a database"), "check its name"),
         (Error("database disk image is malformed"), "restore the newest copy"),
-        (Error("disk I/O error"), "look after it before you go on"),
-        (Error("charges are append-only"), "by other means"),
-        (Error("duplicate key value", "23505"), "by other means"),
-        (Error("terminating connection", "57P01"), "look after the server and the network"),
-        (Error("the connection is closed"), "look after the server and the network"),
-        (Error("something\nelse", "XX000"), "something; look after it, and ask again"),
+        (Error("disk I/O error"), "repair it before you continue"),
+        (Error("charges are append-only"), "stop that program"),
+        (Error("duplicate key value", "23505"), "stop that program"),
+        (Error("terminating connection", "57P01"), "check the server and the network"),
+        (Error("the connection is closed"), "check the server and the network"),
+        (Error("something\nelse", "XX000"), "something; resolve this, and try again"),
     ]
     for error, advice in cases:
         said = explain("x.db", error, AGAIN, 7.0)
@@ -602,7 +602,7 @@ def test_a_forked_process_may_not_open_a_file_that_was_open_before(sqlite, tools
             try:
                 ask()
             except LedgerError as error:
-                raised.append("forked from one that had it open" in str(error))
+                raised.append("forked from a process that had" in str(error))
         return raised
 
     assert tools.Child(attempt).result() == [True] * 4

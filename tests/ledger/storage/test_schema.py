@@ -29,7 +29,7 @@ def test_another_schema_is_refused(store, version, which):
     store.create().close()
     store.execute(f"UPDATE opendp_concurrent_schema SET version = {version}")
     before = store.rows()
-    said = refused(store, f"has schema {version}.*reads {SCHEMA_VERSION}.*use {which} one")
+    said = refused(store, f"has schema {version}.*reads {SCHEMA_VERSION}.*use {which} version")
     assert "create another ledger" in said
     assert store.rows() == before
 
@@ -44,7 +44,9 @@ def test_no_schema_is_refused(store, change):
 def test_a_ledger_is_created_once(store):
     store.create().close()
     before = store.rows()
-    with pytest.raises(LedgerError, match="has a budget of 'survey 2026' already; open_ledger"):
+    with pytest.raises(
+        LedgerError, match="has a budget of 'survey 2026' already; call open_ledger"
+    ):
         store.create()
     assert store.rows() == before
 
@@ -109,7 +111,7 @@ def test_a_database_of_a_server_may_have_other_tables(postgresql):
 def test_a_database_that_is_not_there_is_named(postgresql):
     address = f"{postgresql.server.url}_not_there"
     for attempt in (create_ledger, open_ledger):
-        with pytest.raises(LedgerError, match="postgres_not_there.*create_ledger|look after"):
+        with pytest.raises(LedgerError, match="postgres_not_there.*create_ledger|check the server"):
             attempt(address, "a")
 
 
