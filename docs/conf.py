@@ -20,7 +20,12 @@ nb_execution_timeout = 120
 nb_merge_streams = True
 toc_object_entries_show_parents = "hide"
 html_theme = "pydata_sphinx_theme"
-html_theme_options = {"show_nav_level": 2, "footer_end": []}
+html_theme_options = {
+    "show_nav_level": 2,
+    "show_toc_level": 2,
+    "footer_end": [],
+    "logo": {"text": "opendp_concurrent"},  # without the release, which is too long for a phone
+}
 html_title = f"opendp_concurrent {release}"
 html_static_path = ["_static"]
 html_css_files = ["wide.css"]
@@ -41,6 +46,10 @@ def _then_is_short(app, what, name, obj, options, lines):
             f":func:`~{make}` without ``input_domain`` and ``input_metric``, for ``>>``.",
             "",
         ]
+
+
+def _handles_are_not_constructed(app, what, name, obj, options, signature, returned):
+    return ("", returned) if what == "class" and ".handles." in name else None
 
 
 _KEYS = re.compile(rf"\b({'|'.join(REFERENCES)})\b")
@@ -78,5 +87,6 @@ def _names_are_short(app, doctree):
 
 def setup(app):
     app.connect("autodoc-process-docstring", _then_is_short)
+    app.connect("autodoc-process-signature", _handles_are_not_constructed)
     app.connect("doctree-read", _link_papers)
     app.connect("doctree-read", _names_are_short)

@@ -13,7 +13,7 @@ import opendp_concurrent as oc
 from . import rst
 
 ROOT = Path(__file__).parent.parent
-EXTRAS = [f"opendp_concurrent.{name}" for name in ("ledger", "plot", "verify")]
+EXTRAS = [f"opendp_concurrent.{name}" for name in ("handles", "ledger", "plot", "verify")]
 GROUPS = [
     f"opendp_concurrent.{name}" for name in ("c", "m", "t", "accumulators", "fdp", "measures")
 ]

@@ -78,7 +78,7 @@ def _terms(shape: Any) -> Terms:
 
 def _are_terms(terms: Terms) -> bool:
     """Return whether a ledger can keep a budget under these terms. This may also raise."""
-    start = terms.accounting.start(terms.zero)
+    start = terms.empty_total()
     if isinstance(terms.zero, TradeoffFunction):
         check_function(zero=terms.zero)
         if terms.d_out is not None:
@@ -98,8 +98,8 @@ def first_record(terms: Terms) -> str:
     """
     accounting = terms.accounting
     try:
-        text = canonical(accounting.start(terms.zero).to_record())
-        again = accounting.from_record(terms.zero, json.loads(text)).to_record()
+        text = canonical(terms.empty_total().to_record())
+        again = terms.read_total(json.loads(text)).to_record()
         if canonical(again) == text:
             return text
         reason = "its record, read again, gives another record"

@@ -44,9 +44,7 @@ def test_no_schema_is_refused(store, change):
 def test_a_ledger_is_created_once(store):
     store.create().close()
     before = store.rows()
-    with pytest.raises(
-        LedgerError, match="has a budget of 'survey 2026' already; call open_ledger"
-    ):
+    with pytest.raises(LedgerError, match="a budget of 'survey 2026' already; call open_ledger"):
         store.create()
     assert store.rows() == before
 
