@@ -13,7 +13,7 @@ from sqlalchemy.pool import QueuePool
 
 from ...errors import InvalidValueError, LedgerDamagedError, LedgerError
 from .anchors import Anchors
-from .timeouts import patient
+from .timeouts import connect_within
 from .watch import Identity, Watch, identity
 
 GRACE = 5.0  # seconds for a server to execute the statements of a launch
@@ -154,7 +154,7 @@ def server(text: str, wait: float) -> Engine:
                 **asked,
             },
         )
-        connect = patient(limit)
+        connect = connect_within(limit)
     except ImportError as error:
         raise ImportError(
             "PostgreSQL needs psycopg: install opendp-concurrent[postgresql]", name="psycopg"

@@ -12,11 +12,11 @@ from time import monotonic
 from typing import Any
 
 
-def patient(limit: float) -> Callable[..., Any]:
+def connect_within(limit: float) -> Callable[..., Any]:
     """Return a variant of ``psycopg.connect`` whose connections wait at most ``limit`` seconds."""
     import psycopg
 
-    class Patient(psycopg.Connection[Any]):
+    class Limited(psycopg.Connection[Any]):
         def wait(self, gen: Any, *options: Any, **more: Any) -> Any:
             limited = _until(monotonic() + limit, gen, self._give_up)
             return super().wait(limited, *options, **more)
@@ -28,7 +28,7 @@ def patient(limit: float) -> Callable[..., Any]:
     class NoAnswer(psycopg.OperationalError):
         stalled = True  # do not try another connection: it would wait as long again
 
-    return Patient.connect
+    return Limited.connect
 
 
 def _until(

@@ -25,7 +25,7 @@ def refused(make, name, recorded, given):
         make()
     error = raised.value
     assert (error.name, str(error.recorded), str(error.given)) == (name, recorded, given)
-    advice = "look at the spelling" if name == "dataset" else "create another ledger"
+    advice = "check the spelling" if name == "dataset" else "create another ledger"
     for part in (name, recorded, given, advice):
         assert part in str(error)
 
