@@ -24,4 +24,6 @@ def events(terms: Terms | None, d_mids: list[Any]) -> Any:
     if terms is None:
         return dp_event.ComposedDpEvent([])
     measure = by_tag(terms.measure)
+    if measure is None:  # of another package, which is not registered here
+        return dp_event.ComposedDpEvent([dp_event.UnsupportedDpEvent() for _ in d_mids])
     return dp_event.ComposedDpEvent([measure.event(dp_event, one) for one in d_mids])

@@ -12,8 +12,16 @@ from typing import Any
 
 from ... import checks
 from ...accounts.charge import Terms
-from ...errors import InvalidTypeError, LedgerDamagedError, LedgerError, LedgerMismatchError
+from ...errors import (
+    InvalidTypeError,
+    LedgerDamagedError,
+    LedgerError,
+    LedgerMismatchError,
+    UnregisteredError,
+)
 from ...fdp.function import TradeoffFunction, check_function
+from ...measures import by_tag
+from ...measures.sums.basic import Basic
 from . import measures
 from .encoding import canonical, decode, encode, from_shape, to_shape
 from .readable import UNREADABLE, is_text
@@ -72,6 +80,8 @@ def _terms_1(shape: Any) -> Terms:
 def _terms(shape: Any) -> Terms:
     values = {name: from_shape(shape[key]) for key, name in _KEYS.items()}
     measure, zeros = measures.read(shape["measure"])
+    if type(values["accounting"]) is Basic and by_tag(measure) is None:
+        raise UnregisteredError(measure, "opendp_concurrent.measures.register")
     zero = from_shape(shape["zero"]) if "zero" in shape else zeros[0]
     return Terms(measure=measure, zero=zero, metric=shape["metric"], **values)
 

@@ -38,6 +38,8 @@ from opendp_concurrent.errors import (
 from opendp_concurrent.ledger.records import wire
 from opendp_concurrent.ledger.records.encoding import decode, encode
 from opendp_concurrent.ledger.records.terms import read_terms, write_terms
+from opendp_concurrent.measures import register
+from opendp_concurrent.measures.shapes import PairMeasure
 from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
 from opendp_concurrent.measures.sums.square_sum import Squares
 from opendp_concurrent.measures.sums.tradeoff_product import Products
@@ -291,13 +293,32 @@ def test_terms_of_0_1_0_are_read_and_written_as_they_were():
     assert read_terms(text) == (PAIRS, 1)
 
 
-def test_the_loss_of_nothing_is_kept_under_a_measure_that_is_not_known_here():
-    outside = dataclasses.replace(PAIRS, measure="Theirs(order=2)", accounting=basic())
+@pytest.fixture
+def theirs():
+    """The name of a measure that another package registered."""
+    dp.enable_features("contrib", "honest-but-curious")
+
+    @register
+    class Theirs(PairMeasure):
+        kind = "toy.Theirs"
+        reason = "it is never launched under"
+        distance_form = "a pair"
+
+        def opendp(self):
+            return dp.user_divergence(self.kind, self.kind)
+
+    return Theirs.kind
+
+
+def test_the_loss_of_nothing_is_kept_under_a_measure_of_another_package(theirs):
+    outside = dataclasses.replace(PAIRS, measure=theirs, accounting=basic())
     shape = json.loads(write_terms(outside))
-    assert shape["measure"] == "Theirs(order=2)"
+    assert shape["measure"] == theirs
     assert shape["zero"] == [{"double": "0x0.0p+0"}] * 2
-    with pytest.raises(UnregisteredError, match=r"Theirs\(order=2\).*measures\.register"):
-        read_terms(write_terms(outside))
+    assert read_terms(write_terms(outside)) == (outside, 2)
+    unknown = json.dumps(shape | {"measure": "toy.Unknown"})
+    with pytest.raises(UnregisteredError, match=r"toy\.Unknown.*measures\.register"):
+        read_terms(unknown)
     del shape["zero"]
     refused_terms(shape)
 
