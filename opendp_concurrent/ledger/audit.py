@@ -101,7 +101,7 @@ def audit(
     )
     with found as charges:
         if terms is None and charges.first() is not None:
-            raise LedgerDamagedError("charge 1 was written before the terms were")
+            raise LedgerDamagedError("charge 1 was written before the terms")
         known = replay(first, [] if terms is None else map(passed.see, charges), tell)
     if (row["sequence"], row["head"]) != known[:2]:
         raise LedgerDamagedError(

@@ -170,7 +170,7 @@ def test_an_edited_head_is_noticed(spent, tools):
         ("sequence", "6", said + "6"),
         ("head", f"'{64 * '0'}'", said + "5"),
         ("head", fourth, said + "5"),
-        ("terms", "NULL", "charge 1 was made before there were terms"),
+        ("terms", "NULL", "charge 1 was written before the terms"),
         *(("terms", text, "the terms are unreadable") for text in ("'{}'", "'['", "'[]'")),
         *(
             ("record", text, "the running total is unreadable")

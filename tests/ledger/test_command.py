@@ -112,7 +112,7 @@ def test_a_fresh_ledger_is_shown(store, run):
 def test_what_is_no_ledger_is_reported(tmp_path, run):
     code, out, error = run("show", str(tmp_path / "no.db"))
     assert (code, out) == (1, "")
-    assert "look at its name" in error
+    assert "check its name" in error
     assert not list(tmp_path.iterdir())
 
 

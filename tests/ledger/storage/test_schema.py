@@ -29,7 +29,7 @@ def test_another_schema_is_refused(store, version, which):
     store.create().close()
     store.execute(f"UPDATE opendp_concurrent_schema SET version = {version}")
     before = store.rows()
-    said = refused(store, f"has schema {version}.*reads {SCHEMA_VERSION}.*use {which} version")
+    said = refused(store, f"has schema {version}.*reads schema {SCHEMA_VERSION}.*use {which} version")
     assert "create another ledger" in said
     assert store.rows() == before
 
@@ -60,7 +60,7 @@ def test_names_of_datasets_are_told(store):
 def test_a_file_that_is_not_there_is_not_made(sqlite):
     before = sqlite.content()
     for attempt in (sqlite.open, lambda: datasets(sqlite.address)):
-        with pytest.raises(LedgerError, match="cannot be opened: look at its name"):
+        with pytest.raises(LedgerError, match="cannot be opened: check its name"):
             attempt()
     assert sqlite.content() == before == {}
 
@@ -68,7 +68,7 @@ def test_a_file_that_is_not_there_is_not_made(sqlite):
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     path = tmp_path / "no such folder" / "budget.db"
     for attempt in (create_ledger, open_ledger):
-        with pytest.raises(LedgerError, match="no such folder.*look at its name"):
+        with pytest.raises(LedgerError, match="no such folder.*check its name"):
             attempt(path, "a")
 
 
@@ -84,7 +84,7 @@ def test_what_is_no_database_is_left_alone(sqlite):
     with open(sqlite.address, "w") as file:
         file.write("a,b\n1,2\n" * 100)
     before = sqlite.content()
-    refused(sqlite, "file is not a database; the file is not a ledger: look at its name")
+    refused(sqlite, "file is not a database; the file is not a ledger: check its name")
     assert sqlite.content() == before
 
 
