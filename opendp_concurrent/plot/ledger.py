@@ -38,7 +38,7 @@ def plot_ledger(ledger: SqlLedger, *, against: str = "time", ax: Axes | None = N
     :param ax: axes to draw on; those of a new figure if left out
     :return: the axes
     :raises InvalidValueError: naming the argument
-    :raises LedgerError: if the ledger cannot be read, or does not fit together
+    :raises LedgerError: if the ledger cannot be read, or is inconsistent
     :raises ImportError: without matplotlib, and with the name of the extra
 
     :example:
