@@ -13,7 +13,7 @@ from typing import Any
 
 from opendp._lib import lib
 
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()  # garbage may be collected inside, which frees OpenDP's objects
 _FUNCTION: Any = type(lib.ffiresult_ok)
 _NATIVE = _FUNCTION.__base__.argtypes
 

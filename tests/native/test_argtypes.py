@@ -44,6 +44,33 @@ class _Any:
         return value
 
 
+REENTERED = """
+import opendp.prelude as dp
+import opendp_concurrent
+from opendp._lib import lib
+
+class Collected(type):
+    @property
+    def from_param(self):  # stands for a collection of garbage, which frees OpenDP's objects
+        lib["opendp_data__object_free"].argtypes = [Any]
+        return lambda value: value
+
+class Any:
+    from_param = classmethod(lambda cls, value: value)
+
+lib["opendp_core__measurement_map"].argtypes = [Collected("One", (), {})]
+print("done")
+"""
+
+
+def test_a_function_is_configured_while_another_one_is():
+    """An object that is freed in between configures the function that frees it."""
+    ran = subprocess.run(
+        [sys.executable, "-c", REENTERED], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ran.stdout == "done\n"
+
+
 THREADS = """
 import gc, sys, threading
 import opendp.prelude as dp
