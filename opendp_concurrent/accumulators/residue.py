@@ -21,6 +21,7 @@ from ..errors import InvalidValueError
 from ..exact.rounding import SMALLEST, sqrt_down, sqrt_up, to_units
 from ..fdp.function import TradeoffFunction, check_function
 from ..measures.sums.accumulator import nearly_equal, times
+from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 
 LARGEST = 1e150  # whose square is a double
 
@@ -103,14 +104,20 @@ class Residue:
 
     mu: float
 
-    def start(self, zero: Any) -> Residual:
+    made_for = "Tradeoff"
+
+    def supports(self, measure: Any) -> bool:
+        """f-DP."""
+        return bool(measure == TRADEOFF_DIVERGENCE)
+
+    def start(self, measure: Any = None) -> Residual:
         """Return the whole budget."""
-        del zero
+        del measure
         return Residual(self.mu, self.mu)
 
-    def from_record(self, zero: Any, record: Any) -> Residual:
+    def from_record(self, measure: Any, record: Any) -> Residual:
         """Inverse of :meth:`Residual.to_record`."""
-        del zero
+        del measure
         left, squares = record
         return Residual(
             self.mu,
@@ -137,7 +144,7 @@ def residue(mu: float) -> Residue:
 
     :example:
 
-    >>> launched = oc.accumulators.residue(mu=1.0).start(None).after(oc.TradeoffFunction.pure(0.5))
+    >>> launched = oc.accumulators.residue(mu=1.0).start().after(oc.TradeoffFunction.pure(0.5))
     >>> launched.remaining(oc.TradeoffFunction.gaussian(1.0))
     TradeoffFunction(gaussian(mu=0.859990456...))
     """

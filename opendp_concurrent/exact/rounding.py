@@ -78,6 +78,16 @@ def _double(ordinal: int) -> float:
 _INFINITY = _ordinal(inf)
 
 
+def halfway(low: float, high: float) -> float:
+    """Double in the middle of those from ``low`` to ``high``; ``low`` if none is between them.
+
+    They are counted, not measured: 52 halvings separate all doubles from 1 to 2.
+    """
+    first, last = (-_ordinal(-one) if one < 0 else _ordinal(abs(one)) for one in (low, high))
+    middle = (first + last) // 2
+    return -_double(-middle) if middle < 0 else _double(middle)
+
+
 def least_double(holds: Callable[[float], bool], near: float = 1.0) -> float:
     """Least double >= 0 for which a predicate that rises holds; infinity if it holds for none.
 

@@ -95,7 +95,7 @@ def audit(
     if row["terms"] is not None:
         require_text(what, terms=row["terms"])
     terms, form = (None, NEWEST) if row["terms"] is None else read_terms(row["terms"])
-    total: Any = None if terms is None else terms.accounting.start(terms.zero)
+    total: Any = None if terms is None else terms.empty_total()
     first = Known(0, first_hash(dataset, row["terms"]), total, form)
     passed = _Passed(milestones, dataset, first.head)
     found = connection.execute(

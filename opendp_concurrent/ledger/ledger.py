@@ -104,7 +104,7 @@ class SqlLedger:
             else:
                 require_same(row.terms, terms)
                 text, (terms, form) = row.terms, read_terms(row.terms)
-        first = Known(0, first_hash(self.dataset, text), terms.accounting.start(terms.zero), form)
+        first = Known(0, first_hash(self.dataset, text), terms.empty_total(), form)
         return SqlBook(self._store, self.dataset, terms, self._known or first, self._seen)
 
     @checked(anchor=optional(text))

@@ -1,66 +1,21 @@
-"""The tags that privacy measures are written with.
+"""What is written of a privacy measure: its tag, and its parameter if it has one.
 
-Terms name a measure as it is shown to users. A name that is not in the table is written as it is.
+Terms have the measure by the name that is shown. A name that is none of ours is written as it is.
 """
 
 from __future__ import annotations
 
-from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..fdp.function import TradeoffFunction
-from ..measures import families
-from ..measures.approximate_zero_concentrated_divergence import (
-    APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE,
-)
-from ..measures.distances import TruncatedConcentrated
-
-_APPROXIMATE_ZCDP = APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE.family
-
-
-class _Known(NamedTuple):
-    """A measure.
-
-    :ivar name: that is shown; before its parameter, if it has one
-    :ivar zero: the loss of nothing; None where the accumulator knows it
-    :ivar key: of the parameter; empty if it has none
-    :ivar shown: the name of the parameter that is shown
-    """
-
-    name: str
-    zero: Any
-    key: str = ""
-    shown: str = ""
-
-
-MEASURES = {
-    "approximate": _Known(families.APPROXIMATE, (0.0, 0.0)),
-    "approximate-zcdp": _Known(_APPROXIMATE_ZCDP, (0.0, 0.0)),
-    "fdp": _Known(families.TRADEOFF, TradeoffFunction.identity()),
-    "fixed-renyi": _Known(families.FIXED, 0.0, "order", "alpha"),
-    "gdp": _Known(families.GAUSSIAN, 0.0),
-    "pure": _Known(families.PURE, 0.0),
-    "renyi": _Known(families.RENYI, None),
-    "tcdp": _Known(families.TRUNCATED, TruncatedConcentrated(0.0, inf), "omega", "omega"),
-    "zcdp": _Known(families.ZCDP, 0.0),
-}
+from ..measures import by_tag, registered
 
 
 def written(name: str) -> Any:
     """Return what is written of the measure with this name."""
-    for tag, known in MEASURES.items():
-        if not known.key:
-            if name == known.name:
-                return {tag: {}}
-            continue
-        text = name.removeprefix(f"{known.name}({known.shown}=").removesuffix(")")
-        try:
-            value = float(text)
-        except ValueError:
-            continue
-        if name == _name(known, value):
-            return {tag: {known.key: {"double": value.hex()}}}
-    return name
+    known = by_tag(name)
+    if known is None or not known.tag:
+        return name
+    return {known.tag: {key: {"double": one.hex()} for key, one in known.parameters().items()}}
 
 
 def read(shape: Any) -> tuple[str, tuple[Any, ...]]:
@@ -71,11 +26,8 @@ def read(shape: Any) -> tuple[str, tuple[Any, ...]]:
     if isinstance(shape, str):
         return shape, ()
     ((tag, parameters),) = shape.items()
-    known = MEASURES[tag]
-    if not known.key:
-        return known.name, (known.zero,)
-    return _name(known, float.fromhex(parameters[known.key]["double"])), (known.zero,)
-
-
-def _name(known: _Known, value: float) -> str:
-    return f"{known.name}({known.shown}={value!r})"
+    (cls,) = (one for one in registered() if one.tag == tag)
+    known = cls.of_parameters(
+        **{key: float.fromhex(one["double"]) for key, one in parameters.items()}
+    )
+    return known.name, (None if known.needs_orders else known.zero,)

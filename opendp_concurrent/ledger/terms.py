@@ -12,8 +12,16 @@ from typing import Any
 
 from .. import checks
 from ..accounts.charge import Terms
-from ..errors import InvalidTypeError, LedgerDamagedError, LedgerError, LedgerMismatchError
+from ..errors import (
+    InvalidTypeError,
+    LedgerDamagedError,
+    LedgerError,
+    LedgerMismatchError,
+    UnregisteredError,
+)
 from ..fdp.function import TradeoffFunction, check_function
+from ..measures import by_tag
+from ..measures.sums.basic import Basic
 from . import measures
 from .encoding import canonical, decode, encode, from_shape, to_shape
 from .readable import UNREADABLE, is_text
@@ -72,13 +80,15 @@ def _terms_1(shape: Any) -> Terms:
 def _terms(shape: Any) -> Terms:
     values = {name: from_shape(shape[key]) for key, name in _KEYS.items()}
     measure, zeros = measures.read(shape["measure"])
+    if type(values["accounting"]) is Basic and by_tag(measure) is None:
+        raise UnregisteredError(measure, "opendp_concurrent.measures.register")
     zero = from_shape(shape["zero"]) if "zero" in shape else zeros[0]
     return Terms(measure=measure, zero=zero, metric=shape["metric"], **values)
 
 
 def _are_terms(terms: Terms) -> bool:
     """Whether a budget can be kept under them; raises otherwise, too."""
-    start = terms.accounting.start(terms.zero)
+    start = terms.empty_total()
     if isinstance(terms.zero, TradeoffFunction):
         check_function(zero=terms.zero)
         if terms.d_out is not None:
@@ -98,8 +108,8 @@ def first_record(terms: Terms) -> str:
     """
     accounting = terms.accounting
     try:
-        text = canonical(accounting.start(terms.zero).to_record())
-        again = accounting.from_record(terms.zero, json.loads(text)).to_record()
+        text = canonical(terms.empty_total().to_record())
+        again = terms.read_total(json.loads(text)).to_record()
         if canonical(again) == text:
             return text
         reason = "its record is read as another one"

@@ -37,7 +37,7 @@ def agreed_total(terms: Terms, text: str, added: Any) -> Accumulator:
 
 def _read(terms: Terms, text: str) -> Any:
     try:
-        total = terms.accounting.from_record(terms.zero, json.loads(text))
+        total = terms.read_total(json.loads(text))
         if canonical(total.to_record()) == text and total.loss is not None:
             return total
     except UNREADABLE:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..checks import checked, one_of, optional
 from ..errors import InvalidTypeError
+from ..measures import by_tag
 from .drawing import axes, curve, drawable, finish
 from .losses import height, name
 
@@ -54,16 +55,18 @@ def plot_ledger(ledger: SqlLedger, *, against: str = "time", ax: Axes | None = N
     summary, entries = ledger.read()
     x: list[Any] = [one.time if against == "time" else one.sequence for one in entries]
     ax = axes(ax)
-    curve(ax, x, [height(one.loss) for one in entries], None, "spent")
+    under = None if summary.terms is None else by_tag(summary.terms.measure)
+    curve(ax, x, [height(one.loss, under=under) for one in entries], None, "spent")
     ax.get_lines()[-1].set_drawstyle("steps-post")
     ax.get_lines()[-1].set_marker(".")
     if summary.terms is not None and summary.terms.d_out is not None:
-        ax.axhline(height(summary.terms.d_out), color="0.5", linestyle=":", label="d_out")
+        ax.axhline(
+            height(summary.terms.d_out, under=under), color="0.5", linestyle=":", label="d_out"
+        )
     ax.set_ylim(bottom=0.0)
-    label = "privacy loss" if summary.terms is None else _name(summary.terms)
+    label = "privacy loss"
+    if summary.terms is not None:
+        label = (
+            f"{name(summary.terms.empty_total().loss, under=under)} under {summary.terms.measure}"
+        )
     return finish(ax, "time (UTC)" if against == "time" else "launches", label)
-
-
-def _name(terms: Any) -> str:
-    order = None if terms.zero is not None else terms.accounting.orders[0]
-    return f"{name(terms.zero, order)} under {terms.measure}"

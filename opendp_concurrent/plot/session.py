@@ -10,11 +10,13 @@ import numpy as np
 from .. import checks
 from ..checks import checked, optional, text
 from ..errors import InvalidTypeError, InvalidValueError
+from ..measures import composition_measure
 from .drawing import axes, curve, drawable, finish
 from .losses import height, name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from opendp.mod import Measure
 
 
 @checked(ylabel=optional(text), ax=optional(drawable))
@@ -25,6 +27,7 @@ def plot_session(
     refused: Mapping[str, Sequence[int]] | Sequence[int] = (),
     order: float | None = None,
     ylabel: str | None = None,
+    output_measure: Measure | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw what ``privacy_loss()`` said after each launch, and the bound.
@@ -40,6 +43,7 @@ def plot_session(
         the same names, if ``losses`` has names
     :param order: of Rényi curves
     :param ylabel: what the numbers are
+    :param output_measure: of the losses, if it is one of your own
     :param ax: axes to draw on; those of a new figure if left out
     :return: the axes
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -67,8 +71,11 @@ def plot_session(
     given = _lists(losses)
     crosses = _refused(refused, given, named)
     each = checks.order(order=order) if order is not None else None
-    values = {label: [height(loss, each) for loss in items] for label, items in given.items()}
-    bound = None if d_out is None else height(d_out, each, of="d_out")
+    under = None if output_measure is None else composition_measure(output_measure)
+    values = {
+        label: [height(loss, each, under=under) for loss in items] for label, items in given.items()
+    }
+    bound = None if d_out is None else height(d_out, each, of="d_out", under=under)
     ax = axes(ax)
     colors = {}
     for label, line in values.items():
@@ -86,7 +93,7 @@ def plot_session(
         ax.axhline(bound, color="0.5", linestyle=":", label="d_out")
     ax.set_ylim(bottom=0.0)
     first = next((loss for items in given.values() for loss in items), d_out)
-    return finish(ax, "launches", name(first, each) if ylabel is None else ylabel)
+    return finish(ax, "launches", name(first, each, under=under) if ylabel is None else ylabel)
 
 
 def _items(values: Any, argument: str) -> list[Any]:

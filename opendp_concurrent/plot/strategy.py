@@ -43,7 +43,8 @@ def plot_strategy(
     >>> from opendp_concurrent import verify
     >>> from opendp_concurrent.accounts.rule import Within
     >>> from opendp_concurrent.plot import plot_strategy
-    >>> start, rule = oc.accumulators.basic().start((0.0, 0.0)), Within((1.5, 0.0))
+    >>> measure = oc.measures.composition_measure(dp.approximate(dp.max_divergence()))
+    >>> start, rule = oc.accumulators.basic().start(measure), Within((1.5, 0.0))
     >>> worst = verify.worst_analyst(verify.response_menu(0.5, 1.0), start, rule, epsilon=1.0)
     >>> ax = plot_strategy(worst.strategy, epsilon=1.0)
     >>> [text.get_text() for text in ax.texts if "loss" in text.get_text()]

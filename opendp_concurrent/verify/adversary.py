@@ -7,8 +7,10 @@ neighbouring datasets apart? For finite mechanisms this is computed exactly, ove
 >>> from opendp_concurrent import verify
 >>> from opendp_concurrent.accumulators import basic
 >>> from opendp_concurrent.accounts.rule import Within
+>>> from opendp_concurrent.measures import composition_measure
 >>> menu = verify.response_menu(0.5, 1.0)                            # declared (ε, 0)
->>> worst = verify.worst_analyst(menu, basic().start((0.0, 0.0)), Within((1.5, 0.0)), epsilon=1.0)
+>>> start = basic().start(composition_measure(dp.approximate(dp.max_divergence())))
+>>> worst = verify.worst_analyst(menu, start, Within((1.5, 0.0)), epsilon=1.0)
 >>> worst.delta
 0.17904988921...
 >>> print(worst.strategy)
@@ -19,7 +21,7 @@ launch 0.5
   answer 1 (0.3775 | 0.6225): stop at loss -0.5
 
 The rule and the accumulator are the objects that filters use, not copies: ``Within(d_out)`` and
-``accounting.start(zero)``. A menu of one's own is a list of ``Item(name, d_mid, mechanism)``.
+``accounting.start(measure)``. A menu of one's own is a list of ``Item(name, d_mid, mechanism)``.
 
 How: what matters of the past is the state of the accumulator and the likelihood ratio of what was
 seen. With x = P/Q so far, the largest value of sum (P - e^ε Q)+ over what is to come is, per unit
@@ -85,7 +87,7 @@ def worst_analyst(
 
     :param menu: what may be launched, any number of times
     :param accumulator: of no launch; frozen and hashable, such as
-        ``oc.accumulators.zcdp(1e-6).start(None)``
+        ``oc.accumulators.zcdp(1e-6).start()``
     :param rule: when a launch is admitted, such as ``Within(d_out)``
     :param epsilon: at which privacy is asked
     :param most: launches at most; reaching it raises, since then the worst may be cut off
@@ -97,7 +99,7 @@ def worst_analyst(
     >>> from opendp_concurrent import verify
     >>> from opendp_concurrent.accounts.rule import Within
     >>> from opendp_concurrent.accumulators import zcdp
-    >>> menu, start = verify.response_menu(0.25, 0.5), zcdp(0.05).start(None)
+    >>> menu, start = verify.response_menu(0.25, 0.5), zcdp(0.05).start()
     >>> worst = verify.worst_analyst(menu, start, Within((1.5, 0.05)), epsilon=1.5)
     >>> 0.0 < worst.delta <= worst.delta_upper <= 0.05
     True

@@ -22,6 +22,10 @@ from ..accumulators.best_rule import best_rule
 from ..accumulators.either import Either, either
 from ..accumulators.renyi import Renyi, renyi
 from ..accumulators.zcdp import Zcdp, zcdp
+from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from ..measures.approximate_zero_concentrated_divergence import (
+    APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE,
+)
 from ..measures.conversions.pure_to_zcdp import pure_to_zcdp
 from ..measures.conversions.zcdp_to_approximate import zcdp_to_delta
 from .adversary import worst_analyst
@@ -83,7 +87,7 @@ def _held(
 ) -> Iterator[Outcome]:
     slack = _slack(accounting)
     menu, d_mids = _failing_menu(epsilons, [(one, 0.0) for one in epsilons], DELTA - slack)
-    start = accounting.start((0.0, 0.0))
+    start = accounting.start(APPROXIMATE_MAX_DIVERGENCE)
     cost = after(start, d_mids, (*counts, 1)).loss
     epsilon, delta = (budget.promised(*pair) for pair in zip(PARTS, cost, strict=True))
     limits = tuple(budget.limit(*pair) for pair in zip(PARTS, cost, strict=True))
@@ -173,7 +177,7 @@ def approximate_zcdp(
 ) -> Iterator[Outcome]:
     """Sequential children: what does not fail is ρ-zCDP, and how likely failures are."""
     menu, d_mids = _failing_menu(epsilons, [(pure_to_zcdp(e), 0.0) for e in epsilons], DELTA)
-    start: Any = basic().start((0.0, 0.0))
+    start: Any = basic().start(APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE)
     cost = after(start, d_mids, (*counts, 1)).loss
     rho, delta = (budget.promised(*pair) for pair in zip(RHO_PARTS, cost, strict=True))
     limits = tuple(budget.limit(*pair) for pair in zip(RHO_PARTS, cost, strict=True))

@@ -19,9 +19,12 @@ from ..accumulators.planned import Planned
 from ..measures.conversions.pure_to_renyi import pure_to_renyi
 from ..measures.conversions.pure_to_zcdp import pure_to_zcdp
 from ..measures.distances import TruncatedConcentrated
-from ..measures.numbers import number_at_most
+from ..measures.fixed_renyi_divergence import FixedRenyiDivergence
+from ..measures.max_divergence import MAX_DIVERGENCE
+from ..measures.measure import only
 from ..measures.sums.orders_sum import GridCurve, OnOrders
 from ..measures.sums.truncated_sum import Truncated
+from ..measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
 from .adversary import worst_analyst
 from .mechanism import FiniteMechanism
 from .menu import Item
@@ -50,7 +53,7 @@ def pure(accounting: Any) -> Check:
     def check(
         epsilons: Sequence[float], counts: Sequence[int], budget: Budget
     ) -> Iterator[Outcome]:
-        start, menu = accounting.start(0.0), menu_of(epsilons, float)
+        start, menu = accounting.start(MAX_DIVERGENCE), menu_of(epsilons, float)
         cost = after(start, epsilons, counts).loss
         promised, rule = budget.promised("epsilon", cost), Within(budget.limit("epsilon", cost))
         worst = worst_loss(menu, start, rule, losses=[Fraction(one) for one in epsilons])
@@ -72,9 +75,9 @@ def pure_compositor(
     """Shares fixed up front; a launch may use less."""
     shares = [one for one, count in zip(epsilons, counts, strict=True) for _ in range(count)]
     plan = tuple(budget.limit("epsilon", one) for one in shares)
-    start: Any = Planned(plan, 0, basic().start(0.0))
+    start: Any = Planned(plan, 0, basic().start(MAX_DIVERGENCE))
     promised = sum(Fraction(budget.promised("epsilon", one)) for one in shares)
-    menu, rule = menu_of(epsilons, float), Shares(number_at_most)
+    menu, rule = menu_of(epsilons, float), Shares(MAX_DIVERGENCE.at_most)
     worst = worst_loss(menu, start, rule, losses=[Fraction(one) for one in epsilons])
     yield Outcome(budget.part, "largest loss", worst, promised)
     found = worst_analyst(menu, start, rule, float(promised))
@@ -83,7 +86,7 @@ def pure_compositor(
 
 def zcdp_sum(epsilons: Sequence[float], counts: Sequence[int], budget: Budget) -> Iterator[Outcome]:
     """Divergences of all orders from 1 on."""
-    menu, start = menu_of(epsilons, pure_to_zcdp), basic().start(0.0)
+    menu, start = menu_of(epsilons, pure_to_zcdp), basic().start(ZERO_CONCENTRATED_DIVERGENCE)
     cost: Any = after(start, map(pure_to_zcdp, epsilons), counts).loss
     rho, rule = budget.promised("rho", cost), Within(budget.limit("rho", cost))
     yield from _concentrated(menu, start, rule, rho, budget, ORDERS)
@@ -106,7 +109,7 @@ def renyi_curve(
     def curve(epsilon: float) -> GridCurve:
         return GridCurve(ORDERS, tuple(pure_to_renyi(epsilon, order) for order in ORDERS))
 
-    menu, start = menu_of(epsilons, curve), OnOrders(ORDERS).start(None)
+    menu, start = menu_of(epsilons, curve), OnOrders(ORDERS).start()
     costs = after(start, map(curve, epsilons), counts).loss.values
     rule = Within(GridCurve(ORDERS, tuple(budget.limit("curve", one) for one in costs)))
     for order, cost in zip(ORDERS, costs, strict=True):
@@ -119,8 +122,8 @@ def fixed_renyi(
     epsilons: Sequence[float], counts: Sequence[int], budget: Budget
 ) -> Iterator[Outcome]:
     """One order, for several."""
-    start: Any = basic().start(0.0)
     for order in ORDERS:
+        start: Any = basic().start(only(FixedRenyiDivergence, order))
         declare = partial(pure_to_renyi, order=order)
         cost = after(start, map(declare, epsilons), counts).loss
         rule = Within(budget.limit("divergence", cost))
@@ -133,7 +136,7 @@ def truncated_sum(
     epsilons: Sequence[float], counts: Sequence[int], budget: Budget
 ) -> Iterator[Outcome]:
     """All orders below ω; for ω itself, a mechanism whose divergence is steep there."""
-    start = Truncated().start(None)
+    start = Truncated().start()
     if budget.part == "omega":
         steep = steep_mechanism()
         d_mid = TruncatedConcentrated(steep.renyi(OMEGA) / OMEGA * (1 + 1e-12), OMEGA)

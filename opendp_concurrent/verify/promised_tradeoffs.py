@@ -64,7 +64,7 @@ def _curve(
 
 def squares(epsilons: Sequence[float], counts: Sequence[int], budget: Budget) -> Iterator[Outcome]:
     """Binned Gaussian noise with these μ, and randomized responses with these ε."""
-    start = Squares().start(None)
+    start = Squares().start()
     cost = after(start, epsilons, counts).loss
     mu, rule = budget.promised("mu", cost), Within(budget.limit("mu", cost))
     menu = [Item(f"{one:g}", one, binned_gaussian(one)) for one in epsilons]
@@ -93,7 +93,7 @@ def compositor(
 ) -> Iterator[Outcome]:
     """Shares that are used in their order."""
     given, promised = _plans(epsilons, counts, budget)
-    start = Planned(given, 0, Products().start(TradeoffFunction.identity()))
+    start = Planned(given, 0, Products().start())
     rule = Shares(TradeoffFunction.__le__)
     return _curve(menu_of(epsilons, pure), start, rule, promised, budget)
 
@@ -108,7 +108,7 @@ def slots(epsilons: Sequence[float], counts: Sequence[int], budget: Budget) -> I
 def rungs(epsilons: Sequence[float], counts: Sequence[int], budget: Budget) -> Iterator[Outcome]:
     """As many units of the smallest as launches cost."""
     unit = min(epsilons)
-    start = ladder(pure(unit)).start(None)
+    start = ladder(pure(unit)).start()
     units = after(start, map(pure, epsilons), counts).spent
     given, promised = (
         pure(one("function", unit)).power(units) for one in (budget.limit, budget.promised)
@@ -118,13 +118,13 @@ def rungs(epsilons: Sequence[float], counts: Sequence[int], budget: Budget) -> I
 
 def residues(epsilons: Sequence[float], counts: Sequence[int], budget: Budget) -> Iterator[Outcome]:
     """Binned Gaussian noise, and randomized responses: at most three launches."""
-    squares = Squares().start(None)
+    squares = Squares().start()
     for name in ("gaussian", "pure"):
         declared = list(map(pure_to_gaussian, epsilons)) if name == "pure" else list(epsilons)
         cost = after(squares, declared, [min(count, 1) for count in counts]).loss
         mu, limit = budget.promised("mu", cost), budget.limit("mu", cost)
         rule = Remembered(Limited(Within(TradeoffFunction.gaussian(limit))))
-        start = residue(limit).start(None), MOST
+        start = residue(limit).start(), MOST
         if name == "pure":
             promised = TradeoffFunction.gaussian(mu)
             yield from _curve(menu_of(epsilons, pure), start, rule, promised, budget)

@@ -37,8 +37,10 @@ def worst_renyi(
     >>> from opendp_concurrent import verify
     >>> from opendp_concurrent.accumulators import basic
     >>> from opendp_concurrent.accounts.rule import Within
+    >>> from opendp_concurrent.measures import composition_measure
+    >>> start = basic().start(composition_measure(dp.max_divergence()))
     >>> item = verify.Item("response", 0.5, verify.randomized_response(0.5))
-    >>> verify.worst_renyi([item], basic().start(0.0), Within(1.0), order=2.0)
+    >>> verify.worst_renyi([item], start, Within(1.0), order=2.0)
     0.45467...
     >>> 2 * verify.randomized_response(0.5).renyi(2.0)
     0.45467...

@@ -61,9 +61,11 @@ def worst_loss(
     >>> from opendp_concurrent import verify
     >>> from opendp_concurrent.accumulators import basic
     >>> from opendp_concurrent.accounts.rule import Within
+    >>> from opendp_concurrent.measures import composition_measure
+    >>> start = basic().start(composition_measure(dp.max_divergence()))
     >>> item = verify.Item("response", 0.1, verify.randomized_response(0.1))
     >>> rule = Within(0.3)
-    >>> worst = verify.worst_loss([item], basic().start(0.0), rule, losses=[Fraction(0.1)])
+    >>> worst = verify.worst_loss([item], start, rule, losses=[Fraction(0.1)])
     >>> worst == 2 * Fraction(0.1)  # three times the double 0.1 are more than the double 0.3
     True
     """
@@ -95,8 +97,10 @@ def worst_mean_loss(
     >>> from opendp_concurrent import verify
     >>> from opendp_concurrent.accumulators import basic
     >>> from opendp_concurrent.accounts.rule import Within
+    >>> from opendp_concurrent.measures import composition_measure
+    >>> start = basic().start(composition_measure(dp.max_divergence()))
     >>> item = verify.Item("response", 0.5, verify.randomized_response(0.5))
-    >>> verify.worst_mean_loss([item], basic().start(0.0), Within(1.0))  # 2 * 0.5 * tanh(0.25)
+    >>> verify.worst_mean_loss([item], start, Within(1.0))  # 2 * 0.5 * tanh(0.25)
     0.24491...
     """
     items = check_menu(menu)

@@ -136,7 +136,9 @@ def test_an_untracked_odometer_says_at_the_question_which_it_cannot_answer(space
 def test_over_budget_says_spent_asked_and_remaining(space):
     root = oc.make_concurrent_filter(odometer(space), 1, 1.0)([1, 2])
     root(user(space, lambda d_in: 0.75))
-    error = refused(root, laplace(space, 0.5), BudgetExceededError, "spent 0.75, asked 0.5, rem")
+    error = refused(
+        root, laplace(space, 0.5), BudgetExceededError, "spent 0.75 of 1, asked 0.5, rem"
+    )
     assert (error.spent, error.asked, error.remaining) == (0.75, 0.5, 0.25)
     assert isinstance(error, OpenDPException)
     root(laplace(space, 0.25))
@@ -239,7 +241,7 @@ def test_a_launch_beyond_its_share_consumes_nothing(space):
     assert error.remaining == (0.25, 0.5)
     root(laplace(space, 0.125))
     root(laplace(space, 0.5))
-    refused(root, laplace(space, 0.125), BudgetExceededError, r"remaining \(\)")
+    refused(root, laplace(space, 0.125), BudgetExceededError, "all 2 shares used")
 
 
 def test_bad_spaces_and_measures(space):

@@ -27,6 +27,8 @@ import opendp_concurrent as oc
 from opendp_concurrent import ledger, plot, verify
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.ledger import outside, wire
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.parallel.partition import Partition
 
 PUBLIC = {
@@ -289,7 +291,7 @@ class SumRule:
         return state <= d_out
 
 
-case("basic", lambda: oc.accumulators.basic().start(0.0))
+case("basic", lambda: oc.accumulators.basic().start(MAX_DIVERGENCE))
 case(
     "advanced",
     lambda **given: launched(oc.accumulators.advanced(**given)),
@@ -1354,7 +1356,7 @@ case(
     **AX,
 )
 MENU = verify.response_menu(0.5, 1.0)
-START, RULE = oc.accumulators.basic().start((0.0, 0.0)), Within((1.5, 0.0))
+START, RULE = oc.accumulators.basic().start(APPROXIMATE_MAX_DIVERGENCE), Within((1.5, 0.0))
 
 
 @cache
@@ -1502,7 +1504,7 @@ case(
     "verify.worst_renyi",
     verify.worst_renyi,
     menu=([ITEM], NOTHING),
-    accumulator=(oc.accumulators.basic().start(0.0), NOTHING),
+    accumulator=(oc.accumulators.basic().start(MAX_DIVERGENCE), NOTHING),
     rule=(Within(1.0), NOTHING),
     order=(2.0, "above 1"),
     most=(10, "count"),
@@ -1511,7 +1513,7 @@ case(
     "verify.worst_loss",
     verify.worst_loss,
     menu=([ITEM], NOTHING),
-    accumulator=(oc.accumulators.basic().start(0.0), NOTHING),
+    accumulator=(oc.accumulators.basic().start(MAX_DIVERGENCE), NOTHING),
     rule=(Within(1.0), NOTHING),
     losses=([Fraction(1, 2)], "None or list of non_negative or list of fraction"),
     most=(10, "count"),
@@ -1520,7 +1522,7 @@ case(
     "verify.worst_mean_loss",
     verify.worst_mean_loss,
     menu=([ITEM], NOTHING),
-    accumulator=(oc.accumulators.basic().start(0.0), NOTHING),
+    accumulator=(oc.accumulators.basic().start(MAX_DIVERGENCE), NOTHING),
     rule=(Within(1.0), NOTHING),
     most=(10, "count"),
 )

@@ -197,9 +197,7 @@ def test_every_reader_names_the_tag_that_is_missing(store, toys, forgotten):
         assert told.value.tag == forgotten
         assert isinstance(told.value, LedgerError)
         assert not isinstance(told.value, LedgerDamagedError)
-    with pytest.raises(
-        InvalidTypeError, match="register it with opendp_concurrent.ledger"
-    ):
+    with pytest.raises(InvalidTypeError, match="register it with opendp_concurrent.ledger"):
         ledger.book(terms(toys))
     register(forgotten, kind.cls, {key: {"of": "unit"}.get(key, key) for key in kind.keys})
     assert store.open().summary().launches == 1

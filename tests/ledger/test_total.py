@@ -21,7 +21,7 @@ RESIDUE = Terms(
 
 
 def spent(terms, *d_mids):
-    total = terms.accounting.start(terms.zero)
+    total = terms.empty_total()
     for d_mid in d_mids:
         total = total.after(d_mid)
     return total

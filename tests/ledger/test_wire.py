@@ -33,11 +33,13 @@ from opendp_concurrent.errors import (
     LedgerDamagedError,
     LedgerError,
     LedgerMismatchError,
+    UnregisteredError,
 )
 from opendp_concurrent.ledger import measures, wire
 from opendp_concurrent.ledger.encoding import decode, encode
 from opendp_concurrent.ledger.terms import read_terms, write_terms
-from opendp_concurrent.measures import KNOWN, OURS, composition_measure
+from opendp_concurrent.measures import composition_measure, register, registered
+from opendp_concurrent.measures.shapes import PairMeasure
 from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
 from opendp_concurrent.measures.sums.square_sum import Squares
 from opendp_concurrent.measures.sums.tradeoff_product import Products
@@ -291,12 +293,32 @@ def test_terms_of_0_1_0_are_read_and_written_as_they_were():
     assert read_terms(text) == (PAIRS, 1)
 
 
-def test_the_loss_of_nothing_is_kept_under_a_measure_that_is_not_known_here():
-    outside = dataclasses.replace(PAIRS, measure="Theirs(order=2)", accounting=basic())
+@pytest.fixture
+def theirs():
+    """The name of a measure that another package registered."""
+    dp.enable_features("contrib", "honest-but-curious")
+
+    @register
+    class Theirs(PairMeasure):
+        kind = "toy.Theirs"
+        reason = "it is never launched under"
+        distance_form = "a pair"
+
+        def opendp(self):
+            return dp.user_divergence(self.kind, self.kind)
+
+    return Theirs.kind
+
+
+def test_the_loss_of_nothing_is_kept_under_a_measure_of_another_package(theirs):
+    outside = dataclasses.replace(PAIRS, measure=theirs, accounting=basic())
     shape = json.loads(write_terms(outside))
-    assert shape["measure"] == "Theirs(order=2)"
+    assert shape["measure"] == theirs
     assert shape["zero"] == [{"double": "0x0.0p+0"}] * 2
     assert read_terms(write_terms(outside)) == (outside, 2)
+    unknown = json.dumps(shape | {"measure": "toy.Unknown"})
+    with pytest.raises(UnregisteredError, match=r"toy\.Unknown.*measures\.register"):
+        read_terms(unknown)
     del shape["zero"]
     refused_terms(shape)
 
@@ -337,10 +359,14 @@ def test_a_newer_form_is_named():
 def every_measure():
     dp.enable_features("contrib", "honest-but-curious")
     return [
-        *KNOWN,
         *map(
             composition_measure,
             (
+                dp.max_divergence(),
+                dp.approximate(dp.max_divergence()),
+                dp.zero_concentrated_divergence(),
+                dp.approximate(dp.zero_concentrated_divergence()),
+                dp.renyi_divergence(),
                 opendp_concurrent.fixed_renyi_divergence(1.1),
                 opendp_concurrent.fixed_renyi_divergence(1e300),
                 opendp_concurrent.truncated_concentrated_divergence(2.5),
@@ -357,11 +383,12 @@ def test_every_measure_has_a_tag_and_its_zero():
     for measure in every_measure():
         shape = measures.written(measure.name)
         ((tag, _),) = shape.items()
-        zero = None if callable(measure.zero) else measure.zero
+        zero = None if measure.needs_orders else measure.zero
         assert measures.read(shape) == (measure.name, (zero,))
         found.add(tag)
-    assert found == measures.MEASURES.keys()
-    assert {one.family for one in every_measure()} == {*(one.family for one in KNOWN), *OURS}
+    ours = [one for one in registered() if one.__module__.startswith("opendp_concurrent.")]
+    assert found == {one.tag for one in ours}
+    assert len(found) == len(ours)
 
 
 @pytest.mark.parametrize(

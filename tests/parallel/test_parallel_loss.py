@@ -19,8 +19,8 @@ from opendp_concurrent.errors import (
     SpaceMismatchError,
     UnsupportedMeasureError,
 )
+from opendp_concurrent.measures.joins import join, partitions
 from opendp_concurrent.parallel.parallel import make_parallel_composition
-from opendp_concurrent.parallel.parallel_loss import join, partitions
 from opendp_concurrent.parallel.partition import (
     by_key,
 )

@@ -4,16 +4,16 @@ from itertools import combinations
 
 import pytest
 
-import opendp_concurrent as oc
 from opendp_concurrent import plot, verify
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 
 pytest.importorskip("matplotlib")
 
 
 def worst(*epsilons, budget=1.5, epsilon=1.0):
-    start, rule = oc.accumulators.basic().start((0.0, 0.0)), Within((budget, 0.0))
+    start, rule = APPROXIMATE_MAX_DIVERGENCE.empty(), Within((budget, 0.0))
     return verify.worst_analyst(verify.response_menu(*epsilons), start, rule, epsilon).strategy
 
 

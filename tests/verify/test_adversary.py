@@ -6,10 +6,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.measures.sums.square_sum import Squares
 from opendp_concurrent.verify.menu import Item
 
@@ -59,7 +60,7 @@ def test_the_solver_equals_the_enumeration_of_all_analysts(seed):
         Item(str(index), float(generator.integers(1, 3)), one)
         for index, one in enumerate(mechanisms)
     ]
-    rule, start = Within(float(depth)), oc.accumulators.basic().start(0.0)
+    rule, start = Within(float(depth)), MAX_DIVERGENCE.empty()
     for epsilon in (0.0, 0.4, 1.1):
         worst = verify.worst_analyst(menu, start, rule, epsilon)
         assert worst.delta == pytest.approx(
@@ -79,7 +80,7 @@ def test_launches_of_one_kind_reach_the_optimal_composition(epsilon0, k, epsilon
         p, q = truth**j * lie ** (k - j), truth ** (k - j) * lie**j
         exact += math.comb(k, j) * max(0.0, p - math.exp(epsilon) * q)
     menu = verify.response_menu(epsilon0)
-    state = (oc.accumulators.basic().start((0.0, 0.0)), k)
+    state = (APPROXIMATE_MAX_DIVERGENCE.empty(), k)
     found = verify.worst_analyst(menu, state, verify.Limited(Within((1e6, 0.0))), epsilon)
     assert found.delta == pytest.approx(exact, abs=1e-12)
 
@@ -94,7 +95,7 @@ def test_printed_values_of_optimal_composition():
         (0.2, 5.23138909e-2),
         (0.0, 0.122544998),
     ):
-        state = (oc.accumulators.basic().start(0.0), 10)
+        state = (MAX_DIVERGENCE.empty(), 10)
         # a launch that costs nothing is not made: count launches instead
         counted = verify.Limited(_Free())
         assert verify.worst_analyst(menu, state, counted, epsilon).delta == pytest.approx(
@@ -118,7 +119,10 @@ def test_different_kinds_reach_the_optimal_composition():
 def test_twenty_launches_from_three_items():
     menu = verify.response_menu(0.125, 0.25, 0.375)
     found = verify.worst_analyst(
-        menu, oc.accumulators.basic().start((0.0, 0.0)), Within((2.5, 0.0)), epsilon=1.25
+        menu,
+        APPROXIMATE_MAX_DIVERGENCE.empty(),
+        Within((2.5, 0.0)),
+        epsilon=1.25,
     )
     assert 0.0 < found.delta < 0.2
     assert len(str(found.strategy).splitlines()) > 10
@@ -164,7 +168,7 @@ def test_twenty_launches_from_three_items():
 )
 def test_bad_input(call, error, match):
     with pytest.raises(error, match=match):
-        call(verify.response_menu(0.5), oc.accumulators.basic().start((0.0, 0.0)))
+        call(verify.response_menu(0.5), APPROXIMATE_MAX_DIVERGENCE.empty())
 
 
 def test_accumulators_of_other_measures_may_be_used():
@@ -174,7 +178,7 @@ def test_accumulators_of_other_measures_may_be_used():
 
 
 def test_edges_of_the_solver():
-    start = oc.accumulators.basic().start((0.0, 0.0))
+    start = APPROXIMATE_MAX_DIVERGENCE.empty()
     with pytest.raises(InvalidValueError, match="^epsilon"):
         verify.worst_analyst(verify.response_menu(1.0), start, Within((1.0, 0.0)), math.nan)
     with pytest.raises(InvalidTypeError, match="^epsilon"):

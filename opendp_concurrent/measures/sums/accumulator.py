@@ -76,10 +76,23 @@ def nearly_equal(one: float, other: float) -> bool:
 
 
 class Accounting(Protocol):
-    """Which theorem adds up the losses, with which parameters. Frozen; knows no history."""
+    """Which theorem adds up the losses, with which parameters. Frozen; knows no history.
 
-    def start(self, zero: Any) -> Accumulator:
-        """Return the accumulator of no launch for distances of the kind of ``zero``."""
+    This is what the ``accumulator`` argument of ``make_concurrent_odometer`` takes. An object of
+    your own is accepted if its class has these three methods; the author has a proof that the
+    accumulators that it starts bound the loss of launches that are chosen on the way. Optional:
 
-    def from_record(self, zero: Any, record: Any) -> Accumulator:
+    * ``made_for``: for which measures it is, in a few words, for the message of a refusal;
+    * ``check_budget(d_out)``: raises if no launch could ever be admitted under ``d_out``.
+
+    To keep it in a ledger, register its class: ``oc.ledger.register``.
+    """
+
+    def supports(self, measure: Any) -> bool:
+        """Whether it adds up losses of this measure, a :class:`.CompositionMeasure`."""
+
+    def start(self, measure: Any) -> Accumulator:
+        """Return the accumulator of no launch."""
+
+    def from_record(self, measure: Any, record: Any) -> Accumulator:
         """Return the accumulator that ``to_record`` described."""
