@@ -21,8 +21,8 @@ from typing import Any
 from ..accumulators.epsilon_delta_sum import EpsilonDeltaSum
 from ..errors import BudgetExceededError
 from ..measures.conversions.renyi_to_approximate import largest_divergence
+from .filters.menu import Item
 from .mechanism import FiniteMechanism, response
-from .menu import Item
 
 
 @dataclass(frozen=True)

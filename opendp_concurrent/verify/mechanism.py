@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 from math import exp, expm1, fsum, inf, isfinite, log
+from typing import TypeAlias, Union
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from .. import checks
 from ..checks import at_most, checked, integer, whole
 from ..errors import InvalidTypeError, InvalidValueError
 
+Number: TypeAlias = Union[float, Fraction]  # noqa: UP007 (evaluated on Python 3.10)
 LARGEST_LOG = 709.0  # exp of a larger number may be beyond the doubles
 TOLERANCE = 1e-9  # by how much the probabilities of a distribution may miss 1
 

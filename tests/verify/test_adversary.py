@@ -11,7 +11,7 @@ from opendp_concurrent import verify
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
 from opendp_concurrent.measures.sums.square_sum import Squares
-from opendp_concurrent.verify.menu import Item
+from opendp_concurrent.verify.filters.menu import Item
 
 
 def views(menu, rule, state, depth):

@@ -8,10 +8,10 @@ import pytest
 
 from opendp_concurrent import verify
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.verify import simulation
 from opendp_concurrent.verify.forbidden import optimal_delta
-from opendp_concurrent.verify.interactive import hull_pair
-from opendp_concurrent.verify.simulation import joint
+from opendp_concurrent.verify.interactions import simulation
+from opendp_concurrent.verify.interactions.interactive import hull_pair
+from opendp_concurrent.verify.interactions.simulation import joint
 
 
 def as_rounds(*mechanisms):

@@ -11,7 +11,7 @@ from opendp_concurrent import verify
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
 from opendp_concurrent.measures import KNOWN, OURS
-from opendp_concurrent.verify.promise import JUST_BELOW, ROUNDING
+from opendp_concurrent.verify.filters.promise import JUST_BELOW, ROUNDING
 
 PROMISES = verify.promises()
 PAIRS = 20  # menus for each promise, and a budget for each part of its distance

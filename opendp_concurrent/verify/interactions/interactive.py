@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import at_most, checked, positive, probability, shown, whole
-from ..errors import InvalidTypeError, InvalidValueError
-from .mechanism import TOLERANCE, FiniteMechanism, excess, scale_of
+from ...checks import at_most, checked, positive, probability, shown, whole
+from ...errors import InvalidTypeError, InvalidValueError
+from ..mechanism import TOLERANCE, FiniteMechanism, excess, scale_of
 
 CRUMB = 1e-14  # shorter segments of a hull are rounding
 History = tuple[tuple[int, int], ...]  # (query, answer) of each round so far

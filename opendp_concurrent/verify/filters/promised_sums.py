@@ -12,18 +12,18 @@ from functools import partial
 from math import exp
 from typing import Any
 
-from ..accounts.rule import Shares, Within
-from ..accumulators.basic import basic
-from ..accumulators.from_rule import from_rule
-from ..accumulators.planned import Planned
-from ..measures.conversions.pure_to_renyi import pure_to_renyi
-from ..measures.conversions.pure_to_zcdp import pure_to_zcdp
-from ..measures.distances import TruncatedConcentrated
-from ..measures.numbers import number_at_most
-from ..measures.sums.orders_sum import GridCurve, OnOrders
-from ..measures.sums.truncated_sum import Truncated
+from ...accounts.rule import Shares, Within
+from ...accumulators.basic import basic
+from ...accumulators.from_rule import from_rule
+from ...accumulators.planned import Planned
+from ...measures.conversions.pure_to_renyi import pure_to_renyi
+from ...measures.conversions.pure_to_zcdp import pure_to_zcdp
+from ...measures.distances import TruncatedConcentrated
+from ...measures.numbers import number_at_most
+from ...measures.sums.orders_sum import GridCurve, OnOrders
+from ...measures.sums.truncated_sum import Truncated
+from ..mechanism import FiniteMechanism
 from .adversary import worst_analyst
-from .mechanism import FiniteMechanism
 from .menu import Item
 from .promise import ORDERS, Budget, Check, Outcome, after, menu_of
 from .renyi import worst_renyi

@@ -42,10 +42,10 @@ from dataclasses import dataclass
 from math import expm1, inf
 from typing import Any
 
-from .. import checks
-from ..checks import checked, hashable
+from ... import checks
+from ...checks import checked, hashable
+from ..mechanism import FiniteMechanism
 from .lattice import Lattice
-from .mechanism import FiniteMechanism
 from .menu import MOST_LAUNCHES, Item, Remembered, Rule, a_rule, check_depth, check_menu, next_state
 from .strategy import Launch, Stop, Strategy, view_of
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias, Union
 
-from .mechanism import FiniteMechanism
+from ..mechanism import FiniteMechanism
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,12 @@ from itertools import product
 from math import exp, inf, log
 from typing import Any
 
-from .. import checks
-from ..checks import at_most as limited
-from ..checks import checked, elements, flag, function, hashable, shown, whole
-from ..errors import InvalidTypeError, InvalidValueError, StreamHaltedError
+from ... import checks
+from ...checks import at_most as limited
+from ...checks import checked, elements, flag, function, hashable, shown, whole
+from ...errors import InvalidTypeError, InvalidValueError, StreamHaltedError
+from ..mechanism import excess, scale_of
 from .continual_law import ContinualLaw
-from .mechanism import excess, scale_of
 
 Stream = tuple[Any, ...]
 Neighbouring = Callable[[Sequence[Any], Sequence[Any]], bool]

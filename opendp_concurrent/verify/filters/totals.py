@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from math import fsum, inf, isinf, log, log1p
-from typing import Any, TypeAlias, Union
+from typing import Any
 
-from .. import checks
-from ..checks import checked, hashable, optional
-from ..errors import InvalidValueError
-from .mechanism import FiniteMechanism
+from ... import checks
+from ...checks import checked, hashable, optional
+from ...errors import InvalidValueError
+from ..mechanism import FiniteMechanism, Number
 from .menu import MOST_LAUNCHES, Item, Rule, a_rule, check_depth, check_menu, next_state
-
-Number: TypeAlias = Union[float, Fraction]  # noqa: UP007 (evaluated on Python 3.10)
 
 
 def _loss_of_item(**argument: Any) -> Number:

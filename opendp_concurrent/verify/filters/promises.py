@@ -7,8 +7,8 @@ accumulators and rules are those of production. ``promise.py`` says what budgets
 
 from __future__ import annotations
 
-from ..accumulators.basic import basic
-from ..checks import checked, positive
+from ...accumulators.basic import basic
+from ...checks import checked, positive
 from .promise import Promise
 from .promised_approximate import PARTS, RHO_PARTS, RULES, approximate, approximate_zcdp
 from .promised_sums import (

@@ -24,9 +24,9 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack, kron, vstack
 
-from ..checks import at_most, checked, each, instance, non_negative, optional, probability, whole
+from ...checks import at_most, checked, each, instance, non_negative, optional, probability, whole
+from ..mechanism import response
 from .interactive import FiniteInteractiveMechanism, random_interactive
-from .mechanism import response
 
 Array = np.ndarray[Any, Any]
 FEASIBLE = 1e-8  # largest total of residuals that counts as none

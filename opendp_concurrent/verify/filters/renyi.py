@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from .. import checks
-from ..checks import checked, hashable
-from .mechanism import one_way_renyi
+from ... import checks
+from ...checks import checked, hashable
+from ..mechanism import one_way_renyi
 from .menu import MOST_LAUNCHES, Item, Rule, a_rule, check_menu
 from .totals import largest_total
 

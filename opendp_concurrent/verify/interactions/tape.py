@@ -13,11 +13,10 @@ from fractions import Fraction
 from math import fsum
 from typing import Any
 
-from .. import checks
-from ..checks import checked, count, function
-from ..errors import InvalidTypeError, InvalidValueError
-from .mechanism import TOLERANCE
-from .totals import Number
+from ... import checks
+from ...checks import checked, count, function
+from ...errors import InvalidTypeError, InvalidValueError
+from ..mechanism import TOLERANCE, Number
 
 Chosen = tuple[int, ...]  # which outcome each draw had
 MOST_RUNS = 200_000

@@ -12,12 +12,11 @@ from fractions import Fraction
 from math import inf
 from typing import Any
 
-from .. import checks
-from ..checks import at_most, checked, each, positive
-from ..errors import InvalidValueError
-from .mechanism import randomized_response
+from ... import checks
+from ...checks import at_most, checked, each, positive
+from ...errors import InvalidValueError
+from ..mechanism import Number, randomized_response
 from .menu import EndlessError, Item
-from .totals import Number
 
 JUST_BELOW = 1 - 1e-6  # share of what launches cost that does not pay for them
 ORDERS = (1.5, 2.0, 4.0, 16.0)

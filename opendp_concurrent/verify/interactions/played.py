@@ -27,12 +27,11 @@ from fractions import Fraction
 from math import exp, fsum, inf, isinf, log
 from typing import Any
 
-from .. import checks
-from ..checks import at_most, checked, function, instance
-from ..errors import InvalidTypeError, InvalidValueError
-from .mechanism import LARGEST_LOG, excess, scale_of
+from ... import checks
+from ...checks import at_most, checked, function, instance
+from ...errors import InvalidTypeError, InvalidValueError
+from ..mechanism import LARGEST_LOG, Number, excess, scale_of
 from .tape import MOST_RUNS, Chosen, Tape
-from .totals import Number
 
 History = tuple[tuple[str, Hashable], ...]  # name of each move, and its answer
 Weights = dict[Chosen, Number]  # by what was drawn

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..checks import checked, elements, flag, function, hashable, integer, read, shown
-from ..errors import InvalidTypeError, InvalidValueError
+from ...checks import checked, elements, flag, function, hashable, integer, read, shown
+from ...errors import InvalidTypeError, InvalidValueError
 from .tape import Tape
 
 Outcomes = list[tuple[int, float]]  # what a noisy value may be, with which probability

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-from .. import checks
-from ..checks import at_most, non_negative, shown
-from ..errors import BudgetExceededError, ConcurrentError, InvalidTypeError, InvalidValueError
-from .mechanism import FiniteMechanism, randomized_response
+from ... import checks
+from ...checks import at_most, non_negative, shown
+from ...errors import BudgetExceededError, ConcurrentError, InvalidTypeError, InvalidValueError
+from ..mechanism import FiniteMechanism, randomized_response
 
 MOST_LAUNCHES = at_most(500, "each is a level of recursion")
 

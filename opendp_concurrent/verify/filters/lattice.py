@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import log
 
-from .mechanism import FiniteMechanism
+from ..mechanism import FiniteMechanism
 
 Ratio = tuple[int, ...]
 _DENOMINATORS = 60  # losses whose quotient has at most this denominator share a step

@@ -15,17 +15,17 @@ from math import exp, fsum, log, prod, sqrt
 from operator import mul
 from typing import Any
 
-from ..accounts.rule import Within
-from ..accumulators.advanced import Advanced, advanced
-from ..accumulators.basic import Basic, basic
-from ..accumulators.best_rule import best_rule
-from ..accumulators.either import Either, either
-from ..accumulators.renyi import Renyi, renyi
-from ..accumulators.zcdp import Zcdp, zcdp
-from ..measures.conversions.pure_to_zcdp import pure_to_zcdp
-from ..measures.conversions.zcdp_to_approximate import zcdp_to_delta
+from ...accounts.rule import Within
+from ...accumulators.advanced import Advanced, advanced
+from ...accumulators.basic import Basic, basic
+from ...accumulators.best_rule import best_rule
+from ...accumulators.either import Either, either
+from ...accumulators.renyi import Renyi, renyi
+from ...accumulators.zcdp import Zcdp, zcdp
+from ...measures.conversions.pure_to_zcdp import pure_to_zcdp
+from ...measures.conversions.zcdp_to_approximate import zcdp_to_delta
+from ..mechanism import FiniteMechanism, randomized_response
 from .adversary import worst_analyst
-from .mechanism import FiniteMechanism, randomized_response
 from .menu import Item, Remembered
 from .promise import ORDERS, TESTS, Budget, Check, Outcome, after
 from .totals import launchable, mean_loss

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from ..accounts.rule import Shares, Within
-from ..accumulators.ladder import ladder
-from ..accumulators.planned import Planned
-from ..accumulators.residue import residue
-from ..accumulators.slots import AnyOrder, Slots
-from ..fdp.function import TradeoffFunction
-from ..measures.conversions.gaussian_to_approximate import gaussian_to_delta
-from ..measures.conversions.pure_to_gaussian import pure_to_gaussian
-from ..measures.sums.square_sum import Squares
-from ..measures.sums.tradeoff_product import Products
+from ...accounts.rule import Shares, Within
+from ...accumulators.ladder import ladder
+from ...accumulators.planned import Planned
+from ...accumulators.residue import residue
+from ...accumulators.slots import AnyOrder, Slots
+from ...fdp.function import TradeoffFunction
+from ...measures.conversions.gaussian_to_approximate import gaussian_to_delta
+from ...measures.conversions.pure_to_gaussian import pure_to_gaussian
+from ...measures.sums.square_sum import Squares
+from ...measures.sums.tradeoff_product import Products
+from ..mechanism import FiniteMechanism
 from .adversary import worst_analyst
-from .mechanism import FiniteMechanism
 from .menu import Item, Limited, Remembered
 from .promise import TESTS, Budget, Outcome, after, menu_of
 from .totals import worst_mean_loss

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .. import checks
-from ..checks import checked, each, instance
-from ..errors import InvalidTypeError
+from ... import checks
+from ...checks import checked, each, instance
+from ...errors import InvalidTypeError
+from ..mechanism import FiniteMechanism, excess, scale_of
 from .interactive import FiniteInteractiveMechanism, History
-from .mechanism import FiniteMechanism, excess, scale_of
 
 _MECHANISMS = each("interactive mechanisms", instance(FiniteInteractiveMechanism))
 

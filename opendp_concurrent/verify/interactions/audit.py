@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta
 
-from .. import checks
-from ..checks import checked, real
-from ..errors import InvalidTypeError, InvalidValueError
+from ... import checks
+from ...checks import checked, real
+from ...errors import InvalidTypeError, InvalidValueError
 
 GRID = np.linspace(0.0, 1.0, 201)  # quantiles of the scores that are tried as thresholds
 
