@@ -8,9 +8,8 @@ from .filters.adversary import Worst, worst_analyst
 from .filters.menu import Item, Limited, response_menu
 from .filters.promise import Outcome, Promise
 from .filters.promises import promises
-from .filters.renyi import worst_renyi
 from .filters.strategy import Launch, Stop
-from .filters.totals import worst_loss, worst_mean_loss
+from .filters.totals import worst_loss, worst_mean_loss, worst_renyi
 from .interactions.audit import Audit, audit
 from .interactions.continual import (
     Identifier,

@@ -1,19 +1,25 @@
-"""What an analyst may launch, and when."""
+"""The menu of an analyst, and the rule that admits launches from it."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-from ... import checks
-from ...checks import at_most, non_negative, shown
+from ...checks import (
+    at_most,
+    checked,
+    hashable,
+    is_a,
+    non_negative,
+    sequence,
+    shown,
+    with_method,
+)
 from ...errors import BudgetExceededError, ConcurrentError, InvalidTypeError, InvalidValueError
 from ..mechanism import FiniteMechanism, randomized_response
 
-MOST_LAUNCHES = at_most(500, "each is a level of recursion")
-
 
 class Item(NamedTuple):
-    """What an analyst may launch: a name, the loss that it declares, and what it does."""
+    """A mechanism to launch: its name, the loss that it declares, and its distributions."""
 
     name: str
     d_mid: Any
@@ -27,26 +33,15 @@ class Rule(Protocol):
         """Return the next accumulator, or a ``BudgetExceededError``."""
 
 
-def a_rule(**argument: Any) -> Any:
-    """Return a continuation rule, or raise."""
-    ((name, value),) = argument.items()
-    if not callable(getattr(type(value), "admits", None)):
-        raise InvalidTypeError(
-            f"{name} must have a method admits(accumulator, d_mid), found {type(value).__name__}"
-        )
-    return value
-
-
 def response_menu(*epsilons: float) -> list[Item]:
-    """Randomized responses, which declare (ε, 0).
+    """Randomized responses that declare (ε, 0).
 
     :param epsilons: one item for each
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> [(item.name, item.d_mid) for item in verify.response_menu(0.5, 1.0)]
+    >>> [(item.name, item.d_mid) for item in oc.verify.response_menu(0.5, 1.0)]
     [('0.5', (0.5, 0.0)), ('1', (1.0, 0.0))]
     """
     numbers = [non_negative(**{f"epsilons[{index}]": one}) for index, one in enumerate(epsilons)]
@@ -54,9 +49,9 @@ def response_menu(*epsilons: float) -> list[Item]:
 
 
 class Limited:
-    """A rule for analysts who launch a limited number of times.
+    """A rule that also limits the number of launches.
 
-    Its states are pairs: an accumulator, and how many launches are left.
+    Its states are pairs: an accumulator, and the number of launches that remain.
     """
 
     def __init__(self, rule: Rule) -> None:
@@ -71,10 +66,10 @@ class Limited:
         return after if isinstance(after, BudgetExceededError) else (after, left - 1)
 
 
-class Remembered:
-    """The same verdicts, each asked for once: a refusal tells what remains, which is dear to find.
+class CachedRule:
+    """A rule with its verdicts cached: a refusal computes what remains, which is slow.
 
-    :param rule: whose verdicts depend on the state and d_mid only
+    :param rule: its verdicts depend on the state and d_mid only
     """
 
     def __init__(self, rule: Rule) -> None:
@@ -89,24 +84,32 @@ class Remembered:
         return self._verdicts[key]
 
 
-def check_menu(menu: Any) -> list[Item]:
-    """Return the items, or raise."""
-    checks.sequence("Item(name, d_mid, mechanism)", menu=menu)
-    for index, item in enumerate(menu):
-        if not isinstance(item, Item) or not isinstance(item.mechanism, FiniteMechanism):
-            raise InvalidTypeError(f"menu[{index}] must be Item(name, d_mid, FiniteMechanism)")
-    return list(menu)
+def _menu(**argument: Any) -> list[Item]:
+    ((name, _),) = argument.items()
+    items = list(sequence("Item(name, d_mid, mechanism)", **argument))
+    for index, item in enumerate(items):
+        if not is_a(item, Item) or not is_a(item.mechanism, FiniteMechanism):
+            raise InvalidTypeError(f"{name}[{index}] must be Item(name, d_mid, FiniteMechanism)")
+    return items
+
+
+on_a_menu = checked(
+    menu=_menu,
+    accumulator=hashable,
+    rule=with_method("admits", "have a method admits(accumulator, d_mid)"),
+    most=at_most(500, "each is a level of recursion"),
+)
 
 
 def next_state(rule: Rule, state: Any, item: Item) -> Any:
-    """State after a launch; None if it is refused, or if it tells nothing and costs nothing."""
+    """State after a launch; None if it is refused, or if it costs nothing and reveals nothing."""
     try:
         after = rule.admits(state, item.d_mid)
     except ConcurrentError:
         raise
     except Exception as error:
         raise InvalidTypeError(
-            f"accumulator must be a state of the rule, found {shown(state)} where it admits "
+            f"accumulator ({shown(state)}) must be a state of the rule, which fails on a launch of "
             f"{shown(item.d_mid)}: {error}"
         ) from error
     if isinstance(after, BudgetExceededError):
@@ -115,19 +118,20 @@ def next_state(rule: Rule, state: Any, item: Item) -> Any:
         if item.mechanism.first == item.mechanism.second:
             return None
         raise InvalidValueError(
-            f"menu item {item.name!r} is admitted at no cost, so without an end: {item.d_mid} "
-            "changes nothing in the rule's state; wrap the rule in Limited to count launches"
+            f"menu item {item.name!r} is admitted at no cost, so without limit: {item.d_mid} "
+            "does not change the state of the rule; wrap the rule in Limited to count launches"
         )
     return after
 
 
 class EndlessError(InvalidValueError):
-    """More launches than are tried."""
+    """A filter admits more launches than are tried."""
 
 
 def check_depth(depth: int, most: int) -> None:
-    """Raise if an analyst launches without an end."""
+    """Raise if an analyst launches more than ``most`` mechanisms."""
     if depth > most:
         raise EndlessError(
-            f"most ({most}) launches are made without an end; pass a larger one, or a smaller bound"
+            f"most ({most}) launches are too few, since the filter admits more; pass a larger "
+            "number, or a smaller bound"
         )

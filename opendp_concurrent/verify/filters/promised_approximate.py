@@ -1,18 +1,17 @@
 """Promises of (ε, δ)-DP and approximate zCDP.
 
-Conversions lose something, so no analyst needs all of a budget of ``advanced``, ``zcdp`` or
-``renyi``. Besides δ at ε this therefore judges what their theorems start from: the ε that the
-theorem gives for the divergences that an analyst reaches, by formulas written apart from the
-package's, in doubles; and the mass of answers that tell all.
+Conversions are not tight, so no analyst reaches the whole budget of ``advanced``, ``zcdp`` or
+``renyi``. Besides δ at ε, two intermediate bounds are therefore tested: the ε that the theorem
+gives for the divergences that an analyst reaches, and the probability that some child fails. The
+formulas here are in doubles and independent of those of the package.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import replace
 from math import exp, fsum, log, prod, sqrt
-from operator import mul
+from operator import methodcaller, mul
 from typing import Any
 
 from ...accounts.rule import Within
@@ -24,93 +23,83 @@ from ...accumulators.renyi import Renyi, renyi
 from ...accumulators.zcdp import Zcdp, zcdp
 from ...measures.conversions.pure_to_zcdp import pure_to_zcdp
 from ...measures.conversions.zcdp_to_approximate import zcdp_to_delta
-from ..mechanism import FiniteMechanism, randomized_response
+from ..mechanism import FiniteMechanism, mean_loss, randomized_response
 from .adversary import worst_analyst
-from .menu import Item, Remembered
-from .promise import ORDERS, TESTS, Budget, Check, Outcome, after
-from .totals import launchable, mean_loss
+from .menu import CachedRule, Item
+from .promise import CURVE, ORDERS, Budget, Outcome, accumulated
+from .totals import admitted_counts
 
 DELTA = 0.05
 PARTS = ("epsilon", "delta")
 RHO_PARTS = ("rho", "delta")
-TINY = 2.0**-11  # of an ε whose ε² is the mean loss to 1e-7, as ``advanced`` has it
+TINY = 2.0**-11  # for ε of this size the mean loss is ε²/2, as in ``advanced``, to 1e-7
 
 
-@dataclass(frozen=True)
-class Rule:
-    """An accounting, and the menus to which it is held.
-
-    :ivar make: from the ε of a menu and the counts of a budget
-    :ivar scale: of the ε with which analysts reach all that the theorem starts from
-    """
-
-    make: Callable[[Sequence[float], Sequence[int]], Any]
-    scale: float = 1.0
+def _best(budget: Budget) -> Any:
+    total = sum(map(mul, budget.epsilons, budget.counts))
+    return best_rule((total, DELTA / 2), [(epsilon, 0.0) for epsilon in budget.epsilons])
 
 
-def _best(epsilons: Sequence[float], counts: Sequence[int]) -> Any:
-    total = sum(e * n for e, n in zip(epsilons, counts, strict=True))
-    return best_rule((total, DELTA / 2), [(epsilon, 0.0) for epsilon in epsilons])
-
-
-RULES = {
-    "basic": Rule(lambda epsilons, counts: basic()),
-    "advanced": Rule(lambda epsilons, counts: advanced(DELTA / 2), TINY),
-    "zcdp": Rule(lambda epsilons, counts: zcdp(DELTA / 2)),
-    "renyi": Rule(lambda epsilons, counts: renyi(4.0, DELTA / 2)),
-    "either": Rule(
-        lambda epsilons, counts: either(basic(), zcdp(DELTA / 4), renyi(3.0, DELTA / 4))
-    ),
-    "best_rule": Rule(_best),
+RULES: dict[str, Callable[[Budget], Any]] = {
+    "basic": lambda budget: basic(),
+    "advanced": lambda budget: advanced(DELTA / 2),
+    "zcdp": lambda budget: zcdp(DELTA / 2),
+    "renyi": lambda budget: renyi(4.0, DELTA / 2),
+    "either": lambda budget: either(basic(), zcdp(DELTA / 4), renyi(3.0, DELTA / 4)),
+    "best_rule": _best,
 }
 
 
-def approximate(rule: Rule) -> Check:
-    """δ at ε, and what the theorem starts from."""
-
-    def check(
-        epsilons: Sequence[float], counts: Sequence[int], budget: Budget
-    ) -> Iterator[Outcome]:
-        for scale in {1.0, rule.scale}:
-            scaled = [scale * one for one in epsilons]
-            yield from _held(rule.make(scaled, counts), scaled, counts, budget)
-
-    return check
+def approximate(name: str, budget: Budget) -> Iterator[Outcome]:
+    """Compare δ at ε, and the two intermediate bounds."""
+    for scale in (TINY, 1.0) if name == "advanced" else (1.0,):
+        scaled = replace(budget, epsilons=[scale * one for one in budget.epsilons])
+        yield from _approximate(scaled, RULES[name](scaled))
 
 
-def _held(
-    accounting: Any, epsilons: Sequence[float], counts: Sequence[int], budget: Budget
-) -> Iterator[Outcome]:
-    slack = _slack(accounting)
-    menu, d_mids = _failing_menu(epsilons, [(one, 0.0) for one in epsilons], DELTA - slack)
-    start = accounting.start((0.0, 0.0))
-    cost = after(start, d_mids, (*counts, 1)).loss
-    epsilon, delta = (budget.promised(*pair) for pair in zip(PARTS, cost, strict=True))
-    limits = tuple(budget.limit(*pair) for pair in zip(PARTS, cost, strict=True))
-    bounds = Remembered(Within(limits))
-    found = worst_analyst(menu, start, bounds, epsilon)
-    yield Outcome(budget.part, "delta at epsilon", found.delta_upper, delta)
-    kept = [randomized_response(one) for one in (*epsilons, epsilons[0])]
-    admitted = launchable(menu, start, bounds)
-    reached = max(theorem_epsilon(accounting, kept, often) for often in admitted)
-    yield Outcome(budget.part, "epsilon by the theorem", reached, epsilon)
-    told = max(slack + _told(d_mids, often) for often in admitted if any(often))
-    yield Outcome(budget.part, "delta by the theorem", told, delta)
+def _approximate(budget: Budget, accounting: Any) -> Iterator[Outcome]:
+    slack, start = _slack(accounting), accounting.start((0.0, 0.0))
+    menu = _failing_menu(budget.epsilons, float, DELTA - slack)
+    epsilon, delta, rule = _promised(budget, PARTS, menu, start)
+    found = worst_analyst(menu, start, rule, epsilon)
+    yield budget.outcome("delta at epsilon", found.delta_upper, delta)
+    admitted, kept = admitted_counts(menu, start, rule), _without_failure(budget)
+    reached = max(theorem_epsilon(accounting, kept, counts) for counts in admitted)
+    yield budget.outcome("epsilon by the theorem", reached, epsilon)
+    failing = max(slack + _failure(menu, counts) for counts in admitted if any(counts))
+    yield budget.outcome("delta by the theorem", failing, delta)
 
 
 def _failing_menu(
-    epsilons: Sequence[float], d_mids: Sequence[tuple[float, float]], failure: float
-) -> tuple[list[Item], list[tuple[float, float]]]:
-    """Randomized responses, and the first of them with a failure that uses up all of δ."""
-    declared = [*d_mids, (d_mids[0][0], failure)]
-    mechanisms = [*map(randomized_response, epsilons), randomized_response(epsilons[0], failure)]
-    pairs = zip(declared, mechanisms, strict=True)
-    return [Item(f"{d_mid}", d_mid, one) for d_mid, one in pairs], declared
+    epsilons: Sequence[float], declare: Callable[[float], float], failure: float
+) -> list[Item]:
+    """Randomized responses, and the first of them again with a failure that uses up all of δ."""
+    pairs = [*((one, 0.0) for one in epsilons), (epsilons[0], failure)]
+    declared = [(declare(epsilon), delta) for epsilon, delta in pairs]
+    return [
+        Item(f"{d_mid}", d_mid, randomized_response(*pair))
+        for d_mid, pair in zip(declared, pairs, strict=True)
+    ]
 
 
-def _told(d_mids: Sequence[tuple[float, float]], counts: Sequence[int]) -> float:
-    """Probability that one of the launches fails."""
-    return 1 - prod((1 - delta) ** n for (_, delta), n in zip(d_mids, counts, strict=True))
+def _without_failure(budget: Budget) -> list[FiniteMechanism]:
+    return [randomized_response(one) for one in (*budget.epsilons, budget.epsilons[0])]
+
+
+def _promised(
+    budget: Budget, parts: tuple[str, str], menu: list[Item], start: Any
+) -> tuple[float, float, CachedRule]:
+    """The promised pair, and the rule of the filter; the budget pays for one failing launch."""
+    cost = accumulated(start, [item.d_mid for item in menu], (*budget.counts, 1)).loss
+    first, second = (budget.promised(*pair) for pair in zip(parts, cost, strict=True))
+    limits = tuple(budget.limit(*pair) for pair in zip(parts, cost, strict=True))
+    return first, second, CachedRule(Within(limits))
+
+
+def _failure(menu: Sequence[Item], counts: Sequence[int]) -> float:
+    """Probability that some launch fails."""
+    kept: float = prod((1 - item.d_mid[1]) ** n for item, n in zip(menu, counts, strict=True))
+    return 1 - kept
 
 
 def _slack(accounting: Any) -> float:
@@ -124,12 +113,12 @@ def _slack(accounting: Any) -> float:
 def theorem_epsilon(
     accounting: Any, mechanisms: Sequence[FiniteMechanism], counts: Sequence[int]
 ) -> float:
-    """The ε that a rule's theorem gives, from what ``counts`` launches really tell.
+    """The ε that the theorem of an accumulator gives for the divergences of ``counts`` launches.
 
     :param accounting: of (ε, δ)-DP
     :param mechanisms: that do not fail
-    :param counts: of the launches of each
-    :raises TypeError: for an accounting that has no formula here
+    :param counts: number of launches of each
+    :raises TypeError: for an accounting without a formula here
     """
 
     def total(divergence: Callable[[FiniteMechanism], float]) -> float:
@@ -143,15 +132,19 @@ def theorem_epsilon(
         return total(FiniteMechanism.epsilon)
     log_slack = log(accounting.delta_slack)
     if isinstance(accounting, Advanced):  # mean loss ε²/2 [HSTVVXZ23, Theorem 3.8]
-        squares = 2 * total(mean_loss)
+        squares = 2 * total(_mean_loss)
         return sqrt(-2 * squares * log_slack) + squares / 2
     if isinstance(accounting, Renyi):  # [CKS20, Proposition 12]
-        order = accounting.order
-        return _converted(order, total(lambda one: one.renyi(order)), log_slack)
+        divergence = total(methodcaller("renyi", accounting.order))
+        return _converted(accounting.order, divergence, log_slack)
     if isinstance(accounting, Zcdp):  # mean loss ρ, and the best order
-        rho = total(mean_loss)
-        return _least(lambda t: _converted(1 + exp(t), rho * (1 + exp(t)), log_slack))
+        rho = total(_mean_loss)
+        return _minimum(lambda t: _converted(1 + exp(t), rho * (1 + exp(t)), log_slack))
     raise TypeError(f"no formula for {accounting!r}")
+
+
+def _mean_loss(mechanism: FiniteMechanism) -> float:
+    return mean_loss(mechanism.first, mechanism.second)
 
 
 def _converted(order: float, divergence: float, log_slack: float) -> float:
@@ -159,8 +152,8 @@ def _converted(order: float, divergence: float, log_slack: float) -> float:
     return max(0.0, divergence + log(t / order) - (log_slack + log(order)) / t)
 
 
-def _least(function: Callable[[float], float]) -> float:
-    """Least value of a function with one minimum, on logarithms of orders minus 1."""
+def _minimum(function: Callable[[float], float]) -> float:
+    """The minimum of a function with one local minimum, of the logarithm of an order minus 1."""
     low, high = -30.0, 30.0
     for _ in range(120):
         left, right = low + (high - low) / 3, high - (high - low) / 3
@@ -168,34 +161,23 @@ def _least(function: Callable[[float], float]) -> float:
     return function((low + high) / 2)
 
 
-def approximate_zcdp(
-    epsilons: Sequence[float], counts: Sequence[int], budget: Budget
-) -> Iterator[Outcome]:
-    """Sequential children: what does not fail is ρ-zCDP, and how likely failures are."""
-    menu, d_mids = _failing_menu(epsilons, [(pure_to_zcdp(e), 0.0) for e in epsilons], DELTA)
+def approximate_zcdp(budget: Budget) -> Iterator[Outcome]:
+    """Compare the divergences of the children without failures, and the failures; sequential."""
+    menu = _failing_menu(budget.epsilons, pure_to_zcdp, DELTA)
     start: Any = basic().start((0.0, 0.0))
-    cost = after(start, d_mids, (*counts, 1)).loss
-    rho, delta = (budget.promised(*pair) for pair in zip(RHO_PARTS, cost, strict=True))
-    limits = tuple(budget.limit(*pair) for pair in zip(RHO_PARTS, cost, strict=True))
-    bounds = Remembered(Within(limits))
-    kept = [randomized_response(one) for one in (*epsilons, epsilons[0])]
-    admitted = launchable(menu, start, bounds)
+    rho, delta, rule = _promised(budget, RHO_PARTS, menu, start)
+    admitted, kept = admitted_counts(menu, start, rule), _without_failure(budget)
 
     def largest(divergence: Callable[[FiniteMechanism], float]) -> float:
         each = [divergence(one) for one in kept]
-        return max(fsum(map(mul, each, often)) for often in admitted)
+        return max(fsum(map(mul, each, counts)) for counts in admitted)
 
-    yield Outcome(budget.part, "mean loss", largest(mean_loss), rho)
+    yield budget.outcome("mean loss", largest(_mean_loss), rho)
     for order in ORDERS:
-        about = f"divergence of order {order:g}"
-        yield Outcome(budget.part, about, largest(partial(_renyi, order)), rho * order)
-    told = max(_told(d_mids, often) for often in admitted)
-    yield Outcome(budget.part, "failures", told, delta)
-    for epsilon in TESTS:
-        found = worst_analyst(menu, start, bounds, epsilon)
+        worst = largest(methodcaller("renyi", order))
+        yield budget.outcome(f"divergence of order {order:g}", worst, rho * order)
+    yield budget.outcome("failures", max(_failure(menu, counts) for counts in admitted), delta)
+    for epsilon in CURVE:
+        found = worst_analyst(menu, start, rule, epsilon)
         allowed = min(1.0, delta + zcdp_to_delta(rho, epsilon))
-        yield Outcome(budget.part, f"delta at {epsilon:g}", found.delta_upper, allowed)
-
-
-def _renyi(order: float, mechanism: FiniteMechanism) -> float:
-    return mechanism.renyi(order)
+        yield budget.outcome(f"delta at {epsilon:g}", found.delta_upper, allowed)

@@ -1,13 +1,14 @@
 """Promises of Gaussian DP and f-DP.
 
-Randomized response needs all of a trade-off function of its own. For Gaussian budgets there is
-binned Gaussian noise besides, whose mean loss is that of the Gaussian to 4e-7.
+Randomized response reaches the whole of its own trade-off function. Gaussian budgets are also
+tested with binned Gaussian noise, whose mean loss is that of the Gaussian to 4e-7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -25,23 +26,23 @@ from ...measures.sums.square_sum import Squares
 from ...measures.sums.tradeoff_product import Products
 from ..mechanism import FiniteMechanism
 from .adversary import worst_analyst
-from .menu import Item, Limited, Remembered
-from .promise import TESTS, Budget, Outcome, after, menu_of
+from .menu import CachedRule, Item, Limited
+from .promise import CURVE, Budget, Outcome, accumulated
 from .totals import worst_mean_loss
 
-BIN, END = 2e-3, 7.5  # width of the bins of Gaussian noise, and where the last ones begin
-MOST = 3  # launches against a residue filter, whose steps are dear
-pure = TradeoffFunction.pure
+BIN, END = 2e-3, 7.5  # width of the bins of Gaussian noise; where the last bins begin
+RESIDUE_LAUNCHES = 3  # each step of a residue filter is slow
+pure, gaussian = TradeoffFunction.pure, TradeoffFunction.gaussian
 
 
 @lru_cache(maxsize=64)
 def binned_gaussian(mu: float) -> FiniteMechanism:
-    """Gaussian noise on 0 and on ``mu``, told in bins: a postprocessing, so μ-GDP."""
+    """Gaussian noise on 0 and on ``mu``, in bins. Binning is postprocessing, so it is μ-GDP."""
     edges = np.arange(-END, END + mu, BIN)
 
     def law(mean: float) -> tuple[float, ...]:
         below = edges - mean
-        # differences of the smaller tail, which do not cancel
+        # differences of the smaller tail do not cancel
         tail = np.where(below < 0, ndtr(below), -ndtr(-below))
         inner = np.diff(tail) + np.where((below[:-1] < 0) & (below[1:] >= 0), 1.0, 0.0)
         return (float(ndtr(below[0])), *map(float, inner), float(ndtr(-below[-1])))
@@ -49,88 +50,76 @@ def binned_gaussian(mu: float) -> FiniteMechanism:
     return FiniteMechanism(law(0.0), law(mu))
 
 
+def _gaussian_menu(budget: Budget, declare: Callable[[float], Any]) -> list[Item]:
+    return [Item(f"{mu:g}", declare(mu), binned_gaussian(mu)) for mu in budget.epsilons]
+
+
 def _curve(
-    menu: list[Item], start: Any, rule: Any, promised: TradeoffFunction, budget: Budget
+    budget: Budget, menu: list[Item], start: Any, rule: Any, promised: Callable[[float], Any]
 ) -> Iterator[Outcome]:
-    """A whole trade-off function against the worst analyst at each ε."""
-    remembered = Remembered(rule)
-    for epsilon in TESTS:
-        found, bound = (
-            worst_analyst(menu, start, remembered, epsilon),
-            float(promised.delta(epsilon)),
-        )
-        yield Outcome(budget.part, f"delta at {epsilon:g}", found.delta_upper, bound)
+    """Compare δ at several ε; ``promised`` maps ε to the promised δ."""
+    cached = CachedRule(rule)
+    for epsilon in CURVE:
+        worst = worst_analyst(menu, start, cached, epsilon).delta_upper
+        yield budget.outcome(f"delta at {epsilon:g}", worst, float(promised(epsilon)))
 
 
-def squares(epsilons: Sequence[float], counts: Sequence[int], budget: Budget) -> Iterator[Outcome]:
-    """Binned Gaussian noise with these μ, and randomized responses with these ε."""
+def squares(budget: Budget) -> Iterator[Outcome]:
+    """Binned Gaussian noise with μ from ``epsilons``, then randomized responses with these ε."""
     start = Squares().start(None)
-    cost = after(start, epsilons, counts).loss
+    cost = budget.after(start, float).loss
     mu, rule = budget.promised("mu", cost), Within(budget.limit("mu", cost))
-    menu = [Item(f"{one:g}", one, binned_gaussian(one)) for one in epsilons]
-    yield Outcome(budget.part, "mean loss", worst_mean_loss(menu, start, rule), mu**2 / 2)
-    declared = [pure_to_gaussian(one) for one in epsilons]
-    cost = after(start, declared, counts).loss
+    worst = worst_mean_loss(_gaussian_menu(budget, float), start, rule)
+    yield budget.outcome("mean loss", worst, mu**2 / 2)
+    cost = budget.after(start, pure_to_gaussian).loss
     mu, rule = budget.promised("mu", cost), Within(budget.limit("mu", cost))
-    for epsilon in TESTS:
-        found = worst_analyst(menu_of(epsilons, pure_to_gaussian), start, rule, epsilon)
-        bound = gaussian_to_delta(mu, epsilon)
-        yield Outcome(budget.part, f"delta at {epsilon:g}", found.delta_upper, bound)
+    menu = budget.menu(pure_to_gaussian)
+    yield from _curve(budget, menu, start, rule, partial(gaussian_to_delta, mu))
 
 
-def _plans(
-    epsilons: Sequence[float], counts: Sequence[int], budget: Budget
-) -> tuple[tuple[TradeoffFunction, ...], TradeoffFunction]:
-    """The plan that a rule is given, and the product that is promised."""
-    each = [one for one, count in zip(epsilons, counts, strict=True) for _ in range(count)]
-    given = tuple(pure(budget.limit("function", one)) for one in each)
-    promised = [pure(budget.promised("function", one)) for one in each]
+def _plans(budget: Budget) -> tuple[tuple[TradeoffFunction, ...], TradeoffFunction]:
+    """The shares of a compositor, and the promised product."""
+    given = tuple(pure(budget.limit("function", one)) for one in budget.launches)
+    promised = [pure(budget.promised("function", one)) for one in budget.launches]
     return given, TradeoffFunction.identity().compose(*promised)
 
 
-def compositor(
-    epsilons: Sequence[float], counts: Sequence[int], budget: Budget
-) -> Iterator[Outcome]:
+def compositor(budget: Budget) -> Iterator[Outcome]:
     """Shares that are used in their order."""
-    given, promised = _plans(epsilons, counts, budget)
+    given, promised = _plans(budget)
     start = Planned(given, 0, Products().start(TradeoffFunction.identity()))
     rule = Shares(TradeoffFunction.__le__)
-    return _curve(menu_of(epsilons, pure), start, rule, promised, budget)
+    return _curve(budget, budget.menu(pure), start, rule, promised.delta)
 
 
-def slots(epsilons: Sequence[float], counts: Sequence[int], budget: Budget) -> Iterator[Outcome]:
-    """Shares that are used in any order."""
-    given, promised = _plans(epsilons, counts, budget)
-    menu = menu_of((*epsilons, epsilons[0] / 2), pure)
-    return _curve(menu, Slots(given, given), AnyOrder(), promised, budget)
+def slots(budget: Budget) -> Iterator[Outcome]:
+    """Shares that are used in any order, also for a smaller launch."""
+    given, promised = _plans(budget)
+    smaller = replace(budget, epsilons=(*budget.epsilons, budget.epsilons[0] / 2))
+    return _curve(budget, smaller.menu(pure), Slots(given, given), AnyOrder(), promised.delta)
 
 
-def rungs(epsilons: Sequence[float], counts: Sequence[int], budget: Budget) -> Iterator[Outcome]:
-    """As many units of the smallest as launches cost."""
-    unit = min(epsilons)
+def ladder_units(budget: Budget) -> Iterator[Outcome]:
+    """A ladder whose unit is the smallest launch, with as many units as the launches cost."""
+    unit = min(budget.epsilons)
     start = ladder(pure(unit)).start(None)
-    units = after(start, map(pure, epsilons), counts).spent
+    units = budget.after(start, pure).spent
     given, promised = (
         pure(one("function", unit)).power(units) for one in (budget.limit, budget.promised)
     )
-    return _curve(menu_of(epsilons, pure), start, Within(given), promised, budget)
+    return _curve(budget, budget.menu(pure), start, Within(given), promised.delta)
 
 
-def residues(epsilons: Sequence[float], counts: Sequence[int], budget: Budget) -> Iterator[Outcome]:
-    """Binned Gaussian noise, and randomized responses: at most three launches."""
-    squares = Squares().start(None)
-    for name in ("gaussian", "pure"):
-        declared = list(map(pure_to_gaussian, epsilons)) if name == "pure" else list(epsilons)
-        cost = after(squares, declared, [min(count, 1) for count in counts]).loss
+def gaussian_residue(budget: Budget) -> Iterator[Outcome]:
+    """Binned Gaussian noise, then randomized responses; at most three launches."""
+    counts = [min(count, 1) for count in budget.counts]
+    for declare in (float, pure_to_gaussian):
+        cost = accumulated(Squares().start(None), map(declare, budget.epsilons), counts).loss
         mu, limit = budget.promised("mu", cost), budget.limit("mu", cost)
-        rule = Remembered(Limited(Within(TradeoffFunction.gaussian(limit))))
-        start = residue(limit).start(None), MOST
-        if name == "pure":
-            promised = TradeoffFunction.gaussian(mu)
-            yield from _curve(menu_of(epsilons, pure), start, rule, promised, budget)
-            continue
-        menu = [
-            Item(f"{one:g}", TradeoffFunction.gaussian(one), binned_gaussian(one))
-            for one in epsilons
-        ]
-        yield Outcome(budget.part, "mean loss", worst_mean_loss(menu, start, rule), mu**2 / 2)
+        rule = CachedRule(Limited(Within(gaussian(limit))))
+        start = residue(limit).start(None), RESIDUE_LAUNCHES
+        if declare is float:
+            worst = worst_mean_loss(_gaussian_menu(budget, gaussian), start, rule)
+            yield budget.outcome("mean loss", worst, mu**2 / 2)
+        else:
+            yield from _curve(budget, budget.menu(pure), start, rule, gaussian(mu).delta)

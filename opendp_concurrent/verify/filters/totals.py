@@ -1,25 +1,25 @@
-"""The largest total that an analyst reaches, where what single launches tell adds up.
+"""The largest total that an analyst reaches, for losses that add up over launches.
 
-So it is with the largest loss (pure DP), the mean loss (Kullback and Leibler) and the Rényi
-divergence of any order between: ratios need not be known, and nothing is left out.
+These are the largest loss (pure DP), the mean loss (Kullback-Leibler divergence), and the Rényi
+divergence of each order. They need no likelihood ratios, and no launch is omitted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
-from math import fsum, inf, isinf, log, log1p
+from functools import partial
+from math import isinf
 from typing import Any
 
 from ... import checks
-from ...checks import checked, hashable, optional
+from ...checks import checked, optional
 from ...errors import InvalidValueError
-from ..mechanism import FiniteMechanism, Number
-from .menu import MOST_LAUNCHES, Item, Rule, a_rule, check_depth, check_menu, next_state
+from ..mechanism import Number, mean_loss, one_way_renyi
+from .menu import Item, Rule, check_depth, next_state, on_a_menu
 
 
 def _loss_of_item(**argument: Any) -> Number:
-    """Return a loss, an exact fraction or a double of at least 0, or raise."""
     ((name, value),) = argument.items()
     if type(value) is not Fraction:
         return checks.non_negative(**argument)
@@ -28,10 +28,8 @@ def _loss_of_item(**argument: Any) -> Number:
     return value
 
 
-_losses = checks.each("losses", _loss_of_item)
-
-
-@checked(accumulator=hashable, rule=a_rule, losses=optional(_losses), most=MOST_LAUNCHES)
+@on_a_menu
+@checked(losses=optional(checks.each("losses", _loss_of_item)))
 def worst_loss(
     menu: Sequence[Item],
     accumulator: Hashable,
@@ -40,88 +38,100 @@ def worst_loss(
     losses: Sequence[Number] | None = None,
     most: int = 300,
 ) -> Number:
-    """Largest privacy loss that an analyst reaches against a filter: ε at δ = 0, exactly.
+    """Compute the largest privacy loss against a filter, exactly: ε at δ = 0.
 
-    Judges pure DP: a violation that has little mass counts as any other.
+    Use it for pure DP: it finds a violation however small its probability is.
 
-    :param menu: what may be launched, any number of times
-    :param accumulator: of no launch; frozen and hashable
-    :param rule: when a launch is admitted, such as ``Within(d_out)``
-    :param losses: the largest loss of each item, where it is known exactly; else the logarithms of
-        its probabilities are used, each off by some units in the last place
-    :param most: launches at most; reaching it raises, since then the worst may be cut off
-    :return: the exact sum, as a Fraction; infinite if some answer tells the datasets apart
+    :param menu: mechanisms that may be launched, any number of times
+    :param accumulator: before the first launch; frozen and hashable
+    :param rule: admits launches, such as ``Within(d_out)``
+    :param losses: the exact largest loss of each item. By default they are computed in doubles from
+        the probabilities, with an error of a few units in the last place
+    :param most: largest number of launches; raises if the rule admits more
+    :return: the exact sum, as a Fraction; infinite if some answer is impossible on one dataset
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
     >>> from fractions import Fraction
-    >>> from opendp_concurrent import verify
-    >>> from opendp_concurrent.accumulators import basic
     >>> from opendp_concurrent.accounts.rule import Within
-    >>> item = verify.Item("response", 0.1, verify.randomized_response(0.1))
-    >>> rule = Within(0.3)
-    >>> worst = verify.worst_loss([item], basic().start(0.0), rule, losses=[Fraction(0.1)])
-    >>> worst == 2 * Fraction(0.1)  # three times the double 0.1 are more than the double 0.3
+    >>> menu = [oc.verify.Item("response", 0.1, oc.verify.randomized_response(0.1))]
+    >>> start = oc.accumulators.basic().start(0.0)
+    >>> worst = oc.verify.worst_loss(menu, start, Within(0.3), losses=[Fraction(0.1)])
+    >>> worst == 2 * Fraction(0.1)  # three times the double 0.1 is more than the double 0.3
     True
     """
-    items = check_menu(menu)
-    given = [item.mechanism.epsilon() for item in items] if losses is None else losses
-    if len(given) != len(items):
-        raise InvalidValueError(f"losses must be one for each item: {len(items)}, {len(given)}")
+    given = [item.mechanism.epsilon() for item in menu] if losses is None else losses
+    if len(given) != len(menu):
+        raise InvalidValueError(
+            f"losses ({len(given)}) must have one element for each of the {len(menu)} items"
+        )
     exact = [one if isinf(one) else Fraction(one) for one in given]
-    return largest_total(exact, items, accumulator, rule, most)
+    return _largest_total(exact, menu, accumulator, rule, most)
 
 
-@checked(accumulator=hashable, rule=a_rule, most=MOST_LAUNCHES)
+@on_a_menu
 def worst_mean_loss(
     menu: Sequence[Item], accumulator: Hashable, rule: Rule, *, most: int = 300
 ) -> float:
-    """Largest mean of the loss that an analyst reaches against a filter.
+    """Compute the largest mean of the privacy loss against a filter.
 
-    The divergence of Kullback and Leibler, which is the limit of Rényi's at order 1.
+    This is the Kullback-Leibler divergence, the limit of the Rényi divergences at order 1. The
+    parameters are those of :func:`worst_loss`.
 
-    :param menu: what may be launched, any number of times
-    :param accumulator: of no launch; frozen and hashable
-    :param rule: when a launch is admitted, such as ``Within(d_out)``
-    :param most: launches at most; reaching it raises, since then the worst may be cut off
     :return: the divergence, for the worse order of the datasets
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> from opendp_concurrent.accumulators import basic
     >>> from opendp_concurrent.accounts.rule import Within
-    >>> item = verify.Item("response", 0.5, verify.randomized_response(0.5))
-    >>> verify.worst_mean_loss([item], basic().start(0.0), Within(1.0))  # 2 * 0.5 * tanh(0.25)
+    >>> menu = [oc.verify.Item("response", 0.5, oc.verify.randomized_response(0.5))]
+    >>> start = oc.accumulators.basic().start(0.0)
+    >>> oc.verify.worst_mean_loss(menu, start, Within(1.0))  # 2 * 0.5 * tanh(0.25)
     0.24491...
     """
-    items = check_menu(menu)
-    totals = []
-    for swapped in (False, True):
-        each = [mean_loss(item.mechanism, swapped=swapped) for item in items]
-        totals.append(float(largest_total(each, items, accumulator, rule, most)))
-    return max(totals)
+    return _worse_order(mean_loss, menu, accumulator, rule, most)
 
 
-def mean_loss(mechanism: FiniteMechanism, *, swapped: bool = False) -> float:
-    """Mean of log P/Q under P; of log Q/P under Q if ``swapped``."""
-    laws = mechanism.first, mechanism.second
-    first, second = laws[::-1] if swapped else laws
-    pairs = [(p, q) for p, q in zip(first, second, strict=True) if p > 0.0]
-    return inf if any(q == 0.0 for _, q in pairs) else fsum(p * _loss(p, q) for p, q in pairs)
+@on_a_menu
+def worst_renyi(
+    menu: Sequence[Item], accumulator: Hashable, rule: Rule, order: float, *, most: int = 300
+) -> float:
+    """Compute the largest Rényi divergence of ``order`` against a filter.
+
+    The parameters are those of :func:`worst_loss`.
+
+    :param order: finite, above 1
+    :return: the divergence, for the worse order of the datasets
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent.accounts.rule import Within
+    >>> menu = [oc.verify.Item("response", 0.5, oc.verify.randomized_response(0.5))]
+    >>> start = oc.accumulators.basic().start(0.0)
+    >>> oc.verify.worst_renyi(menu, start, Within(1.0), order=2.0)
+    0.45467...
+    >>> 2 * oc.verify.randomized_response(0.5).renyi(2.0)
+    0.45467...
+    """
+    divergence = partial(one_way_renyi, order=checks.order(order=order))
+    return _worse_order(divergence, menu, accumulator, rule, most)
 
 
-def _loss(p: float, q: float) -> float:
-    """Log p/q, without cancellation where the two nearly agree."""
-    return log1p((p - q) / q) if 0.5 < p / q < 2.0 else log(p / q)
+def _worse_order(
+    divergence: Callable[..., float], menu: Sequence[Item], accumulator: Any, rule: Rule, most: int
+) -> float:
+    """The larger of the totals of a divergence, for the two orders of the datasets."""
+    laws = [(item.mechanism.first, item.mechanism.second) for item in menu]
+    orders = [divergence(p, q) for p, q in laws], [divergence(q, p) for p, q in laws]
+    return max(float(_largest_total(one, menu, accumulator, rule, most)) for one in orders)
 
 
-def largest_total(
-    values: Sequence[Number], items: list[Item], accumulator: Any, rule: Rule, most: int
+def _largest_total(
+    values: Sequence[Number], items: Sequence[Item], accumulator: Any, rule: Rule, most: int
 ) -> Number:
-    """Largest sum of the values of launches that a rule admits one after the other."""
+    """Largest sum of the values of the items, over all sequences of launches that a rule admits."""
     known: dict[Any, Number] = {}
 
     def largest(state: Any, depth: int) -> Number:
@@ -138,10 +148,10 @@ def largest_total(
     return largest(accumulator, 0)
 
 
-def launchable(
+def admitted_counts(
     items: list[Item], accumulator: Any, rule: Rule, most: int = 300
 ) -> set[tuple[int, ...]]:
-    """How often each item may have been launched, in all ways that a rule admits."""
+    """The numbers of launches of each item, for all sequences of launches that a rule admits."""
     onward: list[tuple[Any, tuple[int, ...]]] = [(accumulator, (0,) * len(items))]
     seen = set(onward)
     while onward:

@@ -1,26 +1,14 @@
-"""Continual mechanisms against adversaries who choose both streams on the way, computed.
+"""Continual mechanisms against adversaries who choose both streams adaptively.
 
-A strongly adaptive adversary sends pairs of updates and questions; an :class:`Identifier` forwards
-one side of the pairs, as long as the two streams are neighbours [HSV25, Definitions 3.2 and 3.3].
-How well can the adversary tell the sides apart? For mechanisms with finitely many answers this is
-a dynamic programme over *all* adversaries. Mechanisms are laws (``continual_law.py``):
+A strongly adaptive adversary sends pairs of updates, and queries. An :class:`Identifier` forwards
+one side of each pair, as long as the two streams are neighbours [HSV25, Definitions 3.2 and 3.3].
+How well can the adversary distinguish the sides? For mechanisms with finitely many answers
+(``continual_law.py``) a dynamic programme computes it, over *all* adversaries.
 
->>> from opendp_concurrent import verify
->>> class Running:                                       # noise for every sum, of a scale for one
-...     def __init__(self, release):
-...         self.total, self.release = 0, release
-...     def update(self, item):
-...         self.total += item or 0
-...     def __call__(self, question):
-...         return self.release(self.total, 2.0)
->>> law = verify.Replayed(Running, verify.clamped_noise(0, 2))
->>> neighbouring = verify.events_differ(1)
->>> [verify.continual_epsilon([law], (None, 1), neighbouring, horizon) for horizon in (1, 2, 3)]
-[0.5, 1.0, 1.5]
-
-How: what matters of the past is, for each side, with which probability the answers so far came
-about and the mechanism is in which hidden state. The adversary sends a pair, or asks, or stops;
-answers split these measures. Deterministic adversaries suffice [HSTVVXZ23, Lemma 2.3].
+The future depends on the past only by two measures, one for each side: for each hidden state, the
+probability that the answers so far were given and the mechanism is in this state. The adversary
+sends a pair, sends a query, or stops. An answer splits the measures. Deterministic adversaries
+suffice [HSTVVXZ23, Lemma 2.3].
 """
 
 from __future__ import annotations
@@ -32,75 +20,50 @@ from typing import Any
 
 from ... import checks
 from ...checks import at_most as limited
-from ...checks import checked, elements, flag, function, hashable, shown, whole
+from ...checks import checked, each, flag, function, hashable, shown, whole, with_method
 from ...errors import InvalidTypeError, InvalidValueError, StreamHaltedError
-from ..mechanism import excess, scale_of
+from ..mechanism import Leaf, excesses
 from .continual_law import ContinualLaw
 
 Stream = tuple[Any, ...]
 Neighbouring = Callable[[Sequence[Any], Sequence[Any]], bool]
-Weights = dict[Any, float]  # by hidden state
+Weights = dict[Any, float]  # probabilities of hidden states
+
+_STEPS = limited(100, "all streams of this length are played")
+_on_streams = checked(
+    mechanisms=each(
+        "continual laws",
+        with_method("answers", "be a law with start, questions, update and answers"),
+        empty=False,
+    ),
+    items=each("items", hashable),
+    neighbouring=function,
+    horizon=_STEPS,
+    asks=_STEPS,
+)
 
 
-def _items(**argument: Any) -> tuple[Any, ...]:
-    """Return what may come in a step, to be looked up, or raise."""
-    ((name, _),) = argument.items()
-    found = elements("items", **argument)
-    for index, one in enumerate(found):
-        hashable(**{f"{name}[{index}]": one})
-    return found
-
-
-MOST_ORDER = 256.0  # powers of it are doubles
-
-
-def _some_order(**argument: Any) -> float:
-    """Return an order that can be computed with, or raise."""
-    ((name, value),) = argument.items()
-    found = checks.order(**argument)
-    if not found <= MOST_ORDER:
-        raise InvalidValueError(f"{name} ({shown(value)}) must be at most {MOST_ORDER}")
-    return found
-
-
-def _laws(**argument: Any) -> list[Any]:
-    """Return laws of continual mechanisms, or raise."""
-    ((name, _),) = argument.items()
-    found = list(elements("laws", **argument))
-    for index, one in enumerate(found):
-        if not callable(getattr(type(one), "answers", None)):
-            raise InvalidTypeError(
-                f"{name}[{index}] must be a law with start, questions, update and answers, "
-                f"found {type(one).__name__}"
-            )
-    return found
-
-
-_PLAYED = limited(100, "all streams of so many steps are played")
-
-
-@checked(at_most=whole, presence=flag)
+@checked(at_most=checks.count, presence=flag)
 def events_differ(at_most: int, *, presence: bool = True) -> Neighbouring:
-    """Streams that differ at so many steps; with ``presence``, by an item or nothing there.
+    """Make the relation of streams that differ in at most ``at_most`` steps.
 
-    Reflexive, so that it holds for prefixes from the start.
+    The relation is reflexive, so it holds for all prefixes of neighbouring streams.
 
     :param at_most: number of steps
-    :param presence: whether one of the two items must be None
+    :param presence: whether one of the two items at such a step must be None, for no item
     :return: a predicate of two streams of the same length
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> verify.events_differ(1)((0, 1), (0, None)), verify.events_differ(1)((0, 1), (0, 0))
+    >>> neighbouring = oc.verify.events_differ(1)
+    >>> neighbouring((0, 1), (0, None)), neighbouring((0, 1), (0, 0))
     (True, False)
     """
-    limit = checks.count(at_most=at_most)
 
     def neighbouring(first: Sequence[Any], second: Sequence[Any]) -> bool:
         pairs = [(one, other) for one, other in zip(first, second, strict=True) if one != other]
-        return len(pairs) <= limit and not (presence and any(None not in pair for pair in pairs))
+        return len(pairs) <= at_most and not (presence and any(None not in pair for pair in pairs))
 
     return neighbouring
 
@@ -108,23 +71,22 @@ def events_differ(at_most: int, *, presence: bool = True) -> Neighbouring:
 class Identifier:
     """Stands between a strongly adaptive adversary and a continual mechanism [HSV25, Algorithm 2].
 
-    A proof device: a deployed mechanism receives single updates.
+    It is a device for proofs and tests: a deployed mechanism receives single updates.
 
-    :param handle: of a continual mechanism: has ``update(item)``, and is called with questions
-    :param side: 0 or 1: which of each pair is forwarded
+    :param handle: of a continual mechanism; has ``update(item)`` and is called with queries
+    :param side: 0 or 1: the side of each pair that is forwarded
     :param neighbouring: whether two prefixes are neighbours; must be reflexive
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
     >>> class Total:
     ...     total = 0
     ...     def update(self, item):
     ...         self.total += item or 0
     ...     def __call__(self, question):
     ...         return self.total
-    >>> identifier = verify.Identifier(Total(), 1, verify.events_differ(1))
+    >>> identifier = oc.verify.Identifier(Total(), 1, oc.verify.events_differ(1))
     >>> identifier.update(5, 5)
     >>> identifier.update(None, 3)
     >>> identifier(None)
@@ -148,7 +110,7 @@ class Identifier:
         self._halted = False
 
     def update(self, first: Any, second: Any) -> None:
-        """Send a pair of updates, of which one goes on; halt if the streams are not neighbours."""
+        """Send two updates and forward one of them; halt if the streams are not neighbours."""
         self._check()
         for stream, item in zip(self._streams, (first, second), strict=True):
             stream.append(item)
@@ -165,7 +127,7 @@ class Identifier:
         self._handle.update((first, second)[self._side])
 
     def __call__(self, question: Any) -> Any:
-        """Ask a question, which goes on as it is."""
+        """Forward a query."""
         self._check()
         return self._handle(question)
 
@@ -174,13 +136,7 @@ class Identifier:
             raise StreamHaltedError
 
 
-@checked(
-    mechanisms=_laws,
-    items=_items,
-    neighbouring=function,
-    horizon=_PLAYED,
-    asks=_PLAYED,
-)
+@_on_streams
 def continual_delta(
     mechanisms: Sequence[ContinualLaw],
     items: Sequence[Any],
@@ -190,46 +146,34 @@ def continual_delta(
     *,
     asks: int = 1,
 ) -> float:
-    """Least δ at ``epsilon`` against every strongly adaptive adversary.
+    """Compute the smallest δ at ``epsilon`` against every strongly adaptive adversary.
 
-    Several mechanisms get the same updates, and are asked in any order.
+    Several mechanisms receive the same updates. The adversary queries them in any order.
 
     :param mechanisms: at least one
-    :param items: what may arrive at a step, None for nothing among them
-    :param neighbouring: symmetric, reflexive, on pairs of prefixes
-    :param horizon: how many steps there are
-    :param epsilon: at which privacy is asked
-    :param asks: how often each question may be asked between two updates
+    :param items: the possible items of a step, with None for no item
+    :param neighbouring: a symmetric, reflexive relation of pairs of prefixes
+    :param horizon: number of steps
+    :param epsilon: at which δ is computed
+    :param asks: number of times that each query may be sent between two updates
     :return: δ, to the precision of doubles
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> class Running:
-    ...     def __init__(self, release):
-    ...         self.total, self.release = 0, release
-    ...     def update(self, item):
-    ...         self.total += item or 0
-    ...     def __call__(self, question):
-    ...         return self.release(self.total, 2.0)
-    >>> law = verify.Replayed(Running, verify.clamped_noise(0, 2))
-    >>> verify.continual_delta([law], (None, 1), verify.events_differ(1), 2, epsilon=0.5)
+    >>> class Sum:  # adds noise to every sum, with the scale for one sum
+    ...     def __init__(self, release): self.items, self.release = [], release
+    ...     def update(self, item): self.items.append(item)
+    ...     def __call__(self, question): return self.release(self.items.count(1), 2.0)
+    >>> law = oc.verify.Replayed(Sum, oc.verify.clamped_noise(0, 2))
+    >>> oc.verify.continual_delta([law], (None, 1), oc.verify.events_differ(1), 2, epsilon=0.5)
     0.15245...
     """
-    scale = scale_of(epsilon)
-    return _solve(
-        mechanisms, items, neighbouring, horizon, asks, sum, lambda p, q: excess(p, q, scale)
-    )
+    leaf, _ = excesses(epsilon)
+    return _solve(mechanisms, items, neighbouring, horizon, asks, sum, leaf)
 
 
-@checked(
-    mechanisms=_laws,
-    items=_items,
-    neighbouring=function,
-    horizon=_PLAYED,
-    asks=_PLAYED,
-)
+@_on_streams
 def continual_epsilon(
     mechanisms: Sequence[ContinualLaw],
     items: Sequence[Any],
@@ -238,43 +182,33 @@ def continual_epsilon(
     *,
     asks: int = 1,
 ) -> float:
-    """Least ε at δ = 0 against every strongly adaptive adversary.
+    """Compute the smallest ε at δ = 0 against every strongly adaptive adversary.
 
     The parameters are those of :func:`continual_delta`.
 
-    :return: ε, rounded to 12 places; infinite if there is none
+    :return: ε, rounded to 12 decimal places; infinite if there is none
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> class Bit:
-    ...     def __init__(self, release):
-    ...         self.total, self.release = 0, release
-    ...     def update(self, item):
-    ...         self.total += item or 0
-    ...     def __call__(self, question):
-    ...         return self.release(self.total, 1.0)
-    >>> law = verify.Replayed(Bit, verify.clamped_noise(0, 1))
-    >>> verify.continual_epsilon([law], (None, 1), verify.events_differ(1), horizon=1)
-    1.0
+    >>> class Sum:  # adds noise to every sum, with the scale for one sum
+    ...     def __init__(self, release): self.items, self.release = [], release
+    ...     def update(self, item): self.items.append(item)
+    ...     def __call__(self, question): return self.release(self.items.count(1), 2.0)
+    >>> law = oc.verify.Replayed(Sum, oc.verify.clamped_noise(0, 2))
+    >>> space = (None, 1), oc.verify.events_differ(1)
+    >>> [oc.verify.continual_epsilon([law], *space, horizon) for horizon in (1, 2, 3)]
+    [0.5, 1.0, 1.5]
     """
 
     def ratio(p: float, q: float) -> float:
         return (log(p) - log(q) if q > 0.0 else inf) if p > 0.0 else -inf
 
-    found = _solve(mechanisms, items, neighbouring, horizon, asks, max, ratio)
-    return round(found, 12)
+    return round(_solve(mechanisms, items, neighbouring, horizon, asks, max, ratio), 12)
 
 
-@checked(
-    order=_some_order,
-    mechanisms=_laws,
-    items=_items,
-    neighbouring=function,
-    horizon=_PLAYED,
-    asks=_PLAYED,
-)
+@_on_streams
+@checked(order=limited(256, "powers of this order are doubles", checks.order))
 def continual_renyi(
     mechanisms: Sequence[ContinualLaw],
     items: Sequence[Any],
@@ -284,70 +218,64 @@ def continual_renyi(
     *,
     asks: int = 1,
 ) -> float:
-    """Least Rényi divergence of ``order`` that all adversaries stay below.
+    """Compute the smallest Rényi divergence of ``order`` against every strongly adaptive adversary.
 
     The parameters are those of :func:`continual_delta`.
 
-    :param order: finite, above 1
+    :param order: above 1, at most 256
     :return: the divergence, to the precision of doubles
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> class Bit:
-    ...     def __init__(self, release):
-    ...         self.total, self.release = 0, release
-    ...     def update(self, item):
-    ...         self.total += item or 0
-    ...     def __call__(self, question):
-    ...         return self.release(self.total, 1.0)
-    >>> law = verify.Replayed(Bit, verify.clamped_noise(0, 1))
-    >>> verify.continual_renyi([law], (None, 1), verify.events_differ(1), horizon=1, order=2.0)
+    >>> class Sum:  # adds noise to every sum, with the scale for one sum
+    ...     def __init__(self, release): self.items, self.release = [], release
+    ...     def update(self, item): self.items.append(item)
+    ...     def __call__(self, question): return self.release(self.items.count(1), 1.0)
+    >>> law = oc.verify.Replayed(Sum, oc.verify.clamped_noise(0, 1))
+    >>> oc.verify.continual_renyi([law], (None, 1), oc.verify.events_differ(1), 1, order=2.0)
     0.73532...
     """
-    alpha = checks.order(order=order)
 
     def power(p: float, q: float) -> float:
         if p == 0.0:
             return 0.0
-        return exp(alpha * log(p) + (1 - alpha) * log(q)) if q > 0.0 else inf
+        return exp(order * log(p) + (1 - order) * log(q)) if q > 0.0 else inf
 
     found = _solve(mechanisms, items, neighbouring, horizon, asks, sum, power)
-    return log(found) / (alpha - 1)
+    return log(found) / (order - 1)
 
 
 def _solve(
-    mechanisms: Any,
+    mechanisms: Sequence[Any],
     items: Sequence[Any],
     neighbouring: Neighbouring,
     horizon: int,
     asks: int,
     combine: Callable[[Iterable[float]], float],
-    leaf: Callable[[float, float], float],
+    leaf: Leaf,
 ) -> float:
-    checks.sequence("continual laws", mechanisms=mechanisms)
-    pairs = list(product(tuple(items), repeat=2))
-    steps, limit = checks.count(horizon=horizon), checks.count(asks=asks)
+    """The largest value over all adversaries: of a leaf, or combined over the answers."""
+    pairs = list(product(items, repeat=2))
     questions = [(i, q) for i, one in enumerate(mechanisms) for q in one.questions]
 
     def related(first: Stream, second: Stream) -> bool:
-        both = {bool(neighbouring(first, second)), bool(neighbouring(second, first))}
-        if len(both) == 2:
+        one, other = bool(neighbouring(first, second)), bool(neighbouring(second, first))
+        if one is not other:
             raise InvalidValueError("neighbouring must be symmetric")
-        return both.pop()
+        return one
 
-    def told(weights: Weights, index: int, question: Any) -> dict[Hashable, Weights]:
-        """Split by the answer."""
-        split: dict[Hashable, Weights] = {}
+    def split(weights: Weights, index: int, question: Any) -> dict[Hashable, Weights]:
+        """Split the weights by the answer."""
+        parts: dict[Hashable, Weights] = {}
         for state, weight in weights.items():
             for answer, probability, after in mechanisms[index].answers(state[index], question):
                 onward = (*state[:index], after, *state[index + 1 :])
-                part = split.setdefault(answer, {})
+                part = parts.setdefault(answer, {})
                 part[onward] = part.get(onward, 0.0) + weight * probability
-        return split
+        return parts
 
-    def moved(weights: Weights, item: Any) -> Weights:
+    def updated(weights: Weights, item: Any) -> Weights:
         after: Weights = {}
         for state, weight in weights.items():
             onward = tuple(
@@ -359,9 +287,9 @@ def _solve(
     def value(p: Weights, q: Weights, streams: tuple[Stream, Stream], asked: Stream) -> float:
         best = leaf(sum(p.values()), sum(q.values()))
         for place, (index, question) in enumerate(questions):
-            if asked[place] < limit:
+            if asked[place] < asks:
                 onward = (*asked[:place], asked[place] + 1, *asked[place + 1 :])
-                first, second = told(p, index, question), told(q, index, question)
+                first, second = split(p, index, question), split(q, index, question)
                 total = combine(
                     [
                         value(first.get(answer, {}), second.get(answer, {}), streams, onward)
@@ -369,12 +297,12 @@ def _solve(
                     ]
                 )
                 best = max(best, total)
-        if len(streams[0]) < steps:
+        if len(streams[0]) < horizon:
             for one, other in pairs:
                 longer = (*streams[0], one), (*streams[1], other)
                 if related(*longer):
                     none = (0,) * len(questions)
-                    best = max(best, value(moved(p, one), moved(q, other), longer, none))
+                    best = max(best, value(updated(p, one), updated(q, other), longer, none))
         return best
 
     start = {tuple(one.start for one in mechanisms): 1.0}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise, product
 from typing import Any
 
@@ -11,42 +12,38 @@ import numpy as np
 
 from ...checks import at_most, checked, positive, probability, shown, whole
 from ...errors import InvalidTypeError, InvalidValueError
-from ..mechanism import TOLERANCE, FiniteMechanism, excess, scale_of
+from ..mechanism import TOLERANCE, FiniteMechanism, Leaf, excesses
 
-CRUMB = 1e-14  # shorter segments of a hull are rounding
+SHORTEST = 1e-14  # shorter segments of a convex hull are rounding errors
 History = tuple[tuple[int, int], ...]  # (query, answer) of each round so far
-
-
-def _table(index: int, table: Any) -> np.ndarray[Any, Any]:
-    """A table as an array of one's own, or raise."""
-    try:
-        return np.array(table, dtype=float)
-    except Exception as error:
-        raise InvalidTypeError(
-            f"tables[{index}] must be an array of numbers, found {type(table).__name__}"
-        ) from error
 
 
 @dataclass(frozen=True, eq=False)
 class FiniteInteractiveMechanism:
-    """Its state is the history; queries and answers are numbered from 0.
+    """The distributions of the answers to all queries, on two neighbouring datasets.
 
-    ``delta`` is a dynamic programme. ``renyi``, ``epsilon``, ``tradeoff`` and ``dominating`` list
-    all deterministic analysts, of whom there are 32,768 for four rounds of two queries and answers.
+    The state of the mechanism is its history. Queries and answers are numbered from 0. ``delta`` is
+    a dynamic programme. ``renyi``, ``epsilon``, ``tradeoff`` and ``dominating`` list all
+    deterministic analysts: 32,768 analysts for four rounds of two queries and two answers.
 
-    :ivar tables: for round i, probabilities of the answers: an array with axes dataset (2), then
-        query and answer of each earlier round in turn, then query and answer of this round
+    :ivar tables: for each round an array of probabilities. Its axes are the dataset (2), the query
+        and the answer of each earlier round, and the query and the answer of this round
     """
 
     tables: tuple[np.ndarray[Any, Any], ...]
-    _cache: dict[Any, Any] = field(default_factory=dict, repr=False, init=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.tables, tuple) or not self.tables:
             raise InvalidTypeError("tables must be a nonempty tuple of arrays, one for each round")
-        object.__setattr__(self, "tables", tuple(map(_table, range(len(self.tables)), self.tables)))
+        tables: list[np.ndarray[Any, Any]] = []
         shape: tuple[int, ...] = (2,)
-        for index, table in enumerate(self.tables):
+        for index, given in enumerate(self.tables):
+            try:
+                table = np.array(given, dtype=float)
+            except Exception as error:
+                raise InvalidTypeError(
+                    f"tables[{index}] must be an array of numbers, found {type(given).__name__}"
+                ) from error
             table.setflags(write=False)
             if table.ndim != len(shape) + 2 or table.shape[: len(shape)] != shape:
                 raise InvalidValueError(
@@ -54,46 +51,41 @@ class FiniteInteractiveMechanism:
                     f"found {table.shape}"
                 )
             if not (np.all(table >= 0) and np.allclose(table.sum(-1), 1, rtol=0, atol=TOLERANCE)):
-                raise InvalidValueError(f"tables[{index}] must be probabilities of the last axis")
+                raise InvalidValueError(f"tables[{index}] must be probabilities on the last axis")
             shape = table.shape
+            tables.append(table)
+        object.__setattr__(self, "tables", tuple(tables))
 
     @property
     def rounds(self) -> int:
-        """How often it is asked."""
+        """Number of rounds."""
         return len(self.tables)
 
     def queries(self, turn: int) -> int:
-        """How many queries there are in round ``turn``, from 0."""
-        turn = self._turn(turn=turn)
+        """Number of queries in round ``turn``, counted from 0."""
+        turn = whole(turn=turn)
+        if not turn < self.rounds:
+            raise InvalidValueError(f"turn ({shown(turn)}) must be below {self.rounds}")
         return int(self.tables[turn].shape[-2])
 
-    def _turn(self, **argument: Any) -> int:
-        """A round that there is, or raise."""
-        ((name, _),) = argument.items()
-        turn = whole(**argument)
-        if not turn < self.rounds:
-            raise InvalidValueError(f"{name} ({shown(turn)}) must be below {self.rounds}")
-        return turn
-
     def answers(self, history: History, query: int) -> list[tuple[float, float]]:
-        """For each answer, its probability on either dataset."""
+        """For each answer, its probability on each dataset."""
         try:
             at = (*(whole(history=index) for pair in history for index in pair), whole(query=query))
             first, second = (dataset[at] for dataset in self.tables[len(history)])
-            found = list(zip(map(float, first), map(float, second), strict=True))
+            return list(zip(map(float, first), map(float, second), strict=True))
         except (TypeError, ValueError, IndexError) as error:
             raise InvalidValueError(
-                f"history ({shown(history)}) and query ({shown(query)}) must be of a round that "
-                "there is: pairs of a query and its answer, and a query"
+                f"history ({shown(history)}) must be pairs of a query and its answer, and query "
+                f"({shown(query)}) a query of the next round"
             ) from error
-        return found
 
     def analysts(self) -> Iterator[FiniteMechanism]:
-        """The view of each deterministic analyst; those suffice [HSTVVXZ23, Lemma 2.3]."""
+        """The view of each deterministic analyst. These suffice [HSTVVXZ23, Lemma 2.3]."""
         yield from (FiniteMechanism(*zip(*view, strict=True)) for view in self._views(()))
 
     def _views(self, history: History) -> list[tuple[tuple[float, float], ...]]:
-        """All laws of what is to come after ``history``, one for each analyst."""
+        """For each analyst, the probabilities of all future answers after ``history``."""
         if len(history) == self.rounds:
             return [((1.0, 1.0),)]
         views = []
@@ -111,23 +103,22 @@ class FiniteInteractiveMechanism:
         return views
 
     def delta(self, epsilon: float) -> float:
-        """Least δ at ``epsilon``, for both orders of the datasets, against every analyst."""
-        scale = scale_of(epsilon)
-        return max(self._best((), 1.0, 1.0, scale, order) for order in (0, 1))
+        """Smallest δ at ``epsilon`` for both orders of the datasets, against every analyst."""
+        return max(self._best((), 1.0, 1.0, leaf) for leaf in excesses(epsilon))
 
-    def _best(self, history: History, p: float, q: float, scale: float, order: int) -> float:
+    def _best(self, history: History, p: float, q: float, leaf: Leaf) -> float:
         if len(history) == self.rounds:
-            return excess(p, q, scale) if order == 0 else excess(q, p, scale)
+            return leaf(p, q)
         return max(
             sum(
-                self._best((*history, (query, a)), p * one, q * other, scale, order)
+                self._best((*history, (query, a)), p * one, q * other, leaf)
                 for a, (one, other) in enumerate(self.answers(history, query))
             )
             for query in range(self.queries(len(history)))
         )
 
     def epsilon(self, delta: float = 0.0) -> float:
-        """Least ε at ``delta``, against every analyst."""
+        """Smallest ε at ``delta``, against every analyst."""
         if probability(delta=delta) == 0.0:
             return max(view.epsilon() for view in self.analysts())
         return self.dominating.epsilon(delta)
@@ -137,25 +128,20 @@ class FiniteInteractiveMechanism:
         return max(view.renyi(order) for view in self.analysts())
 
     def tradeoff(self, alpha: float) -> float:
-        """Least type II error at type I error ``alpha`` against every analyst, mixed ones too.
+        """Smallest type II error at type I error ``alpha``, against every randomized analyst.
 
-        The lesser of both orders of the datasets.
+        The smaller value of both orders of the datasets.
         """
         return min(one.tradeoff(alpha) for one in (self.dominating, self.dominating.swapped))
 
-    @property
+    @cached_property
     def dominating(self) -> FiniteMechanism:
-        """The pair of distributions whose trade-off function is that of all analysts together.
+        """The pair of distributions with the trade-off function of all analysts together.
 
-        The lower convex hull of the points (type I, type II) of all of them. By [VZ23] the
-        mechanism is an interactive postprocessing of it.
+        This function is the lower convex hull of the points (type I error, type II error) of all
+        analysts. By [VZ23] the mechanism is an interactive postprocessing of the pair.
         """
-        if "dominating" not in self._cache:
-            self._cache["dominating"] = hull_pair(
-                [point for view in self.analysts() for point in view.roc()]
-            )
-        found: FiniteMechanism = self._cache["dominating"]
-        return found
+        return hull_pair([point for view in self.analysts() for point in view.roc()])
 
 
 def hull_pair(points: list[tuple[float, float]]) -> FiniteMechanism:
@@ -171,7 +157,7 @@ def hull_pair(points: list[tuple[float, float]]) -> FiniteMechanism:
     hull = [
         point
         for before, point in zip([(-1.0, 2.0), *hull], hull, strict=False)
-        if point[0] - before[0] > CRUMB or before[1] - point[1] > CRUMB
+        if point[0] - before[0] > SHORTEST or before[1] - point[1] > SHORTEST
     ]
     first = [after[0] - before[0] for before, after in pairwise(hull)]
     second = [before[1] - after[1] for before, after in pairwise(hull)]
@@ -181,43 +167,37 @@ def hull_pair(points: list[tuple[float, float]]) -> FiniteMechanism:
     )
 
 
-_ROUNDS = at_most(1000, "all histories are listed")
-_ENTRIES = 2**22
-_LEAST, _MOST_QUERIES = 1e-3, 100
+_COUNT = at_most(1000, "all histories are listed")
+_HISTORIES = 2**22
+_SMALLEST_EPSILON, _MOST_VALUES = 1e-3, 100
 
 
-def _sharp(**argument: Any) -> float:
-    """Return a parameter for which NumPy draws numbers, or raise."""
-    ((name, _),) = argument.items()
-    if not 1e-6 <= positive(**argument) <= 1e6:
-        raise InvalidValueError(f"{name} must be from 1e-6 to 1e6")
-    return positive(**argument)
-
-
-@checked(seed=whole, rounds=_ROUNDS, queries=_ROUNDS, answers=_ROUNDS, sharp=_sharp)
+@checked(seed=whole, rounds=_COUNT, queries=_COUNT, answers=_COUNT, sharp=positive)
 def random_interactive(
     seed: int, rounds: int = 2, queries: int = 2, answers: int = 2, *, sharp: float = 1.0
 ) -> FiniteInteractiveMechanism:
-    """A mechanism drawn at random.
+    """Draw an interactive mechanism at random.
 
     :param seed: of NumPy's generator
-    :param rounds: how often it is asked
-    :param queries: how many there are in each round
-    :param answers: how many there are to each query
-    :param sharp: parameter of the Dirichlet distribution of the answers; small is more revealing
+    :param rounds: number of rounds
+    :param queries: number of queries in each round
+    :param answers: number of answers to each query
+    :param sharp: parameter of the Dirichlet distribution of the answers, from 1e-6 to 1e6. Smaller
+        values reveal more
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> mechanism = verify.random_interactive(seed=7, rounds=2, queries=3)
+    >>> mechanism = oc.verify.random_interactive(seed=7, rounds=2, queries=3)
     >>> mechanism.rounds, mechanism.queries(0), len(mechanism.answers((), query=2))
     (2, 3, 2)
     """
-    if not 2 * (queries * answers) ** rounds <= _ENTRIES:
+    if not 1e-6 <= sharp <= 1e6:
+        raise InvalidValueError(f"sharp ({sharp}) must be from 1e-6 to 1e6")
+    if not 2 * (queries * answers) ** rounds <= _HISTORIES:
         raise InvalidValueError(
-            f"rounds ({rounds}), queries ({queries}) and answers ({answers}) have more than "
-            f"{_ENTRIES:,} histories, all of which are listed; pass smaller ones"
+            f"rounds ({rounds}), queries ({queries}) and answers ({answers}) must have at most "
+            f"{_HISTORIES:,} histories, since all are listed; pass smaller numbers"
         )
     generator = np.random.default_rng(seed)
     shape: tuple[int, ...] = (2,)
@@ -231,41 +211,38 @@ def random_interactive(
 def sparse_vector(
     epsilon: float, values: tuple[tuple[int, ...], ...]
 ) -> FiniteInteractiveMechanism:
-    """Above-threshold on counts, with discrete Laplace noise: halts, as answer 2, after one hit.
+    """Above-threshold on counts, with discrete Laplace noise. It halts after one hit, as answer 2.
 
-    :param epsilon: half for the threshold, at scale 2/ε, and half for the queries, at scale 4/ε
-    :param values: for each dataset, the value of each query minus the threshold; neighbours differ
-        by at most 1 in each
+    :param epsilon: half of it is for the threshold, with scale 2/ε, and half for the queries, with
+        scale 4/ε
+    :param values: for each dataset, the value of each query minus the threshold. The values on the
+        two datasets differ by at most 1
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> mechanism = verify.sparse_vector(1.0, values=((-1, 0), (0, -1)))
+    >>> mechanism = oc.verify.sparse_vector(1.0, values=((-1, 0), (0, -1)))
     >>> mechanism.rounds, mechanism.epsilon() <= 1.0 + 1e-9
     (2, True)
     """
-    if not positive(epsilon=epsilon) >= _LEAST:
+    if not positive(epsilon=epsilon) >= _SMALLEST_EPSILON:
         raise InvalidValueError(
-            f"epsilon ({epsilon}) must be at least {_LEAST}: all noise up to 120/epsilon is listed"
+            f"epsilon ({epsilon}) must be at least {_SMALLEST_EPSILON}: all noise up to "
+            "120/epsilon is listed"
         )
     try:
         datasets = np.array(values)
     except Exception:
         datasets = np.zeros(0)
-    if datasets.dtype.kind not in "iu" or not datasets.size <= _MOST_QUERIES:
+    if datasets.dtype.kind not in "iu" or not datasets.size <= _MOST_VALUES:
         raise InvalidTypeError(
-            f"values ({shown(values)}) must be two tuples of at most {_MOST_QUERIES // 2} integers"
+            f"values ({shown(values)}) must be two tuples of at most {_MOST_VALUES // 2} integers"
         )
     datasets = datasets.astype(int)
-    if (
-        datasets.ndim != 2
-        or len(datasets) != 2
-        or not datasets.size
-        or np.abs(datasets[0] - datasets[1]).max() > 1
-    ):
+    pair = datasets.ndim == 2 and len(datasets) == 2 and datasets.size > 0
+    if not pair or np.abs(datasets[0] - datasets[1]).max() > 1:
         raise InvalidValueError(
-            f"values ({shown(values)}) must be the queries' values on two neighbours, "
+            f"values ({shown(values)}) must be the values of the queries on two neighbours, "
             "at most 1 apart"
         )
     queries = datasets.shape[1]
@@ -285,14 +262,15 @@ def sparse_vector(
 
     first = np.zeros((2, queries, 3))
     second = np.zeros((2, queries, 3, queries, 3))
-    for b, query in product(range(2), range(queries)):
-        hit = above(int(datasets[b, query]))
-        above_first = min(1.0, float(threshold @ hit))
-        first[b, query] = [1 - above_first, above_first, 0.0]
-        second[b, query, 1:] = [0.0, 0.0, 1.0]
-        later = threshold * (1 - hit)
-        later = later / later.sum() if later.sum() > 0 else threshold
-        for again in range(queries):
-            next_hit = min(1.0, float(later @ above(int(datasets[b, again]))))
-            second[b, query, 0, again] = [1 - next_hit, next_hit, 0.0]
+    second[:, :, 1:, :, 2] = 1.0
+    for b in range(2):
+        hits = [above(int(value)) for value in datasets[b]]
+        for query, hit in enumerate(hits):
+            above_first = min(1.0, float(threshold @ hit))
+            first[b, query] = [1 - above_first, above_first, 0.0]
+            later = threshold * (1 - hit)
+            later = later / later.sum() if later.sum() > 0 else threshold
+            for again, next_hit in enumerate(hits):
+                above_next = min(1.0, float(later @ next_hit))
+                second[b, query, 0, again] = [1 - above_next, above_next, 0.0]
     return FiniteInteractiveMechanism((first, second))

@@ -1,83 +1,71 @@
-"""Several interactive mechanisms: the worst interleaving, the worst sequence, the theorem."""
+"""Several interactive mechanisms: the worst interleaving, the worst sequence, and the theorem."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from ... import checks
 from ...checks import checked, each, instance
-from ...errors import InvalidTypeError
-from ..mechanism import FiniteMechanism, excess, scale_of
+from ..mechanism import FiniteMechanism, Leaf, excesses
 from .interactive import FiniteInteractiveMechanism, History
 
-_MECHANISMS = each("interactive mechanisms", instance(FiniteInteractiveMechanism))
+_on_mechanisms = checked(
+    mechanisms=each("interactive mechanisms", instance(FiniteInteractiveMechanism), empty=False)
+)
 
 
-@checked(mechanisms=_MECHANISMS)
+@_on_mechanisms
 def concurrent_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: float) -> float:
-    """Largest δ at ``epsilon`` of an analyst who asks any mechanism at any time.
+    """Compute the largest δ at ``epsilon`` of an analyst who queries any mechanism at any time.
 
-    Every next (mechanism, query) may depend on all answers so far, of all mechanisms.
+    Each choice of a mechanism and a query may depend on all earlier answers of all mechanisms.
 
-    :param mechanisms: that are asked side by side
-    :param epsilon: at which privacy is asked
+    :param mechanisms: that are interleaved
+    :param epsilon: at which δ is computed
     :return: δ, to the precision of doubles
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> pair = [verify.random_interactive(seed) for seed in (1, 2)]
-    >>> verify.sequential_delta(pair, 0.5) <= verify.concurrent_delta(pair, 0.5)
+    >>> pair = [oc.verify.random_interactive(seed) for seed in (1, 2)]
+    >>> oc.verify.sequential_delta(pair, 0.5) <= oc.verify.concurrent_delta(pair, 0.5)
     True
-    >>> verify.concurrent_delta(pair, 0.5) <= verify.composition_delta(pair, 0.5) + 1e-12
+    >>> oc.verify.concurrent_delta(pair, 0.5) <= oc.verify.composition_delta(pair, 0.5) + 1e-12
     True
     """
-    parts = _check(mechanisms)
-    return max(_worst(parts, epsilon, order, False) for order in (0, 1))
+    return max(_worst(mechanisms, leaf, sequential=False) for leaf in excesses(epsilon))
 
 
-@checked(mechanisms=_MECHANISMS)
+@_on_mechanisms
 def sequential_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: float) -> float:
-    """Largest δ at ``epsilon`` of an analyst who ends one mechanism before he begins the next.
+    """Compute the largest δ at ``epsilon`` of an analyst who uses one mechanism after the other.
 
-    Queries, and which mechanism is next, may depend on all answers so far.
+    Queries, and the next mechanism, may depend on all earlier answers.
 
-    :param mechanisms: each is asked for all of its rounds, or not begun
-    :param epsilon: at which privacy is asked
+    :param mechanisms: each is queried in all of its rounds, or not at all
+    :param epsilon: at which δ is computed
     :return: δ, to the precision of doubles
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> verify.sequential_delta([verify.random_interactive(seed) for seed in (1, 2)], 0.5)
+    >>> oc.verify.sequential_delta([oc.verify.random_interactive(seed) for seed in (1, 2)], 0.5)
     0.72966...
     """
-    parts = _check(mechanisms)
-    return max(_worst(parts, epsilon, order, True) for order in (0, 1))
+    return max(_worst(mechanisms, leaf, sequential=True) for leaf in excesses(epsilon))
 
 
-def _worst(
-    parts: list[FiniteInteractiveMechanism],
-    epsilon: float,
-    order: int,
-    sequential: bool,
-) -> float:
-    scale = scale_of(epsilon)
+def _worst(parts: Sequence[FiniteInteractiveMechanism], leaf: Leaf, *, sequential: bool) -> float:
+    """Largest sum of a leaf over the views of an analyst."""
     known: dict[Any, float] = {}
 
-    def stop(p: float, q: float) -> float:
-        return excess(p, q, scale) if order == 0 else excess(q, p, scale)
-
     def value(histories: tuple[History, ...], p: float, q: float) -> float:
-        """Probabilities are functions of the histories, which are therefore all that is to key."""
-        found = known.get(histories)
-        if found is not None:
-            return found
-        best = stop(p, q)
-        for index in _next(parts, histories, sequential):
+        if histories in known:  # they determine p and q
+            return known[histories]
+        best = leaf(p, q)
+        unfinished = [i for i, part in enumerate(parts) if len(histories[i]) < part.rounds]
+        begun = [i for i in unfinished if histories[i]] if sequential else []
+        for index in begun or unfinished:
             history = histories[index]
             for query in range(parts[index].queries(len(history))):
                 total = 0.0
@@ -92,66 +80,41 @@ def _worst(
     return value(((),) * len(parts), 1.0, 1.0)
 
 
-def _next(
-    parts: list[FiniteInteractiveMechanism],
-    histories: tuple[History, ...],
-    sequential: bool,
-) -> list[int]:
-    """The mechanisms that may be asked now; one that was begun is ended first."""
-    unfinished = [i for i, part in enumerate(parts) if len(histories[i]) < part.rounds]
-    begun = [i for i in unfinished if histories[i]]
-    return begun if sequential and begun else unfinished
-
-
-@checked(mechanisms=_MECHANISMS)
+@_on_mechanisms
 def composition_pair(mechanisms: Sequence[FiniteInteractiveMechanism]) -> FiniteMechanism:
-    """The product of the dominating pairs: what the composition theorem of [VZ23] allows.
+    """Compute the product of the dominating pairs, the bound of the composition theorem [VZ23].
 
-    :param mechanisms: that are asked side by side
+    :param mechanisms: that are interleaved
     :return: a noninteractive mechanism
     :raises InvalidTypeError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> pair = [verify.random_interactive(seed) for seed in (1, 2)]
-    >>> verify.composition_pair(pair).delta(0.5) == verify.composition_delta(pair, 0.5)
+    >>> pair = [oc.verify.random_interactive(seed) for seed in (1, 2)]
+    >>> oc.verify.composition_pair(pair).delta(0.5) == oc.verify.composition_delta(pair, 0.5)
     True
     """
     first, second = [1.0], [1.0]
-    for part in _check(mechanisms):
+    for part in mechanisms:
         pair = part.dominating
         first = [p * one for p in first for one in pair.first]
         second = [q * other for q in second for other in pair.second]
     return FiniteMechanism(tuple(first), tuple(second))
 
 
-@checked(mechanisms=_MECHANISMS)
 def composition_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: float) -> float:
-    """δ at ``epsilon`` that the composition theorem for trade-off functions allows [VZ23].
+    """Compute the δ at ``epsilon`` that the composition theorem for f-DP allows [VZ23].
 
-    The noninteractive composition of the tight trade-off function of each mechanism.
+    This is the noninteractive composition of the tight trade-off functions of the mechanisms.
 
-    :param mechanisms: that are asked side by side
-    :param epsilon: at which privacy is asked
+    :param mechanisms: that are interleaved
+    :param epsilon: at which δ is computed
     :return: δ, to the precision of doubles
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> verify.composition_delta([verify.random_interactive(seed) for seed in (1, 2)], 0.5)
+    >>> oc.verify.composition_delta([oc.verify.random_interactive(seed) for seed in (1, 2)], 0.5)
     0.72966...
     """
     return composition_pair(mechanisms).delta(epsilon)
-
-
-def _check(mechanisms: Any) -> list[FiniteInteractiveMechanism]:
-    checks.sequence("interactive mechanisms", mechanisms=mechanisms)
-    for index, one in enumerate(mechanisms):
-        if not isinstance(one, FiniteInteractiveMechanism):
-            raise InvalidTypeError(
-                f"mechanisms[{index}] must be a FiniteInteractiveMechanism, "
-                f"found {type(one).__name__}"
-            )
-    return list(mechanisms)

@@ -1,13 +1,14 @@
-"""Interactive mechanisms as postprocessed randomized response: found by a linear programme.
+"""Interactive mechanisms as postprocessed randomized response, by linear programming.
 
-Every finite (ε, δ)-DP one is, by [LW22, Theorem 3]; the programme is that of [VW21, Section 6].
-Randomized response that fails with probability δ has four outcomes. For each of them the programme
-looks for an interactive system, so that their mixture is the mechanism, on both datasets:
+Every finite (ε, δ)-DP interactive mechanism is a postprocessing of randomized response, by
+[LW22, Theorem 3]. The linear programme is that of [VW21, Section 6]. Randomized response that fails
+with probability δ has four outcomes. For each outcome the programme looks for an interactive
+system, such that the mixture of the systems is the mechanism, on both datasets:
 
     M^b = δ E^b + (1 - δ) (e^ε N^b + N^(1-b)) / (1 + e^ε)
 
-E^0, N^0, N^1, E^1 are the systems of the four outcomes. A system is a law of the answers for every
-sequence of queries, in which no answer depends on later queries.
+E^0, N^0, N^1, E^1 are the systems of the four outcomes. A system has a distribution of the answers
+for every sequence of queries, and no answer depends on later queries.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
 from math import inf
 from typing import Any
 
@@ -29,21 +29,23 @@ from ..mechanism import response
 from .interactive import FiniteInteractiveMechanism, random_interactive
 
 Array = np.ndarray[Any, Any]
-FEASIBLE = 1e-8  # largest total of residuals that counts as none
-_TOLERANCE = 1e-10  # the least that the solver takes, for each equation
-_REFINED = 3  # times that a solution is made more precise
+FEASIBLE = 1e-8  # largest sum of the residuals that counts as 0
+_TOLERANCE = 1e-10  # of each equation; the smallest that the solver accepts
+_REFINED = 3  # number of times that a solution is refined
 
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """What the programme found.
+    """A solution of the linear programme.
 
     :ivar epsilon: of randomized response
     :ivar delta: of randomized response
-    :ivar residual: by how much the mixture misses the mechanism, summed over all probabilities;
-        added up from the systems, to 1e-13
-    :ivar systems: E^0, N^0, N^1, E^1 along the first axis; then query, answer of each round in turn
-    :ivar residual_lower: no systems miss it by less, to 1e-13: a solution of the dual programme
+    :ivar residual: sum over all probabilities of the difference between mixture and mechanism,
+        computed from the systems, to 1e-13
+    :ivar systems: an array. Its first axis is E^0, N^0, N^1, E^1; the others are query and answer
+        of each round
+    :ivar residual_lower: lower bound on the residual of all systems, to 1e-13, from a solution of
+        the dual programme
     """
 
     epsilon: float
@@ -54,9 +56,9 @@ class Simulation:
 
     @property
     def feasible(self) -> bool:
-        """Whether the mixture is the mechanism, but for 1e-8 in all probabilities together.
+        """Whether the residual is at most 1e-8.
 
-        If not, no other systems are better than ``residual_lower``, which is more than 1e-8.
+        If not, the residual of all other systems is at least ``residual_lower``, above 1e-8.
         """
         return self.residual <= FEASIBLE
 
@@ -71,26 +73,25 @@ def simulate(
 ) -> Simulation:
     """Find the systems whose mixture is closest to ``mechanism``.
 
-    Solvers allow each equation a violation, of 1e-7 by default. So what they say is not used: the
-    systems are made causal, and what their mixture misses is added up; that none miss less is shown
-    by weak duality. Where the two do not decide whether it is more than 1e-8, the programme is
-    solved again for what is left, enlarged.
+    Solvers allow a violation of each equation, of 1e-7 by default, so the result does not rely on
+    them. The residual is computed from the systems, after these are made causal. A lower bound on
+    the residual of all systems follows from weak duality. If the two do not decide whether the
+    residual is above 1e-8, the programme is solved again for the difference, enlarged.
 
-    :param mechanism: finite, with few rounds: all of its answers are variables
+    :param mechanism: finite, with few rounds: each sequence of answers is a variable
     :param epsilon: of randomized response
-    :param delta: of randomized response; the least one that the mechanism allows if left out
-    :return: the systems, and by how much their mixture misses the mechanism
+    :param delta: of randomized response; by default the smallest one of the mechanism
+    :return: the systems, and the residual of their mixture
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises ArithmeticError: if the programme could not be solved, or not to 1e-8
+    :raises ArithmeticError: if the programme cannot be solved, or not to 1e-8
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> mechanism = verify.random_interactive(seed=7)
-    >>> found = verify.simulate(mechanism, epsilon=0.5)
-    >>> found.feasible, verify.certify(mechanism, found) < 1e-8
+    >>> mechanism = oc.verify.random_interactive(seed=7)
+    >>> found = oc.verify.simulate(mechanism, epsilon=0.5)
+    >>> found.feasible, oc.verify.certify(mechanism, found) < 1e-8
     (True, True)
-    >>> less = verify.simulate(mechanism, epsilon=0.5, delta=found.delta - 1e-7)
+    >>> less = oc.verify.simulate(mechanism, epsilon=0.5, delta=found.delta - 1e-7)
     >>> less.feasible, less.residual_lower > 1e-8
     (False, True)
     """
@@ -110,14 +111,15 @@ def simulate(
             return replace(best, residual_lower=min(lower, best.residual))
         enlarged *= 1e4
     raise ArithmeticError(
-        f"the least residual is between {lower} and {best.residual}: not decided to {FEASIBLE}"
+        f"the smallest residual is between {lower} and {best.residual}, so it is not known whether "
+        f"it is at most {FEASIBLE}"
     )
 
 
 class _Programme:
-    """Minimise the sum of what the mixture misses, over four causal systems.
+    """Minimise the residual over four causal systems.
 
-    Variables: the systems, then what is missing and what is too much of each probability.
+    The variables are the systems, and the positive and the negative part of each residual.
     """
 
     def __init__(self, mechanism: FiniteInteractiveMechanism, epsilon: float, delta: float) -> None:
@@ -136,7 +138,7 @@ class _Programme:
         self.variables = 8 * size
 
     def solve(self, found: Array, enlarged: float) -> tuple[Array, Array]:
-        """What is to be added to ``found``, times ``enlarged``; and the dual variables."""
+        """The step to add to ``found``, times ``enlarged``, and the dual variables."""
         solved = linprog(
             self._cost,
             A_eq=self._columns,
@@ -153,18 +155,18 @@ class _Programme:
         return np.asarray(solved.x), np.asarray(solved.eqlin.marginals)
 
     def systems(self, found: Array) -> Array:
-        """The nearest systems that are causal, by their conditional probabilities."""
+        """The causal systems with the conditional probabilities of ``found``."""
         return causal_systems(np.maximum(found[: self.variables // 2], 0.0).reshape(4, *self.shape))
 
     def residual(self, systems: Array) -> float:
-        """What the mixture misses."""
+        """The sum of the differences between the mixture and the mechanism."""
         return float(np.abs(self.mixture @ systems.ravel() - self.law).sum())
 
     def lower(self, dual: Array) -> float:
-        """No causal systems miss less, by weak duality, whatever ``dual`` is.
+        """A lower bound on the residual of all causal systems, for any ``dual``, by weak duality.
 
-        Each system adds up to the number of sequences of queries: where a constraint of the dual
-        programme is violated, that times the violation is taken off.
+        Each system adds up to the number of sequences of queries. So a violation of a constraint of
+        the dual programme costs at most this number times the violation.
         """
         y = dual.copy()
         y[: self.law.size] = np.clip(y[: self.law.size], -1.0, 1.0)
@@ -174,10 +176,10 @@ class _Programme:
 
 
 def causal_systems(weights: Array) -> Array:
-    """Laws of answers in which none depends on later queries, from weights that nearly are.
+    """Systems in which no answer depends on later queries, from weights that are nearly so.
 
-    The conditional law of each answer is that of the weights, averaged over later queries; all
-    answers are equally likely where there are no weights.
+    The conditional probabilities of each answer are those of the weights, averaged over later
+    queries. They are uniform where all weights are 0.
     """
     rounds = weights.ndim // 2
     systems: Array = np.ones((4,) + (1,) * (2 * rounds))
@@ -191,7 +193,7 @@ def causal_systems(weights: Array) -> Array:
 
 
 def joint(mechanism: FiniteInteractiveMechanism, dataset: int) -> Array:
-    """Law of the answers to every sequence of queries: axes query, answer of each round."""
+    """Probabilities of all answers to all sequences of queries; axes as those of a system."""
     law = np.ones(())
     for table in mechanism.tables:
         law = law[..., None, None] * table[dataset]
@@ -199,121 +201,97 @@ def joint(mechanism: FiniteInteractiveMechanism, dataset: int) -> Array:
 
 
 def _outcomes(epsilon: float, delta: float) -> Array:
-    """Probabilities of the four outcomes of randomized response, on either dataset."""
+    """Probabilities of the four outcomes of randomized response, on each dataset."""
     truth, lie = ((1 - delta) * one for one in response(epsilon))
     return np.array([[delta, truth, lie, 0.0], [0.0, lie, truth, delta]])
 
 
 @lru_cache(maxsize=64)
 def _causality(shape: tuple[int, ...]) -> tuple[Any, Array]:
-    """Equations of four systems: no answer depends on later queries, and all is probability 1.
+    """Equations of four systems: no answer depends on later queries, and probabilities add up to 1.
 
-    From the last round to the first: the sum over its answers is the same for all its queries, and
-    is what is left for the rounds before; the sum over the answers of the first round is 1.
+    They go from the last round to the first. The sum over the answers of a round is the same for
+    all of its queries, and is the system of the rounds before it. The sum over the answers of the
+    first round is 1.
     """
     size = int(np.prod(shape))
-    left: Array = np.eye(size).reshape(*shape, size)  # which variables are summed, for each prefix
+    left: Array = np.eye(size).reshape(*shape, size)  # the variables in the sum of each prefix
     equations = []
     for turn in reversed(range(len(shape) // 2)):
         left = left.sum(axis=2 * turn + 1)  # over the answers of this round
-        reference = np.take(left, [0], axis=2 * turn)
         if turn:
+            reference = np.take(left, [0], axis=2 * turn)
             others = np.take(left, range(1, left.shape[2 * turn]), axis=2 * turn)
             equations.append((others - reference).reshape(-1, size))
             left = reference.squeeze(2 * turn)
-        else:
-            equations.append(left.reshape(-1, size))
-    one = np.vstack(equations)
+    one = np.vstack([*equations, left.reshape(-1, size)])
     right = np.concatenate([np.zeros(len(one) - shape[0]), np.ones(shape[0])])
     return csr_array(np.kron(np.eye(4), one)), np.tile(right, 4)
 
 
 @checked(mechanism=instance(FiniteInteractiveMechanism), simulation=instance(Simulation))
 def certify(mechanism: FiniteInteractiveMechanism, simulation: Simulation) -> float:
-    """Largest violation of what a simulation claims; checked from the definitions.
+    """Compute the largest violation of the definitions by a simulation.
 
-    Each system must be a law of answers in which none depends on later queries, and their mixture
-    the mechanism, on both datasets. Uses none of the equations that the programme was given.
-    Infinite if the claim has what is no number, or another shape.
+    Each system must consist of probabilities, and no answer may depend on later queries. The
+    mixture must be the mechanism, on both datasets. The check is independent of the equations of
+    the programme. The result is infinite if the simulation has NaN or another shape.
 
-    :param mechanism: what the claim is about
-    :param simulation: the claim
+    :param mechanism: that is simulated
+    :param simulation: to check
     :return: the largest violation of an equation or a sign
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> found = verify.simulate(verify.random_interactive(seed=7), epsilon=0.5)
-    >>> verify.certify(verify.random_interactive(seed=7), found) < 1e-8
+    >>> found = oc.verify.simulate(oc.verify.random_interactive(seed=7), epsilon=0.5)
+    >>> oc.verify.certify(oc.verify.random_interactive(seed=7), found) < 1e-8
     True
-    >>> verify.certify(verify.random_interactive(seed=8), found) < 1e-8
+    >>> oc.verify.certify(oc.verify.random_interactive(seed=8), found) < 1e-8
     False
     """
-    worst = 0.0
-    rounds = mechanism.rounds
-    shape = (4, *mechanism.tables[-1].shape[1:])
-    numbers = 0.0 <= simulation.epsilon < inf and 0.0 <= simulation.delta <= 1.0
-    if simulation.systems.shape != shape or not np.all(np.isfinite(simulation.systems)):
+    systems, failing = simulation.systems, simulation.delta
+    if systems.shape != (4, *mechanism.tables[-1].shape[1:]) or not np.all(np.isfinite(systems)):
         return inf
-    if not numbers:
+    if not (0.0 <= simulation.epsilon < inf and 0.0 <= failing <= 1.0):
         return inf
-    for system in simulation.systems:
-        worst = max(worst, float(-system.min()))
-        for queries in product(*(range(mechanism.queries(turn)) for turn in range(rounds))):
-            answers = _answers_to(system, queries)
-            worst = max(worst, abs(float(answers.sum()) - 1.0))
-            for turn in range(1, rounds):
-                later = tuple(range(turn, rounds))
-                for other in product(*(range(mechanism.queries(one)) for one in later)):
-                    changed = _answers_to(system, (*queries[:turn], *other))
-                    gap = answers.sum(axis=later) - changed.sum(axis=later)
-                    worst = max(worst, float(np.abs(gap).max()))
-    failing, kept = simulation.delta, 1 - simulation.delta
+    axes = range(1, systems.ndim)
+    worst = [-systems.min(), np.abs(systems.sum(axis=tuple(axes[1::2])) - 1.0).max()]
+    for turn in range(1, mechanism.rounds):
+        later_queries, later_answers = tuple(axes[2 * turn :: 2]), tuple(axes[2 * turn + 1 :: 2])
+        before = systems.sum(axis=later_answers, keepdims=True)
+        worst.append(np.ptp(before, axis=later_queries).max())
     truth, lie = response(simulation.epsilon)
-    told, first, second, other_told = simulation.systems
+    told, first, second, other_told = systems
     for b, (e, n, m) in enumerate([(told, first, second), (other_told, second, first)]):
-        mixture = failing * e + kept * (truth * n + lie * m)
-        worst = max(worst, float(np.abs(mixture - joint(mechanism, b)).max()))
-    return worst
+        mixture = failing * e + (1 - failing) * (truth * n + lie * m)
+        worst.append(np.abs(mixture - joint(mechanism, b)).max())
+    return max(0.0, *map(float, worst))
 
 
-def _answers_to(system: Array, queries: tuple[int, ...]) -> Array:
-    """Law of the answers to a sequence of queries."""
-    index: list[Any] = []
-    for query in queries:
-        index += [query, slice(None)]
-    return np.asarray(system[tuple(index)])
-
-
-def simulate_random(seed: int, epsilon: float | None = None) -> tuple[bool, float]:
-    """Simulate one random mechanism of two rounds; whether that is certified, and the residual.
-
-    :param epsilon: drawn between 0 and 2 by the seed if left out
-    """
+def _simulate_random(seed: int) -> tuple[bool, float]:
+    """Whether one random mechanism is simulated and certified, and the residual."""
     mechanism = random_interactive(seed)
-    drawn = float(np.random.default_rng([seed, 1]).uniform(0, 2)) if epsilon is None else epsilon
-    found = simulate(mechanism, drawn)
+    found = simulate(mechanism, float(np.random.default_rng([seed, 1]).uniform(0, 2)))
     return found.feasible and certify(mechanism, found) <= FEASIBLE, found.residual
 
 
 @checked(seeds=each("integers", whole), workers=at_most(64, "each is a process"))
 def simulate_batch(seeds: Sequence[int], workers: int = 1) -> tuple[int, float]:
-    """Simulate random mechanisms of two rounds; how many are certified, and the largest residual.
+    """Simulate random mechanisms of two rounds, and count the certified ones.
 
-    :param seeds: of the mechanisms, and of the ε of each
-    :param workers: processes to use
-    :return: a number of mechanisms, and a sum of residuals
+    :param seeds: each for a mechanism, and for its ε between 0 and 2
+    :param workers: number of processes
+    :return: the number of certified mechanisms, and the largest residual
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> certified, residual = verify.simulate_batch(range(3))
+    >>> certified, residual = oc.verify.simulate_batch(range(3))
     >>> certified, residual < 1e-8
     (3, True)
     """
     if workers > 1:
         with ProcessPoolExecutor(workers) as pool:
-            found = list(pool.map(simulate_random, seeds, chunksize=50))
+            found = list(pool.map(_simulate_random, seeds, chunksize=50))
     else:
-        found = list(map(simulate_random, seeds))
+        found = list(map(_simulate_random, seeds))
     return sum(feasible for feasible, _ in found), max((r for _, r in found), default=0.0)
