@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import expm1, inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from ... import checks
 from ..mechanism import FiniteMechanism
@@ -91,13 +91,20 @@ def worst_analyst(
     """
     bound, cached = checks.real(epsilon=epsilon), CachedRule(rule)
     solvers = [_Solver(menu, cached, bound, most, swapped) for swapped in (False, True)]
-    values = [solver.value(accumulator, solver.lattice.origin) for solver in solvers]
-    upper = max(solver.upper(value) for solver, value in zip(solvers, values, strict=True))
-    value = max(values)
-    solver = solvers[values.index(value)]
-    strategy = solver.strategy(accumulator, solver.lattice.origin)
+    best = [solver.best(accumulator, solver.lattice.origin) for solver in solvers]
+    upper = max(solver.upper(one) for solver, one in zip(solvers, best, strict=True))
+    swapped = best[1].value > best[0].value
+    value, _, strategy = best[swapped]
     view = view_of(strategy)
-    return Worst(min(value, view.delta(bound)), solver.swapped, strategy, view, upper)
+    return Worst(min(value, view.delta(bound)), swapped, strategy, view, upper)
+
+
+class _Best(NamedTuple):
+    """The largest value in a situation, per unit of P."""
+
+    value: float
+    launches: int  # the largest number that may follow
+    strategy: Strategy
 
 
 class _Solver:
@@ -107,85 +114,61 @@ class _Solver:
         self, items: Sequence[Item], rule: Rule, epsilon: float, most: int, swapped: bool
     ) -> None:
         self._items, self._rule, self._epsilon, self._most = items, rule, epsilon, most
-        self.swapped = swapped
+        self._swapped = swapped
         mechanisms = [item.mechanism.swapped if swapped else item.mechanism for item in items]
         self.lattice = Lattice(mechanisms)
         self._answers = [self.lattice.answers(one) for one in mechanisms]
         self._after: dict[Any, list[Any]] = {}
-        # for each situation, a state and a ratio:
-        self._values: dict[Any, float] = {}
-        self._choices: dict[Any, int | None] = {}
-        self._nodes: dict[Any, Strategy] = {}
-        self._launches: dict[Any, int] = {}  # the largest number that may follow
+        self._best: dict[Any, _Best] = {}
         self._largest = 0.0
 
-    def upper(self, value: float) -> float:
-        """A bound for all analysts, from the computed ``value``: adds the error of rounding.
+    def upper(self, best: _Best) -> float:
+        """A bound for all analysts, from the computed value: adds the error of rounding.
 
         The error of a leaf is at most that of its loss; a sum of positive terms adds its relative
         error of rounding.
         """
-        launches = max(self._launches.values())
         terms = 2 + max(len(answers) for answers in self._answers)
-        error = launches * self.lattice.error + 4 * ULP * (self._largest + abs(self._epsilon))
-        return min(1.0, value * (1 + launches * terms * ULP) + error)
+        error = best.launches * self.lattice.error + 4 * ULP * (self._largest + abs(self._epsilon))
+        return min(1.0, best.value * (1 + best.launches * terms * ULP) + error)
 
-    def value(self, state: Any, ratio: Any, depth: int = 0) -> float:
-        """The largest value over all futures, per unit of P."""
-        key = (state, ratio)
-        known = self._values.get(key)
-        if known is not None:
-            return known
+    def best(self, state: Any, ratio: Any, depth: int = 0) -> _Best:
+        """The largest value over all futures of a situation; equal situations share one result."""
+        if (state, ratio) in self._best:
+            return self._best[state, ratio]
         check_depth(depth, self._most)
-        best, choice, launches = self._stop(ratio), None, 0
-        chosen = best
-        for index, after in enumerate(self._admitted(state)):
+        sign, loss = -1.0 if self._swapped else 1.0, self.lattice.log(ratio)
+        self._largest = max(self._largest, abs(loss))
+        best = chosen = -expm1(self._epsilon - loss) if loss > self._epsilon else 0.0
+        strategy: Strategy = Stop(sign * loss)
+        launches = 0
+        for item, answers, after in zip(
+            self._items, self._answers, self._admitted(state), strict=True
+        ):
             if after is None:
                 continue
-            value = 0.0
-            for first, _, steps in self._answers[index]:
+            value, branches = 0.0, []
+            for first, second, steps in answers:
                 if steps is None:  # impossible on the other dataset: distinguishes for certain
                     value += first
-                elif first > 0.0:
-                    onward = self.lattice.after(ratio, steps)
-                    value += first * self.value(after, onward, depth + 1)
-                    launches = max(launches, 1 + self._launches[after, onward])
+                    onward: Strategy = Stop(sign * inf)
+                elif first == 0.0:
+                    onward = Stop(-sign * inf)
+                else:
+                    below = self.best(after, self.lattice.after(ratio, steps), depth + 1)
+                    value += first * below.value
+                    launches = max(launches, 1 + below.launches)
+                    onward = below.strategy
+                pair = (second, first) if self._swapped else (first, second)
+                branches.append((*pair, onward))
             if value > chosen + SMALLEST_GAIN:
-                chosen, choice = value, index
+                chosen, strategy = value, Launch(item.name, sign * loss, tuple(branches))
             best = max(best, value)
-        self._values[key], self._choices[key], self._launches[key] = best, choice, launches
-        return best
-
-    def _stop(self, ratio: Any) -> float:
-        loss = self.lattice.log(ratio)
-        self._largest = max(self._largest, abs(loss))
-        return -expm1(self._epsilon - loss) if loss > self._epsilon else 0.0
+        self._best[state, ratio] = found = _Best(best, launches, strategy)
+        return found
 
     def _admitted(self, state: Any) -> list[Any]:
         """For each item the accumulator after its launch; None if refused or if of no use."""
         if state not in self._after:
             self._after[state] = [next_state(self._rule, state, item) for item in self._items]
         return self._after[state]
-
-    def strategy(self, state: Any, ratio: Any) -> Strategy:
-        """The tree of the best choices; equal situations share one node."""
-        key = (state, ratio)
-        if key in self._nodes:
-            return self._nodes[key]
-        sign = -1.0 if self.swapped else 1.0
-        loss, index = sign * self.lattice.log(ratio), self._choices[key]
-        node: Strategy = Stop(loss)
-        if index is not None:
-            after, branches = self._admitted(state)[index], []
-            for first, second, steps in self._answers[index]:
-                if steps is None:
-                    onward: Strategy = Stop(sign * inf)
-                elif first == 0.0:
-                    onward = Stop(-sign * inf)
-                else:
-                    onward = self.strategy(after, self.lattice.after(ratio, steps))
-                pair = (second, first) if self.swapped else (first, second)
-                branches.append((*pair, onward))
-            node = Launch(self._items[index].name, loss, tuple(branches))
-        self._nodes[key] = node
-        return node

@@ -152,16 +152,16 @@ def admitted_counts(
     items: list[Item], accumulator: Any, rule: Rule, most: int = 300
 ) -> set[tuple[int, ...]]:
     """The numbers of launches of each item, for all sequences of launches that a rule admits."""
-    onward: list[tuple[Any, tuple[int, ...]]] = [(accumulator, (0,) * len(items))]
-    seen = set(onward)
-    while onward:
-        state, counts = onward.pop()
-        check_depth(sum(counts), most)
-        for index, item in enumerate(items):
-            after = next_state(rule, state, item)
-            if after is not None:
-                more = (after, (*counts[:index], counts[index] + 1, *counts[index + 1 :]))
-                if more not in seen:
-                    seen.add(more)
-                    onward.append(more)
-    return {counts for _, counts in seen}
+    found: set[tuple[int, ...]] = set()
+    reached, launches = {(accumulator, (0,) * len(items))}, 0
+    while reached:
+        check_depth(launches, most)
+        found |= {counts for _, counts in reached}
+        reached = {
+            (after, (*counts[:index], counts[index] + 1, *counts[index + 1 :]))
+            for state, counts in reached
+            for index, item in enumerate(items)
+            if (after := next_state(rule, state, item)) is not None
+        }
+        launches += 1
+    return found
