@@ -25,6 +25,8 @@ import opendp.prelude as dp
 from _timing import parser, print_machine, print_table, report
 
 import opendp_concurrent as oc
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
 
 dp.enable_features("contrib", "honest-but-curious")
 SIGMA, EPSILON, DELTA, RHO = 0.1, 1.0, 1e-6, 0.5
@@ -55,9 +57,9 @@ def marginals(n: int) -> tuple[int, int, int]:
     epsilon, rho = losses(n)
     rule = oc.accumulators.best_rule((EPSILON, DELTA), [(epsilon, 0.0)])
     return (
-        admitted(oc.accumulators.basic().start(0.0), epsilon, EPSILON),
+        admitted(oc.accumulators.basic().start(MAX_DIVERGENCE), epsilon, EPSILON),
         oc.accumulators.launches_admitted(rule, (EPSILON, DELTA), [(epsilon, 0.0)]),
-        admitted(oc.accumulators.basic().start(0.0), rho, RHO),
+        admitted(oc.accumulators.basic().start(ZERO_CONCENTRATED_DIVERGENCE), rho, RHO),
     )
 
 

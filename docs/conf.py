@@ -2,6 +2,7 @@ import re
 from importlib.metadata import version as _version
 
 from docutils import nodes
+from sphinx import addnodes
 
 from opendp_concurrent.references import REFERENCES
 
@@ -9,9 +10,22 @@ project = "opendp_concurrent"
 copyright = "The opendp_concurrent developers"
 author = "The opendp_concurrent developers"
 release = _version("opendp-concurrent")
-extensions = ["sphinx.ext.autodoc", "sphinx_design"]
+extensions = ["sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design", "myst_nb"]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "  # prompts and output are not copied
+copybutton_prompt_is_regexp = True
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_merge_streams = True
+toc_object_entries_show_parents = "hide"
 html_theme = "pydata_sphinx_theme"
-html_theme_options = {"show_nav_level": 2, "footer_end": []}
+html_theme_options = {
+    "show_nav_level": 2,
+    "show_toc_level": 2,
+    "footer_end": [],
+    "logo": {"text": "opendp_concurrent"},  # without the release, which is too long for a phone
+}
 html_title = f"opendp_concurrent {release}"
 html_static_path = ["_static"]
 html_css_files = ["wide.css"]
@@ -32,6 +46,10 @@ def _then_is_short(app, what, name, obj, options, lines):
             f":func:`~{make}` without ``input_domain`` and ``input_metric``, for ``>>``.",
             "",
         ]
+
+
+def _handles_are_not_constructed(app, what, name, obj, options, signature, returned):
+    return ("", returned) if what == "class" and ".handles." in name else None
 
 
 _KEYS = re.compile(rf"\b({'|'.join(REFERENCES)})\b")
@@ -59,6 +77,16 @@ def _link(key):
     return nodes.reference(key, key, refuri=link, reftitle=title, internal=False)
 
 
+def _names_are_short(app, doctree):
+    """Show names as they are imported: ``import opendp_concurrent as oc``."""
+    for node in doctree.findall(addnodes.desc_addname):
+        name = node.astext()
+        if name.startswith("opendp_concurrent."):
+            node[:] = [nodes.Text(f"oc.{name.removeprefix('opendp_concurrent.')}")]
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", _then_is_short)
+    app.connect("autodoc-process-signature", _handles_are_not_constructed)
     app.connect("doctree-read", _link_papers)
+    app.connect("doctree-read", _names_are_short)

@@ -16,10 +16,12 @@ from math import inf
 from typing import Any, TypeVar, cast
 
 from .errors import InvalidTypeError, InvalidValueError
+from .shown import is_a as is_a
+from .shown import rounded as rounded
+from .shown import shown as shown
 
 Guard = Callable[..., Any]
 F = TypeVar("F", bound=Callable[..., Any])
-SHOWN = 200  # characters of a value in a message
 MOST_ELEMENTS = 10**6
 
 
@@ -54,27 +56,6 @@ def optional(guard: Guard) -> Guard:
         return None if value is None else guard(**argument)
 
     return check
-
-
-def shown(value: object) -> str:
-    """Return the value for a message: short, and whatever its own ``repr`` does."""
-    try:
-        text = repr(value)
-    except Exception:
-        text = f"one {type(value).__name__}"
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
-
-
-def rounded(loss: Any) -> str:
-    """Return a privacy loss to be read: numbers to six digits. What is exact is asked for."""
-    if isinstance(loss, tuple):
-        return f"({', '.join(map(rounded, loss))})"
-    return f"{loss:.6g}" if is_a(loss, float) else shown(loss)
-
-
-def is_a(value: object, *kinds: type) -> bool:
-    """Whether the value's class is one of these, or below one; ``__class__`` may say otherwise."""
-    return issubclass(type(value), kinds)
 
 
 def _plain(name: str, value: Any) -> int | float:

@@ -15,6 +15,8 @@ from typing import Any
 
 from opendp.mod import OpenDPException
 
+from .shown import rounded, shown
+
 
 class ConcurrentError(Exception):
     """Root of every exception that this package raises."""
@@ -28,6 +30,16 @@ class ConcurrentError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+    def __reduce__(self) -> Any:
+        return _again, (type(self), self.args, vars(self))
+
+
+def _again(kind: type[ConcurrentError], args: tuple[Any, ...], fields: dict[str, Any]) -> Any:
+    """Make an exception again that was pickled or copied, whatever its constructor takes."""
+    error = kind.__new__(kind, *args)
+    vars(error).update(fields)
+    return error
 
 
 class InvalidTypeError(ConcurrentError, TypeError):
@@ -90,19 +102,100 @@ class RefusalError(ConcurrentError, OpenDPException):
 
 
 class BudgetExceededError(RefusalError):
-    """The launch would take the privacy loss above the budget.
+    """The launch would take the privacy loss above a bound.
 
-    :ivar spent: privacy loss so far
-    :ivar asked: privacy loss of the refused launch
-    :ivar remaining: what may still be spent
+    The bound may be the handle's own, or that of an account further up, which the launch is charged
+    to as well: ``account`` says which one refused. All fields are functions of public numbers and
+    of labels.
+
+    :ivar spent: privacy loss so far, under the bound that refused
+    :ivar asked: privacy loss of the refused launch, at ``d_in``
+    :ivar remaining: what may still be spent; the unused shares of a compositor
+    :ivar d_out: the bound of a filter; None for a compositor
+    :ivar account: whose bound refused: the names of the accounts from the root to it, such as
+        ``("odometer", "filter 'report'")``. A label is the one under which the account was launched
+        (:func:`.labelled`)
+    :ivar d_in: the distance at which the bound holds
+    :ivar measure: name of the privacy measure
+    :ivar accumulator: ``repr`` of the accumulator, which adds up the losses
     """
 
-    def __init__(self, spent: Any, asked: Any, remaining: Any) -> None:
-        super().__init__(
-            f"insufficient budget: spent {spent}, asked {asked}, remaining {remaining}; "
-            "nothing was charged, ask for at most what remains"
+    def __init__(
+        self,
+        spent: Any,
+        asked: Any,
+        remaining: Any,
+        *,
+        d_out: Any = None,
+        shares: int | None = None,
+        any_order: bool = False,
+        account: tuple[str, ...] = (),
+        d_in: Any = None,
+        measure: str = "",
+        accumulator: str = "",
+    ) -> None:
+        self.spent, self.asked, self.remaining, self.d_out = spent, asked, remaining, d_out
+        self.account, self.d_in = account, d_in
+        self.measure, self.accumulator = measure, accumulator
+        self._plan = shares, any_order
+        super().__init__(self._told())
+
+    def told_by(
+        self, account: tuple[str, ...], d_in: Any, measure: str, accumulator: str
+    ) -> BudgetExceededError:
+        """Return this refusal with whose it is."""
+        shares, any_order = self._plan
+        return BudgetExceededError(
+            self.spent,
+            self.asked,
+            self.remaining,
+            d_out=self.d_out,
+            shares=shares,
+            any_order=any_order,
+            account=account,
+            d_in=d_in,
+            measure=measure,
+            accumulator=accumulator,
         )
-        self.spent, self.asked, self.remaining = spent, asked, remaining
+
+    def _told(self) -> str:
+        subject = f"{phrase(self.account)} refuses" if self.account else "the launch is refused"
+        spent = rounded(self.spent) + ("" if self.d_out is None else f" of {rounded(self.d_out)}")
+        asked, left, advice = self._left()
+        under = ", ".join(filter(None, (self.measure, self.accumulator)))
+        where = f" ({under}, d_in={shown(self.d_in)})" if under else ""
+        return (
+            f"{subject}: spent {spent}, asked {asked}, {left}{where}; nothing was charged; {advice}"
+        )
+
+    def _left(self) -> tuple[str, str, str]:
+        """What was asked, what is left, and what to do."""
+        asked = rounded(self.asked)
+        shares, any_order = self._plan
+        if shares is None:
+            left = rounded(self.remaining)
+            if asked == left:  # they differ by less than is shown
+                asked, left = shown(self.asked), shown(self.remaining)
+            return asked, f"remaining {left}", "ask for at most what remains"
+        count = f"{len(self.remaining)} of {shares}"
+        if not self.remaining:
+            return asked, f"all {shares} shares used", "build it with more d_mids"
+        if any_order:
+            return asked, f"not covered by the {count} shares left", "ask for what they cover"
+        share = rounded(self.remaining[0])
+        if asked == share:
+            asked, share = shown(self.asked), shown(self.remaining[0])
+        return asked, f"next share {share}, {count} left", "ask for at most the next share"
+
+
+def phrase(account: tuple[str, ...]) -> str:
+    """Return names from the root on as one, such as ``filter 2 of the odometer``."""
+    return " of ".join(map(_with_article, reversed(account)))
+
+
+def _with_article(name: str) -> str:
+    kind_and_which = name.partition(" of ")[0]
+    return name if " " in kind_and_which else f"the {name}"
 
 
 class SharesUsedError(RefusalError, ValueError):
@@ -116,13 +209,17 @@ class SharesUsedError(RefusalError, ValueError):
 
 
 class HaltedError(RefusalError):
-    """The filter was built with ``halt=True`` and has refused a launch before."""
+    """The filter was built with ``halt=True`` and has refused a launch before.
 
-    def __init__(self) -> None:
+    :ivar account: which filter: the names of the accounts from the root to it
+    """
+
+    def __init__(self, account: tuple[str, ...] = ()) -> None:
         super().__init__(
-            "the filter has halted: a launch was refused earlier and it was built with halt=True; "
-            "build it with halt=False to go on with smaller queries"
+            f"{phrase(account or ('filter',))} has halted: a launch was refused earlier and it was "
+            "built with halt=True; build it with halt=False to go on with smaller queries"
         )
+        self.account = account
 
 
 class ClosedChildError(RefusalError):
@@ -228,6 +325,21 @@ class LedgerMismatchError(LedgerError):
             )
         )
         self.name, self.recorded, self.given = name, recorded, given
+
+
+class UnregisteredError(LedgerError):
+    """A ledger has a value of another package, whose class is not registered in this process.
+
+    :ivar tag: of the value
+    """
+
+    def __init__(self, tag: str, register: str = "opendp_concurrent.ledger.register") -> None:
+        super().__init__(
+            f"the ledger has a value with the tag {tag!r}, and no class is registered for this tag "
+            f"in this process: import the package that defines it, or call {register}, before you "
+            "open the ledger"
+        )
+        self.tag = tag
 
 
 class LedgerDamagedError(LedgerError):

@@ -4,6 +4,8 @@ import opendp.prelude as dp
 import pytest
 from hypothesis import settings
 
+import opendp_concurrent as oc
+
 os.environ["RUST_BACKTRACE"] = "0"  # OpenDP turns it on; each of its errors then costs 50 ms
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci")
@@ -17,3 +19,21 @@ def _features():
 @pytest.fixture
 def space():
     return dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+
+
+@pytest.fixture
+def bits():
+    return oc.integer_stream(0, 1), oc.event_presence()
+
+
+@pytest.fixture
+def make_stream():
+    """One stream under a filter of pure DP that feeds all children, at a bound."""
+
+    def make(space, d_out=1e9, measure=None, **keywords):
+        measure = measure or dp.max_divergence()
+        odometer = oc.make_concurrent_odometer(*space, measure)
+        budget = oc.make_concurrent_filter(odometer, 1, d_out)
+        return oc.c.make_concurrent_continual(budget, **keywords)
+
+    return make

@@ -10,9 +10,12 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from docutils import nodes
 
 import opendp_concurrent as oc
 from opendp_concurrent.references import REFERENCES
+
+from . import rst
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "opendp_concurrent"
@@ -24,14 +27,7 @@ CONSTRUCTORS = {
 }
 RULES = set(oc.accumulators.__all__) - NOT_RULES
 
-HEADING = re.compile(r"^(?P<title>\S.*)\n(?P<line>([=\-~^\"'])\3+)$", re.MULTILINE)
-FIELD = r"^:{}:[ ]*(?P<body>.*(?:\n[ ]+\S.*)*)"
-PSEUDOCODE = re.compile(
-    r"^\.\. code-block:: none\n(?P<options>(?:[ ]+:.*\n)*)\n(?P<body>(?:[ ]+.*\n|\n)+)",
-    re.MULTILINE,
-)
 LINES = re.compile(r"\b[Ll]ines?\s+(\d+(?:(?:\s*-\s*|,\s*|\s+and\s+|\s+to\s+|,\s+and\s+)\d+)*)")
-KEY = re.compile(r"\b[A-Z][A-Za-z]{1,8}[0-9]{2}\b")
 
 
 PAGE = """Title
@@ -70,55 +66,50 @@ Line 2 is there, line 7 is not.
 """
 
 
+def pseudocode(node):
+    return [one for one in node.findall(nodes.literal_block) if one.get("argument") == "none"]
+
+
 @dataclass(frozen=True)
 class Section:
-    """A heading and what follows it, up to the next of its level or above."""
+    """A heading whose own text has fields, and what follows it up to the next of its level."""
 
     page: str
-    title: str
-    text: str
+    node: nodes.section
+
+    @property
+    def title(self):
+        return self.node[0].astext()
+
+    @property
+    def fields(self):
+        lists = [one for one in self.node.children if isinstance(one, nodes.field_list)]
+        return {field[0].astext(): rst.said(field[1]) for one in lists for field in one}
 
     def field(self, name):
-        found = re.search(FIELD.format(name), self.text, re.MULTILINE)
-        return [one.strip() for one in found["body"].split(",")] if found else []
+        listed = self.fields.get(name, "")
+        return [one.strip() for one in listed.split(",")] if listed else []
 
     @property
     def numbers(self):
         """How many lines the pseudocode has; the longest, if there are several."""
-        lengths = [0]
-        for found in PSEUDOCODE.finditer(self.text):
-            if ":linenos:" in found["options"]:
-                lengths.append(len(found["body"].rstrip().split("\n")))
-        return max(lengths)
+        numbered = (one for one in pseudocode(self.node) if "linenos" in one["options"])
+        return max((len(one["lines"]) for one in numbered), default=0)
+
+    def has_part(self, name):
+        """Whether a paragraph, or something strong in one, begins with a word."""
+        parts = (nodes.paragraph, nodes.strong, nodes.title, nodes.term, nodes.field_name)
+        found = self.node.findall(lambda one: isinstance(one, parts))
+        return any(one.astext().startswith(name) for one in found)
 
 
 def sections_of(path):
-    text = path.read_text(encoding="utf-8") + "\n"
-    headings = [one for one in HEADING.finditer(text) if len(one["line"]) >= len(one["title"])]
-    levels = list(dict.fromkeys(one["line"][0] for one in headings))
-    sections = []
-    for index, one in enumerate(headings):
-        level = levels.index(one["line"][0])
-        ends = [
-            later.start()
-            for later in headings[index + 1 :]
-            if levels.index(later["line"][0]) <= level
-        ]
-        body = text[one.end() : min(ends, default=len(text))]
-        sections.append(Section(path.name, one["title"], body))
+    sections = [Section(path.name, node) for node in rst.page(path).findall(nodes.section)]
     # a page, or a part of it, whose proofs are in its own sections has no fields itself
-    return [each for each in sections if each.text.count("\n:Proves:") == 1]
+    return [one for one in sections if "Proves" in one.fields]
 
 
 SECTIONS = [section for path in PAGES for section in sections_of(path)]
-# of nested headings around one proof, the innermost
-SECTIONS = [
-    one
-    for one in SECTIONS
-    if not any(
-        other is not one and other.page == one.page and other.text in one.text for other in SECTIONS
-    )
-]
 each_section = pytest.mark.parametrize(
     "section", SECTIONS, ids=lambda section: f"{section.page}-{section.title}"
 )
@@ -137,14 +128,14 @@ def test_the_rules_are_found():
 
 
 def test_every_page_is_in_the_index():
-    index = (ROOT / "docs" / "proofs" / "index.rst").read_text(encoding="utf-8")
-    listed = set(re.findall(r"^   ([a-z-]+)$", index, re.MULTILINE))
-    assert listed == {path.stem for path in PAGES} - {"index"}
+    index = rst.page(ROOT / "docs" / "proofs" / "index.rst")
+    assert set(rst.entries_of(index)) == {path.stem for path in PAGES} - {"index"}
 
 
-def test_every_field_is_in_a_section():
+def test_every_field_is_in_a_section_of_its_own():
     for path in PAGES:
-        fields = path.read_text(encoding="utf-8").count("\n:Proves:")
+        names = [field[0].astext() for field in rst.page(path).findall(nodes.field)]
+        fields = names.count("Proves")
         assert fields == sum(section.page == path.name for section in SECTIONS), path.name
 
 
@@ -173,14 +164,12 @@ def test_code_and_tests_exist(section):
 @each_section
 def test_a_proof_has_its_parts(section):
     for part in ("Precondition", "Statement", "Proof"):
-        assert re.search(rf"^(\*\*)?{part}", section.text, re.MULTILINE) or (
-            f"**{part}" in section.text
-        ), part
+        assert section.has_part(part), part
     assert section.numbers > 0
 
 
 def lines_referred_to(section):
-    prose = PSEUDOCODE.sub("\n", section.text)
+    prose = rst.prose(section.node)
     return [int(one) for found in LINES.finditer(prose) for one in re.findall(r"\d+", found[1])]
 
 
@@ -204,12 +193,11 @@ def test_what_is_read_of_a_page(tmp_path):
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_cited_keys_are_known(path):
-    text = path.read_text(encoding="utf-8")
-    for key in KEY.findall(" ".join(re.findall(r"\[[^\]]*\]", text))):
+    for key in rst.cited(rst.said(rst.page(path))):
         assert key in REFERENCES, key
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_pseudocode_has_line_numbers(path):
-    for found in PSEUDOCODE.finditer(path.read_text(encoding="utf-8") + "\n"):
-        assert ":linenos:" in found["options"]
+    for block in pseudocode(rst.page(path)):
+        assert "linenos" in block["options"]

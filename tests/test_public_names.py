@@ -10,11 +10,17 @@ from opendp.context import constructors
 
 import opendp_concurrent as oc
 
+from . import rst
+
 ROOT = Path(__file__).parent.parent
-EXTRAS = [f"opendp_concurrent.{name}" for name in ("ledger", "plot", "verify")]
+EXTRAS = [f"opendp_concurrent.{name}" for name in ("handles", "ledger", "plot", "verify")]
 GROUPS = [
     f"opendp_concurrent.{name}" for name in ("c", "m", "t", "accumulators", "fdp", "measures")
 ]
+DOCUMENTING = (
+    *("module", "currentmodule", "automodule"),
+    *("autoclass", "autodata", "autoexception", "autofunction"),
+)
 TAGS = ("ANSWER", "QUERY")
 PUBLIC = [
     pytest.param(module, name, id=f"{module}.{name}")
@@ -65,21 +71,55 @@ def test_a_constructor_has_its_own_name_in_a_context():
                 assert vars(group)["make_" + name[5:]] in kept
 
 
-def listed():
-    """Names in the reference with their modules, as often as they are there."""
-    one = re.compile(r"\.\. auto(?:class|data|function):: (?:([\w.]+)\.)?(\w+)")
-    for page in sorted((ROOT / "docs").glob("api/*.rst")):
-        module = whole = None
-        for line in page.read_text().splitlines():
-            if found := re.fullmatch(r"\.\. (current|auto)module:: ([\w.]+)", line):
-                module = found[2]
-                whole = module if found[1] == "auto" else None
-            elif whole and (found := re.fullmatch(r"   :members:(.*)", line)):
-                all_of_it = getattr(importlib.import_module(whole), "__all__", [])
-                yield from ((whole, name) for name in re.findall(r"\w+", found[1]) or all_of_it)
-            elif found := one.fullmatch(line):
-                whole = None
-                yield found[1] or module, found[2]
+def listed(tree):
+    """Names that a page of the reference documents with their modules, as often as it does."""
+    current = None
+    for one in rst.directives_of(tree, *DOCUMENTING):
+        name = one["argument"].partition("(")[0]
+        if one["name"] in ("module", "currentmodule", "automodule"):
+            current = name
+            if one["name"] == "automodule" and "members" in one["options"]:
+                all_of_it = getattr(importlib.import_module(name), "__all__", [])
+                members = re.findall(r"\w+", one["options"]["members"] or "") or all_of_it
+                without = re.findall(r"\w+", one["options"].get("exclude-members", ""))
+                yield from ((name, member) for member in members if member not in without)
+        else:
+            module, _, short = name.rpartition(".")
+            yield module or current, short
+
+
+def test_what_is_listed_on_a_page():
+    page = """
+.. automodule:: opendp_concurrent.t
+   :members: make_stream_map, then_stream_map
+
+.. autofunction:: cast
+
+.. currentmodule:: opendp_concurrent.c
+
+.. autofunction:: cast(measurement)
+   :no-index:
+
+.. autoclass:: opendp_concurrent.TradeoffFunction
+   :members:
+"""
+    assert list(listed(rst.parse(page))) == [
+        ("opendp_concurrent.t", "make_stream_map"),
+        ("opendp_concurrent.t", "then_stream_map"),
+        ("opendp_concurrent.t", "cast"),
+        ("opendp_concurrent.c", "cast"),
+        ("opendp_concurrent", "TradeoffFunction"),
+    ]
+    whole = (
+        ".. automodule:: opendp_concurrent.t\n   :members:\n   :exclude-members: make_stream_map"
+    )
+    names = [name for _, name in listed(rst.parse(whole))]
+    assert names == [name for name in oc.t.__all__ if name != "make_stream_map"]
+
+
+LISTED = [
+    one for path in sorted((ROOT / "docs" / "api").rglob("*.rst")) for one in listed(rst.page(path))
+]
 
 
 @pytest.mark.parametrize("module", ["opendp_concurrent", *GROUPS, *EXTRAS])
@@ -87,4 +127,4 @@ def test_the_reference_has_each_public_name_once(module):
     group = importlib.import_module(module)
     here = {name for name in group.__all__ if not ismodule(getattr(group, name))}
     first = here - (set(oc.__all__) if module in GROUPS else set())
-    assert sorted(name for found, name in listed() if found == module) == sorted(first)
+    assert sorted(name for found, name in LISTED if found == module) == sorted(first)

@@ -1,23 +1,53 @@
-"""Every paper that is cited is known by its key, in the code and in the glossary."""
+"""Every paper that is cited is known by its key: in the code, and on every page of the docs."""
 
-import re
 from pathlib import Path
+
+import pytest
+from docutils import nodes
 
 from opendp_concurrent.references import REFERENCES
 
+from . import rst
+
 ROOT = Path(__file__).parent.parent
-TEXTS = [*(ROOT / "opendp_concurrent").rglob("*.py"), *(ROOT / "docs").glob("*.rst")]
+MODULES = sorted((ROOT / "opendp_concurrent").rglob("*.py"))
+PAGES = sorted((ROOT / "docs").rglob("*.rst"))
+PLAIN = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.inc"))]
 
 
-def test_cited_keys_are_known():
-    for path in TEXTS:
-        text = " ".join(re.findall(r"\[[^\]]*\]", path.read_text()))
-        for key in re.findall(r"\b[A-Z][A-Za-z]{1,8}[0-9]{2}\b", text):
-            assert key in REFERENCES, (path, key)
+def unknown(text):
+    return [key for key in rst.cited(text) if key not in REFERENCES]
 
 
-def test_the_glossary_lists_them():
-    glossary = (ROOT / "docs" / "glossary.rst").read_text()
-    for key, (_, link) in REFERENCES.items():
-        assert f"[{key}]" in glossary
-        assert link in glossary
+def test_keys_that_the_code_cites_are_known():
+    assert {path: found for path in MODULES if (found := unknown(path.read_text()))} == {}
+
+
+def test_keys_that_pages_cite_are_known():
+    found = {path: unknown(rst.said(rst.page(path))) for path in PAGES}
+    found |= {path: unknown(path.read_text()) for path in PLAIN}
+    assert {path: keys for path, keys in found.items() if keys} == {}
+
+
+@pytest.mark.parametrize("text", ["[NOB99]", "[HSTVVXZ23, Lemma 1] and [NOB99,\nTheorem 2]"])
+def test_a_key_that_nobody_knows_would_be_seen(text):
+    assert unknown(text) == unknown(rst.said(rst.parse(text))) == ["NOB99"]
+
+
+def glossary():
+    """The papers of the glossary: key, title and link, in their order."""
+    for item in rst.page(ROOT / "docs" / "glossary.rst").findall(nodes.list_item):
+        links = list(item.findall(nodes.reference))
+        if rst.said(item).startswith("[") and links:
+            key = rst.said(item)[1:].partition("]")[0]
+            yield key, rst.said(links[0]), links[0]["refuri"]
+
+
+def test_the_glossary_has_their_titles_and_links_and_no_other_keys():
+    listed = {key: (title, link) for key, title, link in glossary()}
+    assert listed == {key: tuple(known) for key, known in REFERENCES.items()}
+
+
+def test_the_glossary_is_in_the_order_of_the_keys():
+    keys = [key for key, _, _ in glossary()]
+    assert keys == sorted(keys, key=str.lower)

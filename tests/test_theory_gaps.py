@@ -20,12 +20,14 @@ import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.errors import BudgetExceededError
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.conversions.gaussian_to_approximate import gaussian_to_delta
 from opendp_concurrent.measures.conversions.products import gaussian_to_zcdp
 from opendp_concurrent.measures.conversions.pure_to_gaussian import pure_to_gaussian
 from opendp_concurrent.measures.conversions.pure_to_renyi import pure_to_renyi
 from opendp_concurrent.measures.conversions.pure_to_zcdp import pure_to_zcdp
 from opendp_concurrent.measures.conversions.zcdp_to_approximate import zcdp_to_epsilon
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.measures.sums.square_sum import Squares
 from opendp_concurrent.verify.interactions.simulation import joint
 
@@ -118,7 +120,9 @@ def pure_case(seed, loosened):
     menu = menu_of(seed, lambda one: one.epsilon() * UP)
     budget = pair_budget([d_mid for _, d_mid in menu])
     return delta(
-        menu, *limited(oc.accumulators.basic().start(0.0), Within(budget * loosened)), budget
+        menu,
+        *limited(MAX_DIVERGENCE.empty(), Within(budget * loosened)),
+        budget,
     )
 
 
@@ -139,12 +143,12 @@ def approximate_case(seed, rule):
 
     menu = menu_of(seed, declare)
     deltas = sorted(d_mid[1] for _, d_mid in menu)
-    budget = rule.start((0.0, 0.0))
+    budget = rule.start(APPROXIMATE_MAX_DIVERGENCE)
     for _, d_mid in sorted(menu, key=lambda item: item[1])[:2]:
         budget = budget.after(d_mid)
     promised = getattr(rule, "delta_slack", 0.0) + sum(deltas[-2:])
     epsilon, within = budget.loss[0], Within((budget.loss[0], promised))
-    found = delta(menu, *limited(rule.start((0.0, 0.0)), within), epsilon)
+    found = delta(menu, *limited(rule.start(APPROXIMATE_MAX_DIVERGENCE), within), epsilon)
     return found, promised
 
 
@@ -164,7 +168,7 @@ def test_approximate_children_that_are_launched_and_interleaved_adaptively(seed,
 def test_renyi_children_that_are_launched_and_interleaved_adaptively(seed, order):
     menu = menu_of(seed, lambda one: one.renyi(order) * UP)
     budget = pair_budget([d_mid for _, d_mid in menu])
-    start = limited(oc.accumulators.basic().start(0.0), Within(budget))
+    start = limited(MAX_DIVERGENCE.empty(), Within(budget))
     assert renyi(menu, *start, order) <= budget + CRUMB
 
 
@@ -173,7 +177,7 @@ def test_zcdp_children_that_are_launched_and_interleaved_adaptively(seed):
     """Declared by their ε, as [Ste24] does; the divergence is held at several orders."""
     menu = menu_of(seed, lambda one: pure_to_zcdp(one.epsilon() * UP))
     rho = pair_budget([d_mid for _, d_mid in menu])
-    start = limited(oc.accumulators.basic().start(0.0), Within(rho))
+    start = limited(MAX_DIVERGENCE.empty(), Within(rho))
     for order in (1.2, 8.0):
         assert renyi(menu, *start, order) <= rho * order + CRUMB
 

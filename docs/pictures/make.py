@@ -72,6 +72,39 @@ def session(plain):
     plot_session(losses, refused=refused, d_out=d_out, ylabel=f"ε at δ = {DELTA:g}", ax=plain)
 
 
+def interleaved(plain):
+    """Two children of one filter, queried in turn: what each has spent of what it paid for."""
+    dp.enable_features("contrib", "honest-but-curious")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    pure = dp.max_divergence()
+    odometer = oc.make_concurrent_odometer(*space, pure)
+    root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
+    losses, refused = {"the filter": [], "child A": [], "child B": []}, []
+
+    def note(*handles):
+        for spent, handle in zip(losses.values(), handles, strict=True):
+            spent.append(0.0 if handle is None else handle.privacy_loss())
+
+    one = root(oc.make_concurrent_composition(*space, pure, 1, [1 / 16] * 4))
+    note(root, one, None)
+    two = root(oc.make_concurrent_filter(odometer, d_in=1, d_out=3 / 8))
+    note(root, one, two)
+    for handle, epsilon in [
+        *((one, 1 / 16), (two, 1 / 8), (one, 1 / 16), (two, 1 / 16), (root, 1 / 8)),
+        *((one, 1 / 16), (two, 1 / 8), (root, 1 / 2), (two, 1 / 16), (root, 1 / 8)),
+        (one, 1 / 16),
+    ]:
+        try:
+            handle(space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon))
+        except BudgetExceededError:
+            refused.append(len(losses["the filter"]) + 1)
+        note(root, one, two)
+    note(root, one, two)  # so that the last step is seen
+    plot_session(losses, refused={"the filter": refused}, d_out=1.0, ylabel="ε spent", ax=plain)
+    plain.set_xlabel("launches and queries, in order")
+    plain.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
+
+
 def counters(plain):
     """Continual counters at the same privacy loss."""
     plot_counter_error(["doubling", "tree", "smooth", "square root"], 255, ax=plain)
@@ -194,6 +227,7 @@ def marginals(folder: Path) -> None:
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PLOTS = {
+    interleaved: (4.0, 3.4),
     session: (6.0, 4.0),
     budgets: (6.0, 4.0),
     tradeoff: (4.8, 4.8),

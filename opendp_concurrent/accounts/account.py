@@ -26,6 +26,7 @@ from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError, P
 from ..measures.sums.accumulator import Accumulator
 from .charge import Book, Charge, current_label
 from .lifecycle import Event, Lifecycle, innermost_running
+from .name import name_of_account
 from .price import Inward, Lifted, Price, distance_key, own_distance
 from .rule import ContinuationRule, Unlimited, Within
 
@@ -56,6 +57,8 @@ class Bound:
     """What an account enforces: a rule on one accumulator, at one d_in.
 
     :ivar book: where charges are durable, and shared; then ``start`` is what it said when opened
+    :ivar measure: name of the privacy measure, for refusals
+    :ivar accumulator: what adds up the losses, for refusals
     """
 
     d_in: Any
@@ -63,6 +66,8 @@ class Bound:
     start: Accumulator
     halt: bool = False
     book: Book | None = None
+    measure: str = ""
+    accumulator: str = ""
 
 
 class Account:
@@ -109,10 +114,16 @@ class Account:
         self._chain: tuple[Account, ...] = (self, *(parent._chain if parent else ()))
         root = self._chain[-1]
         self._lock: Lock = root._lock if parent else Lock()
+        below = parent.lifecycle if parent else innermost_running()
         self.lifecycle: Lifecycle = Lifecycle(
-            parent.lifecycle if parent else innermost_running(),
+            below,
             halts=bound is not None and bound.halt,
             opaque=opaque,
+            name=name_of_account(
+                (bound.rule if bound else UNLIMITED).kind,
+                None if below is None else below.named,
+                "" if self._book is None else self._book.dataset,
+            ),
         )
         self._sequential_reason = sequential_reason
         self._current: Lifecycle | None = None  # newest child of a sequential tree, at its root
@@ -247,7 +258,7 @@ class Account:
                     continue
                 raise PrivacyMapError(tracked.query_d_in, str(error)) from error
             if isinstance(verdict, BudgetExceededError):
-                return verdict
+                return self._refusal(verdict)
             after[key] = Tracked(tracked.d_in, tracked.query_d_in, verdict)
         return after
 
@@ -271,7 +282,7 @@ class Account:
         self._follow(accumulator)
         verdict = self._bound.rule.admits(accumulator, charge.d_mid)
         if isinstance(verdict, BudgetExceededError):
-            return verdict
+            return self._refusal(verdict)
         return {self._bound_key: self._tracked(self._state)._replace(accumulator=verdict)}
 
     def _follow(self, accumulator: Accumulator) -> None:
@@ -282,6 +293,12 @@ class Account:
     def _tracked(self, state: Any) -> Tracked:
         tracked: Tracked = state[self._bound_key]
         return tracked
+
+    def _refusal(self, verdict: BudgetExceededError) -> BudgetExceededError:
+        """The verdict of the bound here, with whose it is."""
+        assert self._bound is not None
+        bound, path = self._bound, self.lifecycle.path
+        return verdict.told_by(path, bound.d_in, bound.measure, bound.accumulator)
 
     def _refuse(self, plans: list[dict[Any, Tracked] | BudgetExceededError]) -> None:
         for account, plan in zip(self._chain, plans, strict=True):
@@ -344,7 +361,7 @@ class Account:
         for price in prices:
             after = rule.admits(accumulator, price.at(query_d_in))
             if isinstance(after, BudgetExceededError):
-                raise after
+                raise self._refusal(after)
             accumulator = after
         return accumulator.loss
 

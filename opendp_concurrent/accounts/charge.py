@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from ..checks import shown, text
 from ..errors import InvalidValueError
+from ..measures import by_tag
 from ..measures.sums.accumulator import Accounting, Accumulator
 
 _LABEL: ContextVar[str] = ContextVar("_LABEL", default="")
@@ -38,6 +39,14 @@ class Terms:
     metric: str
     d_in: Any
     d_out: Any
+
+    def empty_total(self) -> Accumulator:
+        """Return the accumulator of no launch."""
+        return self.accounting.start(by_tag(self.measure))
+
+    def read_total(self, record: Any) -> Accumulator:
+        """Return the accumulator that ``to_record`` described."""
+        return self.accounting.from_record(by_tag(self.measure), record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,10 @@ class Turn(Protocol):
 
 class Book(Protocol):
     """One budget, shared with everyone who has it open."""
+
+    @property
+    def dataset(self) -> str:
+        """What the ledger calls the budget."""
 
     @property
     def launches(self) -> int:
@@ -103,10 +116,11 @@ class Ledger(Protocol):
 
 @contextmanager
 def labelled(label: str) -> Iterator[None]:
-    """Give launches in this block a label, for the ledger.
+    """Give launches in this block a label.
 
-    A label is written in plain text, and read by whoever reads the ledger: it must not depend on
-    the data.
+    A ledger records it with the charge. An odometer, filter or compositor that is made in the block
+    has it as its name, which a refusal tells (:class:`.BudgetExceededError`). A label is plain
+    text, and is read by whoever reads the ledger or the refusal: it must not depend on the data.
 
     It holds in this thread; a thread that is started inside has none.
 
@@ -123,6 +137,13 @@ def labelled(label: str) -> Iterator[None]:
         raise InvalidValueError(
             f"label ({shown(label)}) must be text, without NUL and lone surrogates"
         )
+    with under_label(label):
+        yield
+
+
+@contextmanager
+def under_label(label: str) -> Iterator[None]:
+    """Give launches in this block a label that was checked, or is told in a message only."""
     token = _LABEL.set(label)
     try:
         yield

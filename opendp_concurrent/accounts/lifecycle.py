@@ -9,7 +9,7 @@ call, whatever happens: no interrupt leaves a mark behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar, copy_context
 from enum import Enum
 from typing import Any
@@ -63,9 +63,10 @@ class Lifecycle:
     :param halts: whether a refusal closes it
     :param opaque: whether errors of its mechanisms are kept from the analyst
     :param static: whether no mechanism below may have a stream of its own
+    :param name: what it is called; empty for what has no name of its own
     """
 
-    __slots__ = ("_of_note", "_opaque", "_parents", "_reason", "_static", "state")
+    __slots__ = ("_name", "_of_note", "_opaque", "_parents", "_reason", "_static", "state")
 
     def __init__(
         self,
@@ -75,9 +76,11 @@ class Lifecycle:
         halts: bool = False,
         opaque: bool = False,
         static: bool = False,
+        name: str = "",
     ) -> None:
         self.state = State.OPEN
         self._reason, self._opaque, self._static = reason, opaque, static
+        self._name = name
         self._of_note = bool(reason) or halts or opaque or static
         self._parents: tuple[Lifecycle, ...] = () if parent is None else (parent,)
 
@@ -92,6 +95,25 @@ class Lifecycle:
                 if parent not in found:
                     found.append(parent)
         return found
+
+    @property
+    def _to_root(self) -> Iterator[Lifecycle]:
+        """Those that have a name, from here to the root."""
+        one: Lifecycle | None = self
+        while one is not None:
+            if one._name:
+                yield one
+            one = one._parents[0] if one._parents else None
+
+    @property
+    def named(self) -> Lifecycle | None:
+        """The nearest that has a name: this, or what it was launched from."""
+        return next(self._to_root, None)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names from the root to here."""
+        return tuple(one._name for one in self._to_root)[::-1]
 
     def adopt_by(self, parent: Lifecycle) -> None:
         """Take ``parent`` for what this was launched from too, and all that comes from this.
@@ -127,7 +149,7 @@ class Lifecycle:
             if one.state is State.OPEN:
                 continue
             if one.state is State.HALTED:
-                raise HaltedError
+                raise HaltedError(one.path)
             if one.state is State.INTERRUPTED:
                 raise InterruptedHandleError
             raise ClosedChildError(one._reason)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from ..accumulators.planned import Planned
 from ..errors import BudgetExceededError
@@ -16,7 +16,12 @@ from ..measures.sums.accumulator import Accumulator
 
 
 class ContinuationRule(Protocol):
-    """A verdict on one launch, from public numbers only."""
+    """A verdict on one launch, from public numbers only.
+
+    :cvar kind: what a bound with this rule is called
+    """
+
+    kind: ClassVar[str]
 
     def admits(self, accumulator: Any, d_mid: Any) -> Accumulator | BudgetExceededError:
         """Return the accumulator after the launch, or the refusal with its values."""
@@ -28,6 +33,8 @@ class ContinuationRule(Protocol):
 @dataclass(frozen=True, slots=True)
 class Unlimited:
     """The rule of an odometer: every launch is admitted."""
+
+    kind: ClassVar[str] = "odometer"
 
     def admits(self, accumulator: Accumulator, d_mid: Any) -> Accumulator:
         """Admit."""
@@ -42,6 +49,7 @@ class Unlimited:
 class Within:
     """The rule of a filter: the loss stays at or below ``d_out``."""
 
+    kind: ClassVar[str] = "filter"
     d_out: Any
 
     def admits(self, accumulator: Accumulator, d_mid: Any) -> Accumulator | BudgetExceededError:
@@ -50,7 +58,9 @@ class Within:
         after = accumulator.after(d_mid)
         if after.within(self.d_out):
             return after
-        return BudgetExceededError(accumulator.loss, d_mid, self.remaining(accumulator))
+        return BudgetExceededError(
+            accumulator.loss, d_mid, self.remaining(accumulator), d_out=self.d_out
+        )
 
     def remaining(self, accumulator: Accumulator) -> Any:
         """Return the largest d_mid that would be admitted."""
@@ -61,6 +71,7 @@ class Within:
 class Shares:
     """The rule of a compositor: each launch is at most the next of the d_mids fixed up front."""
 
+    kind: ClassVar[str] = "compositor"
     at_most: Callable[[Any, Any], bool]
 
     def admits(self, accumulator: Planned, d_mid: Any) -> Planned | BudgetExceededError:
@@ -68,7 +79,9 @@ class Shares:
         d_mid, exhausted = accumulator.read(d_mid), accumulator.exhausted
         if not exhausted and self.at_most(d_mid, accumulator.d_mids[accumulator.consumed]):
             return accumulator.after(d_mid)
-        return BudgetExceededError(accumulator.loss, d_mid, accumulator.remaining())
+        return BudgetExceededError(
+            accumulator.loss, d_mid, accumulator.remaining(), shares=len(accumulator.d_mids)
+        )
 
     def remaining(self, accumulator: Planned) -> tuple[Any, ...]:
         """Return the shares that are left."""

@@ -72,7 +72,7 @@ def advanced(delta_slack: float) -> Advanced:
 
     :example:
 
-    >>> losses = oc.accumulators.advanced(delta_slack=1e-6).start((0.0, 0.0)).after((0.1, 0.0), 10)
+    >>> losses = oc.accumulators.advanced(delta_slack=1e-6).start().after((0.1, 0.0), 10)
     >>> losses.loss
     (1.712258136..., 1e-06)
     """

@@ -13,6 +13,7 @@ from .. import checks
 from ..checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..fdp.function import check_function
+from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from .advanced import Advanced
 from .basic import Basic, basic
 from .either import either
@@ -80,7 +81,7 @@ def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> i
         target, losses = checks.epsilon_delta(d_out=d_out), _pairs(typical)
     if not callable(getattr(type(accumulator), "start", None)):
         raise InvalidTypeError(f"accumulator must be an accounting, found {shown(accumulator)}")
-    start: Any = accumulator.start((0.0, 0.0))
+    start: Any = accumulator.start(APPROXIMATE_MAX_DIVERGENCE)
 
     def after(rounds: int) -> Any:
         state = start

@@ -77,7 +77,7 @@ def either(*rules: Any) -> Either:
     :example:
 
     >>> rules = oc.accumulators.basic(), oc.accumulators.zcdp(1e-6)
-    >>> losses = oc.accumulators.either(*rules).start((0.0, 0.0))
+    >>> losses = oc.accumulators.either(*rules).start()
     >>> losses.after((0.125, 0.0), 4).loss
     (0.5, 1e-06)
     >>> losses.after((0.1, 0.0), 1000).loss

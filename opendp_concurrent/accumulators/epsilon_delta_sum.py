@@ -27,7 +27,8 @@ from typing import Any, Protocol
 from .. import checks
 from ..errors import InvalidValueError
 from ..exact.rounding import largest_double, to_units
-from ..measures.sums.accumulator import times
+from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from ..measures.sums.accumulator import nearly_equal, times
 from ..measures.sums.scalar_sum import ScalarSum
 
 
@@ -128,6 +129,16 @@ class EpsilonDeltaSum:
         costs = [None if cost == inf else hex(int(cost)) for cost in self.costs]
         return [costs, self.deltas.to_record()]
 
+    def merged(self, other: EpsilonDeltaSum) -> EpsilonDeltaSum | None:
+        """Return the larger costs of two sums, if they differ by the C library only."""
+        if (self.rules, self.deltas) != (other.rules, other.deltas):
+            return None
+        if len(self.costs) != len(other.costs) or not all(
+            map(nearly_equal, self.costs, other.costs)
+        ):
+            return None
+        return EpsilonDeltaSum(self.rules, tuple(map(max, self.costs, other.costs)), self.deltas)
+
 
 @lru_cache(maxsize=1024)
 def _slacks(rules: tuple[EpsilonRule, ...]) -> int:
@@ -144,18 +155,32 @@ class EpsilonDeltaAccounting:
         """The rules of which one must stand: just this one, unless there are several."""
         return (self,)
 
-    def start(self, zero: Any) -> EpsilonDeltaSum:
+    made_for = "Approximate(MaxDivergence)"
+
+    def supports(self, measure: Any) -> bool:
+        """Approximate DP."""
+        return bool(measure == APPROXIMATE_MAX_DIVERGENCE)
+
+    def start(self, measure: Any = None) -> EpsilonDeltaSum:
         """Nothing spent."""
-        del zero
+        del measure
         rules = self.parts()
         return EpsilonDeltaSum(rules, (0,) * len(rules), ScalarSum())
 
-    def from_record(self, zero: Any, record: list[Any]) -> EpsilonDeltaSum:
+    def from_record(self, measure: Any, record: list[Any]) -> EpsilonDeltaSum:
         """Inverse of :meth:`EpsilonDeltaSum.to_record`."""
-        del zero
+        del measure
         costs, deltas = record
         exact = tuple(inf if cost is None else int(cost, 16) for cost in costs)
         return EpsilonDeltaSum(self.parts(), exact, ScalarSum.from_record(deltas))
+
+    def check_budget(self, d_out: tuple[float, float]) -> None:
+        """Raise if the slack exceeds the δ of ``d_out``."""
+        if not self.start().after((5e-324, 0.0)).loss[1] <= d_out[1]:
+            raise InvalidValueError(
+                f"d_out[1] ({d_out[1]}) must be at least the slack of {self!r}; "
+                "take a smaller delta_slack, such as half of it"
+            )
 
 
 def slack(value: Any) -> float:

@@ -72,12 +72,18 @@ class FromRule:
 
     rule: RuleFamily
 
-    def start(self, zero: Any) -> Inverted:
+    made_for = "measures whose distance is one number"
+
+    def supports(self, measure: Any) -> bool:
+        """Measures whose distance is one number."""
+        return bool(measure.one_number)
+
+    def start(self, measure: Any = None) -> Inverted:
         """The state of no launch."""
-        del zero
+        del measure
         return Inverted(self.rule, self.rule.start)
 
-    def from_record(self, zero: Any, record: Any) -> Inverted:
+    def from_record(self, measure: Any, record: Any) -> Inverted:
         """Refuse: the state is the rule's own."""
         raise InvalidTypeError("a rule of your own has no exact record")
 
@@ -105,7 +111,7 @@ def from_rule(rule: RuleFamily) -> FromRule:
     ...         return state + Fraction(d_mid)
     ...     def continues(self, state, d_out):
     ...         return state <= d_out
-    >>> oc.accumulators.from_rule(Sum()).start(0.0).after(0.25).after(0.5).loss
+    >>> oc.accumulators.from_rule(Sum()).start().after(0.25).after(0.5).loss
     0.75
     """
     for name in ("start", "after", "continues"):

@@ -16,6 +16,7 @@ from .. import checks
 from ..errors import InvalidValueError
 from ..fdp.function import TradeoffFunction, check_function
 from ..measures.sums.accumulator import times
+from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +63,20 @@ class Ladder:
 
     unit: TradeoffFunction
 
-    def start(self, zero: Any) -> Rungs:
+    made_for = "Tradeoff"
+
+    def supports(self, measure: Any) -> bool:
+        """f-DP."""
+        return bool(measure == TRADEOFF_DIVERGENCE)
+
+    def start(self, measure: Any = None) -> Rungs:
         """Nothing spent."""
-        del zero
+        del measure
         return Rungs(self.unit)
 
-    def from_record(self, zero: Any, record: int | None) -> Rungs:
+    def from_record(self, measure: Any, record: int | None) -> Rungs:
         """Inverse of :meth:`Rungs.to_record`."""
-        del zero
+        del measure
         return Rungs(self.unit, None if record is None else checks.whole(record=record))
 
     def __repr__(self) -> str:

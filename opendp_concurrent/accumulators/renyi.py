@@ -66,7 +66,7 @@ def renyi(order: float, delta_slack: float) -> Renyi:
 
     :example:
 
-    >>> start = oc.accumulators.renyi(order=22.5, delta_slack=1e-6).start((0.0, 0.0))
+    >>> start = oc.accumulators.renyi(order=22.5, delta_slack=1e-6).start()
     >>> start.after((0.01, 0.0), 490).loss
     (0.99916..., 1e-06)
     """

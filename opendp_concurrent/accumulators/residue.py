@@ -20,7 +20,8 @@ from .. import checks
 from ..errors import InvalidValueError
 from ..exact.rounding import SMALLEST, sqrt_down, sqrt_up, to_units
 from ..fdp.function import TradeoffFunction, check_function
-from ..measures.sums.accumulator import times
+from ..measures.sums.accumulator import nearly_equal, times
+from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 
 LARGEST = 1e150  # whose square is a double
 
@@ -79,6 +80,23 @@ class Residual:
         left = None if self.left is None else self.left.hex()
         return [left, None if self.squares is None else hex(self.squares)]
 
+    def merged(self, other: Residual) -> Residual | None:
+        """Return the less that is left, and the more that is spent, if the C library did it."""
+        lefts, squares = (self.left, other.left), (self.squares, other.squares)
+        if self.mu != other.mu or not all(map(_both, (lefts, squares))):
+            return None
+        return Residual(self.mu, _chosen(min, lefts), _chosen(max, squares))
+
+
+def _both(pair: tuple[Any, Any]) -> bool:
+    """Whether two numbers, or no numbers, are about the same."""
+    one, other = pair
+    return one is other if None in pair else nearly_equal(one, other)
+
+
+def _chosen(which: Any, pair: tuple[Any, Any]) -> Any:
+    return None if None in pair else which(pair)
+
 
 @dataclass(frozen=True, slots=True)
 class Residue:
@@ -86,14 +104,20 @@ class Residue:
 
     mu: float
 
-    def start(self, zero: Any) -> Residual:
+    made_for = "Tradeoff"
+
+    def supports(self, measure: Any) -> bool:
+        """f-DP."""
+        return bool(measure == TRADEOFF_DIVERGENCE)
+
+    def start(self, measure: Any = None) -> Residual:
         """Return the whole budget."""
-        del zero
+        del measure
         return Residual(self.mu, self.mu)
 
-    def from_record(self, zero: Any, record: Any) -> Residual:
+    def from_record(self, measure: Any, record: Any) -> Residual:
         """Inverse of :meth:`Residual.to_record`."""
-        del zero
+        del measure
         left, squares = record
         return Residual(
             self.mu,
@@ -120,7 +144,7 @@ def residue(mu: float) -> Residue:
 
     :example:
 
-    >>> launched = oc.accumulators.residue(mu=1.0).start(None).after(oc.TradeoffFunction.pure(0.5))
+    >>> launched = oc.accumulators.residue(mu=1.0).start().after(oc.TradeoffFunction.pure(0.5))
     >>> launched.remaining(oc.TradeoffFunction.gaussian(1.0))
     TradeoffFunction(gaussian(mu=0.859990456...))
     """

@@ -17,11 +17,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import BudgetExceededError
 from ..fdp.function import TradeoffFunction, check_function
 from ..measures.sums.accumulator import times
+from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 
 _LOOKED_AT, _COMPARED = 2000, 60  # sets up to which the search for the cheapest cover goes on
 _KEPT = 2**22  # numbers that are kept for it
@@ -147,13 +148,25 @@ def _dearest(
 class AnyOrder:
     """The rule of a compositor whose shares may be used in any order."""
 
+    kind: ClassVar[str] = "compositor"
+
+    def supports(self, measure: Any) -> bool:
+        """f-DP; where losses add up, a filter takes launches in any order."""
+        return bool(measure == TRADEOFF_DIVERGENCE)
+
     def admits(self, accumulator: Slots, d_mid: Any) -> Slots | BudgetExceededError:
         """Admit when unused slots cover ``d_mid``."""
         function = accumulator.read(d_mid)
         taken = accumulator.taking(function)
         if taken is not None:
             return taken
-        return BudgetExceededError(accumulator.loss, function, accumulator.left)
+        return BudgetExceededError(
+            accumulator.loss,
+            function,
+            accumulator.left,
+            shares=len(accumulator.slots),
+            any_order=True,
+        )
 
     def remaining(self, accumulator: Slots) -> tuple[TradeoffFunction, ...]:
         """Return the slots that are left."""

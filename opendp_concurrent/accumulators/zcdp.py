@@ -63,7 +63,7 @@ def zcdp(delta_slack: float) -> Zcdp:
 
     :example:
 
-    >>> losses = oc.accumulators.zcdp(delta_slack=1e-6).start((0.0, 0.0)).after((0.01, 0.0), 487)
+    >>> losses = oc.accumulators.zcdp(delta_slack=1e-6).start().after((0.01, 0.0), 487)
     >>> losses.loss
     (0.99986..., 1e-06)
     """

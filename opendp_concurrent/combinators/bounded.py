@@ -38,8 +38,8 @@ def make_bounded_interactive(measurement: Measurement, max_messages: int) -> Con
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
     >>> queryable = oc.c.make_bounded_interactive(oc.c.make_interactive(count), 1)([1, 2, 3])
-    >>> release = queryable(None)
-    >>> queryable(None)
+    >>> release = queryable.read()
+    >>> queryable.read()
     Traceback (most recent call last):
     ...
     opendp_concurrent.errors.MessageLimitError: the mechanism has answered 1 of 1 messages; ...
@@ -48,5 +48,10 @@ def make_bounded_interactive(measurement: Measurement, max_messages: int) -> Con
     limit = MESSAGES(max_messages=max_messages)
     check_inside("measurement", check_measurement("measurement", measurement))
     return wrap_questions(
-        measurement, unchanged, "BoundedInteractive", limit=limit, carries_state=True
+        measurement,
+        unchanged,
+        "BoundedInteractive",
+        limit=limit,
+        carries_state=True,
+        queries=None,
     )

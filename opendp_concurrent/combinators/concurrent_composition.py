@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
 from typing import Any
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import checks
 from ..accounts.account import Bound
-from ..accounts.rule import Shares
+from ..accounts.rule import ContinuationRule, Shares
 from ..accumulators.planned import Planned
 from ..accumulators.slots import AnyOrder, Slots
-from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
-from ..fdp.optimal_composition import optimal_composition
+from ..errors import InvalidValueError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
-from ..measures.families import APPROXIMATE, TRADEOFF
+from ..measures.sums.accumulator import Accumulator
 from ..measures.sums.orders_sum import grid_curve
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
 from ..queryables.spawn import spawn_composition
-from .accounting import fixed_accounting
 from .guards import check_flag, check_orders, check_space
 from .interactive_measurement import constant_map, make_measurement
 
@@ -93,15 +90,17 @@ def make_concurrent_composition(
     measure = composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
     shares, accounting = _shares(measure, d_mids, orders)
-    start = accounting.start(measure.zero)
+    start = accounting.start(measure)
     whole = start
     for share in shares:
         whole = whole.after(share)
-    d_out = whole.loss if delta is None else _optimal(measure, shares, delta)
-    bound = Bound(d_in, Shares(measure.at_most), Planned(shares, 0, start))
+    d_out = whole.loss if delta is None else measure.optimal(shares, delta)
+    rule: ContinuationRule = Shares(measure.at_most)
+    plan: Accumulator = Planned(shares, 0, start)
     if _any_order(measure, order):
         slots = tuple(sorted(shares, key=lambda share: share.affinity_cost))
-        bound = Bound(d_in, AnyOrder(), Slots(slots, slots))
+        rule, plan = AnyOrder(), Slots(slots, slots)
+    bound = Bound(d_in, rule, plan, measure=measure.name, accumulator=repr(accounting))
     space = input_domain, input_metric
     return make_measurement(
         space,
@@ -125,30 +124,18 @@ def _shares(measure: CompositionMeasure, d_mids: Any, orders: Any) -> tuple[tupl
     shares = tuple(measure.validate(f"d_mids[{index}]", share) for index, share in enumerate(given))
     on_orders = check_orders(measure, orders)
     if on_orders is None:
-        return shares, fixed_accounting(measure)
+        return shares, measure.fixed_sum()
     return tuple(grid_curve(on_orders.orders, share, "d_mids") for share in shares), on_orders
 
 
 def _any_order(measure: CompositionMeasure, order: str) -> bool:
     checks.one_of("given", "any")(order=order)
-    if order == "any" and measure.family != TRADEOFF:
+    if order == "any" and not AnyOrder().supports(measure):
         raise UnsupportedMeasureError(
-            f"order ('any') is for {TRADEOFF}, output_measure is {measure.name}; "
+            f"order ('any') is for f-DP, output_measure is {measure.name}; "
             "its losses add up, so make_concurrent_filter takes launches in any order"
         )
     return order == "any"
-
-
-def _optimal(measure: CompositionMeasure, shares: tuple[Any, ...], delta: Any) -> Any:
-    if measure.family != APPROXIMATE:
-        raise InvalidTypeError(
-            f"delta is for (epsilon, delta)-DP; output_measure is {measure.name}"
-        )
-    failure = checks.probability(delta=delta)
-    epsilon = optimal_composition(shares).epsilon(failure)
-    if not epsilon < inf:
-        raise InvalidValueError(f"delta ({delta}) must be above what the d_mids fail with together")
-    return epsilon, failure
 
 
 then_concurrent_composition = _native.to_then(make_concurrent_composition)

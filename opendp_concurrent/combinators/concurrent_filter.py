@@ -73,7 +73,7 @@ def make_concurrent_filter(
     >>> root(count)
     Traceback (most recent call last):
     ...
-    opendp_concurrent.errors.BudgetExceededError: insufficient budget: spent 0.8, asked 0.8, ...
+    opendp_concurrent.errors.BudgetExceededError: the filter refuses: spent 0.8 of 1, asked 0.8, ...
     >>> root.remaining()
     0.19999999999999996
     """
@@ -94,7 +94,7 @@ def make_concurrent_filter(
     on_orders, accounting = check_orders(measure, orders), odometer.accounting
     if on_orders is not None:
         accounting, budget = on_orders, grid_curve(on_orders.orders, budget, "d_out")
-    book, start = None, accounting.start(measure.zero)
+    book, start = None, accounting.start(measure)
     if ledger is not None:
         check_ledger(ledger, measure)
         if halt:
@@ -103,7 +103,7 @@ def make_concurrent_filter(
                 "open in another"
             )
         book, start = open_book(ledger, measure, accounting, input_metric, d_in, budget)
-    bound = Bound(d_in, Within(budget), start, halt, book)
+    bound = Bound(d_in, Within(budget), start, halt, book, measure.name, repr(accounting))
     return make_measurement(
         odometer.input_space,
         measure.opendp(),

@@ -83,7 +83,7 @@ def make_concurrent_odometer(
         )
     if ledger is not None:
         check_ledger(ledger, measure)
-        if callable(measure.zero):
+        if measure.needs_orders:
             raise InvalidTypeError(
                 "ledger needs a filter under Rényi curves, with orders; an odometer of one order "
                 "is under oc.fixed_renyi_divergence"

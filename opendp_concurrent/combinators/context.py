@@ -40,7 +40,9 @@ from .cast import cast
 from .concurrent_composition import MOST_LAUNCHES, make_concurrent_composition
 from .concurrent_filter import make_concurrent_filter
 from .concurrent_odometer import make_concurrent_odometer
-from .loss_of import GUARDS, loss_of
+from .fitted import fitted
+from .frame_query import concurrent_frames
+from .loss_of import guarded, loss_of
 
 _SHARES = at_most(MOST_LAUNCHES, "each query has a share of its own")
 
@@ -175,11 +177,7 @@ class ConcurrentContext(Context):
 
         :param kwargs: the privacy loss of the query, as for :func:`.loss_of`
         """
-        kwargs = {
-            name: GUARDS[name](**{name: value}) if name in GUARDS else value
-            for name, value in kwargs.items()
-            if value is not None
-        }
+        kwargs = guarded(**kwargs)
         if self.d_mids is not None and not self.d_mids:
             raise SharesUsedError
         measure, d_out = self.accountant.output_measure, None
@@ -188,7 +186,7 @@ class ConcurrentContext(Context):
             if found != measure:
                 raise SpaceMismatchError("output_measure", measure, found)
             kwargs = {}
-        query = super().query(**kwargs)
+        query = concurrent_frames(super().query(**kwargs))
         if type(query) is not Query:
             return query
         concurrent = _concurrent(query)
@@ -216,31 +214,28 @@ class ConcurrentQuery(Query):
             return partial(super().__getattr__(f"certified_{name}"), output_measure=measure)
         return super().__getattr__(name)
 
-    def resolve(self, *args: Any, **kwargs: Any) -> Any:
-        """Resolve the query, cast to the context's measure.
+    def resolve(
+        self,
+        allow_transformations: bool = False,
+        bounds: tuple[float | None, float | None] | None = None,
+        T: Any = None,  # noqa: N803 - OpenDP's name
+    ) -> Any:
+        """Resolve the query, cast to the context's measure, with the parameter that is missing.
 
         See :meth:`opendp.context.Query.resolve`. OpenDP is left to cast between its own measures.
         """
         measure, chain = self._output_measure, self._chain
-        if isinstance(chain, PartialChain) and self._d_out is None:
-            raise InvalidTypeError(
-                "the query has neither a privacy loss nor a scale: pass one, such as "
-                "context.query(epsilon=0.5) or laplace(scale=2.0)"
-            )
-        if not isinstance(measure, ExtrinsicDivergence):
-            return super().resolve(*args, **kwargs)
 
         def under(made: Any) -> Any:
-            foreign = isinstance(made, Measurement) and made.output_measure != measure
-            return cast(made, measure) if foreign else made
+            if isinstance(measure, ExtrinsicDivergence) and isinstance(made, Measurement):
+                made = made if made.output_measure == measure else cast(made, measure)
+            return super(ConcurrentQuery, self).new_with(chain=made).resolve(allow_transformations)
 
-        if isinstance(chain, PartialChain):
-            return (
-                super()
-                .new_with(chain=PartialChain(lambda x: under(chain(x))))
-                .resolve(*args, **kwargs)
-            )
-        return super().new_with(chain=under(chain)).resolve(*args, **kwargs)
+        if not isinstance(chain, PartialChain):
+            return under(chain)
+        return fitted(
+            lambda number: under(chain(number)), measure, self._d_in, self._d_out, bounds, T
+        )
 
     def compositor(
         self,

@@ -137,7 +137,7 @@ check_flag = checks.flag
 
 def check_orders(known: CompositionMeasure, orders: Sequence[float] | None) -> OnOrders | None:
     """Return the sum on the orders that Rényi curves need; None where there are no curves."""
-    if not callable(known.zero):
+    if not known.needs_orders:
         if orders is not None:
             raise InvalidTypeError(f"orders is for Rényi curves; {known.name} has none")
         return None

@@ -4,27 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from opendp.context import loss_of as opendp_loss_of
 from opendp.mod import Measure
 
-from .. import checks
 from ..errors import InvalidTypeError
-from ..fdp.function import TradeoffFunction, check_function
-from ..measures.distances import TruncatedConcentrated, omega_above_one
-from ..measures.fixed_renyi_divergence import fixed_renyi_divergence
-from ..measures.gaussian_tradeoff import gaussian_tradeoff
-from ..measures.tradeoff import tradeoff as tradeoff_measure
-from ..measures.truncated_concentrated_divergence import truncated_concentrated_divergence
-
-GUARDS: dict[str, checks.Guard] = {
-    "epsilon": checks.non_negative,
-    "delta": checks.probability,
-    "rho": checks.non_negative,
-    "alpha": checks.order,
-    "omega": omega_above_one,
-    "mu": checks.non_negative,
-    "tradeoff": check_function,
-}
+from ..fdp.function import TradeoffFunction
+from ..measures import registered
 
 
 def loss_of(
@@ -36,6 +20,7 @@ def loss_of(
     omega: float | None = None,
     mu: float | None = None,
     tradeoff: TradeoffFunction | None = None,
+    **others: Any,
 ) -> tuple[Measure, Any]:
     """Return a measure and a distance, as :func:`~opendp.context.loss_of` does, also for ours.
 
@@ -54,6 +39,7 @@ def loss_of(
     :param omega: end of the orders of truncated concentrated DP, above 1
     :param mu: for Gaussian DP
     :param tradeoff: for f-DP
+    :param others: keywords of measures that another package registered
     :return: a pair for the ``privacy_loss`` argument of ``concurrent_context``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -66,34 +52,22 @@ def loss_of(
     >>> oc.loss_of(rho=0.1, omega=20.0)
     (TruncatedConcentratedDivergence(omega=20.0), TruncatedConcentrated(rho=0.1, omega=20.0))
     """
-    given = {
-        name: GUARDS[name](**{name: value})
-        for name, value in {
-            "epsilon": epsilon,
-            "delta": delta,
-            "rho": rho,
-            "alpha": alpha,
-            "omega": omega,
-            "mu": mu,
-            "tradeoff": tradeoff,
-        }.items()
+    words = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    given = guarded(**words, alpha=alpha, omega=omega, mu=mu, tradeoff=tradeoff, **others)
+    for known in registered() if given else ():
+        if known.keywords.keys() == given.keys():
+            return known.loss_of(**given)
+    offered = sorted(" and ".join(known.keywords) for known in registered() if known.keywords)
+    raise InvalidTypeError(
+        f"no measure has {', '.join(given) or 'no parameters'}; pass {', or '.join(offered)}"
+    )
+
+
+def guarded(**given: Any) -> dict[str, Any]:
+    """Return what is given, checked as the measures say; what no measure has stays as it is."""
+    guards = {name: guard for known in registered() for name, guard in known.keywords.items()}
+    return {
+        name: guards[name](**{name: value}) if name in guards else value
+        for name, value in given.items()
         if value is not None
     }
-    match tuple(given):
-        case ("mu",):
-            return gaussian_tradeoff(), given["mu"]
-        case ("tradeoff",):
-            return tradeoff_measure(), given["tradeoff"]
-        case ("epsilon", "alpha"):
-            return fixed_renyi_divergence(given["alpha"]), given["epsilon"]
-        case ("rho", "omega"):
-            measure = truncated_concentrated_divergence(given["omega"])
-            return measure, TruncatedConcentrated(given["rho"], given["omega"])
-        case ("epsilon",) | ("rho",) | ("epsilon", "delta") | ("delta", "rho"):
-            pair: tuple[Measure, Any] = opendp_loss_of(**given)
-            return pair
-        case names:
-            raise InvalidTypeError(
-                f"no measure has {', '.join(names) or 'no parameters'}; pass epsilon, epsilon and "
-                "delta, rho, rho and delta, epsilon and alpha, rho and omega, mu, or tradeoff"
-            )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
+from typing import Any
 
 from opendp.measures import (
     approximate,
@@ -11,463 +13,199 @@ from opendp.measures import (
     smoothed_max_divergence,
     zero_concentrated_divergence,
 )
-from opendp.mod import Measurement
+from opendp.mod import Measure, Measurement
 
 from ..checks import probability
 from ..errors import UnsupportedMeasureError
-from ..measures import composition_measure
-from ..measures.families import APPROXIMATE, FIXED, GAUSSIAN, PURE, RENYI, TRADEOFF, TRUNCATED, ZCDP
+from ..measures import convertible_measure
 from ..measures.fixed_renyi_divergence import fixed_renyi_divergence
 from ..measures.gaussian_tradeoff import gaussian_tradeoff
+from ..measures.kinds import (
+    APPROXIMATE,
+    FIXED,
+    GAUSSIAN,
+    PROFILE,
+    PURE,
+    RENYI,
+    TRADEOFF,
+    TRUNCATED,
+    ZCDP,
+)
 from ..measures.tradeoff import tradeoff
 from ..measures.truncated_concentrated_divergence import truncated_concentrated_divergence
 from ..queryables.mechanism import ConcurrentMeasurement
 from .cast import cast
 from .guards import check_measurement
 
+_SOURCES = {  # what a measurement is under, and one that is
+    PURE: ("ε-DP", "dp.m.make_laplace(*space, scale=1.0)"),
+    ZCDP: ("ρ-zCDP", "dp.m.make_gaussian(*space, scale=1.0)"),
+    GAUSSIAN: (
+        "μ-Gaussian DP",
+        "oc.m.make_certified_gaussian(*space, 1.0, oc.gaussian_tradeoff())",
+    ),
+    RENYI: ("Rényi DP", "oc.m.make_certified_gaussian(*space, 1.0, dp.renyi_divergence())"),
+    FIXED: (
+        "Rényi DP of one order",
+        "oc.m.make_certified_gaussian(*space, 1.0, oc.fixed_renyi_divergence(10.0))",
+    ),
+    TRUNCATED: (
+        "tCDP",
+        "oc.m.make_certified_gaussian(*space, 1.0, oc.truncated_concentrated_divergence(20.0))",
+    ),
+    APPROXIMATE: ("(ε, δ)-DP", "dp.c.make_approximate(dp.m.make_laplace(*space, scale=1.0))"),
+    TRADEOFF: ("f-DP", "oc.m.make_certified_laplace(*space, 1.0, oc.tradeoff())"),
+    PROFILE: (
+        "``dp.smoothed_max_divergence()``",
+        "dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, scale=1.0))",
+    ),
+}
+_PARAMETERS: dict[str, tuple[Any, str, str]] = {  # its type, what it is, and the one of the example
+    "alpha": (float, "order, finite and above 1", "4.0"),
+    "omega": (float, "end of the orders, above 1", "16.0"),
+    "orders": (Sequence[float], "at which the curve is read", "[2, 4, 8, 16]"),
+    "delta": (float, "at least the δ there is, at most 1", "1e-3"),
+}
+_OF_THE_CAST = ("delta", "orders")  # the others are of the target
+_BEST = """Rényi DP as a privacy profile, by the best of ``orders``; then ``make_fix_delta``.
 
-def _under(measurement: Measurement, family: str) -> Measurement:
-    check_measurement("measurement", measurement)
-    found = composition_measure(measurement.output_measure).family
-    if found != family:
-        raise UnsupportedMeasureError(f"measurement must be under {family}, found {found}")
-    return measurement
+Each order by [CKS20, Proposition 12]."""
+_UP_TO_OMEGA = """(ρ, ω)-tCDP as a privacy profile, by orders up to ω; then ``make_fix_delta``.
+
+Each order by [CKS20, Proposition 12]."""
+_DOC = """\
+{sentence}
+
+Required features: `contrib`, `honest-but-curious`
+
+:param measurement: under {under}{parameter}
+:return: a measurement with the same function
+:raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
+
+:example:
+
+>>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+>>> mechanism = {mechanism}
+>>> oc.c.{name}(mechanism{argument}).map(1.0){reading}
+{shown}
+"""
+Cast = Callable[..., ConcurrentMeasurement]
 
 
-def make_pureDP_to_zCDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """ε-DP as ε tanh(ε/2)-zCDP [Ste24]; OpenDP's own of this name has ε²/2.
+def _named(
+    name: str,
+    source: str,
+    target: Callable[..., Measure],
+    sentence: str,
+    example: str,
+    parameter: str = "",
+) -> Cast:
+    """Build a cast, with the signature and the documentation of a function written by hand.
 
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under ε-DP
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
-    >>> oc.c.make_pureDP_to_zCDP(mechanism).map(1.0)
-    0.4621171572600098
+    :param source: kind of the measure that a measurement must be under
+    :param target: makes the measure that is reached
+    :param sentence: what it does, with its theorem
+    :param example: how the loss is read in the example, and what it is
+    :param parameter: name of its one parameter, if it has one
     """
-    return cast(_under(measurement, PURE), zero_concentrated_divergence())
-
-
-def make_pureDP_to_RDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """ε-DP as Rényi DP, with the curve of randomized response [BS16, Lemma 1.4].
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under ε-DP
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
-    >>> oc.c.make_pureDP_to_RDP(mechanism).map(1.0)(4.0)
-    0.8958832596451839
-    """
-    return cast(_under(measurement, PURE), renyi_divergence())
-
-
-def make_pureDP_to_fixedRDP(measurement: Measurement, alpha: float) -> ConcurrentMeasurement:
-    """ε-DP as Rényi DP of the order ``alpha``, that of randomized response [BS16, Lemma 1.4].
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under ε-DP
-    :param alpha: order, finite and above 1
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
-    >>> oc.c.make_pureDP_to_fixedRDP(mechanism, alpha=4.0).map(1.0)
-    0.8958832596451839
-    """
-    return cast(_under(measurement, PURE), fixed_renyi_divergence(alpha))
-
-
-def make_pureDP_to_tCDP(measurement: Measurement, omega: float) -> ConcurrentMeasurement:
-    """ε-DP as (ε tanh(ε/2), ω)-tCDP, for every ω [Ste24].
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under ε-DP
-    :param omega: end of the orders, above 1
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
-    >>> oc.c.make_pureDP_to_tCDP(mechanism, omega=16.0).map(1.0)
-    TruncatedConcentrated(rho=0.4621171572600098, omega=16.0)
-    """
-    return cast(_under(measurement, PURE), truncated_concentrated_divergence(omega))
-
-
-def make_pureDP_to_GDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """ε-DP as Gaussian DP with Φ(μ/2) = e^ε / (1 + e^ε), that of randomized response.
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under ε-DP
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
-    >>> oc.c.make_pureDP_to_GDP(mechanism).map(1.0)
-    1.232035385344901
-    """
-    return cast(_under(measurement, PURE), gaussian_tradeoff())
-
-
-def make_zCDP_to_RDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """ρ-zCDP as Rényi DP with the curve ρ α [BS16, Definition 1.1].
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under ρ-zCDP
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
-    >>> oc.c.make_zCDP_to_RDP(mechanism).map(1.0)(4.0)
-    2.0
-    """
-    return cast(_under(measurement, ZCDP), renyi_divergence())
-
-
-def make_zCDP_to_fixedRDP(measurement: Measurement, alpha: float) -> ConcurrentMeasurement:
-    """ρ-zCDP as Rényi DP of the order ``alpha``, ρ α [BS16, Definition 1.1].
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under ρ-zCDP
-    :param alpha: order, finite and above 1
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
-    >>> oc.c.make_zCDP_to_fixedRDP(mechanism, alpha=4.0).map(1.0)
-    2.0
-    """
-    return cast(_under(measurement, ZCDP), fixed_renyi_divergence(alpha))
-
-
-def make_zCDP_to_tCDP(measurement: Measurement, omega: float) -> ConcurrentMeasurement:
-    """ρ-zCDP as (ρ, ω)-tCDP, for every ω [BDRS18].
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under ρ-zCDP
-    :param omega: end of the orders, above 1
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
-    >>> oc.c.make_zCDP_to_tCDP(mechanism, omega=16.0).map(1.0)
-    TruncatedConcentrated(rho=0.5, omega=16.0)
-    """
-    return cast(_under(measurement, ZCDP), truncated_concentrated_divergence(omega))
-
-
-def make_GDP_to_zCDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """μ-Gaussian DP as μ²/2-zCDP [BS16, Proposition 1.6].
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under μ-Gaussian DP
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, oc.gaussian_tradeoff())
-    >>> oc.c.make_GDP_to_zCDP(mechanism).map(1.0)
-    0.5000000000000003
-    """
-    return cast(_under(measurement, GAUSSIAN), zero_concentrated_divergence())
-
-
-def make_GDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """μ-Gaussian DP as its privacy profile, exactly [DRS22, Corollary 1]; then ``make_fix_delta``.
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under μ-Gaussian DP
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, oc.gaussian_tradeoff())
-    >>> oc.c.make_GDP_to_approxDP(mechanism).map(1.0).delta(4.0)
-    4.7122412007931394e-05
-    """
-    return cast(_under(measurement, GAUSSIAN), smoothed_max_divergence())
-
-
-def make_RDP_to_fixedRDP(measurement: Measurement, alpha: float) -> ConcurrentMeasurement:
-    """Rényi DP as that of the order ``alpha``.
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under Rényi DP
-    :param alpha: order, finite and above 1
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, dp.renyi_divergence())
-    >>> oc.c.make_RDP_to_fixedRDP(mechanism, alpha=4.0).map(1.0)
-    2.0
-    """
-    return cast(_under(measurement, RENYI), fixed_renyi_divergence(alpha))
-
-
-def make_RDP_to_approxDP(
-    measurement: Measurement, orders: Sequence[float]
-) -> ConcurrentMeasurement:
-    """Rényi DP as a privacy profile, by the best of ``orders``; then ``make_fix_delta``.
-
-    Each order by [CKS20, Proposition 12].
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under Rényi DP
-    :param orders: at which the curve is read
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, dp.renyi_divergence())
-    >>> oc.c.make_RDP_to_approxDP(mechanism, orders=[2, 4, 8, 16]).map(1.0).delta(4.0)
-    0.00026143089363278
-    """
-    return cast(_under(measurement, RENYI), smoothed_max_divergence(), orders=orders)
-
-
-def make_fixedRDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """Rényi DP of one order as a privacy profile [CKS20, Proposition 12]; then ``make_fix_delta``.
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under Rényi DP of one order
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, oc.fixed_renyi_divergence(10.0))
-    >>> oc.c.make_fixedRDP_to_approxDP(mechanism).map(1.0).delta(4.0)
-    1.0
-    """
-    return cast(_under(measurement, FIXED), smoothed_max_divergence())
-
-
-def make_tCDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """(ρ, ω)-tCDP as a privacy profile, by orders up to ω; then ``make_fix_delta``.
-
-    Each order by [CKS20, Proposition 12].
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under tCDP
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> measure = oc.truncated_concentrated_divergence(20.0)
-    >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, measure)
-    >>> oc.c.make_tCDP_to_approxDP(mechanism).map(1.0).delta(4.0)
-    0.00019579541695772162
-    """
-    return cast(_under(measurement, TRUNCATED), smoothed_max_divergence())
-
-
-def make_larger_delta(measurement: Measurement, delta: float) -> ConcurrentMeasurement:
-    """(ε, δ)-DP with a larger δ, and the smaller ε that it allows [KOV15, Theorem 3.3].
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under (ε, δ)-DP
-    :param delta: at least the δ there is, at most 1
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = dp.c.make_approximate(dp.m.make_laplace(*space, scale=1.0))
-    >>> oc.c.make_larger_delta(mechanism, delta=1e-3).map(1.0)
-    (0.9986311841577259, 0.001)
-    """
-    delta = probability(delta=delta)
-    return cast(_under(measurement, APPROXIMATE), approximate(max_divergence()), delta=delta)
-
-
-def make_pureDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """ε-DP as f-DP: randomized response [KOV15, Theorem 3.3].
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under ε-DP
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = dp.m.make_laplace(*space, scale=1.0)
-    >>> oc.c.make_pureDP_to_fDP(mechanism).map(1.0)
-    TradeoffFunction(pure(epsilon=1.0))
-    """
-    return cast(_under(measurement, PURE), tradeoff())
-
-
-def make_approxDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """(ε, δ)-DP as f-DP [DRS22, Proposition 2.5].
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under (ε, δ)-DP
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = dp.c.make_approximate(dp.m.make_laplace(*space, scale=1.0))
-    >>> oc.c.make_approxDP_to_fDP(mechanism).map(1.0)
-    TradeoffFunction(pure(epsilon=1.0))
-    """
-    return cast(_under(measurement, APPROXIMATE), tradeoff())
-
-
-def make_GDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """μ-Gaussian DP as f-DP.
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under μ-Gaussian DP
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.m.make_certified_gaussian(*space, 1.0, oc.gaussian_tradeoff())
-    >>> oc.c.make_GDP_to_fDP(mechanism).map(1.0)
-    TradeoffFunction(gaussian(mu=1.0000000000000002))
-    """
-    return cast(_under(measurement, GAUSSIAN), tradeoff())
-
-
-def make_zCDP_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """ρ-zCDP as f-DP, by chords of its privacy profile [CKS20, Proposition 12].
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under ρ-zCDP
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = dp.m.make_gaussian(*space, scale=1.0)
-    >>> oc.c.make_zCDP_to_fDP(mechanism).map(1.0).delta(4.0)
-    0.00019683...
-    """
-    return cast(_under(measurement, ZCDP), tradeoff())
-
-
-def make_fDP_to_approxDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """f-DP as a privacy profile; then ``make_fix_delta``.
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under f-DP
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.m.make_certified_laplace(*space, 1.0, oc.tradeoff())
-    >>> oc.c.make_fDP_to_approxDP(mechanism).map(1.0).delta(0.5)
-    0.22119921...
-    """
-    return cast(_under(measurement, TRADEOFF), smoothed_max_divergence())
-
-
-def make_fDP_to_GDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """f-DP with a bounded loss as μ-Gaussian DP, by certified comparisons.
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under f-DP
-    :return: a measurement with the same function
-    :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = oc.m.make_certified_laplace(*space, 1.0, oc.tradeoff())
-    >>> oc.c.make_fDP_to_GDP(mechanism).map(1.0)
-    1.03006...
-    """
-    return cast(_under(measurement, TRADEOFF), gaussian_tradeoff())
-
-
-def make_profile_to_fDP(measurement: Measurement) -> ConcurrentMeasurement:
-    """Return a privacy profile as f-DP, by its chords at some 300 points [DRS22, Proposition 2.12].
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: under ``dp.smoothed_max_divergence()``
-    :return: a measurement with the same function
-    :raises InvalidTypeError, UnsupportedMeasureError: naming the argument
-
-    :example:
-
-    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    >>> mechanism = dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, scale=1.0))
-    >>> oc.c.make_profile_to_fDP(mechanism).map(1.0).delta(4.0)
-    0.00019683...
-    """
-    check_measurement("measurement", measurement)
-    if measurement.output_measure != smoothed_max_divergence():
-        raise UnsupportedMeasureError(
-            "measurement must be under SmoothedMaxDivergence, "
-            f"found {measurement.output_measure}; use cast"
-        )
-    return cast(measurement, tradeoff())
+    kind, meaning, value = _PARAMETERS.get(parameter, (None, "", ""))
+    either = Parameter.POSITIONAL_OR_KEYWORD
+    taken = [Parameter("measurement", either, annotation=Measurement)]
+    if parameter:
+        taken.append(Parameter(parameter, either, annotation=kind))
+    signature = Signature(taken, return_annotation=ConcurrentMeasurement)
+
+    def make(*args: Any, **kwargs: Any) -> ConcurrentMeasurement:
+        given = signature.bind(*args, **kwargs).arguments
+        measurement = check_measurement("measurement", given.pop("measurement"))
+        found = convertible_measure(measurement.output_measure).kind
+        if found != source:
+            raise UnsupportedMeasureError(f"measurement must be under {source}, found {found}")
+        if "delta" in given:
+            given["delta"] = probability(delta=given["delta"])
+        options = {key: given.pop(key) for key in _OF_THE_CAST if key in given}
+        converted: ConcurrentMeasurement = cast(measurement, target(**given), **options)
+        return converted
+
+    under, mechanism = _SOURCES[source]
+    reading, shown = example.rsplit(" -> ", 1)
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = _DOC.format(
+        sentence=sentence,
+        under=under,
+        parameter=f"\n:param {parameter}: {meaning}" if parameter else "",
+        mechanism=mechanism,
+        name=name,
+        argument=f", {parameter}={value}" if parameter else "",
+        reading=reading,
+        shown=shown,
+    )
+    make.__annotations__ = {one.name: one.annotation for one in taken} | {
+        "return": ConcurrentMeasurement
+    }
+    vars(make)["__signature__"] = signature
+    return make
+
+
+def _approximate() -> Measure:
+    return approximate(max_divergence())
+
+
+# fmt: off
+make_pureDP_to_zCDP = _named("make_pureDP_to_zCDP", PURE, zero_concentrated_divergence,
+    "ε-DP as ε tanh(ε/2)-zCDP [Ste24]; OpenDP's own of this name has ε²/2.",
+    " -> 0.4621171572600098")
+make_pureDP_to_RDP = _named("make_pureDP_to_RDP", PURE, renyi_divergence,
+    "ε-DP as Rényi DP, with the curve of randomized response [BS16, Lemma 1.4].",
+    "(4.0) -> 0.8958832596451839")
+make_pureDP_to_fixedRDP = _named("make_pureDP_to_fixedRDP", PURE, fixed_renyi_divergence,
+    "ε-DP as Rényi DP of the order ``alpha``, that of randomized response [BS16, Lemma 1.4].",
+    " -> 0.8958832596451839", "alpha")
+make_pureDP_to_tCDP = _named("make_pureDP_to_tCDP", PURE, truncated_concentrated_divergence,
+    "ε-DP as (ε tanh(ε/2), ω)-tCDP, for every ω [Ste24].",
+    " -> TruncatedConcentrated(rho=0.4621171572600098, omega=16.0)", "omega")
+make_pureDP_to_GDP = _named("make_pureDP_to_GDP", PURE, gaussian_tradeoff,
+    "ε-DP as Gaussian DP with Φ(μ/2) = e^ε / (1 + e^ε), that of randomized response.",
+    " -> 1.232035385344901")
+make_zCDP_to_RDP = _named("make_zCDP_to_RDP", ZCDP, renyi_divergence,
+    "ρ-zCDP as Rényi DP with the curve ρ α [BS16, Definition 1.1].", "(4.0) -> 2.0")
+make_zCDP_to_fixedRDP = _named("make_zCDP_to_fixedRDP", ZCDP, fixed_renyi_divergence,
+    "ρ-zCDP as Rényi DP of the order ``alpha``, ρ α [BS16, Definition 1.1].", " -> 2.0", "alpha")
+make_zCDP_to_tCDP = _named("make_zCDP_to_tCDP", ZCDP, truncated_concentrated_divergence,
+    "ρ-zCDP as (ρ, ω)-tCDP, for every ω [BDRS18].",
+    " -> TruncatedConcentrated(rho=0.5, omega=16.0)", "omega")
+make_GDP_to_zCDP = _named("make_GDP_to_zCDP", GAUSSIAN, zero_concentrated_divergence,
+    "μ-Gaussian DP as μ²/2-zCDP [BS16, Proposition 1.6].", " -> 0.5000000000000003")
+make_GDP_to_approxDP = _named("make_GDP_to_approxDP", GAUSSIAN, smoothed_max_divergence,
+    "μ-Gaussian DP as its privacy profile, exactly [DRS22, Corollary 1]; then ``make_fix_delta``.",
+    ".delta(4.0) -> 4.7122412007931394e-05")
+make_RDP_to_fixedRDP = _named("make_RDP_to_fixedRDP", RENYI, fixed_renyi_divergence,
+    "Rényi DP as that of the order ``alpha``.", " -> 2.0", "alpha")
+make_RDP_to_approxDP = _named("make_RDP_to_approxDP", RENYI, smoothed_max_divergence,
+    _BEST, ".delta(4.0) -> 0.00026143089363278", "orders")
+make_fixedRDP_to_approxDP = _named("make_fixedRDP_to_approxDP", FIXED, smoothed_max_divergence,
+    "Rényi DP of one order as a privacy profile [CKS20, Proposition 12]; then ``make_fix_delta``.",
+    ".delta(4.0) -> 1.0")
+make_tCDP_to_approxDP = _named("make_tCDP_to_approxDP", TRUNCATED, smoothed_max_divergence,
+    _UP_TO_OMEGA, ".delta(4.0) -> 0.00019579541695772162")
+make_larger_delta = _named("make_larger_delta", APPROXIMATE, _approximate,
+    "(ε, δ)-DP with a larger δ, and the smaller ε that it allows [KOV15, Theorem 3.3].",
+    " -> (0.9986311841577259, 0.001)", "delta")
+make_pureDP_to_fDP = _named("make_pureDP_to_fDP", PURE, tradeoff,
+    "ε-DP as f-DP: randomized response [KOV15, Theorem 3.3].",
+    " -> TradeoffFunction(pure(epsilon=1.0))")
+make_approxDP_to_fDP = _named("make_approxDP_to_fDP", APPROXIMATE, tradeoff,
+    "(ε, δ)-DP as f-DP [DRS22, Proposition 2.5].", " -> TradeoffFunction(pure(epsilon=1.0))")
+make_GDP_to_fDP = _named("make_GDP_to_fDP", GAUSSIAN, tradeoff,
+    "μ-Gaussian DP as f-DP.", " -> TradeoffFunction(gaussian(mu=1.0000000000000002))")
+make_zCDP_to_fDP = _named("make_zCDP_to_fDP", ZCDP, tradeoff,
+    "ρ-zCDP as f-DP, by chords of its privacy profile [CKS20, Proposition 12].",
+    ".delta(4.0) -> 0.00019683...")
+make_fDP_to_approxDP = _named("make_fDP_to_approxDP", TRADEOFF, smoothed_max_divergence,
+    "f-DP as a privacy profile; then ``make_fix_delta``.", ".delta(0.5) -> 0.22119921...")
+make_fDP_to_GDP = _named("make_fDP_to_GDP", TRADEOFF, gaussian_tradeoff,
+    "f-DP with a bounded loss as μ-Gaussian DP, by certified comparisons.", " -> 1.03006...")
+make_profile_to_fDP = _named("make_profile_to_fDP", PROFILE, tradeoff,
+    "A privacy profile as f-DP, by its chords at some 300 points [DRS22, Proposition 2.12].",
+    ".delta(4.0) -> 0.00019683...")
+# fmt: on

@@ -11,6 +11,7 @@ from opendp.mod import Measurement, assert_features
 from .. import checks
 from ..errors import InvalidTypeError, PostprocessorError
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.named_queries import NONE, Queries
 from .wrap import Answer, wrap
 
 
@@ -98,6 +99,17 @@ def make_interactive_postprocessing(
             "pass a function of a state, a tag and a message"
         )
     limit = checks.count(max_asks=max_asks)
+    return postprocessing(measurement, postprocessor, initial_state, limit)
+
+
+def postprocessing(
+    measurement: Measurement,
+    postprocessor: Postprocessor,
+    initial_state: Any,
+    limit: int = 1000,
+    queries: Queries = NONE,
+) -> ConcurrentMeasurement:
+    """Put a person in the middle, whose protocol may have queries with a name."""
 
     def make_machine(ask: Answer) -> Answer:
         state = initial_state
@@ -118,7 +130,7 @@ def make_interactive_postprocessing(
 
         return answer
 
-    return wrap(measurement, make_machine, "InteractivePostprocessing")
+    return wrap(measurement, make_machine, "InteractivePostprocessing", queries=queries)
 
 
 def _step(postprocessor: Postprocessor, state: Any, tag: Tag, message: Any) -> tuple[Any, Tag, Any]:

@@ -5,24 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opendp.measures import new_privacy_profile, smoothed_max_divergence
+from opendp.measures import new_privacy_profile
 from opendp.mod import Measure, Measurement
 
-from .. import checks
-from ..measures import composition_measure
+from ..measures import convertible_measure
+from ..measures.conversion import Profile
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map, run
 from .interactive_measurement import make_measurement
-
-
-class Profile:
-    """δ as a function of ε, to become OpenDP's ``PrivacyProfile``."""
-
-    def __init__(self, delta: Callable[[float], float]) -> None:
-        self._delta = delta
-
-    def __call__(self, epsilon: float) -> float:
-        """Return δ at ``epsilon`` >= 0."""
-        return self._delta(checks.non_negative(epsilon=epsilon))
 
 
 def recertify(
@@ -34,7 +23,7 @@ def recertify(
         :class:`Profile`
     """
     measurement = pinned(measurement)
-    validate = _validator(measurement.output_measure)
+    validate = convertible_measure(measurement.output_measure).validate
 
     def privacy_map(d_in: Any) -> Any:
         distance = convert(validate("d_mid", read_map(measurement, d_in)))
@@ -49,10 +38,3 @@ def recertify(
         summary,
         around=measurement,
     )
-
-
-def _validator(measure: Measure) -> Callable[[str, Any], Any]:
-    """What checks a distance of ``measure``; a privacy profile is OpenDP's own."""
-    if measure == smoothed_max_divergence():
-        return lambda name, value: value
-    return composition_measure(measure).validate

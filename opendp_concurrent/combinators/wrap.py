@@ -16,6 +16,7 @@ from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, pinned, read_map, run
+from ..queryables.named_queries import NONE, READ, Queries, answering, queries_of
 from ..queryables.saved import Part, list_parts, parts_of
 from ..queryables.stream import (
     Meter,
@@ -38,16 +39,21 @@ def unchanged(answer: Answer) -> Answer:
 
 
 def wrap(
-    measurement: Measurement, make_machine: Callable[[Answer], Answer], name: str
+    measurement: Measurement,
+    make_machine: Callable[[Answer], Answer],
+    name: str,
+    *,
+    queries: Queries = NONE,
 ) -> ConcurrentMeasurement:
     """Return ``measurement`` with what it spawns behind a machine; the privacy map stays.
 
     The machine gets questions, and is the analyst's: what it remembers is not saved.
 
     :param make_machine: takes what answers for the measurement, and returns what answers instead
+    :param queries: those with a name that the machine answers
     """
     check_inside("measurement", check_measurement("measurement", measurement))
-    return wrap_questions(measurement, make_machine, name)
+    return wrap_questions(measurement, make_machine, name, queries=queries)
 
 
 def wrap_questions(
@@ -58,12 +64,15 @@ def wrap_questions(
     limit: int | None = None,
     carries_state: bool = False,
     composes: bool | None = None,
+    queries: Queries | None = NONE,
 ) -> ConcurrentMeasurement:
     """Wrap the question side of a measurement that was checked.
 
     :param limit: how many messages may be passed on in all
     :param carries_state: whether the machine remembers nothing itself
     :param composes: whether it launches others; as the measurement if left out
+    :param queries: those with a name that the machine answers; None for those of the measurement,
+        if messages are passed on unchanged
     """
     measurement = pinned(measurement)
     fed, many = is_stream(measurement.input_domain), may_feed_many(measurement)
@@ -78,11 +87,12 @@ def wrap_questions(
             token = inner.token(carrier_type)
         answer = adopt(run(measurement, token), Lifecycle(innermost_running()), None)
         machine = make_machine(_metered(as_answering(answer), meter))
+        named = _queries_of(answer) if queries is None else queries
         handle: MachineQueryable
         if inner is not None and outer is None:
-            handle = OwnStreamQueryable(machine, name, inner)
+            handle = answering(OwnStreamQueryable, named)(machine, name, inner)
         else:
-            handle = QuestionQueryable(machine, name)
+            handle = answering(QuestionQueryable, named)(machine, name)
             handle.stream = inner  # which is held by its subscribers weakly
         if carries_state:
             _carry(handle, answer, inner if outer is None else None, meter)
@@ -123,6 +133,12 @@ def _carry(handle: MachineQueryable, answer: Any, own: Stream | None, meter: Met
     list_parts(handle, (*mine, *behind))
 
 
+def _queries_of(answer: Any) -> Queries:
+    """Queries with a name; a release that is given again and again can be read."""
+    queryable = isinstance(answer, (Queryable, OdometerQueryable))
+    return queries_of(answer) if queryable else READ
+
+
 def as_answering(answer: Any) -> Answer:
     """A queryable, or a release that is given again and again."""
     if isinstance(answer, (Queryable, OdometerQueryable)):
@@ -134,7 +150,8 @@ def make_interactive(measurement: Measurement) -> ConcurrentMeasurement:
     """Return a measurement as an interactive mechanism.
 
     A noninteractive measurement is released once, when it is launched, and gives this release in
-    answer to any message, which it ignores. An interactive one answers as before.
+    answer to ``read()``, and to any message, which it ignores. An interactive one answers as
+    before.
 
     Guarantee: that of ``measurement``; a release that is read again is postprocessing.
 
@@ -149,9 +166,9 @@ def make_interactive(measurement: Measurement) -> ConcurrentMeasurement:
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
     >>> queryable = oc.c.make_interactive(count)([1, 2, 3])
-    >>> queryable("again") == queryable("and again")
+    >>> queryable.read() == queryable("again")
     True
     """
     assert_features("contrib", "honest-but-curious")
     check_inside("measurement", check_measurement("measurement", measurement))
-    return wrap_questions(measurement, unchanged, "Interactive", carries_state=True)
+    return wrap_questions(measurement, unchanged, "Interactive", carries_state=True, queries=None)

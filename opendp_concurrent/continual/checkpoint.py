@@ -257,9 +257,9 @@ def make_resumable(
     >>> checkpoint = oc.c.Checkpoint()
     >>> before = oc.c.make_resumable(counter, checkpoint)([])
     >>> before.update_all([1, 1, 0])
-    >>> count, saved = before(None), checkpoint.save()
+    >>> count, saved = before.read(), checkpoint.save()
     >>> after = oc.c.make_resumable(counter, oc.c.Checkpoint(saved))([])
-    >>> after(None) == count
+    >>> after.read() == count
     True
     """
     assert_features("contrib", "honest-but-curious")

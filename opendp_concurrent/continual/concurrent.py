@@ -24,11 +24,11 @@ from ..checks import checked, count, optional
 from ..combinators.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, StreamError, UnsupportedMeasureError
 from ..measures import Composability, composition_measure
-from ..measures.families import PURE
 from ..native import opendp as _native
 from ..queryables.data import Sealed, seal
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, run
+from ..queryables.named_queries import answering, queries_of
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..queryables.stream import (
     MESSAGES,
@@ -107,7 +107,7 @@ class Branch(Stream):
             self.meter.spend(1)
             return self.asking(ask(question))
 
-        handle = QuestionQueryable(counted, "Subscriber")
+        handle = answering(QuestionQueryable, queries_of(answer))(counted, "Subscriber")
         handle.stream = self  # which the whole stream holds weakly
         return handle
 
@@ -297,7 +297,7 @@ def make_concurrent_continual(
     >>> stream.update_all([1, 0, 1])
     >>> recent = stream(oc.m.make_window_counter(*space, dp.max_divergence(), scale=16.0, window=7))
     >>> stream.update(1)
-    >>> answers = forever(None), recent(None)
+    >>> answers = forever.read(), recent.read()
     >>> stream.privacy_loss()
     0.75
     """
@@ -320,7 +320,7 @@ def make_concurrent_continual(
         raise UnsupportedMeasureError(f"{measure.name} is not composed here: {measure.reason}")
     if max_messages is not None:
         max_messages = MESSAGES(max_messages=max_messages)
-    elif measure.family != PURE:
+    elif not measure.adaptive_updates:
         raise InvalidTypeError(
             f"max_messages must be given under {measure.name}, for which continual mechanisms are "
             "proven with bounded messages only [HSV25, Definition 6.1]"
@@ -329,7 +329,7 @@ def make_concurrent_continual(
     carrier_type = composition.input_domain.carrier_type
 
     def branches() -> Branches:
-        return Branches(many=measure.family == PURE)
+        return Branches(many=measure.adaptive_updates)
 
     def machine(root: Any, stream: Branches) -> Checked:
         return Checked(_FanOut(root, stream, composition.input_domain, max_messages), items)

@@ -31,6 +31,7 @@ from ..native import opendp as _native
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.named_queries import NONE, Queries, answering
 from ..queryables.saved import list_parts
 from ..queryables.stream import (
     DataMessage,
@@ -253,12 +254,18 @@ class ContinualQueryable(Updatable, MachineQueryable):
 
 
 def hand_out(
-    machine: Checked, stream: Stream | None, description: str = "Continual"
+    machine: Checked,
+    stream: Stream | None,
+    description: str = "Continual",
+    queries: Queries = NONE,
 ) -> MachineQueryable:
-    """A handle of a continual mechanism: fed by ``stream``, or with a stream of its own."""
+    """A handle of a continual mechanism: fed by ``stream``, or with a stream of its own.
+
+    :param queries: those with a name that the machine answers
+    """
     if stream is None:
-        return ContinualQueryable(machine, description)
-    return FedQueryable(machine, description, stream)
+        return answering(ContinualQueryable, queries)(machine, description)
+    return answering(FedQueryable, queries)(machine, description, stream)
 
 
 @checked(
@@ -320,23 +327,38 @@ def make_continual(
     >>> queryable("how late is it?")
     1
     """
-    items = items_of(input_domain)
     check_callable(start=start)
     if horizon is not None:
         horizon = checks.count(horizon=horizon)
+    return continual(
+        (input_domain, input_metric), output_measure, start, privacy_map, horizon, name
+    )
 
+
+def continual(
+    space: tuple[Domain, Metric],
+    output_measure: Measure,
+    start: Callable[[], ContinualMachine],
+    privacy_map: Callable[[Any], Any],
+    horizon: int | None,
+    name: str,
+    queries: Queries = NONE,
+) -> ConcurrentMeasurement:
+    """Make a continual mechanism, whose machine may answer queries with a name."""
+    input_domain, input_metric = space
+    items = items_of(input_domain)
     full_name = f"{name}({input_domain}, {input_metric}, {output_measure})"
 
     def spawn(token: Sealed) -> MachineQueryable:
         stream = start_of(token)
         machine = Checked(_started(start), items, horizon, full_name)
-        handle = hand_out(machine, stream)
+        handle = hand_out(machine, stream, queries=queries)
         if machine.resumable:
             list_parts(handle, ((handle._lock, machine),))
         return handle
 
     return make_measurement(
-        (input_domain, input_metric),
+        space,
         output_measure,
         spawn,
         _validated(output_measure, privacy_map),

@@ -26,7 +26,6 @@ from ..combinators.guards import (
 from ..combinators.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import composition_measure
-from ..measures.families import PURE
 from ..native import opendp as _native
 from ..parallel.parallel import pinned_parts
 from ..parallel.parallel_loss import ParallelLoss
@@ -34,6 +33,7 @@ from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, run
+from ..queryables.named_queries import PARTS
 from ..queryables.stream import Update, Updates, start_of
 from .concurrent import Branch
 from .mechanism import Checked, hand_out
@@ -100,9 +100,9 @@ def make_parallel_continual(
 ) -> ConcurrentMeasurement:
     """Cut a stream into parts, each with a continual mechanism of its own; for pure DP only.
 
-    ``queryable(part)`` gives the handle of a part, which takes questions. Updates go to the
-    queryable; each reaches the part that ``key`` says, and nothing arrives in the others at that
-    step. Items of other parts go to none.
+    ``queryable[part]``, or ``queryable(part)``, gives the handle of a part, which takes questions.
+    Updates go to the queryable; each reaches the part that ``key`` says, and nothing arrives in the
+    others at that step. Items of other parts go to none.
 
     Guarantee: the maximum over the parts for one added or removed event; a changed one may leave
     one part and enter another, so it counts as two. Under pure DP this holds against adversaries
@@ -133,7 +133,7 @@ def make_parallel_continual(
     0.25
     >>> queryable = parts([])
     >>> queryable.update_all([1, 2, 3])
-    >>> even, odd = queryable(0)(None), queryable(1)(None)
+    >>> even, odd = queryable[0].read(), queryable[1].read()
     """
     assert_features("contrib", "honest-but-curious")
     items = items_of(input_domain)
@@ -153,7 +153,7 @@ def make_parallel_continual(
         known = composition_measure(one.output_measure)
         if isinstance(one, ConcurrentMeasurement) and not one.takes_updates:
             raise InvalidTypeError(f"{name} {NOT_CONTINUAL}")
-        if known.family != PURE:
+        if not known.adaptive_updates:
             raise UnsupportedMeasureError(
                 f"{name} is under {known.name}: with adaptive updates the loss of "
                 "parts is the maximum for pure DP only [HSV25, version 4]; compose them instead"
@@ -170,7 +170,8 @@ def make_parallel_continual(
             if not branches[part].subscribed:
                 raise InvalidTypeError(f"measurements[{part!r}] {NOT_CONTINUAL}")
             answers[part] = adopt(answer, Lifecycle(innermost_running()), None)
-        return hand_out(Checked(_Parts(key, branches, answers), items), stream, "Parallel")
+        machine = Checked(_Parts(key, branches, answers), items)
+        return hand_out(machine, stream, "Parallel", PARTS)
 
     return make_measurement(
         (input_domain, input_metric),

@@ -24,6 +24,7 @@ from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, pinned, read_map, run
+from ..queryables.named_queries import queries_of
 from ..queryables.saved import list_parts, parts_of
 from ..queryables.stream import Room, Stream, Update, Updates, question_side, start_of
 from .concurrent import FedStreamQueryable, StreamQueryable, launching_handle
@@ -153,7 +154,7 @@ def _chain(measurement: Measurement, transformation: Transformation) -> Concurre
         if isinstance(inner, (StreamQueryable, FedStreamQueryable)):
             handle = launching_handle(inner.root, machine, stream)
         else:
-            handle = hand_out(machine, stream)
+            handle = hand_out(machine, stream, queries=queries_of(inner))
         parts = parts_of(inner)
         list_parts(handle, None if parts is None else ((handle._lock, machine), *parts))
         return handle

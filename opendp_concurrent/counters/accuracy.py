@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import pi, sqrt
 
-from scipy.special import digamma
+import scipy
 
 from ..checks import at_most, one_of
 from .counter import METHODS, leaves_for
@@ -81,7 +81,8 @@ def square_root_rmse(horizon: int) -> float:
         factor *= 1 - 1 / (2 * step)
     square = factor * factor  # f(T)²
     if steps > exact:
-        last += float(digamma(steps + 0.25) - digamma(exact + 0.25)) / pi
+        psi = scipy.special.digamma
+        last += float(psi(steps + 0.25) - psi(exact + 0.25)) / pi
         square = 1 / (pi * (steps + 0.25))
     mean = last * (1 + 0.25 / steps) - steps * square
     return sqrt(mean * last)

@@ -16,7 +16,7 @@ from .. import checks
 from ..checks import at_most, checked, count, flag, integer, optional, positive
 from ..combinators import guards
 from ..combinators.guards import check_flag
-from ..continual.mechanism import make_continual
+from ..continual.mechanism import continual
 from ..continual.stream import integers_of, require_events, whole_distance
 from ..measurements.composed import composed
 from ..measurements.sparse_vector import (
@@ -31,6 +31,7 @@ from ..measurements.sparse_vector_loss import SparseVectorNoise
 from ..measurements.steps import Steps
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.named_queries import READ
 from .counter import whole_numbers
 
 STEPS = Steps(0, whole=True)
@@ -94,9 +95,9 @@ def make_alarm(
 ) -> ConcurrentMeasurement:
     """Say when a stream's sum, or that of its last steps, is above a threshold.
 
-    A :func:`.make_sparse_vector` whose data arrive. ``queryable(None)`` asks whether the sum is
-    above the threshold now, ``queryable(number)`` whether it is above that; any number of times, of
-    which ``max_hits`` may be above. Without questions nothing is said.
+    A :func:`.make_sparse_vector` whose data arrive. ``queryable.read()``, or ``queryable(None)``,
+    asks whether the sum is above the threshold now, ``queryable(number)`` whether it is above that;
+    any number of times, of which ``max_hits`` may be above. Without questions nothing is said.
 
     Guarantee: that of :func:`.make_sparse_vector`, against a strongly adaptive adversary [HSV25,
     Definition 3.3]; its proof needs only that at every step the sums differ by no more than their
@@ -127,10 +128,10 @@ def make_alarm(
     0.5
     >>> queryable = alarm([])
     >>> queryable.update_all([0] * 1000)
-    >>> queryable(None).outcome
+    >>> queryable.read().outcome
     BELOW
     >>> queryable.update_all([1] * 800)
-    >>> queryable(None).outcome
+    >>> queryable.read().outcome
     ABOVE
     """
     assert_features("contrib", "honest-but-curious")
@@ -158,13 +159,14 @@ def make_alarm(
         return noise.loss(events * shift, output_measure)
 
     privacy_map(1)  # raises for a measure that pure DP does not convert to
-    return make_continual(
-        input_domain,
-        input_metric,
+    return continual(
+        (input_domain, input_metric),
         output_measure,
         lambda: _Alarm(noise, threshold, steps),
         privacy_map,
-        name=f"Alarm[scale={scale}, query_scale={query_scale}, {hits} hits, window={window}]",
+        None,
+        f"Alarm[scale={scale}, query_scale={query_scale}, {hits} hits, window={window}]",
+        READ,
     )
 
 

@@ -11,12 +11,13 @@ from opendp.mod import Domain, Measure, Metric, assert_features
 from .. import checks
 from ..checks import checked, count, finite, is_a, one_of, optional
 from ..combinators import guards
-from ..continual.mechanism import make_continual
+from ..continual.mechanism import continual
 from ..continual.stream import Categories, integers_of, items_of, require_events, whole_distance
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measurements.composed import composed
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.named_queries import READ
 from .dyadic import AllLeaves, BalancedLeaves, Leaves
 from .node_noise import LARGEST_SUM, is_laplace, noise_loss
 from .prefix import Prefix, make_prefix
@@ -122,9 +123,9 @@ def make_counter(
 ) -> ConcurrentMeasurement:
     """Count, or sum, what has arrived so far, at any time.
 
-    It spawns a :class:`.ContinualQueryable`: ``update(item)`` or ``update_all(items)``,
-    and ``queryable(None)`` for the noisy sum so far. State is O(log T); nodes get noise when they
-    are first asked for, and answers between the same two updates are equal.
+    It spawns a :class:`.ContinualQueryable`: ``update(item)`` or ``update_all(items)``, and
+    ``read()``, or the message None, for the noisy sum so far. State is O(log T); nodes get noise
+    when they are first asked for, and answers between the same two updates are equal.
 
     * ``method="tree"``: the binary tree [CSS11], [DNPR10]. With a horizon of T steps an item is in
       h = floor(log2 T) + 1 nodes, and the sum of t items has noise for each bit of t.
@@ -162,8 +163,8 @@ def make_counter(
     0.5
     >>> queryable = counter([])
     >>> queryable.update_all([1, 0, 1, None] * 200)
-    >>> count = queryable(None)
-    >>> count == queryable(None)
+    >>> count = queryable.read()
+    >>> count == queryable.read()
     True
     """
     assert_features("contrib", "honest-but-curious")
@@ -178,14 +179,14 @@ def make_counter(
         return counter_loss(events, shift, height, scale, output_measure)
 
     privacy_map(1)  # raises where there is no certificate
-    return make_continual(
-        input_domain,
-        input_metric,
+    return continual(
+        (input_domain, input_metric),
         output_measure,
         lambda: _Counter(make_prefix(leaves, horizon, scale, laplace)),
         privacy_map,
-        horizon=LARGEST_SUM // max(items.spread, 1) if horizon is None else horizon,
-        name=f"Counter[scale={scale}, horizon={horizon}, {method}]",
+        LARGEST_SUM // max(items.spread, 1) if horizon is None else horizon,
+        f"Counter[scale={scale}, horizon={horizon}, {method}]",
+        READ,
     )
 
 
@@ -255,9 +256,9 @@ def make_histogram_counter(
     """Count each category of what has arrived so far, at any time.
 
     A :func:`.make_counter` for each category, at the price of one: an event is in one category, a
-    changed one in two. ``queryable(None)`` gives the noisy counts, ``queryable(("top", k))`` the k
-    largest of them with their categories, which is postprocessing. Negative counts are not
-    corrected.
+    changed one in two. ``queryable.read()``, or ``queryable(None)``, gives the noisy counts,
+    ``queryable(("top", k))`` the k largest of them with their categories, which is postprocessing.
+    Negative counts are not corrected.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -281,6 +282,8 @@ def make_histogram_counter(
     0.05
     >>> queryable = histogram([])
     >>> queryable.update_all([2] * 900 + [0] * 100)
+    >>> len(queryable.read())
+    3
     >>> [category for category, count in queryable(("top", 1))]
     [2]
     """
@@ -301,14 +304,14 @@ def make_histogram_counter(
         return counter_loss(events, 1, height, scale, output_measure, parts)
 
     privacy_map(1)  # raises where there is no certificate
-    return make_continual(
-        input_domain,
-        input_metric,
+    return continual(
+        (input_domain, input_metric),
         output_measure,
         lambda: _Histogram(make_prefix(leaves, horizon, scale, laplace), items.count),
         privacy_map,
-        horizon=LARGEST_SUM if horizon is None else horizon,
-        name=f"HistogramCounter[scale={scale}, horizon={horizon}, {method}]",
+        LARGEST_SUM if horizon is None else horizon,
+        f"HistogramCounter[scale={scale}, horizon={horizon}, {method}]",
+        READ,
     )
 
 

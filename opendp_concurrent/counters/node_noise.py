@@ -19,22 +19,18 @@ from ..measurements.gaussian import make_certified_gaussian
 from ..measurements.laplace import make_certified_laplace
 from ..measurements.noise import ATOM
 from ..measures import composition_measure
-from ..measures.families import APPROXIMATE, FIXED, GAUSSIAN, PURE, RENYI, TRUNCATED, ZCDP
+from ..measures.noise import Noise
 from ..native import opendp as _native
 
 FIRST_AHEAD, MOST_AHEAD = 16, 256
 LARGEST_SUM, LARGEST_RELEASE = 2**61, 2**62
-LAPLACE = (PURE, APPROXIMATE)
-CONTINUOUS = (ZCDP, TRUNCATED, FIXED, RENYI, GAUSSIAN)
 
 
 def is_laplace(measure: Measure) -> bool:
     """Whether noise under ``measure`` is Laplace, and not Gaussian; raise if it is neither."""
     known = composition_measure(measure)
-    if known.family in LAPLACE:
-        return True
-    if known.family in CONTINUOUS:
-        return False
+    if known.noise is not None:
+        return known.noise is Noise.LAPLACE
     raise UnsupportedMeasureError(
         f"output_measure ({known.name}) has no noise of its own here; build for pure DP or zCDP, "
         "and use cast"

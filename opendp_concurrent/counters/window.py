@@ -16,11 +16,12 @@ from opendp.mod import Domain, Measure, Metric, assert_features
 from .. import checks
 from ..checks import at_most, checked, finite
 from ..combinators import guards
-from ..continual.mechanism import make_continual
+from ..continual.mechanism import continual
 from ..continual.stream import integers_of, require_events, whole_distance
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.named_queries import READ
 from .counter import check_scale, counter_loss, whole_numbers
 from .dyadic import AllLeaves
 from .node_noise import NodeNoise, is_laplace
@@ -142,9 +143,10 @@ def make_window_counter(
 ) -> ConcurrentMeasurement:
     """Count, or sum, the last ``window`` steps, at any time and without a horizon.
 
-    ``queryable(None)`` gives the noisy sum of the last ``window`` steps. An item is in nodes of a
-    tree of its block of W steps, and of the mirrored tree, from which it leaves the window: in at
-    most log2 W + 1 in all if W is a power of two, and never more than 2 (floor(log2 W) + 1).
+    ``queryable.read()``, or ``queryable(None)``, gives the noisy sum of the last ``window`` steps.
+    An item is in nodes of a tree of its block of W steps, and of the mirrored tree, from which it
+    leaves the window: in at most log2 W + 1 in all if W is a power of two, and never more than
+    2 (floor(log2 W) + 1).
 
     Guarantee: as many releases of the largest move of an event, composed, as in
     :func:`.make_counter`.
@@ -168,7 +170,7 @@ def make_window_counter(
     0.5
     >>> queryable = recent([])
     >>> queryable.update_all([1] * 100)
-    >>> count = queryable(None)
+    >>> count = queryable.read()
     """
     assert_features("contrib", "honest-but-curious")
     items = integers_of(input_domain)
@@ -177,15 +179,16 @@ def make_window_counter(
     laplace = is_laplace(output_measure)
     scale = check_scale(scale, max(items.spread, 1), window=steps)
     height = nodes_of(steps)
-    return make_continual(
-        input_domain,
-        input_metric,
+    return continual(
+        (input_domain, input_metric),
         output_measure,
         lambda: _Window(steps, NodeNoise(scale, laplace)),
         lambda d_in: counter_loss(
             whole_distance(input_metric, d_in), shift, height, scale, output_measure
         ),
-        name=f"WindowCounter[scale={scale}, window={steps}]",
+        None,
+        f"WindowCounter[scale={scale}, window={steps}]",
+        READ,
     )
 
 

@@ -1,1 +1,1 @@
-"""The demonstration: real data, interleaved mechanisms, one filter."""
+"""The demonstration: one session on a column, and what the same budget buys here and elsewhere."""

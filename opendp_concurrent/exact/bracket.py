@@ -1,10 +1,10 @@
-"""Real numbers between two decimals: formulas whose rounding is proven by construction.
+"""Formulas evaluated between two decimals, with rounding that is proven by construction.
 
-A :class:`Bracket` contains the exact value. Every operation rounds its ends outward: arithmetic in
-the direction of each end; ``sqrt``, ``exp`` and ``ln``, which the standard library rounds to
-nearest, by one unit in the last place more. :func:`upper` evaluates a formula with more and more
-digits until it is known far beyond a double, and rounds up once. Where it is never known so well,
-the result is a valid bound all the same.
+A :class:`Bracket` contains the exact value. Every operation rounds its ends outward. Arithmetic is
+rounded in the direction of each end; ``sqrt``, ``exp`` and ``ln``, which the standard library
+rounds to nearest, are moved outward by one more unit in the last place. :func:`upper` evaluates a
+formula with more and more digits until the bracket is far narrower than a double, and rounds up
+once. If no number of digits suffices, the result is still a valid bound.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from decimal import (
 from math import inf, nextafter
 from typing import TypeAlias, Union
 
-NARROW = Decimal("1e-26")  # relative width at which a value is known well enough for a double
+NARROW = Decimal("1e-26")  # relative width below which a value is known well enough for a double
 LARGEST, MINUS_LARGEST = Decimal("1e17"), Decimal("-1e17")  # beyond, exp leaves the decimals
 TINY = Decimal("1e-40000000000000000")  # above exp(MINUS_LARGEST)
 INFINITE, MINUS_INFINITE = Decimal("Infinity"), Decimal("-Infinity")
-_BEYOND = Decimal("1e400")  # no finite double
+
+Operation: TypeAlias = Callable[[Decimal, Decimal], Decimal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Digits:
     up: Context
 
     def __call__(self, value: Real) -> Bracket:
-        """Bracket of an integer, double or decimal, which it equals."""
+        """Bracket that equals an integer, double or decimal."""
         if isinstance(value, Bracket):
             return value
         exact = Decimal.from_float(value) if isinstance(value, float) else Decimal(value)
@@ -60,17 +61,14 @@ class Bracket:
     upper: Decimal
     digits: Digits
 
-    def _from(self, lower: Decimal, upper: Decimal) -> Bracket:
-        return Bracket(lower, upper, self.digits)
-
     def __add__(self, other: Real) -> Bracket:
         that, digits = self.digits(other), self.digits
-        return self._from(
+        return digits.between(
             digits.down.add(self.lower, that.lower), digits.up.add(self.upper, that.upper)
         )
 
     def __neg__(self) -> Bracket:
-        return self._from(self.upper.copy_negate(), self.lower.copy_negate())
+        return self.digits.between(self.upper.copy_negate(), self.lower.copy_negate())
 
     def __sub__(self, other: Real) -> Bracket:
         return self + (-self.digits(other))
@@ -78,32 +76,28 @@ class Bracket:
     def __mul__(self, other: Real) -> Bracket:
         that, down, up = self.digits(other), self.digits.down, self.digits.up
         if self.lower >= 0 and that.lower >= 0:
-            return self._from(
+            return self.digits.between(
                 down.multiply(self.lower, that.lower), up.multiply(self.upper, that.upper)
             )
-        ends = [(a, b) for a in (self.lower, self.upper) for b in (that.lower, that.upper)]
-        return self._from(
-            min(down.multiply(a, b) for a, b in ends), max(up.multiply(a, b) for a, b in ends)
-        )
+        return self._over_ends(that, down.multiply, up.multiply)
 
     def __truediv__(self, other: Real) -> Bracket:
         """Quotient; unbounded where the divisor may be zero."""
-        that, down, up = self.digits(other), self.digits.down, self.digits.up
+        that, digits = self.digits(other), self.digits
         if that.lower <= 0 <= that.upper:
-            return self._from(MINUS_INFINITE, INFINITE)
-        ends = [(a, b) for a in (self.lower, self.upper) for b in (that.lower, that.upper)]
-        return self._from(
-            min(down.divide(a, b) for a, b in ends), max(up.divide(a, b) for a, b in ends)
-        )
+            return digits.between(MINUS_INFINITE, INFINITE)
+        return self._over_ends(that, digits.down.divide, digits.up.divide)
 
-    def __radd__(self, other: Real) -> Bracket:
-        return self + other
+    def _over_ends(self, other: Bracket, down: Operation, up: Operation) -> Bracket:
+        """Least and largest result over the ends, for an operation monotone in each argument."""
+        ends = [(a, b) for a in (self.lower, self.upper) for b in (other.lower, other.upper)]
+        return self.digits.between(min(down(a, b) for a, b in ends), max(up(a, b) for a, b in ends))
+
+    __radd__ = __add__
+    __rmul__ = __mul__
 
     def __rsub__(self, other: Real) -> Bracket:
         return self.digits(other) - self
-
-    def __rmul__(self, other: Real) -> Bracket:
-        return self * other
 
     def __rtruediv__(self, other: Real) -> Bracket:
         return self.digits(other) / self
@@ -114,29 +108,26 @@ class Bracket:
         low, high = self.lower, self.upper
         lower = Decimal(0) if low < MINUS_LARGEST else down.next_minus(down.exp(min(low, LARGEST)))
         if high > LARGEST:
-            return self._from(lower, INFINITE)
-        return self._from(lower, TINY if high < MINUS_LARGEST else up.next_plus(up.exp(high)))
+            return self.digits.between(lower, INFINITE)
+        upper = TINY if high < MINUS_LARGEST else up.next_plus(up.exp(high))
+        return self.digits.between(lower, upper)
 
     def ln(self) -> Bracket:
-        """Natural logarithm of what is positive."""
+        """Natural logarithm of a positive number."""
         down, up = self.digits.down, self.digits.up
-        return self._from(
-            down.next_minus(down.ln(self.lower)) if self.lower > 0 else MINUS_INFINITE,
-            up.next_plus(up.ln(self.upper)),
-        )
+        lower = down.next_minus(down.ln(self.lower)) if self.lower > 0 else MINUS_INFINITE
+        return self.digits.between(lower, up.next_plus(up.ln(self.upper)))
 
     def sqrt(self) -> Bracket:
-        """Square root of what is not negative."""
+        """Square root of a nonnegative number."""
         down, up = self.digits.down, self.digits.up
-        return self._from(
-            down.next_minus(down.sqrt(self.lower)) if self.lower > 0 else Decimal(0),
-            up.next_plus(up.sqrt(self.upper)),
-        )
+        lower = down.next_minus(down.sqrt(self.lower)) if self.lower > 0 else Decimal(0)
+        return self.digits.between(lower, up.next_plus(up.sqrt(self.upper)))
 
     def is_narrow(self) -> bool:
-        """Whether the exact value is known far beyond a double."""
+        """Whether the exact value is known to far more digits than a double has."""
         if not (self.lower.is_finite() and self.upper.is_finite()):
-            return False  # else infinities would look as near to each other as to 0
+            return False  # the test below holds for two infinities
         up, smaller = self.digits.up, min(self.lower.copy_abs(), self.upper.copy_abs())
         return up.subtract(self.upper, self.lower) <= up.multiply(NARROW, smaller)
 
@@ -158,7 +149,7 @@ WORKING = tuple(_digits(number) for number in (50, 100, 200, 400, 800, 1600))
 
 
 def evaluate(formula: Formula, enough: Callable[[Bracket], bool] = Bracket.is_narrow) -> Bracket:
-    """Evaluate ``formula`` with as many digits as are enough, or with the most there are."""
+    """Evaluate ``formula`` with the fewest digits that are enough, else with the most there are."""
     known = WORKING[0].between(MINUS_INFINITE, INFINITE)
     for digits in WORKING:
         try:
@@ -166,13 +157,13 @@ def evaluate(formula: Formula, enough: Callable[[Bracket], bool] = Bracket.is_na
             if enough(bracket):
                 return bracket
         except (Overflow, InvalidOperation):
-            continue  # so wide that an end left the range
+            continue  # an end left the range, because the bracket was too wide
         known = bracket
     return known
 
 
 def is_nonnegative(formula: Formula) -> bool:
-    """Whether ``formula`` is certainly at least 0; false when that cannot be told."""
+    """Whether ``formula`` is certainly at least 0; false if that cannot be shown."""
     known = evaluate(formula, lambda bracket: bracket.lower >= 0 or bracket.upper < 0)
     return known.lower >= 0
 
@@ -188,6 +179,6 @@ def lower(formula: Formula) -> float:
 
 
 def double_up(value: Decimal) -> float:
-    """Least double that is at least ``value``; infinity above the largest."""
-    nearest = float(value) if value.copy_abs() < _BEYOND else inf if value > 0 else -inf
+    """Least double that is at least ``value``; infinity above the largest double."""
+    nearest = float(value)
     return nextafter(nearest, inf) if Decimal.from_float(nearest) < value else nearest

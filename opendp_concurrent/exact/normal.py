@@ -1,21 +1,20 @@
 """Tails of the normal distribution, in brackets of any number of digits.
 
-Mills' ratio R(x) = (1 - Φ(x)) / φ(x) falls in x. Below a threshold it is
-sqrt(π/2) e^(x²/2) - S(x), with S(x) = sum of x^(2n+1) / (2n+1)!! = (Φ(x) - 1/2) / φ(x); above,
-the asymptotic series (1/x) sum of (-1)^n (2n-1)!! / x^(2n), whose partial sums lie on alternating
-sides.
-[NIST DLMF, 7.6 and 7.12]
+Mills' ratio R(x) = (1 - Φ(x)) / φ(x) decreases in x. Below a threshold it is computed as
+sqrt(π/2) e^(x²/2) - S(x), with S(x) = Σ x^(2n+1) / (2n+1)!! = (Φ(x) - 1/2) / φ(x). Above, it is the
+asymptotic series (1/x) Σ (-1)^n (2n-1)!! / x^(2n), whose partial sums lie on alternating sides
+[NIST DLMF, 7.6 and 7.12].
 """
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation, localcontext
 from functools import lru_cache
 
 from .bracket import Bracket
 
-MOST = 200  # standard deviations; beyond, the asymptotic series serves
-_GUARD = 12  # more digits than are claimed; a series has fewer than 10^8 terms
+MOST = 200  # standard deviations up to which S(x) is summed
+_GUARD = 12  # digits beyond those that are claimed; a series has fewer than 10^8 terms
 
 
 @lru_cache(maxsize=16)
@@ -42,38 +41,38 @@ def pi(digits: int) -> tuple[Decimal, Decimal]:
 def _series(x: Decimal, digits: int) -> tuple[Decimal, Decimal]:
     """Bounds on S(x) for x >= 0."""
     if x > MOST:
-        raise InvalidOperation  # a bracket so wide needs more digits
+        raise InvalidOperation  # the bracket is too wide: evaluate() tries more digits
     context = Context(prec=digits + _GUARD, rounding=ROUND_HALF_EVEN, Emax=10**17, Emin=-(10**17))
-    square = context.multiply(x, x)
-    term = total = x
-    n = 1
-    stop = context.scaleb(Decimal(1), -context.prec)
-    twice = context.add(square, square)
-    while n < twice or term > context.multiply(total, stop):  # the rest is below the last
-        term = context.divide(context.multiply(term, square), Decimal(n + 2))
-        total = context.add(total, term)
-        n += 2
-    slack = total.scaleb(-digits, context)  # each term is off by less than 3 n units
-    return context.subtract(total, slack), context.add(total, slack)
-
-
-def central(x: Bracket) -> Bracket:
-    """S(x) = (Φ(x) - 1/2) / φ(x), increasing and odd."""
-    digits = x.digits
-    lower = _signed(x.lower, digits.number)[0]
-    upper = _signed(x.upper, digits.number)[1]
-    return digits.between(digits.down.plus(lower), digits.up.plus(upper))
+    with localcontext(context):
+        square = x * x
+        term = total = x
+        n, stop = 1, Decimal(1).scaleb(-context.prec)
+        while n < 2 * square or term > total * stop:  # the rest is below the last term
+            term = term * square / (n + 2)
+            total += term
+            n += 2
+        slack = total.scaleb(-digits)  # each term has an error below 3 n units
+        return total - slack, total + slack
 
 
 def _signed(x: Decimal, digits: int) -> tuple[Decimal, Decimal]:
+    """Bounds on S(x), which is odd."""
     if x >= 0:
         return _series(x, digits)
     lower, upper = _series(x.copy_negate(), digits)
     return upper.copy_negate(), lower.copy_negate()
 
 
+def central(x: Bracket) -> Bracket:
+    """S(x) = (Φ(x) - 1/2) / φ(x), increasing in x."""
+    digits = x.digits
+    lower = _signed(x.lower, digits.number)[0]
+    upper = _signed(x.upper, digits.number)[1]
+    return digits.between(digits.down.plus(lower), digits.up.plus(upper))
+
+
 def mills(x: Bracket) -> Bracket:
-    """R(x) = (1 - Φ(x)) / φ(x), falling."""
+    """R(x) = (1 - Φ(x)) / φ(x), decreasing in x."""
     digits = x.digits
     if x.lower > 0 and digits.down.multiply(x.lower, x.lower) > 5 * digits.number:
         low, high = (_asymptotic(digits(end)) for end in (x.upper, x.lower))
@@ -83,15 +82,14 @@ def mills(x: Bracket) -> Bracket:
 
 
 def _asymptotic(x: Bracket) -> Bracket:
-    """Between two partial sums; the last term is below e^(-x²/2)."""
+    """R(x) between two partial sums; the last term is below e^(-x²/2)."""
     square, term, total = x * x, x.digits(1), x.digits(1)
-    n = 1
-    stop = Decimal((0, (1,), -x.digits.number))
+    n, stop = 1, Decimal((0, (1,), -x.digits.number))
     while term.upper > stop and (2 * n + 1) < square.lower:
         term = term * (2 * n - 1) / square
         total = total - term if n % 2 else total + term
         n += 1
-    rest = term.upper  # more than the first term that was left out
+    rest = term.upper  # above the first omitted term
     return (total + x.digits.between(rest.copy_negate(), rest)) / x
 
 

@@ -1,7 +1,7 @@
 """Exact sums of doubles, rounded once and in a stated direction.
 
-Every finite double is an integer multiple of 2**-1074, the least positive one. A sum is kept as
-that integer ("units"), so it is exact in any order; only what is reported is rounded.
+Every finite double is an integer multiple of 2**-1074, the least positive double. A sum is kept as
+that integer, its "units", so it is exact in any order. Only the reported number is rounded.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable
 from fractions import Fraction
 from math import inf, isqrt, ldexp
+from sys import float_info
 
 _PRECISION = 53
 SMALLEST = 1074  # the least positive double is 2**-SMALLEST
@@ -22,7 +23,7 @@ def to_units(value: float) -> int:
 
 
 def from_units_up(units: int) -> float:
-    """Least double that is at least ``units``; ``inf`` above the largest double."""
+    """Least double that is at least ``units``; infinity above the largest double."""
     excess = units.bit_length() - _PRECISION
     if excess <= 0:
         return ldexp(units, -SMALLEST)
@@ -33,21 +34,18 @@ def from_units_up(units: int) -> float:
 
 
 def from_units_down(units: int) -> float:
-    """Largest double that is at most ``units``; the largest double above it."""
+    """Largest double that is at most ``units``."""
     excess = units.bit_length() - _PRECISION
     if excess <= 0:
         return ldexp(units, -SMALLEST)
     try:
         return ldexp(units >> excess, excess - SMALLEST)
     except OverflowError:
-        return ldexp(2**_PRECISION - 1, 1024 - _PRECISION)
+        return float_info.max
 
 
 def split(total: float, weights: list[Fraction]) -> list[float]:
-    """Shares of ``total`` in proportion to ``weights``, each rounded down.
-
-    The exact sum of the shares is at most ``total``, whatever their number.
-    """
+    """Shares of ``total`` in proportion to ``weights``, rounded down: their sum is not above it."""
     units, whole = to_units(total), sum(weights)
     return [from_units_down(int(units * weight / whole)) for weight in weights]
 
@@ -67,7 +65,7 @@ def sqrt_up(units: int, scale: int) -> float:
 
 
 def _ordinal(value: float) -> int:
-    """Number of a nonnegative double when they are counted from 0 in increasing order."""
+    """How many nonnegative doubles are below a nonnegative double."""
     ((ordinal,),) = (struct.unpack("<q", struct.pack("<d", value)),)
     return int(ordinal)
 
@@ -80,10 +78,20 @@ def _double(ordinal: int) -> float:
 _INFINITY = _ordinal(inf)
 
 
-def least_double(holds: Callable[[float], bool], near: float = 1.0) -> float:
-    """Least double >= 0 for which a monotone predicate holds; infinity if it is none of them.
+def halfway(low: float, high: float) -> float:
+    """Double in the middle of those from ``low`` to ``high``; ``low`` if none is between them.
 
-    :param near: where to start looking
+    They are counted, not measured: 52 halvings separate all doubles from 1 to 2.
+    """
+    first, last = (-_ordinal(-one) if one < 0 else _ordinal(abs(one)) for one in (low, high))
+    middle = (first + last) // 2
+    return -_double(-middle) if middle < 0 else _double(middle)
+
+
+def least_double(holds: Callable[[float], bool], near: float = 1.0) -> float:
+    """Least double >= 0 for which a predicate that rises holds; infinity if it holds for none.
+
+    :param near: where the search starts
     """
     low, high = -1, _INFINITY  # holds is false at low and true at high
     probe, step = min(_ordinal(near), _INFINITY - 1), 1
@@ -98,6 +106,6 @@ def least_double(holds: Callable[[float], bool], near: float = 1.0) -> float:
 
 
 def largest_double(holds: Callable[[float], bool], near: float = 1.0) -> float:
-    """Largest finite double >= 0 for which a falling predicate holds; 0 if it is none of them."""
+    """Largest finite double >= 0 for which a predicate that falls holds; 0 if it holds for none."""
     beyond = least_double(lambda value: not holds(value), near)
     return _double(max(0, _ordinal(beyond) - 1))

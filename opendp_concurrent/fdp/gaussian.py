@@ -7,7 +7,7 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, ndtr
+import scipy
 
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, probabilities
 from .factor import Transform
@@ -44,15 +44,18 @@ def _above_zero(mu: float, epsilon: Array) -> Bounds:
     shift = 4 * UNIT * (ratio + mu)  # error of a and of b
     # right of the middle, where a > 0: Mills' ratios, which keep relative accuracy
     right = np.maximum(a, 0.0)
-    first, second = _ROOT * erfcx(right / _SQRT2), _ROOT * erfcx((right + mu) / _SQRT2)
+    first, second = (
+        _ROOT * scipy.special.erfcx(right / _SQRT2),
+        _ROOT * scipy.special.erfcx((right + mu) / _SQRT2),
+    )
     density = np.exp(-right * right / 2) / np.sqrt(2 * np.pi)
     tail = density * (first - second)
     relative = (right + 2) * shift + 8 * UNIT * (1 + right * right) + ELEMENTARY
     # R' is between -1 and 0 there: an error in a moves R by at most that much
     tail_error = density * (_SPECIAL * (first + second) + 2 * shift) + np.abs(tail) * relative
     # left of it: Φ(-a) - e^ε Φ(-b), both terms at most 1
-    power = np.minimum(epsilon + log_ndtr(-b), 0.0)
-    one, two = ndtr(-a), np.exp(power)
+    power = np.minimum(epsilon + scipy.special.log_ndtr(-b), 0.0)
+    one, two = scipy.special.ndtr(-a), np.exp(power)
     plain = one - two
     plain_error = (
         one * _SPECIAL

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from math import exp, inf, sqrt, tanh
 
-from scipy.special import erfinv, ndtri
+import scipy
 
 from ..exact.rounding import SMALLEST, sqrt_down, sqrt_up, to_units
 from .coarse import outcomes
@@ -90,11 +90,11 @@ def _pure_to_gaussian(bound: float) -> float:
     if bound < _LEAST:
         return 1.26 * bound + _LEAST * (bound > 0.0)  # sqrt(π/2) and more
     if bound < 1.0:
-        half = sqrt(2) * float(erfinv(tanh(bound / 2)))
+        half = sqrt(2) * float(scipy.special.erfinv(tanh(bound / 2)))
     elif not bound <= 700.0:  # e^-ε leaves the doubles; Φ(-x) <= e^(-x²/2) / 2 <= 1 / (1 + e^ε)
         half = sqrt(2 * bound)
     else:  # from the tail, which keeps relative accuracy
-        half = -float(ndtri(exp(-bound) / (1 + exp(-bound))))
+        half = -float(scipy.special.ndtri(exp(-bound) / (1 + exp(-bound))))
     return 2 * half * (1 + 1e-12)
 
 

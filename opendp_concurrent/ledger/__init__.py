@@ -6,7 +6,7 @@
   counts: every launch is decided on what it says, and durable before its mechanism runs.
 * Entries are only ever appended, and each contains the hash of the one before.
 
-Read ``book.py`` first: a turn is all there is to it.
+Read ``book.py`` first: a turn is all there is to it. ``wire.py`` has what is written of each value.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from . import _extra
 from .audit import Summary
 from .entries import Entry
 from .ledger import SqlLedger, create_ledger, datasets, open_ledger, restore_ledger
+from .outside import register
 
 __all__ = [
     "Entry",
@@ -23,6 +24,7 @@ __all__ = [
     "create_ledger",
     "datasets",
     "open_ledger",
+    "register",
     "restore_ledger",
 ]
 

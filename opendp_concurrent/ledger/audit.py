@@ -24,6 +24,7 @@ from .follow import Known, follow
 from .readable import reading, require_count, require_text
 from .terms import read_terms
 from .total import agreed_total
+from .wire import NEWEST
 
 
 class Milestone(NamedTuple):
@@ -93,8 +94,9 @@ def audit(
     require_count(what, sequence=row["sequence"])
     if row["terms"] is not None:
         require_text(what, terms=row["terms"])
-    terms = None if row["terms"] is None else read_terms(row["terms"])
-    first = _first(dataset, row["terms"], terms)
+    terms, form = (None, NEWEST) if row["terms"] is None else read_terms(row["terms"])
+    total: Any = None if terms is None else terms.empty_total()
+    first = Known(0, first_hash(dataset, row["terms"]), total, form)
     passed = _Passed(milestones, dataset, first.head)
     found = connection.execute(
         tables.READ_CHARGES, {"of": dataset}, execution_options={"yield_per": 1000}
@@ -117,11 +119,6 @@ def audit(
         remaining = None if terms.d_out is None else Within(terms.d_out).remaining(total)
         facts = row["created"], terms, known.sequence, total.loss, remaining, place
     return Summary(dataset, *facts), known._replace(accumulator=total)
-
-
-def _first(dataset: str, text: str | None, terms: Terms | None) -> Known:
-    total: Any = None if terms is None else terms.accounting.start(terms.zero)
-    return Known(0, first_hash(dataset, text), total)
 
 
 class _Passed:

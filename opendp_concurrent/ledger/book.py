@@ -132,7 +132,7 @@ class SqlBook:
         """Encode a d_mid; many launches in a row have the same."""
         last, text = self._text
         if last is not d_mid:
-            text = encode("d_mid", d_mid)
+            text = encode("d_mid", d_mid, self._known.form)
             self._text = d_mid, text
         return text
 
@@ -153,7 +153,7 @@ class SqlTurn:
 
     def write(self, charge: Charge, after: Accumulator) -> None:
         """Add a charge, and move the head to it."""
-        dataset, (before, head, _) = self._book.dataset, self._now
+        dataset, (before, head, _, form) = self._book.dataset, self._now
         sequence, time, d_mid = before + 1, time_ns() // 1000, self._book.text(charge.d_mid)
         label, mechanism = charge.label, charge.mechanism
         head = next_hash(head, (dataset, sequence, time, label, mechanism, d_mid))
@@ -173,4 +173,4 @@ class SqlTurn:
             tables.ADD_CHARGE,
             tables.MOVE_HEAD,
         )
-        self.after = Known(sequence, head, after)
+        self.after = Known(sequence, head, after, form)

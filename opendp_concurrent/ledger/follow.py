@@ -17,11 +17,12 @@ _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Known(NamedTuple):
-    """A charge, and what it and all before it add up to."""
+    """A charge, what it and all before it add up to, and the form in which losses are written."""
 
     sequence: int
     head: str
     accumulator: Accumulator
+    form: int
 
 
 def follow(
@@ -32,7 +33,7 @@ def follow(
     :param tell: is told every entry
     :raises LedgerDamagedError: naming the charge that does not follow
     """
-    sequence, head, total = known
+    sequence, head, total, form = known
     for row in rows:
         *charge, written = row
         dataset, number, microseconds, label, mechanism, text = charge
@@ -49,11 +50,11 @@ def follow(
         require_text(what, dataset=dataset, label=label, mechanism=mechanism, d_mid=text)
         with reading(what):
             time = _time(microseconds)
-            d_mid = decode(text)
+            d_mid = decode(text, form)
             total = total.after(d_mid)
             if tell is not None:
                 tell(Entry(sequence, time, label, mechanism, d_mid, total.loss, head))
-    return Known(sequence, head, total)
+    return Known(sequence, head, total, form)
 
 
 def _time(microseconds: Any) -> datetime:

@@ -16,7 +16,6 @@ from .audit import Summary, audit, milestone
 from .book import SqlBook
 from .chain import first_hash
 from .copies import backup, claim, claim_new, require_live, restore, standing
-from .encoding import canonical
 from .entries import Entry
 from .events import events
 from .follow import Known
@@ -24,7 +23,8 @@ from .noted import Place
 from .schema import make_tables, names_of_datasets, require_dataset
 from .seen import Seen
 from .store import Store
-from .terms import read_terms, require_same, write_terms
+from .terms import first_record, read_terms, require_same, write_terms
+from .wire import NEWEST
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -86,7 +86,7 @@ class SqlLedger:
                 f"ledger {self._store.name} was opened with read_only=True: open it without, to "
                 "launch on it"
             )
-        text = write_terms(terms)
+        text, form = write_terms(terms), NEWEST
         with self._store.writing({}) as (line, _):
             connection = line.connection
             row = connection.execute(tables.LOCK_BUDGET, {"of": self.dataset}).one_or_none()
@@ -94,18 +94,17 @@ class SqlLedger:
                 raise LedgerDamagedError(f"the budget of {self.dataset!r} is gone")
             claim(self._store, line, self.dataset, Place(row.sequence, row.head))
             if row.terms is None:
-                start = terms.accounting.start(terms.zero)
                 settled = {
                     "of": self.dataset,
                     "terms": text,
                     "head": first_hash(self.dataset, text),
-                    "record": canonical(start.to_record()),
+                    "record": first_record(terms),
                 }
                 connection.execute(tables.SETTLE_TERMS, settled)
             else:
                 require_same(row.terms, terms)
-                text, terms = row.terms, read_terms(row.terms)
-        first = Known(0, first_hash(self.dataset, text), terms.accounting.start(terms.zero))
+                text, (terms, form) = row.terms, read_terms(row.terms)
+        first = Known(0, first_hash(self.dataset, text), terms.empty_total(), form)
         return SqlBook(self._store, self.dataset, terms, self._known or first, self._seen)
 
     @checked(anchor=optional(text))
@@ -276,6 +275,7 @@ def open_ledger(
     :raises LedgerMismatchError: if there is no budget of that dataset
     :raises LedgerDamagedError: if what is written does not fit together
     :raises LedgerError: if there is no ledger, it has another schema, or it is a copy
+    :raises UnregisteredError: if it has a value whose class was not registered
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:

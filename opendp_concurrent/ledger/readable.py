@@ -45,8 +45,13 @@ def require_text(what: str, **columns: Any) -> None:
         if not isinstance(value, str):
             kind = type(value).__name__
             raise LedgerDamagedError(f"{what} is unreadable: its {name} is no text, but {kind}")
-        if "\0" in value or any("\ud800" <= one <= "\udfff" for one in value):
+        if not is_text(value):
             raise LedgerDamagedError(f"{what} is unreadable: its {name} is no text")
+
+
+def is_text(value: str) -> bool:
+    """Whether a string can be shown and written: it has no NUL and no lone surrogate."""
+    return "\0" not in value and not any("\ud800" <= one <= "\udfff" for one in value)
 
 
 def require_count(what: str, **columns: Any) -> None:

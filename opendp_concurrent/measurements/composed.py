@@ -10,7 +10,6 @@ from opendp.measures import max_divergence
 from opendp.metrics import absolute_distance
 from opendp.mod import Measure
 
-from ..combinators.accounting import fixed_accounting
 from ..combinators.cast import conversion
 from ..measures import composition_measure
 from ..measures.sums.scalar_sum import ScalarSum
@@ -21,7 +20,7 @@ from .noise import ATOM
 def composed(measure: Measure, parts: Iterable[tuple[Any, int]]) -> Any:
     """Loss of parts that run concurrently, each a loss and how often it occurs."""
     known = composition_measure(measure)
-    total = fixed_accounting(known).start(known.zero)
+    total = known.fixed_sum().start(known)
     for loss, count in parts:
         total = total.after(known.validate("d_mid", loss), count)
     return total.loss

@@ -21,6 +21,7 @@ integers they do, and no certificate is offered.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
 
 from opendp.measurements import make_gaussian as opendp_gaussian
@@ -28,17 +29,16 @@ from opendp.mod import Domain, Measure, Metric, assert_features
 
 from ..checks import checked, finite, optional
 from ..combinators import guards
-from ..combinators.cast import cast
-from ..combinators.recertify import recertify
 from ..errors import UnsupportedMeasureError
 from ..exact.bracket import upper
 from ..fdp.function import TradeoffFunction
-from ..measures import composition_measure
 from ..measures.conversions.products import zcdp_to_gaussian
-from ..measures.families import GAUSSIAN, TRADEOFF
-from ..measures.gaussian_tradeoff import gaussian_tradeoff
+from ..measures.gaussian_tradeoff import GAUSSIAN_TRADEOFF
+from ..measures.measure import CompositionMeasure
+from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
+from .certify import Reading, certify
 from .grid import FINEST, atom_type, grid_exponent, grid_step, is_vector
 
 LISTED = 4096.0  # scale up to which the outcomes of a discrete Gaussian are listed
@@ -100,32 +100,34 @@ def make_certified_gaussian(
         scale=scale,
         k=k,
     )
-    family = composition_measure(output_measure).family
     many, whole = is_vector(input_domain), atom_type(input_domain) not in FINEST
-    if family == TRADEOFF:
-        if whole and not many and scale <= LISTED:
-            return recertify(zcdp, output_measure, lambda rho: _on_integers(rho, scale))
+
+    def gaussian() -> Reading:
         if whole and many:
-            return cast(zcdp, output_measure)
-        gaussian = make_certified_gaussian(
-            input_domain, input_metric, scale, gaussian_tradeoff(), k
-        )
-        return cast(gaussian, output_measure)
-    if family != GAUSSIAN:
-        return cast(zcdp, output_measure)
-    if whole and many:
-        raise UnsupportedMeasureError(
-            "output_measure (GaussianTradeoff) is not offered for vectors of integers: OpenDP's "
-            "discrete Gaussian has no Gaussian DP certificate there; use zCDP, or floats"
-        )
-    step = grid_step(input_domain, scale, k)
-    if not step <= 2.0:
-        raise UnsupportedMeasureError(
-            f"scale ({scale}) must be at least half a step of the grid for Gaussian DP"
-        )
-    coordinates = MOST_COORDINATES if many else 1.0
-    extra = upper(lambda real: real(step) * real(coordinates).sqrt())
-    return recertify(zcdp, output_measure, lambda rho: zcdp_to_gaussian(rho, extra))
+            raise UnsupportedMeasureError(
+                "output_measure (GaussianTradeoff) is not offered for vectors of integers: "
+                "OpenDP's discrete Gaussian has no Gaussian DP certificate there; use zCDP, or "
+                "floats"
+            )
+        step = grid_step(input_domain, scale, k)
+        if not step <= 2.0:
+            raise UnsupportedMeasureError(
+                f"scale ({scale}) must be at least half a step of the grid for Gaussian DP"
+            )
+        coordinates = MOST_COORDINATES if many else 1.0
+        extra = upper(lambda real: real(step) * real(coordinates).sqrt())
+        return lambda rho: zcdp_to_gaussian(rho, extra)
+
+    def tradeoff() -> Reading:
+        if whole and scale <= LISTED:
+            return lambda rho: _on_integers(rho, scale)
+        mu = gaussian()
+        return lambda rho: TradeoffFunction.gaussian(mu(rho))
+
+    losses: dict[CompositionMeasure, Callable[[], Reading]] = {GAUSSIAN_TRADEOFF: gaussian}
+    if not (whole and many):
+        losses[TRADEOFF_DIVERGENCE] = tradeoff
+    return certify(zcdp, output_measure, losses)
 
 
 def _on_integers(rho: float, scale: float) -> TradeoffFunction:

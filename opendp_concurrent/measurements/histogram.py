@@ -31,9 +31,6 @@ from .questions import INTEGERS
 
 Array = NDArray[np.float64]
 FRACTION = 2.0**20  # questions are multiples of its inverse
-SYNTHETIC = "synthetic"  # the message that asks for the histogram that answers come from
-
-
 MOST_CELLS = checks.at_most(2**24, "a number is kept for each cell")
 
 

@@ -7,15 +7,14 @@ from opendp.mod import Domain, Measure, Metric, assert_features
 
 from ..checks import checked, finite, optional
 from ..combinators import guards
-from ..combinators.cast import cast
-from ..combinators.recertify import recertify
-from ..measures import composition_measure
 from ..measures.conversions.laplace import laplace_to_renyi, laplace_to_zcdp
 from ..measures.conversions.laplace_to_tradeoff import laplace_to_tradeoff
-from ..measures.distances import TruncatedConcentrated
-from ..measures.families import FIXED, RENYI, TRADEOFF, TRUNCATED, ZCDP
+from ..measures.renyi_divergence import RENYI_DIVERGENCE
+from ..measures.tradeoff import TRADEOFF_DIVERGENCE
+from ..measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
+from .certify import certify
 from .grid import grid_exponent, grid_step
 
 
@@ -78,24 +77,15 @@ def make_certified_laplace(
         k=k,
     )
     step = grid_step(input_domain, scale, k)
-    family = composition_measure(output_measure).family
-    if family == ZCDP:
-        return recertify(pure, output_measure, lambda e: laplace_to_zcdp(e, step))
-    if family == TRUNCATED:
-        omega: float = output_measure.descriptor.omega
-        return recertify(
-            pure, output_measure, lambda e: TruncatedConcentrated(laplace_to_zcdp(e, step), omega)
-        )
-    if family == RENYI:
-        return recertify(
-            pure, output_measure, lambda e: lambda alpha: laplace_to_renyi(e, alpha, step)
-        )
-    if family == FIXED:
-        alpha: float = output_measure.descriptor.alpha
-        return recertify(pure, output_measure, lambda e: laplace_to_renyi(e, alpha, step))
-    if family == TRADEOFF:
-        return recertify(pure, output_measure, lambda e: laplace_to_tradeoff(e, step))
-    return cast(pure, output_measure)
+    return certify(
+        pure,
+        output_measure,
+        {
+            ZERO_CONCENTRATED_DIVERGENCE: lambda: lambda e: laplace_to_zcdp(e, step),
+            RENYI_DIVERGENCE: lambda: lambda e: lambda alpha: laplace_to_renyi(e, alpha, step),
+            TRADEOFF_DIVERGENCE: lambda: lambda e: laplace_to_tradeoff(e, step),
+        },
+    )
 
 
 then_certified_laplace = _native.to_then(make_certified_laplace)

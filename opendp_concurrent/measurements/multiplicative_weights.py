@@ -7,7 +7,6 @@ from math import log
 from typing import Any
 
 import numpy as np
-from opendp.measures import max_divergence, zero_concentrated_divergence
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import checks
@@ -15,17 +14,15 @@ from ..checks import at_most, checked, optional, probability
 from ..combinators import guards
 from ..combinators.cast import cast
 from ..combinators.guards import check_space
-from ..combinators.postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
+from ..combinators.postprocessing import ANSWER, QUERY, Tag, postprocessing
 from ..errors import InvalidValueError, UnsupportedMeasureError
 from ..measures import composition_measure
-from ..measures.conversions.zcdp_to_approximate import largest_rho
-from ..measures.families import APPROXIMATE, FIXED, GAUSSIAN, PURE, ZCDP
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.named_queries import SYNTHESISE, SYNTHETIC
 from ..queryables.session import validate_d_in
 from .guess_and_check import make_guess_and_check
 from .histogram import (
-    SYNTHETIC,
     Array,
     LinearQuestion,
     Universe,
@@ -108,7 +105,8 @@ def make_private_multiplicative_weights(
     [0, 1]. It answers with the sum over the records, as a :class:`.SparseVectorAnswer`: ``BELOW``
     if the synthetic histogram was good enough, ``ABOVE`` if it was not and was updated,
     ``EXHAUSTED`` if all updates are used: then the value is synthetic, with no promise.
-    ``"synthetic"`` gives the synthetic histogram itself, which is free.
+    ``queryable.synthetic()``, or ``queryable("synthetic")``, gives the synthetic histogram itself,
+    which is free.
 
     The mechanism is interactive postprocessing of :func:`.make_guess_and_check`: a person in the
     middle guesses from the synthetic histogram, and learns from the answers to bad guesses. Its
@@ -151,29 +149,32 @@ def make_private_multiplicative_weights(
     (100, 1940)
     >>> queryable = mechanism([0, 1, 2, 3] * 2500)
     >>> answer = queryable(lambda value: value % 2)
-    >>> queryable("synthetic").shape
+    >>> queryable.synthetic().shape
     (64,)
     """
     assert_features("contrib", "honest-but-curious")
     check_space(input_domain, input_metric)
     measure = composition_measure(output_measure)
-    if measure.family not in (PURE, APPROXIMATE, ZCDP, GAUSSIAN, FIXED):
+    d_in = validate_d_in(input_metric, d_in)
+    budget = measure.validate_budget("d_out", d_out)
+    planned, bound, delta = measure.planned_under(budget)
+    if not planned.one_number:
         raise UnsupportedMeasureError(
             f"output_measure ({measure.name}) is not planned for; build it for zCDP, and use cast"
         )
-    d_in = validate_d_in(input_metric, d_in)
-    budget = measure.validate_budget("d_out", d_out)
-    if measure.family == APPROXIMATE:
-        return _approximate(
-            (input_domain, input_metric),
-            output_measure,
+    if planned != measure:
+        other = make_private_multiplicative_weights(
+            input_domain,
+            input_metric,
+            planned.opendp(),
             d_in,
-            budget,
+            bound,
             universe=universe,
             questions=questions,
             size=size,
             beta=beta,
         )
+        return _with_plan(cast(other, output_measure, delta=delta), other.plan)
     known = Universe(universe)
     size = public_size(input_domain, size)
     if not 0.0 < checks.probability(beta=beta) < 1.0:
@@ -203,9 +204,7 @@ def make_private_multiplicative_weights(
         refresh=parameters.refresh,
     )
     person = _MultiplicativeWeights(known, size, parameters.learning_rate)
-    mechanism = histogram >> make_interactive_postprocessing(
-        checker, person, initial_state=person.start()
-    )
+    mechanism = histogram >> postprocessing(checker, person, person.start(), queries=SYNTHESISE)
     return _with_plan(mechanism, parameters)
 
 
@@ -213,21 +212,6 @@ def _with_plan(mechanism: Any, parameters: MultiplicativeWeightsPlan) -> Concurr
     mechanism.plan = parameters
     concurrent: ConcurrentMeasurement = mechanism
     return concurrent
-
-
-def _approximate(
-    space: tuple[Domain, Metric], to_measure: Measure, d_in: Any, d_out: Any, **rest: Any
-) -> ConcurrentMeasurement:
-    """(ε, δ): by way of zCDP, or of pure DP if δ is 0."""
-    epsilon, delta = d_out
-    if delta == 0.0:
-        pure = make_private_multiplicative_weights(*space, max_divergence(), d_in, epsilon, **rest)
-        return _with_plan(cast(pure, to_measure), pure.plan)
-    rho = largest_rho(epsilon, delta)
-    zcdp = make_private_multiplicative_weights(
-        *space, zero_concentrated_divergence(), d_in, rho, **rest
-    )
-    return _with_plan(cast(zcdp, to_measure, delta=delta), zcdp.plan)
 
 
 then_private_multiplicative_weights = _native.to_then(make_private_multiplicative_weights)

@@ -22,7 +22,7 @@ from typing import Any
 
 from ..errors import InvalidValueError
 from ..measures import CompositionMeasure
-from ..measures.families import PURE
+from ..measures.noise import Noise
 from .composed import composed, laplace_loss
 from .sparse_vector_loss import SparseVectorNoise
 from .steps import Steps
@@ -81,7 +81,7 @@ def plan(
     beta: float,
 ) -> MultiplicativeWeightsPlan:
     """Return the parameters of the least error whose loss is at most ``d_out``."""
-    refresh = measure.family != PURE
+    refresh = measure.noise is not Noise.LAPLACE  # pure losses add up, however they are split
 
     def fits(candidate: MultiplicativeWeightsPlan) -> bool:
         return measure.at_most(candidate.loss(sensitivity, measure), d_out)

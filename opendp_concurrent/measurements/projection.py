@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -21,14 +20,13 @@ from ..combinators.wrap import Answer, wrap
 from ..errors import InvalidTypeError, InvalidValueError, MessageLimitError, UnsupportedMeasureError
 from ..exact.bracket import upper
 from ..measures import composition_measure
-from ..measures.families import GAUSSIAN, ZCDP
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.named_queries import SYNTHESISE, SYNTHETIC
 from ..queryables.session import validate_d_in
 from .gaussian import make_certified_gaussian
 from .histogram import (
     FRACTION,
-    SYNTHETIC,
     Universe,
     make_histogram,
     positive_distance,
@@ -116,10 +114,11 @@ class _Batch:
             function=lambda histogram: (matrix @ histogram).tolist(),
             stability_map=stability_map,
         )
-        zcdp = composition_measure(measure).family == ZCDP
         # a batch that asks nothing takes any noise
         sensitivity = stability_map(d_in) if self.longest > 0.0 else 1.0
-        self.scale = sensitivity / (sqrt(2 * d_mid) if zcdp else d_mid)
+        rough = composition_measure(measure).gaussian_scale(sensitivity, d_mid)
+        assert rough is not None  # the constructor has asked
+        self.scale = rough
         while True:
             noisy = answers >> make_certified_gaussian(
                 answers.output_domain, answers.output_metric, self.scale, measure
@@ -195,7 +194,8 @@ def make_projected_queries(
     cell's value, such as one-way marginals. A batch is answered with Gaussian noise, and then all
     that was released so far, each answer in units of its noise, is projected onto what some
     histogram of ``size`` records could have answered. The answer is the batch on this histogram, in
-    records. ``"synthetic"`` gives the histogram itself, which is free.
+    records. ``queryable.synthetic()``, or ``queryable("synthetic")``, gives the histogram itself,
+    which is free.
 
     Batches may be chosen on the way, and interleaved with other mechanisms. With q queries and m
     cells the error per query is about the root of n σ sqrt(log m)/q, n the records and σ the noise,
@@ -230,12 +230,12 @@ def make_projected_queries(
     0.5
     >>> queryable = mechanism([3, 5, 7, 9] * 250)
     >>> marginals = queryable([lambda value, bit=bit: value >> bit & 1 for bit in range(4)])
-    >>> marginals.shape
-    (4,)
+    >>> marginals.shape, queryable.synthetic().shape
+    ((4,), (16,))
     """
     assert_features("contrib", "honest-but-curious")
     measure = composition_measure(output_measure)
-    if measure.family not in (ZCDP, GAUSSIAN):
+    if measure.gaussian_scale(1.0, 1.0) is None:
         raise UnsupportedMeasureError(
             f"output_measure ({measure.name}) must be zero-concentrated or Gaussian DP, which "
             "Gaussian noise has; use cast afterwards"
@@ -259,6 +259,7 @@ def make_projected_queries(
         compositor,
         lambda launch: _Projection(launch, known, size, release, shares, rounds),
         "ProjectedQueries",
+        queries=SYNTHESISE,
     )
     concurrent: ConcurrentMeasurement = histogram >> inner
     return concurrent

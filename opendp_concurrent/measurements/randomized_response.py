@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from opendp.measurements import make_randomized_response as opendp_randomized_response
@@ -11,14 +11,13 @@ from opendp.mod import Measure, Measurement, assert_features
 
 from ..checks import checked, elements, flag, probability, shown
 from ..combinators import guards
-from ..combinators.cast import cast
-from ..combinators.recertify import recertify
 from ..errors import InvalidTypeError, InvalidValueError
 from ..fdp.function import TradeoffFunction
-from ..measures import composition_measure
 from ..measures.conversions.randomized_response import response_to_renyi
-from ..measures.families import FIXED, RENYI, TRADEOFF
+from ..measures.renyi_divergence import RENYI_DIVERGENCE
+from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 from ..queryables.mechanism import ConcurrentMeasurement
+from .certify import Losses, certify
 
 
 def _categories(**argument: Any) -> list[Any]:
@@ -102,25 +101,13 @@ def make_certified_randomized_response(
 def _certify(
     pure: Measurement, prob: float, categories: int, output_measure: Measure
 ) -> ConcurrentMeasurement:
-    def divergence(epsilon: float, alpha: float) -> float:
-        return response_to_renyi(prob, categories, alpha) if epsilon > 0.0 else 0.0
+    def function(epsilon: float) -> TradeoffFunction:
+        if epsilon > 0.0:
+            return TradeoffFunction.randomized_response(prob, categories)
+        return TradeoffFunction.identity()
 
-    family = composition_measure(output_measure).family
-    if family == RENYI:
-        return recertify(
-            pure, output_measure, lambda epsilon: lambda alpha: divergence(epsilon, alpha)
-        )
-    if family == FIXED:
-        alpha: float = output_measure.descriptor.alpha
-        return recertify(pure, output_measure, lambda epsilon: divergence(epsilon, alpha))
-    if family == TRADEOFF:
-        return recertify(
-            pure,
-            output_measure,
-            lambda epsilon: (
-                TradeoffFunction.randomized_response(prob, categories)
-                if epsilon > 0.0
-                else TradeoffFunction.identity()
-            ),
-        )
-    return cast(pure, output_measure)
+    def divergence(epsilon: float) -> Callable[[float], float]:
+        return lambda alpha: response_to_renyi(prob, categories, alpha) if epsilon > 0.0 else 0.0
+
+    losses: Losses = {RENYI_DIVERGENCE: lambda: divergence, TRADEOFF_DIVERGENCE: lambda: function}
+    return certify(pure, output_measure, losses)

@@ -38,10 +38,10 @@ from typing import Any
 from opendp.domains import atom_domain
 from opendp.mod import Measure
 
-from ..measures import composition_measure
 from ..measures.conversions.laplace import laplace_to_renyi
 from ..measures.conversions.pure_to_renyi import pure_to_renyi
-from ..measures.families import FIXED, RENYI
+from ..measures.renyi_divergence import RENYI_DIVERGENCE
+from .certify import best_known
 from .composed import composed, from_pure, laplace_loss, total
 from .grid import grid_step
 from .noise import ATOM, laplace_epsilon
@@ -88,9 +88,5 @@ class SparseVectorNoise:
             shifted = laplace_to_renyi(threshold, alpha, step)
             return min(pure_to_renyi(epsilon, alpha), total([(shifted, 1), (questions, 1)]))
 
-        family = composition_measure(measure).family
-        if family == RENYI:
-            return renyi, rounds
-        if family == FIXED:
-            return renyi(measure.descriptor.alpha), rounds
-        return from_pure(epsilon, measure), rounds
+        exact = best_known(measure, {RENYI_DIVERGENCE: lambda: lambda _: renyi})
+        return from_pure(epsilon, measure) if exact is None else exact(epsilon), rounds

@@ -1,72 +1,204 @@
-"""The privacy measures that are composed here, one file each."""
+"""The privacy measures that are composed here, one file and one class each.
+
+Everything that differs between measures is asked of the measure object: see
+:class:`.CompositionMeasure`. To add a measure, write its class in one file, and add a line here;
+a measure of another package is registered by :func:`register`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from inspect import isabstract
+from typing import Any, TypeVar
 
-from opendp.mod import ExtrinsicDivergence, Measure
-
-from ..checks import is_a
-from ..errors import InvalidTypeError, UnsupportedMeasureError
-from .approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
-from .approximate_zero_concentrated_divergence import APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE
-from .composition_measure import Composability as Composability
-from .composition_measure import CompositionMeasure as CompositionMeasure
+from ..checks import shown
+from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from .approximate_max_divergence import ApproximateMaxDivergence
+from .approximate_zero_concentrated_divergence import ApproximateZeroConcentratedDivergence
+from .conversion import Conversion
 from .conversions.truncated_tools import (
     bad_event_probability,
     group_tcdp,
     mutual_information,
     subsampled_tcdp,
 )
-from .families import OURS
-from .fixed_renyi_divergence import FixedRenyi
-from .fixed_renyi_divergence import from_descriptor as fixed_renyi
-from .gaussian_tradeoff import GAUSSIAN_TRADEOFF, Gaussian
-from .max_divergence import MAX_DIVERGENCE
-from .renyi_divergence import RENYI_DIVERGENCE
-from .tradeoff import TRADEOFF, Tradeoff
-from .truncated_concentrated_divergence import Truncated
-from .truncated_concentrated_divergence import from_descriptor as truncated
-from .zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
+from .fixed_renyi_divergence import FixedRenyiDivergence
+from .gaussian_tradeoff import GaussianTradeoff
+from .max_divergence import MaxDivergence
+from .measure import Composability, CompositionMeasure, Convertible, only
+from .opendp import is_measure
+from .renyi_divergence import RenyiDivergence
+from .shapes import NumberMeasure
+from .smoothed_max_divergence import SmoothedMaxDivergence
+from .tradeoff import TradeoffDivergence
+from .truncated_concentrated_divergence import TruncatedConcentratedDivergence
+from .zero_concentrated_divergence import ZeroConcentratedDivergence
 
-KNOWN: tuple[CompositionMeasure, ...] = (
-    MAX_DIVERGENCE,
-    APPROXIMATE_MAX_DIVERGENCE,
-    ZERO_CONCENTRATED_DIVERGENCE,
-    APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE,
-    RENYI_DIVERGENCE,
-)
+C = TypeVar("C", bound=type[CompositionMeasure])
+
+_KNOWN: dict[str, type[CompositionMeasure]] = {  # those with a descriptor are found at once
+    one.kind: one
+    for one in (
+        FixedRenyiDivergence,
+        TruncatedConcentratedDivergence,
+        GaussianTradeoff,
+        TradeoffDivergence,
+        MaxDivergence,
+        ApproximateMaxDivergence,
+        ZeroConcentratedDivergence,
+        ApproximateZeroConcentratedDivergence,
+        RenyiDivergence,
+    )
+}
+
+
+def registered() -> tuple[type[CompositionMeasure], ...]:
+    """Return the classes of all measures, also those of other packages."""
+    return tuple(_KNOWN.values())
+
+
+def register(measure: C) -> C:
+    """Let a measure of your own be composed; also works as a decorator of the class.
+
+    The class derives from :class:`CompositionMeasure`, or from :class:`NumberMeasure` if its
+    distance is one number and losses add up. Its methods are believed: the author has a proof that
+    the sum of losses that are chosen on the way bounds the loss of the children, queried as
+    ``composability`` says, and that conversions hold. Every process that opens a ledger under the
+    measure must register it before. A class with parameters also defines ``find``, which knows
+    OpenDP's objects by their descriptor, and ``from_tag``, which knows their names.
+
+    :param measure: the class
+    :return: the class
+    :raises InvalidTypeError: if it is not a class below :class:`CompositionMeasure`, or lacks
+        something
+    :raises InvalidValueError: if its kind, or its measure of OpenDP, is known already
+
+    :example:
+
+    >>> from opendp_concurrent import measures
+    >>> @measures.register
+    ... class Doubled(measures.NumberMeasure):
+    ...     kind = "acme.Doubled"
+    ...     reason = "twice the loss of pure DP, which adds up"
+    ...     distance_form = "twice epsilon"
+    ...     conversions_from = {
+    ...         "MaxDivergence": measures.Conversion(lambda epsilon, ends: 2 * epsilon)
+    ...     }
+    ...     def opendp(self):
+    ...         return dp.user_divergence("acme.Doubled", "acme.Doubled")
+    >>> space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+    >>> doubled = dp.user_divergence("acme.Doubled", "acme.Doubled")
+    >>> oc.m.make_certified_laplace(*space, 2.0, doubled).map(1)
+    1.0
+    """
+    if not isinstance(measure, type) or not issubclass(measure, CompositionMeasure):
+        raise InvalidTypeError(
+            f"measure must be a class below CompositionMeasure, found {shown(measure)}"
+        )
+    needed = ("kind", "zero", "reason", "distance_form")
+    missing = [name for name in needed if not hasattr(measure, name)]
+    if isabstract(measure) or missing:
+        lacking = ", ".join([*missing, *sorted(measure.__abstractmethods__)])
+        raise InvalidTypeError(f"measure ({measure.__name__}) must define {lacking}")
+    known = _KNOWN.get(measure.kind)
+    same = known is not None and (known.__module__, known.__qualname__) == (
+        measure.__module__,
+        measure.__qualname__,
+    )
+    if known is not None and (not same or known.__module__.startswith(f"{__name__}.")):
+        raise InvalidValueError(
+            f"measure.kind ({measure.kind!r}) is that of {known.__module__}.{known.__qualname__}"
+        )
+    if measure.find.__func__ is Convertible.find.__func__:  # type: ignore[attr-defined]
+        other = _found(only(measure).opendp())
+        if other is not None and not (same and isinstance(other, known or measure)):
+            raise InvalidValueError(f"measure.opendp() is known already, as {other.name}")
+    _KNOWN[measure.kind] = measure  # a class that was defined anew takes the older one's place
+    return measure
+
+
+def _found(output_measure: Any) -> CompositionMeasure | None:
+    for one in _KNOWN.values():
+        found: CompositionMeasure | None = one.find(output_measure)
+        if found is not None:
+            return found
+    return None
 
 
 def composition_measure(output_measure: Any) -> CompositionMeasure:
-    """Find what is known about OpenDP's measure object.
+    """Return the measure object, with everything that is known about OpenDP's.
 
+    :param output_measure: OpenDP's
     :raises UnsupportedMeasureError: with the list of those that are known
+
+    :example:
+
+    >>> from opendp_concurrent.measures import composition_measure
+    >>> composition_measure(dp.zero_concentrated_divergence()).distance_form
+    'rho'
     """
-    if not is_a(output_measure, Measure) or not output_measure:
+    if not is_measure(output_measure):
         raise InvalidTypeError(
             f"output_measure must be a measure, found {type(output_measure).__name__}; "
             "pass for example dp.max_divergence()"
         )
-    if isinstance(output_measure, ExtrinsicDivergence):
-        match output_measure.descriptor:
-            case FixedRenyi() as descriptor:
-                return fixed_renyi(descriptor)
-            case Truncated() as descriptor:
-                return truncated(descriptor)
-            case Gaussian():
-                return GAUSSIAN_TRADEOFF
-            case Tradeoff():
-                return TRADEOFF
-    else:
-        for known in KNOWN:
-            if known.opendp() == output_measure:
-                return known
-    families = *(known.family for known in KNOWN), *OURS
-    names = ", ".join(families)
+    found = _found(output_measure)
+    if found is not None:
+        return found
     raise UnsupportedMeasureError(
-        f"output_measure ({output_measure}) has no composition rule here; known are: {names}"
+        f"output_measure ({output_measure}) has no composition rule here; known are: "
+        f"{', '.join(sorted(_KNOWN))}; a measure of your own is registered by "
+        "oc.measures.register"
     )
 
 
-__all__ = ["bad_event_probability", "group_tcdp", "mutual_information", "subsampled_tcdp"]
+def convertible_measure(measure: Any) -> Convertible:
+    """Return the measure object, also for privacy profiles, which are not composed.
+
+    :raises UnsupportedMeasureError: with the list of those that are composed
+    """
+    profile: Convertible | None = None
+    if is_measure(measure):
+        profile = SmoothedMaxDivergence.find(measure)
+    return composition_measure(measure) if profile is None else profile
+
+
+def convertible_kinds() -> dict[str, type[Convertible]]:
+    """Return the classes of all measures by kind, privacy profiles too."""
+    return {**_KNOWN, SmoothedMaxDivergence.kind: SmoothedMaxDivergence}
+
+
+def by_tag(tag: str) -> CompositionMeasure:
+    """Return the measure that a ledger recorded by name.
+
+    :raises UnsupportedMeasureError: if it is not known, or not registered in this process
+    """
+    for one in _KNOWN.values():
+        found: CompositionMeasure | None = one.from_tag(tag)
+        if found is not None:
+            return found
+    raise UnsupportedMeasureError(
+        f"output_measure ({shown(tag)}) is not known here; if it is a measure of your own, "
+        "register it first: oc.measures.register"
+    )
+
+
+def measure_of_loss(loss: Any) -> type[CompositionMeasure] | None:
+    """Return a measure under which the value would be a loss; for pictures only."""
+    for one in _KNOWN.values():
+        if one.is_loss(loss):
+            return one
+    return None
+
+
+__all__ = [
+    "Composability",
+    "CompositionMeasure",
+    "Conversion",
+    "NumberMeasure",
+    "bad_event_probability",
+    "composition_measure",
+    "group_tcdp",
+    "mutual_information",
+    "register",
+    "subsampled_tcdp",
+]

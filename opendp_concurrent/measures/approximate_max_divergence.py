@@ -2,28 +2,71 @@
 
 from __future__ import annotations
 
-from opendp.measures import approximate, max_divergence
-from opendp.mod import Measure
+from dataclasses import dataclass
+from math import inf
+from types import MappingProxyType
+from typing import Any
 
+from .. import checks
+from ..errors import InvalidValueError
+from ..fdp.function import TradeoffFunction
+from ..fdp.optimal_composition import optimal_composition
 from ..references import cite
-from .composition_measure import Composability, CompositionMeasure
-from .numbers import pair_at_most, split_pair, validate_finite_pair, validate_pair
+from . import opendp as native
+from .conversion import Conversion, Profile
+from .conversions.approximate_to_approximate import approximate_to_delta, larger_delta
+from .conversions.zcdp_to_approximate import largest_rho
+from .kinds import APPROXIMATE, PROFILE, TRADEOFF
+from .max_divergence import MAX_DIVERGENCE
+from .measure import CompositionMeasure, only
+from .noise import Noise
+from .shapes import PairMeasure
+from .zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
 
 
-def _approximate_max_divergence() -> Measure:
-    return approximate(max_divergence())
+@dataclass(frozen=True, slots=True)
+class ApproximateMaxDivergence(PairMeasure):
+    """Approximate DP."""
+
+    kind = APPROXIMATE
+    tag = "approximate"
+    reason = f"{cite('LW22', 'Theorem 1')} and {cite('VZ23')}, under finite communication"
+    distance_form = "(epsilon, delta)"
+    noise = Noise.LAPLACE
+    keywords = MappingProxyType({"epsilon": checks.non_negative, "delta": checks.probability})
+    takes_delta = True
+    why_not = "a mechanism that may fail with probability delta bounds no Rényi divergence"
+    conversions_to = MappingProxyType(
+        {
+            TRADEOFF: Conversion(
+                lambda d, ends: TradeoffFunction.approximate(d[0], min(d[1], 1.0))
+            ),
+            APPROXIMATE: Conversion(larger_delta),
+            PROFILE: Conversion(lambda d, ends: Profile(lambda e: approximate_to_delta(*d, e))),
+        }
+    )
+
+    def opendp(self) -> native.Measure:
+        return native.approximate(native.max_divergence())
+
+    def optimal(self, shares: tuple[Any, ...], delta: Any) -> tuple[float, float]:
+        """[KOV15], [MV16], which [LW22, Theorem 1] carries over to concurrent children."""
+        failure = checks.probability(delta=delta)
+        epsilon = optimal_composition(shares).epsilon(failure)
+        if not epsilon < inf:
+            raise InvalidValueError(
+                f"delta ({delta}) must be above the probability that the d_mids fail with together"
+            )
+        return epsilon, failure
+
+    def planned_under(
+        self, d_out: tuple[float, float]
+    ) -> tuple[CompositionMeasure, float, float | None]:
+        """Zero-concentrated DP, or pure DP if δ is 0."""
+        epsilon, delta = d_out
+        if delta == 0.0:
+            return MAX_DIVERGENCE, epsilon, None
+        return ZERO_CONCENTRATED_DIVERGENCE, largest_rho(epsilon, delta), delta
 
 
-APPROXIMATE_MAX_DIVERGENCE = CompositionMeasure(
-    name="Approximate(MaxDivergence)",
-    family="Approximate(MaxDivergence)",
-    opendp=_approximate_max_divergence,
-    zero=(0.0, 0.0),
-    validate=validate_pair,
-    validate_budget=validate_finite_pair,
-    at_most=pair_at_most,
-    split=split_pair,
-    composability=Composability.CONCURRENT,
-    reason=f"{cite('LW22', 'Theorem 1')} and {cite('VZ23')}, under finite communication",
-    distance_form="(epsilon, delta)",
-)
+APPROXIMATE_MAX_DIVERGENCE = only(ApproximateMaxDivergence)

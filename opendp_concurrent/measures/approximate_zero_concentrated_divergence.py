@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from opendp.measures import approximate, zero_concentrated_divergence
-from opendp.mod import Measure
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
+from .. import checks
 from ..references import cite
-from .composition_measure import Composability, CompositionMeasure
-from .numbers import pair_at_most, split_pair, validate_finite_pair, validate_pair
+from . import opendp as native
+from .kinds import APPROXIMATE_ZCDP
+from .measure import Composability, only
+from .shapes import PairMeasure
 
 
-def _approximate_zero_concentrated_divergence() -> Measure:
-    return approximate(zero_concentrated_divergence())
+@dataclass(frozen=True, slots=True)
+class ApproximateZeroConcentratedDivergence(PairMeasure):
+    """Approximate zero-concentrated DP."""
 
-
-APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE = CompositionMeasure(
-    name="Approximate(ZeroConcentratedDivergence)",
-    family="Approximate(ZeroConcentratedDivergence)",
-    opendp=_approximate_zero_concentrated_divergence,
-    zero=(0.0, 0.0),
-    validate=validate_pair,
-    validate_budget=validate_finite_pair,
-    at_most=pair_at_most,
-    split=split_pair,
-    composability=Composability.SEQUENTIAL,
-    reason=(
+    kind = APPROXIMATE_ZCDP
+    tag = "approximate-zcdp"
+    composability = Composability.SEQUENTIAL
+    reason = (
         "concurrent composition of approximate zCDP is an open question, "
         f"see Section 4 of {cite('HSTVVXZ23')}"
-    ),
-    distance_form="(rho, delta)",
-)
+    )
+    distance_form = "(rho, delta)"
+    keywords = MappingProxyType({"delta": checks.probability, "rho": checks.non_negative})
+
+    def opendp(self) -> native.Measure:
+        return native.approximate(native.zero_concentrated_divergence())
+
+    @classmethod
+    def symbol(cls, loss: Any, order: float | None) -> str:
+        del loss, order
+        return "ρ"
+
+
+APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE = only(ApproximateZeroConcentratedDivergence)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-
-from opendp.measures import user_divergence
-from opendp.mod import Measure
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
 
 from .. import checks
+from ..errors import InvalidValueError
 from ..references import cite
-from .composition_measure import Composability, CompositionMeasure
-from .numbers import number_at_most, split_number, validate_finite_number, validate_number
+from .conversion import Conversion, Ends, Profile
+from .conversions.renyi_to_approximate import renyi_to_delta, renyi_to_epsilon
+from .conversions.to_tradeoff import renyi_to_tradeoff
+from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI, TRADEOFF
+from .measure import only, parameter
+from .noise import Noise, NoiseLoss
+from .opendp import Measure, descriptor, user_divergence
+from .shapes import NumberMeasure
 
-FAMILY = "FixedRenyiDivergence"
+_WHY_NOT = "one order says nothing of higher ones"
 
 
 @dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
@@ -23,7 +29,7 @@ class FixedRenyi:
     alpha: float
 
     def __str__(self) -> str:
-        return f"{FAMILY}(alpha={self.alpha!r})"
+        return f"{FIXED}(alpha={self.alpha!r})"
 
 
 def fixed_renyi_divergence(alpha: float) -> Measure:
@@ -45,23 +51,80 @@ def fixed_renyi_divergence(alpha: float) -> Measure:
     >>> oc.fixed_renyi_divergence(alpha=8) == oc.fixed_renyi_divergence(alpha=9)
     False
     """
-    descriptor = FixedRenyi(checks.order(alpha=alpha))
-    return user_divergence(str(descriptor), descriptor)
+    found = FixedRenyi(checks.order(alpha=alpha))
+    return user_divergence(str(found), found)
 
 
-@lru_cache(maxsize=1024)
-def from_descriptor(descriptor: FixedRenyi) -> CompositionMeasure:
-    """What is known about the measure with this descriptor."""
-    return CompositionMeasure(
-        name=str(descriptor),
-        family=FAMILY,
-        opendp=lambda: fixed_renyi_divergence(descriptor.alpha),
-        zero=0.0,
-        validate=validate_number,
-        validate_budget=validate_finite_number,
-        at_most=number_at_most,
-        split=split_number,
-        composability=Composability.CONCURRENT,
-        reason=f"{cite('LW22', 'Theorem 2')} and {cite('HSTVVXZ23', 'Theorem 4.6')}",
-        distance_form="epsilon, the divergence of that order",
+def _lower(ends: Ends) -> None:
+    """Raise unless the order of the target is at most that of the source."""
+    if not ends.target.alpha <= ends.source.alpha:
+        raise InvalidValueError(
+            f"alpha ({ends.target.alpha}) must be at most the {ends.source.alpha} there is; "
+            f"{_WHY_NOT}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FixedRenyiDivergence(NumberMeasure):
+    """Rényi DP of the order ``alpha``."""
+
+    alpha: float
+
+    kind = FIXED
+    tag = "fixed-renyi"
+    reason = f"{cite('LW22', 'Theorem 2')} and {cite('HSTVVXZ23', 'Theorem 4.6')}"
+    distance_form = "epsilon, the divergence of that order"
+    noise = Noise.GAUSSIAN
+    keywords = MappingProxyType({"epsilon": checks.non_negative, "alpha": checks.order})
+    why_not = _WHY_NOT
+    read_from = (RENYI,)
+    conversions_to = MappingProxyType(
+        {
+            FIXED: Conversion(lambda d, ends: d, check=_lower),
+            APPROXIMATE: Conversion(
+                lambda d, ends: (
+                    renyi_to_epsilon(ends.source.alpha, d, ends.at_delta),
+                    ends.at_delta,
+                ),
+                needs_delta=True,
+            ),
+            PROFILE: Conversion(
+                lambda d, ends: Profile(lambda e: renyi_to_delta(ends.source.alpha, d, e))
+            ),
+            TRADEOFF: Conversion(lambda d, ends: renyi_to_tradeoff(ends.source.alpha, d)),
+        }
     )
+
+    @property
+    def name(self) -> str:
+        return str(FixedRenyi(self.alpha))
+
+    def opendp(self) -> Measure:
+        return fixed_renyi_divergence(self.alpha)
+
+    @classmethod
+    def find(cls, output_measure: Measure) -> FixedRenyiDivergence | None:
+        found = descriptor(output_measure)
+        return only(cls, found.alpha) if isinstance(found, FixedRenyi) else None
+
+    @classmethod
+    def from_tag(cls, tag: str) -> FixedRenyiDivergence | None:
+        alpha = parameter(FIXED, "alpha", tag)
+        return None if alpha is None else only(cls, checks.order(alpha=alpha))
+
+    def parameters(self) -> dict[str, float]:
+        return {"order": self.alpha}
+
+    @classmethod
+    def of_parameters(cls, **given: float) -> FixedRenyiDivergence:
+        (alpha,) = given.values()
+        return only(cls, checks.order(order=alpha))
+
+    @property
+    def noise_loss(self) -> NoiseLoss:
+        """Gaussian noise: α v²/(2 s²) [CKS20, Theorem 14]."""
+        return NoiseLoss(2, Fraction(self.alpha) / 2)
+
+    @classmethod
+    def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
+        return fixed_renyi_divergence(given["alpha"]), given["epsilon"]

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
 
-from opendp.measures import user_divergence
-from opendp.mod import Measure
-
+from .. import checks
+from ..fdp.function import TradeoffFunction
 from ..references import cite
-from .composition_measure import Composability, CompositionMeasure
-from .numbers import number_at_most, split_squares, validate_finite_number, validate_number
-
-FAMILY = "GaussianTradeoff"
+from .conversion import Conversion, Profile
+from .conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
+from .conversions.products import gaussian_to_zcdp
+from .events import reciprocal_down
+from .kinds import APPROXIMATE, GAUSSIAN, PROFILE, TRADEOFF, ZCDP
+from .measure import only
+from .noise import Noise
+from .opendp import Measure, descriptor, user_divergence
+from .shapes import NumberMeasure, split_squares
+from .sums.accumulator import Accounting, Accumulator
+from .sums.square_sum import Squares, SquareSum
 
 
 @dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
@@ -35,19 +44,63 @@ def gaussian_tradeoff() -> Measure:
     >>> oc.gaussian_tradeoff()
     GaussianTradeoff
     """
-    return user_divergence(FAMILY, Gaussian())
+    return user_divergence(GAUSSIAN, Gaussian())
 
 
-GAUSSIAN_TRADEOFF = CompositionMeasure(
-    name=FAMILY,
-    family=FAMILY,
-    opendp=gaussian_tradeoff,
-    zero=0.0,
-    validate=validate_number,
-    validate_budget=validate_finite_number,
-    at_most=number_at_most,
-    split=split_squares,
-    composability=Composability.CONCURRENT,
-    reason=f"{cite('ST22')}, {cite('KTH22')} and {cite('VZ23')}, under finite communication",
-    distance_form="mu",
-)
+@dataclass(frozen=True, slots=True)
+class GaussianTradeoff(NumberMeasure):
+    """Gaussian DP: squares of losses add up."""
+
+    kind = GAUSSIAN
+    tag = "gdp"
+    reason = f"{cite('ST22')}, {cite('KTH22')} and {cite('VZ23')}, under finite communication"
+    distance_form = "mu"
+    noise = Noise.GAUSSIAN
+    keywords = MappingProxyType({"mu": checks.non_negative})
+    why_not = "its loss may be unbounded, as that of Gaussian noise is"
+    conversions_to = MappingProxyType(
+        {
+            ZCDP: Conversion(lambda d, ends: gaussian_to_zcdp(d)),
+            APPROXIMATE: Conversion(
+                lambda d, ends: (gaussian_to_epsilon(d, ends.at_delta), ends.at_delta),
+                needs_delta=True,
+            ),
+            PROFILE: Conversion(lambda d, ends: Profile(lambda e: gaussian_to_delta(d, e))),
+            TRADEOFF: Conversion(lambda d, ends: TradeoffFunction.gaussian(d)),
+        }
+    )
+
+    def opendp(self) -> Measure:
+        return gaussian_tradeoff()
+
+    @classmethod
+    def find(cls, output_measure: Measure) -> GaussianTradeoff | None:
+        return only(cls) if isinstance(descriptor(output_measure), Gaussian) else None
+
+    def split(self, d_out: float, weights: list[Fraction]) -> list[Any]:
+        """Shares whose squares add up to at most that of ``d_out``."""
+        return split_squares(d_out, weights)
+
+    def sum(self) -> Accounting:
+        """The root of the sum of squares."""
+        return Squares()
+
+    def empty(self) -> Accumulator:
+        return SquareSum()
+
+    def read_sum(self, record: Any) -> Accumulator:
+        return Squares().from_record(self, record)
+
+    def gaussian_scale(self, sensitivity: float, loss: float) -> float:
+        """Sensitivity over μ, in doubles."""
+        return sensitivity / loss
+
+    @classmethod
+    def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
+        return gaussian_tradeoff(), given["mu"]
+
+    def finite_event(self, dp_event: Any, d_mid: float) -> Any:
+        return dp_event.GaussianDpEvent(reciprocal_down(d_mid))
+
+
+GAUSSIAN_TRADEOFF = only(GaussianTradeoff)

@@ -2,22 +2,69 @@
 
 from __future__ import annotations
 
-from opendp.measures import max_divergence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
 
+from .. import checks
+from ..fdp.function import TradeoffFunction
 from ..references import cite
-from .composition_measure import Composability, CompositionMeasure
-from .numbers import number_at_most, split_number, validate_finite_number, validate_number
+from . import opendp as native
+from .conversion import Conversion, Profile
+from .conversions.approximate_to_approximate import approximate_to_delta, larger_delta
+from .conversions.curves import KnownCurve
+from .conversions.pure_to_gaussian import pure_to_gaussian
+from .conversions.pure_to_renyi import pure_to_renyi
+from .conversions.pure_to_zcdp import pure_to_zcdp
+from .distances import TruncatedConcentrated
+from .kinds import APPROXIMATE, FIXED, GAUSSIAN, PROFILE, PURE, RENYI, TRADEOFF, TRUNCATED, ZCDP
+from .measure import only
+from .noise import Noise, NoiseLoss
+from .shapes import NumberMeasure
 
-MAX_DIVERGENCE = CompositionMeasure(
-    name="MaxDivergence",
-    family="MaxDivergence",
-    opendp=max_divergence,
-    zero=0.0,
-    validate=validate_number,
-    validate_budget=validate_finite_number,
-    at_most=number_at_most,
-    split=split_number,
-    composability=Composability.CONCURRENT,
-    reason=cite("VW21", "Theorem 1.5"),
-    distance_form="epsilon",
-)
+
+@dataclass(frozen=True, slots=True)
+class MaxDivergence(NumberMeasure):
+    """Pure DP."""
+
+    kind = PURE
+    tag = "pure"
+    reason = cite("VW21", "Theorem 1.5")
+    distance_form = "epsilon"
+    adaptive_updates = True
+    noise = Noise.LAPLACE
+    keywords = MappingProxyType({"epsilon": checks.non_negative})
+    conversions_to = MappingProxyType(
+        {
+            ZCDP: Conversion(lambda d, ends: pure_to_zcdp(d)),
+            FIXED: Conversion(lambda d, ends: pure_to_renyi(d, ends.target.alpha)),
+            RENYI: Conversion(lambda d, ends: KnownCurve(pure_to_renyi, d)),
+            TRUNCATED: Conversion(
+                lambda d, ends: TruncatedConcentrated(pure_to_zcdp(d), ends.target.omega)
+            ),
+            GAUSSIAN: Conversion(lambda d, ends: pure_to_gaussian(d)),
+            APPROXIMATE: Conversion(lambda d, ends: larger_delta((d, 0.0), ends)),
+            PROFILE: Conversion(lambda d, ends: Profile(lambda e: approximate_to_delta(d, 0.0, e))),
+            TRADEOFF: Conversion(lambda d, ends: TradeoffFunction.pure(d)),
+        }
+    )
+
+    def opendp(self) -> native.Measure:
+        return native.max_divergence()
+
+    @property
+    def noise_loss(self) -> NoiseLoss:
+        """Laplace noise: |v|/s."""
+        return NoiseLoss(1, Fraction(1))
+
+    def finite_event(self, dp_event: Any, d_mid: float) -> Any:
+        """Randomized response [KOV15], which the discrete Laplace mechanism at distance 1 is.
+
+        The continuous Laplace mechanism loses less, and would be too small for the noise on
+        integers that OpenDP draws.
+        """
+        return dp_event.DiscreteLaplaceDpEvent(d_mid, 1)
+
+
+MAX_DIVERGENCE = only(MaxDivergence)

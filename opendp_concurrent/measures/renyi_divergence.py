@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
-
-from opendp.measures import renyi_divergence
-from opendp.mod import OpenDPException
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import split
 from ..references import cite
-from .composition_measure import Composability, CompositionMeasure
+from . import opendp as native
+from .conversion import Conversion, Ends, Profile
 from .conversions.curves import known
+from .conversions.renyi_to_approximate import renyi_to_delta, renyi_to_epsilon
+from .conversions.to_tradeoff import profile_to_tradeoff
+from .joins import join_curves
+from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI, TRADEOFF
+from .measure import CompositionMeasure, only
+from .noise import Noise
+from .sums.accumulator import Accumulator
+from .sums.curve_sum import CurveSum
+from .sums.orders_sum import GridCurve
 
 
 class RenyiCurve:
@@ -39,7 +48,7 @@ class RenyiCurve:
             name = f"{self._name}({alpha:g})"
             try:
                 raw = self._curve(alpha)
-            except OpenDPException as error:
+            except native.OpenDPException as error:
                 raise InvalidValueError(f"{name} cannot be read: {error}") from error
             value = self._values[alpha] = checks.non_negative(**{name: raw})
         return value
@@ -56,21 +65,13 @@ class RenyiCurve:
         return f"RenyiCurve({self._name})"
 
 
-def validate_curve(name: str, value: Any) -> Any:
+def validate_curve(name: str, value: Any) -> RenyiCurve:
     """A function of the order; its values are validated when they are read."""
     if not callable(value):
         raise InvalidTypeError(
             f"{name} must be a function of the order alpha, found {type(value).__name__}"
         )
     return RenyiCurve(name, value)
-
-
-def curve_at_most(left: Any, right: Any) -> bool:
-    """Pointwise on a common grid; functions without a grid are comparable to themselves only."""
-    try:
-        return left is right or bool(left <= right)
-    except TypeError:
-        return False
 
 
 class _Share:
@@ -83,28 +84,101 @@ class _Share:
         return split(self._curve(alpha), [self._share, 1 - self._share])[0]
 
 
-def split_curve(d_out: Callable[[float], Any], weights: list[Fraction]) -> list[Any]:
-    """Shares of a curve, at every order."""
-    whole = sum(weights)
-    return [_Share(d_out, weight / whole) for weight in weights]
-
-
 def zero_curve(alpha: float) -> float:
     """No divergence at any order."""
     del alpha
     return 0.0
 
 
-RENYI_DIVERGENCE = CompositionMeasure(
-    name="RenyiDivergence",
-    family="RenyiDivergence",
-    opendp=renyi_divergence,
-    zero=zero_curve,
-    validate=validate_curve,
-    validate_budget=validate_curve,
-    at_most=curve_at_most,
-    split=split_curve,
-    composability=Composability.CONCURRENT,
-    reason=f"{cite('LW22', 'Theorem 2')} and {cite('HSTVVXZ23', 'Theorem 4.6')}",
-    distance_form="a function of the order alpha",
-)
+def _epsilon(curve: Any, ends: Ends) -> tuple[float, float]:
+    found = min(renyi_to_epsilon(a, curve(a), ends.at_delta) for a in ends.at_orders)
+    return found, ends.at_delta
+
+
+def _delta(curve: Any, ends: Ends) -> Callable[[float], float]:
+    return lambda epsilon: min(renyi_to_delta(a, curve(a), epsilon) for a in ends.at_orders)
+
+
+@dataclass(frozen=True, slots=True)
+class RenyiDivergence(CompositionMeasure):
+    """Rényi DP: curves add up at each order."""
+
+    kind = RENYI
+    tag = "renyi"
+    zero = staticmethod(zero_curve)
+    reason = f"{cite('LW22', 'Theorem 2')} and {cite('HSTVVXZ23', 'Theorem 4.6')}"
+    distance_form = "a function of the order alpha"
+    needs_orders = True
+    most_parallel = 64
+    noise = Noise.GAUSSIAN
+    why_not = "its loss may be unbounded, as that of Gaussian noise is"
+    conversions_to = MappingProxyType(
+        {
+            FIXED: Conversion(lambda d, ends: d(ends.target.alpha)),
+            APPROXIMATE: Conversion(_epsilon, needs_delta=True, needs_orders=True),
+            PROFILE: Conversion(lambda d, ends: Profile(_delta(d, ends)), needs_orders=True),
+            TRADEOFF: Conversion(
+                lambda d, ends: profile_to_tradeoff(_delta(d, ends)), needs_orders=True
+            ),
+        }
+    )
+
+    def opendp(self) -> native.Measure:
+        return native.renyi_divergence()
+
+    def validate(self, name: str, value: Any) -> RenyiCurve:
+        """A function of the order; its values are validated when they are read."""
+        return validate_curve(name, value)
+
+    def validate_budget(self, name: str, value: Any) -> RenyiCurve:
+        return validate_curve(name, value)
+
+    def at_most(self, left: Any, right: Any) -> bool:
+        """On a common grid, at each order; other functions are comparable to themselves only."""
+        try:
+            return left is right or bool(left <= right)
+        except TypeError:
+            return False
+
+    def check(self, loss: Any, d_out: Any) -> bool:
+        """Curves are compared as they are, on a common grid."""
+        return self.at_most(loss, d_out)
+
+    def split(self, d_out: Callable[[float], Any], weights: list[Fraction]) -> list[Any]:
+        """Shares of a curve, at every order."""
+        whole = sum(weights)
+        return [_Share(d_out, weight / whole) for weight in weights]
+
+    def empty(self) -> Accumulator:
+        return CurveSum()
+
+    def read_sum(self, record: Any) -> Accumulator:
+        """Refuse: a curve is a program."""
+        raise InvalidTypeError("a Rényi curve has no exact record; account on a grid of orders")
+
+    def join(self, losses: list[list[Callable[[float], float]]], parts: int) -> Any:
+        """The largest sum at each order."""
+        return join_curves(losses, parts)
+
+    @classmethod
+    def is_loss(cls, value: Any) -> bool:
+        return callable(value)
+
+    @classmethod
+    def height(cls, loss: Any, order: float | None, of: str) -> float:
+        """The value at ``order``, or at the least order of its grid."""
+        del of
+        if order is None and isinstance(loss, GridCurve):
+            return loss.values[0]
+        if order is None:
+            raise InvalidTypeError("order must be given for Rényi curves that have no grid")
+        return float(loss(order))
+
+    @classmethod
+    def symbol(cls, loss: Any, order: float | None) -> str:
+        if order is None and isinstance(loss, GridCurve):
+            order = loss.orders[0]
+        return "loss" if order is None else f"loss at order {order:g}"
+
+
+RENYI_DIVERGENCE = only(RenyiDivergence)

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
-from opendp.measures import user_divergence
-from opendp.mod import Measure
-
-from ..errors import InvalidValueError
+from ..errors import InvalidValueError, UnsupportedMeasureError
 from ..fdp.function import TradeoffFunction, check_function
 from ..references import cite
-from .composition_measure import Composability, CompositionMeasure
-from .numbers import split_squares
+from .conversion import Conversion, Profile
+from .conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
+from .events import function_event
+from .joins import join_tradeoffs
+from .kinds import APPROXIMATE, GAUSSIAN, PROFILE, TRADEOFF
+from .measure import CompositionMeasure, only
+from .opendp import Measure, descriptor, user_divergence
+from .shapes import split_squares
+from .sums.accumulator import Accounting, Accumulator
+from .sums.tradeoff_product import Products
 
-FAMILY = "Tradeoff"
+_DRAWN_AT = 1e-6  # the δ at which a plot reads a function
 
 
 @dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
@@ -40,27 +46,7 @@ def tradeoff() -> Measure:
     >>> oc.tradeoff()
     Tradeoff
     """
-    return user_divergence(FAMILY, Tradeoff())
-
-
-def validate(name: str, value: Any) -> TradeoffFunction:
-    """Return a trade-off function, or raise."""
-    return check_function(**{name: value})
-
-
-def validate_budget(name: str, value: Any) -> TradeoffFunction:
-    """Return a trade-off function that bounds anything, or raise."""
-    function = validate(name, value)
-    if function == TradeoffFunction.worst():
-        raise InvalidValueError(
-            f"{name} ({value}) must bound the loss; the worst function does not"
-        )
-    if function.upper_only:
-        raise InvalidValueError(
-            f"{name} ({value}) must be known from both sides, and this is only an upper bound on "
-            "what it stands for; pass from_profile() at some points of it, or another function"
-        )
-    return function
+    return user_divergence(TRADEOFF, Tradeoff())
 
 
 def _split(d_out: TradeoffFunction, weights: list[Fraction]) -> list[Any]:
@@ -77,16 +63,121 @@ def _split(d_out: TradeoffFunction, weights: list[Fraction]) -> list[Any]:
     )
 
 
-TRADEOFF = CompositionMeasure(
-    name=FAMILY,
-    family=FAMILY,
-    opendp=tradeoff,
-    zero=TradeoffFunction.identity(),
-    validate=validate,
-    validate_budget=validate_budget,
-    at_most=TradeoffFunction.__le__,
-    split=_split,
-    composability=Composability.CONCURRENT,
-    reason=f"{cite('VZ23')}, under finite communication",
-    distance_form="TradeoffFunction",
-)
+def _epsilon(function: TradeoffFunction, delta: float) -> float:
+    """ε at ``delta``: to the last digit for Gaussians, else a certified upper bound."""
+    if function.mu is not None:
+        return gaussian_to_epsilon(function.mu, delta)
+    return function.epsilon(delta)
+
+
+def _delta(function: TradeoffFunction, epsilon: float) -> float:
+    """δ at ``epsilon``, likewise."""
+    if function.mu is not None:
+        return gaussian_to_delta(function.mu, epsilon)
+    return float(function.delta(epsilon))
+
+
+@dataclass(frozen=True, slots=True)
+class TradeoffDivergence(CompositionMeasure):
+    """f-DP: losses that are fixed up front multiply, others need an accumulator of their own."""
+
+    kind = TRADEOFF
+    tag = "fdp"
+    zero = TradeoffFunction.identity()
+    reason = f"{cite('VZ23')}, under finite communication"
+    distance_form = "TradeoffFunction"
+    most_parallel = 4
+    keywords = MappingProxyType({"tradeoff": check_function})
+    why_not = "its loss may be unbounded; read it as (epsilon, delta), or as Gaussian DP"
+    conversions_to = MappingProxyType(
+        {
+            APPROXIMATE: Conversion(
+                lambda d, ends: (_epsilon(d, ends.at_delta), ends.at_delta), needs_delta=True
+            ),
+            PROFILE: Conversion(lambda d, ends: Profile(lambda e: _delta(d, e))),
+            GAUSSIAN: Conversion(lambda d, ends: d.gaussian_bound),
+        }
+    )
+
+    def opendp(self) -> Measure:
+        return tradeoff()
+
+    @classmethod
+    def find(cls, output_measure: Measure) -> TradeoffDivergence | None:
+        return only(cls) if isinstance(descriptor(output_measure), Tradeoff) else None
+
+    def validate(self, name: str, value: Any) -> TradeoffFunction:
+        """Return a trade-off function, or raise."""
+        return check_function(**{name: value})
+
+    def validate_budget(self, name: str, value: Any) -> TradeoffFunction:
+        """Return a trade-off function that bounds anything, or raise."""
+        function = self.validate(name, value)
+        if function == TradeoffFunction.worst():
+            raise InvalidValueError(
+                f"{name} ({value}) must bound the loss; the worst function does not"
+            )
+        if function.upper_only:
+            raise InvalidValueError(
+                f"{name} ({value}) must be known from both sides, and this is only an upper bound "
+                "on what it stands for; pass from_profile() at some points of it, or another "
+                "function"
+            )
+        return function
+
+    def at_most(self, left: TradeoffFunction, right: TradeoffFunction) -> bool:
+        """Whether the order of functions is shown."""
+        return left <= right
+
+    def split(self, d_out: TradeoffFunction, weights: list[Fraction]) -> list[Any]:
+        """Shares of a power of one function, or of a Gaussian."""
+        return _split(d_out, weights)
+
+    def sum(self) -> Accounting:
+        """Refuse: the product bounds nothing then."""
+        raise UnsupportedMeasureError(
+            "accumulator must be oc.accumulators.ladder(unit) or oc.accumulators.residue(mu) under "
+            "Tradeoff: the product of trade-off functions that are chosen on the way bounds "
+            "nothing [RHLMTL26], [TKRH26]; docs/refused.rst has analysts who exceed it. Gaussian "
+            "DP has an odometer of its own: oc.gaussian_tradeoff()"
+        )
+
+    def fixed_sum(self) -> Accounting:
+        return Products()
+
+    def empty(self) -> Accumulator:
+        """Refuse, as ``sum`` does."""
+        return self.sum().start(self)
+
+    def read_sum(self, record: Any) -> Accumulator:
+        """Refuse, as ``sum`` does."""
+        return self.sum().from_record(self, record)
+
+    def join(self, losses: list[list[TradeoffFunction]], parts: int) -> TradeoffFunction:
+        """A function that is below all products."""
+        return join_tradeoffs(losses, parts)
+
+    @classmethod
+    def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
+        return tradeoff(), given["tradeoff"]
+
+    def event(self, dp_event: Any, d_mid: TradeoffFunction) -> Any:
+        return function_event(dp_event, d_mid)
+
+    @classmethod
+    def is_loss(cls, value: Any) -> bool:
+        return isinstance(value, TradeoffFunction)
+
+    @classmethod
+    def height(cls, loss: Any, order: float | None, of: str) -> float:
+        """The ε at δ = 1e-6."""
+        del order
+        return check_function(**{of: loss}).epsilon(_DRAWN_AT)
+
+    @classmethod
+    def symbol(cls, loss: Any, order: float | None) -> str:
+        del loss, order
+        return f"ε at δ = {_DRAWN_AT:g}"
+
+
+TRADEOFF_DIVERGENCE = only(TradeoffDivergence)

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from math import inf
+from types import MappingProxyType
 from typing import Any
-
-from opendp.measures import user_divergence
-from opendp.mod import Measure
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import split
 from ..references import cite
-from .composition_measure import Composability, CompositionMeasure
+from .conversion import Conversion, Ends, Profile
+from .conversions.products import zcdp_to_renyi
+from .conversions.to_tradeoff import zcdp_to_tradeoff
+from .conversions.zcdp_to_approximate import zcdp_to_delta, zcdp_to_epsilon
 from .distances import TruncatedConcentrated, omega_above_one
-
-FAMILY = "TruncatedConcentratedDivergence"
+from .joins import join_numbers
+from .kinds import APPROXIMATE, FIXED, PROFILE, TRADEOFF, TRUNCATED, ZCDP
+from .measure import CompositionMeasure, only, parameter
+from .noise import Noise
+from .opendp import Measure, descriptor, user_divergence
+from .sums.accumulator import Accounting, Accumulator
+from .sums.truncated_sum import Truncated as LeastOmega
+from .sums.truncated_sum import TruncatedSum
 
 
 @dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
@@ -28,7 +34,7 @@ class Truncated:
     omega: float
 
     def __str__(self) -> str:
-        return f"{FAMILY}(omega={self.omega!r})"
+        return f"{TRUNCATED}(omega={self.omega!r})"
 
 
 def truncated_concentrated_divergence(omega: float) -> Measure:
@@ -51,48 +57,142 @@ def truncated_concentrated_divergence(omega: float) -> Measure:
     >>> oc.truncated_concentrated_divergence(omega=10.0)
     TruncatedConcentratedDivergence(omega=10.0)
     """
-    descriptor = Truncated(omega_above_one(omega=omega))
-    return user_divergence(str(descriptor), descriptor)
+    found = Truncated(omega_above_one(omega=omega))
+    return user_divergence(str(found), found)
 
 
-@lru_cache(maxsize=1024)
-def from_descriptor(descriptor: Truncated) -> CompositionMeasure:
-    """What is known about the measure with this descriptor."""
-    omega = descriptor.omega
+def _below(omega: float, ends: Ends) -> float:
+    alpha: float = ends.target.alpha
+    if not alpha < omega:
+        raise InvalidValueError(f"alpha ({alpha}) must be below omega ({omega})")
+    return alpha
 
-    def validate(name: str, value: Any) -> TruncatedConcentrated:
+
+def _truncate(loss: TruncatedConcentrated, ends: Ends) -> TruncatedConcentrated:
+    if not loss.omega >= ends.target.omega:
+        raise InvalidValueError(
+            f"omega ({ends.target.omega}) must be at most the {loss.omega} there is"
+        )
+    return TruncatedConcentrated(loss.rho, ends.target.omega)
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedConcentratedDivergence(CompositionMeasure):
+    """Truncated concentrated DP: ρ adds up, and the least ω counts."""
+
+    omega: float
+
+    kind = TRUNCATED
+    tag = "tcdp"
+    zero = TruncatedConcentrated(0.0, inf)
+    reason = f"{cite('LW22', 'Corollary 1')} and {cite('HSTVVXZ23', 'Theorem 4.6')}"
+    distance_form = "TruncatedConcentrated(rho, omega)"
+    noise = Noise.GAUSSIAN
+    keywords = MappingProxyType({"rho": checks.non_negative, "omega": omega_above_one})
+    why_not = "its orders end at omega"
+    read_from = (ZCDP,)
+    conversions_to = MappingProxyType(
+        {
+            TRUNCATED: Conversion(_truncate),
+            FIXED: Conversion(lambda d, ends: zcdp_to_renyi(d.rho, _below(d.omega, ends))),
+            APPROXIMATE: Conversion(
+                lambda d, ends: (zcdp_to_epsilon(d.rho, ends.at_delta, d.omega), ends.at_delta),
+                needs_delta=True,
+            ),
+            PROFILE: Conversion(
+                lambda d, ends: Profile(lambda e: zcdp_to_delta(d.rho, e, d.omega))
+            ),
+            TRADEOFF: Conversion(lambda d, ends: zcdp_to_tradeoff(d.rho, d.omega)),
+        }
+    )
+
+    @property
+    def name(self) -> str:
+        return str(Truncated(self.omega))
+
+    def opendp(self) -> Measure:
+        return truncated_concentrated_divergence(self.omega)
+
+    @classmethod
+    def find(cls, output_measure: Measure) -> TruncatedConcentratedDivergence | None:
+        found = descriptor(output_measure)
+        return only(cls, found.omega) if isinstance(found, Truncated) else None
+
+    @classmethod
+    def from_tag(cls, tag: str) -> TruncatedConcentratedDivergence | None:
+        omega = parameter(TRUNCATED, "omega", tag)
+        return None if omega is None else only(cls, omega_above_one(omega=omega))
+
+    def parameters(self) -> dict[str, float]:
+        return {"omega": self.omega}
+
+    @classmethod
+    def of_parameters(cls, **given: float) -> TruncatedConcentratedDivergence:
+        (omega,) = given.values()
+        return only(cls, omega_above_one(omega=omega))
+
+    def validate(self, name: str, value: Any) -> TruncatedConcentrated:
+        """Return a distance whose ω is large enough; a number is a ρ."""
         if isinstance(value, (int, float)):
-            return TruncatedConcentrated(checks.non_negative(**{name: value}), omega)
+            return TruncatedConcentrated(checks.non_negative(**{name: value}), self.omega)
         if not isinstance(value, TruncatedConcentrated):
             raise InvalidTypeError(
                 f"{name} must be a number rho or TruncatedConcentrated(rho, omega), "
                 f"found {type(value).__name__}"
             )
-        if not value.omega >= omega:
+        if not value.omega >= self.omega:
             raise InvalidValueError(
-                f"{name}.omega ({value.omega}) must be at least the {omega} of the measure"
+                f"{name}.omega ({value.omega}) must be at least the {self.omega} of the measure"
             )
         return TruncatedConcentrated(value.rho, value.omega)  # nobody else's to change
 
-    def validate_budget(name: str, value: Any) -> TruncatedConcentrated:
-        distance = validate(name, value)
+    def validate_budget(self, name: str, value: Any) -> TruncatedConcentrated:
+        """As ``validate``, with a finite ρ."""
+        distance = self.validate(name, value)
         checks.finite(**{f"{name}.rho": distance.rho})
         return distance
 
-    return CompositionMeasure(
-        name=str(descriptor),
-        family=FAMILY,
-        opendp=lambda: truncated_concentrated_divergence(omega),
-        zero=TruncatedConcentrated(0.0, inf),
-        validate=validate,
-        validate_budget=validate_budget,
-        at_most=TruncatedConcentrated.__le__,
-        split=_split,
-        composability=Composability.CONCURRENT,
-        reason=f"{cite('LW22', 'Corollary 1')} and {cite('HSTVVXZ23', 'Theorem 4.6')}",
-        distance_form="TruncatedConcentrated(rho, omega)",
-    )
+    def at_most(self, left: TruncatedConcentrated, right: TruncatedConcentrated) -> bool:
+        """A smaller ρ and a larger ω."""
+        return left <= right
 
+    def split(self, d_out: TruncatedConcentrated, weights: list[Fraction]) -> list[Any]:
+        """Shares of ρ."""
+        return [TruncatedConcentrated(rho, d_out.omega) for rho in split(d_out.rho, weights)]
 
-def _split(d_out: TruncatedConcentrated, weights: list[Fraction]) -> list[Any]:
-    return [TruncatedConcentrated(rho, d_out.omega) for rho in split(d_out.rho, weights)]
+    def sum(self) -> Accounting:
+        """The sum of ρ, with the least ω."""
+        return LeastOmega()
+
+    def empty(self) -> Accumulator:
+        """The sum of ρ, with the least ω."""
+        return TruncatedSum()
+
+    def read_sum(self, record: Any) -> Accumulator:
+        """The sum of ρ, with the least ω."""
+        return LeastOmega().from_record(self, record)
+
+    def join(self, losses: list[list[TruncatedConcentrated]], parts: int) -> TruncatedConcentrated:
+        """The largest sum of ρ, with the least ω."""
+        rho = join_numbers([[loss.rho for loss in row] for row in losses], parts)
+        return TruncatedConcentrated(rho, min(loss.omega for row in losses for loss in row))
+
+    @classmethod
+    def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
+        measure = truncated_concentrated_divergence(given["omega"])
+        return measure, TruncatedConcentrated(given["rho"], given["omega"])
+
+    @classmethod
+    def is_loss(cls, value: Any) -> bool:
+        return isinstance(value, TruncatedConcentrated)
+
+    @classmethod
+    def height(cls, loss: Any, order: float | None, of: str) -> float:
+        del order, of
+        rho: float = loss.rho
+        return rho
+
+    @classmethod
+    def symbol(cls, loss: Any, order: float | None) -> str:
+        del loss, order
+        return "ρ"

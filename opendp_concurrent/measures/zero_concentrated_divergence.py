@@ -2,22 +2,65 @@
 
 from __future__ import annotations
 
-from opendp.measures import zero_concentrated_divergence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, sqrt
+from types import MappingProxyType
+from typing import Any
 
+from .. import checks
 from ..references import cite
-from .composition_measure import Composability, CompositionMeasure
-from .numbers import number_at_most, split_number, validate_finite_number, validate_number
+from . import opendp as native
+from .conversion import Conversion, Profile
+from .conversions.curves import KnownCurve
+from .conversions.products import zcdp_to_renyi
+from .conversions.to_tradeoff import zcdp_to_tradeoff
+from .conversions.zcdp_to_approximate import zcdp_to_delta, zcdp_to_epsilon
+from .distances import TruncatedConcentrated
+from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI, TRADEOFF, TRUNCATED, ZCDP
+from .measure import only
+from .noise import Noise, NoiseLoss
+from .shapes import NumberMeasure
 
-ZERO_CONCENTRATED_DIVERGENCE = CompositionMeasure(
-    name="ZeroConcentratedDivergence",
-    family="ZeroConcentratedDivergence",
-    opendp=zero_concentrated_divergence,
-    zero=0.0,
-    validate=validate_number,
-    validate_budget=validate_finite_number,
-    at_most=number_at_most,
-    split=split_number,
-    composability=Composability.CONCURRENT,
-    reason=f"{cite('LW22', 'Corollary 1')} and {cite('HSTVVXZ23', 'Theorem 4.11')}",
-    distance_form="rho",
-)
+
+@dataclass(frozen=True, slots=True)
+class ZeroConcentratedDivergence(NumberMeasure):
+    """Zero-concentrated DP."""
+
+    kind = ZCDP
+    tag = "zcdp"
+    reason = f"{cite('LW22', 'Corollary 1')} and {cite('HSTVVXZ23', 'Theorem 4.11')}"
+    distance_form = "rho"
+    noise = Noise.GAUSSIAN
+    keywords = MappingProxyType({"rho": checks.non_negative})
+    why_not = "its loss may be unbounded, as that of Gaussian noise is"
+    conversions_to = MappingProxyType(
+        {
+            FIXED: Conversion(lambda d, ends: zcdp_to_renyi(d, ends.target.alpha)),
+            RENYI: Conversion(lambda d, ends: KnownCurve(zcdp_to_renyi, d)),
+            TRUNCATED: Conversion(lambda d, ends: TruncatedConcentrated(d, ends.target.omega)),
+            APPROXIMATE: Conversion(
+                lambda d, ends: (zcdp_to_epsilon(d, ends.at_delta), ends.at_delta), needs_delta=True
+            ),
+            PROFILE: Conversion(lambda d, ends: Profile(lambda e: zcdp_to_delta(d, e))),
+            TRADEOFF: Conversion(lambda d, ends: zcdp_to_tradeoff(d, inf)),
+        }
+    )
+
+    def opendp(self) -> native.Measure:
+        return native.zero_concentrated_divergence()
+
+    @property
+    def noise_loss(self) -> NoiseLoss:
+        """Gaussian noise: v²/(2 s²) [CKS20, Theorem 14]."""
+        return NoiseLoss(2, Fraction(1, 2))
+
+    def gaussian_scale(self, sensitivity: float, loss: float) -> float:
+        """From ρ = sensitivity² / (2 scale²), in doubles."""
+        return sensitivity / sqrt(2 * loss)
+
+    def finite_event(self, dp_event: Any, d_mid: float) -> Any:
+        return dp_event.ZCDpEvent(d_mid)
+
+
+ZERO_CONCENTRATED_DIVERGENCE = only(ZeroConcentratedDivergence)

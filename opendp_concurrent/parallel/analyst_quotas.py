@@ -9,6 +9,7 @@ from typing import Any
 from opendp.mod import Measurement, assert_features
 
 from .. import checks
+from ..accounts.name import named
 from ..combinators.accounting import check_budget
 from ..combinators.concurrent_composition import make_concurrent_composition
 from ..combinators.concurrent_filter import make_concurrent_filter
@@ -20,6 +21,7 @@ from ..native import opendp as _native
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, run
+from ..queryables.named_queries import PARTS, answering
 from ..queryables.session import validate_d_in
 from ..queryables.stream import check_static
 from ..queryables.turn import in_turn, lock_for_turns
@@ -75,7 +77,8 @@ def make_analyst_quotas(
     """Give each of several analysts a filter of their own, on one dataset.
 
     The returned measurement spawns a queryable that takes an analyst's name and returns that
-    analyst's :class:`.ConcurrentFilterQueryable`, the same one each time. Analysts launch at the
+    analyst's :class:`.ConcurrentFilterQueryable`, the same one each time; ``analysts["alice"]`` is
+    the same query as ``analysts("alice")``. Analysts launch at the
     same time, adaptively, and may tell each other what they learn. A refusal concerns the one who
     asked. Each analyst's launches are added up by the odometer's accumulator. A quota that was not
     spent cannot be passed on.
@@ -117,7 +120,7 @@ def make_analyst_quotas(
     Alice's and Bob's mechanisms are interleaved:
 
     >>> analysts = measurement([1, 2, 3])
-    >>> alice, bob = analysts("alice"), analysts("bob")
+    >>> alice, bob = analysts["alice"], analysts["bob"]
     >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
     >>> pair = oc.make_concurrent_composition(*space, dp.max_divergence(), 1, [0.25, 0.25])
     >>> hers, his = alice(pair), bob(pair)
@@ -125,7 +128,7 @@ def make_analyst_quotas(
     >>> bob(count)
     Traceback (most recent call last):
     ...
-    opendp_concurrent.errors.BudgetExceededError: insufficient budget: spent 0.5, asked 0.25, ...
+    opendp_concurrent.errors.BudgetExceededError: quota 'bob' of the quotas refuses: spent 0.5 ...
     >>> alice.remaining()
     0.5
     """
@@ -155,9 +158,14 @@ def make_analyst_quotas(
     whole = compositor(list(bounds.values()), delta)
 
     def open_all(token: Sealed) -> MachineQueryable:
-        root = run(whole, token)
-        handles = {name: root(one) for name, one in filters.items()}
-        return MachineQueryable(lambda name: handles[_known(handles, name)], "AnalystQuotas")
+        with named("quotas"):
+            root = run(whole, token)
+        handles = {}
+        for name, one in filters.items():
+            with named("quota", name):
+                handles[name] = root(one)
+        kind = answering(MachineQueryable, PARTS)
+        return kind(lambda name: handles[_known(handles, name)], "AnalystQuotas")
 
     def spawn(token: Sealed) -> Any:
         # Filters are launched here, outside of any turn of the machine, so that each has its own

@@ -24,6 +24,7 @@ from ..queryables.child import adopt
 from ..queryables.data import Sealed, seal, seal_transformed, unseal
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, run
+from ..queryables.named_queries import PARTS, answering
 from ..queryables.session import validate_d_in
 from ..queryables.stream import is_stream
 from .parallel_loss import ParallelLoss
@@ -45,7 +46,8 @@ def make_parallel_composition(
     """Compose mechanisms, interactive or not, each on its own part of the data.
 
     The returned measurement spawns a queryable that takes a key, runs the measurement of this key
-    on its part, and returns the release or the child; the same one each time. Parts are opened in
+    on its part, and returns the release or the child; the same one each time. ``parts[key]`` is
+    the same query as ``parts(key)``. Parts are opened in
     any order, and their children are queried in any interleaving, with each other and with the
     parent's other children. Children of different parts run side by side, except below a native
     parent, which one thread may use at a time.
@@ -97,7 +99,7 @@ def make_parallel_composition(
     The children of two parts are interleaved:
 
     >>> parts = parallel([20, 25, 40, 130])
-    >>> young, old = parts("young"), parts("old")
+    >>> young, old = parts["young"], parts["old"]
     >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
     >>> answers = [young(count), old(count), young(count), old(count)]
     """
@@ -118,7 +120,8 @@ def make_parallel_composition(
 
     def spawn(token: Sealed) -> MachineQueryable:
         parts = seal_transformed(token, lambda pointer: dict(cut(_native.to_python(pointer))))
-        return MachineQueryable(_Parts(by_key, parts, domain.carrier_type), "ParallelComposition")
+        machine = _Parts(by_key, parts, domain.carrier_type)
+        return answering(MachineQueryable, PARTS)(machine, "ParallelComposition")
 
     def privacy_map(d_in: Any) -> Any:
         d_in = validate_d_in(input_metric, d_in)
@@ -170,7 +173,7 @@ class _Parts:
         return self._opened[key]
 
     def _open(self, key: Any, measurement: Measurement) -> Any:
-        part = Lifecycle(innermost_running(), static=True)
+        part = Lifecycle(innermost_running(), static=True, name=f"part {shown(key)}")
         answer = part.run(run, measurement, self._take(key))
         if isinstance(answer, MachineQueryable) and answer.takes_updates:
             raise InvalidTypeError(f"measurements[{key!r}] takes updates: {ADAPTIVE}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ..checks import checked, one_of, optional, with_method
+from ..measures import by_tag
 from .drawing import Axes, axes, curve, drawable, finish
 from .losses import height, name
 
@@ -41,13 +42,15 @@ def plot_ledger(ledger: SqlLedger, *, against: str = "time", ax: Axes | None = N
     summary, entries = ledger.read()
     x: list[Any] = [one.time if against == "time" else one.sequence for one in entries]
     ax = axes(ax)
-    losses = [height(one.loss) for one in entries]
+    terms = summary.terms
+    under = None if terms is None else by_tag(terms.measure)
+    losses = [height(one.loss, under=under) for one in entries]
     curve(ax, "spent", x, losses, drawstyle="steps-post", marker=".")
-    label, terms = "privacy loss", cast(Any, summary.terms)
+    label = "privacy loss"
     if terms is not None:
-        order = None if terms.zero is not None else terms.accounting.orders[0]
-        label = f"{name(terms.zero, order)} under {terms.measure}"
+        label = f"{name(terms.empty_total().loss, under=under)} under {terms.measure}"
         if terms.d_out is not None:
-            ax.axhline(height(terms.d_out), color="0.5", linestyle=":", label="d_out")
+            bound = height(terms.d_out, under=under)
+            ax.axhline(bound, color="0.5", linestyle=":", label="d_out")
     ax.set_ylim(bottom=0.0)
     return finish(ax, "time (UTC)" if against == "time" else "launches", label)

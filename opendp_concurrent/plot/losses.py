@@ -1,49 +1,34 @@
-"""A privacy loss of any measure as one number that can be drawn."""
+"""A privacy loss of any measure as one number that can be drawn; the measure says which."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .. import checks
+from ..checks import shown
 from ..errors import InvalidTypeError
-from ..fdp.function import TradeoffFunction, check_function
-from ..measures.distances import TruncatedConcentrated
-from ..measures.sums.orders_sum import GridCurve
+from ..measures import CompositionMeasure, measure_of_loss
 
-DELTA = 1e-6
+Under = CompositionMeasure | type[CompositionMeasure] | None
 
 
-def height(loss: Any, order: float | None = None, *, of: str = "losses") -> float:
+def height(
+    loss: Any, order: float | None = None, *, of: str = "losses", under: Under = None
+) -> float:
     """Return the number that is drawn for a loss, or raise naming the argument ``of``.
 
     Of a pair (ε, δ) it is the ε, of truncated concentrated DP the ρ, of a Rényi curve its value at
     ``order`` (at the least order of its grid, if left out), of a trade-off function the ε at
     δ = 1e-6.
+
+    :param under: the measure, if it is known
     """
-    if isinstance(loss, tuple):
-        epsilon, _ = checks.epsilon_delta(**{of: loss})
-        return epsilon
-    if isinstance(loss, TruncatedConcentrated):
-        return loss.rho
-    if isinstance(loss, GridCurve) and order is None:
-        return loss.values[0]
-    if isinstance(loss, TradeoffFunction):
-        return check_function(**{of: loss}).epsilon(DELTA)
-    if callable(loss):
-        if order is None:
-            raise InvalidTypeError("order must be given for Rényi curves that have no grid")
-        return float(loss(order))
-    return checks.non_negative(**{of: loss})
+    measure = under or measure_of_loss(loss)
+    if measure is None:
+        raise InvalidTypeError(f"{of} must be privacy losses, found {shown(loss)}")
+    return measure.height(loss, order, of)
 
 
-def name(loss: Any, order: float | None = None) -> str:
+def name(loss: Any, order: float | None = None, *, under: Under = None) -> str:
     """Return what :func:`height` of such a loss is."""
-    if isinstance(loss, tuple):
-        return "ε"
-    if isinstance(loss, TruncatedConcentrated):
-        return "ρ"
-    if isinstance(loss, TradeoffFunction):
-        return f"ε at δ = {DELTA:g}"
-    if order is None and isinstance(loss, GridCurve):
-        order = loss.orders[0]
-    return "loss" if order is None else f"loss at order {order:g}"
+    measure = under or measure_of_loss(loss)
+    return "loss" if measure is None else measure.symbol(loss, order)

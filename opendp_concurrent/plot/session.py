@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import checks
 from ..checks import checked, optional, text
 from ..errors import InvalidTypeError, InvalidValueError
+from ..measures import composition_measure
 from .drawing import Axes, axes, curve, drawable, finish, from_array, named
 from .losses import height, name
+
+if TYPE_CHECKING:
+    from opendp.mod import Measure
 
 
 @checked(order=optional(checks.order), ylabel=optional(text), ax=optional(drawable))
@@ -22,6 +26,7 @@ def plot_session(
     refused: Mapping[str, Sequence[int]] | Sequence[int] = (),
     order: float | None = None,
     ylabel: str | None = None,
+    output_measure: Measure | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the result of ``privacy_loss()`` after each launch, and the bound.
@@ -39,6 +44,7 @@ def plot_session(
         mapping from the same names if ``losses`` is a mapping
     :param order: of Rényi curves
     :param ylabel: name of the y axis
+    :param output_measure: of the losses; only for your own measure
     :param ax: axes to draw on
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -66,8 +72,12 @@ def plot_session(
         ).items()
     }
     crosses = _crosses(refused, given, several)
-    values = {label: [height(loss, order) for loss in items] for label, items in given.items()}
-    bound = None if d_out is None else height(d_out, order, of="d_out")
+    under = None if output_measure is None else composition_measure(output_measure)
+    values = {
+        label: [height(loss, order, under=under) for loss in items]
+        for label, items in given.items()
+    }
+    bound = None if d_out is None else height(d_out, order, of="d_out", under=under)
     ax = axes(ax)
     colors = {
         label: curve(ax, label, np.arange(1, len(line) + 1), line, drawstyle="steps-post")
@@ -83,7 +93,7 @@ def plot_session(
         ax.axhline(bound, color="0.5", linestyle=":", label="d_out")
     ax.set_ylim(bottom=0.0)
     first = next((loss for items in given.values() for loss in items), d_out)
-    return finish(ax, "launches", name(first, order) if ylabel is None else ylabel)
+    return finish(ax, "launches", name(first, order, under=under) if ylabel is None else ylabel)
 
 
 def _items(values: Any, argument: str) -> list[Any]:

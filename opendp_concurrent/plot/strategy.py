@@ -35,9 +35,9 @@ def plot_strategy(
     :example:
 
     >>> from opendp_concurrent.accounts.rule import Within
-    >>> start, rule = oc.accumulators.basic().start((0.0, 0.0)), Within((1.5, 0.0))
-    >>> menu = oc.verify.response_menu(0.5, 1.0)
-    >>> worst = oc.verify.worst_analyst(menu, start, rule, epsilon=1.0)
+    >>> measure = oc.measures.composition_measure(dp.approximate(dp.max_divergence()))
+    >>> start, menu = oc.accumulators.basic().start(measure), oc.verify.response_menu(0.5, 1.0)
+    >>> worst = oc.verify.worst_analyst(menu, start, Within((1.5, 0.0)), epsilon=1.0)
     >>> ax = oc.plot.plot_strategy(worst.strategy, epsilon=1.0)
     >>> [text.get_text() for text in ax.texts if "loss" in text.get_text()]
     ['loss 1.5', 'loss -0.5', 'loss -0.5']

@@ -37,6 +37,6 @@ def open_book(
 
     :raises LedgerError: if the ledger was kept under others
     """
-    zero = None if callable(measure.zero) else measure.zero
+    zero = None if measure.needs_orders else measure.zero
     book = ledger.book(Terms(measure.name, accounting, zero, str(metric), d_in, d_out))
     return book, book.read()

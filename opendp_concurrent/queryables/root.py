@@ -31,7 +31,8 @@ class _Handle(SealedHandle):
 
         :param query: a measurement on the same domain, metric and measure; or an odometer of this
             package, whose launches are then charged here as well
-        :raises BudgetExceededError: with what was spent, asked and remains; nothing was charged
+        :raises BudgetExceededError: whose bound refused, and what was spent, asked and remains;
+            nothing was charged
         :raises InvalidTypeError, SpaceMismatchError: not a query that belongs here
         :raises PrivacyMapError: the measurement's map is not usable
         """

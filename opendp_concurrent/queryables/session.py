@@ -6,6 +6,8 @@ check, price, decide, charge, write down, run, hand out: in this order, never ba
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from itertools import count
 from typing import Any
 
 from opendp.mod import Domain, Metric, Odometer
@@ -13,6 +15,7 @@ from opendp.mod import Domain, Metric, Odometer
 from .. import checks
 from ..accounts.account import Account
 from ..accounts.lifecycle import Lifecycle
+from ..accounts.name import as_child
 from ..accounts.price import own_distance
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import CompositionMeasure
@@ -20,7 +23,7 @@ from ..native import opendp as _native
 from ..owned import plain
 from .child import adopt
 from .data import Sealed
-from .mechanism import ConcurrentOdometer, check_launch, run
+from .mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, run
 from .offer import MeasurementPrice, Offers
 from .opaque import hide_errors
 from .sequential import SequentialRunner
@@ -39,6 +42,7 @@ class Session:
     """
 
     __slots__ = (
+        "_children",
         "_metric",
         "_offers",
         "_postprocessors",
@@ -64,6 +68,7 @@ class Session:
         self._metric, self._token, self._runner = metric, token, runner
         self._postprocessors = postprocessors
         self._offers = Offers(space, measure)
+        self._children = count(1)
         # launches take turns below a sequential measure, and inside a native call
         self.native = _native.inside_native_call()
         self.lock = inherited_lock()
@@ -100,6 +105,16 @@ class Session:
         return hide_errors(permit.opaque, permit.run, self._run, price.own, permit)
 
     def _run(self, query: Any, permit: Lifecycle) -> Any:
+        if isinstance(query, ConcurrentMeasurement):
+            with self._as_child():
+                return self._hand_out(query, permit)
+        return self._hand_out(query, permit)
+
+    def _as_child(self) -> AbstractContextManager[None]:
+        """Give what is opened now a number, which a refusal tells."""
+        return as_child(self.account.lifecycle, next(self._children))
+
+    def _hand_out(self, query: Any, permit: Lifecycle) -> Any:
         if self._runner is None:
             answer = run(query, self._token)
         else:
@@ -115,7 +130,9 @@ class Session:
         self._offers.check_space(odometer)
         self.account.lifecycle.check_not_running()
         self.account.lifecycle.check()
-        return self._postprocess(odometer.spawn(odometer, self._token, self))
+        with self._as_child():
+            handle = odometer.spawn(odometer, self._token, self)
+        return self._postprocess(handle)
 
     def _postprocess(self, answer: Any) -> Any:
         for postprocessor in self._postprocessors:

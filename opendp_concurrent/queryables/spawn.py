@@ -81,7 +81,7 @@ def spawn_odometer(
     if parent is None:
         unseal(token)  # the data's owner hears of a transformation that fails, at once
     account = Account(
-        None if bound else odometer.accounting.start(measure.zero),
+        None if bound else odometer.accounting.start(measure),
         bound=bound,
         inward=inward,
         parent=parent.account if parent else None,

@@ -25,8 +25,9 @@ from opendp_concurrent.errors import (
     PrivacyMapError,
     ReentrantLaunchError,
 )
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
-ZERO = basic().start(0.0)
+ZERO = basic().start(MAX_DIVERGENCE)
 
 
 def at_most(left, right):
@@ -382,6 +383,7 @@ class Book:
     def __init__(self, failing=False):
         self.failing, self.charges, self.accumulator = failing, [], ZERO
 
+    dataset = "survey"
     launches = property(lambda self: len(self.charges))
 
     def check_process(self):

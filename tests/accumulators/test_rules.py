@@ -15,6 +15,8 @@ from opendp_concurrent.errors import (
     InvalidValueError,
     UnsupportedMeasureError,
 )
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
 APPROXIMATE = dp.approximate(dp.max_divergence())
 RULES = [
@@ -105,7 +107,7 @@ def test_losses_at_other_distances(space, rule):
     for epsilon, delta in ((0.125, 0.0), (0.25, 1e-9), (0.125, 0.0)):
         root(launch_of(space, epsilon, delta))
     for d_in in (1, 2, 3):
-        start = rule.start((0.0, 0.0))
+        start = rule.start(APPROXIMATE_MAX_DIVERGENCE)
         expected = start.after((0.125 * d_in, 0.0), 2).after((0.25 * d_in, 1e-9 * d_in)).loss
         assert root.privacy_loss(d_in) == expected
     assert root.privacy_loss(2)[0] > root.privacy_loss(1)[0]
@@ -121,7 +123,11 @@ def test_children_are_interleaved_under_every_rule(space, rule):
     native = root(dp.c.make_adaptive_composition(*space, APPROXIMATE, 1, plan))
     spent = root.privacy_loss()
     assert all(isinstance(child(count), int) for child in (ours, native, ours, native))
-    assert root.privacy_loss() == spent == rule.start((0.0, 0.0)).after((0.1, 0.0), 2).loss
+    assert (
+        root.privacy_loss()
+        == spent
+        == rule.start(APPROXIMATE_MAX_DIVERGENCE).after((0.1, 0.0), 2).loss
+    )
 
 
 def test_a_child_odometer_is_charged_by_the_rule_of_each_ancestor(space):
@@ -151,29 +157,29 @@ def test_the_rule_is_part_of_the_identity(space, rule):
 
 @every
 def test_an_infinite_loss_is_never_within(rule):
-    after = rule.start((0.0, 0.0)).after((math.inf, 0.0))
+    after = rule.start(APPROXIMATE_MAX_DIVERGENCE).after((math.inf, 0.0))
     assert after.loss[0] == math.inf
     assert not after.within((1e300, 1.0))
     assert after.within((math.inf, 1.0))
     assert after.remaining((1.0, 1.0)) == (0.0, pytest.approx(1.0, abs=1e-5))
-    assert rule.from_record((0.0, 0.0), after.to_record()) == after
+    assert rule.from_record(APPROXIMATE_MAX_DIVERGENCE, after.to_record()) == after
 
 
 @pytest.mark.parametrize("rule", RULES[1:], ids=repr)
 def test_nothing_remains_of_a_bound_below_the_slack(rule):
-    assert rule.start((0.0, 0.0)).remaining((1.0, 1e-8)) == (0.0, 0.0)
+    assert rule.start(APPROXIMATE_MAX_DIVERGENCE).remaining((1.0, 1e-8)) == (0.0, 0.0)
 
 
 @every
 def test_an_infinite_bound_leaves_an_infinite_epsilon(rule):
-    after = rule.start((0.0, 0.0)).after((0.5, 1e-9))
+    after = rule.start(APPROXIMATE_MAX_DIVERGENCE).after((0.5, 1e-9))
     assert after.remaining((math.inf, 1e-5))[0] == math.inf
 
 
 @every
 @pytest.mark.parametrize("delta", [1, 1.0, 0.5, 1e-300])
 def test_every_delta_is_added(rule, delta):
-    spent = rule.start((0.0, 0.0)).after((0.25, 0.0))
+    spent = rule.start(APPROXIMATE_MAX_DIVERGENCE).after((0.25, 0.0))
     after = spent.after((0.25, delta), 2)
     assert after.loss[1] >= 2 * delta
     assert not after.within((math.inf, math.nextafter(2 * delta, 0.0)))
@@ -186,7 +192,7 @@ def test_every_delta_is_added(rule, delta):
 )
 def test_what_is_no_pair_of_losses_is_refused(rule, d_mid):
     with pytest.raises((InvalidTypeError, InvalidValueError)):
-        rule.start((0.0, 0.0)).after(d_mid)
+        rule.start(APPROXIMATE_MAX_DIVERGENCE).after(d_mid)
 
 
 # --- the choice ---------------------------------------------------------------------------------
@@ -318,7 +324,7 @@ class SumRule:
 def test_an_accumulator_from_the_rule_of_the_sum_is_the_sum(losses, d_out):
     inverted, plain = (
         oc.accumulators.from_rule(SumRule()).start(0.0),
-        oc.accumulators.basic().start(0.0),
+        oc.accumulators.basic().start(MAX_DIVERGENCE),
     )
     for loss in losses:
         inverted, plain = inverted.after(loss), plain.after(loss)
@@ -341,29 +347,6 @@ def test_a_rule_of_ones_own_makes_odometers_and_filters(space):
     assert root.privacy_loss() == 0.5
     assert root.remaining() == 0.0
     assert "from_rule(SumRule())" in repr(odometer)
-
-
-def test_a_filter_tells_its_odometer(space):
-    odometer = oc.make_concurrent_odometer(
-        *space, APPROXIMATE, accumulator=oc.accumulators.zcdp(1e-7)
-    )
-    limit = oc.make_concurrent_filter(odometer, 1, (1.0, 1e-6))
-    assert oc.c.make_filter_to_odometer(limit) is odometer
-    twice = dp.t.make_user_transformation(*space, *space, lambda rows: rows * 2, lambda d: 2 * d)
-    chained = oc.c.make_filter_to_odometer(twice >> limit)
-    root = chained([1, 2, 3])
-    assert root(launch_of(space, 0.01)) == 6
-    assert root.privacy_loss(1) == oc.accumulators.zcdp(1e-7).start(None).after((0.02, 0.0)).loss
-    for other in (
-        oc.make_concurrent_composition(*space, APPROXIMATE, 1, [(1.0, 0.0)]),
-        dp.c.make_privacy_filter(
-            dp.c.make_fully_adaptive_composition(*space, APPROXIMATE), 1, (1.0, 1e-6)
-        ),
-        odometer,
-        3,
-    ):
-        with pytest.raises(InvalidTypeError, match="^measurement must be made by"):
-            oc.c.make_filter_to_odometer(other)
 
 
 # --- bad input ----------------------------------------------------------------------------------

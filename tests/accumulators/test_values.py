@@ -14,6 +14,9 @@ from opendp_concurrent.accumulators.planned import Planned
 from opendp_concurrent.accumulators.slots import AnyOrder, Slots
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.measures import conversions
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.measures.renyi_divergence import RENYI_DIVERGENCE
 from opendp_concurrent.measures.sums.curve_sum import CurveSum
 from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
 from opendp_concurrent.measures.sums.pair_sum import PairSum
@@ -82,8 +85,8 @@ def test_an_accounting_says_what_it_is(accounting, text):
 @pytest.mark.parametrize(
     ("start", "d_mid"),
     [
-        (oc.accumulators.basic().start(0.0), 0.5),
-        (oc.accumulators.basic().start((0.0, 0.0)), (0.5, 0.25)),
+        (oc.accumulators.basic().start(MAX_DIVERGENCE), 0.5),
+        (oc.accumulators.basic().start(APPROXIMATE_MAX_DIVERGENCE), (0.5, 0.25)),
         (oc.accumulators.zcdp(0.25).start(None), (0.5, 0.25)),
         (oc.accumulators.from_rule(Rule()).start(0.0), 0.5),
         (oc.accumulators.ladder(PURE(0.5)).start(None), PURE(0.5)),
@@ -142,12 +145,12 @@ def test_a_curve_on_a_grid_between_its_orders():
 
 
 def test_curves_without_a_grid_have_no_bound_no_record_and_nothing_remains():
-    start = oc.accumulators.basic().start(lambda alpha: 0.0)
+    start = oc.accumulators.basic().start(RENYI_DIVERGENCE)
     for call in (
         lambda: start.within(1.0),
         lambda: start.remaining(1.0),
         start.to_record,
-        lambda: oc.accumulators.basic().from_record(abs, None),
+        lambda: oc.accumulators.basic().from_record(RENYI_DIVERGENCE, None),
     ):
         with pytest.raises(InvalidTypeError, match="grid of orders"):
             call()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.measures import composition_measure
 
 PURE, APPROXIMATE = dp.max_divergence(), dp.approximate(dp.max_divergence())
 SCALAR = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
@@ -39,13 +40,13 @@ def test_shares_of_sums_fit(launches):
         (dp.zero_concentrated_divergence(), 0.1),
     ):
         share = oc.c.largest_share((measure, d_out), launches)
-        zero = (0.0, 0.0) if isinstance(d_out, tuple) else 0.0
-        state = oc.accumulators.basic().start(zero).after(share, launches)
+        start = oc.accumulators.basic().start(composition_measure(measure))
+        state = start.after(share, launches)
         assert state.within(d_out)
         wide = tuple if isinstance(share, tuple) else (lambda one: next(iter(one)))
         parts = share if isinstance(share, tuple) else (share,)
         more = wide(math.nextafter(part, math.inf) for part in parts)
-        assert not oc.accumulators.basic().start(zero).after(more, launches).within(d_out)
+        assert not start.after(more, launches).within(d_out)
 
 
 def test_weights_are_kept():
@@ -98,7 +99,7 @@ def test_the_smallest_scale_is_enough_and_not_too_much():
         scales[repr(rule)] = scale
         for factor, fits in ((1.0, True), (1 - 1e-9, False)):
             d_mid = approximate_laplace(scale * factor).map(1.0)
-            after = rule.start((0.0, 0.0)).after(d_mid, 300)
+            after = rule.start(composition_measure(APPROXIMATE)).after(d_mid, 300)
             assert after.within((1.0, 1e-6)) == fits
     assert scales["renyi(order=20.0, delta_slack=1e-06)"] < scales["basic()"] / 2
 

@@ -8,7 +8,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.combinators.cast import CONVERSIONS
+from opendp_concurrent.combinators.cast import conversions
 from opendp_concurrent.combinators.loss_of import loss_of
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 
@@ -64,6 +64,7 @@ MEASURES = {
         (0.125, 1e-9),
     ),
 }
+CONVERSIONS = conversions()
 SOURCES = [name for name in MEASURES if name != "SmoothedMaxDivergence"]
 BY_ZCDP = {
     ("GaussianTradeoff", target)

@@ -16,6 +16,7 @@ from opendp_concurrent.errors import (
     InvalidValueError,
 )
 from opendp_concurrent.exact.rounding import split
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
 UNIT = dp.unit_of(contributions=1)
 DATA = [1, 2, 3, 4, 5]
@@ -44,7 +45,7 @@ def test_an_even_split_admits_all_k_launches_and_never_one_more(budget):
     """opendp#2131 and opendp#2789: with the very accumulators and rules of the constructors."""
     for k in range(1, 1001):
         shares = split(budget, _weights(k, None))
-        start = basic().start(0.0)
+        start = basic().start(MAX_DIVERGENCE)
         compositor = Account(
             None, bound=Bound(1, Shares(at_most), Planned(tuple(shares), 0, start))
         )

@@ -19,6 +19,7 @@ from opendp_concurrent.errors import (
     SpaceMismatchError,
     UnsupportedMeasureError,
 )
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
 T = oc.TruncatedConcentrated
 SCALAR = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
@@ -305,7 +306,7 @@ def test_incomparable_distances_are_not_within_each_other(space):
 def test_casting_then_composing_is_never_tighter_than_composing_then_casting(epsilons, random):
     """From pure DP the cast theorem allows no more for the sum than for the parts."""
     dp.enable_features("contrib", "honest-but-curious")
-    total = oc.accumulators.basic().start(0.0)
+    total = oc.accumulators.basic().start(MAX_DIVERGENCE)
     for epsilon in epsilons:
         total = total.after(epsilon)
 
@@ -317,7 +318,7 @@ def test_casting_then_composing_is_never_tighter_than_composing_then_casting(eps
 
     random.shuffle(epsilons)
     for measure in (dp.zero_concentrated_divergence(), oc.fixed_renyi_divergence(4.0)):
-        parts = oc.accumulators.basic().start(0.0)
+        parts = oc.accumulators.basic().start(MAX_DIVERGENCE)
         for epsilon in epsilons:
             parts = parts.after(loss(epsilon, measure))
         assert parts.loss <= loss(total.loss, measure) * (1 + 1e-12) + 5e-324 * len(epsilons)

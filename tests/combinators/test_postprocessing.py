@@ -427,7 +427,7 @@ def test_it_launches_in_the_analysts_place(host):
     assert all(isinstance(answer, int) for answer in queryable(laplace()))
     one, other = queryable(asking())
     assert [one("q"), other("q"), one("q")] == [(1, "q"), (1, "q"), (2, "q")]
-    with pytest.raises(OpenDPException, match=r"budget|out of queries"):
+    with pytest.raises(OpenDPException, match=r"budget|refuses|out of queries"):
         queryable(laplace())
 
 

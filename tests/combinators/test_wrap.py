@@ -197,7 +197,7 @@ def test_mechanisms_are_launched_through_the_wrapper(space, wrap, host):
     assert isinstance(queryable(laplace(space)), int)
     one, other = queryable(asking(space)), queryable(asking(space))
     assert [one("q"), other("q"), one("q")] == [(1, "q"), (1, "q"), (2, "q")]
-    with pytest.raises(OpenDPException, match=r"budget|out of queries"):
+    with pytest.raises(OpenDPException, match=r"budget|refuses|out of queries"):
         queryable(laplace(space))
 
 

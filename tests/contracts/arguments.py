@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -26,6 +26,9 @@ from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transform
 import opendp_concurrent as oc
 from opendp_concurrent import ledger, plot, verify
 from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.ledger import outside, wire
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.parallel.partition import Partition
 
 PUBLIC = {
@@ -288,7 +291,7 @@ class SumRule:
         return state <= d_out
 
 
-case("basic", lambda: oc.accumulators.basic().start(0.0))
+case("basic", lambda: oc.accumulators.basic().start(MAX_DIVERGENCE))
 case(
     "advanced",
     lambda **given: launched(oc.accumulators.advanced(**given)),
@@ -1195,6 +1198,45 @@ case(
 )
 
 
+class Theirs:
+    """A class of another package."""
+
+    first = 0
+
+
+KINDS["own class"] = lambda value: (
+    is_kind(value, type)
+    and not any(value is one for one in (*outside._WRITTEN, *wire.BY_CLASS))
+    and not is_dataclass(value)
+)
+KINDS["attributes"] = lambda value: (
+    issubclass(type(value), Mapping)
+    and all(type(one) is str and one.isidentifier() for pair in value.items() for one in pair)
+)
+
+
+def registered(**given: Any) -> None:
+    """Register a class, and forget it."""
+    tables = [wire.KINDS, wire.BY_CLASS, wire._SAME]
+    before = [dict(one) for one in tables]
+    try:
+        ledger.register(**given)
+    finally:
+        for table, one in zip(tables, before, strict=True):
+            table.clear()
+            table.update(one)
+
+
+case(
+    "ledger.register",
+    registered,
+    tag=("acme:theirs", "nothing hostile"),
+    cls=(Theirs, "own class"),
+    fields=({"first": "first"}, "attributes"),
+    make=(None, "None or callable"),
+)
+
+
 def an_open_ledger() -> Any:
     return ledger.open_ledger(ledger_path(), "survey")
 
@@ -1314,7 +1356,7 @@ case(
     **AX,
 )
 MENU = verify.response_menu(0.5, 1.0)
-START, RULE = oc.accumulators.basic().start((0.0, 0.0)), Within((1.5, 0.0))
+START, RULE = oc.accumulators.basic().start(APPROXIMATE_MAX_DIVERGENCE), Within((1.5, 0.0))
 
 
 @cache
@@ -1462,7 +1504,7 @@ case(
     "verify.worst_renyi",
     verify.worst_renyi,
     menu=([ITEM], NOTHING),
-    accumulator=(oc.accumulators.basic().start(0.0), NOTHING),
+    accumulator=(oc.accumulators.basic().start(MAX_DIVERGENCE), NOTHING),
     rule=(Within(1.0), NOTHING),
     order=(2.0, "above 1"),
     most=(10, "count"),
@@ -1471,7 +1513,7 @@ case(
     "verify.worst_loss",
     verify.worst_loss,
     menu=([ITEM], NOTHING),
-    accumulator=(oc.accumulators.basic().start(0.0), NOTHING),
+    accumulator=(oc.accumulators.basic().start(MAX_DIVERGENCE), NOTHING),
     rule=(Within(1.0), NOTHING),
     losses=([Fraction(1, 2)], "None or list of non_negative or list of fraction"),
     most=(10, "count"),
@@ -1480,7 +1522,7 @@ case(
     "verify.worst_mean_loss",
     verify.worst_mean_loss,
     menu=([ITEM], NOTHING),
-    accumulator=(oc.accumulators.basic().start(0.0), NOTHING),
+    accumulator=(oc.accumulators.basic().start(MAX_DIVERGENCE), NOTHING),
     rule=(Within(1.0), NOTHING),
     most=(10, "count"),
 )

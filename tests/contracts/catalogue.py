@@ -1113,6 +1113,9 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum"), "message"),
     **dict.fromkeys(("Outcome", "SparseVectorAnswer"), "answer"),
     "Checkpoint": "store",
+    **dict.fromkeys(
+        ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
+    ),
     **dict.fromkeys(("TradeoffFunction", "TruncatedConcentrated"), "distance"),
     **dict.fromkeys(
         (
@@ -1143,6 +1146,7 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(
         (
             "bad_event_probability",
+            "composition_measure",
             "counter_nodes",
             "group_tcdp",
             "individual_scale",
@@ -1152,6 +1156,7 @@ PLAIN: dict[str, str] = {
             "loss_of",
             "mutual_information",
             "optimal_composition",
+            "register",
             "smallest_scale",
             "sparse_vector_accuracy",
             "square_root_rmse",

@@ -9,7 +9,6 @@ from typing import Any
 import opendp.prelude as dp
 
 import opendp_concurrent as oc
-from opendp_concurrent.measures import composition_measure
 from opendp_concurrent.verify import FiniteMechanism
 
 TOLERANCE = 1e-9
@@ -63,8 +62,7 @@ def pair_of(first: dict[Any, float], second: dict[Any, float]) -> FiniteMechanis
 
 def above(measure: Any, loss: Any, pair: FiniteMechanism) -> Iterator[str]:
     """Where the exact loss of a pair is above what was promised."""
-    family = composition_measure(measure).family
-    if family == "MaxDivergence":
+    if measure == dp.max_divergence():
         if not pair.epsilon(0.0) <= loss + TOLERANCE:
             yield f"ε is {pair.epsilon(0.0)}, promised {loss}"
     elif measure == dp.approximate(dp.max_divergence()):

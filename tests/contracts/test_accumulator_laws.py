@@ -33,7 +33,10 @@ from opendp_concurrent.accumulators.zcdp import zcdp
 from opendp_concurrent.errors import ConcurrentError
 from opendp_concurrent.fdp.function import TradeoffFunction
 from opendp_concurrent.measures import sums
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.distances import TruncatedConcentrated
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.measures.renyi_divergence import RENYI_DIVERGENCE
 from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
 from opendp_concurrent.measures.sums.square_sum import Squares
 from opendp_concurrent.measures.sums.tradeoff_product import TradeoffProduct
@@ -154,18 +157,18 @@ probabilities = st.sampled_from([0.0, 0.0, 1e-300, 1e-9, 0.125, 0.5])
 BAD_NUMBERS = [math.nan, -1.0, -5e-324, "1", None, True, (1.0, 0.0)]
 SUBJECTS = {
     "scalar_sum": Subject(
-        basic().start(0.0),
+        basic().start(MAX_DIVERGENCE),
         numbers,
         lambda loss: (loss,),
         BAD_NUMBERS,
-        lambda record: basic().from_record(0.0, record),
+        lambda record: basic().from_record(MAX_DIVERGENCE, record),
     ),
     "pair_sum": Subject(
-        basic().start((0.0, 0.0)),
+        basic().start(APPROXIMATE_MAX_DIVERGENCE),
         st.tuples(numbers, numbers),
         tuple,
         [(math.nan, 0.0), (0.0, -1.0), (1.0,), 1.0, [1.0, 0.0], (1.0, "0"), None],
-        lambda record: basic().from_record((0.0, 0.0), record),
+        lambda record: basic().from_record(APPROXIMATE_MAX_DIVERGENCE, record),
     ),
     "orders_sum": Subject(
         OnOrders(ORDERS).start(None),
@@ -175,7 +178,7 @@ SUBJECTS = {
         lambda record: OnOrders(ORDERS).from_record(None, record),
     ),
     "curve_sum": Subject(
-        basic().start(lambda alpha: 0.0),
+        basic().start(RENYI_DIVERGENCE),
         numbers.map(lambda slope: Line(min(slope, 1e300))),
         on_grid,
         [1.0, None, (1.0, 2.0)],
@@ -490,10 +493,10 @@ def test_a_million_different_curves_cost_little_and_can_be_let_go():
 @given(st.lists(numbers, min_size=1, max_size=6), st.integers(min_value=0, max_value=6))
 def test_a_plan_has_the_loss_of_the_shares_that_were_consumed(shares, consumed):
     consumed = min(consumed, len(shares))
-    plan = Planned(tuple(shares), 0, basic().start(0.0))
+    plan = Planned(tuple(shares), 0, basic().start(MAX_DIVERGENCE))
     for _ in range(consumed):
         plan = plan.after(0.0)
-    expected = basic().start(0.0)
+    expected = basic().start(MAX_DIVERGENCE)
     for share in shares[:consumed]:
         expected = expected.after(share)
     assert plan.loss == expected.loss

@@ -8,7 +8,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.measures.tradeoff import validate_budget
+from opendp_concurrent.measures.tradeoff import TRADEOFF_DIVERGENCE
 
 T = oc.TradeoffFunction
 
@@ -41,7 +41,7 @@ def test_upper_bounds_say_nothing_below(f):
         assert one.epsilon_bounds(0.0).lower == 0.0
         assert one.beta_bounds(0.25).upper >= 0.75 > one.beta(0.25)
         with pytest.raises(InvalidValueError, match="d_out .* upper bound"):
-            validate_budget("d_out", one)
+            TRADEOFF_DIVERGENCE.validate_budget("d_out", one)
     assert not T.pure(1e-3) <= f
     assert f <= f
     assert f <= T.worst()
@@ -66,7 +66,7 @@ def test_upper_bounds_of_different_things_are_never_equal():
 def test_exact_functions_stay_budgets():
     for f in (T.mixture([1, 1], [T.pure(1.0), T.pure(0.1)]), T.pure(1.0).group(2)):
         assert not f.upper_only
-        assert validate_budget("d_out", f) == f
+        assert TRADEOFF_DIVERGENCE.validate_budget("d_out", f) == f
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.3, 0.7, 1 / 3, 1e-17])

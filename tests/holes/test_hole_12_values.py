@@ -11,6 +11,8 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.accounts.price import distance_key
 from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.measures.sums.curve_sum import CurveSum
 from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
 
@@ -104,8 +106,8 @@ def test_a_summed_curve_is_not_the_accumulators_memory():
 
 
 STARTS = {
-    "scalar": (oc.accumulators.basic().start(0.0), 0.5),
-    "pair": (oc.accumulators.basic().start((0.0, 0.0)), (0.5, 0.1)),
+    "scalar": (oc.accumulators.basic().start(MAX_DIVERGENCE), 0.5),
+    "pair": (oc.accumulators.basic().start(APPROXIMATE_MAX_DIVERGENCE), (0.5, 0.1)),
     "curve": (CurveSum(), lambda alpha: alpha),
     "orders": (OnOrders((2.0, 4.0)).start(None), lambda alpha: alpha),
     "advanced": (oc.accumulators.advanced(1e-6).start((0.0, 0.0)), (0.5, 0.0)),

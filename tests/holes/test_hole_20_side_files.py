@@ -1,6 +1,7 @@
 """SQLite's side files could be removed below a live ledger, and copies of one were launched on."""
 
 import contextlib
+import gzip
 import importlib.util
 import os
 import shutil
@@ -30,7 +31,7 @@ _LEDGERS = importlib.util.module_from_spec(_SPECIFICATION)
 _SPECIFICATION.loader.exec_module(_LEDGERS)
 sqlite, server, postgresql = _LEDGERS.sqlite, _LEDGERS.server, _LEDGERS.postgresql
 tools = _LEDGERS.tools
-GOLDEN = Path(__file__).parents[1] / "ledger" / "golden" / "0.1.0"
+GOLDEN = Path(__file__).parents[1] / "golden" / "0.1.0"
 SIDE = "removed, moved or replaced while this process had the ledger open"
 CUT = (  # the last two are what SQLite says itself
     "cut or overwritten while this process had the ledger open|disk I/O error|not a database"
@@ -304,9 +305,13 @@ def test_a_budget_is_not_made_anew_where_one_was_spent(sqlite, tools):
     create_ledger(sqlite.address, "another").close()
 
 
+def _golden(path):
+    path.write_bytes(gzip.decompress((GOLDEN / "closed.db.gz").read_bytes()))
+
+
 def test_a_ledger_of_0_1_0_becomes_known_when_it_is_used(tools, tmp_path):
     for name in ("closed.db", "again.db"):
-        shutil.copyfile(GOLDEN / "closed.db", tmp_path / name)
+        _golden(tmp_path / name)
     with open_ledger(tmp_path / "closed.db", "odometer") as ledger:
         assert ledger.summary().launches == 1
     root = _odometer(open_ledger(tmp_path / "closed.db", "odometer"))
@@ -391,7 +396,7 @@ def test_a_backup_has_all_budgets_and_is_one_file(sqlite, tools, tmp_path):
 
 def test_a_backup_of_a_ledger_of_0_1_0_is_no_ledger_either(tmp_path):
     """Nothing is noted about it: what was never used here would pass for the ledger."""
-    shutil.copyfile(GOLDEN / "closed.db", tmp_path / "closed.db")
+    _golden(tmp_path / "closed.db")
     with open_ledger(tmp_path / "closed.db", "odometer", read_only=True) as ledger:
         ledger.backup(tmp_path / "copy.db")
     for name in ("odometer", "zCDP"):

@@ -20,6 +20,7 @@ from opendp_concurrent.errors import LedgerDamagedError, LedgerError
 from opendp_concurrent.ledger import datasets, open_ledger
 from opendp_concurrent.ledger.chain import first_hash, next_hash
 from opendp_concurrent.ledger.encoding import canonical, encode
+from opendp_concurrent.ledger.wire import FORM_1
 
 _SPECIFICATION = importlib.util.spec_from_file_location(
     "ledgers", Path(__file__).parents[1] / "ledger" / "conftest.py"
@@ -127,6 +128,22 @@ def deep(levels, left="[", right="]", middle=""):
     return left * levels + middle + right * levels
 
 
+def in_form_2(shape):
+    """The same, with the tags and keys of now."""
+    if isinstance(shape, list):
+        return [in_form_2(one) for one in shape]
+    if not isinstance(shape, dict):
+        return shape
+    found = {}
+    for name, inner in shape.items():
+        tag, keys = FORM_1.get(name, (name, {}))
+        if name in FORM_1 and isinstance(inner, dict):
+            found[tag] = {keys.get(key, key): in_form_2(one) for key, one in inner.items()}
+        else:
+            found[tag] = in_form_2(inner)
+    return found
+
+
 NUMBERS = ["nan", "inf", "-inf", -1.0, 0.0, 5e-324, 1e-300, 1e300, 1.7976931348623157e308, 0.125]
 SHAPES = [
     *(double(number) for number in NUMBERS),
@@ -179,7 +196,11 @@ TEXTS = [
     *(deep(levels) for levels in (100, 900, 5000, 200_000)),
     *(deep(levels, '{"swapped":', "}", "1") for levels in (100, 900, 200_000)),
     *(deep(levels, '{"double":', "}", "1") for levels in (900, 200_000)),
-    *(json.dumps(shape, sort_keys=True, separators=(",", ":")) for shape in SHAPES),
+    *(
+        json.dumps(shape, sort_keys=True, separators=(",", ":"))
+        for one in SHAPES
+        for shape in (one, in_form_2(one))
+    ),
 ]
 VALUES = [  # of a column of any kind
     *(None, 0, -1, 1.5, b"", b"\xff\xfe", "\ud800".encode("utf-8", "surrogatepass"), 2**63 - 1),
@@ -187,8 +208,17 @@ VALUES = [  # of a column of any kind
 ]
 
 
+def with_field(shape, field, text):
+    """Terms with other text in one field, whether it is JSON or not."""
+    if "form" not in shape:
+        return canonical({**shape, field: text})
+    parts = {key: canonical(one) for key, one in shape.items()} | {field: text}
+    return "{" + ",".join(f"{canonical(key)}:{parts[key]}" for key in sorted(parts)) + "}"
+
+
 def mutated(store, name, chance):
     """Write a hostile value somewhere, and make all hashes right again; return what was done."""
+    texts = chance.sample(TEXTS, len(TEXTS))
     with closing(sqlite3.connect(store.address)) as connection, connection:
         for change in ("update", "delete"):
             connection.execute(f"DROP TRIGGER IF EXISTS opendp_concurrent_no_{change}")
@@ -205,8 +235,7 @@ def mutated(store, name, chance):
             )
             shape = json.loads(text)
             field = chance.choice(sorted(shape))
-            shape[field] = value if isinstance(value, str) else chance.choice(TEXTS)
-            value = canonical(shape)
+            value = with_field(shape, field, value if isinstance(value, str) else texts[0])
         if isinstance(value, str) and any("\ud800" <= one <= "\udfff" for one in value):
             value = value.encode("utf-8", "surrogatepass")  # as text that is none
             write = f"UPDATE OR IGNORE {table} SET {column} = CAST(? AS TEXT) WHERE dataset = ?"
@@ -256,8 +285,9 @@ def asked(address, name):
     return len(entries)
 
 
-@pytest.fixture(scope="module")
-def templates(tmp_path_factory):
+@pytest.fixture(scope="module", params=[1, 2])
+def templates(request, tmp_path_factory):
+    """A ledger in each form."""
     dp.enable_features("contrib", "honest-but-curious")
     folder = tmp_path_factory.mktemp("templates")
     found = _LEDGERS.SqliteStore(folder)
@@ -265,6 +295,8 @@ def templates(tmp_path_factory):
         fill(found, name)
     found.close()
     found.forget()
+    if request.param == 1:
+        found.become_form_1()
     return Path(found.address).read_bytes()
 
 
@@ -391,31 +423,39 @@ def test_text_that_is_none_is_named(sqlite, tools):
         sqlite.open()
 
 
+@pytest.mark.parametrize("form", [1, 2])
 @pytest.mark.parametrize("field", ["measure", "accounting", "metric", "d_out"])
-def test_hostile_terms_are_refused(sqlite, field):
+def test_hostile_terms_are_refused(sqlite, field, form):
     fill(sqlite, "pure", launches=0)
+    if form == 1:
+        sqlite.become_form_1()
+    elif field == "accounting":
+        field = "accumulator"
     ((text,),) = sqlite.execute(f"SELECT terms FROM {BUDGETS}")
     for hostile in (1.0, "x", (), None, float("nan"), F.pure(0.1)):
         if field in ("measure", "metric") and hostile == "x":
             continue
         if field == "d_out" and hostile in (None, 1.0):
             continue
-        shape = {**json.loads(text), field: encode("x", hostile)}
+        changed = with_field(json.loads(text), field, encode("x", hostile, form))
         with closing(sqlite3.connect(sqlite.address)) as connection, connection:
-            connection.execute(f"UPDATE {BUDGETS} SET terms = ?", [canonical(shape)])
+            connection.execute(f"UPDATE {BUDGETS} SET terms = ?", [changed])
             make_hashes(connection, "pure", with_head=True)
         sqlite.forget()
         with pytest.raises(LedgerDamagedError, match="terms are unreadable|running total"):
             open_ledger(sqlite.address, "pure")
 
 
-@pytest.mark.parametrize("d_in", [10**400, -1, float("nan")])
-def test_a_distance_that_is_none_is_refused(sqlite, d_in):
+@pytest.mark.parametrize("form", [1, 2])
+@pytest.mark.parametrize("d_in", [10**400, -1, float("nan")], ids=["huge", "negative", "nan"])
+def test_a_distance_that_is_none_is_refused(sqlite, d_in, form):
     fill(sqlite, "pure", launches=0)
+    if form == 1:
+        sqlite.become_form_1()
     ((text,),) = sqlite.execute(f"SELECT terms FROM {BUDGETS}")
-    shape = {**json.loads(text), "d_in": encode("d_in", d_in)}
+    changed = with_field(json.loads(text), "d_in", encode("d_in", d_in))
     with closing(sqlite3.connect(sqlite.address)) as connection, connection:
-        connection.execute(f"UPDATE {BUDGETS} SET terms = ?", [canonical(shape)])
+        connection.execute(f"UPDATE {BUDGETS} SET terms = ?", [changed])
         make_hashes(connection, "pure", with_head=True)
     sqlite.forget()
     with pytest.raises(LedgerDamagedError, match="terms are unreadable"):

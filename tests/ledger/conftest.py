@@ -19,6 +19,9 @@ from opendp_concurrent.errors import BudgetExceededError
 pytest.importorskip("sqlalchemy")
 
 from opendp_concurrent.ledger import create_ledger, open_ledger
+from opendp_concurrent.ledger.chain import first_hash, next_hash
+from opendp_concurrent.ledger.encoding import decode, encode
+from opendp_concurrent.ledger.terms import read_terms, write_terms
 
 DATASET = "survey 2026"
 _NOT_TESTED = "the ledger was NOT tested on it"
@@ -109,6 +112,11 @@ class Child:
 # --- where it is written -------------------------------------------------------------------
 
 
+def quoted(text):
+    """Text in a statement."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 class Store:
     """A place for a ledger, and a way around it."""
 
@@ -134,6 +142,29 @@ class Store:
 
     def forget(self):
         """Remove what is noted beside the database, and all traces that it was."""
+
+    def become_form_1(self):
+        """Write all budgets again in the form of 0.1.0, with the hashes of that."""
+        self.close()
+        budgets = self.execute(
+            "SELECT dataset, terms FROM opendp_concurrent_budgets WHERE terms IS NOT NULL"
+        )
+        for dataset, text in budgets:
+            terms = write_terms(read_terms(text)[0], 1)
+            head, of = first_hash(dataset, terms), f"WHERE dataset = {quoted(dataset)}"
+            rows = self.execute(f"SELECT * FROM opendp_concurrent_charges {of} ORDER BY sequence")
+            for *charge, d_mid, _ in rows:
+                d_mid = encode("d_mid", decode(d_mid), 1)
+                head = next_hash(head, (*charge, d_mid))
+                self.execute(
+                    f"UPDATE opendp_concurrent_charges SET d_mid = {quoted(d_mid)}, "
+                    f"hash = '{head}' {of} AND sequence = {charge[1]}"
+                )
+            self.execute(
+                f"UPDATE opendp_concurrent_budgets SET terms = {quoted(terms)}, "
+                f"head = '{head}' {of}"
+            )
+        self.forget()
 
     def charges(self):
         """How many there are."""

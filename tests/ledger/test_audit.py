@@ -198,8 +198,8 @@ def test_an_edited_running_total_is_noticed(spent, tools):
 def test_edited_terms_are_noticed(spent, tools):
     ((terms,),) = spent.execute(f"SELECT terms FROM {BUDGETS}")
     shape = json.loads(terms)
-    assert shape["d_out"] == '{"double":"0x1.0000000000000p+0"}'
-    shape["d_out"] = '{"double":"0x1.0000000000000p+9"}'
+    assert shape["d_out"] == {"double": "0x1.0000000000000p+0"}
+    shape["d_out"] = {"double": "0x1.0000000000000p+9"}
     changed = json.dumps(shape, sort_keys=True, separators=(",", ":"))
     spent.execute(f"UPDATE {BUDGETS} SET terms = '{changed}'")
     refused(spent, tools, "charge 1 does not follow")

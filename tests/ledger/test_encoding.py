@@ -61,11 +61,12 @@ FUNCTIONS |= {
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=list(FUNCTIONS))
 def test_a_trade_off_function_survives_with_all_that_it_says(function):
-    text = encode("d_mid", function)
-    again = decode(text)
-    assert again == function
-    assert hash(again) == hash(function)
-    assert encode("d_mid", again) == text
+    for form in (1, 2):
+        text = encode("d_mid", function, form)
+        again = decode(text, form)
+        assert again == function
+        assert hash(again) == hash(function)
+        assert encode("d_mid", again, form) == text
     epsilons = np.array([-1.0, 0.0, 0.1, 0.5, 2.0])
     for one, other in zip(
         again.delta_bounds(epsilons), function.delta_bounds(epsilons), strict=True
@@ -174,24 +175,42 @@ TEXTS = [
     '{"double":"0x1.0000000000000p+0","more":1}',
     "{}",
     '{"os":{}}',
-    '{"TruncatedConcentrated":{"rho":{"double":"0x1.0000000000000p+0"}}}',
-    '{"TruncatedConcentrated":{"rho":{"double":"-0x1.0000000000000p+0"},"omega":{"double":"inf"}}}',
-    '{"GridCurve":{}}',
-    '{"TradeoffFunction":{"squares":"0x0"}}',
-    '{"TradeoffFunction":{"squares":"0x00","factors":[]}}',
-    '{"TradeoffFunction":{"squares":"0x0","factors":[[{"double":"inf"},1]]}}',
-    '{"TradeoffFunction":{"squares":"0x0","factors":[[1]]}}',
-    '{"Finite":{}}',
+    '{"tcdp":{"rho":{"double":"0x1.0000000000000p+0"}}}',
+    '{"tcdp":{"omega":{"double":"inf"},"rho":{"double":"-0x1.0000000000000p+0"}}}',
+    '{"tcdp":{"rho":{"double":"0x1.0000000000000p+0"},"omega":{"double":"inf"}}}',
+    '{"tcdp":{"more":1,"omega":{"double":"inf"},"rho":{"double":"0x1.0000000000000p+0"}}}',
+    '{"curve":{}}',
+    '{"function":{"squares":"0x0"}}',
+    '{"function":{"squares":"0x0","factors":[]}}',
+    '{"function":{"factors":[],"squares":"0x00"}}',
+    '{"function":{"factors":[[{"double":"inf"},1]],"squares":"0x0"}}',
+    '{"function":{"factors":[[1]],"squares":"0x0"}}',
+    '{"pair":{}}',
     '{"doubles":"AA"}',
     '{"doubles":"AAAA"}',
     '{"swapped":1}',
 ]
 
 
+FORM_1 = {"tcdp": "TruncatedConcentrated", "curve": "GridCurve", "function": "TradeoffFunction"}
+FORM_1["pair"] = "Finite"
+
+
+@pytest.mark.parametrize("form", [1, 2])
 @pytest.mark.parametrize("text", TEXTS)
-def test_other_texts_are_refused(text):
+def test_other_texts_are_refused(text, form):
+    for tag, name in FORM_1.items():
+        text = text.replace(f'"{tag}"', f'"{name}"') if form == 1 else text
     with pytest.raises(InvalidValueError, match="not an exact record"):
-        decode(text)
+        decode(text, form)
+
+
+def test_the_texts_are_near_to_those_that_are_read():
+    assert decode('{"function":{"factors":[],"squares":"0x0"}}') == F.identity()
+    assert decode('{"TradeoffFunction":{"factors":[],"squares":"0x0"}}', 1) == F.identity()
+    one = '{"omega":{"double":"inf"},"rho":{"double":"0x1.0000000000000p+0"}}'
+    assert decode(f'{{"tcdp":{one}}}') == oc.TruncatedConcentrated(1.0)
+    assert decode(f'{{"TruncatedConcentrated":{one}}}', 1) == oc.TruncatedConcentrated(1.0)
 
 
 def test_a_tampered_function_is_refused_or_another_one():

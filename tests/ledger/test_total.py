@@ -1,5 +1,6 @@
 """The running total beside the newest charge, against what the charges add up to."""
 
+import dataclasses
 import json
 import math
 
@@ -20,7 +21,7 @@ RESIDUE = Terms(
 
 
 def spent(terms, *d_mids):
-    total = terms.accounting.start(terms.zero)
+    total = terms.empty_total()
     for d_mid in d_mids:
         total = total.after(d_mid)
     return total
@@ -84,3 +85,32 @@ def test_a_sum_must_be_the_same():
     near = json.dumps(moved(added.to_record(), 2**200))
     with pytest.raises(LedgerDamagedError, match="running total is 0.5"):
         agreed_total(terms, near, added)
+
+
+@pytest.mark.parametrize("name", ["costs", "left", "squares"])
+def test_the_larger_of_two_totals_is_taken_in_each_part(name):
+    """Whichever of the two is asked."""
+    if name == "costs":
+        one = spent(PAIR, (0.1, 1e-8))
+        other = dataclasses.replace(one, costs=(one.costs[0] + one.costs[0] // 2**50,))
+        larger = other
+    else:
+        one = spent(RESIDUE, oc.TradeoffFunction.laplace(0.1))
+        near = math.nextafter(one.left, 0.0) if name == "left" else one.squares + 1
+        other = larger = dataclasses.replace(one, **{name: near})
+    assert one.merged(other) == other.merged(one) == larger
+    assert one.merged(one) == one
+    for part in (2.0, None, -1.0, math.nan):
+        changed = (part,) if name == "costs" else part
+        if name == "costs" and part is None:
+            continue
+        assert one.merged(dataclasses.replace(one, **{name: changed})) is None
+
+
+def test_totals_of_other_rules_are_never_merged():
+    one = spent(PAIR, (0.1, 1e-8))
+    assert one.merged(dataclasses.replace(one, rules=(oc.accumulators.zcdp(2e-7),))) is None
+    assert one.merged(dataclasses.replace(one, costs=(*one.costs, 0))) is None
+    assert one.merged(spent(PAIR, (0.1, 2e-8))) is None
+    residual = spent(RESIDUE, oc.TradeoffFunction.laplace(0.1))
+    assert residual.merged(dataclasses.replace(residual, mu=2.0)) is None

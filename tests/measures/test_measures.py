@@ -5,9 +5,19 @@ import opendp.prelude as dp
 import pytest
 
 from opendp_concurrent.errors import ConcurrentError
-from opendp_concurrent.measures import KNOWN, Composability, composition_measure
+from opendp_concurrent.measures import Composability, composition_measure
 from opendp_concurrent.measures.renyi_divergence import RenyiCurve, validate_curve
 
+KNOWN = [
+    composition_measure(one)
+    for one in (
+        dp.max_divergence(),
+        dp.approximate(dp.max_divergence()),
+        dp.zero_concentrated_divergence(),
+        dp.approximate(dp.zero_concentrated_divergence()),
+        dp.renyi_divergence(),
+    )
+]
 SCALARS = [known for known in KNOWN if known.zero == 0.0]
 PAIRS = [known for known in KNOWN if known.zero == (0.0, 0.0)]
 every = pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)

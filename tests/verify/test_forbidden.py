@@ -7,6 +7,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.conversions.renyi_to_approximate import largest_divergence
 from opendp_concurrent.verify.forbidden import (
     BestOrder,
@@ -90,7 +91,9 @@ def test_the_least_of_two_losses_at_an_undivided_slack_fails(other):
         large,
         oc.accumulators.either(other, oc.accumulators.renyi(20.0, delta_slack=delta - 1e-4)),
     ):
-        worst = verify.worst_analyst(menu, rule.start((0.0, 0.0)), Within((3.0, delta)), 3.0)
+        worst = verify.worst_analyst(
+            menu, rule.start(APPROXIMATE_MAX_DIVERGENCE), Within((3.0, delta)), 3.0
+        )
         assert worst.delta <= delta
 
 

@@ -10,7 +10,9 @@ import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
-from opendp_concurrent.measures import KNOWN, OURS
+from opendp_concurrent.measures import registered
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.verify.filters.promise import JUST_BELOW, ROUNDING
 
 PROMISES = verify.promises()
@@ -39,7 +41,9 @@ def test_every_measure_and_rule_is_held_against_analysts():
     assert sum(len(promise.parts) for promise in PROMISES) * PAIRS >= 500
     names = [promise.name.split(", ") for promise in PROMISES]
     families = {name[0] for name in names}
-    assert families == {*(known.family for known in KNOWN), *OURS}
+    assert families == {
+        known.kind for known in registered() if known.__module__.startswith("opendp_concurrent.")
+    }
     for rule in (
         "basic",
         "advanced",
@@ -79,7 +83,7 @@ def test_a_budget_that_launches_use_up_is_used_up(index):
 def test_pure_privacy_is_judged_by_its_loss_however_little_mass_has_it():
     """41 launches of 0.05 under 2.0: a δ of 6e-14, which no tolerance for δ would notice."""
     menu = [verify.Item("0.05", 0.05, verify.randomized_response(0.05))]
-    start, rule = oc.accumulators.basic().start(0.0), Within(2.05 + 1e-9)
+    start, rule = MAX_DIVERGENCE.empty(), Within(2.05 + 1e-9)
     assert verify.worst_analyst(menu, start, rule, 2.0).delta_upper < 1e-12
     assert verify.worst_loss(menu, start, rule) == pytest.approx(2.05, abs=1e-12)
     exact = verify.worst_loss(menu, start, rule, losses=[Fraction(0.05)])
@@ -98,17 +102,17 @@ def test_one_unit_in_the_last_place_is_noticed_under_pure_privacy():
     menu, losses = [verify.Item("0.1", 0.1, verify.randomized_response(0.1))], [Fraction(0.1)]
     worst = verify.worst_loss(menu, 0.0, Nearest(), losses=losses)
     assert verify.Outcome("epsilon", "largest loss", worst, 0.3).excess > 0.0
-    kept = verify.worst_loss(menu, oc.accumulators.basic().start(0.0), Within(0.3), losses=losses)
+    kept = verify.worst_loss(menu, MAX_DIVERGENCE.empty(), Within(0.3), losses=losses)
     assert verify.Outcome("epsilon", "largest loss", kept, 0.3).excess <= 0.0
 
 
 def test_what_is_left_out_of_a_strategy_is_in_the_upper_bound():
     """Launches that gain less than 1e-15 each; the analyst who makes them is not believed away."""
     menu = [verify.Item("rare", 1.0, verify.FiniteMechanism((1e-16, 1.0), (0.0, 1.0)))]
-    found = verify.worst_analyst(menu, oc.accumulators.basic().start(0.0), Within(9.0), 1.0)
+    found = verify.worst_analyst(menu, MAX_DIVERGENCE.empty(), Within(9.0), 1.0)
     assert found.delta == 0.0
     assert 9e-16 <= found.delta_upper < 1e-13
-    told = verify.worst_loss(menu, oc.accumulators.basic().start(0.0), Within(9.0))
+    told = verify.worst_loss(menu, MAX_DIVERGENCE.empty(), Within(9.0))
     assert told == inf
 
 
@@ -140,7 +144,7 @@ def test_a_launch_that_costs_nothing_and_tells_something_raises():
         def admits(self, state, d_mid):
             return state
 
-    start = oc.accumulators.basic().start((0.0, 0.0))
+    start = APPROXIMATE_MAX_DIVERGENCE.empty()
     with pytest.raises(InvalidValueError, match="admitted at no cost, so without limit"):
         verify.worst_analyst(verify.response_menu(1.0), start, Never(), 0.5)
     with pytest.raises(InvalidValueError, match="admitted at no cost, so without limit"):

@@ -12,6 +12,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.errors import BudgetExceededError, ConcurrentError
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.conversions.pure_to_gaussian import pure_to_gaussian
 from opendp_concurrent.measures.conversions.pure_to_renyi import pure_to_renyi
 from opendp_concurrent.measures.conversions.pure_to_zcdp import pure_to_zcdp
@@ -197,7 +198,7 @@ ACCOUNTINGS = {
 
 @pytest.mark.parametrize("name", ACCOUNTINGS)
 def test_a_filter_of_approximate_privacy(lab, name):
-    start = ACCOUNTINGS[name].start((0.0, 0.0))
+    start = ACCOUNTINGS[name].start(APPROXIMATE_MAX_DIVERGENCE)
     bound = start.after((epsilon(3), float(DELTA))).after((epsilon(2), 0.0)).loss
     failing = lab.response(3, APPROXIMATE, (epsilon(3), float(DELTA)), DELTA)
     moves = [

@@ -11,7 +11,9 @@ from __future__ import annotations
 from functools import lru_cache
 from math import inf
 
+from ...errors import InvalidValueError
 from ...exact.bracket import Bracket, Digits, double_up, evaluate
+from ..conversion import Ends
 
 
 @lru_cache(maxsize=65536)
@@ -57,3 +59,13 @@ def approximate_to_epsilon(epsilon: float, delta: float, larger: float) -> float
         return e + scaled.ln()  # e^ε' = scaled e^ε
 
     return min(epsilon, max(0.0, double_up(evaluate(at_larger).upper)))
+
+
+def larger_delta(loss: tuple[float, float], ends: Ends) -> tuple[float, float]:
+    """Return the loss at the δ that is wanted, if one is."""
+    epsilon, delta = loss
+    if ends.delta is None or epsilon == 0.0:
+        return loss
+    if not ends.delta >= delta:
+        raise InvalidValueError(f"delta ({ends.delta}) must be at least the {delta} there is")
+    return approximate_to_epsilon(epsilon, delta, ends.delta), ends.delta

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import exp, inf, log1p, pi, sqrt
 
-from scipy.special import ndtri_exp
+import scipy
 
 from ...exact.bracket import Bracket, Digits, is_nonnegative, upper
 from ...exact.normal import central, density, mills
@@ -42,5 +42,5 @@ def pure_to_gaussian(epsilon: float) -> float:
     if epsilon < 1e-3:
         near = epsilon * sqrt(pi / 2)
     else:
-        near = -2.0 * float(ndtri_exp(-epsilon - log1p(exp(-epsilon))))
+        near = -2.0 * float(scipy.special.ndtri_exp(-epsilon - log1p(exp(-epsilon))))
     return least_double(covers, near)

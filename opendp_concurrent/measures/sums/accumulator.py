@@ -12,9 +12,13 @@ a privacy loss raises and leaves everything as it was; the loss is at least the 
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import inf
 from typing import Any, Protocol
 
 from ... import checks
+
+_TOLERANCE = Fraction(1, 2**40)  # far above what C libraries differ by, far below a launch
 
 
 def times(count: int) -> int:
@@ -49,11 +53,46 @@ class Accumulator(Protocol):
         """Return an exact, JSON-serialisable form."""
 
 
+class Rounded(Accumulator, Protocol):
+    """An accumulator whose sums depend on functions of the C library.
+
+    The totals of the same launches may differ between two machines in the last digits. Each total
+    is rounded up, so each is a bound. A ledger takes the larger total. For an accumulator without
+    this method, the totals must be equal.
+    """
+
+    def merged(self, other: Any) -> Rounded | None:
+        """Return the larger of two totals of the same launches; None if they differ by more."""
+
+
+def nearly_equal(one: float, other: float) -> bool:
+    """Whether two numbers differ by no more than two C libraries do."""
+    if one == other:
+        return True
+    if not abs(one) < inf or not abs(other) < inf:  # NaN, too
+        return False
+    first, second = Fraction(one), Fraction(other)
+    return abs(first - second) <= _TOLERANCE * max(abs(first), abs(second))
+
+
 class Accounting(Protocol):
-    """Which theorem adds up the losses, with which parameters. Frozen; knows no history."""
+    """Which theorem adds up the losses, with which parameters. Frozen; knows no history.
 
-    def start(self, zero: Any) -> Accumulator:
-        """Return the accumulator of no launch for distances of the kind of ``zero``."""
+    This is what the ``accumulator`` argument of ``make_concurrent_odometer`` takes. An object of
+    your own is accepted if its class has these three methods; the author has a proof that the
+    accumulators that it starts bound the loss of launches that are chosen on the way. Optional:
 
-    def from_record(self, zero: Any, record: Any) -> Accumulator:
+    * ``made_for``: for which measures it is, in a few words, for the message of a refusal;
+    * ``check_budget(d_out)``: raises if no launch could ever be admitted under ``d_out``.
+
+    To keep it in a ledger, register its class: ``oc.ledger.register``.
+    """
+
+    def supports(self, measure: Any) -> bool:
+        """Whether it adds up losses of this measure, a :class:`.CompositionMeasure`."""
+
+    def start(self, measure: Any) -> Accumulator:
+        """Return the accumulator of no launch."""
+
+    def from_record(self, measure: Any, record: Any) -> Accumulator:
         """Return the accumulator that ``to_record`` described."""

@@ -106,14 +106,18 @@ class OnOrders:
 
     orders: tuple[float, ...]
 
-    def start(self, zero: Any) -> OrdersSum:
+    def supports(self, measure: Any) -> bool:
+        """Measures whose distances are curves."""
+        return bool(measure.needs_orders)
+
+    def start(self, measure: Any = None) -> OrdersSum:
         """Zero at each order."""
-        del zero
+        del measure
         return OrdersSum(self.orders, (ScalarSum(),) * len(self.orders))
 
-    def from_record(self, zero: Any, record: list[str | None]) -> OrdersSum:
+    def from_record(self, measure: Any, record: list[str | None]) -> OrdersSum:
         """Inverse of :meth:`OrdersSum.to_record`."""
-        del zero
+        del measure
         return OrdersSum(self.orders, tuple(ScalarSum.from_record(one) for one in record))
 
     def __repr__(self) -> str:

@@ -61,14 +61,18 @@ class SquareSum:
 class Squares:
     """Accounting for Gaussian DP."""
 
-    def start(self, zero: Any) -> SquareSum:
+    def supports(self, measure: Any) -> bool:
+        """The measure whose own sum it is."""
+        return bool(measure.sum() == self)
+
+    def start(self, measure: Any = None) -> SquareSum:
         """Zero."""
-        del zero
+        del measure
         return SquareSum()
 
-    def from_record(self, zero: Any, record: str | None) -> SquareSum:
+    def from_record(self, measure: Any, record: str | None) -> SquareSum:
         """Inverse of :meth:`SquareSum.to_record`."""
-        del zero
+        del measure
         return SquareSum(None if record is None else int(record, 16))
 
     def __repr__(self) -> str:

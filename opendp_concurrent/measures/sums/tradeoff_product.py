@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...errors import InvalidTypeError
 from ...fdp.function import TradeoffFunction, check_function
 from .accumulator import times
 
@@ -43,6 +44,16 @@ class TradeoffProduct:
 class Products:
     """Accounting for a compositor under f-DP."""
 
-    def start(self, zero: Any) -> TradeoffProduct:
+    def supports(self, measure: Any) -> bool:
+        """No measure whose losses are chosen on the way."""
+        del measure
+        return False
+
+    def start(self, measure: Any = None) -> TradeoffProduct:
         """Return the identity."""
-        return TradeoffProduct(zero)
+        del measure
+        return TradeoffProduct(TradeoffFunction.identity())
+
+    def from_record(self, measure: Any, record: Any) -> TradeoffProduct:
+        """Refuse: a compositor records its shares."""
+        raise InvalidTypeError("a product of trade-off functions has no record of its own")

@@ -57,14 +57,18 @@ class TruncatedSum:
 class Truncated:
     """Accounting for truncated concentrated DP."""
 
-    def start(self, zero: Any) -> TruncatedSum:
+    def supports(self, measure: Any) -> bool:
+        """The measure whose own sum it is."""
+        return bool(measure.sum() == self)
+
+    def start(self, measure: Any = None) -> TruncatedSum:
         """Nothing spent."""
-        del zero
+        del measure
         return TruncatedSum()
 
-    def from_record(self, zero: Any, record: list[str | None]) -> TruncatedSum:
+    def from_record(self, measure: Any, record: list[str | None]) -> TruncatedSum:
         """Inverse of :meth:`TruncatedSum.to_record`."""
-        del zero
+        del measure
         rho, omega = record
         return TruncatedSum(ScalarSum.from_record(rho), float.fromhex(str(omega)))
 

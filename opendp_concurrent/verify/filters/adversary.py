@@ -67,7 +67,7 @@ def worst_analyst(
     :param menu: mechanisms that may be launched, any number of times. Your own menu is a list
         of ``Item(name, d_mid, mechanism)``
     :param accumulator: before the first launch; frozen and hashable, such as
-        ``oc.accumulators.zcdp(1e-6).start(None)``
+        ``oc.accumulators.zcdp(1e-6).start()``
     :param rule: admits launches, such as ``Within(d_out)``
     :param epsilon: at which δ is computed
     :param most: largest number of launches; raises if the rule admits more
@@ -78,7 +78,8 @@ def worst_analyst(
 
     >>> from opendp_concurrent.accounts.rule import Within
     >>> menu = oc.verify.response_menu(0.5, 1.0)  # randomized responses that declare (ε, 0)
-    >>> start = oc.accumulators.basic().start((0.0, 0.0))
+    >>> measure = oc.measures.composition_measure(dp.approximate(dp.max_divergence()))
+    >>> start = oc.accumulators.basic().start(measure)
     >>> worst = oc.verify.worst_analyst(menu, start, Within((1.5, 0.0)), epsilon=1.0)
     >>> worst.delta
     0.17904988921...

@@ -21,6 +21,10 @@ from ...accumulators.best_rule import best_rule
 from ...accumulators.either import Either, either
 from ...accumulators.renyi import Renyi, renyi
 from ...accumulators.zcdp import Zcdp, zcdp
+from ...measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from ...measures.approximate_zero_concentrated_divergence import (
+    APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE,
+)
 from ...measures.conversions.pure_to_zcdp import pure_to_zcdp
 from ...measures.conversions.zcdp_to_approximate import zcdp_to_delta
 from ..mechanism import FiniteMechanism, mean_loss, randomized_response
@@ -58,7 +62,7 @@ def approximate(name: str, budget: Budget) -> Iterator[Outcome]:
 
 
 def _approximate(budget: Budget, accounting: Any) -> Iterator[Outcome]:
-    slack, start = _slack(accounting), accounting.start((0.0, 0.0))
+    slack, start = _slack(accounting), accounting.start(APPROXIMATE_MAX_DIVERGENCE)
     menu = _failing_menu(budget.epsilons, float, DELTA - slack)
     epsilon, delta, rule = _promised(budget, PARTS, menu, start)
     found = worst_analyst(menu, start, rule, epsilon)
@@ -164,7 +168,7 @@ def _minimum(function: Callable[[float], float]) -> float:
 def approximate_zcdp(budget: Budget) -> Iterator[Outcome]:
     """Compare the divergences of the children without failures, and the failures; sequential."""
     menu = _failing_menu(budget.epsilons, pure_to_zcdp, DELTA)
-    start: Any = basic().start((0.0, 0.0))
+    start: Any = basic().start(APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE)
     rho, delta, rule = _promised(budget, RHO_PARTS, menu, start)
     admitted, kept = admitted_counts(menu, start, rule), _without_failure(budget)
 

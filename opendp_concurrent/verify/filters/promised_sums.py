@@ -18,9 +18,12 @@ from ...accumulators.planned import Planned
 from ...measures.conversions.pure_to_renyi import pure_to_renyi
 from ...measures.conversions.pure_to_zcdp import pure_to_zcdp
 from ...measures.distances import TruncatedConcentrated
-from ...measures.numbers import number_at_most
+from ...measures.fixed_renyi_divergence import FixedRenyiDivergence
+from ...measures.max_divergence import MAX_DIVERGENCE
+from ...measures.measure import only
 from ...measures.sums.orders_sum import GridCurve, OnOrders
 from ...measures.sums.truncated_sum import Truncated
+from ...measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
 from ..mechanism import FiniteMechanism, Number
 from .adversary import worst_analyst
 from .menu import Item
@@ -46,7 +49,7 @@ class ExactSum:
 
 def pure(accounting: Any, budget: Budget) -> Iterator[Outcome]:
     """Compare the largest loss exactly, and δ at it with 0."""
-    start = accounting.start(0.0)
+    start = accounting.start(MAX_DIVERGENCE)
     cost = budget.after(start, float).loss
     rule = Within(budget.limit("epsilon", cost))
     return _largest_loss(budget, start, rule, budget.promised("epsilon", cost))
@@ -55,9 +58,9 @@ def pure(accounting: Any, budget: Budget) -> Iterator[Outcome]:
 def pure_compositor(budget: Budget) -> Iterator[Outcome]:
     """Shares that are fixed in advance; a launch may use less than its share."""
     plan = tuple(budget.limit("epsilon", one) for one in budget.launches)
-    start: Any = Planned(plan, 0, basic().start(0.0))
+    start: Any = Planned(plan, 0, basic().start(MAX_DIVERGENCE))
     promised = sum(Fraction(budget.promised("epsilon", one)) for one in budget.launches)
-    return _largest_loss(budget, start, Shares(number_at_most), promised)
+    return _largest_loss(budget, start, Shares(MAX_DIVERGENCE.at_most), promised)
 
 
 def _largest_loss(budget: Budget, start: Any, rule: Any, promised: Number) -> Iterator[Outcome]:
@@ -70,7 +73,7 @@ def _largest_loss(budget: Budget, start: Any, rule: Any, promised: Number) -> It
 
 def zcdp_sum(budget: Budget) -> Iterator[Outcome]:
     """Compare the divergences of all orders, from 1 on."""
-    start: Any = basic().start(0.0)
+    start: Any = basic().start(ZERO_CONCENTRATED_DIVERGENCE)
     cost = budget.after(start, pure_to_zcdp).loss
     rho, rule = budget.promised("rho", cost), Within(budget.limit("rho", cost))
     return _concentrated(budget, budget.menu(pure_to_zcdp), start, rule, rho, ORDERS)
@@ -91,7 +94,7 @@ def renyi_curve(budget: Budget) -> Iterator[Outcome]:
     def curve(epsilon: float) -> GridCurve:
         return GridCurve(ORDERS, tuple(pure_to_renyi(epsilon, order) for order in ORDERS))
 
-    menu, start = budget.menu(curve), OnOrders(ORDERS).start(None)
+    menu, start = budget.menu(curve), OnOrders(ORDERS).start()
     costs = budget.after(start, curve).loss.values
     rule = Within(GridCurve(ORDERS, tuple(budget.limit("curve", one) for one in costs)))
     for order, cost in zip(ORDERS, costs, strict=True):
@@ -102,8 +105,8 @@ def renyi_curve(budget: Budget) -> Iterator[Outcome]:
 
 def fixed_renyi(budget: Budget) -> Iterator[Outcome]:
     """Compare the divergence of one fixed order, for several orders."""
-    start: Any = basic().start(0.0)
     for order in ORDERS:
+        start: Any = basic().start(only(FixedRenyiDivergence, order))
         declare = partial(pure_to_renyi, order=order)
         cost = budget.after(start, declare).loss
         rule = Within(budget.limit("divergence", cost))
@@ -114,7 +117,7 @@ def fixed_renyi(budget: Budget) -> Iterator[Outcome]:
 
 def truncated_sum(budget: Budget) -> Iterator[Outcome]:
     """Compare all orders below ω; for ω itself, use a mechanism with a steep divergence there."""
-    start = Truncated().start(None)
+    start = Truncated().start()
     if budget.part == "omega":
         steep = steep_mechanism()
         d_mid = TruncatedConcentrated(steep.renyi(OMEGA) / OMEGA * (1 + 1e-12), OMEGA)

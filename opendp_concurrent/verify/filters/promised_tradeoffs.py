@@ -66,7 +66,7 @@ def _curve(
 
 def squares(budget: Budget) -> Iterator[Outcome]:
     """Binned Gaussian noise with μ from ``epsilons``, then randomized responses with these ε."""
-    start = Squares().start(None)
+    start = Squares().start()
     cost = budget.after(start, float).loss
     mu, rule = budget.promised("mu", cost), Within(budget.limit("mu", cost))
     worst = worst_mean_loss(_gaussian_menu(budget, float), start, rule)
@@ -87,7 +87,7 @@ def _plans(budget: Budget) -> tuple[tuple[TradeoffFunction, ...], TradeoffFuncti
 def compositor(budget: Budget) -> Iterator[Outcome]:
     """Shares that are used in their order."""
     given, promised = _plans(budget)
-    start = Planned(given, 0, Products().start(TradeoffFunction.identity()))
+    start = Planned(given, 0, Products().start())
     rule = Shares(TradeoffFunction.__le__)
     return _curve(budget, budget.menu(pure), start, rule, promised.delta)
 
@@ -102,7 +102,7 @@ def slots(budget: Budget) -> Iterator[Outcome]:
 def ladder_units(budget: Budget) -> Iterator[Outcome]:
     """A ladder whose unit is the smallest launch, with as many units as the launches cost."""
     unit = min(budget.epsilons)
-    start = ladder(pure(unit)).start(None)
+    start = ladder(pure(unit)).start()
     units = budget.after(start, pure).spent
     given, promised = (
         pure(one("function", unit)).power(units) for one in (budget.limit, budget.promised)
@@ -114,10 +114,10 @@ def gaussian_residue(budget: Budget) -> Iterator[Outcome]:
     """Binned Gaussian noise, then randomized responses; at most three launches."""
     counts = [min(count, 1) for count in budget.counts]
     for declare in (float, pure_to_gaussian):
-        cost = accumulated(Squares().start(None), map(declare, budget.epsilons), counts).loss
+        cost = accumulated(Squares().start(), map(declare, budget.epsilons), counts).loss
         mu, limit = budget.promised("mu", cost), budget.limit("mu", cost)
         rule = CachedRule(Limited(Within(gaussian(limit))))
-        start = residue(limit).start(None), RESIDUE_LAUNCHES
+        start = residue(limit).start(), RESIDUE_LAUNCHES
         if declare is float:
             worst = worst_mean_loss(_gaussian_menu(budget, gaussian), start, rule)
             yield budget.outcome("mean loss", worst, mu**2 / 2)

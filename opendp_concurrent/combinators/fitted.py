@@ -1,0 +1,75 @@
+"""A query that misses one number, with the number that a privacy loss allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from opendp.mod import ApproximateDivergence, Measure, Measurement
+
+from ..checks import shown
+from ..errors import InvalidTypeError, InvalidValueError
+from ..measures import CompositionMeasure, composition_measure
+from .search import nearest_passing
+
+
+def fitted(
+    make: Callable[[Any], Measurement],
+    output_measure: Measure,
+    d_in: Any,
+    d_out: Any,
+    bounds: tuple[float | None, float | None] | None = None,
+    T: Any = None,  # noqa: N803 - OpenDP's name
+) -> Measurement:
+    """Return the measurement whose loss is nearest to ``d_out`` and at most that.
+
+    Its ``param`` is the number that was found. For pairs (ε, δ) the number is found from ε alone,
+    as OpenDP does, because δ is fixed by a cast or grows while ε falls. If ε is the same for all
+    numbers, as for a threshold on keys, the number is found from δ as well.
+
+    :param make: makes a measurement under ``output_measure`` with a number
+    :param bounds: of the search
+    :param T: ``float`` or ``int``; inferred if left out
+    :raises InvalidTypeError: if ``d_out`` is None
+    :raises InvalidValueError: if the loss is above ``d_out`` for all numbers, or below
+    """
+    if d_out is None:
+        raise neither_loss_nor_scale()
+    known: CompositionMeasure = composition_measure(output_measure)
+    made = lru_cache(maxsize=None, typed=True)(make)
+    answers = set()
+
+    def noted(answer: bool) -> bool:
+        answers.add(answer)
+        return answer
+
+    def within(number: Any) -> bool:
+        loss = known.validate("d_mid", made(number).map(d_in))
+        return noted(known.at_most(loss, d_out))
+
+    def epsilon_within(number: Any) -> bool:
+        return noted(bool(made(number).map(d_in)[0] <= d_out[0]))
+
+    pairs = isinstance(output_measure, ApproximateDivergence)
+    try:
+        number = nearest_passing([epsilon_within, within] if pairs else [within], bounds, T)
+    except Exception as error:
+        if len(answers) != 1:
+            raise  # no measurement could be made, or no loss be told
+        side = "below" if True in answers else "above"
+        raise InvalidValueError(
+            f"the loss is {side} d_out ({shown(d_out)}) for all values that were tried of the "
+            f"parameter that is missing, at d_in ({shown(d_in)}); pass the parameter"
+        ) from error
+    measurement = made(number)
+    measurement.param = number
+    return measurement
+
+
+def neither_loss_nor_scale() -> InvalidTypeError:
+    """What to raise where a query has no privacy loss from which to find a parameter."""
+    return InvalidTypeError(
+        "the query has neither a privacy loss nor a scale: pass one, such as "
+        "context.query(epsilon=0.5) or laplace(scale=2.0)"
+    )

@@ -1,0 +1,22 @@
+"""Handles: what odometers, filters, compositors and streams return; for annotations."""
+
+from .continual.concurrent import StreamQueryable
+from .continual.mechanism import ContinualQueryable
+from .queryables.child import ChildOdometerQueryable, ChildQueryable
+from .queryables.root import (
+    ConcurrentCompositionQueryable,
+    ConcurrentFilterQueryable,
+    ConcurrentOdometerQueryable,
+)
+from .queryables.stream import OwnStreamQueryable
+
+__all__ = [
+    "ChildOdometerQueryable",
+    "ChildQueryable",
+    "ConcurrentCompositionQueryable",
+    "ConcurrentFilterQueryable",
+    "ConcurrentOdometerQueryable",
+    "ContinualQueryable",
+    "OwnStreamQueryable",
+    "StreamQueryable",
+]

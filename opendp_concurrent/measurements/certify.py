@@ -1,0 +1,45 @@
+"""A mechanism under any measure: by what is known of it there, else by a conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from opendp.mod import Measure, Measurement
+
+from ..combinators.cast import cast, conversion
+from ..combinators.recertify import recertify
+from ..measures import composition_measure
+from ..measures.measure import CompositionMeasure
+from ..queryables.mechanism import ConcurrentMeasurement
+
+Reading = Callable[[Any], Any]
+Losses = Mapping[CompositionMeasure, Callable[[], Reading]]
+
+
+def certify(
+    measurement: Measurement, output_measure: Measure, losses: Losses
+) -> ConcurrentMeasurement:
+    """Return the measurement under ``output_measure``.
+
+    :param losses: for each measure under which more is known than conversions say, a function that
+        makes the reading: from the loss of ``measurement`` to that under the measure
+    """
+    reading = best_known(output_measure, losses)
+    if reading is None:
+        return cast(measurement, output_measure)
+    return recertify(measurement, output_measure, reading)
+
+
+def best_known(output_measure: Measure, losses: Losses) -> Reading | None:
+    """Return the reading for ``output_measure``, or for a measure from which its losses follow."""
+    target = composition_measure(output_measure)
+    for kind in (target.kind, *target.read_from):
+        for source, make in losses.items():
+            if source.kind == kind:
+                return _then(make(), conversion(source.opendp(), output_measure))
+    return None
+
+
+def _then(reading: Reading, step: Reading) -> Reading:
+    return lambda loss: step(reading(loss))

@@ -1,0 +1,252 @@
+"""What a privacy measure answers, so that nobody else asks which measure it is.
+
+A measure is one class. To add one, derive from :class:`CompositionMeasure`, or from
+:class:`.NumberMeasure` if its distance is one number and losses add up, and register the class:
+:func:`opendp_concurrent.measures.register`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeVar
+
+from ..checks import Guard
+from ..errors import InvalidTypeError
+from .conversion import Conversion
+from .noise import Noise, NoiseLoss
+from .opendp import Measure, of_keywords
+from .sums.accumulator import Accounting, Accumulator
+from .sums.basic import Basic
+
+M = TypeVar("M", bound="Convertible")
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Composability(Enum):
+    """How interactive children may be queried: the values are what is shown to users.
+
+    :example:
+
+    >>> oc.measures.Composability.SEQUENTIAL.value
+    'sequential'
+    """
+
+    CONCURRENT = "concurrent"
+    SEQUENTIAL = "sequential"
+
+
+class Convertible(ABC):
+    """A measure from or to which distances are converted.
+
+    :cvar kind: its name without parameters; in a ledger it is kept for ever
+    :cvar conversions_to: by the kind of the target, the theorems that lead to it in one step
+    :cvar conversions_from: by the kind of the source, theorems that the source does not know
+    :cvar why_not: why there are no others
+    :cvar read_from: kinds from whose losses those of this measure follow without any slack
+    :cvar takes_delta: whether a conversion to it may be given a δ
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str]
+    conversions_to: ClassVar[Mapping[str, Conversion]] = NOTHING
+    conversions_from: ClassVar[Mapping[str, Conversion]] = NOTHING
+    why_not: ClassVar[str] = "none is known"
+    read_from: ClassVar[tuple[str, ...]] = ()
+    takes_delta: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """The kind with its parameters, as OpenDP shows it; also what a ledger records."""
+        return self.kind
+
+    @abstractmethod
+    def opendp(self) -> Measure:
+        """Make OpenDP's measure object. Measures are compared as objects, never by name."""
+
+    @abstractmethod
+    def validate(self, name: str, value: Any) -> Any:
+        """Return ``value`` as a distance, or raise naming ``name``."""
+
+    @classmethod
+    def find(cls, output_measure: Measure) -> Any:
+        """Return the measure for OpenDP's object; None if that is of another kind."""
+        one = only(cls)
+        return one if one.opendp() == output_measure else None
+
+    @classmethod
+    def from_tag(cls, tag: str) -> Any:
+        """Return the measure with this name; None if that is of another kind."""
+        return only(cls) if tag == cls.kind else None
+
+
+class CompositionMeasure(Convertible):
+    """A privacy measure under which losses are composed.
+
+    What is abstract here, and the attributes without a value, must be given. Everything else has a
+    default that is safe for every measure: what is not known is refused.
+
+    :cvar tag: of ours, what ledgers write for the kind; it is never changed
+    :cvar zero: the distance of no privacy loss
+    :cvar reason: the theorem that lets children be queried concurrently, or why none does
+    :cvar distance_form: what a distance looks like, for messages
+    :cvar composability: whether interactive children may be interleaved
+    :cvar one_number: whether a distance is one number, so that any two can be compared
+    :cvar needs_orders: whether distances are curves, which are compared on a grid of orders only
+    :cvar most_parallel: largest total distance of the parts of a parallel composition
+    :cvar adaptive_updates: whether streams may adapt to answers with any number of messages, and
+        whether parallel parts of a stream then cost the largest of their losses [HSV25]
+    :cvar noise: the noise with which integers are released under it
+    :cvar keywords: of ``oc.loss_of``, with their guards
+
+    :example:
+
+    >>> import opendp_concurrent.measures as measures
+    >>> pure = measures.composition_measure(dp.max_divergence())
+    >>> pure.composability.value, pure.distance_form
+    ('concurrent', 'epsilon')
+    >>> isinstance(pure, measures.CompositionMeasure)
+    True
+    """
+
+    __slots__ = ()
+    tag: ClassVar[str] = ""
+    zero: ClassVar[Any]
+    reason: ClassVar[str]
+    distance_form: ClassVar[str]
+    composability: ClassVar[Composability] = Composability.CONCURRENT
+    one_number: ClassVar[bool] = False
+    needs_orders: ClassVar[bool] = False
+    most_parallel: ClassVar[int] = 256
+    adaptive_updates: ClassVar[bool] = False
+    noise: ClassVar[Noise | None] = None
+    keywords: ClassVar[Mapping[str, Guard]] = NOTHING
+
+    def parameters(self) -> dict[str, float]:
+        """Return what ledgers write beside the tag."""
+        return {}
+
+    @classmethod
+    def of_parameters(cls, **given: float) -> CompositionMeasure:
+        """Inverse of :meth:`parameters`."""
+        return only(cls, *given.values())
+
+    # --- distances -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def validate_budget(self, name: str, value: Any) -> Any:
+        """As ``validate``, for a bound that a filter can enforce."""
+
+    @abstractmethod
+    def at_most(self, left: Any, right: Any) -> bool:
+        """Whether a distance is at most another, in the partial order of distances."""
+
+    def check(self, loss: Any, d_out: Any) -> bool:
+        """Whether a loss is at most ``d_out``; both as they come from outside."""
+        return self.at_most(self.validate("d_mid", loss), self.validate("d_out", d_out))
+
+    @abstractmethod
+    def split(self, d_out: Any, weights: list[Fraction]) -> list[Any]:
+        """Return shares in proportion to the weights, which compose to at most ``d_out``."""
+
+    # --- sums ------------------------------------------------------------------------------------
+
+    def sum(self) -> Accounting:
+        """Return how losses add up that are chosen on the way, unless the user says otherwise."""
+        return Basic()
+
+    def fixed_sum(self) -> Accounting:
+        """Return how losses add up that are fixed up front."""
+        return self.sum()
+
+    @abstractmethod
+    def empty(self) -> Accumulator:
+        """Return the sum of no losses, for :func:`.basic`."""
+
+    @abstractmethod
+    def read_sum(self, record: Any) -> Accumulator:
+        """Return the sum that its ``to_record`` described."""
+
+    @abstractmethod
+    def join(self, losses: list[list[Any]], parts: int) -> Any:
+        """Return the loss of a parallel composition.
+
+        :param losses: ``losses[j - 1]`` are those of the distinct parts at distance j
+        :param parts: how many parts there are
+        """
+
+    def optimal(self, shares: tuple[Any, ...], delta: Any) -> Any:
+        """Return the optimal composition of losses fixed up front, at a δ."""
+        raise InvalidTypeError(f"delta is for (epsilon, delta)-DP; output_measure is {self.name}")
+
+    # --- mechanisms ------------------------------------------------------------------------------
+
+    @property
+    def noise_loss(self) -> NoiseLoss | None:
+        """What a shift of the noise costs, if that is a power of the shift."""
+        return None
+
+    def gaussian_scale(self, sensitivity: float, loss: Any) -> float | None:
+        """Return about the scale at which Gaussian noise loses ``loss``; None if none is known."""
+        del sensitivity, loss
+        return None
+
+    def planned_under(self, d_out: Any) -> tuple[CompositionMeasure, Any, float | None]:
+        """Return the measure and bound to plan mechanisms under, and the δ of the cast back."""
+        return self, d_out, None
+
+    # --- names, events, pictures -----------------------------------------------------------------
+
+    @classmethod
+    def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
+        """Return OpenDP's measure and the distance that the ``keywords`` say."""
+        return of_keywords(**given)  # as OpenDP has it
+
+    def event(self, dp_event: Any, d_mid: Any) -> Any:
+        """Return the event of dp-accounting for the worst mechanism with this loss.
+
+        :param dp_event: the module of that name
+        """
+        nothing = bool(d_mid == self.zero)
+        return dp_event.NoOpDpEvent() if nothing else dp_event.UnsupportedDpEvent()
+
+    @classmethod
+    @abstractmethod
+    def is_loss(cls, value: Any) -> bool:
+        """Whether the value looks like a loss under a measure of this kind."""
+
+    @classmethod
+    @abstractmethod
+    def height(cls, loss: Any, order: float | None, of: str) -> float:
+        """Return the number that a plot draws for a loss, or raise naming the argument ``of``."""
+
+    @classmethod
+    def symbol(cls, loss: Any, order: float | None) -> str:
+        """Return what :meth:`height` is called on an axis."""
+        del loss
+        return "loss" if order is None else f"loss at order {order:g}"
+
+
+def only(cls: type[M], *parameters: float) -> M:
+    """Return the one measure of a class with these parameters."""
+    found: M = _made(cls, *parameters)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _made(cls: type[Any], *parameters: float) -> Any:
+    return cls(*parameters)
+
+
+def parameter(kind: str, key: str, tag: str) -> float | None:
+    """Return the parameter in a name such as ``Kind(key=2.0)``; None if it is no such name."""
+    text = tag.removeprefix(f"{kind}({key}=").removesuffix(")")
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if tag == f"{kind}({key}={value!r})" else None

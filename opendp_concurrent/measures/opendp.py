@@ -1,0 +1,49 @@
+"""The one place of this room that knows OpenDP: it makes and recognises OpenDP's measures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opendp.context import loss_of
+from opendp.measures import (
+    approximate,
+    max_divergence,
+    renyi_divergence,
+    smoothed_max_divergence,
+    user_divergence,
+    zero_concentrated_divergence,
+)
+from opendp.mod import ExtrinsicDivergence, Measure, OpenDPException
+
+from ..checks import is_a
+
+
+def is_measure(value: object) -> bool:
+    """Whether the value is a measure of OpenDP, and no null pointer."""
+    return is_a(value, Measure) and bool(value)
+
+
+def of_keywords(**given: Any) -> tuple[Measure, Any]:
+    """Return the measure and the distance that OpenDP reads from keywords."""
+    pair: tuple[Measure, Any] = loss_of(**given)
+    return pair
+
+
+def descriptor(measure: Any) -> Any:
+    """Return the descriptor of a measure that OpenDP lacks; None for OpenDP's own."""
+    return measure.descriptor if isinstance(measure, ExtrinsicDivergence) else None
+
+
+__all__ = [
+    "Measure",
+    "OpenDPException",
+    "approximate",
+    "descriptor",
+    "is_measure",
+    "max_divergence",
+    "of_keywords",
+    "renyi_divergence",
+    "smoothed_max_divergence",
+    "user_divergence",
+    "zero_concentrated_divergence",
+]

@@ -1,0 +1,139 @@
+"""Measures whose distance is one number or a pair of numbers, and whose losses add up."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from .. import checks
+from ..checks import is_a
+from ..exact.rounding import SMALLEST, split, sqrt_down, to_units
+from .joins import join_numbers
+from .measure import CompositionMeasure
+from .sums.accumulator import Accumulator
+from .sums.pair_sum import PairSum
+from .sums.scalar_sum import ScalarSum
+
+
+class NumberMeasure(CompositionMeasure):
+    """A measure whose distance is one number in [0, inf], and whose losses add up.
+
+    A class below it says ``kind``, ``reason``, ``distance_form`` and ``opendp``; the author has a
+    proof that the sum of losses that are chosen on the way bounds the loss of concurrent children,
+    or sets ``composability`` to ``Composability.SEQUENTIAL`` and has one for sequential children.
+
+    :example:
+
+    >>> from opendp_concurrent.measures import NumberMeasure, composition_measure
+    >>> isinstance(composition_measure(dp.max_divergence()), NumberMeasure)
+    True
+    """
+
+    __slots__ = ()
+    zero = 0.0
+    one_number = True
+
+    def validate(self, name: str, value: Any) -> float:
+        return checks.non_negative(**{name: value})
+
+    def validate_budget(self, name: str, value: Any) -> float:
+        return checks.finite(**{name: value})
+
+    def at_most(self, left: float, right: float) -> bool:
+        return left <= right
+
+    def split(self, d_out: float, weights: list[Fraction]) -> list[Any]:
+        """Shares that add up to at most ``d_out``."""
+        return list(split(d_out, weights))
+
+    def empty(self) -> Accumulator:
+        return ScalarSum()
+
+    def read_sum(self, record: Any) -> Accumulator:
+        return ScalarSum.from_record(record)
+
+    def join(self, losses: list[list[float]], parts: int) -> float:
+        return join_numbers(losses, parts, self.empty())
+
+    def event(self, dp_event: Any, d_mid: Any) -> Any:
+        """The event of an infinite loss; that of a finite one is ``finite_event``."""
+        if d_mid == float("inf"):
+            return dp_event.NonPrivateDpEvent()
+        return dp_event.NoOpDpEvent() if d_mid == 0.0 else self.finite_event(dp_event, d_mid)
+
+    def finite_event(self, dp_event: Any, d_mid: float) -> Any:
+        """The event of a loss above 0."""
+        del d_mid
+        return dp_event.UnsupportedDpEvent()
+
+    @classmethod
+    def is_loss(cls, value: Any) -> bool:
+        return is_a(value, int, float)
+
+    @classmethod
+    def height(cls, loss: Any, order: float | None, of: str) -> float:
+        del order
+        return checks.non_negative(**{of: loss})
+
+
+class PairMeasure(CompositionMeasure):
+    """A measure whose distance is a loss and a probability of failure, each of which adds up."""
+
+    __slots__ = ()
+    zero = (0.0, 0.0)
+
+    def validate(self, name: str, value: Any) -> tuple[float, float]:
+        """Two doubles in [0, inf]; a second one above 1 promises nothing, but is a bound."""
+        first, second = checks.pair(**{name: value})
+        return (
+            checks.non_negative(**{f"{name}[0]": first}),
+            checks.non_negative(**{f"{name}[1]": second}),
+        )
+
+    def validate_budget(self, name: str, value: Any) -> tuple[float, float]:
+        """A double in [0, inf) and a probability."""
+        first, second = checks.pair(**{name: value})
+        return (
+            checks.finite(**{f"{name}[0]": first}),
+            checks.probability(**{f"{name}[1]": second}),
+        )
+
+    def at_most(self, left: tuple[float, float], right: tuple[float, float]) -> bool:
+        """The product order; pairs may be incomparable."""
+        return left[0] <= right[0] and left[1] <= right[1]
+
+    def split(self, d_out: tuple[float, float], weights: list[Fraction]) -> list[Any]:
+        """Shares that add up to at most ``d_out``, component by component."""
+        return list(zip(*(split(part, weights) for part in d_out), strict=True))
+
+    def empty(self) -> Accumulator:
+        return PairSum()
+
+    def read_sum(self, record: Any) -> Accumulator:
+        return PairSum.from_record(record)
+
+    def join(self, losses: list[list[tuple[float, float]]], parts: int) -> tuple[float, float]:
+        first = [[loss[0] for loss in row] for row in losses]
+        second = [[loss[1] for loss in row] for row in losses]
+        return join_numbers(first, parts), join_numbers(second, parts)
+
+    @classmethod
+    def is_loss(cls, value: Any) -> bool:
+        return is_a(value, tuple)
+
+    @classmethod
+    def height(cls, loss: Any, order: float | None, of: str) -> float:
+        del order
+        first, _ = checks.epsilon_delta(**{of: loss})
+        return first
+
+    @classmethod
+    def symbol(cls, loss: Any, order: float | None) -> str:
+        del loss, order
+        return "ε"
+
+
+def split_squares(d_out: float, weights: list[Fraction]) -> list[Any]:
+    """Shares whose squares add up to at most that of ``d_out``."""
+    square, whole = to_units(d_out) ** 2, sum(weights)
+    return [sqrt_down(int(square * weight / whole), SMALLEST) for weight in weights]

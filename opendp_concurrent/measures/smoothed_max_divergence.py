@@ -1,0 +1,39 @@
+"""Privacy profiles: OpenDP's smoothed measure, which is converted and not composed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from . import opendp as native
+from .conversion import Conversion
+from .conversions.to_tradeoff import profile_to_tradeoff
+from .kinds import PROFILE, TRADEOFF
+from .measure import Convertible, only
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothedMaxDivergence(Convertible):
+    """Privacy profiles, δ as a function of ε; a distance is OpenDP's own."""
+
+    kind = PROFILE
+    why_not = (
+        "a mechanism that may fail with probability delta bounds no Rényi divergence; "
+        "dp.c.make_fix_delta reads it at one delta"
+    )
+    conversions_to = MappingProxyType(
+        {
+            TRADEOFF: Conversion(lambda d, ends: profile_to_tradeoff(d.delta)),
+        }
+    )
+
+    def opendp(self) -> native.Measure:
+        return native.smoothed_max_divergence()
+
+    def validate(self, name: str, value: Any) -> Any:
+        del name
+        return value
+
+
+SMOOTHED_MAX_DIVERGENCE = only(SmoothedMaxDivergence)

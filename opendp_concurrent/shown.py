@@ -1,0 +1,28 @@
+"""How a value is written in a message, whatever its own ``repr`` does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SHOWN = 200  # characters of a value in a message
+
+
+def is_a(value: object, *kinds: type) -> bool:
+    """Whether the value's class is one of these, or below one; ``__class__`` may say otherwise."""
+    return issubclass(type(value), kinds)
+
+
+def shown(value: object) -> str:
+    """Return the value for a message: short, and whatever its own ``repr`` does."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"one {type(value).__name__}"
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+
+
+def rounded(loss: Any) -> str:
+    """Return a privacy loss for people: numbers have six digits. ``privacy_loss()`` is exact."""
+    if is_a(loss, tuple):
+        return f"({', '.join(map(rounded, loss))})"
+    return f"{loss:.6g}" if is_a(loss, float) else shown(loss)

@@ -1,0 +1,71 @@
+"""Names of accounts, without accounts."""
+
+import pytest
+
+from opendp_concurrent.accounts.charge import current_label, labelled
+from opendp_concurrent.accounts.lifecycle import Lifecycle
+from opendp_concurrent.accounts.name import as_child, name_of_account, named
+
+
+def test_a_root_has_its_kind_for_a_name():
+    assert name_of_account("odometer", None) == "odometer"
+
+
+def test_a_child_has_the_number_that_its_own_parent_gave():
+    root, other = Lifecycle(name="odometer"), Lifecycle(name="odometer")
+    with as_child(root, 2):
+        assert name_of_account("filter", root) == "filter 2"
+        assert name_of_account("compositor", root) == "compositor 2"
+        assert name_of_account("filter", other) == "filter"
+        assert name_of_account("filter", None) == "filter"
+    assert name_of_account("filter", root) == "filter"
+
+
+def test_a_label_stands_in_the_place_of_the_number():
+    root = Lifecycle(name="odometer")
+    with labelled("report"), as_child(root, 2):
+        assert name_of_account("filter", root) == "filter 'report'"
+
+
+def test_a_label_is_shown_on_one_line_and_not_at_any_length():
+    with labelled("two\nlines"):
+        assert name_of_account("filter", None) == r"filter 'two\nlines'"
+    with labelled("x" * 10_000):
+        assert len(name_of_account("filter", None)) < 250
+
+
+def test_a_ledger_is_part_of_the_name():
+    assert name_of_account("filter", None, "survey") == "filter of ledger 'survey'"
+    with labelled("report"):
+        found = name_of_account("filter", None, "survey")
+    assert found == "filter 'report' of ledger 'survey'"
+
+
+def test_a_block_gives_another_kind_and_label_and_takes_them_back():
+    with labelled("outer"):
+        with named("quotas"):
+            assert name_of_account("compositor", None) == "quotas 'outer'"
+        with named("quota", "bob"):
+            assert name_of_account("filter", None) == "quota 'bob'"
+        assert current_label() == "outer"
+        assert name_of_account("filter", None) == "filter 'outer'"
+    with pytest.raises(ZeroDivisionError), named("quota", "bob"):
+        raise ZeroDivisionError
+    assert name_of_account("filter", None) == "filter"
+
+
+def test_a_path_goes_from_the_root_by_what_has_a_name():
+    root = Lifecycle(name="filter")
+    between = Lifecycle(Lifecycle(root))
+    child = Lifecycle(between, name="odometer 1")
+    assert child.path == ("filter", "odometer 1")
+    assert between.path == ("filter",)
+    assert (between.named, child.named) == (root, child)
+    assert (Lifecycle().path, Lifecycle().named) == ((), None)
+
+
+def test_what_is_adopted_later_is_below_who_adopts_it_first():
+    root, lost = Lifecycle(name="filter"), Lifecycle(name="odometer")
+    lost.adopt_by(root)
+    lost.adopt_by(Lifecycle(name="compositor"))
+    assert lost.path == ("filter", "odometer")

@@ -1,0 +1,424 @@
+"""A refusal says whose bound it was, at which distance, and under which accumulator."""
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.accounts.account import Account, Bound
+from opendp_concurrent.accounts.charge import labelled
+from opendp_concurrent.accounts.price import Inward
+from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.accumulators.basic import basic
+from opendp_concurrent.errors import BudgetExceededError, HaltedError
+
+from .test_account import Book, Linear
+
+PURE, ZERO = dp.max_divergence(), basic().start(0.0)
+
+
+def limit(d_out, d_in=1, **arguments):
+    """An account with a bound."""
+    bound = Bound(
+        d_in,
+        Within(d_out),
+        ZERO,
+        book=arguments.pop("book", None),
+        measure="MaxDivergence",
+        accumulator="basic()",
+    )
+    return Account(None if bound.book else ZERO, bound=bound, **arguments)
+
+
+def odometer(measure=PURE, **keywords):
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    return oc.make_concurrent_odometer(*space, measure, **keywords)
+
+
+def filter_(d_out, **keywords):
+    return oc.make_concurrent_filter(odometer(), 1, d_out, **keywords)
+
+
+def count(epsilon):
+    """A measurement that loses ``epsilon``, a power of two."""
+    return odometer().input_space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
+
+
+def refused(ask, *query):
+    with pytest.raises(BudgetExceededError) as error:
+        ask(*query)
+    return error.value
+
+
+# --- the fields, and the message ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("spent", 0.5),
+        ("asked", 0.75),
+        ("remaining", 0.5),
+        ("d_out", 1.0),
+        ("account", ("filter",)),
+        ("d_in", 1),
+        ("measure", "MaxDivergence"),
+        ("accumulator", "basic()"),
+    ],
+)
+def test_a_refusal_carries(field, value):
+    root = filter_(1.0)([1, 2, 3])
+    root(count(0.5))
+    found = getattr(refused(root, user(0.75)), field)
+    assert (found, type(found)) == (value, type(value))
+
+
+def user(loss):
+    """A measurement with this loss, whatever the distance."""
+    space = odometer().input_space
+    return dp.m.make_user_measurement(*space, PURE, lambda data: 0, lambda d_in: loss)
+
+
+def test_the_message_has_the_subject_first_and_rounded_numbers():
+    with oc.labelled("report"):
+        root = filter_(1.0)([1, 2, 3])
+    root(user(1 / 3))
+    assert str(refused(root, user(0.9))) == (
+        "filter 'report' refuses: spent 0.333333 of 1, asked 0.9, remaining 0.666667 "
+        "(MaxDivergence, basic(), d_in=1); nothing was charged; ask for at most what remains"
+    )
+
+
+def test_numbers_that_differ_by_less_than_is_shown_are_told_apart():
+    root = filter_(1.0)([1, 2, 3])
+    for _ in range(9):
+        root(user(0.1))
+    error = refused(root, user(0.1))
+    assert f"asked 0.1, remaining {error.remaining!r} (" in str(error)
+    assert error.remaining < 0.1
+    shares = oc.make_concurrent_composition(*root_space(), PURE, 1, [0.1])([1, 2, 3])
+    error = refused(shares, user(0.1 + 2.0**-56))
+    assert f"asked {0.1 + 2.0**-56!r}, next share 0.1, 1 of 1 left" in str(error)
+
+
+def test_the_accumulator_is_the_one_that_refused():
+    measure, rule = dp.approximate(PURE), oc.accumulators.advanced(delta_slack=1e-7)
+    advanced = odometer(measure, accumulator=rule)
+    root = oc.make_concurrent_filter(advanced, 2, (1.0, 1e-6))([1, 2, 3])
+    big = dp.c.make_approximate(count(2.0))
+    error = refused(root, big)
+    assert (error.measure, error.d_in) == ("Approximate(MaxDivergence)", 2)
+    assert error.accumulator == "advanced(delta_slack=1e-07)"
+    assert (error.asked, error.d_out) == ((4.0, 0.0), (1.0, 1e-6))
+    assert "(Approximate(MaxDivergence), advanced(delta_slack=1e-07), d_in=2)" in str(error)
+
+
+def test_a_verdict_without_an_account_has_the_values_only():
+    verdict = Within(1.0).admits(ZERO.after(0.5), 0.75)
+    assert (verdict.spent, verdict.asked, verdict.remaining) == (0.5, 0.75, 0.5)
+    assert (verdict.account, verdict.d_in, verdict.measure) == ((), None, "")
+    assert str(verdict) == (
+        "the launch is refused: spent 0.5 of 1, asked 0.75, remaining 0.5; nothing was charged; "
+        "ask for at most what remains"
+    )
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_refusal_can_be_sent_to_another_process(again):
+    error = refused(filter_(0.25)([1, 2, 3]), count(0.5))
+    other = again(error)
+    assert type(other) is BudgetExceededError
+    assert (str(other), other.args, vars(other)) == (str(error), error.args, vars(error))
+
+
+# --- whose bound -------------------------------------------------------------------------------
+
+
+def two_limits(outer, inner):
+    """An odometer below a limit below a limit, each with distances of its own."""
+    root = limit(outer, d_in=2)
+    middle = limit(inner, parent=root, inward=Inward(lambda d_in: (3 * d_in, True)))
+    return root, Account(ZERO, parent=middle)
+
+
+def test_of_two_limits_the_outer_one_refuses():
+    root, leaf = two_limits(outer=0.75, inner=100.0)
+    leaf.launch(Linear(0.0625))  # 6 * 0.0625 = 0.375 at the root
+    error = refused(leaf.launch, Linear(0.125))
+    assert (error.account, error.d_in) == (("filter",), 2)
+    assert (error.spent, error.asked, error.remaining) == (0.375, 0.75, 0.375)
+    assert str(error).startswith("the filter refuses: spent 0.375 of 0.75, asked 0.75, remaining ")
+    assert root.privacy_loss(2) == 0.375
+
+
+def test_of_two_limits_the_inner_one_refuses():
+    root, leaf = two_limits(outer=100.0, inner=0.75)
+    leaf.launch(Linear(0.125))  # 3 * 0.125 = 0.375 at the inner limit
+    error = refused(leaf.launch, Linear(0.25))
+    assert (error.account, error.d_in) == (("filter", "filter"), 1)
+    assert (error.spent, error.asked, error.remaining) == (0.375, 0.75, 0.375)
+    assert str(error).startswith("the filter of the filter refuses: spent 0.375 of 0.75, asked")
+    assert root.privacy_loss(2) == 0.75
+
+
+def test_a_leaf_is_told_of_the_bound_far_above():
+    root = filter_(1.0)([1, 2, 3])
+    leaf = root(odometer())(odometer())
+    error = refused(leaf, count(2.0))
+    assert error.account == ("filter",)
+
+
+def test_a_label_names_the_account_that_was_launched_under_it():
+    root = odometer()([1, 2, 3])
+    with oc.labelled("team"):
+        team = root(filter_(1.0))
+    with oc.labelled("ada"):
+        child = team(odometer())
+    with oc.labelled("count"):  # the label of the launch is not that of the account
+        error = refused(child, count(2.0))
+    assert error.account == ("odometer", "filter 'team'")
+    inner = child(filter_(0.25))
+    error = refused(inner, count(0.5))
+    assert error.account == ("odometer", "filter 'team'", "odometer 'ada'", "filter 1")
+    assert str(error).startswith(
+        "filter 1 of odometer 'ada' of filter 'team' of the odometer refuses: spent 0 of 0.25"
+    )
+
+
+def test_without_a_label_accounts_are_numbered_among_their_siblings():
+    root = odometer()([1, 2, 3])
+    shares = oc.make_concurrent_composition(*root_space(), PURE, 1, [0.25])
+    root(count(0.5))  # no child: nothing stays open
+    children = [root(one) for one in (filter_(0.25), shares, odometer(), filter_(0.25))]
+    accounts = [
+        refused(child, count(0.5)).account for child in (children[0], children[1], children[3])
+    ]
+    assert accounts == [("odometer", name) for name in ("filter 1", "compositor 2", "filter 4")]
+    assert refused(children[2](filter_(0.25)), count(0.5)).account == (
+        "odometer",
+        "odometer 3",
+        "filter 1",
+    )
+
+
+def test_children_are_numbered_below_a_sequential_measure():
+    measure = dp.approximate(dp.zero_concentrated_divergence())
+    root = odometer(measure)([1, 2, 3])
+    shares = oc.make_concurrent_composition(*root_space(), measure, 1, [(0.25, 0.0)])
+    root(shares)
+    zcdp = oc.c.cast(count(2.0), dp.zero_concentrated_divergence())
+    error = refused(root(shares), dp.c.make_approximate(zcdp))
+    assert error.account == ("odometer", "compositor 2")
+
+
+def test_how_many_a_mechanism_makes_is_not_told():
+    """A mechanism that makes a filter for each row would else tell how many rows there are."""
+
+    def spawn(data):
+        return [filter_(0.25)(data) for _ in data][-1]
+
+    opener = dp.m.make_user_measurement(
+        *root_space(), PURE, spawn, lambda d_in: 0.25, TO="ExtrinsicObject"
+    )
+    wrapped = oc.c.make_interactive(opener)
+    told = []
+    for rows in ([1], [1, 2, 3]):
+        root = odometer()(rows)
+        handles = root(opener), root(wrapped), root(filter_(0.25))
+        told.append([refused(handle, count(0.5)).account for handle in handles])
+    assert told[0] == told[1]
+
+
+def root_space():
+    return odometer().input_space
+
+
+# --- compositors -------------------------------------------------------------------------------
+
+
+def test_a_compositor_says_its_next_share():
+    shares = oc.make_concurrent_composition(*root_space(), PURE, 1, [0.5, 0.25, 0.25])
+    root = shares([1, 2, 3])
+    root(count(0.5))
+    error = refused(root, count(0.5))
+    assert (error.remaining, error.d_out, error.account) == ((0.25, 0.25), None, ("compositor",))
+    assert str(error) == (
+        "the compositor refuses: spent 0.5, asked 0.5, next share 0.25, 2 of 3 left "
+        "(MaxDivergence, basic(), d_in=1); nothing was charged; ask for at most the next share"
+    )
+
+
+def test_a_compositor_without_shares_left_says_so():
+    root = oc.make_concurrent_composition(*root_space(), PURE, 1, [0.5])([1, 2, 3])
+    root(count(0.25))
+    error = refused(root, count(0.25))
+    assert error.remaining == ()
+    assert "spent 0.5, asked 0.25, all 1 shares used (" in str(error)
+    assert str(error).endswith("nothing was charged; build it with more d_mids")
+
+
+def test_a_compositor_of_many_shares_does_not_list_them():
+    root = oc.make_concurrent_composition(*root_space(), PURE, 1, [0.25] * 10_000)([1, 2, 3])
+    error = refused(root, count(0.5))
+    assert len(error.remaining) == 10_000
+    assert len(str(error)) < 250
+
+
+def test_shares_in_any_order_do_not_cover_it():
+    measure, shares = oc.tradeoff(), list(map(oc.TradeoffFunction.pure, (0.125, 0.25)))
+    root = oc.make_concurrent_composition(*root_space(), measure, 1, shares, order="any")([1, 2])
+    error = refused(root, oc.c.cast(count(0.5), measure))
+    assert error.remaining == tuple(shares)
+    assert "not covered by the 2 of 2 shares left (Tradeoff, " in str(error)
+
+
+def test_a_planned_batch_is_refused_by_the_same_account():
+    root = oc.make_concurrent_composition(*root_space(), PURE, 1, [0.5])([1, 2, 3])
+    error = refused(root.loss_after, [count(0.5), count(0.25)])
+    assert (error.account, error.spent, error.remaining) == (("compositor",), 0.5, ())
+
+
+# --- everything that has a bound ---------------------------------------------------------------
+
+
+def test_a_budget_in_a_ledger_is_named_by_its_dataset():
+    """Also where the refusal comes in the turn, on what another process has charged."""
+    book = Book()
+    root = limit(1.0, book=book)
+    leaf = Account(ZERO, parent=root)
+    book.charged_by_another(0.75)
+    error = refused(leaf.launch, Linear(0.5))
+    assert (error.account, error.spent, error.remaining) == (
+        ("filter of ledger 'survey'",),
+        0.75,
+        0.25,
+    )
+    assert (error.d_in, error.measure, error.accumulator) == (1, "MaxDivergence", "basic()")
+    with labelled("report"):
+        labelled_root = limit(0.25, book=Book())
+    assert refused(labelled_root.launch, Linear(0.5)).account == (
+        "filter 'report' of ledger 'survey'",
+    )
+
+
+def test_a_ledger_on_disk_refuses_by_name(tmp_path):
+    pytest.importorskip("sqlalchemy")
+    from opendp_concurrent.ledger import create_ledger
+
+    with create_ledger(tmp_path / "budget.db", "survey 2026") as ledger:
+        root = filter_(1.0, ledger=ledger)([1, 2, 3])
+        root(count(0.5))
+        error = refused(root(odometer()), count(1.0))
+    assert error.account == ("filter of ledger 'survey 2026'",)
+    assert str(error).startswith(
+        "the filter of ledger 'survey 2026' refuses: spent 0.5 of 1, asked 1, remaining 0.5 ("
+    )
+
+
+def test_a_context_refuses_as_its_filter_does():
+    context = oc.concurrent_context(
+        data=[1, 2, 3],
+        privacy_unit=dp.unit_of(contributions=2),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        accumulator=oc.accumulators.basic(),
+    )
+    error = refused(context.query().count().laplace(scale=1.0).release)
+    assert (error.account, error.d_in, error.asked) == (("filter",), 2, 2.0)
+    assert (error.measure, error.accumulator) == ("MaxDivergence", "basic()")
+
+
+def test_a_context_of_shares_says_the_next_one():
+    context = oc.concurrent_context(
+        data=[1, 2, 3],
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=4,
+    )
+    error = refused(context.query().count().laplace(scale=1.0).release)
+    assert "the compositor refuses: spent 0, asked 1, next share 0.25, 4 of 4 left" in str(error)
+
+
+def test_an_analyst_is_told_the_quota():
+    quotas = oc.c.make_analyst_quotas(odometer(), 1, {"alice": 1.0, "bob": 0.25})([1, 2, 3])
+    assert refused(quotas("bob"), count(0.5)).account == ("quotas", "quota 'bob'")
+    root = odometer()([1, 2, 3])
+    with oc.labelled("team"):
+        below = root(oc.c.make_analyst_quotas(odometer(), 1, {"a\0b": 0.25}))
+    error = refused(below("a\0b"), count(0.5))
+    assert error.account == ("odometer", "quotas 'team'", r"quota 'a\x00b'")
+
+
+def test_a_part_is_named_by_its_key():
+    by = oc.c.by_values({"young": range(0, 30), 65: range(30, 120)})
+    parts = oc.c.make_parallel_composition(
+        *root_space(), by, {"young": filter_(0.25), 65: filter_(0.25)}
+    )
+    handle = parts([20, 40])
+    assert refused(handle(65), count(0.5)).account == ("part 65", "filter")
+    root = odometer()([20, 40])
+    with oc.labelled("ages"):
+        handle = root(parts)
+    error = refused(handle("young"), count(0.5))
+    assert error.account == ("odometer", "part 'young'", "filter")
+    assert str(error).startswith("the filter of part 'young' of the odometer refuses: ")
+
+
+def test_an_individual_filter_is_refused_by_what_it_is_launched_on():
+    space = dp.numpy.array2_domain(T=float, num_columns=1), dp.symmetric_distance()
+    zcdp = dp.zero_concentrated_divergence()
+    people = oc.m.make_individual_filter(*space, zcdp, d_out=0.5)
+    bound = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, zcdp), 2, 1.0)
+    error = refused(bound(np.zeros((3, 1))), people)
+    assert (error.account, error.d_in, error.asked) == (("filter",), 2, 2.0)
+    assert error.measure == "ZeroConcentratedDivergence"
+
+
+def test_a_stream_of_many_children_refuses_as_its_root_does():
+    space = oc.integer_stream(0, 1), oc.event_presence()
+    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 0.25)
+    with oc.labelled("live"):
+        stream = oc.c.make_concurrent_continual(root)([])
+    error = refused(stream, oc.m.make_counter(*space, PURE, scale=1.0))
+    assert error.account == ("filter 'live'",)
+
+
+def test_a_filter_that_has_halted_says_which_one():
+    root = odometer()([1, 2, 3])
+    with oc.labelled("strict"):
+        strict = root(filter_(0.25, halt=True))
+    child = strict(odometer())
+    assert refused(child, count(0.5)).account == ("odometer", "filter 'strict'")
+    with pytest.raises(HaltedError, match="^filter 'strict' of the odometer has halted: ") as error:
+        child(count(0.125))
+    assert error.value.account == ("odometer", "filter 'strict'")
+    assert str(HaltedError()).startswith("the filter has halted: ")
+
+
+def test_a_refusal_inside_a_native_compositor_has_all_fields():
+    outer = dp.c.make_adaptive_composition(*root_space(), PURE, 1, [0.25])([1, 2, 3])
+    with oc.labelled("inside"):
+        child = outer(filter_(0.25))
+    error = refused(child, count(0.5))
+    assert (error.account, error.d_in, error.remaining) == (("filter 'inside'",), 1, 0.25)
+
+
+def test_what_is_made_in_a_thread_of_a_mechanism_is_below_what_adopts_it():
+    space, found = root_space(), []
+
+    def spawn(data):
+        thread = threading.Thread(target=lambda: found.append(filter_(0.25)(data)))
+        thread.start()
+        thread.join()
+        return found.pop()
+
+    root = filter_(1.0, halt=True)([1, 2, 3])
+    opener = dp.m.make_user_measurement(
+        *space, PURE, spawn, lambda d_in: 0.25, TO="ExtrinsicObject"
+    )
+    error = refused(root(opener), count(0.5))
+    assert error.account == ("filter", "filter")
+    assert str(error).startswith("the filter of the filter refuses: ")

@@ -1,0 +1,168 @@
+"""An accumulator from outside the package: one file, which then works everywhere.
+
+Rounding up: each ε counts as the least multiple of 1/8 that is at least ε. The sum of larger losses
+is larger than that of the losses, which is valid for concurrent children under pure DP with losses
+chosen on the way [VW21, Theorem 1.5]; so this is, too. The total is a short integer.
+"""
+
+import math
+from dataclasses import dataclass
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent import checks, verify
+from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnsupportedMeasureError,
+)
+from opendp_concurrent.ledger import create_ledger, open_ledger, register
+from opendp_concurrent.measures import composition_measure
+from opendp_concurrent.plot import plot_ledger, plot_session
+
+# --- the one file ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EighthsSpent:
+    """So many eighths; None if it is infinitely many."""
+
+    eighths: int | None = 0
+
+    @property
+    def loss(self):
+        return math.inf if self.eighths is None else self.eighths / 8
+
+    def read(self, d_mid):
+        return d_mid
+
+    def after(self, d_mid, count=1):
+        epsilon, count = checks.non_negative(d_mid=d_mid), checks.count(count=count)
+        if self.eighths is None or epsilon == math.inf:
+            return EighthsSpent(None)
+        return EighthsSpent(self.eighths + count * math.ceil(epsilon * 8))
+
+    def within(self, d_out):
+        return self.loss <= d_out
+
+    def remaining(self, d_out):
+        if d_out == math.inf:
+            return d_out
+        return 0.0 if self.eighths is None else max(0, math.floor(d_out * 8) - self.eighths) / 8
+
+    def to_record(self):
+        return self.eighths
+
+
+@dataclass(frozen=True)
+class Eighths:
+    """Accounting in eighths."""
+
+    made_for = "pure DP"
+
+    def supports(self, measure):
+        return measure == composition_measure(dp.max_divergence())
+
+    def start(self, measure):
+        return EighthsSpent()
+
+    def from_record(self, measure, record):
+        return EighthsSpent(record)
+
+
+register("toy:eighths", Eighths, {})
+
+
+# --- it works everywhere ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def odometer(space):
+    return oc.make_concurrent_odometer(*space, dp.max_divergence(), accumulator=Eighths())
+
+
+@pytest.fixture
+def count(space):
+    return space >> dp.t.then_count() >> dp.m.then_laplace(10.0)
+
+
+def test_an_odometer_and_a_filter_use_it(odometer, count):
+    root = odometer([1, 2, 3])
+    root(count)
+    assert root.privacy_loss(1) == 0.125
+    assert root.privacy_loss(2) == 0.25
+    bounded = oc.make_concurrent_filter(odometer, 1, 0.3)([1, 2, 3])
+    first, second = (bounded(oc.c.make_interactive(count)) for _ in range(2))
+    assert all(isinstance(one(None), int) for one in (second, first))
+    with pytest.raises(BudgetExceededError):
+        bounded(count)
+    assert (bounded.privacy_loss(), bounded.remaining()) == (0.25, 0.0)
+
+
+def test_another_measure_is_refused_in_its_words(space):
+    with pytest.raises(UnsupportedMeasureError, match=r"Eighths\(\)\) is for pure DP"):
+        oc.make_concurrent_odometer(
+            *space, dp.zero_concentrated_divergence(), accumulator=Eighths()
+        )
+
+
+def test_what_is_no_accounting_is_refused(space):
+    class Half:
+        def supports(self, measure):
+            return True
+
+    for wrong in (Half(), Eighths, 1.0, EighthsSpent()):
+        with pytest.raises(InvalidTypeError, match="accumulator must be an accounting"):
+            oc.make_concurrent_odometer(*space, dp.max_divergence(), accumulator=wrong)
+
+
+def test_nested_and_parallel_compositions_use_it(space, odometer, count):
+    bounded = oc.make_concurrent_filter(odometer, 1, 0.5)
+    parallel = oc.c.make_parallel_composition(
+        *space, oc.c.by_key(lambda row: row % 2), {0: bounded, 1: bounded}
+    )
+    assert parallel.map(1) == 0.5
+    parallel([1, 2, 3])(0)(count)
+    compositor = oc.make_concurrent_composition(*space, dp.max_divergence(), 1, [0.5])
+    child = compositor([1, 2, 3])(bounded)
+    child(count)
+    assert child.privacy_loss() == 0.125
+
+
+def test_a_ledger_goes_on_with_it(odometer, count, tmp_path):
+    path = tmp_path / "budget.db"
+    with create_ledger(path, dataset="toy") as ledger:
+        oc.make_concurrent_filter(odometer, 1, 0.25, ledger=ledger)([1, 2, 3])(count)
+    with open_ledger(path, dataset="toy") as ledger:
+        bounded = oc.make_concurrent_filter(odometer, 1, 0.25, ledger=ledger)([1, 2, 3])
+        bounded(count)
+        with pytest.raises(BudgetExceededError):
+            bounded(count)
+        assert plot_ledger(ledger).get_lines()[0].get_ydata().tolist() == [0.125, 0.25]
+
+
+def test_no_analyst_exceeds_its_filter():
+    menu = [verify.Item(f"{e}", e, verify.randomized_response(e)) for e in (0.1, 0.2)]
+    start = Eighths().start(None)
+    for bound in (0.25, 0.5):
+        assert verify.worst_loss(menu, start, Within(bound)) <= bound
+        assert verify.worst_analyst(menu, start, Within(bound), bound).delta == 0.0
+
+
+def test_a_session_is_drawn(odometer, count):
+    root, losses = oc.make_concurrent_filter(odometer, 1, 1.0)([1, 2, 3]), []
+    for _ in range(3):
+        root(count)
+        losses.append(root.privacy_loss())
+    axes = plot_session(losses, d_out=1.0)
+    assert axes.get_lines()[0].get_ydata().tolist() == [0.125, 0.25, 0.375]
+
+
+@pytest.mark.parametrize("wrong", [-1.0, math.nan, "1", None])
+def test_what_is_no_loss_is_refused(wrong):
+    with pytest.raises((InvalidTypeError, InvalidValueError)):
+        Eighths().start(None).after(wrong)

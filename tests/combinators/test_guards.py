@@ -1,0 +1,386 @@
+"""Bad input: each has a clear error; none changes state or charges."""
+
+import math
+
+import opendp.prelude as dp
+import pytest
+from opendp.mod import OpenDPException
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    ConcurrentError,
+    HaltedError,
+    InvalidTypeError,
+    InvalidValueError,
+    PrivacyMapError,
+    SpaceMismatchError,
+    UnsupportedMeasureError,
+)
+
+PURE = dp.max_divergence()
+FLOAT_SPACE = dp.vector_domain(dp.atom_domain(T=float)), dp.symmetric_distance()
+
+
+def laplace(space, epsilon=0.25):
+    return space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
+
+
+def user(space, privacy_map, function=len, measure=PURE):
+    return dp.m.make_user_measurement(*space, measure, function, privacy_map, TO="ExtrinsicObject")
+
+
+def odometer(space, measure=PURE):
+    return oc.make_concurrent_odometer(*space, measure)
+
+
+HANDLES = {
+    "odometer": lambda space: odometer(space)([1, 2]),
+    "filter": lambda space: oc.make_concurrent_filter(odometer(space), 1, 1.0)([1, 2]),
+    "compositor": lambda space: oc.make_concurrent_composition(*space, PURE, 1, [0.5] * 4)([1, 2]),
+    "native mode": lambda space: dp.c.make_adaptive_composition(*space, PURE, 1, [9.0])([1, 2])(
+        oc.make_concurrent_filter(odometer(space), 1, 1.0)
+    ),
+}
+
+
+@pytest.fixture(params=HANDLES)
+def handle(request, space):
+    """A handle that has launched once, and has answered at d_in = 1."""
+    made = HANDLES[request.param](space)
+    made(laplace(space))
+    made.privacy_loss(1)
+    return made
+
+
+def state(handle):
+    return (
+        handle.privacy_loss(1),
+        handle._session.account.launches,
+        handle._session.account.remaining(),
+    )
+
+
+def refused(handle, query, error, match):
+    before = state(handle)
+    for ask in (handle, handle.invoke):
+        with pytest.raises(error, match=match) as caught:
+            ask(query)
+        assert isinstance(caught.value, ConcurrentError)
+    assert state(handle) == before
+    return caught.value
+
+
+@pytest.mark.parametrize("query", ["text", 7, None, 0.5, b"bytes", object(), [1]])
+def test_what_is_not_a_measurement(handle, query):
+    refused(handle, query, InvalidTypeError, "^the query must be a measurement, found")
+
+
+def test_a_transformation_a_domain_and_a_class(handle, space):
+    for query in (dp.t.make_count(*space), space[0], dp.Measurement):
+        refused(handle, query, InvalidTypeError, "^the query must be a measurement, found")
+    refused(handle, dp.t.then_count(), InvalidTypeError, "^the query is a then_ constructor.*chain")
+
+
+def test_a_native_odometer(handle, space):
+    query = dp.c.make_fully_adaptive_composition(*space, PURE)
+    refused(handle, query, InvalidTypeError, "make_concurrent_odometer")
+
+
+def test_a_wrong_domain(handle):
+    error = refused(handle, laplace(FLOAT_SPACE), SpaceMismatchError, "^input_domain does not")
+    assert "i32" in str(error.expected)
+    assert "f64" in str(error.found)
+
+
+def test_a_wrong_metric(handle, space):
+    other = space[0], dp.change_one_distance()
+    refused(handle, user(other, lambda d_in: 0.1), SpaceMismatchError, "^input_metric does not")
+
+
+def test_a_wrong_measure(handle, space):
+    query = space >> dp.t.then_count() >> dp.m.then_gaussian(scale=10.0)
+    refused(handle, query, SpaceMismatchError, "^output_measure does not match: expected MaxDiv")
+
+
+def test_an_odometer_on_another_space_or_measure(handle, space):
+    refused(handle, odometer(FLOAT_SPACE), SpaceMismatchError, "^input_domain")
+    zcdp = odometer(space, dp.zero_concentrated_divergence())
+    refused(handle, zcdp, SpaceMismatchError, "^output_measure")
+
+
+def test_a_map_that_raises(handle, space):
+    def privacy_map(d_in):
+        raise ValueError("no map at this distance")
+
+    refused(handle, user(space, privacy_map), PrivacyMapError, "no map at this distance")
+
+
+@pytest.mark.parametrize("loss", [-5.0, -1e-300, math.nan])
+def test_a_map_that_returns_no_loss(handle, space, loss):
+    refused(handle, user(space, lambda d_in: loss), PrivacyMapError, r"d_mid \(.*at least 0")
+
+
+@pytest.mark.parametrize("loss", ["0.1", None, (0.1, 0.0)])
+def test_a_map_that_returns_the_wrong_type(handle, space, loss):
+    refused(handle, user(space, lambda d_in: loss), PrivacyMapError, "privacy map")
+
+
+def test_an_untracked_odometer_says_at_the_question_which_it_cannot_answer(space):
+    root = odometer(space)([1, 2])
+    root(user(space, lambda d_in: -5.0))
+    with pytest.raises(PrivacyMapError, match="at least 0"):
+        root.privacy_loss(1)
+
+
+def test_over_budget_says_spent_asked_and_remaining(space):
+    root = oc.make_concurrent_filter(odometer(space), 1, 1.0)([1, 2])
+    root(user(space, lambda d_in: 0.75))
+    error = refused(
+        root, laplace(space, 0.5), BudgetExceededError, "spent 0.75 of 1, asked 0.5, rem"
+    )
+    assert (error.spent, error.asked, error.remaining) == (0.75, 0.5, 0.25)
+    assert isinstance(error, OpenDPException)
+    root(laplace(space, 0.25))
+
+
+def test_an_infinite_loss_never_fits(space):
+    root = oc.make_concurrent_filter(odometer(space), 1, 1e308)([1, 2])
+    refused(root, user(space, lambda d_in: math.inf), BudgetExceededError, "asked inf")
+
+
+def test_a_query_after_halt(space):
+    root = oc.make_concurrent_filter(odometer(space), 1, 1.0, halt=True)([1, 2])
+    child = root(dp.c.make_adaptive_composition(*space, PURE, 1, [0.25] * 2))
+    with pytest.raises(BudgetExceededError):
+        root(laplace(space, 5.0))
+    refused(root, laplace(space), HaltedError, "halted")
+    with pytest.raises(HaltedError):
+        child(laplace(space))
+    assert root.privacy_loss() == 0.5
+    assert "halted" in repr(root)
+
+
+@pytest.mark.parametrize("d_in", [-1, 1.5, "1", None, True, math.nan, 2**40, [1]])
+def test_a_bad_d_in(space, d_in):
+    root = odometer(space)([1])
+    for build in (
+        lambda: oc.make_concurrent_filter(odometer(space), d_in, 1.0),
+        lambda: oc.make_concurrent_composition(*space, PURE, d_in, [1.0]),
+        lambda: root.privacy_loss(d_in),
+        lambda: root.loss_after([laplace(space)], d_in),
+        lambda: oc.make_concurrent_filter(odometer(space), 1, 1.0).map(d_in),
+    ):
+        with pytest.raises((InvalidTypeError, InvalidValueError), match="^d_in"):
+            build()
+
+
+@pytest.mark.parametrize("d_in", [-1.0, math.nan, "1", None])
+def test_a_bad_d_in_of_a_real_metric(d_in):
+    space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    with pytest.raises((InvalidTypeError, InvalidValueError), match="^d_in"):
+        oc.make_concurrent_composition(*space, PURE, d_in, [1.0])
+
+
+def test_a_d_in_beyond_the_one_that_it_was_built_for(space):
+    for made in (
+        oc.make_concurrent_filter(odometer(space), 1, 0.5),
+        oc.make_concurrent_composition(*space, PURE, 1, [0.25] * 2),
+    ):
+        assert made.map(0) == made.map(1) == 0.5
+        assert made.check(1, 0.5)
+        assert not made.check(1, 0.25)
+        with pytest.raises(InvalidValueError, match=r"^d_in \(2\) must be at most 1"):
+            made.map(2)
+        root = oc.make_concurrent_filter(odometer(space), 2, 5.0)([1])
+        refused_at = root.privacy_loss()
+        with pytest.raises(PrivacyMapError, match="must be at most 1"):
+            root(made)
+        assert root.privacy_loss() == refused_at
+
+
+@pytest.mark.parametrize("d_out", [-1.0, math.nan, math.inf, -math.inf])
+def test_a_bad_d_out(space, d_out):
+    with pytest.raises(InvalidValueError, match=r"^d_out \("):
+        oc.make_concurrent_filter(odometer(space), 1, d_out)
+
+
+@pytest.mark.parametrize("d_out", ["1", None, (1.0, 1e-6), True, [1.0]])
+def test_a_d_out_of_the_wrong_type(space, d_out):
+    with pytest.raises(InvalidTypeError, match="^d_out"):
+        oc.make_concurrent_filter(odometer(space), 1, d_out)
+
+
+@pytest.mark.parametrize(
+    "d_out", [(1.0, 1.5), (-1.0, 0.0), (1.0, -1e-9), (math.inf, 0.0), (1.0, math.nan), 1.0, (1.0,)]
+)
+@pytest.mark.parametrize("inner", [dp.max_divergence, dp.zero_concentrated_divergence])
+def test_a_bad_pair(space, d_out, inner):
+    with pytest.raises((InvalidTypeError, InvalidValueError), match="^d_out"):
+        oc.make_concurrent_filter(odometer(space, dp.approximate(inner())), 1, d_out)
+
+
+def test_bad_d_mids(space):
+    def make(d_mids):
+        return oc.make_concurrent_composition(*space, PURE, 1, d_mids)
+
+    with pytest.raises(InvalidValueError, match="^d_mids must have at least one"):
+        make([])
+    for d_mids in (1.0, "12", None):
+        with pytest.raises(InvalidTypeError, match="^d_mids must be a sequence"):
+            make(d_mids)
+    with pytest.raises(InvalidValueError, match=r"^d_mids\[1\] \(-1.0\)"):
+        make([1.0, -1.0])
+    with pytest.raises(InvalidTypeError, match=r"^d_mids\[0\] must be a number"):
+        make([(1.0, 0.0)])
+
+
+def test_a_launch_beyond_its_share_consumes_nothing(space):
+    root = oc.make_concurrent_composition(*space, PURE, 1, [0.25, 0.5])([1, 2])
+    error = refused(root, laplace(space, 0.5), BudgetExceededError, "asked 0.5")
+    assert error.remaining == (0.25, 0.5)
+    root(laplace(space, 0.125))
+    root(laplace(space, 0.5))
+    refused(root, laplace(space, 0.125), BudgetExceededError, "all 2 shares used")
+
+
+def test_bad_spaces_and_measures(space):
+    domain, metric = space
+    makes = (
+        lambda *first: oc.make_concurrent_odometer(*first),
+        lambda *first: oc.make_concurrent_composition(*first, 1, [1.0]),
+    )
+    for make in makes:
+        with pytest.raises(InvalidTypeError, match="^input_domain must be a domain"):
+            make("domain", metric, PURE)
+        with pytest.raises(InvalidTypeError, match="^input_metric must be a metric"):
+            make(domain, domain, PURE)
+        with pytest.raises(InvalidTypeError, match="^output_measure must be a measure"):
+            make(domain, metric, "MaxDivergence")
+        for unknown in (dp.smoothed_max_divergence(), dp.user_divergence("mine")):
+            with pytest.raises(UnsupportedMeasureError) as caught:
+                make(domain, metric, unknown)
+            for known in ("MaxDivergence", "ZeroConcentratedDivergence", "RenyiDivergence"):
+                assert known in str(caught.value)
+
+
+def test_bad_odometers_and_options(space):
+    native = dp.c.make_fully_adaptive_composition(*space, PURE)
+    for bad in (native, "odometer", None):
+        with pytest.raises(InvalidTypeError, match="^odometer must be made by"):
+            oc.make_concurrent_filter(bad, 1, 1.0)
+        with pytest.raises(InvalidTypeError, match="^odometer must be made by"):
+            oc.c.make_chain_po(len, bad)
+    with pytest.raises(InvalidTypeError, match="^halt must be"):
+        oc.make_concurrent_filter(odometer(space), 1, 1.0, halt=1)
+    with pytest.raises(InvalidTypeError, match="^ledger must be made by"):
+        oc.make_concurrent_filter(odometer(space), 1, 1.0, ledger="file")
+    with pytest.raises(InvalidTypeError, match="^accumulator must be"):
+        oc.make_concurrent_odometer(*space, PURE, accumulator="basic")
+    with pytest.raises(InvalidTypeError, match="^orders is for"):
+        oc.make_concurrent_filter(odometer(space), 1, 1.0, orders=[2])
+    with pytest.raises(InvalidTypeError, match="^orders is for"):
+        oc.make_concurrent_composition(*space, PURE, 1, [1.0], orders=[2])
+
+
+def test_chains_that_do_not_fit(space):
+    inner = odometer(space)
+    count = dp.t.make_count(*space)
+    with pytest.raises(SpaceMismatchError, match="^input_domain"):
+        count >> inner
+    metric = dp.t.make_user_transformation(
+        *space, space[0], dp.change_one_distance(), lambda rows: rows, lambda d_in: d_in
+    )
+    with pytest.raises(SpaceMismatchError, match="^input_metric"):
+        oc.c.make_chain_ot(inner, metric)
+    with pytest.raises(InvalidTypeError, match="^transformation must be"):
+        oc.c.make_chain_ot(inner, laplace(space))
+    with pytest.raises(InvalidTypeError, match="^postprocessor must be callable"):
+        inner >> 3
+
+
+def test_features_must_be_enabled(space):
+    inner = odometer(space)
+    try:
+        for feature in ("contrib", "honest-but-curious"):
+            dp.disable_features(feature)
+            for make in (
+                lambda: oc.make_concurrent_odometer(*space, PURE),
+                lambda: oc.make_concurrent_composition(*space, PURE, 1, [1.0]),
+                lambda: oc.make_concurrent_filter(inner, 1, 1.0),
+                lambda: oc.concurrent_context([1], (space[1], 1), (PURE, 1.0)),
+            ):
+                with pytest.raises(OpenDPException, match=feature):
+                    make()
+            dp.enable_features(feature)
+        dp.disable_features("contrib")
+        with pytest.raises(OpenDPException, match="contrib"):
+            oc.c.make_chain_po(len, inner)
+    finally:
+        dp.enable_features("contrib", "honest-but-curious")
+
+
+def test_a_mechanism_that_raises_keeps_its_charge_and_its_error(handle, space):
+    def fail(rows):
+        raise ValueError("the mechanism's own words")
+
+    spent, launches, _ = state(handle)
+    with pytest.raises(OpenDPException, match="the mechanism's own words") as caught:
+        handle(user(space, lambda d_in: 0.125, fail))
+    assert not isinstance(caught.value, ConcurrentError)
+    assert state(handle)[0] > spent
+    assert state(handle)[1] == launches + 1
+
+
+def test_data_of_the_wrong_type(space):
+    for made in (
+        odometer(space),
+        oc.make_concurrent_filter(odometer(space), 1, 1.0),
+        oc.make_concurrent_composition(*space, PURE, 1, [1.0]),
+    ):
+        for data in ("text", [1.5], 3, None):
+            with pytest.raises((TypeError, AttributeError, ValueError)):
+                made(data)
+
+
+RENYI = dp.renyi_divergence()
+
+
+def test_renyi_curves(space):
+    line = user(space, lambda d_in: lambda alpha: alpha * d_in / 2, measure=RENYI)
+    bad = user(space, lambda d_in: lambda alpha: -alpha, measure=RENYI)
+    flat = user(space, lambda d_in: lambda alpha: math.nan, measure=RENYI)
+    inner = odometer(space, RENYI)
+    with pytest.raises(InvalidTypeError, match="^orders must be given"):
+        oc.make_concurrent_filter(inner, 1, lambda alpha: alpha)
+    with pytest.raises(InvalidTypeError, match="^orders must be given"):
+        oc.make_concurrent_composition(*space, RENYI, 1, [lambda alpha: alpha])
+    with pytest.raises(InvalidTypeError, match="^d_out must be a function"):
+        oc.make_concurrent_filter(inner, 1, 1.0, orders=[2])
+    with pytest.raises(InvalidValueError, match=r"^d_out\(2\)"):
+        oc.make_concurrent_filter(inner, 1, lambda alpha: -1.0, orders=[2])
+    root = oc.make_concurrent_filter(inner, 1, lambda alpha: 1.2 * alpha, orders=[2, 8])([1, 2])
+    root(line)
+    for query in (bad, flat):
+        with pytest.raises(PrivacyMapError, match="at least 0"):
+            root(query)
+    broken = user(space, lambda d_in: lambda alpha: 1 / 0, measure=RENYI)
+    with pytest.raises(PrivacyMapError, match="division by zero"):
+        root(broken)
+    root(line)
+    with pytest.raises(BudgetExceededError):
+        root(line)
+    assert root.privacy_loss()(8) == 8.0
+    assert root.privacy_loss()(5) == 8.0  # the next order of the grid
+    assert root.privacy_loss()(9) == math.inf
+    with pytest.raises(InvalidValueError, match="alpha"):
+        root.privacy_loss()(1.0)
+    compositor = oc.make_concurrent_composition(
+        *space, RENYI, 1, [lambda alpha: alpha / 2] * 2, orders=[2, 8]
+    )
+    child = compositor([1, 2])
+    child(line)
+    child(line)
+    with pytest.raises(BudgetExceededError):
+        child(line)
+    assert compositor.map(1)(2) == 2.0

@@ -1,0 +1,179 @@
+import math
+import operator
+
+import opendp.prelude as dp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opendp_concurrent.combinators.search import nearest_passing
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+
+MOST = 100
+SIDES = [operator.ge, operator.gt, operator.le, operator.lt]
+
+
+class Condition:
+    """Counts its trials, and raises outside of its domain."""
+
+    def __init__(self, holds, domain=lambda number: True):
+        self.holds, self.domain, self.trials = holds, domain, []
+
+    def __call__(self, number):
+        self.trials.append(number)
+        if not self.domain(number):
+            raise ArithmeticError(f"{number} is outside")
+        return self.holds(number)
+
+
+def beyond(boundary, side=operator.ge, domain=lambda number: number > 0):
+    return Condition(lambda number: side(number, boundary), domain)
+
+
+@pytest.mark.parametrize("side", SIDES)
+@given(boundary=st.floats(2.0**-1000, 2.0**1000, exclude_min=True, exclude_max=True))
+def test_the_nearest_double_is_found(side, boundary):
+    condition = beyond(boundary, side)
+    found = nearest_passing([condition])
+    nearest = {
+        operator.gt: math.nextafter(boundary, math.inf),
+        operator.lt: math.nextafter(boundary, 0.0),
+    }
+    assert found == nearest.get(side, boundary)
+    assert len(condition.trials) <= MOST
+
+
+@pytest.mark.parametrize("side", SIDES)
+@given(boundary=st.integers(1, 2**62 - 1))
+def test_the_nearest_integer_is_found(side, boundary):
+    condition = beyond(boundary, side, lambda number: 0 <= number)
+    found = nearest_passing([condition], T=int)
+    assert found == boundary + {operator.gt: 1, operator.lt: -1}.get(side, 0)
+    assert type(found) is int
+    assert len(condition.trials) <= MOST
+
+
+@given(boundary=st.floats(1e-6, 1e6), side=st.sampled_from(SIDES))
+@settings(max_examples=25)
+def test_it_is_the_number_that_opendp_finds(boundary, side):
+    assert nearest_passing([beyond(boundary, side)]) == dp.binary_search(
+        beyond(boundary, side, lambda number: 0 <= number)
+    )
+
+
+def test_a_condition_may_raise_at_one():
+    condition = beyond(0.3, domain=lambda number: 0.1 < number < 0.9)
+    assert nearest_passing([condition]) == 0.3
+    condition = beyond(30.0, domain=lambda number: 10.0 < number)
+    assert nearest_passing([condition]) == 30.0
+    assert len(condition.trials) <= MOST
+
+
+@pytest.mark.parametrize("side", SIDES)
+@given(boundary=st.floats(-1e300, 1e300))
+def test_bounds_are_halved_by_the_doubles_in_them(side, boundary):
+    condition = beyond(boundary, side, lambda number: -1.0000001e300 <= number <= 1.0000001e300)
+    found = nearest_passing([condition], (-1.0000001e300, 1.0000001e300))
+    assert side(found, boundary)
+    assert abs(found - boundary) <= math.ulp(boundary)
+    assert len(condition.trials) <= MOST
+
+
+def test_integer_bounds_are_of_an_integer():
+    assert nearest_passing([beyond(17)], (1, 10**18)) == 17
+    assert nearest_passing([beyond(17)], [1, 10**18]) == 17
+
+
+@pytest.mark.parametrize("bounds", [(1.0, 4.0), (None, 4.0), (1.0, None), (None, None), None])
+def test_bounds_may_be_left_open(bounds):
+    assert nearest_passing([beyond(2.5)], bounds) == 2.5
+
+
+@pytest.mark.parametrize("holds", [True, False])
+@pytest.mark.parametrize("bounds", [None, (3.0, 4.0), (4.0, 3.0), (3.0, 3.0), (3, 4)])
+def test_a_condition_that_never_changes_has_no_number(holds, bounds):
+    with pytest.raises(ValueError, match="predicate|unable to infer bounds"):
+        nearest_passing([Condition(lambda number: holds)], bounds)
+
+
+@pytest.mark.parametrize(
+    "bounds", [(3.0, math.nan), (math.nan, None), (0.0, math.inf), (None, -math.inf)]
+)
+def test_bounds_are_finite(bounds):
+    condition = beyond(2.5)
+    with pytest.raises(InvalidValueError, match=r"^bounds .* must be finite"):
+        nearest_passing([condition], bounds)
+    assert not condition.trials
+
+
+@pytest.mark.parametrize("bounds", [(1.0,), (1.0, 2.0, 3.0), 4.0])
+def test_bounds_are_two(bounds):
+    with pytest.raises(InvalidTypeError, match="^bounds"):
+        nearest_passing([beyond(2.5)], bounds)
+
+
+def test_nothing_far_below_a_scale_is_tried():
+    scale, fraction = beyond(7.3), beyond(0.13)
+    nearest_passing([scale])
+    nearest_passing([fraction])
+    assert min(scale.trials) == 1.0
+    assert max(fraction.trials) == 1.0
+
+
+def test_the_first_condition_that_changes_decides():
+    constant, first, second = Condition(lambda number: True), beyond(7.5), beyond(3.5)
+    assert nearest_passing([constant, first, second]) == 7.5
+    assert not second.trials
+    assert nearest_passing([constant, first], (7.0, 8.0)) == 7.5
+
+
+def test_integers_are_tried_where_floats_have_the_wrong_type():
+    def condition(number):
+        if not isinstance(number, int):
+            raise InvalidTypeError("not a whole number")
+        return number >= 12
+
+    def native(number):
+        space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+        dp.m.make_laplace(*space, 1.0, k=number)
+        return number >= 12
+
+    def typed(number):
+        if not isinstance(number, int):
+            raise dp.OpenDPException("Type", "as Rust says it")
+        return number >= 12
+
+    for one in (condition, native, typed):
+        found = nearest_passing([one])
+        assert (type(found), found) == (int, 12)
+
+    def refuses_one(number):
+        if number == 1.0:
+            raise dp.OpenDPException("MakeMeasurement", "not at 1")
+        return number >= 12.5
+
+    assert nearest_passing([refuses_one]) == 12.5
+
+
+def test_types_of_rust_are_left_to_opendp():
+    assert nearest_passing([beyond(0.1)], T="f32") == pytest.approx(0.1, rel=1e-7)
+    assert nearest_passing([beyond(0.1)], T="f32") != 0.1
+
+
+def test_numbers_below_zero_are_left_to_opendp():
+    assert nearest_passing([Condition(lambda number: number >= -17.25)]) == -17.25
+
+
+def test_what_always_raises_is_raised():
+    with pytest.raises(ArithmeticError, match="is outside"):
+        nearest_passing([Condition(bool, lambda number: False)])
+
+
+def test_an_interrupt_ends_the_search():
+    def interrupted(number):
+        if number not in (1.0, 2.0):
+            raise KeyboardInterrupt
+        return number >= 1.2
+
+    with pytest.raises(KeyboardInterrupt):
+        nearest_passing([interrupted])

@@ -1,0 +1,230 @@
+"""Ledgers that earlier versions wrote are read, and go on, as they did there."""
+
+import gzip
+import importlib.util
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sqlalchemy")
+
+import opendp.prelude as dp
+
+from opendp_concurrent.command import main
+from opendp_concurrent.errors import LedgerError, LedgerMismatchError
+from opendp_concurrent.ledger import datasets, open_ledger, restore_ledger
+from opendp_concurrent.ledger.measures import written
+from opendp_concurrent.ledger.terms import read_terms
+from opendp_concurrent.ledger.wire import FORM_1, KINDS, is_outside
+from opendp_concurrent.measures import registered
+
+GOLDEN = Path(__file__).parent
+FORM = {"0.1.0": 1, "0.2.0.dev0": 1, "0.2.0.dev1": 2}  # a later version is added, none is changed
+WRITTEN = {
+    version: json.loads((GOLDEN / version / "expected.json").read_text(encoding="utf-8"))
+    for version in FORM
+}
+EVERY = [(version, name) for version, said in WRITTEN.items() for name in said["budgets"]]
+CLOSED = [(version, name) for version, name in EVERY if name != "killed"]
+SOME = ("pure", "ladder", "functions")  # of a version whose form another one has, too
+LAUNCHED = [(version, name) for version, name in CLOSED if version != "0.2.0.dev0" or name in SOME]
+NEVER = "created, and never used"
+
+
+def _make():
+    specification = importlib.util.spec_from_file_location("golden", GOLDEN / "make.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+make = _make()
+NOT_NOTED = {"0.1.0"}  # versions of which a copy is not told from the ledger
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    """What each version wrote, for reading: by version, a folder."""
+    folders = {version: tmp_path_factory.mktemp(version) for version in WRITTEN}
+    for version, folder in folders.items():
+        for file in (GOLDEN / version).glob("*.gz"):
+            (folder / file.stem).write_bytes(gzip.decompress(file.read_bytes()))
+    return folders
+
+
+@pytest.fixture
+def copied(unpacked, tmp_path):
+    """Makes a copy on which one budget can be launched."""
+
+    def copy(version, name, base="closed.db"):
+        for file in unpacked[version].glob(f"{base}*"):
+            shutil.copyfile(file, tmp_path / file.name)
+        if version not in NOT_NOTED:
+            with pytest.raises(LedgerError, match="is in a copy"):
+                open_ledger(tmp_path / base, name)
+            anchor = WRITTEN[version]["budgets"][name]["anchor"]
+            restore_ledger(tmp_path / base, name, anchor=anchor)
+        return tmp_path / base
+
+    return copy
+
+
+def close(found, expected, exactly=True):
+    """Equal: bit for bit; of functions, whose δ is the end of a bracket, about."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for name in expected:
+            close(found[name], expected[name], exactly and name not in ("delta", "curve"))
+    elif isinstance(expected, list):
+        assert len(found) == len(expected)
+        for pair in zip(found, expected, strict=True):
+            close(*pair, exactly)
+    elif exactly:
+        assert found == expected
+    else:
+        assert float.fromhex(found) == pytest.approx(float.fromhex(expected), rel=1e-3)
+
+
+def as_written(budget, terms):
+    """The budget; its functions as they are written, as NumPy may have made them elsewhere."""
+    if terms.measure != "Tradeoff":
+        return budget
+    if budget.d_out is not None:
+        close(make.plain(terms.d_out), make.plain(budget.d_out))
+    unit = getattr(budget.accumulator, "unit", None)
+    if unit is not None:
+        close(make.plain(terms.accounting.unit), make.plain(unit))
+    return budget._replace(d_out=terms.d_out, accumulator=terms.accounting)
+
+
+def test_there_is_a_ledger_of_each_version_that_was_released():
+    folders = sorted(one.parent.name for one in GOLDEN.glob("*/expected.json"))
+    assert folders == sorted(WRITTEN)
+    assert "0.1.0" in folders
+
+
+@pytest.mark.parametrize("version", WRITTEN)
+def test_each_version_wrote_a_budget_for_each_measure_and_accumulator(version, unpacked):
+    """Only what it could not make is missing, with the reason."""
+    said = WRITTEN[version]
+    every = {*make.budgets(), *(f"function {one}" for one in make.FUNCTIONS)}
+    assert every >= said["left out"].keys()
+    assert {*make.budgets(), NEVER, "killed"} - said["left out"].keys() == said["budgets"].keys()
+    assert [*datasets(unpacked[version] / "closed.db"), "killed"] == [
+        name for name in sorted(said["budgets"]) if name != "killed"
+    ] + ["killed"]
+
+
+@pytest.mark.parametrize("version", WRITTEN)
+def test_each_version_wrote_every_tag(version, unpacked):
+    """So no class, and no measure, is forgotten that can be kept."""
+    with closing(sqlite3.connect(unpacked[version] / "closed.db")) as connection:
+        terms = connection.execute(
+            "SELECT terms FROM opendp_concurrent_budgets WHERE terms IS NOT NULL"
+        ).fetchall()
+        d_mids = connection.execute("SELECT d_mid FROM opendp_concurrent_charges").fetchall()
+    texts = [text for (text,) in terms + d_mids]
+    assert {read_terms(text)[1] for (text,) in terms} == {FORM[version]}
+    whole = "".join(texts).replace("\\", "")
+    names = FORM_1 if FORM[version] == 1 else {tag: tag for tag in KINDS if not is_outside(tag)}
+    assert {name for name in names if f'{{"{name}":' not in whole} == set()
+    found = {tag for (text,) in terms for tag in written(read_terms(text)[0].measure)}
+    assert {one.tag for one in registered() if one.tag} - found == {
+        "approximate-zcdp"
+    }  # for which there are no ledgers
+
+
+@pytest.mark.parametrize(("version", "name"), CLOSED)
+def test_every_budget_says_what_it_said(unpacked, version, name):
+    expected = WRITTEN[version]["budgets"][name]
+    anchor = expected["anchor"]
+    path = unpacked[version] / "closed.db"
+    with open_ledger(path, name, anchor=anchor, read_only=True) as ledger:
+        close(make.told(ledger), expected)
+
+
+@pytest.mark.parametrize(("version", "name"), LAUNCHED)
+def test_every_budget_goes_on_in_a_copy(copied, capsys, version, name):
+    """It launches what it launched before once more, under the terms that were settled then."""
+    if name == NEVER:
+        budget, before = make.budgets()["pure"](), 0
+    else:
+        budget, before = make.budgets()[name](), WRITTEN[version]["budgets"][name]["launches"]
+    after = before + len(budget.queries)
+    path = copied(version, name)
+    with open_ledger(path, name) as ledger:
+        if name != NEVER:
+            budget = as_written(budget, ledger.summary().terms)
+        make.launch(ledger, budget)
+        assert ledger.summary().launches == after
+        again = make.told(ledger)
+        at = () if budget.d_out is not None else (budget.d_in,)
+        spent = budget.root(ledger).privacy_loss(*at)
+        assert make.plain(spent) == again["spent"]
+    with open_ledger(path, name, anchor=again["anchor"]) as ledger:
+        close(make.told(ledger), again)
+    for action in ("show", "verify"):
+        assert main([action, str(path), "--dataset", name, "--json"]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert (facts["launches"], facts["anchor"]) == (after, again["anchor"])
+    assert len(facts) > 5
+
+
+def test_a_copy_goes_on_under_the_same_terms_only(copied):
+    version, name = "0.1.0", "zcdp"
+    path, budget = copied(version, name), make.budgets()[name]()
+    changes = {
+        "d_out": {"d_out": (2.5, 1e-6)},
+        "d_in": {"d_in": 2},
+        "accumulator": {"accumulator": make.public("zcdp")(2e-7)},
+        "output_measure": {"measure": dp.max_divergence(), "d_out": 1.0, "accumulator": None},
+    }
+    for argument, change in changes.items():
+        with open_ledger(path, name) as ledger:
+            with pytest.raises(LedgerMismatchError) as raised:
+                budget._replace(**change).root(ledger)
+            assert raised.value.name == argument
+            assert ledger.summary().anchor == WRITTEN[version]["budgets"][name]["anchor"]
+
+
+@pytest.mark.parametrize("version", WRITTEN)
+def test_what_a_killed_process_left_is_read_and_goes_on(copied, version):
+    path, expected = copied(version, "killed", "killed.db"), WRITTEN[version]["budgets"]["killed"]
+    with open_ledger(path, "killed", anchor=expected["anchor"]) as ledger:
+        close(make.told(ledger), expected)
+        make.launch(ledger, make.budgets()["pure"]())
+        assert ledger.summary().launches == 2 * expected["launches"]
+
+
+@pytest.mark.parametrize("version", WRITTEN)
+def test_a_backup_of_each_is_read_and_restored(copied, tmp_path, version):
+    name = "ladder"
+    path = copied(version, name)
+    with open_ledger(path, name) as ledger:
+        anchor = ledger.backup(tmp_path / "backup.db").anchor
+    assert anchor == WRITTEN[version]["budgets"][name]["anchor"]
+    assert restore_ledger(tmp_path / "backup.db", name, anchor=anchor).anchor == anchor
+    with open_ledger(tmp_path / "backup.db", name) as ledger:
+        make.launch(ledger, as_written(make.budgets()[name](), ledger.summary().terms))
+
+
+@pytest.mark.parametrize("version", WRITTEN)
+@pytest.mark.parametrize("name", ["pure", "approximate", "zCDP", "GDP", "functions"])
+def test_charges_of_each_are_exported_as_events(unpacked, version, name):
+    pytest.importorskip("dp_accounting")
+    with open_ledger(unpacked[version] / "closed.db", name, read_only=True) as ledger:
+        events = ledger.to_dp_events().events
+    assert len(events) == WRITTEN[version]["budgets"][name]["launches"]
+    kinds = {type(event).__name__ for event in events}
+    expected = {
+        "pure": "DiscreteLaplaceDpEvent",
+        "approximate": "UnsupportedDpEvent",
+        "zCDP": "ZCDpEvent",
+        "GDP": "GaussianDpEvent",
+        "functions": "LaplaceDpEvent",
+    }
+    assert expected[name] in kinds

@@ -1,0 +1,360 @@
+"""Parallel composition: many children at once, what they cost and do not give away."""
+
+import math
+import pickle
+import threading
+
+import opendp.prelude as dp
+import pytest
+from opendp.mod import OpenDPException
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    ClosedChildError,
+    HaltedError,
+    InvalidTypeError,
+    InvalidValueError,
+    ReentrantLaunchError,
+    RefusalError,
+    SpaceMismatchError,
+    UnsupportedMeasureError,
+)
+from opendp_concurrent.native import opendp as _native
+from opendp_concurrent.parallel.parallel import make_parallel_composition
+from opendp_concurrent.parallel.partition import (
+    by_column,
+    by_key,
+    by_split,
+)
+
+PURE = dp.max_divergence()
+ZCDP = dp.zero_concentrated_divergence()
+APPROXIMATE_ZCDP = dp.approximate(ZCDP)
+
+
+def user(space, privacy_map, function=len, measure=None):
+    return dp.m.make_user_measurement(
+        *space, measure or PURE, function, privacy_map, TO="ExtrinsicObject"
+    )
+
+
+def queryable(space, answer=lambda query: query, loss=0.25, measure=None):
+    """An interactive mechanism that echoes."""
+    return user(space, lambda d_in: loss, lambda _: dp.new_queryable(answer), measure)
+
+
+def parallel(space, measurements, partition=None):
+    if not isinstance(measurements, dict):
+        measurements = dict(enumerate(measurements))
+    return make_parallel_composition(
+        *space, partition or by_key(lambda row: row % 10), measurements
+    )
+
+
+def laplace(space, epsilon=0.25):
+    return space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
+
+
+def filter_(space, d_out=10.0, measure=None, **keywords):
+    odometer = oc.make_concurrent_odometer(*space, measure or PURE)
+    return oc.make_concurrent_filter(odometer, 1, d_out, **keywords)
+
+
+# --- LazyFrames ------------------------------------------------------------------------------
+
+pl = pytest.importorskip("polars")
+FRAME = dp.lazyframe_domain(
+    [
+        dp.series_domain("region", dp.atom_domain(T=str)),
+        dp.series_domain("age", dp.option_domain(dp.atom_domain(T="i64"))),
+        dp.series_domain("weight", dp.atom_domain(T="f32")),
+    ]
+)
+
+
+# --- children --------------------------------------------------------------------------------
+
+
+def test_children_of_parts_and_of_the_parent_are_interleaved(space):
+    root = filter_(space, 1.0)([1] * 8 + [2] * 8)
+    pair = oc.make_concurrent_composition(*space, PURE, 1, [0.125] * 4)
+    parts = root(parallel(space, {1: pair, 2: filter_(space, 0.5), 3: laplace(space, 0.5)}))
+    other = root(pair)
+    assert root.privacy_loss() == 1.0
+    children = [parts(1), other, parts(2)]
+    for _ in range(4):
+        for child in children:
+            assert isinstance(child(laplace(space, 0.125)), int)
+        assert isinstance(parts(3), int)
+    assert root.privacy_loss() == 1.0
+
+
+def test_asking_twice_gives_the_same(space):
+    parts = parallel(space, {1: laplace(space, 1e-6), 2: filter_(space)})([1, 2])
+    assert len({parts(1) for _ in range(20)}) == 1
+    assert parts(2) is parts(2)
+
+
+def test_a_measurement_that_fails_is_not_run_again(space):
+    runs = []
+
+    def fail(rows):
+        runs.append(len(rows))
+        raise ValueError("its own words")
+
+    parts = parallel(space, {1: user(space, float, fail), 2: laplace(space)})([1])
+    with pytest.raises(OpenDPException, match="its own words"):
+        parts(1)
+    with pytest.raises(RefusalError, match="of the key 1 has failed"):
+        parts(1)
+    assert runs == [1]
+    assert isinstance(parts(2), int)
+
+
+def test_a_mechanism_that_asks_for_its_own_part_is_refused(space):
+    parts = None
+    measurement = user(space, float, lambda rows: parts(1))
+    parts = parallel(space, {1: measurement})([1])
+    with pytest.raises(ReentrantLaunchError):
+        parts(1)
+
+
+def test_parts_are_nested(space):
+    digits = parallel(space, dict.fromkeys(range(3), laplace(space)), by_key(lambda row: row // 10))
+    outer = parallel(space, dict.fromkeys(range(3), digits))
+    assert outer.map(1) == 0.25
+    assert outer.map(2) == 0.5
+    parts = outer([1, 11, 21, 2])
+    assert isinstance(parts(1)(2), int)
+    assert isinstance(parts(2)(0), int)
+
+
+def test_children_of_different_parts_run_side_by_side(space):
+    barrier = threading.Barrier(2, timeout=20)
+    made = parallel(space, dict.fromkeys((1, 2), queryable(space, lambda _: barrier.wait())))
+    parts = made([1, 2])
+    children = [parts(1), parts(2)]
+    met = []
+    threads = [
+        threading.Thread(target=lambda child=child: met.append(child("q"))) for child in children
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(met) == [0, 1]
+
+
+def test_many_threads_open_and_ask(space):
+    runs = []
+    count = user(space, float, lambda rows: runs.append(1) or len(rows))
+    interactive = filter_(space, 100.0)
+    made = parallel(space, {key: interactive if key % 2 else count for key in range(10)})
+    parts = made(list(range(100)))
+    answers, errors = [], []
+
+    def work():
+        try:
+            for key in range(10):
+                answer = parts(key)
+                answers.append(answer(laplace(space)) if key % 2 else answer)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(answers) == 80
+    assert len(runs) == 5
+
+
+def test_a_halted_parent_closes_the_parts(space):
+    root = filter_(space, 1.0, halt=True)([1])
+    parts = root(parallel(space, {1: filter_(space, 0.5), 2: queryable(space)}))
+    children = parts(1), parts(2)
+    with pytest.raises(OpenDPException):
+        root(laplace(space, 5.0))
+    for closed in (lambda: children[0](laplace(space)), lambda: children[1](1), lambda: parts(2)):
+        with pytest.raises(HaltedError):
+            closed()
+
+
+def test_below_native_compositors_and_filters(space):
+    made = parallel(space, {1: filter_(space, 0.5), 2: queryable(space), 3: laplace(space)})
+    for parent in (
+        dp.c.make_adaptive_composition(*space, PURE, d_in=1, d_mids=[1.0, 1.0]),
+        dp.c.make_privacy_filter(dp.c.make_fully_adaptive_composition(*space, PURE), 1, 5.0),
+    ):
+        root = parent([1] * 8)
+        parts, others = root(made), root(made)
+        one, two, three = parts(1), parts(2), others(2)
+        for _ in range(2):
+            assert isinstance(one(laplace(space)), int)
+            assert two("a") == "a"
+            assert three("b") == "b"
+        assert parts(3) == parts(3)
+        assert parts(1) is one
+        with pytest.raises(InvalidValueError, match=r"^the query \(9\) is the key of no part"):
+            parts(9)
+
+
+@pytest.mark.parametrize("kind", ["ours", "native"])
+def test_parts_of_a_sequential_measure_live_together_and_are_closed_together(space, kind):
+    small = (0.001, 1e-9)
+    inner = queryable(space, loss=small, measure=APPROXIMATE_ZCDP)
+    parent, error = filter_(space, (1.0, 1e-6), APPROXIMATE_ZCDP), ClosedChildError
+    if kind == "native":
+        error = OpenDPException
+        parent = dp.c.make_adaptive_composition(
+            *space, APPROXIMATE_ZCDP, d_in=1, d_mids=[small, small]
+        )
+    root = parent([1, 2])
+    parts = root(parallel(space, dict.fromkeys((1, 2), inner)))
+    one, two = parts(1), parts(2)
+    assert [one("a"), two("b"), one("c")] == ["a", "b", "c"]
+    root(inner)
+    for closed in (lambda: one("d"), lambda: two("d"), lambda: parts(1)):
+        with pytest.raises(error):
+            closed()
+
+
+def test_in_an_indexed_composition_and_behind_a_cast(space):
+    made = parallel(space, {1: laplace(space), 2: queryable(space)})
+    cast = oc.c.cast(made, ZCDP)
+    assert cast.map(1) == oc.c.cast(laplace(space), ZCDP).map(1)
+    assert cast([1])(2)("q") == "q"
+    both = oc.c.make_indexed_composition(*space, PURE, 1, [made, made])
+    queries = both([1, 2])
+    assert queries((0, 2))("q") == "q"
+    assert queries((0, 1)) == queries((0, 1))
+
+
+# --- cost ------------------------------------------------------------------------------------
+
+
+def test_ten_thousand_parts_touch_each_record_once(space, monkeypatch):
+    n = 10_000
+    touched, converted, maps = [], [], []
+    real = _native.to_pointer
+
+    def to_pointer(data, carrier_type):
+        converted.append(len(data))
+        return real(data, carrier_type)
+
+    def privacy_map(d_in):
+        maps.append(d_in)
+        return 0.5 * d_in
+
+    monkeypatch.setattr(_native, "to_pointer", to_pointer)
+    shared = user(space, privacy_map)
+    made = parallel(
+        space, dict.fromkeys(range(n), shared), by_key(lambda row: touched.append(1) or row)
+    )
+    parts = made(list(range(n)) * 2)
+    assert touched == []  # not before a part is asked for
+    assert all(parts(key) == 2 for key in range(n))
+    assert len(touched) == 2 * n
+    assert sum(converted) == 4 * n  # the whole once, each part once
+    assert max(converted[1:]) == 2
+    assert [made.map(k) for k in (1, 2, 1, 2)] == [0.5, 1.0, 0.5, 1.0]
+    assert maps == [1, 1, 2] * 2  # once for all parts that share it, and again for each question
+
+
+# --- what is not given away ------------------------------------------------------------------
+
+
+def test_data_are_not_reachable_from_the_handle(space):
+    parts = parallel(space, {1: filter_(space)}, by_split(lambda rows, keys: {1: rows}))([271828])
+    child = parts(1)
+    for handle in (parts, child):
+        assert "271828" not in repr(handle)
+        assert handle.__opendp_dict__ == {}
+        with pytest.raises(TypeError, match="pickled"):
+            pickle.dumps(handle)
+
+
+# --- bad input -------------------------------------------------------------------------------
+
+
+class Unhashable(dict):
+    """A mapping that says it has a list for a key."""
+
+    def __iter__(self):
+        return iter([[1, 2]])
+
+    def __len__(self):
+        return 1
+
+
+def test_bad_measurements(space):
+    inner = laplace(space)
+    for bad in ([inner], inner, None):
+        with pytest.raises(InvalidTypeError, match="^measurements must be a mapping"):
+            make_parallel_composition(*space, by_key(abs), bad)
+    with pytest.raises(InvalidValueError, match="^measurements must have at least one"):
+        parallel(space, {})
+    with pytest.raises(
+        InvalidTypeError, match=r"^measurements has \[1, 2\], which is not hashable"
+    ):
+        parallel(space, Unhashable())
+    with pytest.raises(InvalidValueError, match="^measurements has nan, which does not equal"):
+        parallel(space, {math.nan: inner})
+    with pytest.raises(InvalidTypeError, match=r"^measurements\['b'\] must be a measurement"):
+        parallel(space, {"a": inner, "b": len})
+    other = dp.vector_domain(dp.atom_domain(T=str))
+    with pytest.raises(SpaceMismatchError, match=r"^measurements\['b'\].input_domain"):
+        parallel(space, {"a": inner, "b": user((other, space[1]), float)})
+    change = user((space[0], dp.change_one_distance()), float)
+    with pytest.raises(SpaceMismatchError, match=r"^measurements\['b'\].input_metric"):
+        parallel(space, {"a": inner, "b": change})
+    with pytest.raises(SpaceMismatchError, match=r"^measurements\['b'\].output_measure"):
+        parallel(space, {"a": inner, "b": user(space, float, measure=ZCDP)})
+    with pytest.raises(UnsupportedMeasureError, match="no composition rule"):
+        parallel(space, {"a": user(space, float, measure=dp.user_divergence("mine"))})
+
+
+def test_bad_spaces(space):
+    inner = laplace(space)
+    with pytest.raises(InvalidTypeError, match="^input_domain must be a domain"):
+        make_parallel_composition("data", space[1], by_key(abs), {1: inner})
+    with pytest.raises(InvalidTypeError, match="^input_metric must be a metric"):
+        make_parallel_composition(space[0], "metric", by_key(abs), {1: inner})
+    for metric in (dp.absolute_distance(T=int), dp.user_distance("mine")):
+        with pytest.raises(InvalidValueError, match="^input_metric .* does not add up over parts"):
+            make_parallel_composition(space[0], metric, by_key(abs), {1: inner})
+    metric = dp.symmetric_id_distance(pl.col("region"))
+    with pytest.raises(InvalidValueError, match="bound their number first"):
+        make_parallel_composition(FRAME, metric, by_column("region"), {1: inner})
+    with pytest.raises(InvalidTypeError, match="cannot be cut into parts"):
+        make_parallel_composition(dp.atom_domain(T=int), space[1], by_key(abs), {1: inner})
+
+
+def test_wrong_questions(space):
+    parts = parallel(space, [laplace(space)])([1])
+    with pytest.raises(
+        InvalidValueError, match=r"^the query \(7\) is the key of no part; pass one of the 1 keys"
+    ):
+        parts(7)
+    with pytest.raises(InvalidTypeError, match=r"^the query has \[\], which is not hashable"):
+        parts([])
+
+
+def test_features_must_be_enabled(space):
+    inner = laplace(space)
+    try:
+        for feature in ("contrib", "honest-but-curious"):
+            dp.disable_features(feature)
+            with pytest.raises(OpenDPException, match=feature):
+                parallel(space, [inner])
+            dp.enable_features(feature)
+    finally:
+        dp.enable_features("contrib", "honest-but-curious")
+
+
+def test_reprs(space):
+    made = parallel(space, [laplace(space)] * 3)
+    assert repr(made) == "ParallelComposition(MaxDivergence, by_key(...), 3 keys)"
+    assert repr(made([1])) == "ParallelComposition(open)"

@@ -1,0 +1,401 @@
+"""The distances of parts, and the loss of all together."""
+
+import math
+from collections import Counter
+from fractions import Fraction
+from itertools import product
+
+import opendp.prelude as dp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opendp.mod import OpenDPException
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    PrivacyMapError,
+    SpaceMismatchError,
+    UnsupportedMeasureError,
+)
+from opendp_concurrent.measures.joins import join, partitions
+from opendp_concurrent.parallel.parallel import make_parallel_composition
+from opendp_concurrent.parallel.partition import (
+    by_key,
+)
+
+PURE = dp.max_divergence()
+APPROXIMATE = dp.approximate(PURE)
+ZCDP = dp.zero_concentrated_divergence()
+APPROXIMATE_ZCDP = dp.approximate(ZCDP)
+RENYI = dp.renyi_divergence()
+F = oc.TradeoffFunction
+
+
+def user(space, privacy_map, function=len, measure=None):
+    return dp.m.make_user_measurement(
+        *space, measure or PURE, function, privacy_map, TO="ExtrinsicObject"
+    )
+
+
+def parallel(space, measurements, partition=None):
+    if not isinstance(measurements, dict):
+        measurements = dict(enumerate(measurements))
+    return make_parallel_composition(
+        *space, partition or by_key(lambda row: row % 10), measurements
+    )
+
+
+def laplace(space, epsilon=0.25):
+    return space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
+
+
+# --- distances of parts, by brute force ------------------------------------------------------
+
+
+def symmetric(one, other):
+    left, right = Counter(one), Counter(other)
+    return sum(((left - right) + (right - left)).values())
+
+
+def insert_delete(one, other):
+    if not one or not other:
+        return len(one) + len(other)
+    if one[0] == other[0]:
+        return insert_delete(one[1:], other[1:])
+    return 1 + min(insert_delete(one[1:], other), insert_delete(one, other[1:]))
+
+
+def change_one(one, other):
+    return symmetric(one, other) // 2 if len(one) == len(other) else math.inf
+
+
+def hamming(one, other):
+    if len(one) != len(other):
+        return math.inf
+    return sum(a != b for a, b in zip(one, other, strict=True))
+
+
+METRICS = {
+    "symmetric": (dp.symmetric_distance(), symmetric, dp.symmetric_distance(), symmetric, 1),
+    "insert-delete": (
+        dp.insert_delete_distance(),
+        insert_delete,
+        dp.insert_delete_distance(),
+        insert_delete,
+        1,
+    ),
+    "change-one": (dp.change_one_distance(), change_one, dp.symmetric_distance(), symmetric, 2),
+    "hamming": (
+        dp.hamming_distance(),
+        hamming,
+        dp.insert_delete_distance(),
+        insert_delete,
+        2,
+    ),
+}
+DATASETS = [list(rows) for size in range(4) for rows in product(range(5), repeat=size)]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_distances_of_parts_add_up_to_at_most_the_factor_which_is_attained(name):
+    metric, distance, metric_of_parts, distance_of_parts, factor = METRICS[name]
+    domain = dp.vector_domain(dp.atom_domain(T=int))
+    partition = by_key(lambda row: row % 3)  # 2 is in no part
+    assert partition.metric_of_parts(metric) == (metric_of_parts, factor)
+    cut = partition.cutter(domain, (0, 1))
+    pieces = [cut(rows) for rows in DATASETS]
+    attained = set()
+    for one, cut_one in zip(DATASETS, pieces, strict=True):
+        for other, cut_other in zip(DATASETS, pieces, strict=True):
+            whole = distance(one, other)
+            parts = sum(distance_of_parts(cut_one[key], cut_other[key]) for key in (0, 1))
+            assert parts <= factor * whole
+            if parts == factor * whole:
+                attained.add(whole)
+    assert attained >= {1, 2, 3}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_map_reads_the_parts_at_the_factor(name):
+    metric, _, metric_of_parts, _, factor = METRICS[name]
+    domain = dp.vector_domain(dp.atom_domain(T=int))
+    inner = user((domain, metric_of_parts), lambda d_in: 0.25 * d_in)
+    made = make_parallel_composition(domain, metric, by_key(abs), {0: inner, 1: inner})
+    assert [made.map(d_in) for d_in in range(4)] == [0.25 * factor * d_in for d_in in range(4)]
+    assert made.check(1, 0.25 * factor)
+    assert not made.check(1, 0.24 * factor)
+
+
+def test_a_size_does_not_belong_to_the_parts(space):
+    atom = dp.atom_domain(T=int)
+    sized = dp.vector_domain(atom, size=4)
+    inner = user(space, float)
+    made = make_parallel_composition(sized, dp.change_one_distance(), by_key(abs), {1: inner})
+    assert made([1, 2, 1, 1])(1) == 3
+    with pytest.raises(SpaceMismatchError, match=r"^measurements\[1\].input_domain"):
+        make_parallel_composition(sized, space[1], by_key(abs), {1: user((sized, space[1]), float)})
+
+
+# --- the loss --------------------------------------------------------------------------------
+
+
+def by_distance(*losses):
+    return lambda d_in: losses[d_in - 1]
+
+
+def oracle(losses, k, parts, add=sum):
+    """Largest composition of at most ``parts`` losses whose distances add up to k."""
+    whole = [d for d in product(range(k + 1), repeat=parts) if sum(d) == k]
+    return max(add([losses[j - 1] for j in d if j]) for d in whole)
+
+
+MAPS = {
+    "linear": (0.5, 1.0, 1.5),
+    "quadratic": (0.125, 0.5, 1.125),
+    "flat": (0.3, 0.3, 0.3),
+    "concave": (0.5, 0.6, 0.65),
+}
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 4])
+@pytest.mark.parametrize("losses", MAPS.values(), ids=MAPS)
+@pytest.mark.parametrize("measure", [PURE, ZCDP, "fixed"], ids=["pure", "zCDP", "fixed Rényi"])
+def test_numbers_add_up(space, measure, losses, parts):
+    measure = oc.fixed_renyi_divergence(4.0) if measure == "fixed" else measure
+    made = parallel(space, [user(space, by_distance(*losses), measure=measure)] * parts)
+    assert made.output_measure == measure
+    assert made.map(0) == 0.0
+    for k in (1, 2, 3):
+        exact = oracle([Fraction(loss) for loss in losses], k, parts)
+        assert Fraction(made.map(k)) >= exact
+        assert Fraction(math.nextafter(made.map(k), 0.0)) < exact
+    assert made.map(1) == losses[0]
+
+
+def test_the_maximum_over_unequal_parts_at_distance_one(space):
+    measurements = [user(space, lambda d_in, e=e: e * d_in) for e in (0.25, 0.75, 0.5)]
+    assert [parallel(space, measurements).map(k) for k in (1, 2, 3)] == [0.75, 1.5, 2.25]
+
+
+def test_pairs_are_joined_by_component(space):
+    one = user(space, by_distance((1.0, 1e-7), (2.0, 1e-3)), measure=APPROXIMATE)
+    other = user(space, by_distance((0.5, 1e-6), (1.0, 2e-6)), measure=APPROXIMATE)
+    made = parallel(space, [one, other])
+    assert made.map(0) == (0.0, 0.0)
+    assert made.map(1) == (1.0, 1e-6)
+    assert made.map(2) == (2.0, 1e-3)
+
+
+def test_gaussian_dp_takes_the_root_of_the_squares(space):
+    measure = oc.gaussian_tradeoff()
+    shift = parallel(space, [user(space, lambda d_in: 0.5 * d_in, measure=measure)] * 3)
+    assert [shift.map(k) for k in range(4)] == [0.0, 0.5, 1.0, 1.5]
+    flat = parallel(space, [user(space, lambda d_in: 0.5, measure=measure)] * 3)
+    for k in (1, 2, 3):
+        assert flat.map(k) == pytest.approx(0.5 * math.sqrt(k), rel=1e-15)
+        assert Fraction(flat.map(k)) ** 2 >= Fraction(k, 4)
+
+
+def test_truncated_concentrated_dp_takes_the_least_omega(space):
+    measure = oc.truncated_concentrated_divergence(omega=2.0)
+    T = oc.TruncatedConcentrated
+    one = user(space, lambda d_in: T(0.1 * d_in**2, 24.0 / d_in), measure=measure)
+    other = user(space, lambda d_in: T(0.2 * d_in**2, 36.0 / d_in), measure=measure)
+    made = parallel(space, [one, other])
+    assert made.map(1) == T(0.2, 24.0)
+    assert made.map(2) == T(0.2 * 4, 12.0)
+    assert made.map(3) == T(0.2 * 9, 8.0)
+
+
+def test_renyi_curves_are_joined_by_order(space):
+    one = user(space, lambda d_in: lambda alpha: alpha * d_in**2 / 8, measure=RENYI)
+    other = user(space, lambda d_in: lambda alpha: min(alpha / 2, 1.0), measure=RENYI)
+    made = parallel(space, [one, other])
+    assert made.map(0)(2.0) == 0.0
+    for alpha in (1.5, 2.0, 8.0, 20.0):
+        losses = [[alpha * j**2 / 8, min(alpha / 2, 1.0)] for j in (1, 2, 3)]
+        joined = [max(pair) for pair in losses]
+        for k in (1, 2, 3):
+            assert made.map(k)(alpha) == pytest.approx(oracle(joined, k, 2), rel=1e-15)
+    assert made.map(2)(2.0) == made.map(2)(2.0)
+    with pytest.raises(InvalidValueError, match="^alpha"):
+        made.map(1)(1.0)
+
+
+def test_tradeoff_functions_of_one_family_are_exact(space):
+    measure = oc.tradeoff()
+    gauss = parallel(space, [user(space, lambda d: F.gaussian(0.5 * d), measure=measure)] * 3)
+    assert [gauss.map(k) for k in (1, 2)] == [F.gaussian(0.5), F.gaussian(1.0)]
+    assert gauss.map(3).mu == 1.5
+    flat = parallel(space, [user(space, lambda d: F.gaussian(0.5), measure=measure)] * 3)
+    assert flat.map(3) == F.gaussian(0.5).power(3)
+    alone = parallel(space, [user(space, lambda d: F.gaussian(0.5), measure=measure)])
+    assert alone.map(3) == F.gaussian(0.5)
+    assert alone.map(0) == F.identity()
+
+
+GRID = [0.0, 0.01, 0.1, 0.3, 0.5, 0.9, 1.0, 1.3, 2.0, 4.0]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_tradeoff_functions_that_cross_are_joined_below_all(space, k):
+    measure = oc.tradeoff()
+    one = user(space, lambda d: F.gaussian(0.7 * d), measure=measure)
+    other = user(space, lambda d: F.approximate(0.4 * d, 1e-3 * d), measure=measure)
+    made = parallel(space, [one, other, one]).map(k)
+    joined = [
+        lambda e, j=j: max(F.gaussian(0.7 * j).delta(e), F.approximate(0.4 * j, 1e-3 * j).delta(e))
+        for j in (1, 2, 3)
+    ]
+    singles = [[F.gaussian(0.7 * j), F.approximate(0.4 * j, 1e-3 * j)] for j in (1, 2, 3)]
+    for epsilon in GRID:
+        assert made.delta(epsilon) >= joined[k - 1](epsilon)
+        for distances in partitions(k, 3, k):  # any product of what the parts may lose
+            for choice in product(*(singles[j - 1] for j in distances)):
+                assert (
+                    made.delta(epsilon)
+                    >= choice[0].compose(*choice[1:]).delta_bounds(epsilon).lower
+                )
+    if k == 1:
+        for epsilon in GRID:
+            assert made.delta(epsilon) <= joined[0](epsilon) * 1.02 + 1e-9
+
+
+def test_a_join_is_below_all_and_exact_where_chords_are():
+    one, other = F.pure(1.0), F.approximate(0.25, 0.05)
+    joined = join([one, other])
+    assert one <= joined
+    assert other <= joined
+    assert not joined <= one
+    for epsilon in GRID:
+        exact = max(one.delta(epsilon), other.delta(epsilon))
+        assert exact <= joined.delta(epsilon) <= exact * 1.01 + 1e-12  # a crossing is cut short
+    lopsided = F.finite([0.9, 0.1, 0.0], [0.5, 0.3, 0.2])
+    assert join([lopsided, F.pure(0.1)]) == lopsided
+    joined = join([lopsided, F.pure(1.5)])
+    for epsilon in GRID:
+        for way in (lopsided, lopsided.inverse()):
+            assert joined.delta(epsilon) >= way.delta_bounds(epsilon).lower
+            assert joined.inverse().delta(epsilon) >= way.delta_bounds(epsilon).lower
+    assert join([F.pure(0.5), F.pure(1.0), F.identity()]) == F.pure(1.0)
+    assert join([F.gaussian(1.0), F.worst()]) == F.worst()
+
+
+def test_approximate_zcdp_is_the_maximum_at_distance_one_and_refused_above(space):
+    measurements = [
+        user(space, lambda d_in, rho=rho: (rho * d_in, 1e-9), measure=APPROXIMATE_ZCDP)
+        for rho in (0.1, 0.3)
+    ]
+    made = parallel(space, measurements)
+    assert made.map(1) == (0.3, 1e-9)
+    with pytest.raises(UnsupportedMeasureError, match="open question"):
+        made.map(2)
+    assert parallel(space, measurements[1:]).map(2) == (0.6, 1e-9)  # one part: nothing composes
+    change = make_parallel_composition(
+        space[0], dp.change_one_distance(), by_key(abs), {1: measurements[0], 2: measurements[1]}
+    )
+    with pytest.raises(UnsupportedMeasureError, match="at total distance 1"):
+        change.map(1)
+
+
+numbers = st.floats(0.0, 10.0)
+rising = st.lists(numbers, min_size=6, max_size=6).map(sorted)
+
+
+@given(st.lists(rising, min_size=1, max_size=3), st.integers(1, 4))
+def test_the_loss_is_monotone_and_the_maximum_at_one(maps, copies):
+    dp.enable_features("contrib", "honest-but-curious")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    distinct = [user(space, by_distance(*losses)) for losses in maps]
+    made = parallel(space, distinct * copies)
+    losses = [made.map(k) for k in range(6)]
+    assert losses == sorted(losses)
+    assert losses[1] == max(one[0] for one in maps)
+    joined = [Fraction(max(one[j] for one in maps)) for j in range(6)]
+    for k in (2, 3):
+        exact = oracle(joined, k, min(3, len(distinct) * copies))
+        assert Fraction(losses[k]) >= exact
+        assert losses[k] == 0.0 or Fraction(math.nextafter(losses[k], 0.0)) < exact
+
+
+def test_limits_of_the_distance_are_said(space):
+    inner = user(space, lambda d_in: 0.001)
+    made = parallel(space, [inner] * 300)
+    assert Fraction(made.map(256)) >= 256 * Fraction(0.001)
+    with pytest.raises(InvalidValueError, match=r"add up to 257, which must be at most 256"):
+        made.map(257)
+    few = parallel(space, [inner] * 5)
+    assert few.map(256) == pytest.approx(0.005, rel=1e-15)
+    curve = user(space, lambda d_in: lambda alpha: alpha, measure=RENYI)
+    with pytest.raises(InvalidValueError, match="at most 64"):
+        parallel(space, [curve]).map(65)
+    function = user(space, lambda d_in: F.pure(0.1), measure=oc.tradeoff())
+    assert parallel(space, [function] * 5).map(4) == F.pure(0.1).power(4)
+    with pytest.raises(InvalidValueError, match="at most 4"):
+        parallel(space, [function]).map(5)
+
+
+def test_an_infinite_loss_stays_infinite(space):
+    made = parallel(space, [user(space, lambda d_in: math.inf), user(space, float)])
+    assert made.map(1) == math.inf
+    assert made.map(3) == math.inf
+    assert made.map(0) == 0.0
+
+
+def test_maps_are_not_trusted(space):
+    good = user(space, float)
+    for value in (-1.0, math.nan, "much"):
+        bad = parallel(space, {"good": good, "bad": user(space, lambda d_in, v=value: v)})
+        with pytest.raises((PrivacyMapError, OpenDPException), match=r"measurements\['bad'\]"):
+            bad.map(1)
+    bounded = oc.make_concurrent_composition(*space, PURE, 1, [0.5])
+    made = parallel(space, {"a": good, "b": bounded})
+    assert made.map(1) == 1.0
+    with pytest.raises(PrivacyMapError, match=r"d_in \(2\).*measurements\['b'\].*at most 1"):
+        made.map(2)
+
+
+@pytest.mark.parametrize("d_in", [-1, 1.5, "1", None, True])
+def test_distances_that_are_none(space, d_in):
+    with pytest.raises((InvalidTypeError, InvalidValueError), match="^d_in"):
+        parallel(space, [laplace(space)]).map(d_in)
+
+
+# --- the exact loss of randomized responses --------------------------------------------------
+
+
+def views(cut, rows, truth):
+    """Law of one randomized response per part: is anybody there?"""
+    present = [bool(part) for part in cut(rows).values()]
+    return {
+        answers: math.prod(
+            truth if answer == bit else 1 - truth
+            for answer, bit in zip(answers, present, strict=True)
+        )
+        for answers in product([False, True], repeat=len(present))
+    }
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_randomized_responses_in_parallel_lose_exactly_what_is_claimed(space, k):
+    truth, epsilon = Fraction(3, 4), math.log(3)
+    partition = by_key(lambda row: row)
+    cut = partition.cutter(space[0], (0, 1, 2))
+    laws = [(rows, views(cut, rows, truth)) for rows in DATASETS if len(set(rows)) == len(rows)]
+    most, profile = Fraction(0), dict.fromkeys(GRID, 0.0)
+    for one, p in laws:
+        for other, q in laws:
+            if symmetric(one, other) <= k:
+                most = max(most, *(p[view] / q[view] for view in p))
+                for at in GRID:
+                    excess = sum(max(0.0, p[view] - math.exp(at) * q[view]) for view in p)
+                    profile[at] = max(profile[at], float(excess))
+    assert most == 3**k
+    claimed = parallel(space, [user(space, lambda d_in: epsilon)] * 3, partition).map(k)
+    assert claimed == pytest.approx(math.log(most), rel=1e-12)
+    function = user(space, lambda d_in: F.pure(epsilon), measure=oc.tradeoff())
+    curve = parallel(space, [function] * 3, partition).map(k)
+    for at in GRID:
+        assert curve.delta(at) == pytest.approx(profile[at], rel=1e-9, abs=1e-12)

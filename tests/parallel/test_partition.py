@@ -1,0 +1,283 @@
+"""Cutting a dataset into parts: by a key, by groups of values, by a user's function, by columns."""
+
+import math
+
+import opendp.prelude as dp
+import pytest
+
+from opendp_concurrent.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+)
+from opendp_concurrent.parallel.parallel import make_parallel_composition, then_parallel_composition
+from opendp_concurrent.parallel.partition import (
+    by_column,
+    by_key,
+    by_split,
+    by_values,
+    domain_of_parts,
+)
+
+PURE = dp.max_divergence()
+
+
+def user(space, privacy_map, function=len, measure=None):
+    return dp.m.make_user_measurement(
+        *space, measure or PURE, function, privacy_map, TO="ExtrinsicObject"
+    )
+
+
+def parallel(space, measurements, partition=None):
+    if not isinstance(measurements, dict):
+        measurements = dict(enumerate(measurements))
+    return make_parallel_composition(
+        *space, partition or by_key(lambda row: row % 10), measurements
+    )
+
+
+def laplace(space, epsilon=0.25):
+    return space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
+
+
+# --- cutting ---------------------------------------------------------------------------------
+
+
+def rows_of(space):
+    return user(space, float, list)
+
+
+def test_records_whose_key_is_not_listed_are_in_no_part(space):
+    parts = parallel(space, dict.fromkeys((1, 3), rows_of(space)))([1, 12, 13, 3, 1, 5])
+    assert parts(1) == [1, 1]
+    assert parts(3) == [13, 3]
+
+
+def test_keys_that_cannot_be_looked_up_and_errors_put_a_record_in_no_part(space):
+    def key(row):
+        if row == 0:
+            raise RuntimeError("tells of a record")
+        return [row] if row == 1 else row
+
+    parts = parallel(space, dict.fromkeys((0, 1, 2), rows_of(space)), by_key(key))([0, 1, 2, 2])
+    assert [parts(name) for name in (0, 1, 2)] == [[], [], [2, 2]]
+
+
+def test_groups_of_values(space):
+    groups = {"young": range(30), "old": range(30, 120), "nobody": [500]}
+    both = dict.fromkeys(("young", "old"), rows_of(space))
+    parts = parallel(space, both, by_values(groups))([12, 40, 29, 300, 500])
+    assert (parts("young"), parts("old")) == ([12, 29], [40])
+    tens = by_values({"young": [0, 1, 2], "old": range(3, 12)}, of=lambda row: row // 10)
+    parts = parallel(space, both, tens)([12, 40, 29, 300])
+    assert (parts("young"), parts("old")) == ([12, 29], [40])
+
+
+def test_records_of_any_kind():
+    records = dp.vector_domain(dp.user_domain("records", lambda _: True))
+    sized = dp.vector_domain(dp.user_domain("records", lambda _: True), size=3)
+    space = records, dp.symmetric_distance()
+    made = parallel(space, dict.fromkeys("ab", rows_of(space)), by_key(lambda row: row["who"]))
+    data = [{"who": "a", "age": 3}, {"who": "b"}, {"age": 9}, {"who": "a", "age": 4}]
+    parts = made(data)
+    assert parts("a") == [data[0], data[3]]
+    assert parts("b") == [data[1]]
+    assert "size" not in str(domain_of_parts(sized))
+
+
+def test_a_users_own_data(space):
+    domain = dp.user_domain("tables", lambda _: True)
+    split = by_split(lambda tables, keys: {key: tables.get(key, ()) for key in keys})
+    for metric in (dp.symmetric_distance(), dp.user_distance("mine")):
+        own = domain, metric
+        made = make_parallel_composition(*own, split, dict.fromkeys("ab", user(own, float)))
+        parts = made({"a": (1, 2), "c": (3,)})
+        assert (parts("a"), parts("b")) == (2, 0)
+        assert [made.map(d_in) for d_in in (1, 2)] == [1.0, 2.0]
+        with pytest.raises((InvalidTypeError, InvalidValueError), match="d_in"):
+            made.map(0.5)
+    assert isinstance(
+        parallel(space, [laplace(space)], by_split(lambda rows, keys: {0: rows[:1]}))([1, 2])(0),
+        int,
+    )
+
+
+def test_in_a_chain(space):
+    chained = dp.t.make_clamp(*space, (0, 1)) >> then_parallel_composition(
+        by_key(abs),
+        dict.fromkeys((0, 1), rows_of((dp.vector_domain(dp.atom_domain(bounds=(0, 1))), space[1]))),
+    )
+    parts = chained([-5, 3, 1])
+    assert (parts(0), parts(1)) == ([0], [1, 1])
+    assert chained.map(2) == 2.0
+
+
+# --- LazyFrames ------------------------------------------------------------------------------
+
+pl = pytest.importorskip("polars")
+FRAME = dp.lazyframe_domain(
+    [
+        dp.series_domain("region", dp.atom_domain(T=str)),
+        dp.series_domain("age", dp.option_domain(dp.atom_domain(T="i64"))),
+        dp.series_domain("weight", dp.atom_domain(T="f32")),
+    ]
+)
+TABLE = {
+    "region": ["n", "s", "n", "e", "s"],
+    "age": [30, None, 31, 30, 0],
+    "weight": [0.0, -0.0, 1.0, math.nan, 16777216.0],
+}
+
+
+def frame():
+    return pl.LazyFrame(TABLE, schema_overrides={"weight": pl.Float32})
+
+
+def frame_space():
+    return FRAME, dp.symmetric_distance()
+
+
+def ages():
+    return user(frame_space(), float, lambda rows: rows.collect().get_column("age").to_list())
+
+
+def cut_frame(partition, keys):
+    parts = make_parallel_composition(*frame_space(), partition, dict.fromkeys(keys, ages()))(
+        frame()
+    )
+    return [parts(key) for key in keys]
+
+
+def test_a_frame_is_cut_by_columns():
+    assert cut_frame(by_column("region"), ["s", "n", "w"]) == [[None, 0], [30, 31], []]
+    assert cut_frame(by_column("age"), [30, None]) == [[30, 30], [None]]
+    assert cut_frame(by_column("region", "age"), [("n", 30), ("s", None)]) == [[30], [None]]
+    assert cut_frame(by_column("weight"), [0.0]) == [[30, None]]  # with -0.0
+
+
+def test_a_frame_is_cut_by_groups_of_values():
+    groups = by_values({"cold": ["n"], "warm": ["s", "e"], "far": ["x"]}, of="region")
+    assert cut_frame(groups, ["cold", "warm"]) == [[30, 31], [None, 30, 0]]
+
+
+def test_a_frame_of_categories_is_cut():
+    kinds = {"cat": dp.categorical_domain(), "enum": dp.enum_domain(pl.Series(["a", "b"]))}
+    for name, kind in kinds.items():
+        domain = dp.lazyframe_domain([dp.series_domain("kind", kind)])
+        space = domain, dp.symmetric_distance()
+        dtype = pl.Categorical if name == "cat" else pl.Enum(["a", "b"])
+        data = pl.LazyFrame({"kind": pl.Series(["b", "a", "b"], dtype=dtype)})
+        inner = user(space, float, lambda rows: rows.collect().height)
+        made = make_parallel_composition(*space, by_column("kind"), dict.fromkeys("ab", inner))
+        parts = made(data)
+        assert (parts("a"), parts("b")) == (1, 2)
+
+
+def test_columns_and_their_order_stay():
+    schema = user(frame_space(), float, lambda rows: rows.collect().schema)
+    made = make_parallel_composition(*frame_space(), by_column("age"), {30: schema, 7: schema})
+    parts = made(frame())
+    assert parts(30) == parts(7) == frame().collect_schema()
+
+
+def test_margins_but_the_greatest_length_are_left_out():
+    margin = dp.polars.Margin
+    with_keys = dp.with_margin(FRAME, margin(by=["region"], invariant="keys", max_groups=3))
+    assert domain_of_parts(with_keys) == FRAME
+    lengths = dp.with_margin(with_keys, margin(by=[], max_length=9, invariant="lengths"))
+    assert domain_of_parts(lengths) == dp.with_margin(FRAME, margin(by=[], max_length=9))
+
+
+def test_opendps_own_mechanisms_on_frames():
+    plan = pl.LazyFrame(schema=frame().collect_schema()).select(dp.len(signed=True))
+    count = dp.m.make_private_lazyframe(*frame_space(), PURE, plan, global_scale=0.01)
+    made = make_parallel_composition(
+        *frame_space(), by_column("region"), dict.fromkeys("ns", count)
+    )
+    assert made.map(1) == count.map(1)
+    parts = made(frame())
+    north = parts("n")
+    assert parts("n") is north
+    assert abs(north.collect().item() - 2) <= 1
+
+
+@pytest.mark.parametrize(
+    "split",
+    [
+        lambda rows, keys: 1 // 0 if 271828 in rows else {1: rows},
+        lambda rows, keys: {},
+        lambda rows, keys: None,
+        lambda rows, keys: {1: "271828"},
+        lambda rows, keys: (_ for _ in ()).throw(ValueError(f"secret {rows}")),
+    ],
+)
+def test_a_split_that_fails_tells_no_data(space, split):
+    parts = parallel(space, {1: laplace(space)}, by_split(split))([271828])
+    with pytest.raises(InvalidValueError, match="^partition could not cut the data") as caught:
+        parts(1)
+    assert "271828" not in str(caught.value)
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+
+
+def test_bad_partitions(space):
+    inner = laplace(space)
+    for bad in (lambda row: row, "region", {"a": [1]}, None):
+        with pytest.raises(InvalidTypeError, match="^partition must be made by"):
+            make_parallel_composition(*space, bad, {1: inner})
+    for make in (by_key, by_split):
+        with pytest.raises(InvalidTypeError, match="^function must be callable"):
+            make("region")
+    with pytest.raises(InvalidTypeError, match="^of must be callable"):
+        by_values({0: [1]}, of=3)
+    with pytest.raises(InvalidTypeError, match="^names must be at least one"):
+        by_column()
+    with pytest.raises(InvalidTypeError, match="^names must be strings"):
+        by_column(3)
+    with pytest.raises(InvalidValueError, match=r"^names \(a, a\) must be different"):
+        by_column("a", "a")
+    with pytest.raises(InvalidTypeError, match=r"^partition \(by_column.*for LazyFrames"):
+        parallel(space, [inner], by_column("region"))
+    with pytest.raises(InvalidTypeError, match=r"^partition \(by_values.*for LazyFrames"):
+        parallel(space, [inner], by_values({0: [1]}, of="region"))
+    with pytest.raises(InvalidTypeError, match=r"^partition \(by_key.*for vectors"):
+        make_parallel_composition(*frame_space(), by_key(len), {1: ages()})
+    with pytest.raises(InvalidValueError, match="column 'sex', which input_domain does not have"):
+        make_parallel_composition(*frame_space(), by_column("sex"), {1: ages()})
+
+
+def test_bad_groups(space):
+    with pytest.raises(InvalidValueError, match="^groups overlap: 30 is in both 'a' and 'b'"):
+        by_values({"a": range(31), "b": range(30, 40)})
+    with pytest.raises(InvalidValueError, match="^groups overlap: True is in both"):
+        by_values({"a": [1], "b": [True]})
+    with pytest.raises(InvalidTypeError, match=r"^groups\['a'\] has \[1\], which is not hashable"):
+        by_values({"a": [[1]]})
+    with pytest.raises(InvalidValueError, match="does not equal itself"):
+        by_values({"a": [math.nan]})
+    with pytest.raises(InvalidTypeError, match="^groups must be a mapping"):
+        by_values([1, 2])
+    for values in ("abc", 3, b"x"):
+        with pytest.raises(InvalidTypeError, match=r"^groups\['a'\] must be a collection"):
+            by_values({"a": values})
+    with pytest.raises(InvalidValueError, match="^groups has 1200000 values"):
+        by_values({"a": range(600_000), "b": range(600_000, 1_200_000)})
+    with pytest.raises(InvalidValueError, match=r"^groups\['a'\] must have at most 1,000,000"):
+        by_values({"a": range(3_000_000)})
+    with pytest.raises(InvalidValueError, match=r"no values for measurements\['b'\]"):
+        parallel(space, {"b": laplace(space)}, by_values({"a": [1]}))
+
+
+def test_public_values_that_are_not_of_the_columns_type():
+    for partition, keys in (
+        (by_column("age"), ["thirty"]),
+        (by_column("age"), [1.5]),
+        (by_column("age"), [2**70]),
+        (by_column("region"), [1]),
+    ):
+        with pytest.raises(InvalidTypeError, match="^the public values must be of the type"):
+            cut_frame(partition, keys)
+    with pytest.raises(InvalidTypeError, match="^measurements has the key 'n', which must be"):
+        cut_frame(by_column("region", "age"), ["n"])
+    close = by_values({"a": [16777216.0], "b": [16777217.0]}, of="weight")
+    with pytest.raises(InvalidValueError, match="^the public values overlap"):
+        cut_frame(close, ["a", "b"])

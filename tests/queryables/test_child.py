@@ -1,0 +1,320 @@
+"""Interactive children of every kind, interleaved."""
+
+import gc
+import threading
+import weakref
+
+import opendp.prelude as dp
+import pytest
+from opendp.mod import OpenDPException
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    HaltedError,
+    InvalidTypeError,
+    ReentrantLaunchError,
+)
+
+PURE = dp.max_divergence()
+APPROXIMATE_ZCDP = dp.approximate(dp.zero_concentrated_divergence())
+
+
+def laplace(space, epsilon):
+    return space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
+
+
+def gaussian(space, scale=100.0):
+    return dp.c.make_approximate(space >> dp.t.then_count() >> dp.m.then_gaussian(scale=scale))
+
+
+def filter_(space, d_out=100.0, measure=None, **keywords):
+    odometer = oc.make_concurrent_odometer(*space, measure or PURE)
+    return oc.make_concurrent_filter(odometer, 1, d_out, **keywords)
+
+
+def native_compositor(space, measure=None, d_mid=0.25, k=3):
+    return dp.c.make_adaptive_composition(*space, measure or PURE, d_in=1, d_mids=[d_mid] * k)
+
+
+def native_filter(space):
+    return dp.c.make_privacy_filter(dp.c.make_fully_adaptive_composition(*space, PURE), 1, 0.75)
+
+
+def python_queryable(space, measure=None, d_mid=0.25):
+    def function(rows):
+        asked = []
+
+        def transition(query):
+            asked.append(query)
+            return len(asked), query
+
+        return dp.new_queryable(transition)
+
+    return dp.m.make_user_measurement(
+        *space, measure or PURE, function, lambda d_in: d_mid, TO="ExtrinsicObject"
+    )
+
+
+def alp(space):
+    counts = dp.t.make_count_by(
+        dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance(), TV="u32"
+    )
+    return counts >> dp.m.then_alp_queryable(scale=1.0, total_limit=24, value_limit=24)
+
+
+CHILDREN = {
+    "native compositor": (native_compositor, laplace),
+    "native filter": (native_filter, laplace),
+    "our compositor": (
+        lambda space: oc.make_concurrent_composition(*space, PURE, 1, [0.25] * 3),
+        laplace,
+    ),
+    "our filter": (lambda space: filter_(space, 0.75), laplace),
+    "python queryable": (python_queryable, lambda space, epsilon: "question"),
+}
+
+
+@pytest.mark.parametrize("first", CHILDREN)
+@pytest.mark.parametrize("second", CHILDREN)
+def test_children_of_any_two_kinds_are_interleaved_at_no_cost(space, first, second):
+    root = filter_(space)([1] * 20)
+    make_one, query_one = CHILDREN[first]
+    make_other, query_other = CHILDREN[second]
+    one, other = root(make_one(space)), root(make_other(space))
+    spent = root.privacy_loss()
+    for _ in range(3):
+        assert one(query_one(space, 0.25)) is not None
+        assert other(query_other(space, 0.25)) is not None
+        root(laplace(space, 1e-9))
+    assert root.privacy_loss() == pytest.approx(spent, abs=1e-8)
+
+
+def test_alp_queryables_are_interleaved():
+    data = ["a"] * 10 + ["b"] * 20
+    measurement = alp(None)
+    odometer = oc.make_concurrent_odometer(*measurement.input_space, PURE)
+    root = oc.make_concurrent_filter(odometer, 1, 10.0)(data)
+    one, other = root(measurement), root(measurement)
+    answers = [child(word) for word in "abab" for child in (one, other)]
+    assert all(isinstance(answer, float) for answer in answers)
+    assert root.privacy_loss() == 2 * measurement.map(1)
+
+
+def test_grandchildren_are_interleaved_with_children(space):
+    root = filter_(space)([1] * 20)
+    outer = root(native_compositor(space, d_mid=1.0))
+    inner, sibling = outer(native_compositor(space)), outer(native_compositor(space))
+    for child in (inner, sibling, inner, sibling):
+        assert isinstance(child(laplace(space, 0.25)), int)
+    assert isinstance(outer(laplace(space, 0.5)), int)
+
+
+@pytest.mark.parametrize("query", ["text", 7, None, b"x", 1.5])
+@pytest.mark.parametrize("make", [native_compositor, native_filter], ids=["compositor", "filter"])
+def test_a_wrong_query_to_a_native_child_is_a_type_error(space, make, query):
+    child = filter_(space)([1])(make(space))
+    with pytest.raises(InvalidTypeError, match="must be a measurement"):
+        child(query)
+
+
+def test_a_native_filter_child_tells_its_own_loss(space):
+    child = filter_(space)([1])(native_filter(space))
+    child.invoke(laplace(space, 0.25))
+    assert child.privacy_loss(1) == 0.25
+    assert "open" in repr(child)
+
+
+# --- nesting --------------------------------------------------------------------------------
+
+
+def test_a_child_odometer_costs_nothing_until_it_launches_and_then_everywhere(space):
+    root = filter_(space, 1.0)([1] * 20)
+    leaf = root(oc.make_concurrent_odometer(*space, PURE))
+    assert root.privacy_loss() == 0.0
+    leaf(laplace(space, 0.5))
+    assert (leaf.privacy_loss(1), root.privacy_loss()) == (0.5, 0.5)
+    with pytest.raises(BudgetExceededError) as refused:
+        leaf(laplace(space, 0.75))
+    assert refused.value.remaining == 0.5
+    assert leaf.privacy_loss(1) == 0.5
+
+
+def test_a_child_odometer_behind_a_transformation_is_charged_in_units_of_the_root(space):
+    twice = dp.t.make_user_transformation(
+        *space, *space, function=lambda rows: rows * 2, stability_map=lambda d_in: 2 * d_in
+    )
+    root = filter_(space, 1.0)([1] * 20)
+    leaf = root(twice >> oc.make_concurrent_odometer(*space, PURE))
+    answer = leaf(laplace(space, 0.25))
+    assert 0 < answer < 200
+    assert (leaf.privacy_loss(1), root.privacy_loss(1)) == (0.5, 0.5)
+
+
+def test_a_transformation_that_fails_is_paid_for(space):
+    def fail(rows):
+        raise ValueError("depends on the data")
+
+    bad = dp.t.make_user_transformation(*space, *space, fail, lambda d_in: d_in)
+    root = filter_(space, 1.0)([1])
+    leaf = root(bad >> oc.make_concurrent_odometer(*space, PURE))
+    for spent in (0.25, 0.5):
+        with pytest.raises(OpenDPException, match="depends on the data"):
+            leaf(laplace(space, 0.25))
+        assert root.privacy_loss() == spent
+
+
+def test_a_native_odometer_is_refused_as_a_child(space):
+    root = filter_(space)([1])
+    with pytest.raises(InvalidTypeError, match="make_concurrent_odometer"):
+        root(dp.c.make_fully_adaptive_composition(*space, PURE))
+
+
+def test_ours_under_native_compositors_and_filters(space):
+    for parent in (
+        native_compositor(space, d_mid=1.0),
+        dp.c.make_privacy_filter(dp.c.make_fully_adaptive_composition(*space, PURE), 1, 5.0),
+    ):
+        root = parent([1] * 20)
+        one = root(filter_(space, 0.5))
+        other = root(oc.make_concurrent_composition(*space, PURE, 1, [0.25] * 2))
+        for child in (one, other, one, other):
+            assert isinstance(child(laplace(space, 0.25)), int)
+        for child in (one, other):
+            with pytest.raises(BudgetExceededError):
+                child(laplace(space, 0.25))
+
+
+def test_casts_of_ours_work_as_any_measurement(space):
+    zcdp = dp.c.make_pureDP_to_zCDP(filter_(space, 1.0))
+    root = filter_(space, 1.0, dp.zero_concentrated_divergence())([1] * 5)
+    child = root(zcdp)
+    assert isinstance(child(laplace(space, 0.5)), int)
+    assert root.privacy_loss() == zcdp.map(1)
+    with pytest.raises(BudgetExceededError) as refused:
+        child(laplace(space, 0.75))
+    assert refused.value.remaining == 0.5
+
+
+def test_a_cast_of_ours_halts_with_the_filter_that_launched_it(space):
+    zcdp = dp.zero_concentrated_divergence()
+    root = filter_(space, 1.0, zcdp, halt=True)([1] * 5)
+    child = root(dp.c.make_pureDP_to_zCDP(filter_(space, 1.0)))
+    assert isinstance(child(laplace(space, 0.25)), int)
+    with pytest.raises(BudgetExceededError):
+        root(space >> dp.t.then_count() >> dp.m.then_gaussian(scale=0.1))
+    with pytest.raises(HaltedError):
+        child(laplace(space, 0.25))
+
+
+def test_a_mechanism_below_a_cast_cannot_launch_on_what_paid_for_the_cast(space):
+    zcdp = dp.zero_concentrated_divergence()
+    root = filter_(space, 5.0, zcdp)([1] * 5)
+    child = root(dp.c.make_pureDP_to_zCDP(filter_(space, 1.0)))
+    gauss = space >> dp.t.then_count() >> dp.m.then_gaussian(scale=10.0)
+    bad = dp.m.make_user_measurement(*space, PURE, lambda rows: root(gauss), lambda d_in: 0.25)
+    spent = root.privacy_loss()
+    with pytest.raises(ReentrantLaunchError):
+        child(bad)
+    assert root.privacy_loss() == spent
+
+
+def test_a_handle_that_a_mechanism_makes_belongs_to_what_paid_for_it(space):
+    inner = filter_(space, 0.5)
+    making = dp.m.make_user_measurement(
+        *space, PURE, lambda rows: [inner(rows)], lambda d_in: 0.5, TO="ExtrinsicObject"
+    )
+    root = filter_(space, 1.0, halt=True)([1] * 5)
+    (made,) = root(making)
+    assert isinstance(made(laplace(space, 0.25)), int)
+    with pytest.raises(BudgetExceededError):
+        root(laplace(space, 5.0))
+    with pytest.raises(HaltedError):
+        made(laplace(space, 0.25))
+
+
+SMALL = (0.001, 1e-9)
+
+
+# --- re-entrance ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", [PURE, APPROXIMATE_ZCDP], ids=["pure", "approximate zCDP"])
+@pytest.mark.parametrize("ours", [True, False], ids=["ours", "native"])
+def test_a_measurement_may_query_its_own_child_while_it_is_launched(space, measure, ours):
+    pure = measure is PURE
+    share = 0.25 if pure else SMALL
+    query = laplace(space, 0.25) if pure else gaussian(space)
+    make = oc.make_concurrent_composition if ours else dp.c.make_adaptive_composition
+    inner = make(*space, measure, d_in=1, d_mids=[share] * 2)
+    root = filter_(space, 100.0 if pure else (1.0, 1e-3), measure)([1] * 20)
+    assert isinstance(root(inner >> (lambda child: child(query) + child(query))), int)
+    assert root.privacy_loss() == inner.map(1)
+
+
+@pytest.mark.parametrize("measure", [PURE, APPROXIMATE_ZCDP], ids=["pure", "approximate zCDP"])
+def test_a_running_mechanism_cannot_launch_on_its_own_account(space, measure):
+    share, query = (0.25, laplace(space, 0.25)) if measure is PURE else (SMALL, gaussian(space))
+    root = filter_(space, 1.0 if measure is PURE else (1.0, 1e-3), measure)([1] * 20)
+    caught = []
+
+    def function(rows):
+        try:
+            root(query)
+        except ReentrantLaunchError as error:
+            caught.append(error)
+        return 1
+
+    bad = dp.m.make_user_measurement(*space, measure, function, lambda d_in: share)
+    assert root(bad) == 1
+    assert len(caught) == 1
+    assert root.privacy_loss() == share
+    root(query)
+
+
+def test_a_childs_transition_cannot_launch_on_the_account_that_paid(space):
+    root = filter_(space, 1.0)([1] * 20)
+
+    def function(rows):
+        return dp.new_queryable(lambda query: root(laplace(space, 0.25)))
+
+    bad = dp.m.make_user_measurement(*space, PURE, function, lambda d_in: 0.25)
+    child = root(bad)
+    with pytest.raises(ReentrantLaunchError):
+        child("now")
+    assert root.privacy_loss() == 0.25
+
+
+# --- threads --------------------------------------------------------------------------------
+
+
+def test_one_child_answers_from_many_threads(space):
+    root = filter_(space)([1] * 20)
+    children = [root(python_queryable(space)) for _ in range(2)]
+    seen, errors = [[], []], []
+
+    def ask():
+        try:
+            for number in range(100):
+                for answers, child in zip(seen, children, strict=True):
+                    answers.append(child(number)[0])
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    for answers in seen:
+        assert sorted(answers) == list(range(1, 401))
+
+
+def test_handles_are_collected_and_take_the_data_with_them(space):
+    root = filter_(space)([1] * 20)
+    root(native_compositor(space))
+    dead = weakref.ref(root), weakref.ref(root._session._token)
+    del root
+    gc.collect()
+    assert [one() for one in dead] == [None, None]

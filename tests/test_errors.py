@@ -1,0 +1,42 @@
+"""Exceptions as values: they can be printed, copied and sent to another process."""
+
+import copy
+import inspect
+import pickle
+
+import pytest
+
+from opendp_concurrent import errors
+
+KINDS = [
+    one
+    for one in vars(errors).values()
+    if inspect.isclass(one) and issubclass(one, errors.ConcurrentError)
+]
+
+
+@pytest.mark.parametrize("again", [copy.copy, lambda one: pickle.loads(pickle.dumps(one))])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_survives_pickling_with_its_fields(kind, again):
+    arguments = [
+        "one"
+        for one in list(inspect.signature(kind.__init__).parameters.values())[1:]
+        if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD
+    ]
+    error = kind(*arguments)
+    other = again(error)
+    assert type(other) is kind
+    assert (str(other), other.args, vars(other)) == (str(error), error.args, vars(error))
+
+
+@pytest.mark.parametrize(
+    ("account", "words"),
+    [
+        (("filter",), "the filter"),
+        (("odometer", "filter 'a'"), "filter 'a' of the odometer"),
+        (("filter of ledger 'a b'", "odometer 2"), "odometer 2 of the filter of ledger 'a b'"),
+        (("filter 'b of c' of ledger 'a'",), "filter 'b of c' of ledger 'a'"),
+    ],
+)
+def test_a_path_is_read_from_its_end(account, words):
+    assert errors.phrase(account) == words

@@ -1,0 +1,55 @@
+"""Whoever annotates with a handle's public class is right about what is returned."""
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+
+dp.enable_features("contrib", "honest-but-curious")
+
+PURE = dp.max_divergence()
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+STREAM = oc.integer_stream(0, 1), oc.event_presence()
+
+
+def composition():
+    return oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5])
+
+
+def root():
+    return oc.make_concurrent_odometer(*SPACE, PURE)([1])
+
+
+def counter():
+    return oc.m.make_counter(*STREAM, PURE, scale=4.0)
+
+
+def stream():
+    odometer = oc.make_concurrent_odometer(*STREAM, PURE)
+    return oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1.0))([])
+
+
+def native_filter():
+    odometer = dp.c.make_fully_adaptive_composition(*SPACE, PURE)
+    return dp.c.make_privacy_filter(odometer, 1, 1.0)
+
+
+RETURNED = {
+    "ConcurrentOdometerQueryable": root,
+    "ConcurrentFilterQueryable": lambda: oc.make_concurrent_filter(
+        oc.make_concurrent_odometer(*SPACE, PURE), 1, 1.0
+    )([1]),
+    "ConcurrentCompositionQueryable": lambda: composition()([1]),
+    "ChildQueryable": lambda: root()(dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.5])),
+    "ChildOdometerQueryable": lambda: root()(native_filter()),
+    "ContinualQueryable": lambda: counter()([]),
+    "StreamQueryable": stream,
+    "OwnStreamQueryable": lambda: oc.c.make_bounded_interactive(counter(), 9)([]),
+}
+
+
+@pytest.mark.parametrize("name", oc.handles.__all__)
+def test_each_class_is_of_what_is_returned(name):
+    handle = RETURNED[name]()
+    assert type(handle) is vars(oc.handles)[name]
+    assert isinstance(handle, (dp.Queryable, dp.OdometerQueryable))

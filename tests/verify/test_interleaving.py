@@ -1,0 +1,76 @@
+"""Interleavings of interactive mechanisms never exceed the theorem."""
+
+import numpy as np
+import pytest
+
+from opendp_concurrent import verify
+from opendp_concurrent.verify.forbidden import optimal_delta
+
+
+def as_rounds(*mechanisms):
+    """Noninteractive mechanisms, each asked once, in turn, with one query."""
+    tables, shape = [], (2,)
+    for one in mechanisms:
+        law = np.array([one.first, one.second])[:, None, :]
+        tables.append(
+            np.broadcast_to(
+                law.reshape(2, *(1,) * (len(shape) - 1), 1, law.shape[-1]),
+                (*shape, 1, law.shape[-1]),
+            ).copy()
+        )
+        shape = tables[-1].shape
+    return verify.FiniteInteractiveMechanism(tuple(tables))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_single_rounds_interleave_to_the_optimal_composition(count):
+    epsilons = (0.5, 0.8, 0.3)[:count]
+    parts = [as_rounds(verify.randomized_response(one)) for one in epsilons]
+    for epsilon in (0.0, 0.4, 1.0):
+        exact = optimal_delta(tuple(sorted(epsilons)), epsilon)
+        for delta in (verify.concurrent_delta, verify.sequential_delta, verify.composition_delta):
+            assert delta(parts, epsilon) == pytest.approx(exact, abs=1e-12)
+
+
+def check_interleaving(parts, epsilon):
+    concurrent = verify.concurrent_delta(parts, epsilon)
+    sequential = verify.sequential_delta(parts, epsilon)
+    allowed = verify.composition_delta(parts, epsilon)
+    assert sequential <= concurrent + 1e-12
+    assert concurrent <= allowed + 1e-12
+    return concurrent, sequential, allowed
+
+
+def test_no_interleaving_exceeds_the_theorem_on_random_pairs():
+    ahead = 0
+    for seed in range(120):
+        parts = [verify.random_interactive(2 * seed + index) for index in (0, 1)]
+        concurrent, sequential, _ = check_interleaving(parts, (0.0, 0.5, 1.0)[seed % 3])
+        ahead += concurrent > sequential + 1e-9
+    assert ahead > 0  # to interleave does help, within what the theorem allows
+
+
+def test_no_interleaving_exceeds_the_theorem_on_random_triples():
+    for seed in range(5):
+        check_interleaving([verify.random_interactive(3 * seed + index) for index in range(3)], 0.5)
+
+
+@pytest.mark.slow
+def test_no_interleaving_exceeds_the_theorem_on_a_thousand_pairs_and_a_hundred_triples():
+    for seed in range(1000):
+        check_interleaving(
+            [verify.random_interactive(2 * seed + index) for index in (0, 1)],
+            (0.0, 0.5, 1.0)[seed % 3],
+        )
+    for seed in range(100):
+        check_interleaving([verify.random_interactive(3 * seed + index) for index in range(3)], 0.5)
+
+
+def test_the_order_of_a_sequence_may_depend_on_answers():
+    """Three mechanisms: after the first one's answers, either of the others may be next."""
+    for seed in (0, 56):
+        parts = [verify.random_interactive(3 * seed + index) for index in range(3)]
+        concurrent, sequential, _ = check_interleaving(parts, 0.5)
+        expected = {0: 0.8098, 56: 0.77769}[seed]
+        assert sequential == pytest.approx(expected, abs=2e-4)
+        assert concurrent >= sequential
