@@ -3,7 +3,8 @@
 These functions need matplotlib, which the extra ``plot`` installs. They import it when they draw,
 and raise an ImportError that names the extra if it is missing. Each function draws on the axes
 ``ax``, or on those of a new figure, and returns the axes. A new figure belongs to no window, so it
-does not depend on a backend. To save it, use ``ax.figure.savefig(...)``.
+does not depend on a backend. To save it, use ``ax.figure.savefig(...)``. An invalid argument raises
+``InvalidTypeError`` or ``InvalidValueError``, which names it.
 """
 
 from __future__ import annotations

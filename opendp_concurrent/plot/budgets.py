@@ -34,7 +34,6 @@ def plot_budgets(
     :param launches: the values of k, in the order in which they are drawn
     :param ylabel: name of the y axis
     :param ax: axes to draw on
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 

@@ -80,7 +80,6 @@ def plot_counter_error(
     :param rho: privacy loss under zCDP, above 0
     :param measured: maps some of the counters to errors by step, which are drawn as points
     :param ax: axes to draw on
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 

@@ -27,7 +27,6 @@ def plot_ledger(ledger: SqlLedger, *, against: str = "time", ax: Axes | None = N
     :param ledger: made by ``opendp_concurrent.ledger``; all of it is read and checked
     :param against: the x axis: ``"time"``, or ``"launches"``
     :param ax: axes to draw on
-    :raises InvalidValueError: naming the argument
     :raises LedgerError: if the ledger cannot be read, or is not consistent
 
     :example:

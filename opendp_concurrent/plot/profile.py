@@ -36,7 +36,6 @@ def plot_profile(
     :param labels: names in the legend; by default those that the functions print
     :param width: relative width of the bracket, as in ``delta_bounds``
     :param ax: axes to draw on
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 

@@ -46,7 +46,6 @@ def plot_session(
     :param ylabel: name of the y axis
     :param output_measure: of the losses; only for your own measure
     :param ax: axes to draw on
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 

@@ -30,7 +30,6 @@ def plot_strategy(
     :param epsilon: leaves with a larger loss are red; δ at ε counts only these
     :param depth: number of launches after which the tree is cut, as in print
     :param ax: axes to draw on; a new figure is as large as the tree
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 

@@ -28,7 +28,6 @@ def plot_stream(
     :param alarms: steps with a vertical line
     :param ylabel: name of the y axis
     :param ax: axes to draw on
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 

@@ -37,7 +37,6 @@ def plot_tradeoff(
     :param labels: names in the legend; by default those that the functions print
     :param points: number of values of α, at least 1; they are denser near 0 and 1
     :param ax: axes to draw on
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 

@@ -1,7 +1,10 @@
-"""Proof by machine: the worst analysts against filters, interleavings and simulations, computed.
+"""Exact checks of the theorems: worst analysts against filters, interleavings and simulations.
 
-Read ``adversary.py`` first. Nothing in the package imports this; it uses the accumulators and rules
-of production as they are.
+``filters`` has the analysts who launch finite mechanisms against a filter; read
+``filters/adversary.py`` first. ``interactions`` has the analysts who query interactive mechanisms,
+given by tables or by real code. The tools use the accumulators and rules of the package itself, and
+the package does not import them. An invalid argument raises ``InvalidTypeError`` or
+``InvalidValueError``, which names it.
 """
 
 from .filters.adversary import Worst, worst_analyst

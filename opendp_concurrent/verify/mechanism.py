@@ -176,7 +176,6 @@ def randomized_response(epsilon: float, delta: float = 0.0) -> FiniteMechanism:
 
     :param epsilon: at least 0
     :param delta: in [0, 1]
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
@@ -201,7 +200,6 @@ def k_ary_response(prob: float, categories: int) -> FiniteMechanism:
 
     :param prob: in [0, 1]
     :param categories: at least 2
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
@@ -222,7 +220,6 @@ def truncated_geometric(scale: float, shift: int, size: int) -> FiniteMechanism:
     :param scale: finite, above 0
     :param shift: at least 1
     :param size: above ``shift``
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
@@ -247,7 +244,6 @@ def random_mechanism(seed: int, answers: int = 3, epsilon: float = inf) -> Finit
     :param seed: of NumPy's generator
     :param answers: number of answers
     :param epsilon: at least 0
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 

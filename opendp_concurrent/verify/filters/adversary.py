@@ -72,7 +72,6 @@ def worst_analyst(
     :param epsilon: at which δ is computed
     :param most: largest number of launches; raises if the rule admits more
     :return: the strategy, its δ, and an upper bound for all analysts
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 

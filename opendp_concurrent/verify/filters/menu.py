@@ -37,7 +37,6 @@ def response_menu(*epsilons: float) -> list[Item]:
     """Randomized responses that declare (ε, 0).
 
     :param epsilons: one item for each
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 

@@ -140,7 +140,6 @@ class Promise:
         :param epsilons: of the menu
         :param counts: number of launches of each item, from 1 to 100
         :param share: in (0, 1]; doubles within 1e-12 below 1 test nothing
-        :raises InvalidTypeError, InvalidValueError: naming the argument
 
         :example:
 

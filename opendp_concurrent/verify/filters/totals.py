@@ -49,7 +49,6 @@ def worst_loss(
         the probabilities, with an error of a few units in the last place
     :param most: largest number of launches; raises if the rule admits more
     :return: the exact sum, as a Fraction; infinite if some answer is impossible on one dataset
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
@@ -81,7 +80,6 @@ def worst_mean_loss(
     parameters are those of :func:`worst_loss`.
 
     :return: the divergence, for the worse order of the datasets
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
@@ -105,7 +103,6 @@ def worst_renyi(
 
     :param order: finite, above 1
     :return: the divergence, for the worse order of the datasets
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 

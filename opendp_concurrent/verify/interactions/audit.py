@@ -76,7 +76,6 @@ def audit(
     :param delta: at which ε is bounded
     :param confidence: of the bound
     :return: the bound; 0 if the runs show nothing
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 

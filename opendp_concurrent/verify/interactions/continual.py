@@ -52,7 +52,6 @@ def events_differ(at_most: int, *, presence: bool = True) -> Neighbouring:
     :param at_most: number of steps
     :param presence: whether one of the two items at such a step must be None, for no item
     :return: a predicate of two streams of the same length
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
@@ -76,7 +75,6 @@ class Identifier:
     :param handle: of a continual mechanism; has ``update(item)`` and is called with queries
     :param side: 0 or 1: the side of each pair that is forwarded
     :param neighbouring: whether two prefixes are neighbours; must be reflexive
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
@@ -101,11 +99,8 @@ class Identifier:
     def __init__(self, handle: Any, side: int, neighbouring: Neighbouring) -> None:
         if whole(side=side) not in (0, 1):
             raise InvalidValueError(f"side ({shown(side)}) must be 0 or 1")
-        if not callable(neighbouring):
-            raise InvalidTypeError(
-                f"neighbouring must be callable, found {type(neighbouring).__name__}"
-            )
-        self._handle, self._side, self._neighbouring = handle, side, neighbouring
+        self._handle, self._side = handle, side
+        self._neighbouring: Neighbouring = function(neighbouring=neighbouring)
         self._streams: tuple[list[Any], list[Any]] = ([], [])
         self._halted = False
 
@@ -157,7 +152,6 @@ def continual_delta(
     :param epsilon: at which δ is computed
     :param asks: number of times that each query may be sent between two updates
     :return: δ, to the precision of doubles
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
@@ -187,7 +181,6 @@ def continual_epsilon(
     The parameters are those of :func:`continual_delta`.
 
     :return: ε, rounded to 12 decimal places; infinite if there is none
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
@@ -224,7 +217,6 @@ def continual_renyi(
 
     :param order: above 1, at most 256
     :return: the divergence, to the precision of doubles
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 

@@ -125,7 +125,6 @@ def clamped_noise(
     :param high: largest value
     :param gaussian: whether the noise is Gaussian, with ``scale`` its standard deviation
     :return: a function from a total and a scale to pairs of a value and its probability
-    :raises InvalidValueError: naming the argument
 
     :example:
 

@@ -184,7 +184,6 @@ def random_interactive(
     :param answers: number of answers to each query
     :param sharp: parameter of the Dirichlet distribution of the answers, from 1e-6 to 1e6. Smaller
         values reveal more
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
@@ -217,7 +216,6 @@ def sparse_vector(
         scale 4/ε
     :param values: for each dataset, the value of each query minus the threshold. The values on the
         two datasets differ by at most 1
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 

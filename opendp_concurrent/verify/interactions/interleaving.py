@@ -23,7 +23,6 @@ def concurrent_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: 
     :param mechanisms: that are interleaved
     :param epsilon: at which δ is computed
     :return: δ, to the precision of doubles
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
@@ -40,12 +39,8 @@ def concurrent_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: 
 def sequential_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: float) -> float:
     """Compute the largest δ at ``epsilon`` of an analyst who uses one mechanism after the other.
 
-    Queries, and the next mechanism, may depend on all earlier answers.
-
-    :param mechanisms: each is queried in all of its rounds, or not at all
-    :param epsilon: at which δ is computed
-    :return: δ, to the precision of doubles
-    :raises InvalidTypeError, InvalidValueError: naming the argument
+    Queries, and the next mechanism, may depend on all earlier answers. Each mechanism is queried in
+    all of its rounds, or not at all. The parameters are those of :func:`concurrent_delta`.
 
     :example:
 
@@ -56,7 +51,7 @@ def sequential_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: 
 
 
 def _worst(parts: Sequence[FiniteInteractiveMechanism], leaf: Leaf, *, sequential: bool) -> float:
-    """Largest sum of a leaf over the views of an analyst."""
+    """Largest sum of a leaf over the views of one analyst, who may stop at any time."""
     known: dict[Any, float] = {}
 
     def value(histories: tuple[History, ...], p: float, q: float) -> float:
@@ -86,7 +81,6 @@ def composition_pair(mechanisms: Sequence[FiniteInteractiveMechanism]) -> Finite
 
     :param mechanisms: that are interleaved
     :return: a noninteractive mechanism
-    :raises InvalidTypeError: naming the argument
 
     :example:
 
@@ -105,12 +99,8 @@ def composition_pair(mechanisms: Sequence[FiniteInteractiveMechanism]) -> Finite
 def composition_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: float) -> float:
     """Compute the δ at ``epsilon`` that the composition theorem for f-DP allows [VZ23].
 
-    This is the noninteractive composition of the tight trade-off functions of the mechanisms.
-
-    :param mechanisms: that are interleaved
-    :param epsilon: at which δ is computed
-    :return: δ, to the precision of doubles
-    :raises InvalidTypeError, InvalidValueError: naming the argument
+    This is the noninteractive composition of the tight trade-off functions of the mechanisms. The
+    parameters are those of :func:`concurrent_delta`.
 
     :example:
 

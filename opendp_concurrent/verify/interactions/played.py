@@ -94,7 +94,6 @@ class Played:
     :param refusals: exceptions that count as answers, by their types. Other exceptions are errors
         of the test, and are raised
     :param most: largest number of runs
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
@@ -133,8 +132,6 @@ class Played:
         """Find the session of at most ``rounds`` moves with the largest loss: ε at δ = 0.
 
         The result is exact if all chances are exact fractions.
-
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         return max(self.sessions(rounds), key=lambda reached: reached.ratio)
 
@@ -142,7 +139,6 @@ class Played:
         """Compute the smallest δ at ``epsilon`` against all analysts of at most ``rounds`` moves.
 
         :return: δ for the worse order of the datasets, to the precision of doubles
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         return max(self._best(leaf, rounds) for leaf in excesses(epsilon))
 
@@ -152,7 +148,6 @@ class Played:
         :param order: finite, above 1
         :return: the divergence for the worse order of the datasets, to the precision of doubles;
             infinite where a moment overflows
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         alpha = checks.order(order=order)
 
@@ -185,10 +180,7 @@ class Played:
         return value((), (), {(): 1}, {(): 1})
 
     def sessions(self, rounds: int) -> Iterator[Reached]:
-        """Generate all sessions of at most ``rounds`` moves, with their ratios.
-
-        :raises InvalidTypeError, InvalidValueError: naming the argument
-        """
+        """Generate all sessions of at most ``rounds`` moves, with their ratios."""
         limit = _ROUNDS(rounds=rounds)
         onward: list[tuple[History, tuple[Move, ...], Weights, Weights]] = [
             ((), (), {(): 1}, {(): 1})

@@ -82,7 +82,6 @@ def simulate(
     :param epsilon: of randomized response
     :param delta: of randomized response; by default the smallest one of the mechanism
     :return: the systems, and the residual of their mixture
-    :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises ArithmeticError: if the programme cannot be solved, or not to 1e-8
 
     :example:
@@ -127,7 +126,9 @@ class _Programme:
         self.law = np.concatenate([joint(mechanism, b).ravel() for b in (0, 1)])
         size = self.law.size // 2
         causal, right = _causality(self.shape)
-        self.mixture = kron(csr_array(_outcomes(epsilon, delta)), csr_array(np.eye(size)))
+        truth, lie = ((1 - delta) * one for one in response(epsilon))
+        outcomes = np.array([[delta, truth, lie, 0.0], [0.0, lie, truth, delta]])  # per dataset
+        self.mixture = kron(csr_array(outcomes), csr_array(np.eye(size)))
         slack = csr_array(np.eye(2 * size))
         none = csr_array((len(right), 4 * size))
         self._columns = vstack(
@@ -198,12 +199,6 @@ def joint(mechanism: FiniteInteractiveMechanism, dataset: int) -> Array:
     for table in mechanism.tables:
         law = law[..., None, None] * table[dataset]
     return law
-
-
-def _outcomes(epsilon: float, delta: float) -> Array:
-    """Probabilities of the four outcomes of randomized response, on each dataset."""
-    truth, lie = ((1 - delta) * one for one in response(epsilon))
-    return np.array([[delta, truth, lie, 0.0], [0.0, lie, truth, delta]])
 
 
 @lru_cache(maxsize=64)
