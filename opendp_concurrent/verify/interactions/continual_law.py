@@ -1,7 +1,7 @@
-"""Continual mechanisms as laws: which answers, with which probability, and what follows.
+"""Continual mechanisms as distributions: the answers, their probabilities, and the next states.
 
-Written down (:class:`ContinualLaw`), or found by running real code again and again with a finite
-noise in the place of its own (:class:`Replayed`).
+A distribution is either written by hand (:class:`ContinualLaw`), or computed from real code that
+runs again for every outcome of a finite noise (:class:`Replayed`).
 """
 
 from __future__ import annotations
@@ -12,16 +12,28 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..checks import checked, elements, flag, function, hashable, integer, read, shown
-from ..errors import InvalidTypeError, InvalidValueError
+from ...checks import (
+    checked,
+    each,
+    flag,
+    function,
+    hashable,
+    integer,
+    read,
+    shown,
+    with_method,
+)
+from ...errors import InvalidValueError
 from .tape import Tape
 
-Outcomes = list[tuple[int, float]]  # what a noisy value may be, with which probability
-REACH = 60.0  # noise is cut at so many scales, with exp(-60) of its mass beyond
+Outcomes = list[tuple[int, float]]  # the values of a noisy number, with their probabilities
+REACH = 60.0  # noise is cut at this many scales; about exp(-60) of its mass is beyond
+MOST_QUESTIONS = 16
+MOST_VALUES = 10**5
 
 
 class ContinualLaw(Protocol):
-    """A continual mechanism with finitely many answers. States are hidden, and hashable."""
+    """A continual mechanism with finitely many answers. Its states are hidden and hashable."""
 
     @property
     def start(self) -> Hashable:
@@ -29,26 +41,23 @@ class ContinualLaw(Protocol):
 
     @property
     def questions(self) -> Sequence[Any]:
-        """What may be asked."""
+        """All queries."""
 
     def update(self, state: Any, item: Any) -> Hashable:
         """The state after an update."""
 
     def answers(self, state: Any, question: Any) -> Iterable[tuple[Hashable, float, Hashable]]:
-        """Each answer there may be, its probability, and the state after it."""
-
-
-MOST_QUESTIONS = 16
+        """For each answer to a query: the answer, its probability, and the next state."""
 
 
 class Replayed:
-    """The law of real code, from running it again and again on every outcome of its noise.
+    """The distribution of real code, which runs again for every outcome of its noise.
 
-    :param make: from ``release(total, scale)``, to be called instead of adding noise of ``scale``,
-        to a fresh handle, with ``update(item)``; whatever else it does must be deterministic
-    :param noise: such as ``clamped_noise(...)``: from total and scale to outcomes
-    :param questions: what may be asked, at most 16
-    :param ask: asks a handle
+    :param make: maps ``release(total, scale)`` to a fresh handle with ``update(item)``. The handle
+        calls ``release`` instead of adding noise of ``scale``, and is deterministic otherwise
+    :param noise: maps a total and a scale to outcomes, such as ``clamped_noise(...)``
+    :param questions: all queries, at most 16
+    :param ask: sends a query to a handle
     """
 
     start: Hashable = ()
@@ -62,33 +71,30 @@ class Replayed:
         ask: Callable[[Any, Any], Hashable] = lambda handle, question: handle(question),
     ) -> None:
         function(make=make), function(noise=noise), function(ask=ask)
-        self.questions = elements("what may be asked", questions=questions)
+        self.questions = each("queries", hashable)(questions=questions)
         if not len(self.questions) <= MOST_QUESTIONS:
             raise InvalidValueError(
                 f"questions must have at most {MOST_QUESTIONS} elements, found "
                 f"{len(self.questions)}: each is asked after all others"
             )
-        for question in self.questions:
-            hashable(questions=question)
         self._make, self._noise, self._ask = make, noise, ask
         self._tape = Tape()
         self._known: dict[Any, list[tuple[Hashable, float, Hashable]]] = {}
 
     def update(self, state: Any, item: Any) -> Hashable:
-        """The state is the list of messages, with the noise that each got."""
+        """The next state: all messages so far, each with the outcomes of its noise."""
         return (*state, ("update", item, ()))
 
     def answers(self, state: Any, question: Any) -> Iterable[tuple[Hashable, float, Hashable]]:
-        """Run it on all outcomes; an update's own noise is drawn here too, when it is replayed."""
-        found = self._known.get((state, question))
-        if found is None:
+        """Run the code for all outcomes. This draws the noise of earlier updates, too."""
+        if (state, question) not in self._known:
             decided = tuple(outcome for message in state for outcome in message[2])
             explored = self._tape.explore(lambda: self._run(state, question), decided)
-            found = self._known[state, question] = [
+            self._known[state, question] = [
                 (answer, float(chance), (*state, ("ask", question, chosen[len(decided) :])))
                 for answer, chance, chosen in explored
             ]
-        return found
+        return self._known[state, question]
 
     def _run(self, state: Any, question: Any) -> Hashable:
         def release(total: int, scale: float) -> int:
@@ -97,11 +103,7 @@ class Replayed:
             return chosen
 
         handle = self._make(release)
-
-        if not callable(getattr(handle, "update", None)):
-            raise InvalidTypeError(
-                f"make must return a handle with update(item), found {type(handle).__name__}"
-            )
+        with_method("update", "return a handle with update(item)")(make=handle)
         for kind, content, _ in state:
             if kind == "update":
                 handle.update(content)
@@ -110,27 +112,23 @@ class Replayed:
         return self._ask(handle, question)
 
 
-MOST_VALUES = 10**5
-
-
 @checked(low=integer, high=integer, gaussian=flag)
 def clamped_noise(
     low: int, high: int, *, gaussian: bool = False
 ) -> Callable[[int, float], Outcomes]:
-    """Discrete Laplace (or Gaussian) noise on integers, clamped to ``low``..``high``.
+    """Make discrete Laplace (or Gaussian) noise on integers, clamped to ``low``..``high``.
 
-    Clamping is postprocessing; for Laplace noise it keeps the largest loss, which the ends have.
+    Clamping is postprocessing. For Laplace noise it keeps the largest loss, which is reached at the
+    ends.
 
-    :param low: least value
+    :param low: smallest value
     :param high: largest value
     :param gaussian: whether the noise is Gaussian, with ``scale`` its standard deviation
-    :return: from a total and a scale to pairs of a value and its probability
-    :raises InvalidValueError: naming the argument
+    :return: a function from a total and a scale to pairs of a value and its probability
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> for value, probability in verify.clamped_noise(0, 1)(0, 1.0):
+    >>> for value, probability in oc.verify.clamped_noise(0, 1)(0, 1.0):
     ...     print(value, round(probability, 6))
     0 0.731059
     1 0.268941

@@ -1,21 +1,8 @@
-"""Real interactive measurements, played against every analyst: their exact worst loss.
+"""Real interactive measurements against every analyst: their exact worst loss.
 
-Whatever composes (filters, odometers, casts, wrappers) is real code; only what is launched at the
-end is finite: a user measurement whose function draws from a :class:`Tape`. The law of a whole
-session is then exact, and so is the worst of all analysts who choose their moves from a list:
-
->>> from fractions import Fraction
->>> from opendp_concurrent import verify
->>> tape = verify.Tape()
->>> def session(side):                             # instead of: measurement(datasets[side])
-...     truth, lie = Fraction(3, 4), Fraction(1, 4)
-...     return lambda: tape.draw((truth, lie) if side == 0 else (lie, truth))
->>> ask = verify.Move("ask", lambda handle: handle())
->>> law = verify.Played(tape, session, [ask])
->>> [law.worst_loss(rounds).ratio for rounds in (1, 2)]
-[Fraction(3, 1), Fraction(9, 1)]
-
-A test holds ``worst_loss`` (or ``delta``, or ``renyi``) against ``measurement.map(d_in)``.
+Filters, odometers, casts and wrappers are real code. Only the innermost mechanism is finite: a user
+measurement whose function draws from a :class:`Tape`. So the distribution of a whole session is
+exact, and so is the worst loss over all analysts who choose their moves from a list.
 Deterministic analysts suffice [HSTVVXZ23, Lemma 2.3].
 """
 
@@ -27,20 +14,18 @@ from fractions import Fraction
 from math import exp, fsum, inf, isinf, log
 from typing import Any
 
-from .. import checks
-from ..checks import at_most, checked, function, instance
-from ..errors import InvalidTypeError, InvalidValueError
-from .mechanism import LARGEST_LOG, excess, scale_of
+from ... import checks
+from ...checks import at_most, checked, function, instance
+from ...errors import InvalidTypeError, InvalidValueError
+from ..mechanism import LARGEST_LOG, Leaf, Number, excesses
 from .tape import MOST_RUNS, Chosen, Tape
-from .totals import Number
 
-History = tuple[tuple[str, Hashable], ...]  # name of each move, and its answer
-Weights = dict[Chosen, Number]  # by what was drawn
+History = tuple[tuple[str, Hashable], ...]  # the name of each move, and its answer
+Weights = dict[Chosen, Number]  # probabilities of the outcomes of the draws
 _ROUNDS = at_most(100, "all histories are listed")
 
 
 def _exceptions(**argument: Any) -> tuple[type[Exception], ...]:
-    """Return a tuple of classes of exceptions, or raise."""
     ((name, value),) = argument.items()
     found = tuple(tuple.__iter__(value)) if checks.is_a(value, tuple) else (None,)
     if not all(checks.is_a(one, type) and issubclass(one, Exception) for one in found):
@@ -52,12 +37,12 @@ def _exceptions(**argument: Any) -> tuple[type[Exception], ...]:
 
 @dataclass(frozen=True)
 class Move:
-    """What an analyst may do.
+    """One move of an analyst.
 
-    :ivar name: of the move; moves of one name are the same
-    :ivar play: from a session to a hashable answer
-    :ivar other: the same on the second dataset, where it differs: an update of a stream, of which
-        the adversary chooses both sides
+    :ivar name: moves with the same name are the same move
+    :ivar play: maps a session to a hashable answer
+    :ivar other: ``play`` on the second dataset, if it differs. Use it for an update of a stream,
+        where the adversary chooses both sides
     """
 
     name: str
@@ -71,7 +56,6 @@ class Move:
 
 
 def _of_moves(**argument: Any) -> tuple[Move, ...]:
-    """Return moves, read once, or raise."""
     ((name, _),) = argument.items()
     found = checks.read("moves", **argument)
     return tuple(instance(Move)(**{f"{name}[{i}]": one}) for i, one in enumerate(found))
@@ -79,10 +63,10 @@ def _of_moves(**argument: Any) -> tuple[Move, ...]:
 
 @dataclass(frozen=True)
 class Reached:
-    """A session, and what it tells.
+    """A session, and the ratio of its probabilities on the two datasets.
 
-    :ivar ratio: of its probabilities, the larger over the smaller; infinite if one of them is 0
-    :ivar history: its moves and answers
+    :ivar ratio: the larger probability divided by the smaller one; infinite if one of them is 0
+    :ivar history: moves and answers of the session
     """
 
     ratio: Number
@@ -98,17 +82,30 @@ class Reached:
 
 
 class Played:
-    """The law of real sessions on two neighbouring datasets.
+    """The exact distribution of real sessions on two neighbouring datasets.
 
-    :param tape: from which the finite measurements draw
-    :param begin: from a side, 0 or 1, to a fresh session on that dataset: a handle, or whatever
+    A test compares ``worst_loss``, ``delta`` or ``renyi`` with ``measurement.map(d_in)``.
+
+    :param tape: the finite measurements draw from it
+    :param begin: maps a side, 0 or 1, to a fresh session on that dataset: a handle, or whatever the
         moves need, such as a list of handles
-    :param moves: what the analyst may do, always; or a function of the history so far that returns
-        it, such as only such updates as keep streams neighbours
-    :param refusals: exceptions that are answers: their types are told. Any other one is an error of
-        the test, and raised
-    :param most: runs at most
-    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :param moves: a list of moves that are always allowed; or a function from the history so far to
+        the allowed moves, such as updates that keep two streams neighbours
+    :param refusals: exceptions that count as answers, by their types. Other exceptions are errors
+        of the test, and are raised
+    :param most: largest number of runs
+
+    :example:
+
+    >>> from fractions import Fraction
+    >>> tape = oc.verify.Tape()
+    >>> def session(side):  # a real test returns measurement(datasets[side])
+    ...     truth, lie = Fraction(3, 4), Fraction(1, 4)
+    ...     return lambda: tape.draw((truth, lie) if side == 0 else (lie, truth))
+    >>> ask = oc.verify.Move("ask", lambda handle: handle())
+    >>> law = oc.verify.Played(tape, session, [ask])
+    >>> [law.worst_loss(rounds).ratio for rounds in (1, 2)]
+    [Fraction(3, 1), Fraction(9, 1)]
     """
 
     @checked(tape=instance(Tape), begin=function, refusals=_exceptions, most=checks.count)
@@ -132,37 +129,25 @@ class Played:
         self._known: dict[Any, list[tuple[Hashable, Number, Chosen]]] = {}
 
     def worst_loss(self, rounds: int) -> Reached:
-        """Find the most revealing session of ``rounds`` moves: ε at δ = 0.
+        """Find the session of at most ``rounds`` moves with the largest loss: ε at δ = 0.
 
-        Exact, if all chances are exact fractions.
-
-        :raises InvalidTypeError, InvalidValueError: naming the argument
+        The result is exact if all chances are exact fractions.
         """
-        best = Reached(1, ())
-        for reached in self.sessions(rounds):
-            if reached.ratio > best.ratio:
-                best = reached
-        return best
+        return max(self.sessions(rounds), key=lambda reached: reached.ratio)
 
     def delta(self, epsilon: float, rounds: int) -> float:
-        """Least δ at ``epsilon`` against all analysts of at most ``rounds`` moves.
+        """Compute the smallest δ at ``epsilon`` against all analysts of at most ``rounds`` moves.
 
-        :return: δ, for the worse order of the datasets, to the precision of doubles
-        :raises InvalidTypeError, InvalidValueError: naming the argument
+        :return: δ for the worse order of the datasets, to the precision of doubles
         """
-        scale = scale_of(epsilon)
-        return max(
-            self._best(lambda p, q: excess(p, q, scale), rounds),
-            self._best(lambda p, q: excess(q, p, scale), rounds),
-        )
+        return max(self._best(leaf, rounds) for leaf in excesses(epsilon))
 
     def renyi(self, order: float, rounds: int) -> float:
-        """Rényi divergence of ``order`` that all analysts of at most ``rounds`` moves stay below.
+        """Compute the largest Rényi divergence of ``order``, over analysts of ``rounds`` moves.
 
         :param order: finite, above 1
-        :return: the divergence, for the worse order of the datasets, to the precision of doubles;
-            infinite where a moment is beyond them
-        :raises InvalidTypeError, InvalidValueError: naming the argument
+        :return: the divergence for the worse order of the datasets, to the precision of doubles;
+            infinite where a moment overflows
         """
         alpha = checks.order(order=order)
 
@@ -175,8 +160,8 @@ class Played:
         both = self._best(power, rounds), self._best(lambda p, q: power(q, p), rounds)
         return log(max(both)) / (alpha - 1)
 
-    def _best(self, leaf: Callable[[float, float], float], rounds: int) -> float:
-        """Largest sum of a leaf's value over the answers, over all ways to choose moves."""
+    def _best(self, leaf: Leaf, rounds: int) -> float:
+        """Largest sum of a leaf over the answers, over all choices of moves."""
         limit = _ROUNDS(rounds=rounds)
 
         def value(history: History, played: tuple[Move, ...], p: Weights, q: Weights) -> float:
@@ -184,42 +169,35 @@ class Played:
             if len(played) == limit:
                 return best
             for move in self._moves(history):
-                onward = self._told(played, move, p, q)
-                after = (*played, move)
-                best = max(
-                    best,
-                    fsum(
-                        value((*history, (move.name, answer)), after, first, second)
-                        for answer, (first, second) in onward.items()
-                    ),
+                after, split = (*played, move), self._split(played, move, p, q)
+                total = fsum(
+                    value((*history, (move.name, answer)), after, *weights)
+                    for answer, weights in split.items()
                 )
+                best = max(best, total)
             return best
 
         return value((), (), {(): 1}, {(): 1})
 
     def sessions(self, rounds: int) -> Iterator[Reached]:
-        """All sessions of at most so many moves, and what each tells.
-
-        :raises InvalidTypeError, InvalidValueError: naming the argument
-        """
+        """Generate all sessions of at most ``rounds`` moves, with their ratios."""
         limit = _ROUNDS(rounds=rounds)
         onward: list[tuple[History, tuple[Move, ...], Weights, Weights]] = [
             ((), (), {(): 1}, {(): 1})
         ]
         while onward:
             history, played, p, q = onward.pop()
-            first, second = sum(p.values()), sum(q.values())
-            yield Reached(_ratio(first, second), history)
+            yield Reached(_ratio(sum(p.values()), sum(q.values())), history)
             if len(played) < limit:
                 for move in self._moves(history):
-                    for answer, weights in self._told(played, move, p, q).items():
+                    for answer, weights in self._split(played, move, p, q).items():
                         longer = (*history, (move.name, answer))
                         onward.append((longer, (*played, move), *weights))
 
-    def _told(
+    def _split(
         self, played: tuple[Move, ...], move: Move, p: Weights, q: Weights
     ) -> dict[Hashable, tuple[Weights, Weights]]:
-        """Split both sides by the answer to a move."""
+        """Split the weights of both sides by the answer to a move."""
         split: dict[Hashable, tuple[Weights, Weights]] = {}
         for side, weights in enumerate((p, q)):
             for chosen, weight in weights.items():
@@ -231,7 +209,7 @@ class Played:
     def _answers(
         self, side: int, played: tuple[Move, ...], chosen: Chosen, move: Move
     ) -> list[tuple[Hashable, Number, Chosen]]:
-        """What a move is answered after what was drawn; runs the session again from its start."""
+        """The answers to a move after given draws. Runs the session again from its start."""
         key = side, tuple(one.name for one in played), chosen, move.name
         if key not in self._known:
 

@@ -1,6 +1,6 @@
-"""What an analyst does, as a tree that can be read, drawn and run.
+"""The strategy of an analyst, as a tree to read, draw and run.
 
-Equal situations share one node, so a strategy is as small as the table that it came from.
+Equal situations share one node, so the tree is as small as the table from which it is made.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias, Union
 
-from .mechanism import FiniteMechanism
+from ..mechanism import FiniteMechanism
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Ask no more.
+    """Stop launching.
 
-    :ivar loss: log P/Q of all that was seen
+    :ivar loss: log(P/Q) of all answers so far
     """
 
     loss: float
@@ -26,11 +26,11 @@ class Stop:
 
 @dataclass(frozen=True, eq=False)
 class Launch:
-    """Launch an item, and go on according to its answer.
+    """Launch an item, and continue as its answer says.
 
     :ivar name: of the item
-    :ivar loss: log P/Q of what was seen before
-    :ivar branches: for each answer P, Q and what follows
+    :ivar loss: log(P/Q) of all answers before the launch
+    :ivar branches: for each answer P, Q and the strategy that follows
     """
 
     name: str
@@ -38,7 +38,7 @@ class Launch:
     branches: tuple[tuple[float, float, Strategy], ...]
 
     def lines(self, depth: int) -> list[str]:
-        """The tree down to ``depth`` launches, a line for each node."""
+        """The tree down to ``depth`` launches, one line for each node."""
         result = [f"launch {self.name}"]
         for index, (first, second, onward) in enumerate(self.branches):
             head = f"  answer {index} ({first:.4g} | {second:.4g}): "
@@ -59,7 +59,7 @@ Strategy: TypeAlias = Union[Stop, Launch]  # noqa: UP007 (evaluated on Python 3.
 
 
 def view_of(strategy: Strategy) -> FiniteMechanism:
-    """Law of all that the analyst sees; views with the same likelihood ratio are one answer."""
+    """Distributions of what the analyst sees; views of one likelihood ratio are one answer."""
     masses = {id(strategy): (1.0, 1.0)}
     seen: dict[float, tuple[float, float]] = {}
     for node in _from_the_root(strategy):
@@ -71,23 +71,23 @@ def view_of(strategy: Strategy) -> FiniteMechanism:
         for p, q, onward in node.branches:
             before = masses.get(id(onward), (0.0, 0.0))
             masses[id(onward)] = (before[0] + first * p, before[1] + second * q)
-    return FiniteMechanism(
-        tuple(first for first, _ in seen.values()), tuple(second for _, second in seen.values())
-    )
+    firsts, seconds = zip(*seen.values(), strict=True)
+    return FiniteMechanism(firsts, seconds)
 
 
 def _from_the_root(strategy: Strategy) -> list[Strategy]:
-    """All nodes, each after those that lead to it."""
+    """All nodes, each after all nodes that lead to it."""
     order: list[Strategy] = []
     done: set[int] = set()
-    stack: list[tuple[Strategy, bool]] = [(strategy, False)]
-    while stack:
-        node, finished = stack.pop()
-        if finished:
-            order.append(node)
-        elif id(node) not in done:
-            done.add(id(node))
-            stack.append((node, True))
-            if isinstance(node, Launch):
-                stack += [(onward, False) for _, _, onward in node.branches]
+
+    def visit(node: Strategy) -> None:
+        if id(node) in done:
+            return
+        done.add(id(node))
+        if isinstance(node, Launch):
+            for _, _, onward in reversed(node.branches):
+                visit(onward)
+        order.append(node)
+
+    visit(strategy)
     return order[::-1]

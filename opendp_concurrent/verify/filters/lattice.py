@@ -1,4 +1,4 @@
-"""Likelihood ratios as whole numbers of steps, so that equal ones are recognised."""
+"""Likelihood ratios as integer numbers of steps, so that equal ratios are recognised."""
 
 from __future__ import annotations
 
@@ -6,42 +6,37 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import log
 
-from .mechanism import FiniteMechanism
+from ..mechanism import FiniteMechanism
 
 Ratio = tuple[int, ...]
 _DENOMINATORS = 60  # losses whose quotient has at most this denominator share a step
-_EXACT = 1e-13  # relative error at which a quotient counts as rational
-_NONE = 1e-14  # losses up to this are counted as none
+_EXACT = 1e-13  # relative error up to which a quotient counts as rational
+_ZERO = 1e-14  # losses up to this count as 0
 _ROUNDING = 4e-16  # absolute error of the logarithm of a quotient of probabilities
 
 
 class Lattice:
     """A basis of steps for all losses log(P(a)/Q(a)) of some mechanisms.
 
-    Losses with a rational quotient are multiples of one step; others are steps of their own. A
-    ratio is the numbers of each step that were made: exact, whatever the order of launches.
+    Losses with a rational quotient are multiples of one step; each other loss is its own step. A
+    ratio is the number of each step. It is exact and does not depend on the order of the launches.
 
-    :ivar error: by how much the steps of one answer may miss its loss
+    :ivar error: largest difference between the loss of one answer and its steps
     """
 
     def __init__(self, mechanisms: Sequence[FiniteMechanism]) -> None:
         losses = sorted(
-            {
-                abs(log(p / q))
-                for one in mechanisms
-                for p, q in zip(one.first, one.second, strict=True)
-                if p > 0.0 < q
-            }
+            {abs(log(p / q)) for one in mechanisms for p, q in one.pairs if p > 0.0 < q}
         )
         self.steps: list[float] = []
         for loss in losses:
-            if loss > _NONE and self._multiple(loss) is None:
+            if loss > _ZERO and self._multiple(loss) is None:
                 self._add(loss)
         self.origin: Ratio = (0,) * len(self.steps)
         self.error = max((self._error(loss) for loss in losses), default=0.0)
 
     def _error(self, loss: float) -> float:
-        found = self._multiple(loss) if loss > _NONE else None
+        found = self._multiple(loss) if loss > _ZERO else None
         rest = loss if found is None else abs(loss - found[1] * self.steps[found[0]])
         return rest + 2 * _ROUNDING * (1 + loss)
 
@@ -54,7 +49,7 @@ class Lattice:
         self.steps.append(loss)
 
     def _multiple(self, loss: float) -> tuple[int, int] | None:
-        """Index of the step and number of steps in a loss above 0, if it is a multiple of one."""
+        """The step of which ``loss``, above 0, is a multiple: its index, and the multiple."""
         for index, step in enumerate(self.steps):
             number = round(loss / step)
             if number and abs(loss - number * step) <= _EXACT * loss + _ROUNDING:
@@ -62,16 +57,16 @@ class Lattice:
         return None
 
     def answers(self, mechanism: FiniteMechanism) -> list[tuple[float, float, Ratio | None]]:
-        """For each answer P, Q and the steps of log(P/Q): None if only Q is 0, origin if P is."""
-        result: list[tuple[float, float, Ratio | None]] = []
-        for p, q in zip(mechanism.first, mechanism.second, strict=True):
-            result.append((p, q, None if q == 0.0 < p else self._steps(p, q)))
-        return result
+        """For each answer P, Q and the steps of log(P/Q).
+
+        The steps are None if only Q is 0, and the origin if P is 0.
+        """
+        return [(p, q, None if q == 0.0 < p else self._steps(p, q)) for p, q in mechanism.pairs]
 
     def _steps(self, p: float, q: float) -> Ratio:
         steps = [0] * len(self.steps)
         loss = log(p / q) if p > 0.0 else 0.0
-        if abs(loss) > _NONE:
+        if abs(loss) > _ZERO:
             found = self._multiple(abs(loss))
             assert found is not None
             index, number = found

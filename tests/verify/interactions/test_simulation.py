@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from opendp_concurrent import verify
-from opendp_concurrent.verify import simulation
-from opendp_concurrent.verify.simulation import joint
+from opendp_concurrent.verify.interactions import simulation
+from opendp_concurrent.verify.interactions.simulation import joint
 
 
 def example():
@@ -85,7 +85,7 @@ def test_what_is_not_decided_raises(monkeypatch):
     monkeypatch.setattr(simulation, "_REFINED", 0)
     monkeypatch.setattr(simulation._Programme, "lower", lambda programme, dual: 0.0)
     mechanism = verify.random_interactive(7)
-    with pytest.raises(ArithmeticError, match="^the least residual is between 0.0 and"):
+    with pytest.raises(ArithmeticError, match="^the smallest residual is between 0.0 and"):
         verify.simulate(mechanism, 0.5, 0.9 * mechanism.delta(0.5))
 
 

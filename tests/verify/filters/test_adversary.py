@@ -12,7 +12,7 @@ from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, Inva
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.measures.sums.square_sum import Squares
-from opendp_concurrent.verify.menu import Item
+from opendp_concurrent.verify.filters.menu import Item
 
 
 def views(menu, rule, state, depth):
