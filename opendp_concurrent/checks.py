@@ -345,13 +345,29 @@ def instance(*kinds: type) -> Guard:
     return check
 
 
-def each(of: str, guard: Guard) -> Guard:
-    """Return a guard of sequences whose elements pass another, which are named by their index."""
+def with_method(method: str, described: str) -> Guard:
+    """Return a guard of values whose class has a method; ``described`` is for the message."""
+
+    def check(**argument: Any) -> Any:
+        ((name, value),) = argument.items()
+        if not callable(getattr(type(value), method, None)):
+            raise InvalidTypeError(f"{name} must {described}, found {type(value).__name__}")
+        return value
+
+    return check
+
+
+def each(of: str, guard: Guard, *, empty: bool = True) -> Guard:
+    """Return a guard of sequences whose elements pass another, which are named by their index.
+
+    :param empty: whether a sequence without elements is valid
+    """
+    read_all = elements if empty else sequence
 
     def check(**argument: Any) -> list[Any]:
         ((name, _),) = argument.items()
         return [
-            guard(**{f"{name}[{index}]": one}) for index, one in enumerate(elements(of, **argument))
+            guard(**{f"{name}[{index}]": one}) for index, one in enumerate(read_all(of, **argument))
         ]
 
     return check

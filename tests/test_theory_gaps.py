@@ -29,7 +29,7 @@ from opendp_concurrent.measures.conversions.pure_to_zcdp import pure_to_zcdp
 from opendp_concurrent.measures.conversions.zcdp_to_approximate import zcdp_to_epsilon
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.measures.sums.square_sum import Squares
-from opendp_concurrent.verify.simulation import joint
+from opendp_concurrent.verify.interactions.simulation import joint
 
 CRUMB = 1e-9  # of sums of doubles
 UP = 1 + 1e-12

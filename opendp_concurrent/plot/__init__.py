@@ -1,8 +1,10 @@
 """Pictures of privacy losses, budgets, trade-off functions, continual counters and strategies.
 
-Needs matplotlib, the extra ``plot``; it is imported when something is drawn. Every function returns
-the axes that it drew on: those it was given, or those of a new figure. A new figure belongs to no
-window, so nothing here depends on a backend; ``ax.figure.savefig(...)`` writes it.
+These functions need matplotlib, which the extra ``plot`` installs. They import it when they draw,
+and raise an ImportError that names the extra if it is missing. Each function draws on the axes
+``ax``, or on those of a new figure, and returns the axes. A new figure belongs to no window, so it
+does not depend on a backend. To save it, use ``ax.figure.savefig(...)``. An invalid argument raises
+``InvalidTypeError`` or ``InvalidValueError``, which names it.
 """
 
 from __future__ import annotations

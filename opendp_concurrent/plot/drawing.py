@@ -1,30 +1,34 @@
-"""What the pictures share: axes, labels, and a curve with its bracket."""
+"""Common parts of the pictures: axes, labels, and a curve with its bracket."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .. import checks
-from ..errors import ConcurrentError, InvalidValueError
+from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError
 from ..fdp.function import TradeoffFunction, check_function
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
+else:
+    Axes = Any  # matplotlib is imported when something is drawn
 
 
 class MissingMatplotlibError(ConcurrentError, ImportError):
-    """Something was to be drawn, and matplotlib is not installed."""
+    """A picture needs matplotlib, which is not installed."""
 
     def __init__(self) -> None:
         super().__init__(
-            "pictures need matplotlib, which the extra named plot brings; "
-            "from a clone: pip install -e '.[plot]'"
+            "pictures need matplotlib; the extra named plot installs it: from a clone, "
+            "pip install -e '.[plot]'"
         )
 
 
 def require_matplotlib() -> None:
-    """Raise :class:`MissingMatplotlibError` if it is not installed."""
+    """Raise :class:`MissingMatplotlibError` if matplotlib is not installed."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
@@ -40,7 +44,7 @@ def drawable(**argument: Any) -> Any:
 
 
 def axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.0)) -> Axes:
-    """Return the axes to draw on; of a new figure of ``size``, in inches, if there are none yet."""
+    """Return the given axes, or those of a new figure of ``size``, in inches."""
     if ax is not None:
         return ax
     require_matplotlib()
@@ -49,29 +53,65 @@ def axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.0)) -> Axes:
     return Figure(figsize=size, layout="constrained").subplots()
 
 
+def from_array(values: Any) -> Any:
+    """Return a small array as a list, and anything else as it is."""
+    small = isinstance(values, np.ndarray) and values.size <= checks.MOST_ELEMENTS
+    return values.tolist() if small else values
+
+
+def listed(of: str, guard: checks.Guard) -> checks.Guard:
+    """Return a guard of nonempty sequences or arrays, whose elements pass another guard."""
+    read = checks.each(of, guard, empty=False)
+
+    def check(**argument: Any) -> list[Any]:
+        found: list[Any] = read(**{name: from_array(one) for name, one in argument.items()})
+        return found
+
+    return check
+
+
+def named(of: str) -> checks.Guard:
+    """Return a guard of nonempty mappings from names."""
+
+    def check(**argument: Any) -> dict[Any, Any]:
+        ((name, _),) = argument.items()
+        found = checks.mapping(f"names to {of}", **argument)
+        if not found:
+            raise InvalidTypeError(f"{name} must be a nonempty mapping from names to {of}")
+        return found
+
+    return check
+
+
 def labelled(functions: Any, labels: Sequence[str] | None) -> list[tuple[TradeoffFunction, str]]:
     """Return one function or several with their labels, or raise."""
     single = checks.is_a(functions, TradeoffFunction)
-    given = checks.sequence("TradeoffFunctions", functions=[functions] if single else functions)
-    for one in given:
-        check_function(functions=one)
+    read = checks.each("TradeoffFunctions", check_function, empty=False)
+    given = read(functions=[functions] if single else functions)
     if labels is None:
         return [(one, repr(one).removeprefix("TradeoffFunction(")[:-1]) for one in given]
     labels = checks.each("names", checks.text)(labels=labels)
     if len(labels) != len(given):
-        raise InvalidValueError(f"labels has {len(labels)} elements, functions {len(given)}")
+        raise InvalidValueError(
+            f"labels ({len(labels)}) must have one name for each of the {len(given)} functions"
+        )
     return list(zip(given, labels, strict=True))
 
 
-def curve(ax: Axes, x: Any, guarantee: Any, other: Any, label: str) -> None:
-    """Draw the guaranteed side of a bracket as a line, and fill up to the other side."""
-    (line,) = ax.plot(x, guarantee, label=label)
+def curve(ax: Axes, label: str, x: Any, guarantee: Any, other: Any = None, **style: Any) -> Any:
+    """Draw the guaranteed side of a bracket as a line, and fill up to the other side.
+
+    :return: the color
+    """
+    (line,) = ax.plot(x, guarantee, label=label, **style)
+    color = line.get_color()
     if other is not None:
-        ax.fill_between(x, guarantee, other, color=line.get_color(), alpha=0.3, linewidth=0.0)
+        ax.fill_between(x, guarantee, other, color=color, alpha=0.3, linewidth=0.0)
+    return color
 
 
 def finish(ax: Axes, xlabel: str, ylabel: str) -> Axes:
-    """Name the axes, and draw grid and legend."""
+    """Name the axes, and draw the grid and the legend."""
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     ax.grid(visible=True, which="major", alpha=0.3)

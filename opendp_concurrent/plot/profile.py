@@ -1,28 +1,23 @@
-"""Privacy profiles: δ against ε, between two bounds."""
+"""Privacy profiles: δ as a function of ε, between two bounds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf, log10
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import checks
-from ..checks import checked, optional
+from ..checks import checked, non_negative, optional, real
 from ..fdp.bounds import Array
 from ..fdp.function import TradeoffFunction
-from .drawing import axes, curve, drawable, finish, labelled
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from .drawing import Axes, axes, curve, drawable, finish, labelled, listed
 
 _POINTS = 201
-_LEAST = 1e-10  # δ down to which a picture goes by itself
-_TINY = 1e-250  # what is below is 0 and rounding
+_SMALLEST = 1e-10  # δ at which a picture ends by default
+_ZERO = 1e-250  # smaller values are 0 with rounding errors
 
 
-@checked(ax=optional(drawable))
+@checked(epsilons=optional(listed("numbers", real)), width=non_negative, ax=optional(drawable))
 def plot_profile(
     functions: TradeoffFunction | Sequence[TradeoffFunction],
     *,
@@ -31,53 +26,42 @@ def plot_profile(
     width: float = 1e-3,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw privacy profiles: the least δ at each ε, on a logarithmic axis.
+    """Draw privacy profiles: the smallest δ at each ε, on a logarithmic axis.
 
-    The line is the upper bound, which is guaranteed; the band reaches to the lower one. Where δ is
-    0, the line leaves the picture at the bottom.
+    The line is the upper bound, which is guaranteed. The band extends to the lower bound. Where δ
+    is 0, the line leaves the picture at the bottom.
 
     :param functions: one or several
-    :param epsilons: where δ is asked for; from 0 to where it is about 1e-10, if left out
-    :param labels: names in the legend; what the functions print as, if left out
+    :param epsilons: values of ε; by default from 0 to where δ is about 1e-10
+    :param labels: names in the legend; by default those that the functions print
     :param width: relative width of the bracket, as in ``delta_bounds``
-    :param ax: axes to draw on; those of a new figure if left out
-    :return: the axes
-    :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises ImportError: without matplotlib, and with the name of the extra
+    :param ax: axes to draw on
 
     :example:
 
-    >>> from opendp_concurrent.plot import plot_profile
-    >>> ax = plot_profile(oc.TradeoffFunction.laplace(0.1).power(100), labels=["100 launches"])
+    >>> f = oc.TradeoffFunction.laplace(0.1).power(100)
+    >>> ax = oc.plot.plot_profile(f, labels=["100 launches"])
     >>> ax.get_yscale(), round(ax.get_xlim()[1])
     ('log', 6)
     """
-    named = labelled(functions, labels)
-    relative = checks.non_negative(width=width)
-    points = _until([one for one, _ in named]) if epsilons is None else _points(epsilons)
-    known = [one.delta_bounds(points, width=relative) for one, _ in named]
+    drawn = labelled(functions, labels)
+    points = _default([one for one, _ in drawn]) if epsilons is None else np.array(epsilons)
+    known = [one.delta_bounds(points, width=width) for one, _ in drawn]
     ax = axes(ax)
     ax.set_yscale("log", nonpositive="clip")
-    least = min(float(np.min(upper[upper > _TINY], initial=1.0)) for _, upper in known)
+    least = min(float(np.min(upper[upper > _ZERO], initial=1.0)) for _, upper in known)
     ax.set_ylim(10.0 ** np.floor(log10(least)) if least < 1.0 else 0.1, 2.0)
     if len(points) > 1:
         ax.set_xlim(float(np.min(points)), float(np.max(points)))
-    for (_, label), (lower, upper) in zip(named, known, strict=True):
-        curve(ax, points, upper, lower, label)
+    for (_, label), (lower, upper) in zip(drawn, known, strict=True):
+        curve(ax, label, points, upper, lower)
     return finish(ax, "ε", "δ")
 
 
-def _points(epsilons: Sequence[float]) -> Array:
-    if isinstance(epsilons, np.ndarray) and epsilons.size <= checks.MOST_ELEMENTS:
-        epsilons = epsilons.tolist()
-    epsilons = checks.sequence("numbers", epsilons=epsilons)
-    return np.array([checks.real(epsilons=one) for one in epsilons])
-
-
-def _until(functions: Sequence[TradeoffFunction]) -> Array:
-    """From 0 to where each δ is about its limit, or 1e-10."""
+def _default(functions: Sequence[TradeoffFunction]) -> Array:
+    """From 0 to where each δ is about 1e-10, or about its limit."""
     ends = []
     for one in functions:
-        target = min(1.0, float(one.delta(inf)) + _LEAST)
+        target = min(1.0, float(one.delta(inf)) + _SMALLEST)
         ends.append(float(one.epsilon_bounds(target, width=1e-2).upper))
     return np.linspace(0.0, max(ends) or 1.0, _POINTS)

@@ -1,29 +1,18 @@
-"""A stream and what continual mechanisms said of it."""
+"""Answers of continual mechanisms over time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from ..checks import at_most, checked, each, optional, real, text
-from ..errors import InvalidTypeError, InvalidValueError
-from .drawing import axes, curve, drawable, finish
+from ..errors import InvalidValueError
+from .drawing import Axes, axes, curve, drawable, finish, from_array, named
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-_STEP = at_most(2**53, "a step is drawn as a double")
+_STEPS = each("integers", at_most(2**53, "a step is drawn as a double"))
 
 
-@checked(
-    steps=each("integers", _STEP),
-    alarms=each("integers", _STEP),
-    ylabel=text,
-    ax=optional(drawable),
-)
+@checked(steps=_STEPS, answers=named("numbers"), alarms=_STEPS, ylabel=text, ax=optional(drawable))
 def plot_stream(
     steps: Sequence[int],
     answers: Mapping[str, Sequence[float]],
@@ -32,39 +21,33 @@ def plot_stream(
     ylabel: str = "count",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the answers of continual mechanisms over time, and when alarms went off.
+    """Draw the answers of continual mechanisms over time, and the steps of alarms.
 
-    :param steps: at which they were asked
-    :param answers: from a name to the answers at these steps
-    :param alarms: steps at which to draw a vertical line
-    :param ylabel: what the numbers are
-    :param ax: axes to draw on; those of a new figure if left out
-    :return: the axes
-    :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises ImportError: without matplotlib, and with the name of the extra
+    :param steps: at which the mechanisms were queried
+    :param answers: maps a name to the answers at these steps
+    :param alarms: steps with a vertical line
+    :param ylabel: name of the y axis
+    :param ax: axes to draw on
 
     :example:
 
-    >>> from opendp_concurrent.plot import plot_stream
-    >>> ax = plot_stream([1, 2, 3], {"tree": [0.0, 2.0, 2.0]}, alarms=[2])
+    >>> ax = oc.plot.plot_stream([1, 2, 3], {"tree": [0.0, 2.0, 2.0]}, alarms=[2])
     >>> len(ax.get_lines())
     2
     """
-    if not isinstance(answers, Mapping) or not answers:
-        raise InvalidTypeError("answers must map names to numbers")
-    x = np.asarray(steps)
     drawn: dict[str, Any] = {
-        name: np.asarray(each("numbers", real)(**{f"answers[{name!r}]": values}))
+        name: each("numbers", real)(**{f"answers[{name!r}]": from_array(values)})
         for name, values in answers.items()
     }
     for name, values in drawn.items():
-        if values.shape != x.shape:
+        if len(values) != len(steps):
             raise InvalidValueError(
-                f"answers[{name!r}] must have {len(x)} numbers, one of each of steps"
+                f"answers[{name!r}] ({len(values)} numbers) must have one number for each of the "
+                f"{len(steps)} steps"
             )
     ax = axes(ax)
     for name, values in drawn.items():
-        curve(ax, x, values, None, name)
+        curve(ax, name, steps, values)
     for step in alarms:
         ax.axvline(step, color="0.5", linestyle=":")
     return finish(ax, "step", ylabel)

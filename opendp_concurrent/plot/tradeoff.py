@@ -1,10 +1,9 @@
-"""Trade-off curves: type II error against type I error, between two bounds."""
+"""Trade-off curves: type II error as a function of type I error, between two bounds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,19 +11,16 @@ from ..checks import at_most, checked, optional
 from ..fdp.bounds import UNIT, Array, Bounds
 from ..fdp.function import TradeoffFunction
 from ..fdp.order import lower_kinks
-from .drawing import axes, curve, drawable, finish, labelled
+from .drawing import Axes, axes, curve, drawable, finish, labelled
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_SLOPES, _WIDTH = 400, 1e-4  # points of the profile, and how well it is to be known there
-_NOTHING, _MOST = 1e-5, 700.0  # what steeper slopes add; beyond, e^ε is no double
-
-
-_MOST_POINTS = at_most(10**5, "each is drawn")
+_SLOPES, _WIDTH = 400, 1e-4  # points of the profile, and the relative width of its brackets
+_NOTHING, _MOST = (
+    1e-5,
+    700.0,
+)  # δ of steeper slopes that is omitted; largest ε whose e^ε is a double
 
 
-@checked(points=_MOST_POINTS, ax=optional(drawable))
+@checked(points=at_most(10**5, "each is drawn"), ax=optional(drawable))
 def plot_tradeoff(
     functions: TradeoffFunction | Sequence[TradeoffFunction],
     *,
@@ -32,43 +28,36 @@ def plot_tradeoff(
     points: int = 201,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw trade-off functions: β = f(α), the least type II error at each type I error.
+    """Draw trade-off functions: β = f(α), the smallest type II error at each type I error.
 
-    The line is the lower bound, which is guaranteed; the band reaches to the upper one. The dotted
-    line is 1 - α: no privacy loss.
+    The line is the lower bound, which is guaranteed. The band extends to the upper bound. The
+    dotted line is 1 - α: no privacy loss.
 
     :param functions: one or several
-    :param labels: their names in the legend; what they print as, if left out
-    :param points: number of α, at least 1, that are denser near 0 and 1
-    :param ax: axes to draw on; those of a new figure if left out
-    :return: the axes
-    :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises ImportError: without matplotlib, and with the name of the extra
+    :param labels: names in the legend; by default those that the functions print
+    :param points: number of values of α, at least 1; they are denser near 0 and 1
+    :param ax: axes to draw on
 
     :example:
 
-    >>> from opendp_concurrent.plot import plot_tradeoff
     >>> f = oc.TradeoffFunction.laplace(1.0)
-    >>> ax = plot_tradeoff([f, oc.TradeoffFunction.pure(1.0)], labels=["Laplace", "pure"])
+    >>> ax = oc.plot.plot_tradeoff([f, oc.TradeoffFunction.pure(1.0)], labels=["Laplace", "pure"])
     >>> [line.get_label() for line in ax.get_lines()]
     ['Laplace', 'pure', '1 - α']
     """
-    named = labelled(functions, labels)
-    # Chebyshev's points: trade-off functions bend near 0 and 1
+    drawn = labelled(functions, labels)
+    # Chebyshev points, since trade-off functions bend near 0 and 1
     alphas = (1 - np.cos(np.linspace(0.0, np.pi, points))) / 2
     ax = axes(ax)
-    for function, label in named:
-        lower, upper = _betas(function, alphas)
-        curve(ax, alphas, lower, upper, label)
+    for function, label in drawn:
+        curve(ax, label, alphas, *_betas(function, alphas))
     ax.plot([0.0, 1.0], [1.0, 0.0], "k:", linewidth=1.0, label="1 - α")
-    ax.set_xlim(0.0, 1.0)
-    ax.set_ylim(0.0, 1.0)
-    ax.set_aspect("equal")
+    ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
     return finish(ax, "type I error α", "type II error β")
 
 
 def _betas(function: TradeoffFunction, alphas: Array) -> Bounds:
-    """Bounds on f: one by one in closed form, else all of them from one profile."""
+    """Bounds on f: one by one if f has a closed form, otherwise all together from one profile."""
     product = function._product
     if product.is_exact and not (product.squares and product.factors):
         each = [function.beta_bounds(float(alpha)) for alpha in alphas]
@@ -90,9 +79,9 @@ def _reach(function: TradeoffFunction) -> float:
 def envelope(grid: Array, known: Bounds, limit: float, never: float, alphas: Array) -> Bounds:
     """Bounds on f(α), the supremum of 1 - h(t) - tα over t = e^ε, from bounds on h at a grid.
 
-    Every t gives a lower bound. For the upper one h is replaced by what a convex function is at
-    least: 1 - t (1 - ``never``) before the grid, where that is its slope at 0;
-    ``order.lower_kinks`` on it; and ``limit`` behind it.
+    Every t gives a lower bound. The upper bound replaces h by a lower bound on all convex functions
+    with these values: 1 - t (1 - ``never``) before the grid, where its slope at 0 is that;
+    ``order.lower_kinks`` within the grid; and ``limit`` behind the grid.
     """
     t = np.exp(grid)
     kinks, below = lower_kinks(grid, *known)
@@ -107,6 +96,6 @@ def envelope(grid: Array, known: Bounds, limit: float, never: float, alphas: Arr
 
 
 def _values(t: Array, h: Array, alphas: Array) -> Array:
-    """1 - h - tα: a row for each α."""
+    """1 - h - tα, with a row for each α."""
     values: Array = 1.0 - h - np.multiply.outer(alphas, t)
     return values

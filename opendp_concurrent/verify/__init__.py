@@ -1,21 +1,37 @@
-"""Proof by machine: the worst analysts against filters, interleavings and simulations, computed.
+"""Exact checks of the theorems: worst analysts against filters, interleavings and simulations.
 
-Read ``adversary.py`` first. Nothing in the package imports this; it uses the accumulators and rules
-of production as they are.
+``filters`` has the analysts who launch finite mechanisms against a filter; read
+``filters/adversary.py`` first. ``interactions`` has the analysts who query interactive mechanisms,
+given by tables or by real code. The tools use the accumulators and rules of the package itself, and
+the package does not import them. An invalid argument raises ``InvalidTypeError`` or
+``InvalidValueError``, which names it.
 """
 
-from .adversary import Worst, worst_analyst
-from .audit import Audit, audit
-from .continual import (
+from .filters.adversary import Worst, worst_analyst
+from .filters.menu import Item, Limited, response_menu
+from .filters.promise import Outcome, Promise
+from .filters.promises import promises
+from .filters.strategy import Launch, Stop
+from .filters.totals import worst_loss, worst_mean_loss, worst_renyi
+from .interactions.audit import Audit, audit
+from .interactions.continual import (
     Identifier,
     continual_delta,
     continual_epsilon,
     continual_renyi,
     events_differ,
 )
-from .continual_law import ContinualLaw, Replayed, clamped_noise
-from .interactive import FiniteInteractiveMechanism, random_interactive, sparse_vector
-from .interleaving import composition_delta, composition_pair, concurrent_delta, sequential_delta
+from .interactions.continual_law import ContinualLaw, Replayed, clamped_noise
+from .interactions.interactive import FiniteInteractiveMechanism, random_interactive, sparse_vector
+from .interactions.interleaving import (
+    composition_delta,
+    composition_pair,
+    concurrent_delta,
+    sequential_delta,
+)
+from .interactions.played import Move, Played, Reached
+from .interactions.simulation import Simulation, certify, simulate, simulate_batch
+from .interactions.tape import Tape
 from .mechanism import (
     FiniteMechanism,
     k_ary_response,
@@ -23,15 +39,6 @@ from .mechanism import (
     randomized_response,
     truncated_geometric,
 )
-from .menu import Item, Limited, response_menu
-from .played import Move, Played, Reached
-from .promise import Outcome, Promise
-from .promises import promises
-from .renyi import worst_renyi
-from .simulation import Simulation, certify, simulate, simulate_batch
-from .strategy import Launch, Stop
-from .tape import Tape
-from .totals import worst_loss, worst_mean_loss
 
 __all__ = [
     "Audit",

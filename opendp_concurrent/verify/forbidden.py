@@ -1,13 +1,13 @@
-"""Rules that look right and are not: continuation rules that this package refuses to offer.
+"""Continuation rules that look right and are not valid. The package does not offer them.
 
-Each is here so that its failure can be computed. None is an accumulator of the package.
+They are here to compute how they fail. None is an accumulator of the package.
 
-* ``NaturalOptimal``: go on while the optimal composition of what was launched, had it been fixed up
-  front, is within (ε, δ). Fails with pure children only.
-* ``BestOrder``: go on while, for some Rényi order, the summed divergences convert to at most
-  (ε, δ), at the full δ.
-* ``EitherUndivided``: go on while one of several filters would, at an undivided δ. Fails with two
-  slacks of one order, or a slack and the plain sum, and a child that may fail.
+* ``NaturalOptimal`` admits a launch if the optimal composition of all launches, as if they were
+  fixed in advance, is within (ε, δ). It fails with pure children only.
+* ``BestOrder`` admits a launch if, for some Rényi order, the summed divergences convert to at most
+  (ε, δ), with the full δ for each order.
+* ``EitherUndivided`` admits a launch if one of several filters would, with the full δ for each. It
+  fails with one order at two slacks, or a slack and the plain sum, and a child that may fail.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from typing import Any
 from ..accumulators.epsilon_delta_sum import EpsilonDeltaSum
 from ..errors import BudgetExceededError
 from ..measures.conversions.renyi_to_approximate import largest_divergence
+from .filters.menu import Item
 from .mechanism import FiniteMechanism, response
-from .menu import Item
 
 
 @dataclass(frozen=True)
 class Launched:
-    """What was launched so far, in no order, where rules start that look at all of it.
+    """The launches so far, the initial state of a rule that depends on all of them.
 
     :ivar epsilons: of the launches, sorted
-    :ivar deltas: of those that may fail, sorted
+    :ivar deltas: of the launches, sorted
     """
 
     epsilons: tuple[float, ...] = ()
@@ -39,16 +39,16 @@ class Launched:
 
 @dataclass(frozen=True)
 class NaturalOptimal:
-    """Go on while the optimal composition of what was launched is within (ε, δ). INVALID."""
+    """Admit a launch if the optimal composition of all launches is within (ε, δ). INVALID."""
 
     epsilon: float
     delta: float
 
     def admits(self, launched: Launched, d_mid: tuple[float, float]) -> Any:
-        """Return what was launched then, or a refusal."""
+        """Return all launches, or a refusal."""
         after = Launched(
             tuple(sorted((*launched.epsilons, d_mid[0]))),
-            tuple(sorted((*launched.deltas, d_mid[1]))) if d_mid[1] else launched.deltas,
+            tuple(sorted((*launched.deltas, d_mid[1]))),
         )
         kept = prod(1 - delta for delta in after.deltas)
         if 1 - kept * (1 - optimal_delta(after.epsilons, self.epsilon)) <= self.delta:
@@ -58,17 +58,17 @@ class NaturalOptimal:
 
 @dataclass(frozen=True)
 class EitherUndivided:
-    """Go on while one of the rules of ``either`` would, each at the full δ. INVALID.
+    """Admit a launch if one of the rules of ``either`` would, with the full δ for each. INVALID.
 
-    Its states are the accumulators of production. Fails with children that may fail; for randomized
-    responses only, no counterexample is known, and no proof.
+    Its states are accumulators of the package. It fails with children that may fail. For randomized
+    responses only, no counterexample and no proof is known.
     """
 
     epsilon: float
     delta: float
 
     def admits(self, so_far: EpsilonDeltaSum, d_mid: tuple[float, float]) -> Any:
-        """Return the sums after, or a refusal."""
+        """Return the sums after the launch, or a refusal."""
         after = so_far.after(d_mid)
         for rule, cost in zip(after.rules, after.costs, strict=True):
             alone = EpsilonDeltaSum((rule,), (cost,), after.deltas)
@@ -79,9 +79,9 @@ class EitherUndivided:
 
 @lru_cache(maxsize=100_000)
 def optimal_delta(epsilons: tuple[float, ...], epsilon: float) -> float:
-    """δ at ``epsilon``, possibly negative, of independent randomized responses [KOV15].
+    """δ of independent randomized responses at ``epsilon``, which may be negative [KOV15].
 
-    Equal ones are one binomial distribution, so many of few kinds are fast.
+    Equal responses are one binomial distribution, so many responses of few kinds are fast.
     """
     losses = {0.0: 1.0}
     for one in epsilons:
@@ -96,35 +96,31 @@ def optimal_delta(epsilons: tuple[float, ...], epsilon: float) -> float:
 
 
 @dataclass(frozen=True)
-class Divergences:
-    """Summed divergences at each order so far."""
-
-    sums: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class BestOrder:
-    """Go on while some order's sum is within its budget for (ε, δ), at the full δ. INVALID."""
+    """Admit a launch if the sum at some order is within its budget, with the full δ. INVALID.
+
+    Its states are the sums of the divergences at each order.
+    """
 
     orders: tuple[float, ...]
     epsilon: float
     delta: float
 
     @property
-    def start(self) -> Divergences:
-        """Nothing launched."""
-        return Divergences((0.0,) * len(self.orders))
+    def start(self) -> tuple[float, ...]:
+        """The state before the first launch."""
+        return (0.0,) * len(self.orders)
 
-    def admits(self, so_far: Divergences, d_mid: tuple[float, ...]) -> Any:
-        """Return the sums after, or a refusal; ``d_mid`` has the divergence at each order."""
-        after = Divergences(tuple(a + b for a, b in zip(so_far.sums, d_mid, strict=True)))
-        for order, total in zip(self.orders, after.sums, strict=True):
+    def admits(self, sums: tuple[float, ...], d_mid: tuple[float, ...]) -> Any:
+        """Return the sums after the launch, or a refusal."""
+        after = tuple(a + b for a, b in zip(sums, d_mid, strict=True))
+        for order, total in zip(self.orders, after, strict=True):
             if total <= largest_divergence(order, self.epsilon, self.delta):
                 return after
-        return BudgetExceededError(so_far, d_mid, None)
+        return BudgetExceededError(sums, d_mid, None)
 
     def item(self, name: str, mechanism: FiniteMechanism) -> Item:
-        """Item that declares its divergences, those of both directions, at the orders."""
+        """An item that declares its divergences at the orders, the larger of both directions."""
         return Item(name, tuple(mechanism.renyi(order) for order in self.orders), mechanism)
 
 
@@ -136,12 +132,12 @@ def bernoulli(p: float, q: float) -> FiniteMechanism:
 def second_stage_gain(
     first: float, fixed: Sequence[Sequence[float]], epsilon: float
 ) -> tuple[float, float]:
-    """What choosing the rest after the answer of a randomized response gains.
+    """The gain of choosing the other launches after the answer of a randomized response.
 
     :param first: ε of the first launch
-    :param fixed: the ε of each way to go on
-    :param epsilon: at which privacy is asked
-    :return: the largest δ of ways fixed up front, and δ if the way is chosen by the answer
+    :param fixed: the alternatives for the other launches: the ε of each launch
+    :param epsilon: at which δ is computed
+    :return: the largest δ of an alternative fixed in advance, and δ of the choice by the answer
     """
     claimed = max(optimal_delta(tuple(sorted((first, *rest))), epsilon) for rest in fixed)
     (truth, lie), true = response(first), 0.0

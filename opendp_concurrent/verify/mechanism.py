@@ -1,28 +1,34 @@
-"""A finite mechanism: two distributions over the same answers, for two neighbouring datasets."""
+"""A finite mechanism: the distributions of its answer on two neighbouring datasets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
-from math import exp, expm1, fsum, inf, isfinite, log
+from math import exp, expm1, fsum, inf, isfinite, log, log1p
+from typing import TypeAlias, Union
 
 import numpy as np
 
 from .. import checks
-from ..checks import at_most, checked, integer, whole
+from ..checks import at_most, checked, non_negative, probability
 from ..errors import InvalidTypeError, InvalidValueError
 
-LARGEST_LOG = 709.0  # exp of a larger number may be beyond the doubles
-TOLERANCE = 1e-9  # by how much the probabilities of a distribution may miss 1
+Number: TypeAlias = Union[float, Fraction]  # noqa: UP007 (evaluated on Python 3.10)
+Leaf: TypeAlias = Callable[[float, float], float]  # from the two probabilities of a view to a value
+LARGEST_LOG = 709.0  # exp of a larger number may overflow
+TOLERANCE = 1e-9  # largest error of the sum of a distribution's probabilities
 
 
 @dataclass(frozen=True)
 class FiniteMechanism:
-    """The law of a mechanism's answer on each of two neighbours; computed in doubles, to 1e-12.
+    """The distributions of a mechanism's answer on two neighbouring datasets.
 
-    :ivar first: probabilities of the answers on one dataset
-    :ivar second: probabilities of the same answers on the other
+    All results are computed in doubles, to about 1e-12.
+
+    :ivar first: probabilities of the answers on the first dataset
+    :ivar second: probabilities of the same answers on the second dataset
     """
 
     first: tuple[float, ...]
@@ -33,33 +39,38 @@ class FiniteMechanism:
         object.__setattr__(self, "second", _distribution("second", self.second))
         if len(self.first) != len(self.second):
             raise InvalidValueError(
-                f"second must have as many answers as first: {len(self.second)}, {len(self.first)}"
+                f"second ({len(self.second)} answers) must have as many answers as first "
+                f"({len(self.first)})"
             )
 
     @property
-    def swapped(self) -> FiniteMechanism:
-        """The same with the two datasets exchanged."""
-        return FiniteMechanism(self.second, self.first)
+    def pairs(self) -> list[tuple[float, float]]:
+        """The two probabilities of each answer."""
+        return list(zip(self.first, self.second, strict=True))
 
-    def delta(self, epsilon: float) -> float:
-        """Least δ at ``epsilon``, for both orders of the datasets."""
-        bound = checks.real(epsilon=epsilon)
-        return max(_hockey_stick(*pair, bound) for pair in self._orders)
+    @property
+    def swapped(self) -> FiniteMechanism:
+        """The same mechanism with the two datasets exchanged."""
+        return FiniteMechanism(self.second, self.first)
 
     @property
     def _orders(self) -> tuple[tuple[Sequence[float], Sequence[float]], ...]:
         return (self.first, self.second), (self.second, self.first)
 
+    def delta(self, epsilon: float) -> float:
+        """Smallest δ at ``epsilon``, for both orders of the datasets."""
+        bound = checks.real(epsilon=epsilon)
+        return max(_hockey_stick(*pair, bound) for pair in self._orders)
+
     def epsilon(self, delta: float = 0.0) -> float:
-        """Least ε at ``delta``, for both orders; infinite if there is none."""
-        delta = checks.probability(delta=delta)
-        told = max(
+        """Smallest ε at ``delta``, for both orders of the datasets; infinite if there is none."""
+        delta = probability(delta=delta)
+        impossible_on_other = max(
             fsum(p for p, q in zip(*pair, strict=True) if q == 0.0) for pair in self._orders
-        )  # what only one of the datasets can answer
-        if told > delta:
+        )
+        if impossible_on_other > delta:
             return inf
-        both = zip(self.first, self.second, strict=True)
-        high = max((abs(log(p / q)) for p, q in both if p > 0.0 < q), default=0.0)
+        high = max((abs(log(p / q)) for p, q in self.pairs if p > 0.0 < q), default=0.0)
         if delta == 0.0:
             return high
         low = 0.0
@@ -71,13 +82,13 @@ class FiniteMechanism:
         return high
 
     def renyi(self, order: float) -> float:
-        """Rényi divergence of ``order``, finite and above 1, the larger of both directions."""
+        """Rényi divergence of ``order``, finite and above 1; the larger of both directions."""
         order = checks.order(order=order)
         return max(one_way_renyi(*pair, order) for pair in self._orders)
 
     def tradeoff(self, alpha: float) -> float:
-        """Least type II error of a test of ``first`` against ``second`` with type I error alpha."""
-        alpha = checks.probability(alpha=alpha)
+        """Smallest type II error at type I error alpha, testing ``first`` against ``second``."""
+        alpha = probability(alpha=alpha)
         best = 1.0
         for (x, y), (more, less) in pairwise(self.roc()):
             if more <= alpha:
@@ -87,21 +98,18 @@ class FiniteMechanism:
         return best
 
     def roc(self) -> list[tuple[float, float]]:
-        """Vertices (type I, type II) of the trade-off function, from (0, 1) on."""
-        order = sorted(
-            zip(self.first, self.second, strict=True),
-            key=lambda pair: pair[1] / pair[0] if pair[0] else inf,
-            reverse=True,
-        )
+        """Vertices (type I error, type II error) of the trade-off function, starting at (0, 1)."""
         points, x, y = [(0.0, 1.0)], 0.0, 1.0
-        for p, q in order:
+        for p, q in sorted(
+            self.pairs, key=lambda pq: pq[1] / pq[0] if pq[0] else inf, reverse=True
+        ):
             x, y = x + p, max(0.0, y - q)
             points.append((min(x, 1.0), y))
         return points
 
 
 def _hockey_stick(first: Sequence[float], second: Sequence[float], epsilon: float) -> float:
-    """Sum of (P - e^ε Q)+, without cancellation where the two nearly agree."""
+    """Sum of (P - e^ε Q)+, without cancellation where P and e^ε Q nearly agree."""
     total = []
     for p, q in zip(first, second, strict=True):
         loss = inf if q == 0.0 else log(p / q) if p > 0.0 else -inf
@@ -112,24 +120,35 @@ def _hockey_stick(first: Sequence[float], second: Sequence[float], epsilon: floa
 
 def one_way_renyi(first: Sequence[float], second: Sequence[float], order: float) -> float:
     """Rényi divergence of ``first`` from ``second``."""
-    if any(p > 0 and q == 0 for p, q in zip(first, second, strict=True)):
+    pairs = [(p, q) for p, q in zip(first, second, strict=True) if p > 0]
+    if any(q == 0 for _, q in pairs):
         return inf
-    logs = [
-        order * log(p) + (1 - order) * log(q) for p, q in zip(first, second, strict=True) if p > 0
-    ]
+    logs = [order * log(p) + (1 - order) * log(q) for p, q in pairs]
     top = max(logs)
     return max(0.0, (top + log(fsum(exp(one - top) for one in logs))) / (order - 1))
 
 
-def scale_of(epsilon: float) -> float:
-    """e^ε, infinite where doubles end."""
+def mean_loss(first: Sequence[float], second: Sequence[float]) -> float:
+    """Mean of log(P/Q) under P, the Kullback-Leibler divergence of ``first`` from ``second``."""
+    pairs = [(p, q) for p, q in zip(first, second, strict=True) if p > 0.0]
+    if any(q == 0.0 for _, q in pairs):
+        return inf
+    return fsum(
+        # log1p avoids cancellation where P and Q nearly agree
+        p * (log1p((p - q) / q) if 0.5 < p / q < 2.0 else log(p / q))
+        for p, q in pairs
+    )
+
+
+def excesses(epsilon: float) -> tuple[Leaf, Leaf]:
+    """The functions (p - e^ε q)+ and (q - e^ε p)+ of two probabilities."""
     bound = checks.real(epsilon=epsilon)
-    return exp(bound) if bound < LARGEST_LOG else inf
+    scale = exp(bound) if bound < LARGEST_LOG else inf
 
+    def excess(p: float, q: float) -> float:
+        return p if q == 0.0 else max(0.0, p - scale * q)
 
-def excess(p: float, q: float, scale: float) -> float:
-    """(p - scale q)+."""
-    return p if q == 0.0 else max(0.0, p - scale * q)
+    return excess, lambda p, q: excess(q, p)
 
 
 def response(epsilon: float) -> tuple[float, float]:
@@ -143,7 +162,7 @@ def _distribution(name: str, values: Iterable[float]) -> tuple[float, ...]:
     if checks.is_a(values, str, bytes):
         raise InvalidTypeError(f"{name} must be a sequence of probabilities")
     given = checks.read("probabilities", **{name: values})
-    doubles = tuple(checks.non_negative(**{f"{name}[{i}]": v}) for i, v in enumerate(given))
+    doubles = tuple(non_negative(**{f"{name}[{i}]": v}) for i, v in enumerate(given))
     total = fsum(doubles)
     if not isfinite(total) or abs(total - 1.0) > TOLERANCE:
         raise InvalidValueError(f"{name} must add up to 1, found {total}")
@@ -151,21 +170,19 @@ def _distribution(name: str, values: Iterable[float]) -> tuple[float, ...]:
 
 
 def randomized_response(epsilon: float, delta: float = 0.0) -> FiniteMechanism:
-    """Randomized response with ``epsilon``, which fails and tells all with probability ``delta``.
+    """Randomized response with ``epsilon`` that reveals the dataset with probability ``delta``.
 
-    Every (ε, δ)-DP mechanism is a postprocessing of it, for two neighbours [KOV15, Theorem 3.3].
+    For two neighbours, every (ε, δ)-DP mechanism is a postprocessing of it [KOV15, Theorem 3.3].
 
     :param epsilon: at least 0
     :param delta: in [0, 1]
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> verify.randomized_response(1.0).delta(0.5)
+    >>> oc.verify.randomized_response(1.0).delta(0.5)
     0.28764913664...
     """
-    epsilon, delta = checks.non_negative(epsilon=epsilon), checks.probability(delta=delta)
+    epsilon, delta = non_negative(epsilon=epsilon), probability(delta=delta)
     (truth, lie), kept = response(epsilon), 1 - delta
     if delta == 0.0:
         return FiniteMechanism((truth, lie), (lie, truth))
@@ -177,77 +194,66 @@ def randomized_response(epsilon: float, delta: float = 0.0) -> FiniteMechanism:
 _ANSWERS = at_most(10**6, "each answer is listed")
 
 
-@checked(categories=_ANSWERS)
+@checked(prob=probability, categories=_ANSWERS)
 def k_ary_response(prob: float, categories: int) -> FiniteMechanism:
-    """Randomized response over ``categories``, whose truth has probability ``prob``.
+    """Randomized response over ``categories`` that answers the truth with probability ``prob``.
 
     :param prob: in [0, 1]
     :param categories: at least 2
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> verify.k_ary_response(0.5, 3).first
+    >>> oc.verify.k_ary_response(0.5, 3).first
     (0.5, 0.25, 0.25)
     """
-    p, k = checks.probability(prob=prob), checks.count(categories=categories)
-    if k < 2:
-        raise InvalidValueError(f"categories ({k}) must be at least 2")
-    other = (1 - p) / (k - 1)
-    rest = (other,) * (k - 2)
-    return FiniteMechanism((p, other, *rest), (other, p, *rest))
+    if categories < 2:
+        raise InvalidValueError(f"categories ({categories}) must be at least 2")
+    other = (1 - prob) / (categories - 1)
+    rest = (other,) * (categories - 2)
+    return FiniteMechanism((prob, other, *rest), (other, prob, *rest))
 
 
-@checked(size=_ANSWERS, shift=integer)
+@checked(size=_ANSWERS, scale=checks.positive, shift=checks.count)
 def truncated_geometric(scale: float, shift: int, size: int) -> FiniteMechanism:
-    """Discrete Laplace noise of ``scale`` on counts 0 and ``shift``, clamped to [0, size).
+    """Discrete Laplace noise of ``scale`` on the counts 0 and ``shift``, clamped to [0, size).
 
     :param scale: finite, above 0
     :param shift: at least 1
     :param size: above ``shift``
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> round(verify.truncated_geometric(scale=2.0, shift=1, size=5).epsilon(), 12)
+    >>> round(oc.verify.truncated_geometric(scale=2.0, shift=1, size=5).epsilon(), 12)
     0.5
     """
-    b, shift = checks.positive(scale=scale), checks.count(shift=shift)
-    n = checks.count(size=size)
-    if n <= shift:
-        raise InvalidValueError(f"size ({n}) must be above shift ({checks.shown(shift)})")
-    q = exp(-1 / b)
+    if size <= shift:
+        raise InvalidValueError(f"size ({size}) must be above shift ({checks.shown(shift)})")
+    q = exp(-1 / scale)
 
     def clamped(centre: int) -> tuple[float, ...]:
-        inner = [(1 - q) / (1 + q) * q ** abs(j - centre) for j in range(1, n - 1)]
-        below, above = q**centre / (1 + q), q ** (n - 1 - centre) / (1 + q)
-        return (below, *inner, above) if n > 1 else (1.0,)
+        inner = [(1 - q) / (1 + q) * q ** abs(j - centre) for j in range(1, size - 1)]
+        return (q**centre / (1 + q), *inner, q ** (size - 1 - centre) / (1 + q))
 
     return FiniteMechanism(clamped(0), clamped(shift))
 
 
-@checked(seed=whole, answers=_ANSWERS)
+@checked(seed=checks.whole, answers=_ANSWERS, epsilon=non_negative)
 def random_mechanism(seed: int, answers: int = 3, epsilon: float = inf) -> FiniteMechanism:
-    """A mechanism drawn at random; its losses are at most ``epsilon`` in absolute value.
+    """Draw a mechanism at random, with losses of at most ``epsilon`` in absolute value.
 
     :param seed: of NumPy's generator
-    :param answers: how many there are
+    :param answers: number of answers
     :param epsilon: at least 0
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> from opendp_concurrent import verify
-    >>> verify.random_mechanism(seed=1, answers=4, epsilon=1.0).epsilon() <= 1.0 + 1e-9
+    >>> oc.verify.random_mechanism(seed=1, answers=4, epsilon=1.0).epsilon() <= 1.0 + 1e-9
     True
     """
-    epsilon = checks.non_negative(epsilon=epsilon)
     generator = np.random.default_rng(seed)
-    first = generator.dirichlet(np.ones(checks.count(answers=answers)))
+    first = generator.dirichlet(np.ones(answers))
     second = generator.dirichlet(np.ones(answers))
-    if epsilon < 700.0:  # beyond, doubles are no nearer
+    if epsilon < 700.0:  # a larger bound overflows, and random losses stay below it
         bound = exp(epsilon)
         for _ in range(100):
             second = np.clip(second, first / bound, first * bound)

@@ -1,0 +1,145 @@
+"""Promises of pure, zero-concentrated and Rényi DP, whose losses add up over launches.
+
+Randomized response with ε has loss ε, mean loss ε tanh(ε/2), and the Rényi divergences that
+``conversions`` declares for it. So some analyst reaches the whole of each budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import partial
+from math import exp
+from typing import Any
+
+from ...accounts.rule import Shares, Within
+from ...accumulators.basic import basic
+from ...accumulators.planned import Planned
+from ...measures.conversions.pure_to_renyi import pure_to_renyi
+from ...measures.conversions.pure_to_zcdp import pure_to_zcdp
+from ...measures.distances import TruncatedConcentrated
+from ...measures.fixed_renyi_divergence import FixedRenyiDivergence
+from ...measures.max_divergence import MAX_DIVERGENCE
+from ...measures.measure import only
+from ...measures.sums.orders_sum import GridCurve, OnOrders
+from ...measures.sums.truncated_sum import Truncated
+from ...measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
+from ..mechanism import FiniteMechanism, Number
+from .adversary import worst_analyst
+from .menu import Item
+from .promise import ORDERS, Budget, Outcome
+from .totals import worst_loss, worst_mean_loss, worst_renyi
+
+OMEGA = 8.0
+
+
+class ExactSum:
+    """The continuation rule of the sum, for ``from_rule`` to invert."""
+
+    start = Fraction(0)
+
+    def after(self, state: Fraction, d_mid: float) -> Fraction:
+        """The exact sum after a launch."""
+        return state + Fraction(d_mid)
+
+    def continues(self, state: Fraction, d_out: float) -> bool:
+        """Whether the sum is within the bound."""
+        return state <= d_out
+
+
+def pure(accounting: Any, budget: Budget) -> Iterator[Outcome]:
+    """Compare the largest loss exactly, and δ at it with 0."""
+    start = accounting.start(MAX_DIVERGENCE)
+    cost = budget.after(start, float).loss
+    rule = Within(budget.limit("epsilon", cost))
+    return _largest_loss(budget, start, rule, budget.promised("epsilon", cost))
+
+
+def pure_compositor(budget: Budget) -> Iterator[Outcome]:
+    """Shares that are fixed in advance; a launch may use less than its share."""
+    plan = tuple(budget.limit("epsilon", one) for one in budget.launches)
+    start: Any = Planned(plan, 0, basic().start(MAX_DIVERGENCE))
+    promised = sum(Fraction(budget.promised("epsilon", one)) for one in budget.launches)
+    return _largest_loss(budget, start, Shares(MAX_DIVERGENCE.at_most), promised)
+
+
+def _largest_loss(budget: Budget, start: Any, rule: Any, promised: Number) -> Iterator[Outcome]:
+    menu, losses = budget.menu(float), [Fraction(one) for one in budget.epsilons]
+    worst = worst_loss(menu, start, rule, losses=losses)
+    yield budget.outcome("largest loss", worst, promised)
+    found = worst_analyst(menu, start, rule, float(promised))
+    yield budget.outcome("delta at epsilon", found.delta_upper, 0.0)
+
+
+def zcdp_sum(budget: Budget) -> Iterator[Outcome]:
+    """Compare the divergences of all orders, from 1 on."""
+    start: Any = basic().start(ZERO_CONCENTRATED_DIVERGENCE)
+    cost = budget.after(start, pure_to_zcdp).loss
+    rho, rule = budget.promised("rho", cost), Within(budget.limit("rho", cost))
+    return _concentrated(budget, budget.menu(pure_to_zcdp), start, rule, rho, ORDERS)
+
+
+def _concentrated(
+    budget: Budget, menu: list[Item], start: Any, rule: Any, rho: float, orders: Sequence[float]
+) -> Iterator[Outcome]:
+    yield budget.outcome("mean loss", worst_mean_loss(menu, start, rule), rho)
+    for order in orders:
+        worst = worst_renyi(menu, start, rule, order)
+        yield budget.outcome(f"divergence of order {order:g}", worst, rho * order)
+
+
+def renyi_curve(budget: Budget) -> Iterator[Outcome]:
+    """Compare the divergence of each order of a grid."""
+
+    def curve(epsilon: float) -> GridCurve:
+        return GridCurve(ORDERS, tuple(pure_to_renyi(epsilon, order) for order in ORDERS))
+
+    menu, start = budget.menu(curve), OnOrders(ORDERS).start()
+    costs = budget.after(start, curve).loss.values
+    rule = Within(GridCurve(ORDERS, tuple(budget.limit("curve", one) for one in costs)))
+    for order, cost in zip(ORDERS, costs, strict=True):
+        worst = worst_renyi(menu, start, rule, order)
+        promised = budget.promised("curve", cost)
+        yield budget.outcome(f"divergence of order {order:g}", worst, promised)
+
+
+def fixed_renyi(budget: Budget) -> Iterator[Outcome]:
+    """Compare the divergence of one fixed order, for several orders."""
+    for order in ORDERS:
+        start: Any = basic().start(only(FixedRenyiDivergence, order))
+        declare = partial(pure_to_renyi, order=order)
+        cost = budget.after(start, declare).loss
+        rule = Within(budget.limit("divergence", cost))
+        worst = worst_renyi(budget.menu(declare), start, rule, order)
+        promised = budget.promised("divergence", cost)
+        yield budget.outcome(f"divergence of order {order:g}", worst, promised)
+
+
+def truncated_sum(budget: Budget) -> Iterator[Outcome]:
+    """Compare all orders below ω; for ω itself, use a mechanism with a steep divergence there."""
+    start = Truncated().start()
+    if budget.part == "omega":
+        steep = steep_mechanism()
+        d_mid = TruncatedConcentrated(steep.renyi(OMEGA) / OMEGA * (1 + 1e-12), OMEGA)
+        rho = start.after(d_mid, budget.counts[0]).loss.rho
+        omega = OMEGA / budget.share  # promises more orders than the launches satisfy
+        rule = Within(TruncatedConcentrated(rho, omega / budget.loosened))
+        order = omega * (1 - 1e-9)
+        worst = worst_renyi([Item("steep", d_mid, steep)], start, rule, order)
+        yield budget.outcome("divergence below omega", worst, rho * order)
+        return
+
+    def declare(epsilon: float) -> TruncatedConcentrated:
+        return TruncatedConcentrated(pure_to_zcdp(epsilon), 2 * OMEGA if epsilon < 1 else OMEGA)
+
+    cost = budget.after(start, declare).loss.rho
+    rule = Within(TruncatedConcentrated(budget.limit("rho", cost), OMEGA))
+    orders = [order for order in ORDERS if order < OMEGA]
+    rho = budget.promised("rho", cost)
+    yield from _concentrated(budget, budget.menu(declare), start, rule, rho, orders)
+
+
+def steep_mechanism() -> FiniteMechanism:
+    """One rare answer; the divergence divided by the order increases beyond the order OMEGA."""
+    p, q = exp(-16.0), exp(-18.2)
+    return FiniteMechanism((p, 1 - p), (q, 1 - q))

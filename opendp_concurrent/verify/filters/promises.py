@@ -1,0 +1,57 @@
+"""The promises of all measures and accumulators of the package, to test against all analysts.
+
+:func:`promises` lists them. ``Promise.check`` takes the ε of a menu of randomized responses and the
+number of launches that pay for the budget. It compares the loss of the worst analyst with the
+promised loss. The accumulators and rules are those of the package itself.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...accumulators.basic import basic
+from ...accumulators.from_rule import from_rule
+from ...checks import checked, positive
+from . import promised_sums as sums
+from . import promised_tradeoffs as tradeoffs
+from .promise import Check, Promise
+from .promised_approximate import PARTS, RHO_PARTS, RULES, approximate, approximate_zcdp
+
+EPSILON, MU, FUNCTION = ("epsilon",), ("mu",), ("function",)
+
+
+@checked(loosened=positive)
+def promises(loosened: float = 1.0) -> list[Promise]:
+    """List the promises of all measures and accumulators of the package.
+
+    :param loosened: the budget of each filter divided by the promised loss. Above 1 the promises
+        can be broken, which shows that the check can fail
+
+    :example:
+
+    >>> for promise in oc.verify.promises()[:2]:
+    ...     outcomes = promise.check([0.5, 1.0], counts=[2, 1])
+    ...     print(promise.name, all(outcome.excess <= 1e-12 for outcome in outcomes))
+    MaxDivergence, sum True
+    MaxDivergence, compositor True
+    """
+    all_of_them: dict[str, tuple[tuple[str, ...], Check]] = {
+        "MaxDivergence, sum": (EPSILON, partial(sums.pure, basic())),
+        "MaxDivergence, compositor": (EPSILON, sums.pure_compositor),
+        "MaxDivergence, from_rule": (EPSILON, partial(sums.pure, from_rule(sums.ExactSum()))),
+        **{
+            f"Approximate(MaxDivergence), {name}": (PARTS, partial(approximate, name))
+            for name in RULES
+        },
+        "ZeroConcentratedDivergence, sum": (("rho",), sums.zcdp_sum),
+        "Approximate(ZeroConcentratedDivergence), sum, sequential": (RHO_PARTS, approximate_zcdp),
+        "RenyiDivergence, orders": (("curve",), sums.renyi_curve),
+        "FixedRenyiDivergence, sum": (("divergence",), sums.fixed_renyi),
+        "TruncatedConcentratedDivergence, sum": (("rho", "omega"), sums.truncated_sum),
+        "GaussianTradeoff, squares": (MU, tradeoffs.squares),
+        "Tradeoff, compositor": (FUNCTION, tradeoffs.compositor),
+        "Tradeoff, slots": (FUNCTION, tradeoffs.slots),
+        "Tradeoff, ladder": (FUNCTION, tradeoffs.ladder_units),
+        "Tradeoff, residue": (MU, tradeoffs.gaussian_residue),
+    }
+    return [Promise(name, *parts, loosened) for name, parts in all_of_them.items()]

@@ -1,0 +1,167 @@
+"""The largest total that an analyst reaches, for losses that add up over launches.
+
+These are the largest loss (pure DP), the mean loss (Kullback-Leibler divergence), and the Rényi
+divergence of each order. They need no likelihood ratios, and no launch is omitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from fractions import Fraction
+from functools import partial
+from math import isinf
+from typing import Any
+
+from ... import checks
+from ...checks import checked, optional
+from ...errors import InvalidValueError
+from ..mechanism import Number, mean_loss, one_way_renyi
+from .menu import Item, Rule, check_depth, next_state, on_a_menu
+
+
+def _loss_of_item(**argument: Any) -> Number:
+    ((name, value),) = argument.items()
+    if type(value) is not Fraction:
+        return checks.non_negative(**argument)
+    if not value >= 0:
+        raise InvalidValueError(f"{name} ({checks.shown(value)}) must be at least 0")
+    return value
+
+
+@on_a_menu
+@checked(losses=optional(checks.each("losses", _loss_of_item)))
+def worst_loss(
+    menu: Sequence[Item],
+    accumulator: Hashable,
+    rule: Rule,
+    *,
+    losses: Sequence[Number] | None = None,
+    most: int = 300,
+) -> Number:
+    """Compute the largest privacy loss against a filter, exactly: ε at δ = 0.
+
+    Use it for pure DP: it finds a violation however small its probability is.
+
+    :param menu: mechanisms that may be launched, any number of times
+    :param accumulator: before the first launch; frozen and hashable
+    :param rule: admits launches, such as ``Within(d_out)``
+    :param losses: the exact largest loss of each item. By default they are computed in doubles from
+        the probabilities, with an error of a few units in the last place
+    :param most: largest number of launches; raises if the rule admits more
+    :return: the exact sum, as a Fraction; infinite if some answer is impossible on one dataset
+
+    :example:
+
+    >>> from fractions import Fraction
+    >>> from opendp_concurrent.accounts.rule import Within
+    >>> menu = [oc.verify.Item("response", 0.1, oc.verify.randomized_response(0.1))]
+    >>> measure = oc.measures.composition_measure(dp.max_divergence())
+    >>> start = oc.accumulators.basic().start(measure)
+    >>> worst = oc.verify.worst_loss(menu, start, Within(0.3), losses=[Fraction(0.1)])
+    >>> worst == 2 * Fraction(0.1)  # three times the double 0.1 is more than the double 0.3
+    True
+    """
+    given = [item.mechanism.epsilon() for item in menu] if losses is None else losses
+    if len(given) != len(menu):
+        raise InvalidValueError(
+            f"losses ({len(given)}) must have one element for each of the {len(menu)} items"
+        )
+    exact = [one if isinf(one) else Fraction(one) for one in given]
+    return _largest_total(exact, menu, accumulator, rule, most)
+
+
+@on_a_menu
+def worst_mean_loss(
+    menu: Sequence[Item], accumulator: Hashable, rule: Rule, *, most: int = 300
+) -> float:
+    """Compute the largest mean of the privacy loss against a filter.
+
+    This is the Kullback-Leibler divergence, the limit of the Rényi divergences at order 1. The
+    parameters are those of :func:`worst_loss`.
+
+    :return: the divergence, for the worse order of the datasets
+
+    :example:
+
+    >>> from opendp_concurrent.accounts.rule import Within
+    >>> menu = [oc.verify.Item("response", 0.5, oc.verify.randomized_response(0.5))]
+    >>> measure = oc.measures.composition_measure(dp.max_divergence())
+    >>> start = oc.accumulators.basic().start(measure)
+    >>> oc.verify.worst_mean_loss(menu, start, Within(1.0))  # 2 * 0.5 * tanh(0.25)
+    0.24491...
+    """
+    return _worse_order(mean_loss, menu, accumulator, rule, most)
+
+
+@on_a_menu
+def worst_renyi(
+    menu: Sequence[Item], accumulator: Hashable, rule: Rule, order: float, *, most: int = 300
+) -> float:
+    """Compute the largest Rényi divergence of ``order`` against a filter.
+
+    The parameters are those of :func:`worst_loss`.
+
+    :param order: finite, above 1
+    :return: the divergence, for the worse order of the datasets
+
+    :example:
+
+    >>> from opendp_concurrent.accounts.rule import Within
+    >>> menu = [oc.verify.Item("response", 0.5, oc.verify.randomized_response(0.5))]
+    >>> measure = oc.measures.composition_measure(dp.max_divergence())
+    >>> start = oc.accumulators.basic().start(measure)
+    >>> oc.verify.worst_renyi(menu, start, Within(1.0), order=2.0)
+    0.45467...
+    >>> 2 * oc.verify.randomized_response(0.5).renyi(2.0)
+    0.45467...
+    """
+    divergence = partial(one_way_renyi, order=checks.order(order=order))
+    return _worse_order(divergence, menu, accumulator, rule, most)
+
+
+def _worse_order(
+    divergence: Callable[..., float], menu: Sequence[Item], accumulator: Any, rule: Rule, most: int
+) -> float:
+    """The larger of the totals of a divergence, for the two orders of the datasets."""
+    laws = [(item.mechanism.first, item.mechanism.second) for item in menu]
+    orders = [divergence(p, q) for p, q in laws], [divergence(q, p) for p, q in laws]
+    return max(float(_largest_total(one, menu, accumulator, rule, most)) for one in orders)
+
+
+def _largest_total(
+    values: Sequence[Number], items: Sequence[Item], accumulator: Any, rule: Rule, most: int
+) -> Number:
+    """Largest sum of the values of the items, over all sequences of launches that a rule admits."""
+    known: dict[Any, Number] = {}
+
+    def largest(state: Any, depth: int) -> Number:
+        if state not in known:
+            check_depth(depth, most)
+            best: Number = 0
+            for item, value in zip(items, values, strict=True):
+                after = next_state(rule, state, item)
+                if after is not None:
+                    best = max(best, value + largest(after, depth + 1))
+            known[state] = best
+        return known[state]
+
+    return largest(accumulator, 0)
+
+
+def admitted_counts(
+    items: list[Item], accumulator: Any, rule: Rule, most: int = 300
+) -> set[tuple[int, ...]]:
+    """The numbers of launches of each item, for all sequences of launches that a rule admits."""
+    found: set[tuple[int, ...]] = set()
+    reached, launches = {(accumulator, (0,) * len(items))}, 0
+    while reached:
+        check_depth(launches, most)
+        found |= {counts for _, counts in reached}
+        reached = {
+            (after, (*counts[:index], counts[index] + 1, *counts[index + 1 :]))
+            for state, counts in reached
+            for index, item in enumerate(items)
+            if (after := next_state(rule, state, item)) is not None
+        }
+        launches += 1
+    return found

@@ -1,0 +1,1 @@
+"""Interactive mechanisms against all analysts: tables, simulations, streams and real sessions."""

@@ -1,0 +1,192 @@
+"""The solver against brute force and closed forms."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from opendp_concurrent import verify
+from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.measures.sums.square_sum import Squares
+from opendp_concurrent.verify.filters.menu import Item
+
+
+def views(menu, rule, state, depth):
+    """Laws of the views of all deterministic analysts of at most ``depth`` launches."""
+    yield ((1.0, 1.0),)
+    if depth == 0:
+        return
+    for item in menu:
+        after = rule.admits(state, item.d_mid)
+        if isinstance(after, BudgetExceededError):
+            continue
+        below = list(views(menu, rule, after, depth - 1))
+        answers = list(zip(item.mechanism.first, item.mechanism.second, strict=True))
+        for onward in product(below, repeat=len(answers)):
+            yield tuple(
+                (p * one, q * other)
+                for (p, q), view in zip(answers, onward, strict=True)
+                for one, other in view
+            )
+
+
+def brute_force(menu, rule, state, epsilon, depth):
+    scale, best = math.exp(epsilon), 0.0
+    for view in views(menu, rule, state, depth):
+        pairs = np.array(view)
+        for p, q in ((pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0])):
+            best = max(best, float(np.maximum(p - scale * q, 0.0).sum()))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(220))
+def test_the_solver_equals_the_enumeration_of_all_analysts(seed):
+    generator = np.random.default_rng(seed)
+    answers = [2, 2] if seed % 2 else [2, 3]
+    depth = 3 if seed % 2 else 2
+    bounds = generator.uniform(0.2, 2, size=2)
+    mechanisms = [
+        verify.random_mechanism(1000 * seed + index, count, epsilon=float(bound))
+        for index, (count, bound) in enumerate(zip(answers, bounds, strict=True))
+    ]
+    if seed % 5 == 0:  # answers that are impossible on one dataset
+        mechanisms[0] = verify.randomized_response(0.5, 0.125)
+        depth = 2 if seed % 2 else 1
+    menu = [
+        Item(str(index), float(generator.integers(1, 3)), one)
+        for index, one in enumerate(mechanisms)
+    ]
+    rule, start = Within(float(depth)), MAX_DIVERGENCE.empty()
+    for epsilon in (0.0, 0.4, 1.1):
+        worst = verify.worst_analyst(menu, start, rule, epsilon)
+        assert worst.delta == pytest.approx(
+            brute_force(menu, rule, start, epsilon, depth), abs=1e-12
+        )
+        assert worst.view.delta(epsilon) == pytest.approx(worst.delta, abs=1e-12)
+
+
+@pytest.mark.parametrize("epsilon0", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("k", [1, 2, 5, 10, 20])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.8, 2.0])
+def test_launches_of_one_kind_reach_the_optimal_composition(epsilon0, k, epsilon):
+    """[KOV15]: the closed form is a binomial tail."""
+    truth = 1 / (1 + math.exp(-epsilon0))
+    lie, exact = 1 - truth, 0.0
+    for j in range(k + 1):
+        p, q = truth**j * lie ** (k - j), truth ** (k - j) * lie**j
+        exact += math.comb(k, j) * max(0.0, p - math.exp(epsilon) * q)
+    menu = verify.response_menu(epsilon0)
+    state = (APPROXIMATE_MAX_DIVERGENCE.empty(), k)
+    found = verify.worst_analyst(menu, state, verify.Limited(Within((1e6, 0.0))), epsilon)
+    assert found.delta == pytest.approx(exact, abs=1e-12)
+
+
+def test_printed_values_of_optimal_composition():
+    menu = [Item("rr", 0.0, verify.randomized_response(0.1, 1e-6))]
+    for epsilon, delta in (
+        (1.0, 9.9999550e-6),
+        (0.8, 2.98230929e-4),
+        (0.6, 3.14223621e-3),
+        (0.4, 1.60899711e-2),
+        (0.2, 5.23138909e-2),
+        (0.0, 0.122544998),
+    ):
+        state = (MAX_DIVERGENCE.empty(), 10)
+        # a launch that costs nothing is not made: count launches instead
+        counted = verify.Limited(_Free())
+        assert verify.worst_analyst(menu, state, counted, epsilon).delta == pytest.approx(
+            delta, rel=1e-7
+        )
+
+
+class _Free:
+    def admits(self, accumulator, d_mid):
+        return accumulator
+
+
+def test_different_kinds_reach_the_optimal_composition():
+    """[Murtagh and Vadhan 2016], the numbers of theory: ε of (.5, .3, .2, .2) at δ = 0.1."""
+    from opendp_concurrent.verify.forbidden import optimal_delta
+
+    for delta, epsilon in ((1e-3, 1.1907061462), (0.01, 1.1029294785), (0.05, 0.7407058929)):
+        assert optimal_delta((0.2, 0.2, 0.3, 0.5), epsilon) == pytest.approx(delta, rel=1e-6)
+
+
+def test_twenty_launches_from_three_items():
+    menu = verify.response_menu(0.125, 0.25, 0.375)
+    found = verify.worst_analyst(
+        menu,
+        APPROXIMATE_MAX_DIVERGENCE.empty(),
+        Within((2.5, 0.0)),
+        epsilon=1.25,
+    )
+    assert 0.0 < found.delta < 0.2
+    assert len(str(found.strategy).splitlines()) > 10
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (
+            lambda m, s: verify.worst_analyst([], s, Within(1.0), 0.5),
+            InvalidTypeError,
+            "^menu must",
+        ),
+        (
+            lambda m, s: verify.worst_analyst([1], s, Within(1.0), 0.5),
+            InvalidTypeError,
+            r"^menu\[0\]",
+        ),
+        (
+            lambda m, s: verify.worst_analyst(m, s, Within((9.0, 0.0)), 0.5, most=3),
+            InvalidValueError,
+            "^most .3. launches",
+        ),
+        (
+            lambda m, s: verify.worst_renyi(m, s, Within((9.0, 0.0)), 1.0),
+            InvalidValueError,
+            "^order",
+        ),
+        (lambda m, s: verify.FiniteMechanism((0.5, 0.4), (0.5, 0.5)), InvalidValueError, "^first"),
+        (lambda m, s: verify.FiniteMechanism((1.0,), (0.5, 0.5)), InvalidValueError, "^second"),
+        (
+            lambda m, s: verify.FiniteMechanism((1.5, -0.5), (1.0, 0.0)),
+            InvalidValueError,
+            r"^first\[1",
+        ),
+        (lambda m, s: verify.FiniteMechanism(1.0, (1.0,)), InvalidTypeError, "^first must"),
+        (lambda m, s: verify.randomized_response(-1.0), InvalidValueError, "^epsilon"),
+        (lambda m, s: verify.randomized_response(1.0, 2.0), InvalidValueError, "^delta"),
+        (lambda m, s: verify.k_ary_response(0.5, 1), InvalidValueError, "^categories"),
+        (lambda m, s: verify.truncated_geometric(0.0, 1, 4), InvalidValueError, "^scale"),
+        (lambda m, s: verify.truncated_geometric(1.0, 4, 4), InvalidValueError, "^size"),
+    ],
+)
+def test_bad_input(call, error, match):
+    with pytest.raises(error, match=match):
+        call(verify.response_menu(0.5), APPROXIMATE_MAX_DIVERGENCE.empty())
+
+
+def test_accumulators_of_other_measures_may_be_used():
+    menu = [Item("rr", 0.5, verify.randomized_response(0.3))]
+    found = verify.worst_analyst(menu, Squares().start(None), Within(1.0), 0.5)
+    assert 0.0 < found.delta < 0.2  # four launches, since squares add up
+
+
+def test_edges_of_the_solver():
+    start = APPROXIMATE_MAX_DIVERGENCE.empty()
+    with pytest.raises(InvalidValueError, match="^epsilon"):
+        verify.worst_analyst(verify.response_menu(1.0), start, Within((1.0, 0.0)), math.nan)
+    with pytest.raises(InvalidTypeError, match="^epsilon"):
+        verify.worst_analyst(verify.response_menu(1.0), start, Within((1.0, 0.0)), "1")
+    with pytest.raises(InvalidValueError, match="^most .300. launches"):
+        verify.worst_analyst(verify.response_menu(0.5), start, Within((500.0, 0.0)), 1.0)
+    huge = verify.worst_analyst(verify.response_menu(30.0), start, Within((90.0, 0.0)), 1.0)
+    assert huge.delta == pytest.approx(1.0)
+    assert (
+        verify.worst_analyst(verify.response_menu(1.0), start, Within((2.0, 0.0)), 1e3).delta == 0
+    )

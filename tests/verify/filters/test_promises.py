@@ -1,0 +1,158 @@
+"""No analyst exceeds what any measure and rule of the package promises."""
+
+import random
+from fractions import Fraction
+from math import inf
+
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent import verify
+from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
+from opendp_concurrent.measures import registered
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.verify.filters.promise import JUST_BELOW, ROUNDING
+
+PROMISES = verify.promises()
+PAIRS = 20  # menus for each promise, and a budget for each part of its distance
+
+
+EXACT, LITTLE = 1.0, 1e-5
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.name)
+def test_no_analyst_exceeds_a_promise(promise):
+    generator = random.Random(promise.name)  # seeded; no privacy hangs on it
+    outcomes = []
+    for _ in range(PAIRS):
+        unit = generator.choice([0.2, 0.25, 0.5])
+        epsilons = [unit * multiple for multiple in generator.sample([1, 2, 3, 4, 5], 2)]
+        share = generator.choice([EXACT, JUST_BELOW, 0.9])
+        counts = generator.choice([(1, 1), (2, 1), (1, 2), (3, 1)])
+        outcomes += promise.check(epsilons, counts, share)
+    assert len(outcomes) >= PAIRS
+    assert {outcome.part for outcome in outcomes} == set(promise.parts)
+    assert max(outcome.excess for outcome in outcomes) <= ROUNDING
+
+
+def test_every_measure_and_rule_is_held_against_analysts():
+    assert sum(len(promise.parts) for promise in PROMISES) * PAIRS >= 500
+    names = [promise.name.split(", ") for promise in PROMISES]
+    families = {name[0] for name in names}
+    assert families == {
+        known.kind for known in registered() if known.__module__.startswith("opendp_concurrent.")
+    }
+    for rule in (
+        "basic",
+        "advanced",
+        "zcdp",
+        "renyi",
+        "either",
+        "best_rule",
+        "from_rule",
+        "ladder",
+        "residue",
+    ):
+        assert any(rule in name for name in names)
+        assert rule in oc.accumulators.__all__
+
+
+MENUS = [([0.25, 0.5], [2, 1]), ([0.5, 1.0], [1, 2]), ([0.3, 0.6], [3, 1]), ([0.2, 1.0], [1, 1])]
+
+
+@pytest.mark.parametrize("index", range(len(PROMISES)), ids=lambda one: PROMISES[one].name)
+def test_a_rule_that_admits_a_hundred_thousandth_too_much_is_noticed(index):
+    """The same analysts and rules; one part of the budget at a time, just below what is needed."""
+    promise = verify.promises(loosened=1 + LITTLE)[index]
+    for epsilons, counts in MENUS:
+        outcomes = promise.check(epsilons, counts)
+        for part in promise.parts:
+            mine = [outcome for outcome in outcomes if outcome.part == part]
+            assert max(outcome.excess for outcome in mine) > 100 * ROUNDING, (part, epsilons)
+
+
+@pytest.mark.parametrize("index", range(len(PROMISES)), ids=lambda one: PROMISES[one].name)
+def test_a_budget_that_launches_use_up_is_used_up(index):
+    """So that what is noticed is the excess, not a promise that is far away."""
+    outcomes = PROMISES[index].check([0.25, 0.5], [2, 1], EXACT)
+    assert max(outcome.share for outcome in outcomes) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_pure_privacy_is_judged_by_its_loss_however_little_mass_has_it():
+    """41 launches of 0.05 under 2.0: a δ of 6e-14, which no tolerance for δ would notice."""
+    menu = [verify.Item("0.05", 0.05, verify.randomized_response(0.05))]
+    start, rule = MAX_DIVERGENCE.empty(), Within(2.05 + 1e-9)
+    assert verify.worst_analyst(menu, start, rule, 2.0).delta_upper < 1e-12
+    assert verify.worst_loss(menu, start, rule) == pytest.approx(2.05, abs=1e-12)
+    exact = verify.worst_loss(menu, start, rule, losses=[Fraction(0.05)])
+    assert exact == 41 * Fraction(0.05)
+
+
+def test_one_unit_in_the_last_place_is_noticed_under_pure_privacy():
+    """A rule that rounds to nearest admits 0.1 three times under the double 0.3."""
+
+    class Nearest:
+        def admits(self, state, d_mid):
+            return (
+                state + d_mid if state + d_mid <= 0.1 + 0.1 + 0.1 else BudgetExceededError(0, 0, 0)
+            )
+
+    menu, losses = [verify.Item("0.1", 0.1, verify.randomized_response(0.1))], [Fraction(0.1)]
+    worst = verify.worst_loss(menu, 0.0, Nearest(), losses=losses)
+    assert verify.Outcome("epsilon", "largest loss", worst, 0.3).excess > 0.0
+    kept = verify.worst_loss(menu, MAX_DIVERGENCE.empty(), Within(0.3), losses=losses)
+    assert verify.Outcome("epsilon", "largest loss", kept, 0.3).excess <= 0.0
+
+
+def test_what_is_left_out_of_a_strategy_is_in_the_upper_bound():
+    """Launches that gain less than 1e-15 each; the analyst who makes them is not believed away."""
+    menu = [verify.Item("rare", 1.0, verify.FiniteMechanism((1e-16, 1.0), (0.0, 1.0)))]
+    found = verify.worst_analyst(menu, MAX_DIVERGENCE.empty(), Within(9.0), 1.0)
+    assert found.delta == 0.0
+    assert 9e-16 <= found.delta_upper < 1e-13
+    told = verify.worst_loss(menu, MAX_DIVERGENCE.empty(), Within(9.0))
+    assert told == inf
+
+
+def test_infinite_promises_and_losses_are_compared():
+    for worst, promised, excess in ((inf, 1.0, inf), (1.0, inf, -inf), (inf, inf, 0.0)):
+        assert verify.Outcome("epsilon", "loss", worst, promised).excess == excess
+    assert verify.Outcome("epsilon", "loss", 0.0, 0.0).share == 0.0
+    assert verify.Outcome("epsilon", "loss", 1.0, 0.0).share == inf
+
+
+@pytest.mark.parametrize(
+    ("counts", "share", "match"),
+    [([1], 1.0, "^counts .1. must"), ([1, 0], 1.0, r"^counts\[1\]"), ([1, 1], 0.0, "^share")],
+)
+def test_bad_input(counts, share, match):
+    with pytest.raises(InvalidValueError, match=match):
+        PROMISES[0].check([0.25, 0.5], counts, share)
+    with pytest.raises(InvalidValueError, match="^losses .0. must"):
+        verify.worst_loss(verify.response_menu(1.0), None, Within(1.0), losses=[])
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.name)
+def test_no_analyst_of_many_small_launches_exceeds_a_promise(promise):
+    assert max(outcome.excess for outcome in promise.check([0.1, 0.3], [6, 2])) <= ROUNDING
+
+
+def test_a_launch_that_costs_nothing_and_tells_something_raises():
+    class Never:
+        def admits(self, state, d_mid):
+            return state
+
+    start = APPROXIMATE_MAX_DIVERGENCE.empty()
+    with pytest.raises(InvalidValueError, match="admitted at no cost, so without limit"):
+        verify.worst_analyst(verify.response_menu(1.0), start, Never(), 0.5)
+    with pytest.raises(InvalidValueError, match="admitted at no cost, so without limit"):
+        verify.worst_renyi(verify.response_menu(1.0), start, Never(), 2.0)
+    leak = verify.Item("leak", (0.0, 0.0), verify.FiniteMechanism((1, 0), (0, 1)))
+    with pytest.raises(InvalidValueError, match="'leak' is admitted at no cost"):
+        verify.worst_analyst([leak], start, Within((1.0, 0.0)), 0.5)
+    idle = verify.Item("idle", (0.0, 0.0), verify.FiniteMechanism((0.5, 0.5), (0.5, 0.5)))
+    menu = [idle, *verify.response_menu(1.0)]
+    found = verify.worst_analyst(menu, start, Within((1.0, 0.0)), 0.5)
+    assert found.delta == pytest.approx(verify.randomized_response(1.0).delta(0.5))

@@ -1,0 +1,156 @@
+"""Simulations of interactive mechanisms by a mixture of four, certified."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from opendp_concurrent import verify
+from opendp_concurrent.verify.interactions import simulation
+from opendp_concurrent.verify.interactions.simulation import joint
+
+
+def example():
+    """The mechanism of theory 9.8: a bit, then one of two bits."""
+    first = np.array([[[0.7, 0.3]], [[0.5, 0.5]]])
+    second = np.zeros((2, 1, 2, 2, 2))
+    for b, table in enumerate(([[0.2, 0.6], [0.5, 0.4]], [[0.3, 0.3], [0.7, 0.1]])):
+        for answer, query in product(range(2), range(2)):
+            second[b, 0, answer, query] = [1 - table[answer][query], table[answer][query]]
+    return verify.FiniteInteractiveMechanism((first, second))
+
+
+def test_the_example_of_the_literature():
+    mechanism = example()
+    for epsilon, delta, residual in (
+        (0.0, 0.34, 0.068),
+        (0.5, 0.2102557459, 0.0255053112),
+        (1.0, 0.0122577257, 0.0009018731),
+    ):
+        assert mechanism.delta(epsilon) == pytest.approx(delta, abs=1e-10)
+        found = verify.simulate(mechanism, epsilon)
+        assert found.feasible
+        assert verify.certify(mechanism, found) < 1e-9
+        below = verify.simulate(mechanism, epsilon, 0.9 * found.delta)
+        assert not below.feasible
+        assert below.residual == pytest.approx(residual, abs=1e-9)
+        assert verify.certify(mechanism, below) > 1e-5
+
+
+def test_an_adaptive_analyst_is_better_than_one_who_is_not():
+    first = np.full((2, 1, 2), 0.5)
+    second = np.zeros((2, 1, 2, 2, 2))
+    for b, table in enumerate(([[0.2, 0.5], [0.5, 0.2]], [[0.6, 0.5], [0.5, 0.6]])):
+        for answer, query in product(range(2), range(2)):
+            second[b, 0, answer, query] = [1 - table[answer][query], table[answer][query]]
+    mechanism = verify.FiniteInteractiveMechanism((first, second))
+    assert mechanism.delta(0.0) == pytest.approx(0.4)
+    assert verify.simulate(mechanism, 0.0, 0.2).residual == pytest.approx(0.4, abs=1e-8)
+    assert verify.simulate(mechanism, 0.0).feasible
+
+
+def test_two_hundred_random_mechanisms_are_simulated_and_certified():
+    for seed in range(200):
+        mechanism = verify.random_interactive(seed)
+        epsilon = 2 * (seed % 7) / 7
+        found = verify.simulate(mechanism, epsilon)
+        assert found.feasible, seed
+        assert verify.certify(mechanism, found) < 1e-7
+        if seed % 10 == 0 and found.delta > 1e-3:
+            assert not verify.simulate(mechanism, epsilon, 0.9 * found.delta).feasible
+
+
+@pytest.mark.parametrize("less", [1e-7, 3e-8])
+@pytest.mark.parametrize("tolerance", [1e-10, 1e-7])
+def test_a_violation_of_a_few_hundred_millionths_is_told(less, tolerance, monkeypatch):
+    """Where the solver allows more than that, what is left is solved again, enlarged."""
+    monkeypatch.setattr(simulation, "_TOLERANCE", tolerance)
+    for seed in range(8):
+        mechanism = verify.random_interactive(seed)
+        least = mechanism.delta(0.5)
+        assert verify.simulate(mechanism, 0.5, least).feasible
+        found = verify.simulate(mechanism, 0.5, least - less)
+        if found.feasible:
+            assert 0.0 <= found.residual_lower <= found.residual <= 1e-8
+            continue
+        assert 1e-8 < found.residual_lower <= found.residual <= 10 * less
+        assert verify.certify(mechanism, found) > 1e-10
+    found = verify.simulate(example(), 0.0, example().delta(0.0) - 3e-8)
+    assert found.residual_lower == pytest.approx(6e-8, rel=1e-3)
+    assert not found.feasible
+
+
+def test_what_is_not_decided_raises(monkeypatch):
+    monkeypatch.setattr(simulation, "_REFINED", 0)
+    monkeypatch.setattr(simulation._Programme, "lower", lambda programme, dual: 0.0)
+    mechanism = verify.random_interactive(7)
+    with pytest.raises(ArithmeticError, match="^the smallest residual is between 0.0 and"):
+        verify.simulate(mechanism, 0.5, 0.9 * mechanism.delta(0.5))
+
+
+def test_a_lower_bound_holds_whatever_the_dual_variables_are():
+    mechanism = verify.random_interactive(7)
+    programme = simulation._Programme(mechanism, 0.5, 0.9 * mechanism.delta(0.5))
+    least = verify.simulate(mechanism, 0.5, 0.9 * mechanism.delta(0.5))
+    _, dual = programme.solve(np.zeros(programme.variables), 1.0)
+    assert programme.lower(dual) == pytest.approx(least.residual, abs=1e-12)
+    generator = np.random.default_rng(1)
+    for size in (1e-6, 1e-3, 1.0, 100.0):
+        for _ in range(50):
+            wrong = dual + size * generator.standard_normal(len(dual))
+            assert programme.lower(wrong) <= least.residual + 1e-12
+
+
+def test_weights_become_causal_systems():
+    weights = np.random.default_rng(2).random((4, 2, 3, 2, 2))
+    weights[0, 1, 2] = 0.0
+    systems = simulation.causal_systems(weights)
+    sums = systems.sum(axis=4)
+    assert np.allclose(sums[..., 0], sums[..., 1])
+    assert np.allclose(sums[..., 0].sum(axis=2), 1.0)
+    assert np.allclose(simulation.causal_systems(systems), systems)
+
+
+def test_a_batch_counts():
+    assert verify.simulate_batch(range(20)) == (20, pytest.approx(0.0, abs=1e-8))
+    assert verify.simulate_batch(range(20), workers=2)[0] == 20
+
+
+@pytest.mark.slow
+def test_ten_thousand_random_mechanisms_are_simulated():
+    assert verify.simulate_batch(range(10_000), workers=2)[0] == 10_000
+
+
+@pytest.mark.parametrize(("rounds", "queries", "answers"), [(1, 3, 3), (2, 3, 3), (3, 2, 2)])
+def test_other_shapes_are_simulated(rounds, queries, answers):
+    mechanism = verify.random_interactive(5, rounds, queries, answers)
+    found = verify.simulate(mechanism, 0.7)
+    assert found.feasible
+    assert found.systems.shape == (4, *(queries, answers) * rounds)
+    assert verify.certify(mechanism, found) < 1e-7
+    assert joint(mechanism, 0).sum() == pytest.approx(queries**rounds)
+
+
+def test_the_certificate_notices_each_kind_of_defect():
+    mechanism = verify.random_interactive(3)
+    good = verify.simulate(mechanism, 0.5)
+    for epsilon, delta, systems in (
+        (0.5, good.delta, np.full_like(good.systems, math.nan)),
+        (math.nan, good.delta, good.systems),
+        (0.5, 2.0, good.systems),
+        (0.5, good.delta, good.systems[:2]),
+    ):
+        assert (
+            verify.certify(mechanism, verify.Simulation(epsilon, delta, 0.0, systems)) == math.inf
+        )
+    for change in (
+        lambda s: s * 0.99,  # no probabilities
+        lambda s: np.where(np.arange(s.size).reshape(s.shape) == 0, -0.01, s),  # negative
+        lambda s: s[::-1],  # another mixture
+        lambda s: (
+            s + np.array([0.01, -0.01])[None, None, :, None, None] * np.array([1, -1])[:, None]
+        ),
+    ):
+        bad = verify.Simulation(good.epsilon, good.delta, 0.0, change(good.systems))
+        assert verify.certify(mechanism, bad) > 1e-4
