@@ -78,17 +78,14 @@ class Identifier:
 
     :example:
 
-    >>> class Total:
-    ...     total = 0
-    ...     def update(self, item):
-    ...         self.total += item or 0
-    ...     def __call__(self, question):
-    ...         return self.total
-    >>> identifier = oc.verify.Identifier(Total(), 1, oc.verify.events_differ(1))
+    >>> class Handle(list):  # a list of the updates that it receives
+    ...     update = list.append
+    >>> handle = Handle()
+    >>> identifier = oc.verify.Identifier(handle, 1, oc.verify.events_differ(1))
     >>> identifier.update(5, 5)
     >>> identifier.update(None, 3)
-    >>> identifier(None)
-    8
+    >>> handle
+    [5, 3]
     >>> identifier.update(2, None)
     Traceback (most recent call last):
     opendp_concurrent.errors.InvalidValueError: the streams are no longer neighbours: halted
