@@ -141,7 +141,7 @@ class Account:
         self._kills += len(found)
         self._answers += sum(answers for answers, _ in found)
         self._failures += sum(failures for _, failures in found)
-        with open_ledger(self.address, "survey") as ledger:  # or it does not fit together
+        with open_ledger(self.address, "survey") as ledger:  # raises if it is inconsistent
             summary = ledger.summary()
         if summary.terms is None or summary.spent != summary.launches * EPSILON:
             raise RuntimeError(f"{summary.launches} charges, but the loss is {summary.spent}")

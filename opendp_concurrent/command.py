@@ -1,4 +1,4 @@
-"""``opendp-concurrent ledger``: what a ledger says, for people and programs; and copies of it."""
+"""``opendp-concurrent ledger``: show, verify, plot, back up and restore a ledger."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN = 40  # widest text of a column
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command; return 0, or 1 if the ledger does not fit together or cannot be read."""
+    """Run the command. Return 0, or 1 if the ledger is inconsistent or cannot be read."""
     options = _parser().parse_args(arguments)
     try:
         if options.action == "restore":
@@ -39,29 +39,31 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="opendp-concurrent ledger", description=__doc__)
     actions = parser.add_subparsers(dest="action", required=True)
     for name, what in (
-        ("show", "print the charges, what is spent and what remains"),
-        ("verify", "check that all of it fits together"),
-        ("plot", "draw the loss over the launches (extra 'plot')"),
-        ("backup", "copy an SQLite ledger, all budgets of it, also while it is in use"),
-        ("restore", "make a copy of an SQLite ledger the ledger that is launched on"),
+        ("show", "print the charges, the privacy loss and the remaining budget"),
+        ("verify", "check that the charges are consistent"),
+        ("plot", "plot the privacy loss over the launches (needs the extra 'plot')"),
+        ("backup", "copy an SQLite ledger with all budgets, even while it is in use"),
+        ("restore", "make a copy of an SQLite ledger the ledger, so that it accepts launches"),
     ):
         action = actions.add_parser(name, help=what, description=what)
         action.add_argument("ledger", metavar="PATH_OR_URL")
         if name == "backup":
-            action.add_argument("target", metavar="TARGET", help="a file that is not there yet")
-        action.add_argument("--dataset", help="whose budget, if the ledger has several")
+            action.add_argument("target", metavar="TARGET", help="path of a new file")
+        action.add_argument("--dataset", help="name of the dataset, if the ledger has several")
         known = action.add_mutually_exclusive_group(required=name == "restore")
-        known.add_argument("--anchor", help="of an earlier time: the ledger must go on from there")
+        known.add_argument(
+            "--anchor", help="anchor of an earlier summary: the ledger must contain its charge"
+        )
         if name == "restore":
             known.add_argument(
                 "--without-anchor",
                 action="store_true",
-                help="no anchor was kept: you answer for it that the copy has all charges",
+                help="no anchor was kept, and you know that the copy has all charges",
             )
         elif name == "plot":
-            action.add_argument("--output", default="ledger.svg", help="the file to draw to")
+            action.add_argument("--output", default="ledger.svg", help="path of the plot")
         elif name != "backup":
-            action.add_argument("--json", action="store_true", help="one object for programs")
+            action.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 
 
@@ -77,7 +79,7 @@ def _dataset(options: argparse.Namespace) -> str:
     if options.dataset is not None:
         return str(options.dataset)
     found = datasets(options.ledger)
-    if len(found) == 1 or (found and options.action == "backup"):  # which copies all of them
+    if len(found) == 1 or (found and options.action == "backup"):  # a backup copies all budgets
         return found[0]
     names = ", ".join(map(repr, found)) or "none"
     raise InvalidValueError(f"--dataset must be given: the ledger has {names}")
@@ -112,7 +114,7 @@ def _verify(ledger: SqlLedger, options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps({"fits": True, **_facts(summary)}, allow_nan=False))
     else:
-        print(f"{summary.launches} charges fit together; anchor {summary.anchor}")
+        print(f"{summary.launches} charges are consistent; anchor {summary.anchor}")
 
 
 def _plot(ledger: SqlLedger, options: argparse.Namespace) -> None:
@@ -169,7 +171,7 @@ def _charge(entry: Entry) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it; what it cannot say as text."""
+    """Return a JSON value. A value that JSON does not have is returned as text."""
     if isinstance(value, (tuple, list)):
         return [_plain(one) for one in value]
     number = isinstance(value, float) and isfinite(value)
@@ -194,6 +196,6 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _cut(text: str) -> str:
-    """One line of a table, whatever a label holds: nothing that moves the cursor."""
+    """Return at most 40 characters of a label on one line, without control characters."""
     line = "".join(one if one.isprintable() else " " for one in text)
     return line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."

@@ -304,24 +304,24 @@ class PostprocessorError(ConcurrentError, OpenDPException):
 
 
 class LedgerError(ConcurrentError):
-    """A ledger could not be read, or a charge not be written. The mechanism did not run."""
+    """A ledger could not be read, or a charge could not be written. The mechanism did not run."""
 
 
 class LedgerMismatchError(LedgerError):
-    """A ledger was kept for something else than it is opened for; nothing was charged.
+    """A ledger was opened under other terms than those it was made for; nothing was charged.
 
-    :ivar name: what differs
-    :ivar recorded: as the ledger has it
-    :ivar given: as it was opened
+    :ivar name: the argument that differs
+    :ivar recorded: its value in the ledger
+    :ivar given: its value in this call
     """
 
     def __init__(self, name: str, recorded: object, given: object) -> None:
         super().__init__(
             f"{name} does not match: the ledger has {recorded}, given is {given}; "
             + (
-                "look at the spelling, or ask opendp_concurrent.ledger.datasets for all names"
+                "check the spelling; opendp_concurrent.ledger.datasets returns all names"
                 if name == "dataset"
-                else "go on under the recorded terms, or create another ledger"
+                else "use the recorded terms, or create another ledger"
             )
         )
         self.name, self.recorded, self.given = name, recorded, given
@@ -330,7 +330,7 @@ class LedgerMismatchError(LedgerError):
 class UnregisteredError(LedgerError):
     """A ledger has a value of another package, whose class is not registered in this process.
 
-    :ivar tag: of the value
+    :ivar tag: tag of the value
     """
 
     def __init__(self, tag: str, register: str = "opendp_concurrent.ledger.register") -> None:
@@ -343,12 +343,12 @@ class UnregisteredError(LedgerError):
 
 
 class LedgerDamagedError(LedgerError):
-    """What a ledger says does not fit together: it was edited, cut, or is an older copy."""
+    """A ledger is inconsistent: it was edited or cut, or it is an older copy."""
 
     def __init__(
         self,
         what: str,
-        advice: str = "the ledger was edited, damaged, or replaced by another copy: nothing can be "
-        "charged to it, restore the newest copy",
+        advice: str = "the ledger was edited, damaged, or replaced by another copy: it accepts no "
+        "charge; restore the newest copy",
     ) -> None:
         super().__init__(f"{what}; {advice}")

@@ -3,6 +3,7 @@
 from .continual.concurrent import StreamQueryable
 from .continual.mechanism import ContinualQueryable
 from .queryables.child import ChildOdometerQueryable, ChildQueryable
+from .queryables.named_queries import Readable, WithParts, WithSynthetic
 from .queryables.root import (
     ConcurrentCompositionQueryable,
     ConcurrentFilterQueryable,
@@ -18,5 +19,8 @@ __all__ = [
     "ConcurrentOdometerQueryable",
     "ContinualQueryable",
     "OwnStreamQueryable",
+    "Readable",
     "StreamQueryable",
+    "WithParts",
+    "WithSynthetic",
 ]

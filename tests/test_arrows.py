@@ -47,7 +47,10 @@ def test_imports_point_to_lower_levels_only():
 # Extras, which are not installed everywhere; and what the command line needs for one command only.
 LATER = {"dp_accounting", "matplotlib", "polars", "psycopg", "statsmodels"}
 LAZY = {
-    "__main__.py": {"import_module('opendp_concurrent.demo.program')"},
+    "__main__.py": {
+        "import_module('opendp_concurrent.command')",
+        "import_module('opendp_concurrent.demo.program')",
+    },
     "command.py": {"ledger", "plot"},
     "demo/stream.py": {"plot"},
 }

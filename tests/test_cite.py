@@ -1,9 +1,11 @@
 """What is said about how to cite agrees: references.py, cite.rst and CITATION.cff."""
 
 import re
+from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
+import yaml
 from docutils import nodes
 
 from opendp_concurrent.references import REFERENCES
@@ -25,10 +27,7 @@ def entries():
     }
 
 
-def cff_field(name):
-    """Values of a field in CITATION.cff, unquoted, in order."""
-    text = (ROOT / "CITATION.cff").read_text()
-    return [value.strip('"') for value in re.findall(rf"^[ -]*{name}: (.*)$", text, re.MULTILINE)]
+CFF = yaml.safe_load((ROOT / "CITATION.cff").read_text())
 
 
 def test_cite_has_an_entry_for_every_reference_and_no_other():
@@ -54,23 +53,35 @@ def test_a_link_to_arxiv_is_not_later_than_its_year():
 def test_version_and_title_are_those_of_the_package():
     kind, package = entries()["opendp_concurrent"]
     assert kind == "software"
-    assert [package["version"]] * 2 == cff_field("version")
+    preferred = CFF["preferred-citation"]
+    assert CFF["version"] == preferred["version"] == package["version"]
     assert version("opendp-concurrent").split(".dev")[0] == package["version"]
     title = re.sub(r"[{}\\]", "", package["title"])
-    assert cff_field("title")[:2] == [title, title]
+    assert CFF["title"] == preferred["title"] == title
     assert package["author"] == "{The opendp\\_concurrent developers}"
-    assert package["year"] in cff_field("year")
+    assert CFF["authors"] == preferred["authors"] == [{"name": "The opendp_concurrent developers"}]
+    assert package["year"] == str(preferred["year"])
     assert "doi" not in package  # none was assigned
     assert "url" not in package
 
 
-def test_papers_of_the_citation_file_are_references():
-    known = {link: title for title, link in REFERENCES.values()}
-    titles, links = cff_field("title")[2:], cff_field("url")
-    assert [known[link] for link in links] == titles
+def test_the_citation_file_has_what_its_format_requires():
+    """Required by the Citation File Format 1.2.0, or of a fixed set there."""
+    assert CFF["cff-version"] == "1.2.0"
+    assert CFF["type"] == CFF["preferred-citation"]["type"] == "software"
+    assert (ROOT / "LICENSE").read_text().startswith(f"{CFF['license']} License")
+    assert isinstance(CFF["date-released"], date)
+    assert all(CFF[name] for name in ("message", "title", "authors", "abstract"))
+    assert all(isinstance(word, str) for word in CFF["keywords"])
+    for one in CFF["references"]:
+        assert one["type"] == "article"
+        assert isinstance(one["year"], int)
+        assert all(person["family-names"] and person["given-names"] for person in one["authors"])
 
 
-def test_years_of_the_citation_file_are_those_of_cite():
+def test_papers_of_the_citation_file_are_those_of_cite():
     keys = {link: key for key, (_, link) in REFERENCES.items()}
-    years = [entries()[keys[link]][1]["year"] for link in cff_field("url")]
-    assert cff_field("year")[1:] == years
+    for one in CFF["references"]:
+        _, fields = entries()[keys[one["url"]]]
+        assert one["title"] == REFERENCES[keys[one["url"]]][0]
+        assert str(one["year"]) == fields["year"]

@@ -29,6 +29,17 @@ def stream():
     return oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1.0))([])
 
 
+def parts():
+    noisy = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=1.0)
+    return oc.c.make_parallel_composition(*SPACE, oc.c.by_key(bool), {True: noisy})
+
+
+def weights():
+    return oc.m.make_private_multiplicative_weights(
+        *SPACE, PURE, d_in=1, d_out=1.0, universe=4, questions=9, size=9000
+    )
+
+
 def native_filter():
     odometer = dp.c.make_fully_adaptive_composition(*SPACE, PURE)
     return dp.c.make_privacy_filter(odometer, 1, 1.0)
@@ -45,11 +56,20 @@ RETURNED = {
     "ContinualQueryable": lambda: counter()([]),
     "StreamQueryable": stream,
     "OwnStreamQueryable": lambda: oc.c.make_bounded_interactive(counter(), 9)([]),
+    "Readable": lambda: counter()([]),
+    "WithParts": lambda: parts()([1]),
+    "WithSynthetic": lambda: weights()([1]),
 }
 
 
 @pytest.mark.parametrize("name", oc.handles.__all__)
 def test_each_class_is_of_what_is_returned(name):
     handle = RETURNED[name]()
-    assert type(handle) is vars(oc.handles)[name]
+    assert isinstance(handle, vars(oc.handles)[name])
     assert isinstance(handle, (dp.Queryable, dp.OdometerQueryable))
+
+
+def test_what_returns_another_class_has_another_handle():
+    assert not isinstance(root(), oc.handles.ConcurrentFilterQueryable)
+    assert not isinstance(composition()([1]), oc.handles.ChildQueryable)
+    assert not isinstance(counter()([]), oc.handles.StreamQueryable)

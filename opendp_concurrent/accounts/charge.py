@@ -41,7 +41,10 @@ class Terms:
     d_out: Any
 
     def empty_total(self) -> Accumulator:
-        """Return the accumulator of no launch."""
+        """Return the accumulator of no launch.
+
+        A measure of another package may not be registered here; most accumulators can do without.
+        """
         return self.accounting.start(by_tag(self.measure))
 
     def read_total(self, record: Any) -> Accumulator:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from opendp.mod import ApproximateDivergence, Measure, Measurement
@@ -37,7 +37,7 @@ def fitted(
     if d_out is None:
         raise neither_loss_nor_scale()
     known: CompositionMeasure = composition_measure(output_measure)
-    made = lru_cache(maxsize=None, typed=True)(make)
+    made = cache(make)  # what passes is what is returned
     answers = set()
 
     def noted(answer: bool) -> bool:

@@ -46,8 +46,8 @@ def _series(x: Decimal, digits: int) -> tuple[Decimal, Decimal]:
     with localcontext(context):
         square = x * x
         term = total = x
-        n, stop = 1, Decimal(1).scaleb(-context.prec)
-        while n < 2 * square or term > total * stop:  # the rest is below the last term
+        n, twice, stop = 1, 2 * square, Decimal(1).scaleb(-context.prec)
+        while n < twice or term > total * stop:  # the rest is below the last term
             term = term * square / (n + 2)
             total += term
             n += 2

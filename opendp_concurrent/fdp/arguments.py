@@ -1,4 +1,4 @@
-"""Guards for what trade-off functions are made of: the keyword is the argument's name."""
+"""Guards for the arguments of trade-off functions: the keyword is the argument's name."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def array(**argument: Any) -> Array:
     return points
 
 
-def check_kept(name: str, masses: Iterable[float]) -> None:
-    """Raise unless all masses are 0 or as large as doubles need them."""
+def check_representable(name: str, masses: Iterable[float]) -> None:
+    """Raise unless each mass is 0 or large enough for the relative accuracy of doubles."""
     for mass in masses:
         if 0.0 < mass < TINY:
             raise InvalidValueError(
@@ -68,7 +68,7 @@ def distribution(**argument: Any) -> list[float]:
     for mass in masses:
         if not 0.0 <= mass <= 1.0:
             raise InvalidValueError(f"{name} must be probabilities, in [0, 1]; found {mass}")
-    check_kept(name, masses)
+    check_representable(name, masses)
     if not abs(sum(masses) - 1.0) <= 1e-9:
         raise InvalidValueError(f"{name} must add up to 1, found {sum(masses)}")
     return masses

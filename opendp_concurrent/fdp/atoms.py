@@ -11,50 +11,50 @@ import numpy as np
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, probabilities
 from .gaussian import gaussian_profile
 
-_SLICE = 2**16  # outcomes times questions that are looked at together
-_PIECE = 16.0  # losses whose Q-masses are added up without another scale
+_SLICE = 2**16  # outcomes times values of ε that are worked on together
+_PIECE = 16.0  # losses whose Q-masses are added up with the same scale
 
 
-def _running(values: Array) -> Array:
-    """Sums of the first 0, 1, ..., all of some positive numbers, in rows."""
-    rows = max(1, isqrt(len(values)))
-    columns = -(-len(values) // rows) if len(values) else 0
-    table = np.zeros((rows, columns))
-    table.ravel()[: len(values)] = values
+def _partial_sums(values: Array) -> Array:
+    """Sums of the first 0, 1, ..., all of some positive numbers, added up row by row."""
+    size, rows = len(values), max(1, isqrt(len(values)))
+    if not size:
+        return np.zeros(1)
+    table = np.zeros((rows, -(-size // rows)))
+    table.ravel()[:size] = values
     inner = np.cumsum(table, axis=1)
-    before = np.concatenate([[0.0], np.cumsum(inner[:-1, -1])]) if columns else np.zeros(rows)
-    sums = (inner + before[:, None]).ravel()[: len(values)]
-    return np.concatenate([[0.0], sums])
+    before = np.concatenate([[0.0], np.cumsum(inner[:-1, -1])])
+    return np.concatenate([[0.0], (inner + before[:, None]).ravel()[:size]])
 
 
-def _running_error(size: int) -> float:
-    """Bound on their relative error: a row, the rows before, and one more."""
+def _partial_sums_error(size: int) -> float:
+    """Bound on their relative error: that of a row, of the rows before it, and of their sum."""
     return (2 * isqrt(size) + 8) * UNIT
 
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """Losses, increasing, with P-masses; what they add up to above each loss.
+    """Losses, increasing, with P-masses; and the sums of the masses above each loss.
 
     :ivar infinite: P-probability of an infinite loss
-    :ivar rest: bound on the P-probability of what was left out
     :ivar mass_error: relative error of the masses
     :ivar loss_error: absolute error of the losses
-    :ivar infinite_error: how much too small ``infinite`` may be, relative
-    :ivar slack: how much of ``infinite`` may not be there
+    :ivar slack: bound on how much too large ``infinite`` is
+    :ivar infinite_error: bound on how much too small ``infinite`` is, relative to it
+    :ivar omitted: bound on the P-probability of the outcomes that were left out
     """
 
     losses: Array
     masses: Array
-    infinite: float
-    rest: float
-    mass_error: float
-    loss_error: float
-    infinite_error: float = 0.0
+    infinite: float = 0.0
+    mass_error: float = 0.0
+    loss_error: float = 0.0
     slack: float = 0.0
+    infinite_error: float = 0.0
+    omitted: float = 0.0
 
     def times(self, other: Atoms) -> Atoms:
-        """Outcomes of both, independent."""
+        """The outcomes of this pair and of another, independent one."""
         losses = np.add.outer(self.losses, other.losses).ravel()
         masses = np.multiply.outer(self.masses, other.masses).ravel()
         order = np.argsort(losses, kind="stable")
@@ -63,32 +63,32 @@ class Atoms:
             losses[order],
             masses[order],
             self.infinite + other.infinite - self.infinite * other.infinite,
-            self.rest + other.rest,
             self.mass_error + other.mass_error + 2 * UNIT,
             self.loss_error + other.loss_error + UNIT * largest,
-            self.infinite_error + other.infinite_error + ELEMENTARY,
             self.slack + other.slack,
+            self.infinite_error + other.infinite_error + ELEMENTARY,
+            self.omitted + other.omitted,
         )
 
     @cached_property
     def above(self) -> tuple[Array, Array]:
         """P- and Q-mass of the last n outcomes, n = 0, 1, ...
 
-        Q-masses are e^(loss) times smaller, so both sums are taken from the largest loss down.
-        Where that is beyond doubles the P-mass is below ``TINY``.
+        Q-masses are e^(loss) times smaller, so both sums begin at the largest loss. Where a Q-mass
+        leaves the doubles, the P-mass is below ``TINY``.
         """
         p, q = self.masses, self.masses * np.exp(np.minimum(-self.losses, 700.0))
-        return _running(p[::-1]), _running(q[::-1])
+        return _partial_sums(p[::-1]), _partial_sums(q[::-1])
 
     @cached_property
     def _scaled(self) -> tuple[Array, Array, Array]:
-        """e^r times the Q-mass of the last n outcomes, r, and the number of pieces up to there.
+        """For the last n outcomes: e^r times their Q-mass, r, and how many pieces they are in.
 
-        Piece by piece of losses, with r the least loss of the last one: nothing underflows.
+        The losses are cut into pieces, and r is the least loss of the last piece: so nothing
+        underflows.
         """
         losses, masses = self.losses[::-1], self.masses[::-1]
-        size = len(losses) + 1
-        scaled, least, pieces = np.zeros(size), np.zeros(size), np.zeros(size)
+        scaled, least, pieces = np.zeros((3, len(losses) + 1))
         whole, known, start, number = 0.0, 0.0, 0, 0
         while start < len(losses):
             end = int(np.searchsorted(-losses, _PIECE - losses[start], side="right"))
@@ -96,15 +96,15 @@ class Atoms:
             low = float(losses[end - 1])
             if number:
                 whole *= exp(low - known)
-            part = slice(start + 1, end + 1)
-            scaled[part] = whole + _running(masses[start:end] * np.exp(low - losses[start:end]))[1:]
-            number += 1
+            part, number = slice(start + 1, end + 1), number + 1
+            inside = masses[start:end] * np.exp(low - losses[start:end])
+            scaled[part] = whole + _partial_sums(inside)[1:]
             least[part], pieces[part] = low, number
             whole, known, start = float(scaled[end]), low, end
         return scaled, least, pieces
 
     def _sum(self, epsilon: Array) -> tuple[Array, Array]:
-        """Σ p - e^ε Σ q over losses above ε, and the error of that."""
+        """Σ p - e^ε Σ q over losses above ε, and its error."""
         size = len(self.losses)
         scaled, least, pieces = self._scaled
         count = size - np.searchsorted(self.losses, epsilon, side="right")
@@ -114,52 +114,52 @@ class Atoms:
         two = two * scaled[count]
         largest = np.abs(epsilon) + (abs(float(self.losses[-1])) if size else 0.0)
         relative = (pieces[count] + 3) * (ELEMENTARY + 2 * UNIT) + self.mass_error
-        relative = (
-            relative + _running_error(size) + 4 * UNIT * np.where(some, largest + _PIECE, 0.0)
-        )
-        # what underflows
+        relative = relative + _partial_sums_error(size)
+        relative = relative + 4 * UNIT * np.where(some, largest + _PIECE, 0.0)
+        # TINY for what underflows
         return one - two, (one + two) * relative + np.where(some, TINY, 0.0)
 
     def profile(self, epsilon: Array) -> Bounds:
-        """δ at each real ε, when these are all outcomes."""
+        """δ at each real ε, if these are all outcomes."""
         epsilon = np.asarray(epsilon, dtype=float)
         shift = self.loss_error
         low, low_error = self._sum(epsilon + shift if shift else epsilon)
         high, high_error = self._sum(epsilon - shift if shift else epsilon)
         flat = -np.expm1(np.minimum(epsilon, 0.0))  # δ is never below 1 - e^ε
-        least = self.infinite - self._infinite_error
-        most, more = self.infinite * (1 + self.infinite_error), self.rest + (high + high_error)
+        infinite, finite = self._infinite_bounds, self.omitted + (high + high_error)
         return probabilities(
-            np.maximum(flat * (1 - ELEMENTARY), (least + (low - low_error)) * (1 - 2 * UNIT)),
-            np.where(more > 0.0, (most + more) * (1 + 2 * UNIT), most),
+            np.maximum(
+                flat * (1 - ELEMENTARY), (infinite.lower + (low - low_error)) * (1 - 2 * UNIT)
+            ),
+            np.where(finite > 0.0, (infinite.upper + finite) * (1 + 2 * UNIT), infinite.upper),
         )
 
     def profile_with(self, mu: float, epsilon: Array) -> Bounds:
-        """δ at each real ε, of these outcomes beside a Gaussian: a mixture of shifted profiles."""
+        """δ at each real ε, of these outcomes and a Gaussian: a mixture of shifted profiles."""
         epsilon = np.atleast_1d(np.asarray(epsilon, dtype=float))
         lower, upper = np.empty_like(epsilon), np.empty_like(epsilon)
         chunk = max(1, _SLICE // max(1, len(self.losses)))
-        shift = self.loss_error
         for start in range(0, len(epsilon), chunk):
             part = slice(start, start + chunk)
             moved = np.subtract.outer(epsilon[part], self.losses)
-            pad = shift + 2 * UNIT * np.abs(moved)
+            pad = self.loss_error + 2 * UNIT * np.abs(moved)
             lower[part] = gaussian_profile(mu, moved + pad).lower @ self.masses
             upper[part] = gaussian_profile(mu, moved - pad).upper @ self.masses
         relative = self.mass_error + (len(self.losses) + 4) * UNIT
+        infinite, finite = self._infinite_bounds, upper * (1 + relative)
         return probabilities(
-            (self.infinite - self._infinite_error + lower * (1 - relative)) * (1 - 2 * UNIT),
-            (self.infinite * (1 + self.infinite_error) + self.rest + TINY + upper * (1 + relative))
-            * (1 + 4 * UNIT),
+            (infinite.lower + lower * (1 - relative)) * (1 - 2 * UNIT),
+            (infinite.upper + self.omitted + TINY + finite) * (1 + 4 * UNIT),
         )
 
     @property
-    def _infinite_error(self) -> float:
-        """How much too large it may be: it is a sum of masses, rounded up, or a product of such."""
-        return self.slack + self.infinite * (2 * ELEMENTARY + 4 * self.mass_error)
+    def _infinite_bounds(self) -> Bounds:
+        """Bounds on the infinite part, which is a sum of masses, rounded up, or a product."""
+        error = self.slack + self.infinite * (2 * ELEMENTARY + 4 * self.mass_error)
+        return Bounds(self.infinite - error, self.infinite * (1 + self.infinite_error))
 
     def epsilon_near(self, delta: float) -> float:
-        """About the least ε >= 0 with δ(ε) <= delta, for delta above the infinite part."""
+        """Approximately the least ε >= 0 with δ(ε) <= delta, for delta above the infinite part."""
         if not len(self.losses):
             return 0.0
         p, (scaled, least, _) = self.above[0], self._scaled

@@ -1,4 +1,4 @@
-"""Two doubles around an exact value."""
+"""Bounds: two doubles around an exact value."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ComplexArray = NDArray[np.complex128]
 
 UNIT = 2.0**-53  # relative error of one rounding
 ELEMENTARY = 8 * UNIT  # assumed of NumPy's exp, expm1, log, log1p, sin, cos; NumPy tests for 4 ulp
-TINY = 1e-300  # below, relative errors mean nothing
+TINY = 1e-300  # below, doubles lose their relative accuracy
 
 
 def rounded_up(exact: Fraction) -> float:
-    """Least double that is at least a positive number; infinite if there is none."""
+    """Least double that is at least ``exact``; infinity above the largest double."""
     try:
         nearest = float(exact)
     except OverflowError:
@@ -38,10 +38,10 @@ class Bounds(NamedTuple):
 
     @property
     def width(self) -> Any:
-        """Distance of the two."""
+        """Distance between the two."""
         return self.upper - self.lower
 
 
 def probabilities(lower: Any, upper: Any) -> Bounds:
-    """Bounds on probabilities, cut to [0, 1]; what is no number becomes 0 and 1."""
+    """Bounds on probabilities, cut to [0, 1]; NaN becomes 0 below and 1 above."""
     return Bounds(np.fmin(np.fmax(lower, 0.0), 1.0) + 0.0, np.fmax(np.fmin(upper, 1.0), 0.0) + 0.0)

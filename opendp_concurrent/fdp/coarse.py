@@ -1,4 +1,4 @@
-"""A product with few outcomes that loses at least as much as another, and is quick to ask."""
+"""A product with few outcomes that loses at least as much as another, and is quick to evaluate."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ _WIDTH = 1e-5  # of the bounds at the points
 
 
 @lru_cache(maxsize=1024)
-def outcomes(product: Product, most: int) -> Product:
-    """The product itself if its outcomes are at most ``most``; else the chords of its profile.
+def with_few_outcomes(product: Product, most: int) -> Product:
+    """The product itself if it has at most ``most`` outcomes; else the chords of its profile.
 
     :param product: with bounded losses and no Gaussian
     """
-    atoms = product.atoms
-    if atoms is not None and len(atoms.losses) <= most:
+    if product.atoms is not None and len(product.atoms.losses) <= most:
         return product
-    top = product.most
+    top = product.largest_loss
     even, near = np.linspace(0.0, top, most // 2), top * (1 - np.geomspace(1e-6, 1e-2, 8))
     return Product(0, {chords(product, np.unique(np.concatenate([even, near])), _WIDTH): 1})
 
 
 def chords(product: Product, grid: Array, width: float, stands_for: str = "") -> Finite:
-    """The pair whose profile goes through the upper bounds at some ε >= 0, in both directions."""
+    """The pair whose profile goes through upper bounds on δ at some ε >= 0, in both directions."""
     forward, swapped = points(product, grid, width), product.swapped()
     backward = forward if swapped == product else points(swapped, grid, width)
     return from_vertices(forward, backward, stands_for)
@@ -46,6 +45,6 @@ def exact_above(product: Product, most: int) -> Product | None:
     if product.is_exact:
         return product
     rest = Product(0, product.factors)
-    if not rest.most < 600.0:
+    if not rest.largest_loss < 600.0:
         return None
-    return Product(product.squares, outcomes(rest, most).factors)
+    return Product(product.squares, with_few_outcomes(rest, most).factors)

@@ -1,4 +1,4 @@
-"""f(α) between two bounds: the largest of 1 - h(t) - t α over t = e^ε."""
+"""f(α) between two bounds: the largest of 1 - h(t) - t α over t = e^ε, for the profile h."""
 
 from __future__ import annotations
 
@@ -14,23 +14,21 @@ from .product import Product
 _STEPS = 80
 _SCAN = 48  # points that are tried first
 _GOLDEN = (5**0.5 - 1) / 2
-_REACH = 700.0  # logarithms of t that are looked at
+_REACH = 700.0  # largest logarithm of t that is tried
 
 
 def beta_bounds(product: Product, alpha: float) -> Bounds:
     """Bounds on f(α), where f = T(Q, P) has the profile of ``product``.
 
-    Each t gives a lower bound. The function of t is concave: three points with the largest value in
-    the middle give an upper bound, by the extensions of their chords.
+    Each t gives a lower bound. The function of t is concave. So three points, of which the middle
+    one has the largest value, give an upper bound by the extensions of their chords.
     """
     if alpha == 1.0:
         return Bounds(0.0, 0.0)
     if alpha == 0.0:
         return _one_minus(product.infinite.lower, product.infinite.upper)
-
-    atoms = product.atoms if not product.squares else None
-    if atoms is not None:
-        return _between_outcomes(atoms, alpha)
+    if product.all_atoms is not None:
+        return _between_outcomes(product.all_atoms, alpha)
     found = _searched(product, alpha)
     if product.upper_only:
         return Bounds(found.lower, _one_minus(alpha, 1.0).upper)
@@ -51,9 +49,10 @@ def _searched(product: Product, alpha: float) -> Bounds:
             1.0 - float(bounds.lower) - t * alpha + slack,
         )
 
-    # the maximum is at 0 or more, so t is at most 1 / alpha; far left it is at most t (1 - alpha)
-    # the last kinks are the largest losses of both directions
-    least, most = max(-60.0, -product.swapped().most), min(-log(alpha), product.most, _REACH)
+    # the maximum is at least 0, so t is at most 1 / α; for t near 0 the value is at most t (1 - α)
+    # the last kinks are at the largest losses of both directions
+    least = max(-60.0, -product.swapped().largest_loss)
+    most = min(-log(alpha), product.largest_loss, _REACH)
     ends = np.linspace(least - 1e-6, max(most, least) + 1e-6, _SCAN)
     every = [value(float(end)) for end in ends]
     top = int(np.argmax([one.lower for one in every]))
@@ -74,15 +73,14 @@ def _searched(product: Product, alpha: float) -> Bounds:
         if high - low <= near:
             break
     best = max(best, value(0.0).lower)
-    middle = (low + high) / 2
     upper = _one_minus(alpha, 1.0).upper
     for reach in reaches:
-        upper = min(upper, _above(value, middle, reach))
+        upper = min(upper, _above(value, (low + high) / 2, reach))
     return Bounds(min(best, upper), max(best, upper))
 
 
 def _between_outcomes(atoms: Atoms, alpha: float) -> Bounds:
-    """1 - g(α), with g linear between the sums of Q- and P-masses, concave and not negative."""
+    """1 - g(α); g is concave, not negative, and linear between the sums of Q- and P-masses."""
     p, q = atoms.above
     error = 2 * (atoms.mass_error + atoms.loss_error + (len(p) + 8) * UNIT) + 4 * ELEMENTARY
     error += atoms.infinite_error
@@ -90,14 +88,14 @@ def _between_outcomes(atoms: Atoms, alpha: float) -> Bounds:
     def power(at: float) -> float:
         return float(atoms.infinite + (np.interp(at, q, p) if at > 0.0 else 0.0))
 
-    # a relative error of α or of g moves g by no more than that; masses below TINY are not seen
-    high = power(alpha * (1 + error) + TINY) * (1 + error) + atoms.rest + TINY
+    # a relative error of α or of g moves g by at most that error; masses below TINY are not counted
+    high = power(alpha * (1 + error) + TINY) * (1 + error) + atoms.omitted + TINY
     low = power(max(0.0, alpha * (1 - error) - TINY)) * (1 - error) - atoms.slack - TINY
     return _one_minus(max(alpha, low), min(1.0, high))
 
 
 def _one_minus(low: float, high: float) -> Bounds:
-    """1 minus what is between the two, rounded outward; exact at 0."""
+    """Bounds on 1 - x for x in [low, high], rounded outward; exact where x is 0."""
     below = nextafter(1.0 - high, 0.0) if high else 1.0
     above = nextafter(1.0 - low, inf) if low else 1.0
     return Bounds(max(0.0, below), min(1.0, max(0.0, above)))

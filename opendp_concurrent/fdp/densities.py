@@ -13,23 +13,21 @@ import numpy as np
 from .. import owned
 from ..errors import InvalidTypeError, InvalidValueError
 from .bounds import ELEMENTARY, Array
-from .finite import Finite, settled
+from .finite import Finite, without_tiny_masses
 
-_NODES, _CHECK = 24, 16  # of Gauss and Legendre
-_PANELS = 16  # pieces of each cell, integrated one by one
-MOST_CELLS = 2**14  # between two breakpoints
+_NODES, _CHECK = 24, 16  # of two Gauss-Legendre rules
+_PANELS = 16  # pieces of each cell that are integrated one by one
+
+Density = Callable[[Any], Any]
 
 
 def from_densities(
-    first: Callable[[Any], Any],
-    second: Callable[[Any], Any],
-    breakpoints: Sequence[float],
-    cells: int,
+    first: Density, second: Density, breakpoints: Sequence[float], cells: int
 ) -> Finite:
-    """Losses ln first/second, monotone between ``breakpoints``, each cell split to its ends.
+    """Losses ln first/second, monotone between ``breakpoints``; each cell's mass goes to its ends.
 
-    The mass outside the breakpoints counts as an infinite loss. An upper bound only, in both
-    directions; no two are equal, as nobody knows what functions are between the points.
+    The mass outside the breakpoints counts as an infinite loss. The pair is an upper bound only, in
+    both directions. No two of them are equal, because functions are only known at some points.
     """
     stands_for = uuid4().hex
     forward = _law(first, second, breakpoints, cells)
@@ -38,21 +36,15 @@ def from_densities(
     return replace(forward, never=back.infinite, stands_for=stands_for, back=back)
 
 
-def _law(
-    first: Callable[[Any], Any],
-    second: Callable[[Any], Any],
-    breakpoints: Sequence[float],
-    cells: int,
-) -> Finite:
-    """The law of the loss under ``first``."""
+def _law(first: Density, second: Density, breakpoints: Sequence[float], cells: int) -> Finite:
+    """The distribution of the loss under ``first``."""
     losses: list[Array] = []
     masses: list[Array] = []
-    whole = 0.0
-    slack = 0.0
+    whole = slack = 0.0
     for left, right in pairwise(breakpoints):
         ends = np.linspace(left, right, cells + 1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.log(_positive(first, ends)) - np.log(_positive(second, ends))
+            ratio = np.log(_values(first, ends)) - np.log(_values(second, ends))
         if not np.all(np.isfinite(ratio)):
             raise InvalidValueError(
                 f"the densities must be positive and finite between breakpoints ({left} to {right})"
@@ -67,16 +59,14 @@ def _law(
         q, q_error = _masses(second, ends)
         slack += p_error + q_error
         low, high = np.minimum(ratio[:-1], ratio[1:]), np.maximum(ratio[:-1], ratio[1:])
-        # P-mass at the upper end, so that P- and Q-mass are kept
+        # P-mass at the upper end, chosen so that P- and Q-mass are kept
         with np.errstate(divide="ignore", invalid="ignore"):
-            upper = np.where(
-                high > low, (p - q * np.exp(low)) / -np.expm1(np.minimum(low - high, -1e-300)), p
-            )
-        upper = np.clip(upper, 0.0, p)
+            share = (p - q * np.exp(low)) / -np.expm1(np.minimum(low - high, -1e-300))
+        upper = np.clip(np.where(high > low, share, p), 0.0, p)
         losses += [high, low]
         masses += [upper, p - upper]
         whole += float(np.sum(p))
-    joined, weights, lost = settled(np.concatenate(losses), np.concatenate(masses))
+    joined, weights, lost = without_tiny_masses(np.concatenate(losses), np.concatenate(masses))
     return Finite(
         joined,
         weights,
@@ -87,7 +77,7 @@ def _law(
     )
 
 
-def _positive(density: Callable[[Any], Any], at: Array) -> Array:
+def _values(density: Density, at: Array) -> Array:
     found = density(at)
     try:
         values = owned.array(found, float)
@@ -96,11 +86,11 @@ def _positive(density: Callable[[Any], Any], at: Array) -> Array:
             f"a density must return an array of numbers, found {type(found).__name__}"
         ) from error
     if values.shape != at.shape:
-        raise InvalidValueError("a density must return an array of the shape that it is given")
+        raise InvalidValueError("a density must return an array of the same shape as its argument")
     return values
 
 
-def _masses(density: Callable[[Any], Any], ends: Array) -> tuple[Array, float]:
+def _masses(density: Density, ends: Array) -> tuple[Array, float]:
     """Integrals over the cells, and ten times the difference of two rules."""
     results = []
     for nodes in (_NODES, _CHECK):
@@ -108,6 +98,6 @@ def _masses(density: Callable[[Any], Any], ends: Array) -> tuple[Array, float]:
         pieces = np.linspace(ends[:-1], ends[1:], _PANELS + 1)  # panels by cells
         middle, half = (pieces[1:] + pieces[:-1]) / 2, (pieces[1:] - pieces[:-1]) / 2
         at = middle[..., None] + half[..., None] * points
-        values = _positive(density, at.ravel()).reshape(at.shape)
+        values = _values(density, at.ravel()).reshape(at.shape)
         results.append(np.sum((values @ weights) * half, axis=0))
     return results[0], 10 * float(np.sum(np.abs(results[0] - results[1])))

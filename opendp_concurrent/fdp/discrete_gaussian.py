@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil, inf, nextafter, sqrt
+from math import ceil, inf, sqrt
 
 import numpy as np
 
 from ..errors import InvalidValueError
-from .bounds import ELEMENTARY, TINY, UNIT
+from .bounds import ELEMENTARY, TINY, UNIT, rounded_up
 from .finite import Finite, response
 
-_DEVIATIONS = 38.0  # beyond, masses are below 1e-313
+_DEVIATIONS = 38.0  # standard deviations; masses beyond are below 1e-313
 MOST = 2**20  # outcomes
 
 
 def discrete_gaussian(scale: float, sensitivity: int) -> Finite:
     """N_Z(0, scale²) against N_Z(sensitivity, scale²).
 
-    What is beyond 38 standard deviations counts as an infinite loss of probability 1e-300.
+    Outcomes beyond 38 standard deviations count as an infinite loss of probability 1e-300.
     """
     reach = ceil(_DEVIATIONS * scale) + sensitivity
     if not 2 * reach + 1 <= MOST:
@@ -33,20 +33,16 @@ def discrete_gaussian(scale: float, sensitivity: int) -> Finite:
     masses = weights / np.sum(weights)
     keep = masses > 1e-305
     losses = (sensitivity - 2 * x) * (sensitivity / (2 * scale * scale))
-    largest = float(np.max(np.abs(losses)))
-    error = 2 * ELEMENTARY + UNIT * (4 * _DEVIATIONS**2 + sqrt(len(x)) + 64)
     # proven in measurements/gaussian.py for scales of at least 1/2
-    exact, gaussian = Fraction(sensitivity + 1) / Fraction(scale), (sensitivity + 1) / scale
-    gaussian = gaussian if Fraction(gaussian) >= exact else nextafter(gaussian, inf)
-    gaussian = gaussian if scale >= 0.5 else inf
+    within = rounded_up(Fraction(sensitivity + 1) / Fraction(scale)) if scale >= 0.5 else inf
     return Finite(
         losses[keep],
         masses[keep],
-        TINY,
-        TINY,
-        error,
-        6 * UNIT * largest,
+        infinite=TINY,
+        never=TINY,
+        mass_error=2 * ELEMENTARY + UNIT * (4 * _DEVIATIONS**2 + sqrt(len(x)) + 64),
+        loss_error=6 * UNIT * float(np.max(np.abs(losses))),
         symmetric=True,
         slack=TINY,
-        gaussian=gaussian,
+        gaussian=within,
     )

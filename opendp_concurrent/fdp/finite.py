@@ -13,32 +13,32 @@ from .atoms import Atoms
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds
 from .factor import Transform
 
-_DIRECT = 2**22  # products of outcomes and nodes up to which the sum is taken term by term
+_DIRECT = 2**22  # outcomes times nodes up to which the sum is taken term by term
 _MOST_LATTICE = 2**24  # points of a lattice
-_NO_BOUND = 1e3  # an error that says nothing: inversion.py gives up
-UPPER_ONLY = 2.0  # slack of a pair that only bounds what it stands for, from above
+_NO_BOUND = 1e3  # an error with which inversion.py gives up
+UPPER_ONLY = 2.0  # slack of a pair that is an upper bound only
 
 
 @dataclass(frozen=True, eq=False)
 class Finite:
     """Finitely many losses, increasing, with their P-masses.
 
-    Errors of masses and losses are those of the mass above each loss: that of what the pair stands
-    for is at most (1 + mass_error) times that of the pair, ``loss_error`` below, and likewise at
-    least. So an outcome may count at a larger loss, if its mass is within the error of that there.
+    The errors are those of the mass above a loss ε: what the pair stands for has at most
+    (1 + mass_error) times the mass of the pair above ε - loss_error, and likewise from below. So an
+    outcome may count at a larger loss if its mass is within the error of the mass above that loss.
 
     :ivar losses: finite losses
     :ivar masses: their P-probabilities
-    :ivar infinite: P-probability of what is impossible under Q
-    :ivar never: Q-probability of what is impossible under P
-    :ivar mass_error: relative error of the masses; 0 if the pair is what the masses say
+    :ivar infinite: P-probability of the outcomes that are impossible under Q
+    :ivar never: Q-probability of the outcomes that are impossible under P
+    :ivar mass_error: relative error of the masses; 0 if they are exact
     :ivar loss_error: absolute error of the losses
-    :ivar limit: bound on the losses that is known besides
-    :ivar slack: how much of ``infinite`` and of ``never`` may not be there
-    :ivar gaussian: μ of a Gaussian pair that is known to lose as much
+    :ivar limit: bound on the losses that is known from elsewhere
+    :ivar slack: bound on how much too large ``infinite`` and ``never`` are
+    :ivar gaussian: μ of a Gaussian pair that is known to lose at least as much
     :ivar symmetric: whether the swapped pair is known to be the same
     :ivar back: the swapped pair, where it does not follow from these masses
-    :ivar stands_for: of what the pair is an upper bound only; empty if it is known from both sides
+    :ivar stands_for: what the pair bounds from above only; empty if it is known from both sides
     """
 
     losses: Array
@@ -61,15 +61,15 @@ class Finite:
         if self.back is not None:
             self._link(self.back)
 
-    def _link(self, other: Finite) -> None:
-        """Make ``other`` what this one is swapped to, and swap back: so that it is the same."""
-        other.__dict__["_origin"] = self.losses.tobytes(), self.masses.tobytes()
-        other.__dict__["_twin"] = self
-        self.__dict__["_twin"] = other
+    def _link(self, swapped: Finite) -> None:
+        """Make swapping either pair return the other one."""
+        swapped.__dict__["_origin"] = self.losses.tobytes(), self.masses.tobytes()
+        swapped.__dict__["_twin"] = self
+        self.__dict__["_twin"] = swapped
 
     @cached_property
     def key(self) -> tuple[Any, ...]:
-        """What makes two of these equal: also how well they are known."""
+        """What two pairs must have in common to be equal; how well they are known is part of it."""
         return (
             self.losses.tobytes(),
             self.masses.tobytes(),
@@ -82,7 +82,7 @@ class Finite:
             self.gaussian,
             self.stands_for,
             None if self.back is None else (self.back.losses.tobytes(), self.back.masses.tobytes()),
-            self.__dict__.get("_origin"),  # what it was swapped from, which swapping gives back
+            self.__dict__.get("_origin"),  # the pair that swapping returns
         )
 
     def __eq__(self, other: object) -> bool:
@@ -92,39 +92,32 @@ class Finite:
         return hash(self.key)
 
     @cached_property
-    def most(self) -> float:
-        """The last loss, and its error."""
+    def largest_loss(self) -> float:
+        """The last loss, plus its error."""
         if not self.losses.size:
             return 0.0
-        top = float(self.losses[-1])
-        return min(self.limit, nextafter(top + self.loss_error, inf) if self.loss_error else top)
+        last = float(self.losses[-1])
+        return min(self.limit, nextafter(last + self.loss_error, inf) if self.loss_error else last)
 
     @cached_property
-    def spread(self) -> float:
+    def variance(self) -> float:
         """Variance of the finite losses."""
         if not np.any(self.masses):
             return 0.0
         mean = np.average(self.losses, weights=self.masses)
-        with np.errstate(over="ignore"):  # infinite, if it is beyond doubles
+        with np.errstate(over="ignore"):  # infinite, if it is above the largest double
             return float(np.average((self.losses - mean) ** 2, weights=self.masses))
 
     @cached_property
-    def largest(self) -> float:
-        """Largest absolute loss."""
+    def largest_absolute(self) -> float:
+        """Largest absolute value of a finite loss."""
         return float(np.max(np.abs(self.losses), initial=0.0))
 
     @cached_property
     def atoms(self) -> Atoms:
-        """As sums over outcomes."""
-        error = self.mass_error
+        """The outcomes, to be summed over."""
         return Atoms(
-            self.losses,
-            self.masses,
-            self.infinite,
-            0.0,
-            error,
-            self.loss_error,
-            slack=self.slack,
+            self.losses, self.masses, self.infinite, self.mass_error, self.loss_error, self.slack
         )
 
     def log_mgf(self, tau: Array) -> Array:
@@ -132,26 +125,23 @@ class Finite:
         if not self.losses.size:
             return np.full(np.shape(tau), -inf)
         exponents = np.multiply.outer(np.asarray(tau), self.losses)
-        top = np.max(exponents, axis=-1)
-        with np.errstate(divide="ignore", invalid="ignore"):  # no number: product.py gives up
-            terms: Array = np.exp(exponents - top[..., None]) @ self.masses
-            value: Array = top + np.log(terms)
+        largest = np.max(exponents, axis=-1)
+        with np.errstate(divide="ignore", invalid="ignore"):  # product.py gives up if this is NaN
+            value: Array = largest + np.log(np.exp(exponents - largest[..., None]) @ self.masses)
         return value
 
     def mgf_error(self, tau: Any) -> Any:
         """Errors of the masses, of the losses, and of the sum."""
-        rounding = 3 * ELEMENTARY + 4 * UNIT * tau * self.largest
+        rounding = 3 * ELEMENTARY + 4 * UNIT * tau * self.largest_absolute
         return rounding + UNIT * len(self.losses) + self.mass_error + tau * self.loss_error
 
     def transform(self, tau: float, step: float, nodes: int) -> Transform:
-        """Term by term; if that is long, on the lattice that belongs to the nodes, by FFT."""
+        """Term by term if there are few terms; else by FFT on the lattice of the nodes."""
         exponents = tau * self.losses
         weights = self.masses * np.exp(exponents - np.max(exponents))
-        whole = float(np.sum(weights))
-        weights = weights / whole
-        omega_most = step * nodes
+        weights = weights / float(np.sum(weights))
         error = 4 * ELEMENTARY + UNIT * len(weights) + self.mass_error
-        error += (tau + omega_most) * (self.loss_error + 4 * UNIT * self.largest)
+        error += (tau + step * nodes) * (self.loss_error + 4 * UNIT * self.largest_absolute)
         if len(weights) * nodes <= _DIRECT:
             phases = np.multiply.outer(step * np.arange(nodes), self.losses)
             return Transform(np.exp(1j * phases) @ weights, error)
@@ -162,14 +152,13 @@ class Finite:
     ) -> Transform:
         """Each loss is split between its two neighbours, which keeps P- and Q-mass."""
         size = 4 << (2 * nodes - 1).bit_length()
-        spacing = 2 * pi / (step * size)
-        finer = 0 if spacing <= 0.25 else int(np.ceil(np.log2(spacing / 0.25)))
-        if size << finer > _MOST_LATTICE:  # likewise
+        quarters = 4 * (2 * pi / (step * size))
+        if quarters > 1.0:  # a finer lattice, so that the bounds on the dilation hold
+            size <<= int(np.ceil(np.log2(quarters)))
+        if size > _MOST_LATTICE:
             return Transform(np.ones(nodes, dtype=complex), _NO_BOUND)
-        if finer:  # so that the bounds on the dilation hold
-            size <<= finer
-            spacing = 2 * pi / (step * size)
-        if tau * spacing > 60.0:  # a dilation that says nothing: inversion.py gives up
+        spacing = 2 * pi / (step * size)
+        if tau * spacing > 60.0:  # the dilation is so large that inversion.py gives up
             return Transform(np.ones(nodes, dtype=complex), error, pi / 8 * spacing**2)
         cell = np.floor(self.losses / spacing)
         left = self.losses - cell * spacing  # in [0, spacing]
@@ -184,12 +173,12 @@ class Finite:
         return Transform(values, error + rounding, pi / 8 * spacing**2)
 
     def log_decay(self, tau: float, omega: Array) -> Array:
-        """None is known: losses on a lattice come back."""
+        """0: no decay is known, since losses on a lattice make the values periodic."""
         del tau
         return np.zeros_like(omega)
 
     def profile(self, epsilon: Array) -> Bounds:
-        """Sum of what exceeds ε."""
+        """δ at each real ε, summed over the outcomes."""
         return self.atoms.profile(epsilon)
 
     def swapped(self) -> Finite:
@@ -199,12 +188,11 @@ class Finite:
         twin: Finite | None = self.__dict__.get("_twin")
         if twin is not None:
             return twin
-        masses = (self.masses * np.exp(-self.losses))[::-1]
         error = self.mass_error + expm1(min(self.loss_error, 600.0))
-        error += ELEMENTARY + 2 * UNIT * (1 + self.largest)
+        error += ELEMENTARY + 2 * UNIT * (1 + self.largest_absolute)
         swapped = Finite(
             np.ascontiguousarray(-self.losses[::-1]),
-            np.ascontiguousarray(masses),
+            np.ascontiguousarray((self.masses * np.exp(-self.losses))[::-1]),
             self.never,
             self.infinite,
             error,
@@ -217,11 +205,11 @@ class Finite:
         return swapped
 
 
-def settled(losses: Array, masses: Array) -> tuple[Array, Array, float]:
-    """Losses in order, with masses that doubles keep; and the P-mass that counts as infinite loss.
+def without_tiny_masses(losses: Array, masses: Array) -> tuple[Array, Array, float]:
+    """Sort the losses and drop masses below ``TINY``; also return the P-mass to count as infinite.
 
-    A mass below ``TINY`` counts at the next larger loss, where it is within the rounding of what is
-    there; else the loss counts as infinite.
+    A mass below ``TINY`` counts at the next larger loss if it is within the rounding of the mass
+    above it; otherwise its loss counts as infinite.
     """
     order = np.argsort(losses, kind="stable")
     losses, masses = losses[order], masses[order]
@@ -234,13 +222,13 @@ def settled(losses: Array, masses: Array) -> tuple[Array, Array, float]:
 
 
 def worst(stands_for: str = "") -> Finite:
-    """Losses that are all infinite."""
+    """The pair whose losses are all infinite."""
     empty = np.zeros(0)
     return Finite(empty, empty, 1.0, 1.0, symmetric=True, stands_for=stands_for)
 
 
 def response(epsilon: float, delta: float = 0.0) -> Finite:
-    """Randomized response, that reveals all with probability δ: the worst (ε, δ)-DP [KOV15]."""
+    """Randomized response that reveals the data with probability δ: the worst (ε, δ)-DP [KOV15]."""
     if delta == 1.0:
         return worst()
     if epsilon == 0.0:

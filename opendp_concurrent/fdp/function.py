@@ -29,31 +29,34 @@ from .residue import gaussian_bound, residual
 from .vertices import from_vertices
 
 _MOST_STEPS = checks.at_most(2**53, "steps are exact in doubles")
-_MOST_CELLS = checks.at_most(2**14, "each is integrated and kept; set more breakpoints")
+_MOST_CELLS = checks.at_most(2**14, "each cell is integrated and kept; set more breakpoints")
 _MOST_COPIES = checks.at_most(2**53, "counts are exact in doubles", checks.whole)
-_LARGEST = 1e150  # whose square is a double
+_LARGEST = 1e150  # μ whose square is a double
 _MOST_CATEGORIES = 2**53
-_FAR = 1e6  # beyond, δ is what it is there, or 1
+_FAR = 1e6  # largest |ε| that is evaluated; beyond, δ is as there, or 1
 
 
 class TradeoffFunction:
     """A trade-off function f = T(P, Q): the least type II error at each type I error [DRS22].
 
-    As a privacy loss it is ordered the other way: ``f <= g`` says that f is above g everywhere, so
-    that what is f-DP is g-DP. ``<=`` is ``True`` when that is proven, with all rounding outward;
-    ``False`` says that it is not shown. Made by the class methods, never by calling the class:
+    As a privacy loss, f is ordered the other way: ``f <= g`` says that f is above g everywhere, so
+    that what is f-DP is also g-DP. ``<=`` is ``True`` if that is proven, with all rounding outward;
+    ``False`` means that it was not shown. Use the class methods to make one:
 
     * :meth:`pure`, :meth:`approximate`, :meth:`gaussian`, :meth:`laplace`,
       :meth:`randomized_response`, :meth:`discrete_laplace`, :meth:`discrete_gaussian`,
       :meth:`finite`, :meth:`identity`, :meth:`worst`: exact families;
-    * :meth:`from_profile`, :meth:`from_densities`, :meth:`from_loss_distribution`, :meth:`mixture`.
+    * :meth:`from_profile`, :meth:`from_curve`, :meth:`from_loss_distribution`,
+      :meth:`from_densities`, :meth:`mixture`.
 
-    Every value is known between two bounds, save where :attr:`upper_only` says that there is one.
-    ``delta`` and ``epsilon`` return the upper one and ``beta`` the lower one, which are valid
+    Every value is known between two bounds, unless :attr:`upper_only` says that there is one only.
+    ``delta`` and ``epsilon`` return the upper bound and ``beta`` the lower one, which are valid
     privacy guarantees; ``delta_bounds``, ``epsilon_bounds`` and ``beta_bounds`` return both.
 
     A mechanism is f-DP if T(M(x), M(x')) >= f for all ordered pairs of neighbours. If the neighbour
-    relation is symmetric and f is not, :meth:`symmetrised` says more.
+    relation is symmetric and f is not, :meth:`symmetrised` gives a better guarantee.
+
+    All methods raise InvalidTypeError or InvalidValueError for an invalid argument, and name it.
 
     :example:
 
@@ -107,8 +110,7 @@ class TradeoffFunction:
     def pure(cls, epsilon: float) -> TradeoffFunction:
         """The worst of ε-DP: randomized response [KOV15].
 
-        :param epsilon: finite, at least 0
-        :raises InvalidTypeError, InvalidValueError: naming the argument
+        :param epsilon: at least 0
         """
         return cls.approximate(epsilon, 0.0)
 
@@ -118,35 +120,28 @@ class TradeoffFunction:
 
         :param epsilon: at least 0
         :param delta: in [0, 1]
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         loss = checks.non_negative(epsilon=epsilon)
         failure = checks.probability(delta=delta)
         if failure == 1.0 or isinf(loss):
             return cls.worst()
-        if loss == 0.0 and failure == 0.0:
-            return cls.identity()
-        return cls._single(response(loss, failure))
+        return cls._single(response(loss, failure)) if loss or failure else cls.identity()
 
     @classmethod
     def gaussian(cls, mu: float) -> TradeoffFunction:
         """N(0, 1) against N(μ, 1) [DRS22, Definition 2.6].
 
         :param mu: at least 0
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         shift = checks.non_negative(mu=mu)
-        if not shift < _LARGEST:
-            return cls.worst()
-        return cls._of(Product(to_units(shift) ** 2, {}))
+        return cls._of(Product(to_units(shift) ** 2, {})) if shift < _LARGEST else cls.worst()
 
     @classmethod
     def laplace(cls, epsilon: float, steps: float = inf) -> TradeoffFunction:
         """Laplace noise at a shift of ``epsilon`` scales.
 
-        :param epsilon: finite, at least 0
-        :param steps: shift over step of the grid for noise on a grid; infinite if continuous
-        :raises InvalidTypeError, InvalidValueError: naming the argument
+        :param epsilon: at least 0
+        :param steps: shift over step of the grid, for noise on a grid; infinite if continuous
         """
         loss = checks.non_negative(epsilon=epsilon)
         whole = checks.number(steps=steps)
@@ -166,32 +161,28 @@ class TradeoffFunction:
 
         :param scale: above 0
         :param sensitivity: at least 1
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         width, shift = checks.positive(scale=scale), _MOST_STEPS(sensitivity=sensitivity)
-        epsilon = rounded_up(Fraction(shift) / Fraction(width))
-        return cls.worst() if isinf(epsilon) else cls.laplace(epsilon, float(shift))
+        return cls.laplace(rounded_up(Fraction(shift) / Fraction(width)), float(shift))
 
     @classmethod
     def discrete_gaussian(cls, scale: float, sensitivity: int = 1) -> TradeoffFunction:
         """Discrete Gaussian noise at a shift of ``sensitivity`` [CKS20].
 
-        What is beyond 38 standard deviations counts as an infinite loss of probability 1e-300.
+        Outcomes beyond 38 standard deviations count as an infinite loss of probability 1e-300.
 
         :param scale: above 0, at most about 13,000
         :param sensitivity: at least 1
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         width, shift = checks.positive(scale=scale), _MOST_STEPS(sensitivity=sensitivity)
         return cls._single(discrete_gaussian(width, shift))
 
     @classmethod
     def randomized_response(cls, prob: float, categories: int = 2) -> TradeoffFunction:
-        """One of ``categories`` answers, the truth with probability ``prob``.
+        """One of ``categories`` answers, the true one with probability ``prob``.
 
         :param prob: in [1/categories, 1]
         :param categories: at least 2
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         truth, number = checks.probability(prob=prob), checks.count(categories=categories)
         if not 2 <= number <= _MOST_CATEGORIES:
@@ -211,15 +202,14 @@ class TradeoffFunction:
         """T(P, Q) of two distributions on the same outcomes.
 
         :param first: the probabilities of P, which add up to 1
-        :param second: those of Q
-        :raises InvalidTypeError, InvalidValueError: naming the argument
+        :param second: the probabilities of Q
         """
         p, q = arguments.distribution(first=first), arguments.distribution(second=second)
         if len(p) != len(q):
             raise InvalidValueError(f"second has {len(q)} outcomes, first has {len(p)}")
         return cls._single(shapes.pair(q, p))
 
-    # --- general ones ----------------------------------------------------------------------
+    # --- from other descriptions -----------------------------------------------------------
 
     @classmethod
     def from_profile(
@@ -228,12 +218,11 @@ class TradeoffFunction:
         deltas: Sequence[float],
         other_deltas: Sequence[float] | None = None,
     ) -> TradeoffFunction:
-        """What (ε, δ)-DP at several points says together: the best f below all that allow it.
+        """The best f that follows from (ε, δ)-DP at several points.
 
         :param epsilons: at least 0
         :param deltas: δ at each of them; of T(P, Q), that of Q against P
-        :param other_deltas: δ in the other direction; the same if left out
-        :raises InvalidTypeError, InvalidValueError: naming the argument
+        :param other_deltas: δ in the other direction; by default the same
         """
         points = arguments.numbers(epsilons=epsilons)
         forward = arguments.numbers(deltas=deltas)
@@ -256,7 +245,6 @@ class TradeoffFunction:
 
         :param alphas: increasing, from 0 to 1
         :param betas: convex, not increasing, at most 1 - α, ending in 0
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         x, y = arguments.numbers(alphas=alphas), arguments.numbers(betas=betas)
         return cls._single(shapes.from_curve(x, y))
@@ -270,7 +258,6 @@ class TradeoffFunction:
         :param losses: finite
         :param probabilities: of the losses; with ``infinite`` they add up to 1
         :param infinite: probability of an infinite loss
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         values = arguments.numbers(losses=losses)
         failure = checks.probability(infinite=infinite)
@@ -289,16 +276,15 @@ class TradeoffFunction:
     ) -> TradeoffFunction:
         """T(P, Q) of two densities on the line, with losses rounded outward.
 
-        The ratio of the densities must be monotone between ``breakpoints``; what is outside counts
-        as an infinite loss. Integrals are taken by two Gaussian rules, with ten times their
-        difference as margin: the only number here that is estimated, not bounded. The result is
-        an upper bound only, and no two are equal.
+        The ratio of the densities must be monotone between ``breakpoints``. The mass outside counts
+        as an infinite loss. Integrals are computed by two Gaussian rules, with ten times their
+        difference as margin: this error alone is estimated, not bounded. The result is an upper
+        bound only, and no two results are equal.
 
         :param first: density of P, from an array to an array
         :param second: density of Q
         :param breakpoints: increasing, finite
-        :param cells: into how many cells the line is cut between two of them, at most 2^14
-        :raises InvalidTypeError, InvalidValueError: naming the argument
+        :param cells: number of cells between two breakpoints, at most 2^14
         """
         ends = arguments.numbers(breakpoints=breakpoints)
         for name, density in (("first", first), ("second", second)):
@@ -312,14 +298,13 @@ class TradeoffFunction:
     def mixture(
         cls, weights: Sequence[float], functions: Sequence[TradeoffFunction]
     ) -> TradeoffFunction:
-        """A choice among mechanisms at random, which is told: δ is the average of the δ.
+        """A mechanism chosen at random, where the choice is public: δ is the average of the δ.
 
-        Exact for finite pairs; other functions are first rounded to finite ones, outward, and the
+        Exact for finite pairs. Other functions are first rounded outward to finite pairs, and the
         result is an upper bound only.
 
         :param weights: at least 0, not all 0; in proportion to the probabilities
         :param functions: as many
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         parts = checks.weights(weights=weights)
         listed = checks.elements("trade-off functions", functions=functions)
@@ -328,38 +313,34 @@ class TradeoffFunction:
             raise InvalidValueError(f"functions has {len(given)} elements, weights {len(parts)}")
         used = [(part, one) for part, one in zip(parts, given, strict=True) if part]
         shares = [part / sum(parts) for part, _ in used]
-        return cls._single(
-            shapes.mixture(shares, [shapes.as_finite(one._product) for _, one in used])
-        )
+        pairs = [shapes.as_finite(one._product) for _, one in used]
+        return cls._single(shapes.mixture(shares, pairs))
 
-    # --- what it says ----------------------------------------------------------------------
+    # --- its values ------------------------------------------------------------------------
 
     def delta(self, epsilon: float | Array) -> Any:
         """Least δ with (ε, δ)-DP, rounded up: 1 + f*(-e^ε) [DRS22, Proposition 2.13].
 
-        :param epsilon: a number, or an array of any shape; any real number
+        :param epsilon: any real number, or an array of them
         :return: of the same shape
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         return self.delta_bounds(epsilon).upper
 
     def delta_bounds(self, epsilon: float | Array, width: float = 1e-6) -> Bounds:
         """Bounds on δ, to the relative ``width`` where that can be reached.
 
-        :param epsilon: a number, or an array of any shape; any real number
+        :param epsilon: any real number, or an array of them
         :param width: at least 0
-        :return: two of the same shape
-        :raises InvalidTypeError, InvalidValueError: naming the argument
+        :return: bounds of the same shape
         """
         points = arguments.array(epsilon=epsilon)
-        most, (least, beyond) = self._product.most, self._product.infinite
-        ends = max(most, 0.0)  # from there on all finite losses are below
+        most, infinite = self._product.largest_loss, self._product.infinite
         far = _FAR if most == inf else max(_FAR, most)
-        clipped = np.clip(points, -_FAR, far)
-        found = self._product.profile(clipped, checks.non_negative(width=width))
+        found = self._product.profile(np.clip(points, -_FAR, far), checks.non_negative(width=width))
+        beyond = points >= max(most, 0.0)  # all finite losses are below
         bounds = Bounds(
-            np.where(points > far, least, found.lower),
-            np.where(points < -_FAR, 1.0, np.where(points >= ends, beyond, found.upper)),
+            np.where(points > far, infinite.lower, found.lower),
+            np.where(points < -_FAR, 1.0, np.where(beyond, infinite.upper, found.upper)),
         )
         if points.ndim == 0:
             return Bounds(float(bounds.lower), float(bounds.upper))
@@ -369,7 +350,6 @@ class TradeoffFunction:
         """Least ε >= 0 with (ε, δ)-DP, rounded up; infinite if there is none.
 
         :param delta: in [0, 1]
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         return float(self.epsilon_bounds(delta).upper)
 
@@ -378,14 +358,13 @@ class TradeoffFunction:
 
         :param delta: in [0, 1]
         :param width: at least 0
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         failure = checks.probability(delta=delta)
         if failure == 0.0:
             infinite = self._product.infinite
             return Bounds(
-                inf if infinite.lower > 0.0 else self._product.most_lower,
-                inf if infinite.upper > 0.0 else max(0.0, self._product.most),
+                inf if infinite.lower > 0.0 else self._product.largest_loss_lower,
+                inf if infinite.upper > 0.0 else max(0.0, self._product.largest_loss),
             )
         bounds = self._product.epsilon(failure, checks.non_negative(width=width))
         return Bounds(float(bounds.lower), float(bounds.upper))
@@ -394,7 +373,6 @@ class TradeoffFunction:
         """f(α), rounded down: the least type II error at a type I error of ``alpha``.
 
         :param alpha: in [0, 1]
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         return float(self.beta_bounds(alpha).lower)
 
@@ -402,7 +380,6 @@ class TradeoffFunction:
         """Bounds on f(α).
 
         :param alpha: in [0, 1]
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         return beta_bounds(self._product, checks.probability(alpha=alpha))
 
@@ -410,7 +387,6 @@ class TradeoffFunction:
         """f*(y) = sup over α of y α - f(α), rounded up [DRS22].
 
         :param slope: y
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         y = checks.real(slope=slope)
         if y >= 0.0:
@@ -420,15 +396,14 @@ class TradeoffFunction:
         value = delta - 1.0
         return value if Fraction(value) >= Fraction(delta) - 1 else nextafter(value, inf)
 
-    # --- new ones --------------------------------------------------------------------------
+    # --- new functions ---------------------------------------------------------------------
 
     def compose(self, *others: TradeoffFunction) -> TradeoffFunction:
         """The tensor product f ⊗ g ⊗ ... [DRS22, Definition 3.1]: independent, run together.
 
         Gaussians merge and equal factors are counted; nothing is computed yet.
 
-        :param others: any number of them
-        :raises InvalidTypeError: if one is no trade-off function
+        :param others: any number of trade-off functions
         """
         product = self._product
         for index, other in enumerate(others):
@@ -439,7 +414,6 @@ class TradeoffFunction:
         """The tensor product of f with itself, ``count`` times.
 
         :param count: at least 0, at most 2^53
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         return TradeoffFunction._of(self._product.power(_MOST_COPIES(count=count)))
 
@@ -450,7 +424,7 @@ class TradeoffFunction:
     def symmetrised(self) -> TradeoffFunction:
         """max(f, f⁻¹), for a symmetric relation of neighbours [DRS22, Proposition 2.4].
 
-        Others than symmetric ones are rounded to finite pairs, outward: an upper bound only.
+        A function that is not symmetric is rounded outward to a finite pair: an upper bound only.
         """
         if is_symmetric(self._product):
             return self
@@ -460,24 +434,22 @@ class TradeoffFunction:
         """1 - (1 - f)^(∘size): for neighbours at distance ``size`` [DRS22, Theorem 2.14].
 
         Exact for Gaussians, one Laplace mechanism (whose shift is rounded up to a double) and
-        finite pairs; others are first rounded to finite ones, outward, and the result is an upper
-        bound only.
+        finite pairs. Other functions are first rounded outward to finite pairs, and the result is
+        an upper bound only.
 
-        :param size: at least 1, at most 2^53
-        :raises InvalidTypeError, InvalidValueError: naming the argument; also if the function has
-            too many losses for that size
+        :param size: at least 1, at most 2^53; less for a function with many losses
         """
         k, product = _MOST_COPIES(size=size), self._product
         checks.count(size=size)
-        if k == 1 or (not product.squares and not product.factors):
+        if k == 1 or product.is_identity:
             return self
         if not product.factors:
             return TradeoffFunction._of(Product(product.squares * k * k, {}))
-        if not product.squares and sum(product.factors.values()) == 1:
-            (factor,) = product.factors
-            if isinstance(factor, Laplace):
-                shift = rounded_up(Fraction(factor.epsilon) * k)
-                return TradeoffFunction.laplace(shift, factor.steps * k)
+        noise = None if product.squares else product.single
+        if isinstance(noise, Laplace):
+            return TradeoffFunction.laplace(
+                rounded_up(Fraction(noise.epsilon) * k), noise.steps * k
+            )
         return TradeoffFunction._single(shapes.group(product, k))
 
     # --- order -----------------------------------------------------------------------------
@@ -507,11 +479,7 @@ class TradeoffFunction:
         return TradeoffFunction._of, (self._product,)
 
     def __repr__(self) -> str:
-        return f"TradeoffFunction({self._name})"
-
-    @cached_property
-    def _name(self) -> str:
-        return shapes.name(self._product)
+        return f"TradeoffFunction({shapes.name(self._product)})"
 
     def root(self, part: Fraction) -> TradeoffFunction | None:
         """The function whose power 1/``part`` this is, by its factors; None if there is none."""
@@ -525,18 +493,16 @@ class TradeoffFunction:
         return TradeoffFunction._of(Product(int(squares), counts))
 
     def units(self, unit: TradeoffFunction) -> int | None:
-        """Least k with f <= unit^k, as far as that is shown; None if there is none up to 2^22.
+        """Least k for which f <= unit^k is shown; None if there is none up to 2^22.
 
         :param unit: not the identity
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         return least_power(_unit(unit), self._product)
 
     def admits(self, unit: TradeoffFunction) -> int:
-        """Largest k with unit^k <= f, as far as that is shown.
+        """Largest k for which unit^k <= f is shown.
 
         :param unit: not the identity
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         return largest_power(_unit(unit), self._product)
 
@@ -544,18 +510,17 @@ class TradeoffFunction:
         """Largest s found with child ⊗ G_s <= f, for a Gaussian f; None if there is none.
 
         :param child: any trade-off function
-        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         if self.mu is None:
             raise InvalidValueError(
-                f"only a Gaussian function has a residual, not {self}; "
-                "ask TradeoffFunction.gaussian(mu)"
+                f"only a Gaussian trade-off function has a residual, not {self}; "
+                "use TradeoffFunction.gaussian(mu)"
             )
         return residual(self.mu_down, check_function(child=child)._product)
 
     @cached_property
     def affinity_cost(self) -> float:
-        """About -ln ∫ sqrt(PQ): adds up over products, falls under postprocessing."""
+        """-ln ∫ sqrt(PQ), approximately: adds up over products, falls under postprocessing."""
         return -sum(
             n * float(factor.log_mgf(np.array([-0.5]))[0]) if factor.infinite < 1.0 else -inf
             for factor, n in self._product.counted
@@ -563,12 +528,13 @@ class TradeoffFunction:
 
     @property
     def upper_only(self) -> bool:
-        """Whether this is only known to lose at least as much as what it stands for.
+        """Whether this is an upper bound only: what it stands for may lose less.
 
-        So it is for :meth:`from_densities`, and for :meth:`mixture`, :meth:`group` and
-        :meth:`symmetrised` where they round to finite pairs; and for what is composed with such.
-        ``delta``, ``epsilon`` and ``beta`` are guarantees all the same; the other sides of the
-        brackets say nothing, nothing but itself is shown to be at most this, and it is no budget.
+        So are the results of :meth:`from_densities`; those of :meth:`mixture`, :meth:`group` and
+        :meth:`symmetrised` if they round to finite pairs; and compositions with any of these.
+        ``delta``, ``epsilon`` and ``beta`` are guarantees all the same. But the other ends of the
+        brackets are trivial, only the function itself is shown to be at most this one, and this one
+        is refused as a budget.
         """
         return self._product.upper_only
 
@@ -589,13 +555,13 @@ class TradeoffFunction:
 
 
 def _product_of(other: object) -> Product | None:
-    """What a trade-off function is made of; None for anything else, whatever it says it is."""
+    """The product of a trade-off function; None for a value of any other class."""
     return getattr(other, "_product", None) if checks.is_a(other, TradeoffFunction) else None
 
 
 def _unit(unit: Any) -> Product:
     product = check_function(unit=unit)._product
-    if not product.squares and not product.factors:
+    if product.is_identity:
         raise InvalidValueError("unit must not be the identity, which has no privacy loss")
     return product
 

@@ -10,25 +10,24 @@ import numpy as np
 import scipy
 
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, probabilities
-from .factor import Transform
+from .factor import NoiseFactor, Transform
 
 _SPECIAL = 2e-13  # relative error of SciPy's erfcx, ndtr and log_ndtr; their authors claim 1e-13
 _ROOT, _SQRT2 = float(np.sqrt(np.pi / 2)), float(np.sqrt(2.0))
-_LARGEST = 1e150
+_LARGEST = 1e150  # μ whose square is a double
 _UNDERFLOW = 37.0  # standard deviations where densities come near the least doubles
 
 
 def gaussian_profile(mu: float, epsilon: Array) -> Bounds:
     """δ(ε) = φ(a) (R(a) - R(a + μ)), a = ε/μ - μ/2, with Mills' ratio R [DRS22, Corollary 1]."""
+    below = np.minimum(epsilon, 0.0)
+    flat = -np.expm1(below)  # 1 - e^ε for ε < 0: δ without privacy loss
     if mu == 0.0:
-        exact = -np.expm1(np.minimum(epsilon, 0.0))
-        return probabilities(exact * (1 - ELEMENTARY), exact * (1 + ELEMENTARY))
-    if not mu < _LARGEST:  # squares leave the doubles
-        flat = -np.expm1(np.minimum(epsilon, 0.0))
+        return probabilities(flat * (1 - ELEMENTARY), flat * (1 + ELEMENTARY))
+    if not mu < _LARGEST:
         return probabilities(flat * (1 - ELEMENTARY), np.ones_like(flat))
     # the pair is symmetric: below 0, δ(ε) = 1 - e^ε + e^ε δ(-ε)
-    above, below = _above_zero(mu, np.abs(epsilon)), np.minimum(epsilon, 0.0)
-    flat, factor = -np.expm1(below), np.exp(below)
+    above, factor = _above_zero(mu, np.abs(epsilon)), np.exp(below)
     return probabilities(
         flat * (1 - ELEMENTARY) + factor * above.lower * (1 - 2 * ELEMENTARY) - UNIT * flat,
         flat * (1 + ELEMENTARY) + factor * above.upper * (1 + 2 * ELEMENTARY) + UNIT * flat,
@@ -36,55 +35,50 @@ def gaussian_profile(mu: float, epsilon: Array) -> Bounds:
 
 
 def _above_zero(mu: float, epsilon: Array) -> Bounds:
-    """For ε >= 0; beyond 10^4 standard deviations, where δ is below ``TINY``, as if there."""
+    """δ at ε >= 0; from 10^4 standard deviations on, where δ is below ``TINY``, that at 10^4."""
     with np.errstate(over="ignore"):
         ratio = np.minimum(epsilon / mu, mu / 2 + 1e4)
     a = ratio - mu / 2
     b = a + mu
     shift = 4 * UNIT * (ratio + mu)  # error of a and of b
-    # right of the middle, where a > 0: Mills' ratios, which keep relative accuracy
-    right = np.maximum(a, 0.0)
-    first, second = (
-        _ROOT * scipy.special.erfcx(right / _SQRT2),
-        _ROOT * scipy.special.erfcx((right + mu) / _SQRT2),
-    )
+    # for a > 0: Mills' ratios, which keep relative accuracy
+    right, special = np.maximum(a, 0.0), scipy.special
+    first, second = (_ROOT * special.erfcx(at / _SQRT2) for at in (right, right + mu))
     density = np.exp(-right * right / 2) / np.sqrt(2 * np.pi)
     tail = density * (first - second)
     relative = (right + 2) * shift + 8 * UNIT * (1 + right * right) + ELEMENTARY
     # R' is between -1 and 0 there: an error in a moves R by at most that much
     tail_error = density * (_SPECIAL * (first + second) + 2 * shift) + np.abs(tail) * relative
-    # left of it: Φ(-a) - e^ε Φ(-b), both terms at most 1
-    power = np.minimum(epsilon + scipy.special.log_ndtr(-b), 0.0)
-    one, two = scipy.special.ndtr(-a), np.exp(power)
-    plain = one - two
+    # for a <= 0: Φ(-a) - e^ε Φ(-b), where both terms are at most 1
+    power = np.minimum(epsilon + special.log_ndtr(-b), 0.0)
+    one, two = special.ndtr(-a), np.exp(power)
     plain_error = (
         one * _SPECIAL
         + shift
         + two * (_SPECIAL * (1 + np.abs(power) + 2 * np.abs(epsilon)) + (1 + np.abs(b)) * shift)
     )
-    value = np.where(a > 0, tail, plain)
+    value = np.where(a > 0, tail, one - two)
     error = np.where(a > 0, tail_error, plain_error) + np.where(a > _UNDERFLOW, TINY, 0.0)
     return probabilities(value - error, value + error)
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(NoiseFactor):
     """N(0, 1) against N(μ, 1)."""
 
     mu: float
 
-    infinite = 0.0
-    most = inf
+    largest_loss = inf
     horizon = inf
 
     @property
-    def spread(self) -> float:
-        """μ², exactly the variance of the loss."""
+    def variance(self) -> float:
+        """μ², which is exactly the variance of the loss."""
         return self.mu * self.mu
 
     def log_mgf(self, tau: Array) -> Array:
         """τ (τ + 1) μ² / 2."""
-        return tau * (tau + 1) * (self.mu * self.mu / 2)
+        return tau * (tau + 1) * (self.variance / 2)
 
     def mgf_error(self, tau: Any) -> Any:
         """A few roundings, that of μ among them."""
@@ -93,23 +87,17 @@ class Gaussian:
     def transform(self, tau: float, step: float, nodes: int) -> Transform:
         """Of the normal distribution with mean (τ + 1/2) μ² and variance μ²."""
         omega = step * np.arange(nodes)
-        square = self.mu * self.mu
-        exponent = -omega * omega * (square / 2)
-        phase = omega * ((tau + 0.5) * square)
-        values = np.exp(exponent + 1j * phase)
+        exponent = -omega * omega * (self.variance / 2)
+        phase = omega * ((tau + 0.5) * self.variance)
         # |value| * (relative error of exponent and phase); x e^-x is below 1/2
         error = 4 * ELEMENTARY + 12 * UNIT * (0.5 + float(np.max(np.exp(exponent) * phase)))
-        return Transform(values, error)
+        return Transform(np.exp(exponent + 1j * phase), error)
 
     def log_decay(self, tau: float, omega: Array) -> Array:
         """-ω² μ² / 2."""
         del tau
-        return -omega * omega * (self.mu * self.mu / 2) * (1 - 4 * UNIT)
+        return -omega * omega * (self.variance / 2) * (1 - 4 * UNIT)
 
     def profile(self, epsilon: Array) -> Bounds:
         """δ at each real ε."""
         return gaussian_profile(self.mu, epsilon)
-
-    def swapped(self) -> Gaussian:
-        """Itself: symmetric."""
-        return self

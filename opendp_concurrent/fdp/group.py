@@ -1,15 +1,15 @@
 """Neighbours at a larger distance: 1 - (1 - f)^(∘k) of a finite pair [DRS22, Theorem 2.14].
 
 With f the trade-off function of (Q, P), g = 1 - f maps Q(L > ε) to P(L > ε). It increases, is
-concave, and is linear in between; so is g∘g. Each direction is followed from its largest loss
-down, where all numbers are sums of positive ones: what is within 10^-40 of the sum so far counts
-at the next larger loss.
+concave, and is linear between the outcomes; so is g∘g. Each direction starts from its largest loss,
+so that all numbers are sums of positive ones. A mass within 10^-40 of the sum so far counts at the
+next larger loss.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from math import expm1, inf, nextafter
 from typing import NamedTuple
@@ -18,15 +18,14 @@ import numpy as np
 
 from ..errors import InvalidValueError
 from .bounds import ELEMENTARY, UNIT, Array, rounded_up
-from .finite import Finite, settled
+from .finite import Finite, without_tiny_masses
 
-MOST_CELLS = 2**15  # pieces of the function that is looked for
+MOST_CELLS = 2**15  # pieces of the function that is computed
 _CONTEXT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN)
-_ONE, _ZERO = Decimal(1), Decimal(0)
-_SMALL = Decimal("1e-40")  # relative to the sum so far: less is within rounding
-_LARGEST = 1e6  # losses beyond are not worked with
+_SMALL = Decimal("1e-40")  # relative to the sum so far; less is within rounding
+_LARGEST = 1e6  # largest loss that is accepted
 
-Curve = tuple[list[Decimal], list[Decimal]]  # of a concave function: where it bends, and values
+Curve = tuple[list[Decimal], list[Decimal]]  # a concave function: where it bends, and its values
 
 
 def iterate(pair: Finite, count: int, stands_for: str = "") -> Finite:
@@ -35,14 +34,14 @@ def iterate(pair: Finite, count: int, stands_for: str = "") -> Finite:
     if not count * cells <= MOST_CELLS:
         raise InvalidValueError(
             f"size ({count}) is too large for a function with {cells - 2} losses; "
-            f"their product must be at most {MOST_CELLS}"
+            f"the product of the two must be at most {MOST_CELLS}"
         )
     if not pair.losses.size:
         return pair
-    if not pair.largest <= _LARGEST:
+    if not pair.largest_absolute <= _LARGEST:
         raise InvalidValueError(
-            f"size ({count}): losses of {pair.largest:g} are too large for that; "
-            f"they must be at most {_LARGEST:g}"
+            f"size ({count}) is only accepted for losses of at most {_LARGEST:g}; "
+            f"the function has a loss of {pair.largest_absolute:g}"
         )
     law = _law(pair, count)
     swapped = law if pair.symmetric else _law(pair.swapped(), count)
@@ -71,7 +70,7 @@ def _more(probability: float, error: float) -> float:
 
 
 class Law(NamedTuple):
-    """What is known of the loss in one direction; ``lost`` is part of ``infinite``."""
+    """The distribution of the loss in one direction; ``lost`` is part of ``infinite``."""
 
     losses: Array
     masses: Array
@@ -80,51 +79,50 @@ class Law(NamedTuple):
 
 
 def _law(pair: Finite, count: int) -> Law:
-    """The law of the loss under P."""
-    c, curve = _CONTEXT, _curve(pair)
-    power, squared = None, curve
-    for bit in range(count.bit_length()):
-        if count >> bit & 1:
-            power = squared if power is None else _after(power, squared)
-        if count >> bit > 1:
-            squared = _after(squared, squared)
-    assert power is not None
-    x, y = power
-    losses, masses, jumps = [], [], y[0]
-    for left, right, low, high in zip(x, x[1:], y, y[1:], strict=False):
-        width, height = c.subtract(right, left), c.subtract(high, low)
-        if not height > c.multiply(_SMALL, high):
-            continue
-        if width > c.multiply(_SMALL, right):
-            losses.append(float(c.ln(c.divide(height, width))))
-            masses.append(float(height))
-        else:
-            jumps = c.add(jumps, height)
-    kept, weights, lost = settled(np.array(losses), np.array(masses))
-    whole = Fraction(jumps) + Fraction(lost)
-    return Law(kept, weights, min(1.0, rounded_up(whole)), 2 * lost + float(jumps - y[0]))
+    """The distribution of the loss under P."""
+    with localcontext(_CONTEXT):
+        power, squared = None, _curve(pair)
+        for bit in range(count.bit_length()):
+            if count >> bit & 1:
+                power = squared if power is None else _after(power, squared)
+            if count >> bit > 1:
+                squared = _after(squared, squared)
+        assert power is not None
+        x, y = power
+        losses, masses, jumps = [], [], y[0]
+        for left, right, low, high in zip(x, x[1:], y, y[1:], strict=False):
+            width, height = right - left, high - low
+            if not height > _SMALL * high:
+                continue
+            if width > _SMALL * right:
+                losses.append(float((height / width).ln()))
+                masses.append(float(height))
+            else:
+                jumps += height
+        kept, weights, lost = without_tiny_masses(np.array(losses), np.array(masses))
+        infinite = min(1.0, rounded_up(Fraction(jumps) + Fraction(lost)))
+        return Law(kept, weights, infinite, 2 * lost + float(jumps - y[0]))
 
 
 def _curve(pair: Finite) -> Curve:
     """P(L > ε) over Q(L > ε), from 0 to 1; the errors of the pair allow for scaling."""
-    c = _CONTEXT
-    x, y = [_ZERO], [Decimal(pair.infinite)]
+    x, y = [Decimal(0)], [Decimal(pair.infinite)]
     for loss, mass in zip(pair.losses[::-1].tolist(), pair.masses[::-1].tolist(), strict=True):
         p = Decimal(mass)
-        if p > c.multiply(_SMALL, y[-1]):
-            x.append(c.add(x[-1], c.divide(p, c.exp(Decimal(loss)))))
-            y.append(c.add(y[-1], p))
-    y = [c.divide(one, y[-1]) for one in y]
+        if p > _SMALL * y[-1]:
+            x.append(x[-1] + p / Decimal(loss).exp())
+            y.append(y[-1] + p)
+    y = [one / y[-1] for one in y]
     if x[-1] > 1:
-        x = [c.divide(one, x[-1]) for one in x]
+        x = [one / x[-1] for one in x]
     elif x[-1] < 1:
-        x.append(_ONE)
-        y.append(_ONE)
+        x.append(Decimal(1))
+        y.append(Decimal(1))
     return x, y
 
 
 def _after(one: Curve, other: Curve) -> Curve:
-    """``one`` of ``other``: it bends where ``other`` does, and where that reaches bends of one."""
+    """``one`` of ``other``: it bends where ``other`` does, and where ``other`` is a bend of one."""
     low, high = other[1][0], other[1][-1]
     back = [_interpolate(at, other[1], other[0]) for at in one[0] if low < at < high]
     grid = sorted({*other[0], *back})
@@ -132,11 +130,10 @@ def _after(one: Curve, other: Curve) -> Curve:
 
 
 def _interpolate(value: Decimal, grid: list[Decimal], image: list[Decimal]) -> Decimal:
-    c = _CONTEXT
     at = bisect_right(grid, value)
     if at == 0:
         return image[0]
     if at == len(grid):
         return image[-1]
-    part = c.divide(c.subtract(value, grid[at - 1]), c.subtract(grid[at], grid[at - 1]))
-    return c.add(image[at - 1], c.multiply(part, c.subtract(image[at], image[at - 1])))
+    part = (value - grid[at - 1]) / (grid[at] - grid[at - 1])
+    return image[at - 1] + part * (image[at] - image[at - 1])

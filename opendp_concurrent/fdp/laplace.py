@@ -1,8 +1,8 @@
-"""The Laplace mechanism, continuous or on a grid, with a shift of ``epsilon`` scales.
+"""The Laplace mechanism, continuous or on a grid, at a shift of ``epsilon`` scales.
 
-Noise on a grid, shifted by d steps, with α = e^(-ε/d): P(X <= n) = 1 - α^(n+1)/(1 + α) for n >= 0,
-and the loss is (d - 2x) ε/d for 0 <= x <= d. One step is randomized response; infinitely many are
-the Laplace distribution.
+For noise on a grid at a shift of d steps, let α = e^(-ε/d). Then P(X <= n) = 1 - α^(n+1)/(1 + α)
+for n >= 0, and the loss is (d - 2x) ε/d for 0 <= x <= d. One step is randomized response;
+infinitely many steps are the Laplace distribution.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray, probabilities
-from .factor import Factor, Transform
+from .factor import Factor, NoiseFactor, Transform
 from .finite import Finite, response
 
 _FEW = 4096  # steps up to which outcomes are listed
-_FINE = 2.0**60  # a grid that is finer is this one, which loses no less: conversions has the proof
+_FINE = 2.0**60  # a finer grid becomes this one, which loses no less (proof in ``conversions``)
 
 
 @dataclass(frozen=True)
-class Laplace:
-    """Two-sided exponential noise against the same, shifted.
+class Laplace(NoiseFactor):
+    """Two-sided exponential noise against the same noise, shifted.
 
     :ivar epsilon: shift over scale; the largest loss
     :ivar steps: shift over step of the grid, an integer; infinite for continuous noise
@@ -32,20 +32,18 @@ class Laplace:
     epsilon: float
     steps: float = inf
 
-    infinite = 0.0
-
     @property
-    def most(self) -> float:
+    def largest_loss(self) -> float:
         """ε."""
         return self.epsilon
 
     @property
     def horizon(self) -> float:
-        """A quarter of the period of the loss; there is none for continuous noise."""
+        """A quarter of the period of the loss; infinite for continuous noise."""
         return pi * self.steps / (2 * self.epsilon) * (1 - 4 * UNIT)
 
     @property
-    def spread(self) -> float:
+    def variance(self) -> float:
         """Twice the Kullback-Leibler divergence of the continuous distribution."""
         return 2 * (self.epsilon + expm1(-self.epsilon)) if self.epsilon > 1e-5 else self.epsilon**2
 
@@ -67,8 +65,8 @@ class Laplace:
         """
         u = np.asarray(tau, dtype=float) + 0.5
         a, b = self._weights()
-        top = a * (1 + np.exp(-2 * u * self.epsilon)) / 2 + b * self._ratio(u)
-        return (u - 0.5) * self.epsilon + np.log(top)
+        scaled = a * (1 + np.exp(-2 * u * self.epsilon)) / 2 + b * self._ratio(u)
+        return (u - 0.5) * self.epsilon + np.log(scaled)
 
     def _ratio(self, u: Array) -> Array:
         """e^(-uε) sinh(uε(1 - 1/d)) / sinh(uε/d), or its limit e^(-uε) sinh(uε) / u."""
@@ -87,36 +85,29 @@ class Laplace:
         omega = step * np.arange(nodes)
         u = (tau + 0.5) + 1j * omega
         a, b = self._weights()
-        turn = self._turn(omega * self.epsilon)
-        decay = exp(-(2 * tau + 1) * self.epsilon)
-        # e^(-(τ+1/2)ε) cosh(uε) = (turn + decay / turn) / 2
-        back = decay * np.conj(turn)
+        phase = _phase(omega * self.epsilon)
+        # e^(-(τ+1/2)ε) cosh(uε) = (phase + decay / phase) / 2
+        back = exp(-(2 * tau + 1) * self.epsilon) * np.conj(phase)
         if isinf(self.steps):
-            ratio = (turn - back) / (2 * u)
+            ratio = (phase - back) / (2 * u)
         else:
             cell = self._cell
             angle, less = omega * cell, exp(-(2 * tau + 1) * cell)
-            shrink = less * self._turn(-2 * angle)  # e^(-2uε/d)
+            shrink = less * _phase(-2 * angle)  # e^(-2uε/d)
             rest = 2 * np.sin(angle) ** 2 + 1j * np.sin(2 * angle)  # 1 - e^(-2iωε/d)
-            ratio = (turn * shrink - back) / (less * rest - expm1(-(2 * tau + 1) * cell))
-        values = a * (turn + back) / 2 + b * ratio
+            ratio = (phase * shrink - back) / (less * rest - expm1(-(2 * tau + 1) * cell))
+        values = a * (phase + back) / 2 + b * ratio
         whole = values[0].real
         largest = float(omega[-1]) * self.epsilon
         error = (16 * ELEMENTARY + 16 * UNIT * (largest + self.epsilon * (tau + 1))) / whole
         return Transform(values / whole, error)
 
-    @staticmethod
-    def _turn(phase: Any) -> ComplexArray:
-        turn: ComplexArray = np.exp(1j * phase)
-        return turn
-
     def log_decay(self, tau: float, omega: Array) -> Array:
         """|cosh(uε)| and |sinh(uε)| are at most cosh(Re u ε); the divisor grows to the horizon."""
         u = tau + 0.5
         a, b = self._weights()
-        decay = exp(-2 * u * self.epsilon)
-        whole = float(a * (1 + decay) / 2 + b * self._ratio(np.asarray(u)))
-        cosh = (1 + decay) / 2
+        cosh = (1 + exp(-2 * u * self.epsilon)) / 2
+        whole = float(a * cosh + b * self._ratio(np.asarray(u)))
         if isinf(self.steps):
             bound = cosh * (a + b / omega)
         else:
@@ -125,16 +116,15 @@ class Laplace:
         return np.minimum(0.0, np.log(bound / whole) + 32 * ELEMENTARY)
 
     def profile(self, epsilon: Array) -> Bounds:
-        """1 - e^((ε-ε₀)/2) if continuous, for |ε| < ε₀; piecewise linear in e^ε on a grid."""
+        """For |ε| < ε₀: 1 - e^((ε-ε₀)/2) if continuous; piecewise linear in e^ε on a grid."""
         e0 = self.epsilon
         inside = np.clip(epsilon, -e0, e0)
-        left = np.maximum(0.0, -np.expm1(np.minimum(epsilon, 0.0)))  # where the loss is above ε
         if isinf(self.steps):
             value = -np.expm1((inside - e0) / 2)
             error = ELEMENTARY * (value + np.exp((inside - e0) / 2) * (np.abs(inside) + e0) / 2)
         else:
             cell, d = self._cell, self.steps
-            # the number n of x in 0, 1, ... with a loss above ε; a wrong one gives a lower bound
+            # n counts the x in 0, 1, ... with a loss above ε; another n gives a lower bound
             n = np.clip(np.ceil((e0 - inside) / (2 * cell)), 1, d)
             odd = log1p(exp(-cell))
             # 1 - α^n / (1 + α) - e^ε α^(d+1-n) / (1 + α)
@@ -144,18 +134,20 @@ class Laplace:
             error = ELEMENTARY * (
                 1 + (n * cell + e0 + 1) * one + (np.abs(inside) + 2 * e0 + 1) * two
             )
+        left = np.maximum(0.0, -np.expm1(np.minimum(epsilon, 0.0)))  # where every loss is above ε
         value = np.where(epsilon >= e0, 0.0, np.where(epsilon <= -e0, left, value))
-        error = np.where(epsilon >= e0, 0.0, np.where(epsilon <= -e0, ELEMENTARY * left, error))
-        error = np.where(epsilon >= e0, 0.0, error + TINY)  # a small ε leaves the doubles
+        error = np.where(epsilon <= -e0, ELEMENTARY * left, error) + TINY  # a small ε underflows
+        error = np.where(epsilon >= e0, 0.0, error)
         return probabilities(value - error, value + error)
 
-    def swapped(self) -> Laplace:
-        """Itself: symmetric."""
-        return self
+
+def _phase(angle: Any) -> ComplexArray:
+    phase: ComplexArray = np.exp(1j * angle)
+    return phase
 
 
 def laplace(epsilon: float, steps: float = inf) -> Factor:
-    """The Laplace mechanism; finite pairs where the shift has few steps."""
+    """The Laplace mechanism; a finite pair if the shift has few steps."""
     if epsilon == 0.0 or steps > _FEW:
         return Laplace(epsilon, steps if isinf(steps) else min(steps, _FINE))
     if steps == 1.0:

@@ -1,10 +1,10 @@
 """Optimal composition of (ε_i, δ_i)-DP mechanisms whose parameters are fixed up front.
 
-The worst of (ε, δ)-DP is randomized response that reveals all with probability δ, so the optimal
-composition is the product of those: [KOV15, Theorem 3.3] for equal parameters, [MV16, Theorem 1.5]
-for different ones, where to compute it exactly is #P-hard. It is the same for interactive
-mechanisms that are queried concurrently: [VW21, Theorem 1.5] for pure DP, [LW22, Theorem 1] and
-[VZ23] for (ε, δ)-DP, under finite communication.
+The worst (ε, δ)-DP mechanism is randomized response that reveals the data with probability δ. So
+the optimal composition is the product of such mechanisms: [KOV15, Theorem 3.3] for equal
+parameters, [MV16, Theorem 1.5] for different ones, where computing it exactly is #P-hard. It is the
+same for interactive mechanisms that are queried concurrently: [VW21, Theorem 1.5] for pure DP,
+[LW22, Theorem 1] and [VZ23] for (ε, δ)-DP, under finite communication.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def optimal_composition(
 ) -> TradeoffFunction:
     """Optimal composition of mechanisms under (ε_i, δ_i)-DP, run concurrently.
 
-    The parameters must be fixed up front; chosen on the way, they need a filter. Ask the result for
-    ``epsilon(delta)`` or ``delta(epsilon)``: exact up to rounding for equal parameters, and for
-    different ones as long as the outcomes are at most 2^17; else between certified bounds.
+    The parameters must be fixed up front; adaptively chosen parameters need a filter. Query the
+    result for ``epsilon(delta)`` or ``delta(epsilon)``. They are exact up to rounding for equal
+    parameters, and for different ones with at most 2^17 outcomes; else certified bounds.
 
     :param d_mids: pairs (ε, δ); a number stands for (ε, 0)
-    :param counts: how often each is launched; once if left out
+    :param counts: how often each is launched; by default once
     :return: the trade-off function of the composition
     :raises InvalidTypeError, InvalidValueError: naming the argument
 

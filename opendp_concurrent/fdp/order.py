@@ -1,19 +1,19 @@
-"""Whether one product is certainly at most another: as little privacy loss at every ε.
+"""Whether one product is certainly at most another: at most as large a δ at every ε.
 
 h is convex in t = e^ε. To show h <= H on a cell, the convex h is compared with a piecewise linear
 function below the convex H, at its kinks: H is above the extensions of its chords from both sides.
-Cells that fail are divided. Beyond the last point h is 0, or at most the limit of H; or all of h is
-a mixture of G_s shifted by at most B and H is that of G_r, s < r: then h/H falls from there on.
+Cells that fail are divided. Beyond the last point, h is 0 or at most the limit of H; or h is a
+mixture of G_s shifted by at most B, and H is that of G_r with s < r: then h/H falls from there on.
 
-That is so since d ln δ/dε of G_μ is -1 / (R(a)/R(a+μ) - 1), a = ε/μ - μ/2, with Mills' ratio R, and
-ln R(a)/R(a+μ) is the integral of m = 1/R - x from a to a + μ, where x/(x²+2) < m < 1/x [NIST DLMF,
-7.8]. With σ = s²/2, ρ = r²/2 and X = ε - B > σ it remains
+The reason is that d ln δ/dε of G_μ is -1 / (R(a)/R(a+μ) - 1), a = ε/μ - μ/2, with Mills' ratio R.
+And ln R(a)/R(a+μ) is the integral of m = 1/R - x from a to a + μ, where x/(x²+2) < m < 1/x
+[NIST DLMF, 7.8]. With σ = s²/2, ρ = r²/2 and X = ε - B > σ it suffices that
 
     (ε (ρ - σ) - B ρ) (ε - σ ρ / X) >= 2 r² σ,
 
-and if that holds with both factors positive it holds for all larger ε and smaller B.
+and if that holds with both factors positive, it holds for all larger ε and smaller B.
 
-``False`` means: not shown.
+``False`` means that the order was not shown.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from .laplace import Laplace
 from .product import Product
 
 Profile = Callable[[Array], Bounds]
-_POINTS, _SLOW_POINTS = 400, 60  # first cells; where each is a closed form, an inversion
-_PARTS, _DEPTH = 8, 4  # into how many parts a cell is divided, how often
-_LEAST_CELL = 1e-9  # narrower ones are within rounding
+_POINTS, _SLOW_POINTS = 400, 60  # first cells, for closed forms and for inversions
+_PARTS, _DEPTH = 8, 4  # into how many parts a cell is divided, and how often
+_LEAST_CELL = 1e-9  # narrower cells are within rounding
 _MOST_KINKS, _MOST_REACH = 6000, 600.0
 _MOST_STEPS = 4000  # each 1 % further, to the end of a tail
 _OUTCOMES = 240  # of a pair that stands for a product whose profile is not exact
-_WIDTH = 1e-5  # of the bounds on a profile that is not
+_WIDTH = 1e-5  # of the bounds on a profile that is not exact
 
 
 def is_at_most(one: Product, other: Product) -> bool:
@@ -49,33 +49,26 @@ def is_at_most(one: Product, other: Product) -> bool:
         return True
     whole = one, other
     one, other = without_common(one, other)
-    if not one.squares and not one.factors:
+    if one.is_identity or _is_matched(one, other) or _is_bounded_by(one, other):
         return True
-    if _matched(one, other) or _is_bounded_by(one, other):
-        return True
-    if _compared_both_ways(one, other):
+    if _is_below_both_ways(one, other):
         return True
     # taking away what is common may leave an unbounded loss against a bounded one
     gaussian = Product(whole[1].squares, {})
-    if whole[0].squares and gaussian.squares and _compared_both_ways(whole[0], gaussian):
+    if whole[0].squares and gaussian.squares and _is_below_both_ways(whole[0], gaussian):
         return True
     larger = with_gaussians(one)
     return larger != one and is_at_most(larger, other)
 
 
 def with_gaussians(product: Product) -> Product:
-    """A product that loses at least as much: Gaussians for factors that are known to be within."""
+    """A product that loses at least as much: factors become Gaussians that bound them."""
     squares, rest = product.squares, dict(product.factors)
     for factor, n in product.factors.items():
-        if isinstance(factor, Finite) and factor.gaussian < inf:
+        if factor.gaussian < inf:
             squares += n * to_units(factor.gaussian) ** 2
             del rest[factor]
     return Product(squares, rest)
-
-
-def _compared_both_ways(one: Product, other: Product) -> bool:
-    symmetric = is_symmetric(one) and is_symmetric(other)
-    return _compared(one, other) and (symmetric or _compared(one.swapped(), other.swapped()))
 
 
 def without_common(one: Product, other: Product) -> tuple[Product, Product]:
@@ -90,16 +83,19 @@ def without_common(one: Product, other: Product) -> tuple[Product, Product]:
 
 def is_symmetric(product: Product) -> bool:
     """Whether every factor is its own swapped pair."""
-    return all(not isinstance(one, Finite) or one.symmetric for one in product.factors)
+    return all(factor.symmetric for factor in product.factors)
 
 
-def _matched(one: Product, other: Product) -> bool:
-    """Whether each factor has its own larger one."""
+# --- by the parameters of factors ----------------------------------------------------------
+
+
+def _is_matched(one: Product, other: Product) -> bool:
+    """Whether each factor of ``one`` has a larger factor of ``other`` to itself."""
     if one.squares > other.squares:
         return False
     free = Counter(other.factors)
-    for factor, count in sorted(one.factors.items(), key=lambda item: -item[0].most):
-        for candidate in sorted(free, key=lambda each: each.most):
+    for factor, count in sorted(one.factors.items(), key=lambda item: -item[0].largest_loss):
+        for candidate in sorted(free, key=lambda each: each.largest_loss):
             used = min(count, free[candidate])
             if used and single_at_most(factor, candidate):
                 free[candidate] -= used
@@ -112,20 +108,20 @@ def _matched(one: Product, other: Product) -> bool:
 def _is_bounded_by(one: Product, other: Product) -> bool:
     """Whether the losses of ``one`` are within those of a single randomized response [KOV15].
 
-    Or the shifts of Laplace noise within that of one coordinate: ``conversions`` has the proof.
+    Or the shifts of Laplace noise are within that of one coordinate: ``conversions`` has the proof.
     """
-    if other.squares or sum(other.factors.values()) != 1 or one.squares:
+    single = other.single
+    if other.squares or one.squares or single is None:
         return False
-    (single,) = other.factors
     if isinstance(single, Laplace) and single.steps == inf:
         smooth = all(isinstance(each, Laplace) and each.steps == inf for each in one.factors)
-        return smooth and one.most <= single.epsilon
+        return smooth and one.largest_loss <= single.epsilon
     pair = _response(single)
     if pair is None:
         return False
     epsilon, delta = pair
     both = (one, one.swapped())
-    return all(each.most <= epsilon and each.infinite.upper <= delta for each in both)
+    return all(each.largest_loss <= epsilon and each.infinite.upper <= delta for each in both)
 
 
 def single_at_most(one: Factor, other: Factor) -> bool:
@@ -138,17 +134,12 @@ def single_at_most(one: Factor, other: Factor) -> bool:
     if pair is None:
         return False
     epsilon, delta = pair
-    if isinstance(one, Laplace):
-        return one.epsilon <= epsilon
-    if isinstance(one, Finite):
-        return (
-            max(one.most, one.swapped().most) <= epsilon and max(one.infinite, one.never) <= delta
-        )
-    return False
+    both = (one, one.swapped())
+    return all(each.largest_loss <= epsilon and each.infinite <= delta for each in both)
 
 
 def _response(factor: Factor) -> tuple[float, float] | None:
-    """(ε, δ) of a randomized response."""
+    """(ε, δ) of a randomized response; None for another factor."""
     if not isinstance(factor, Finite) or factor.loss_error or factor.slack:
         return None
     if factor.infinite != factor.never:
@@ -158,37 +149,51 @@ def _response(factor: Factor) -> tuple[float, float] | None:
     return (0.0, factor.infinite) if len(factor.losses) == 1 and not factor.losses[0] else None
 
 
-def _compared(one: Product, other: Product) -> bool:
+# --- by their profiles ---------------------------------------------------------------------
+
+
+def _is_below_both_ways(one: Product, other: Product) -> bool:
+    """Whether h <= H for all ε >= 0, and so for the swapped pairs."""
+    symmetric = is_symmetric(one) and is_symmetric(other)
+    return _is_below_one_way(one, other) and (
+        symmetric or _is_below_one_way(one.swapped(), other.swapped())
+    )
+
+
+def _is_below_one_way(one: Product, other: Product) -> bool:
     """Whether h <= H for all ε >= 0."""
     exact = exact_above(one, _OUTCOMES)
     reach = None if exact is None else _reach(exact, other)
     if exact is None or reach is None or not reach < _MOST_REACH:
         return False
-    one = exact
     if reach == 0.0:
         zero = np.zeros(1)
-        return bool(one.profile(zero).upper[0] <= other.profile(zero).lower[0])
-    atoms = other.atoms if not other.squares else None
-    if atoms is not None and len(atoms.losses) <= _MOST_KINKS:
-        return _is_below_outcomes(one, other, reach)
-    points, depth = (_POINTS, _DEPTH) if other.is_exact else (_SLOW_POINTS, 0)
-    return is_below(one.profile, partial(other.profile, tolerance=_WIDTH), reach, points, depth)
+        return bool(exact.profile(zero).upper[0] <= other.profile(zero).lower[0])
+    atoms = other.all_atoms
+    if atoms is None or len(atoms.losses) > _MOST_KINKS:
+        points, depth = (_POINTS, _DEPTH) if other.is_exact else (_SLOW_POINTS, 0)
+        profile = partial(other.profile, tolerance=_WIDTH)
+        return is_below(exact.profile, profile, reach, points, depth)
+    # H is linear in e^ε between 0 and its losses above: h, which is convex, is compared there.
+    # A loss is known up to an error: h is taken just before it, and H just after it
+    error = atoms.loss_error + 2 * UNIT * reach
+    kinks = atoms.losses[(atoms.losses > 0.0) & (atoms.losses <= reach + error)]
+    kinks = np.concatenate([[0.0], kinks, [reach]])
+    return bool(np.all(exact.profile(kinks - error).upper <= other.profile(kinks + error).lower))
 
 
 def _reach(one: Product, other: Product) -> float | None:
-    """ε from which on h <= H is clear, if it holds there; None if that is nowhere."""
+    """ε from which on h <= H is clear, if it holds there; None if there is none."""
     if one.infinite.upper > other.infinite.lower:
         return None
-    if one.most == inf and one.infinite.upper < other.infinite.lower:
+    if one.largest_loss < inf:
+        return max(one.largest_loss, 0.0)
+    if one.infinite.upper < other.infinite.lower:
         return float(one.epsilon(other.infinite.lower, 1e-3).upper)
-    if one.most < inf:
-        return max(one.most, 0.0)
-    bounded = Product(0, one.factors).most
-    if other.factors:
+    bounded = Product(0, one.factors).largest_loss
+    if other.factors or bounded == inf or not one.squares < other.squares:
         return None
     if max(one.infinite.upper, one.swapped().infinite.upper) > 0.0:
-        return None
-    if bounded == inf or not one.squares < other.squares:
         return None
     return tail_from(bounded, one.mu, other.mu)
 
@@ -212,17 +217,6 @@ def tail_from(shift: float, s: float, r: float) -> float | None:
     return None
 
 
-def _is_below_outcomes(one: Product, other: Product, reach: float) -> bool:
-    """H is linear in e^ε from 0 to its losses above: h is compared there, and h is convex."""
-    atoms = other.atoms
-    assert atoms is not None
-    error = atoms.loss_error + 2 * UNIT * reach
-    kinks = atoms.losses[(atoms.losses > 0.0) & (atoms.losses <= reach + error)]
-    kinks = np.concatenate([[0.0], kinks, [max(reach, 0.0)]])
-    # a loss is where it is up to an error: h just before it, H just behind it
-    return bool(np.all(one.profile(kinks - error).upper <= other.profile(kinks + error).lower))
-
-
 def is_below(one: Profile, other: Profile, reach: float, points: int, depth: int) -> bool:
     """Whether h <= H from 0 to ``reach``."""
     cell = max(reach / points, _LEAST_CELL)
@@ -230,23 +224,18 @@ def is_below(one: Profile, other: Profile, reach: float, points: int, depth: int
 
 
 def _is_below(one: Profile, other: Profile, grid: Array, depth: int) -> bool:
-    """Whether h <= H on the cells of ``grid``, without the first and the last two."""
+    """Whether h <= H on the cells of ``grid``, without the first two and the last two."""
     bounds = other(grid)
     kinks, below = lower_kinks(grid, bounds.lower, bounds.upper)
     own = one(grid[2:-2])
-    if np.any(own.lower > bounds.upper[2:-2]):
-        return False
+    if not np.all(own.upper <= bounds.lower[2:-2]):
+        return False  # h > H, or within rounding of it
     fails = ~(one(kinks[2:-2]).upper <= below[2:-2])
-    above = ~(own.upper <= bounds.lower[2:-2])
-    if np.any(above):
-        return False  # what rounding does not tell apart
-    if not np.any(fails):
-        return True
-    if depth == 0:
-        return False
+    if depth == 0 or not np.any(fails):
+        return not np.any(fails)
+    cell = (grid[1] - grid[0]) / _PARTS
     for first, last in _runs(fails):
         left, right = grid[first + 2], grid[last + 3]
-        cell = (grid[1] - grid[0]) / _PARTS
         parts = round((right - left) / cell)
         finer = np.linspace(left - 2 * cell, right + 2 * cell, parts + 5)
         if not _is_below(one, other, finer, depth - 1):
@@ -261,10 +250,10 @@ def _runs(marks: Array) -> list[tuple[int, int]]:
 
 
 def lower_kinks(grid: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """One point in each cell, and what a convex function between ``low`` and ``high`` is at least.
+    """One point in each cell, and a lower bound there on a convex function in [``low``, ``high``].
 
-    A function with kinks there and at the grid is below it: in each cell the convex function is
-    above the extensions of the neighbouring chords, and those cross there. It never rises.
+    A function with kinks there and at the grid is below the convex function: in each cell that one
+    is above the extensions of the neighbouring chords, and those cross there. It never rises.
     """
     t = np.exp(grid)
     left, right = np.full(len(t) - 1, -inf), np.zeros(len(t) - 1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
+from math import inf
 
 from .order import is_at_most, with_gaussians
 from .product import Product
@@ -13,7 +15,7 @@ MOST = 2**22  # units
 @lru_cache(maxsize=65536)
 def least_power(unit: Product, child: Product) -> int | None:
     """Least k found with child <= unit^k; None if none is found up to ``MOST``."""
-    if not child.squares and not child.factors:
+    if child.is_identity:
         return 0
     known = _exact(unit, child, up=True)
     if known is not None:
@@ -23,21 +25,14 @@ def least_power(unit: Product, child: Product) -> int | None:
         return least_power(unit, larger)
     if unit.infinite.upper == 0.0 < child.infinite.upper:
         return None
-    high = 1
-    if unit.most and child.most < float("inf") and unit.most < float("inf"):
-        high = max(1, int(min(child.most / unit.most, MOST)))
-    low = 0
+    low, high = 0, 1
+    if unit.largest_loss and child.largest_loss < inf and unit.largest_loss < inf:
+        high = max(1, int(min(child.largest_loss / unit.largest_loss, MOST)))
     while not is_at_most(child, unit.power(high)):
         low, high = high, 2 * high
         if high > MOST:
             return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        if is_at_most(child, unit.power(middle)):
-            high = middle
-        else:
-            low = middle
-    return high
+    return _last(lambda k: not is_at_most(child, unit.power(k)), low, high) + 1
 
 
 @lru_cache(maxsize=4096)
@@ -49,18 +44,19 @@ def largest_power(unit: Product, budget: Product) -> int:
     low, high = 0, 1
     while high <= MOST and is_at_most(unit.power(high), budget):
         low, high = high, 2 * high
-    high = min(high, MOST + 1)
+    return _last(lambda k: is_at_most(unit.power(k), budget), low, min(high, MOST + 1))
+
+
+def _last(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Last integer for which a predicate holds that is true at ``low`` and false at ``high``."""
     while high - low > 1:
         middle = (low + high) // 2
-        if is_at_most(unit.power(middle), budget):
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if holds(middle) else (low, middle)
     return low
 
 
 def _exact(unit: Product, other: Product, *, up: bool) -> int | None:
-    """How often ``unit`` goes into another product of the same factors, without a comparison."""
+    """How many units another product of the same factors has, without a comparison."""
     if not unit.factors and not other.factors:  # Gaussians
         return -(-other.squares // unit.squares) if up else other.squares // unit.squares
     if set(unit.factors) != set(other.factors) or bool(unit.squares) != bool(other.squares):

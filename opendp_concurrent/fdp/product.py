@@ -1,8 +1,9 @@
-"""Products of factors: which way to their profile is exact, and what is remembered.
+"""Products of factors: how their profile is computed, and what is remembered.
 
-Gaussians merge exactly, equal factors are counted. The profile is a closed form for a single
-factor; a sum over outcomes where there are few; and else Fourier inversion. A product that grows by
-one factor at a time keeps its transform: one more factor is one multiplication.
+Gaussians merge exactly, and equal factors are counted. The profile of a single factor is a closed
+form, and a product with few outcomes is summed over them. Any other profile is computed by Fourier
+inversion. A product that grows by one factor at a time keeps its characteristic function: one more
+factor is one multiplication.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property, partial
-from math import expm1, inf, ldexp, log, log1p, nextafter
+from math import expm1, inf, ldexp, log, log1p
 from typing import Any
 
 import numpy as np
@@ -20,21 +21,21 @@ from ..errors import InvalidValueError
 from ..exact.rounding import SMALLEST, sqrt_up
 from . import contour as paths
 from .atoms import Atoms
-from .bounds import ELEMENTARY, UNIT, Array, Bounds, probabilities
+from .bounds import ELEMENTARY, UNIT, Array, Bounds, probabilities, rounded_up
 from .factor import Factor
 from .finite import Finite, worst
 from .gaussian import Gaussian, gaussian_profile
-from .inversion import Wave, start
+from .inversion import CharacteristicFunction, start
 from .repeated import repeated
 from .search import bisect, certify
 
 MOST_ATOMS = 2**17  # outcomes up to which products of finite pairs are exact
-_MIXED = 2**12  # the same beside a Gaussian
-_LARGEST = 1e300  # losses beyond count as infinite
-_LARGEST_SPREAD = 1e100  # variance of the loss
-_PENDING = 64  # factors that are kept for the transform of a part
+_MIXED = 2**12  # the same for products with a Gaussian
+_LARGEST = 1e300  # larger losses count as infinite
+_LARGEST_VARIANCE = 1e100  # of the loss
+_PENDING = 64  # factors that are kept for the characteristic function of a part
 _DOUBLINGS = 40  # steps of a search for a lower bound
-_LEAST_WIDTH = 1e-12  # that inversion is asked for: narrower ones are within rounding
+_LEAST_WIDTH = 1e-12  # narrower bounds are within the rounding of inversion
 MOST_FACTORS = 2**53  # equal ones
 
 
@@ -42,14 +43,15 @@ class Product:
     """A product of independent pairs. Immutable; what is computed is remembered.
 
     :ivar squares: sum of the Gaussians' μ², exactly, in units of 2**-(2 * SMALLEST)
-    :ivar factors: the others, counted
+    :ivar factors: the other factors, with their counts
     """
 
     def __init__(self, squares: int, factors: Mapping[Factor, int]) -> None:
         self.squares = squares
         self.factors = dict(factors)
-        self._pending: tuple[Wave, list[tuple[Factor, int]]] | None = None
-        self._wave: Wave | None = None
+        self._characteristic: CharacteristicFunction | None = None
+        # that of a part, and the factors that the part lacks
+        self._pending: tuple[CharacteristicFunction, paths.Counted] | None = None
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -69,7 +71,7 @@ class Product:
         return self._hash
 
     def times(self, other: Product) -> Product:
-        """Both, independent."""
+        """The product of both, which are independent."""
         for one in (self, other):
             if one.is_worst:
                 return one
@@ -77,37 +79,58 @@ class Product:
         factors.update(other.factors)
         both = Product(self.squares + other.squares, factors)
         big, small = (self, other) if len(self.factors) >= len(other.factors) else (other, self)
-        wave, pending = big._wave, big._pending  # read once: other threads may fill them
-        if wave is not None:
-            both._pending = wave, small.counted
+        known, pending = big._characteristic, big._pending  # read once: other threads may set them
+        if known is not None:
+            both._pending = known, small.counted
         elif pending is not None and len(pending[1]) < _PENDING:
             both._pending = pending[0], [*pending[1], *small.counted]
-        if "known" in big.__dict__:
-            both.__dict__["known"] = big.known + small.known
-            both.__dict__["known_error"] = big.known_error + small.known_error
-            both.__dict__["spread"] = big.spread + small.spread
+        if "cumulants" in big.__dict__:
+            for name in ("cumulants", "cumulant_errors", "variance"):
+                both.__dict__[name] = getattr(big, name) + getattr(small, name)
         return both
 
-    @cached_property
-    def is_worst(self) -> bool:
-        """Whether it is a single factor that tells all, beside which no other counts."""
-        return self.factors == _WORST and not self.squares
-
-    @cached_property
-    def upper_only(self) -> bool:
-        """Whether a factor only bounds what it stands for, from above."""
-        return any(isinstance(one, Finite) and bool(one.stands_for) for one in self.factors)
-
     def power(self, count: int) -> Product:
-        """``count`` times, independent."""
+        """The product of ``count`` independent copies."""
         if self.is_worst and count:
             return self
         most = max(self.factors.values(), default=0) * count
         if not most <= MOST_FACTORS:
-            raise InvalidValueError(f"a product of {most} equal factors is beyond doubles")
+            raise InvalidValueError(
+                f"a product of {most} equal factors is too large; "
+                f"at most {MOST_FACTORS} can be counted in doubles"
+            )
         return Product(
             self.squares * count, {factor: count * n for factor, n in self.factors.items() if count}
         )
+
+    def swapped(self) -> Product:
+        """The pair (Q, P)."""
+        counts: Counter[Factor] = Counter()
+        for factor, n in self.factors.items():
+            counts[factor.swapped()] += n
+        return Product(self.squares, counts)
+
+    # --- what it is ------------------------------------------------------------------------
+
+    @cached_property
+    def is_worst(self) -> bool:
+        """Whether it is a single factor without privacy, beside which no other factor matters."""
+        return self.factors == _WORST and not self.squares
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether it has no factor, and so no privacy loss."""
+        return not self.squares and not self.factors
+
+    @cached_property
+    def upper_only(self) -> bool:
+        """Whether a factor is only an upper bound on what it stands for."""
+        return any(factor.stands_for for factor in self.factors)
+
+    @cached_property
+    def single(self) -> Factor | None:
+        """The only factor other than Gaussians, if there is one only."""
+        return next(iter(self.factors)) if sum(self.factors.values()) == 1 else None
 
     @cached_property
     def mu(self) -> float:
@@ -116,17 +139,18 @@ class Product:
 
     @cached_property
     def counted(self) -> list[tuple[Factor, int]]:
-        """Factors with their numbers, the Gaussian among them."""
+        """Factors with their counts, the Gaussian among them."""
         own = [(factor, n) for factor, n in self.factors.items()]
         return [*own, (Gaussian(self.mu), 1)] if self.squares else own
 
     @cached_property
     def infinite(self) -> Bounds:
-        """P-probability that a loss is infinite; no more than that of a single factor."""
-        if sum(self.factors.values()) == 1:
-            (single,) = self.factors
-            least = single.infinite * (1 - _mass_error(single)) - _slack(single)
-            return Bounds(max(0.0, least), single.infinite)
+        """P-probability that a loss is infinite."""
+        if self.single is not None:
+            value = self.single.infinite
+            # 4: the infinite mass may be a sum of masses, rounded up
+            least = value * (1 - 4 * self.single.mass_error) - self.single.slack
+            return Bounds(max(0.0, least), value)
         logarithm = sum(
             n * (log1p(-factor.infinite) if factor.infinite < 1 else -inf)
             for factor, n in self.factors.items()
@@ -134,87 +158,76 @@ class Product:
         )
         value = -expm1(logarithm)
         error = value * (4 * ELEMENTARY + len(self.factors) * UNIT)
-        slack = sum(n * _slack(factor) for factor, n in self.factors.items())
-        # rounded up where it is a sum; 1 - (1 - x)^n has at most the relative error of x
-        below = error + value * sum(_mass_error(factor) for factor in self.factors)
+        slack = sum(n * factor.slack for factor, n in self.factors.items())
+        # 1 - (1 - x)^n has at most the relative error of x
+        below = error + value * sum(4 * factor.mass_error for factor in self.factors)
         return probabilities(value - below - slack, value + error)
 
     @cached_property
-    def most(self) -> float:
+    def largest_loss(self) -> float:
         """Largest finite loss, rounded up."""
-        if self.squares:
+        if self.squares or any(factor.largest_loss == inf for factor in self.factors):
             return inf
-        if any(factor.most == inf for factor in self.factors):
-            return inf
-        exact = sum(n * Fraction(factor.most) for factor, n in self.factors.items())
-        if exact > _LARGEST:
-            return inf
-        nearest = float(exact)
-        return nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
+        exact = sum(n * Fraction(factor.largest_loss) for factor, n in self.factors.items())
+        return inf if exact > _LARGEST else rounded_up(Fraction(exact))
 
     @cached_property
-    def most_lower(self) -> float:
-        """Largest finite loss, rounded down; 0 if it is only bounded from above."""
+    def largest_loss_lower(self) -> float:
+        """Largest finite loss, rounded down; 0 if only an upper bound is known."""
         if self.upper_only:
             return 0.0
-        if self.squares or any(factor.most == inf for factor in self.factors):
+        if self.squares or any(factor.largest_loss == inf for factor in self.factors):
             return inf
         exact = sum(
             n * (Fraction(factor.losses[-1]) - Fraction(factor.loss_error))
             if isinstance(factor, Finite) and factor.losses.size
-            else n * Fraction(factor.most)
+            else n * Fraction(factor.largest_loss)
             for factor, n in self.factors.items()
         )
-        if exact > _LARGEST:
-            return _LARGEST
-        nearest = float(exact)
-        return max(0.0, nearest if Fraction(nearest) <= exact else nextafter(nearest, -inf))
+        return _LARGEST if exact > _LARGEST else max(0.0, -rounded_up(Fraction(-exact)))
 
     @cached_property
-    def known(self) -> Array:
-        """The logarithm of E_P[e^(τL)] on the grid of τ."""
-        return paths.exponents(self.counted)
+    def cumulants(self) -> Array:
+        """K(τ) = ln E_P[e^(τL); L finite] on the grid of τ."""
+        return paths.cumulants(self.counted)
 
     @cached_property
-    def known_error(self) -> Array:
-        """Bound on its error; twice the sum, for the roundings of sums."""
-        return 2 * paths.exponent_errors(self.counted)
+    def cumulant_errors(self) -> Array:
+        """Bounds on their errors; twice the sum, for the roundings of sums."""
+        return 2 * paths.cumulant_errors(self.counted)
 
     @cached_property
-    def spread(self) -> float:
-        """Variance of the loss, about."""
-        return paths.spread(self.counted)
+    def variance(self) -> float:
+        """Variance of the loss, approximately."""
+        return paths.variance(self.counted)
 
     @cached_property
     def atoms(self) -> Atoms | None:
         """All outcomes beside the Gaussian, if they are finitely many and not too many."""
         most = _MIXED if self.squares else MOST_ATOMS
-        reach = sum(n * f.largest for f, n in self.factors.items() if isinstance(f, Finite))
-        if not reach <= _LARGEST:  # sums that leave the doubles
+        finite = [(one, n) for one, n in self.factors.items() if isinstance(one, Finite)]
+        reach = sum(n * factor.largest_absolute for factor, n in finite)
+        if len(finite) < len(self.factors) or not reach <= _LARGEST:
             return None
         total: Atoms | None = None
-        for factor, n in sorted(self.factors.items(), key=lambda item: -item[1]):
-            if not isinstance(factor, Finite):
-                return None
+        for factor, n in sorted(finite, key=lambda item: -item[1]):
             power = repeated(factor, n, most // max(1, len(total.losses) if total else 1))
             if power is None:
                 return None
             total = power if total is None else total.times(power)
-        return Atoms(np.zeros(1), np.ones(1), 0.0, 0.0, 0.0, 0.0) if total is None else total
+        return Atoms(np.zeros(1), np.ones(1)) if total is None else total
+
+    @property
+    def all_atoms(self) -> Atoms | None:
+        """All outcomes, if they are finitely many and not too many."""
+        return None if self.squares else self.atoms
 
     @property
     def is_exact(self) -> bool:
         """Whether the profile is a closed form or a sum over outcomes."""
-        if not self.factors or (not self.squares and sum(self.factors.values()) == 1):
+        if not self.factors or (not self.squares and self.single is not None):
             return True
         return self.atoms is not None
-
-    def swapped(self) -> Product:
-        """The pair (Q, P)."""
-        counts: Counter[Factor] = Counter()
-        for factor, n in self.factors.items():
-            counts[factor.swapped()] += n
-        return Product(self.squares, counts)
 
     # --- the profile -----------------------------------------------------------------------
 
@@ -226,42 +239,41 @@ class Product:
     def _profile(self, epsilon: Array, tolerance: float) -> Bounds:
         if not self.factors:
             return gaussian_profile(self.mu, epsilon)
-        if not self.squares and sum(self.factors.values()) == 1:
-            (factor,) = self.factors
-            return factor.profile(epsilon)
-        atoms = self.atoms
-        if atoms is not None:
-            if self.squares:
-                both = atoms.profile_with(self.mu, epsilon.ravel())
-                return Bounds(both.lower.reshape(epsilon.shape), both.upper.reshape(epsilon.shape))
-            return atoms.profile(epsilon)
-        values = [self._at(float(one), tolerance) for one in epsilon.ravel()]
-        lower, upper = np.array(values).T if values else (np.zeros(0), np.zeros(0))
+        if not self.squares and self.single is not None:
+            return self.single.profile(epsilon)
+        if self.all_atoms is not None:
+            return self.all_atoms.profile(epsilon)
+        if self.atoms is not None:
+            lower, upper = self.atoms.profile_with(self.mu, epsilon.ravel())
+        else:
+            values = [self._at(float(one), tolerance) for one in epsilon.ravel()]
+            lower, upper = np.array(values).T if values else (np.zeros(0), np.zeros(0))
         return Bounds(lower.reshape(epsilon.shape), upper.reshape(epsilon.shape))
 
     def _at(self, epsilon: float, tolerance: float) -> Bounds:
         """Bounds on δ by inversion."""
-        if epsilon >= self.most or self.infinite.lower == 1.0:
+        if epsilon >= self.largest_loss or self.infinite.lower == 1.0:
             return self.infinite
         best = Bounds(self._flat(epsilon), 1.0)
         if not self._is_invertible:
             return best
         for fresh in (False, True):
-            wave = self._wave_at(epsilon, tolerance, fresh)
-            bounds = self._bounds(wave, epsilon)
+            characteristic = self._characteristic_at(epsilon, tolerance, fresh)
+            bounds = self._bounds(characteristic, epsilon)
             if bounds.width < best.width:
-                best, self._wave = bounds, wave
+                best, self._characteristic = bounds, characteristic
             if best.width <= tolerance * best.upper:
                 break
         return best
 
-    def _bounds(self, wave: Wave, epsilon: float) -> Bounds:
-        """What a wave says, beside the infinite losses."""
-        if epsilon >= self.most:
+    def _bounds(self, characteristic: CharacteristicFunction, epsilon: float) -> Bounds:
+        """δ by inversion of a characteristic function, with the infinite losses."""
+        if epsilon >= self.largest_loss:
             return self.infinite
-        found, flat = wave.invert(self.known, self.known_error, epsilon), self._flat(epsilon)
+        found = characteristic.invert(self.cumulants, self.cumulant_errors, epsilon)
         least = 0.0 if self.upper_only else (self.infinite.lower + found.lower) * (1 - 2 * UNIT)
-        return probabilities(max(flat, least), (self.infinite.upper + found.upper) * (1 + 2 * UNIT))
+        most = (self.infinite.upper + found.upper) * (1 + 2 * UNIT)
+        return probabilities(max(self._flat(epsilon), least), most)
 
     @staticmethod
     def _flat(epsilon: float) -> float:
@@ -270,64 +282,60 @@ class Product:
 
     @cached_property
     def _is_invertible(self) -> bool:
-        """Whether the numbers that inversion starts from are doubles."""
-        whole = np.concatenate([self.known, self.known_error])
-        return bool(np.all(np.isfinite(whole))) and self.spread < _LARGEST_SPREAD
+        """Whether the numbers that inversion starts from are finite."""
+        whole = np.concatenate([self.cumulants, self.cumulant_errors])
+        return bool(np.all(np.isfinite(whole))) and self.variance < _LARGEST_VARIANCE
 
-    def _wave_at(self, epsilon: float, tolerance: float, fresh: bool) -> Wave:
-        """A new wave; or that at hand, or one that grows out of that of a part."""
-        wave, pending = self._wave, self._pending  # read once: other threads may fill them
-        if not fresh and wave is not None:
-            return wave
+    def _characteristic_at(
+        self, epsilon: float, tolerance: float, fresh: bool
+    ) -> CharacteristicFunction:
+        """A characteristic function: a new one, or else the last one, or one grown from a part."""
+        known, pending = (
+            self._characteristic,
+            self._pending,
+        )  # read once: other threads may set them
+        if not fresh and known is not None:
+            return known
         if not fresh and pending is not None:
             grown = pending[0].times(pending[1])
-            self._wave, self._pending = grown, None
+            self._characteristic, self._pending = grown, None
             return grown
-        path = paths.choose(self.counted, self.known, epsilon, tolerance)
+        path = paths.choose(self.counted, self.cumulants, epsilon, tolerance)
         return start(path).times(self.counted)
 
     # --- ε at a δ ---------------------------------------------------------------------------
 
     def epsilon(self, delta: float, tolerance: float) -> Bounds:
         """Least ε >= 0 with δ(ε) <= delta, to about the relative width ``tolerance``."""
-        if delta >= 1.0 or not (self.factors or self.squares):
+        if delta >= 1.0 or self.is_identity:
             return Bounds(0.0, 0.0)
         if self.infinite.lower > delta:
             return Bounds(inf, inf)
-        top = max(0.0, self.most)
         if self.infinite.upper > delta:  # no ε is certain to be enough
             return Bounds(self._epsilon_below(delta), inf)
+        top = max(0.0, self.largest_loss)  # δ(ε) <= delta from there on
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # see probabilities()
-            found = self._epsilon(delta, tolerance)
-        if top < found.upper:  # nothing is left beyond
-            return Bounds(min(found.lower, top), top)
-        return found
+            found = self._epsilon(delta, top, tolerance)
+        return Bounds(min(found.lower, top), min(found.upper, top))
 
-    def _epsilon(self, delta: float, tolerance: float) -> Bounds:
+    def _epsilon(self, delta: float, top: float, tolerance: float) -> Bounds:
         """The same, where the infinite losses are certain to be at most ``delta``."""
-        finite, top = delta - float(self.infinite.upper), max(0.0, self.most)
-        if not self.is_exact and not self._is_invertible:
+        finite, exact = delta - float(self.infinite.upper), self.is_exact
+        if not exact and not self._is_invertible:
             return Bounds(0.0, top)
         if finite > 0.0:
-            top = max(0.0, min(self._renyi_epsilon(finite), top))
-        if not top < inf:  # as δ does not reach its limit
+            near = paths.renyi_epsilon(self.cumulants + self.cumulant_errors, finite)
+            top = max(0.0, near) if near < top else top
+        if not top < inf:  # δ comes near its limit, and does not reach it
             return Bounds(self._epsilon_below(delta), inf)
-        if not self.is_exact:
-            if not finite > 0.0:
-                return Bounds(0.0, top)
-            return self._invert_for(delta, top, tolerance)
-        near, atoms = top, None if self.squares else self.atoms
+        if not exact:
+            return self._invert_for(delta, top, tolerance) if finite > 0.0 else Bounds(0.0, top)
+        profile = partial(self._profile_at, tolerance=0.0)
+        near = top
         if finite > 0.0:
-            if atoms is not None:
-                near = atoms.epsilon_near(delta)
-            else:
-                near = bisect(lambda epsilon: self._profile_at(epsilon, 0.0), delta, top)
-        return certify(lambda epsilon: self._profile_at(epsilon, 0.0), delta, near, self._scale)
-
-    def _renyi_epsilon(self, delta: float) -> float:
-        """ε with a finite part of δ of at most ``delta``; infinite if none is known."""
-        near = paths.renyi_epsilon(self.known + self.known_error, delta)
-        return near if near < inf else inf
+            atoms = self.all_atoms
+            near = bisect(profile, delta, top) if atoms is None else atoms.epsilon_near(delta)
+        return certify(profile, delta, near, self._scale)
 
     def _epsilon_below(self, delta: float) -> float:
         """An ε with δ(ε) > ``delta``, or 0: the largest that some doublings reach."""
@@ -341,7 +349,7 @@ class Product:
 
     @property
     def _scale(self) -> float:
-        scale = float(np.sqrt(self.spread))
+        scale = float(np.sqrt(self.variance))
         return scale if 0.0 < scale < _LARGEST else 1.0
 
     def _profile_at(self, epsilon: float, tolerance: float) -> Bounds:
@@ -349,32 +357,37 @@ class Product:
         return Bounds(float(bounds.lower), float(bounds.upper))
 
     def _invert_for(self, delta: float, top: float, tolerance: float) -> Bounds:
-        """Newton's method on ln δ, to a width in δ that gives the one in ε."""
-        near, best, relative = max(0.0, top), Bounds(0.0, inf), 1e-3
+        """Newton's method on ln δ, to a width in δ that gives the width in ε."""
+        near, best, relative = top, Bounds(0.0, inf), 1e-3
         for fresh in (False, True, True, True):
-            wave = self._wave_at(near, relative, fresh)
-            near, ratio = self._newton(wave, delta, near, max(0.0, top), tolerance)
+            characteristic = self._characteristic_at(near, relative, fresh)
+            near, ratio = self._newton(characteristic, delta, near, top, tolerance)
             relative = min(1e-3, max(0.2 * tolerance * near * ratio, 1e-11))
-            bounds = self._bounds(wave, near)
-            if not bounds.width <= 10 * relative * bounds.upper and fresh is False:
+            bounds = self._bounds(characteristic, near)
+            if not bounds.width <= 10 * relative * bounds.upper and not fresh:
                 continue
             move = bounds.width / (ratio * delta) if ratio * delta > 0.0 else 0.0
-            profile = partial(self._bounds, wave)
+            profile = partial(self._bounds, characteristic)
             found = certify(profile, delta, near, self._scale, 0.6 * move, bounds)
             if found.width < best.width:
-                best, self._wave = found, wave
+                best, self._characteristic = found, characteristic
             if best.width <= tolerance * best.upper:
                 break
         return best
 
     def _newton(
-        self, wave: Wave, delta: float, near: float, high: float, tolerance: float
+        self,
+        characteristic: CharacteristicFunction,
+        delta: float,
+        near: float,
+        high: float,
+        tolerance: float,
     ) -> tuple[float, float]:
-        """About the root, and -d ln δ / dε there."""
+        """The root, approximately, and -d ln δ / dε there."""
         low, ratio = 0.0, 0.0
         infinite = float(self.infinite.lower + self.infinite.upper) / 2
         for _ in range(60):
-            value, slope = wave.value(near)
+            value, slope = characteristic.value(near)
             middle = value + infinite
             if middle <= delta:
                 high = min(high, near)
@@ -391,12 +404,3 @@ class Product:
 
 
 _WORST: dict[Factor, int] = {worst(): 1}
-
-
-def _mass_error(factor: Factor) -> float:
-    """How much too large the infinite mass may be, relative: it may be a sum of masses."""
-    return 4 * factor.mass_error if isinstance(factor, Finite) else 0.0
-
-
-def _slack(factor: Factor) -> float:
-    return factor.slack if isinstance(factor, Finite) else 0.0

@@ -1,28 +1,29 @@
 """The residual of a Gaussian budget after a child: the largest s with f (x) G_s >= G_r.
 
-Every continuation from s is s-GDP whatever the answer was, so the whole is f (x) G_s and that is at
-least G_r [RHLMTL26]; derived in docs/tradeoff.rst. A search over s, with a certified comparison
-at each: ``order.is_below`` up to where both tails fall apart.
+Every continuation from s is s-GDP whatever the answer was. So the whole is f (x) G_s, and that is
+at least G_r [RHLMTL26]; derived in docs/tradeoff.rst. The residual is found by a search over s,
+with a certified comparison at each s: ``order.is_below`` up to where both tails diverge.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, partial
 from math import exp, inf, sqrt, tanh
 
 import scipy
 
 from ..exact.rounding import SMALLEST, sqrt_down, sqrt_up, to_units
-from .coarse import outcomes
+from .coarse import with_few_outcomes
 from .gaussian import gaussian_profile
 from .order import is_at_most, is_below, is_symmetric, tail_from, with_gaussians
 from .product import Product
 
 _POINTS, _DEPTH = 400, 4
 _OUTCOMES = 96  # of the finite pair that stands for a child
-_RELATIVE = 1e-9  # to which the residual is found, downward
+_RELATIVE = 1e-9  # accuracy of the residual, downward
 _HALVINGS = 100  # of a search
-_LEAST = 1e-290  # losses below are not halved
+_LEAST = 1e-290  # smaller losses are not halved
 
 
 def residual(budget: float, child: Product) -> float | None:
@@ -32,63 +33,51 @@ def residual(budget: float, child: Product) -> float | None:
     if left < 0:
         return None
     rest = sqrt_down(left, SMALLEST)
-    if not child.factors:
-        return rest
-    return _residual(rest, Product(0, child.factors))
+    return _residual(rest, Product(0, child.factors)) if child.factors else rest
 
 
 @lru_cache(maxsize=4096)
 def _residual(budget: float, child: Product) -> float | None:
     both = [child] if is_symmetric(child) else [child, child.swapped()]
-    bound = max(one.most for one in both)
+    bound = max(one.largest_loss for one in both)
     if any(one.infinite.upper > 0.0 for one in both) or not bound < 600.0 or budget == 0.0:
         return None
-    pairs = [outcomes(one, _OUTCOMES) for one in both]
+    pairs = [with_few_outcomes(one, _OUTCOMES) for one in both]
+    target = partial(gaussian_profile, budget)
 
     def fits(s: float) -> bool:
         reach = bound if s == 0.0 else tail_from(bound, s, budget)
         if reach is None:
             return False
         squares = to_units(s) ** 2
-        return all(
-            is_below(
-                Product(squares, pair.factors).profile,
-                partial(gaussian_profile, budget),
-                reach,
-                _POINTS,
-                _DEPTH,
-            )
-            for pair in pairs
-        )
+        both = (Product(squares, pair.factors).profile for pair in pairs)
+        return all(is_below(profile, target, reach, _POINTS, _DEPTH) for profile in both)
 
-    low, high = _after_sum(budget, bound), budget
-    if low is None:
-        if not fits(0.0):
-            return None
-        low = 0.0
+    # the residual by the sum of squares: a loss of at most ε is μ-GDP with μ = 2 Φ⁻¹(e^ε/(1+e^ε))
+    low, mu = 0.0, _pure_to_gaussian(bound)
+    if mu < budget:
+        low = sqrt_down(to_units(budget) ** 2 - to_units(mu) ** 2, SMALLEST)
+    elif not fits(0.0):
+        return None
+    return _halved(low, budget, lambda s: not fits(s), lambda _: _RELATIVE * budget)[0]
+
+
+def _halved(
+    low: float, high: float, holds: Callable[[float], bool], width: Callable[[float], float]
+) -> tuple[float, float]:
+    """Halve an interval, at whose high end ``holds`` is true, to ``width(high)``."""
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        if not high - low > _RELATIVE * budget or middle in (low, high):
+        if not high - low > width(high) or middle in (low, high):
             break
-        if fits(middle):
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def _after_sum(budget: float, bound: float) -> float | None:
-    """Residual by the sum of squares: a loss of at most ε is μ-GDP with μ = 2 Φ⁻¹(e^ε/(1+e^ε))."""
-    mu = _pure_to_gaussian(bound)
-    if not mu < budget:
-        return None
-    return sqrt_down(to_units(budget) ** 2 - to_units(mu) ** 2, SMALLEST)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return low, high
 
 
 def _pure_to_gaussian(bound: float) -> float:
     """2 Φ⁻¹(e^ε/(1+e^ε)), rounded up."""
     if bound < _LEAST:
-        return 1.26 * bound + _LEAST * (bound > 0.0)  # sqrt(π/2) and more
+        return 1.26 * bound + _LEAST * (bound > 0.0)  # at least sqrt(π/2) times ε
     if bound < 1.0:
         half = sqrt(2) * float(scipy.special.erfinv(tanh(bound / 2)))
     elif not bound <= 700.0:  # e^-ε leaves the doubles; Φ(-x) <= e^(-x²/2) / 2 <= 1 / (1 + e^ε)
@@ -102,19 +91,17 @@ def _pure_to_gaussian(bound: float) -> float:
 def gaussian_bound(child: Product) -> float:
     """A μ with child <= G_μ: by the largest loss, or smaller by certified comparisons."""
     child = with_gaussians(child)
-    own, rest = child.mu, Product(0, child.factors)
+    rest = Product(0, child.factors)
     if not rest.factors:
-        return own
+        return child.mu
     both = (rest, rest.swapped())
-    if any(one.infinite.upper > 0.0 or not one.most < inf for one in both):
+    if any(one.infinite.upper > 0.0 or not one.largest_loss < inf for one in both):
         return inf
-    low, high = 0.0, _pure_to_gaussian(max(one.most for one in both))
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if not high - low > 1e-6 * high or middle in (low, high):
-            break
-        if is_at_most(rest, Product(to_units(middle) ** 2, {})):
-            high = middle
-        else:
-            low = middle
+    most = _pure_to_gaussian(max(one.largest_loss for one in both))
+    _, high = _halved(
+        0.0,
+        most,
+        lambda mu: is_at_most(rest, Product(to_units(mu) ** 2, {})),
+        lambda high: 1e-6 * high,
+    )
     return sqrt_up(child.squares + to_units(high) ** 2, SMALLEST)

@@ -8,11 +8,11 @@ from math import inf
 from .bounds import UNIT, Bounds
 
 _HALVINGS = 200
-_STEPS = 64  # each four times the one before: beyond all doubles that are asked
+_STEPS = 64  # each four times the step before: enough to leave the doubles
 
 
 def bisect(profile: Callable[[float], Bounds], delta: float, high: float) -> float:
-    """About the least ε >= 0 with δ(ε) <= delta."""
+    """The least ε in [0, high] with δ(ε) <= delta, approximately."""
     low = 0.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -34,50 +34,30 @@ def certify(
     move: float = 0.0,
     known: Bounds | None = None,
 ) -> Bounds:
-    """Step outward from ``near`` until both sides are certain.
+    """Bounds on the least ε >= 0 with δ(ε) <= delta, by steps outward from ``near``.
 
     :param scale: unit of the steps if ``near`` is 0
-    :param move: first step, if it is known how wide the bounds are
+    :param move: first step, where the width of the profile's bounds suggests one
     :param known: the profile at ``near``
     """
     if not near < inf:
         return Bounds(0.0, inf)
     at_near = profile(near) if known is None else known
-    first = max(move, 4 * UNIT * max(near, UNIT * scale))
-    return Bounds(
-        _below(profile, delta, near, first, at_near),
-        _above(profile, delta, near, first, at_near, 1e6 * max(near, scale)),
-    )
+    most = 1e6 * max(near, scale)
 
+    def first(is_certain: Callable[[Bounds], bool], sign: int) -> float | None:
+        """The first point at which the bounds decide, on one side of ``near``."""
+        epsilon, found = near, at_near
+        step = max(move, 4 * UNIT * max(near, UNIT * scale))
+        for _ in range(_STEPS):
+            if is_certain(found):
+                return epsilon
+            epsilon, step = near + sign * step, 4 * step
+            if not (epsilon > 0.0 and step <= most):
+                break
+            found = profile(epsilon)
+        return None
 
-def _above(
-    profile: Callable[[float], Bounds],
-    delta: float,
-    near: float,
-    step: float,
-    at_near: Bounds,
-    most: float,
-) -> float:
-    upper, found = near, at_near
-    for _ in range(_STEPS):
-        if found.upper <= delta:
-            return upper
-        upper, step = near + step, 4 * step
-        if not step <= most:
-            break
-        found = profile(upper)
-    return inf
-
-
-def _below(
-    profile: Callable[[float], Bounds], delta: float, near: float, step: float, at_near: Bounds
-) -> float:
-    lower, found = near, at_near
-    for _ in range(_STEPS):
-        if found.lower > delta:
-            return lower
-        lower, step = near - step, 4 * step
-        if not lower > 0.0:
-            break
-        found = profile(lower)
-    return 0.0
+    lower = first(lambda bounds: bounds.lower > delta, -1)
+    upper = first(lambda bounds: bounds.upper <= delta, 1)
+    return Bounds(0.0 if lower is None else lower, inf if upper is None else upper)

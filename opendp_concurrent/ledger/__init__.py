@@ -1,21 +1,23 @@
 """Budgets that survive the process and are shared between processes. Needs the extra ``ledger``.
 
-* :func:`create_ledger` makes one, once; :func:`open_ledger` opens it from then on. A ledger that is
-  not there is an error: a mistyped name must not be a fresh budget.
-* It is handed to ``make_concurrent_filter`` or ``make_concurrent_odometer``, and is then what
-  counts: every launch is decided on what it says, and durable before its mechanism runs.
-* Entries are only ever appended, and each contains the hash of the one before.
+* Call :func:`create_ledger` once; call :func:`open_ledger` from then on. Opening a ledger that does
+  not exist is an error, because a mistyped name must not start a new budget.
+* Pass the ledger to ``make_concurrent_filter`` or ``make_concurrent_odometer``. Each launch is then
+  decided on the charges in the ledger. Its charge is durable before its mechanism runs.
+* The ledger only appends entries. Each entry contains the hash of the entry before it.
 
-Read ``book.py`` first: a turn is all there is to it. ``wire.py`` has what is written of each value.
+Read ``book.py`` first: it has the launch. ``records`` has what is written of each value, and
+``storage`` has the database.
 """
 
 from __future__ import annotations
 
 from . import _extra
 from .audit import Summary
-from .entries import Entry
-from .ledger import SqlLedger, create_ledger, datasets, open_ledger, restore_ledger
-from .outside import register
+from .ledger import SqlLedger
+from .opening import create_ledger, datasets, open_ledger, restore_ledger
+from .records.entries import Entry
+from .records.outside import register
 
 __all__ = [
     "Entry",

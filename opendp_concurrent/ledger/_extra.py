@@ -1,4 +1,4 @@
-"""What the ledger needs besides: said in words, where it is not installed."""
+"""Import SQLAlchemy, or say which extra installs it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ try:
     import sqlalchemy  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "a ledger needs SQLAlchemy, which the extra named ledger brings; from a clone: "
+        "a ledger needs SQLAlchemy, which the extra named ledger installs; from a clone: "
         "pip install -e '.[ledger]'",
         name="sqlalchemy",
     ) from error

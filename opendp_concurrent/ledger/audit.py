@@ -1,7 +1,7 @@
-"""Reading a budget from its first charge: whether it fits together, and what is spent.
+"""Audit a budget from its first charge: check that the charges are consistent, and sum them.
 
-All of it is read: the sequence has no gap, each hash follows from the one before, each d_mid is an
-exact record, and what they add up to is the running total.
+The audit reads all charges. The sequence must have no gap, each hash must follow from the hash
+before it, each d_mid must be an exact record, and the sum must be the running total.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from ..accounts.charge import Terms
 from ..accounts.rule import Within
 from ..checks import shown
 from ..errors import InvalidValueError, LedgerDamagedError
-from . import tables
-from .chain import first_hash
-from .entries import Entry
-from .follow import Known, follow
-from .readable import reading, require_count, require_text
-from .terms import read_terms
-from .total import agreed_total
-from .wire import NEWEST
+from .records.chain import first_hash
+from .records.entries import Entry
+from .records.readable import reading, require_count, require_text
+from .records.replay import Known, replay
+from .records.terms import read_terms
+from .records.total import agreed_total
+from .records.wire import NEWEST
+from .storage import tables
 
 
 class Milestone(NamedTuple):
     """A charge that a ledger must have.
 
-    :ivar said: who says so, as an error names it
+    :ivar said: the source of this requirement, as an error names it
     """
 
     sequence: int
@@ -39,28 +39,26 @@ class Milestone(NamedTuple):
 
 
 def milestone(anchor: str) -> Milestone:
-    """The charge of an anchor.
+    """Return the charge that an anchor names.
 
-    :raises InvalidValueError: if it is none
+    :raises InvalidValueError: if ``anchor`` is not an anchor
     """
     found = re.fullmatch("([0-9]{1,18}):([0-9a-f]{64})", str(anchor))
     if found is None:
-        raise InvalidValueError(
-            f"anchor ({shown(anchor)}) must be number:hash, as a summary has it"
-        )
+        raise InvalidValueError(f"anchor ({shown(anchor)}) must be number:hash, as in a summary")
     return Milestone(int(found[1]), found[2], "the anchor")
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A budget and where it stands.
+    """The state of a budget.
 
-    :ivar dataset: what the budget is for
-    :ivar created: when the ledger was created, in UTC
-    :ivar terms: what the budget is about; None before its first use
-    :ivar launches: how many were charged
-    :ivar spent: bound on the privacy loss so far; None before the first use
-    :ivar remaining: the largest loss that one more launch may have; None for an odometer
+    :ivar dataset: name of the dataset
+    :ivar created: time when the ledger was created, in UTC
+    :ivar terms: measure, accumulator, metric and bounds; None before the first use
+    :ivar launches: number of charges
+    :ivar spent: upper bound on the privacy loss so far; None before the first use
+    :ivar remaining: largest privacy loss that one more launch may have; None for an odometer
     :ivar anchor: number and hash of the newest charge
     """
 
@@ -79,12 +77,12 @@ def audit(
     milestones: Iterable[Milestone] = (),
     tell: Callable[[Entry], object] | None = None,
 ) -> tuple[Summary, Known | None]:
-    """Read a budget whole, and check that all of it fits together.
+    """Read all charges of a budget, and check that they are consistent.
 
-    :param connection: all of whose statements see one state
+    :param connection: a connection whose statements all see the same state
     :param milestones: charges that the ledger must have
-    :param tell: is told every entry, in order
-    :raises LedgerDamagedError: naming what does not fit
+    :param tell: called with each entry, in order
+    :raises LedgerDamagedError: naming what is inconsistent
     """
     row = connection.execute(tables.READ_BUDGET, {"of": dataset}).mappings().one_or_none()
     if row is None:
@@ -103,47 +101,48 @@ def audit(
     )
     with found as charges:
         if terms is None and charges.first() is not None:
-            raise LedgerDamagedError("charge 1 was made before there were terms")
-        known = follow(first, [] if terms is None else map(passed.see, charges), tell)
+            raise LedgerDamagedError("charge 1 was written before the terms")
+        known = replay(first, [] if terms is None else map(passed.see, charges), tell)
     if (row["sequence"], row["head"]) != known[:2]:
         raise LedgerDamagedError(
-            f"there are {known.sequence} charges, where the newest is said to be number "
+            f"there are {known.sequence} charges, but the budget says that the newest is number "
             f"{row['sequence']}"
         )
     passed.end(known.sequence)
-    place = f"{known.sequence}:{known.head}"
+    anchor = f"{known.sequence}:{known.head}"
     if terms is None:
-        return Summary(dataset, row["created"], None, 0, None, None, place), None
+        return Summary(dataset, row["created"], None, 0, None, None, anchor), None
     with reading(what):
         total = agreed_total(terms, row["record"], known.accumulator)
         remaining = None if terms.d_out is None else Within(terms.d_out).remaining(total)
-        facts = row["created"], terms, known.sequence, total.loss, remaining, place
+        facts = row["created"], terms, known.sequence, total.loss, remaining, anchor
     return Summary(dataset, *facts), known._replace(accumulator=total)
 
 
 class _Passed:
-    """Charges that the ledger must have passed."""
+    """Check that the audit passes all milestones."""
 
     def __init__(self, milestones: Iterable[Milestone], dataset: str, first: str) -> None:
         self._all = sorted(milestones)
         self._at: dict[int, list[Milestone]] = {}
         for one in self._all:
             self._at.setdefault(one.sequence, []).append(one)
-        # terms are settled after the ledger was created, and change its first hash
+        # the terms are written after the ledger is created, and change the first hash
         for one in self._at.get(0, ()):
             if one.head not in (first, first_hash(dataset, None)):
-                raise LedgerDamagedError(f"the ledger is not the one of {one.said}")
+                raise LedgerDamagedError(f"this ledger is not the ledger of {one.said}")
 
     def see(self, row: Any) -> Any:
-        """Return the row of a charge, which may be one of them."""
+        """Check the row of one charge, and return it."""
         for one in self._at.get(row[1], ()):
             if row[6] != one.head:
-                raise LedgerDamagedError(f"charge {row[1]} is not the one of {one.said}")
+                raise LedgerDamagedError(f"charge {row[1]} is not the charge of {one.said}")
         return row
 
     def end(self, sequence: int) -> None:
+        """Check that no milestone is after the newest charge."""
         for one in self._all:
             if sequence < one.sequence:
                 raise LedgerDamagedError(
-                    f"there are {sequence} charges, where {one.said} is number {one.sequence}"
+                    f"there are {sequence} charges, but {one.said} is number {one.sequence}"
                 )

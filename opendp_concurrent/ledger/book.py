@@ -1,8 +1,8 @@
 """One budget in a ledger: a turn reads the running total, decides, and adds one charge.
 
-The total is kept exactly beside the newest charge, so a turn costs the same however many there are.
-What this process knows is only ever what is on disk: a charge that fails is read back, or not, at
-the next turn.
+The ledger keeps the exact total beside the newest charge. The cost of a turn therefore does not
+depend on the number of charges. A process only trusts what it has read from the disk: if a commit
+fails, the next turn finds out whether the charge was written.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from typing import Any
 from ..accounts.charge import Charge, Terms
 from ..errors import ForkedError, LedgerDamagedError
 from ..measures.sums.accumulator import Accumulator
-from . import tables
-from .chain import next_hash
-from .encoding import canonical, encode
-from .follow import Known, follow
-from .line import Line
-from .noted import Place
-from .readable import reading, require_count
+from .records.chain import next_hash
+from .records.encoding import canonical, encode
+from .records.readable import reading, require_count
+from .records.replay import Known, replay
+from .records.total import agreed_total
 from .seen import Seen
-from .store import Store
-from .total import agreed_total
+from .storage import tables
+from .storage.anchors import Anchor
+from .storage.connection import DriverConnection
+from .storage.store import Store
 
 
 class SqlBook:
-    """A budget under terms that the ledger has settled.
+    """A budget whose terms are written in the ledger.
 
-    :param known: where the ledger was when it was opened and audited
-    :param seen: is told what this process has seen
+    :param known: the state of the ledger when it was opened and audited
+    :param seen: records the newest charge that this process has seen
     """
 
     def __init__(self, store: Store, dataset: str, terms: Terms, known: Known, seen: Seen) -> None:
@@ -43,70 +43,72 @@ class SqlBook:
 
     @property
     def launches(self) -> int:
-        """How many charges were seen at the last turn or reading."""
+        """Number of charges at the last turn or read."""
         return self._known.sequence
 
     def read(self) -> Accumulator:
-        """All charges so far.
+        """Return the sum of all charges so far.
 
-        :raises ForkedError: in a process that was forked from the one that opened the book
+        :raises ForkedError: if this process was forked from the process that opened the book
         """
         self.check_process()
         with self._lock:
             with self._store.snapshot() as connection:
-                line = self._store.line(connection)
-                found = line.run(self._place(), tables.READ_HEAD, tables.READ_LATER)
-            known = self._newest(line, *found)
+                driver = self._store.driver(connection)
+                found = driver.run(self._values(), tables.READ_HEAD, tables.READ_LATER)
+            known = self._newest(driver, *found)
             if known is not self._known:
                 with self._store.reading() as connection:
-                    self._store.flush(self._store.line(connection))
+                    self._store.flush(self._store.driver(connection))
                 self._see(known)
             return known.accumulator
 
     @contextmanager
     def turn(self) -> Iterator[SqlTurn]:
-        """Take a turn.
+        """Take a turn. No other process has one at the same time.
 
-        :raises ForkedError: in a process that was forked from the one that opened the book
+        :raises ForkedError: if this process was forked from the process that opened the book
         """
         self.check_process()
         store, reading = self._store, [tables.LOCK_HEAD, tables.READ_LATER]
-        if store.embedded:  # it is near: ask for later ones only if there are any
+        if store.embedded:  # a query is cheap: read later charges only if there are any
             reading.pop()
         with self._lock:
-            line, found = store.begin(self._place(), *reading)
+            driver, found = store.begin(self._values(), *reading)
             try:
-                turn = SqlTurn(self, line, self._newest(line, *found))
+                turn = SqlTurn(self, driver, self._newest(driver, *found))
                 yield turn
             except BaseException as error:
-                store.undo(line, error)
+                store.undo(driver, error)
                 raise
-            store.commit(line)
+            store.commit(driver)
             self._see(turn.after)
-            if store.notes is not None:
-                store.notes.note(self.dataset, Place(turn.after.sequence, turn.after.head))
+            if store.anchors is not None:
+                store.anchors.note(self.dataset, Anchor(turn.after.sequence, turn.after.head))
 
     def _see(self, known: Known) -> None:
         self._known = known
         self._seen.see(known.sequence, known.head)
 
     def check_process(self) -> None:
-        """Raise in a process that was forked from the one that opened the book.
+        """Check that this process opened the book.
 
-        :raises ForkedError: there
+        :raises ForkedError: if it was forked from the process that did
         """
         if os.getpid() != self._process:
             raise ForkedError
 
-    def _place(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, Any]:
         return {"of": self.dataset, "after": self._known.sequence}
 
-    def _newest(self, line: Line, heads: list[Any], later: list[Any] | None = None) -> Known:
-        """Where the ledger is now, if it has come there from where it was known to be.
+    def _newest(
+        self, driver: DriverConnection, heads: list[Any], later: list[Any] | None = None
+    ) -> Known:
+        """Return the state of the ledger now, which must continue the last known state.
 
-        :param heads: the row of the budget
-        :param later: charges after the known one, if they were read already
-        :raises LedgerDamagedError: if it has not
+        :param heads: the row of the budget, in a list
+        :param later: charges after the last known charge, if they were read already
+        :raises LedgerDamagedError: if the ledger does not continue the last known state
         """
         if not heads:
             raise LedgerDamagedError(f"the budget of {self.dataset!r} is gone")
@@ -117,19 +119,19 @@ class SqlBook:
         if sequence <= known.sequence:
             raise LedgerDamagedError(
                 f"charge {known.sequence} was written, but the ledger has {sequence} charges or "
-                "another one in its place"
+                f"another charge {known.sequence}"
             )
         if later is None:
-            (later,) = line.run(self._place(), tables.READ_LATER)
-        newest = follow(known, later)
+            (later,) = driver.run(self._values(), tables.READ_LATER)
+        newest = replay(known, later)
         if newest[:2] != (sequence, head):
-            raise LedgerDamagedError(f"charge {sequence} is missing, or another one is there")
+            raise LedgerDamagedError(f"charge {sequence} is missing or was replaced")
         with reading(f"the budget of {self.dataset!r}"):
             total = agreed_total(self._terms, record, newest.accumulator)
         return newest._replace(accumulator=total)
 
     def text(self, d_mid: Any) -> str:
-        """Encode a d_mid; many launches in a row have the same."""
+        """Encode a d_mid, and keep the text: consecutive launches often have the same d_mid."""
         last, text = self._text
         if last is not d_mid:
             text = encode("d_mid", d_mid, self._known.form)
@@ -138,26 +140,26 @@ class SqlBook:
 
 
 class SqlTurn:
-    """A turn at a book. Inside, nobody else has one."""
+    """A turn at a book: a transaction that excludes all other turns."""
 
-    __slots__ = ("_book", "_line", "_now", "after")
+    __slots__ = ("_book", "_driver", "_now", "after")
 
-    def __init__(self, book: SqlBook, line: Line, now: Known) -> None:
-        self._book, self._line = book, line
+    def __init__(self, book: SqlBook, driver: DriverConnection, now: Known) -> None:
+        self._book, self._driver = book, driver
         self._now = self.after = now
 
     @property
     def accumulator(self) -> Accumulator:
-        """All charges so far."""
+        """Sum of all charges before this turn."""
         return self._now.accumulator
 
     def write(self, charge: Charge, after: Accumulator) -> None:
-        """Add a charge, and move the head to it."""
+        """Add a charge, and make it the newest charge of the budget."""
         dataset, (before, head, _, form) = self._book.dataset, self._now
         sequence, time, d_mid = before + 1, time_ns() // 1000, self._book.text(charge.d_mid)
         label, mechanism = charge.label, charge.mechanism
         head = next_hash(head, (dataset, sequence, time, label, mechanism, d_mid))
-        self._line.run(
+        self._driver.run(
             {
                 "dataset": dataset,
                 "of": dataset,

@@ -1,8 +1,9 @@
-"""Copies of an SQLite ledger: which of them is the ledger, how one is made, and made the ledger.
+"""Copies of an SQLite ledger: tell a copy from the ledger, make a backup, restore it.
 
-A copy that is launched on is a second budget. So only one file is the ledger: the one that the
-notes beside it name (``noted.py``). A budget that was once noted, and now is in a file without such
-notes, is in a copy. A budget of version 0.1.0 was never noted: it is at its first use.
+Launches on a copy would spend from a second budget. Only one file is the ledger: the one that the
+anchors file beside it names (``storage/anchors.py``). A budget that was noted once, in a file
+without such an anchors file, is a copy. Version 0.1.0 noted no budget: its ledgers are noted at
+their first use.
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ from sqlalchemy import Connection, create_engine, inspect
 from sqlalchemy.pool import StaticPool
 
 from ..errors import InvalidValueError, LedgerDamagedError, LedgerError
-from . import tables
 from .audit import Milestone, Summary, audit
-from .line import Line
-from .noted import Notes, Place
-from .store import Store
+from .storage import tables
+from .storage.anchors import Anchor, Anchors
+from .storage.connection import DriverConnection
+from .storage.store import Store
 
 
 class Standing(NamedTuple):
-    """What is noted about a budget, if anything.
+    """What the anchors file says about a budget.
 
-    :ivar live: whether it is the ledger's, and not a copy's
+    :ivar live: whether the budget is in the ledger, and not in a copy
+    :ivar noted: whether the anchors file already names the newest charge
+    :ivar milestones: charges that the ledger must have
     """
 
     live: bool
@@ -36,113 +39,114 @@ class Standing(NamedTuple):
 
 
 def standing(store: Store, dataset: str, connection: Connection | None = None) -> Standing:
-    """Whether a database is the ledger of ``dataset``, and which charge it must have.
+    """Return whether a database is the ledger of ``dataset``, and which charge it must have.
 
-    Ask it before the database is read: later charges do no harm then.
+    Call this before you read the database: charges that are added in between are no error then.
 
-    :raises LedgerError: if it cannot be read
+    :raises LedgerError: if the anchors file cannot be read
     """
-    notes = store.notes
-    if notes is None:
+    anchors = store.anchors
+    if anchors is None:
         return Standing(True, True, [])
-    own, place = notes.find(dataset)
-    found = [] if place is None else [Milestone(*place, f"the newest that {notes.path} notes")]
-    if own and place is not None:
+    own, anchor = anchors.find(dataset)
+    found = (
+        [] if anchor is None else [Milestone(*anchor, f"the newest charge noted in {anchors.path}")]
+    )
+    if own and anchor is not None:
         return Standing(True, True, found)
     if connection is not None:
         marked = _marked(connection, dataset)
     else:
         with store.reading() as another:
             marked = _marked(another, dataset)
-    return Standing(not marked and place is None, False, found)
+    return Standing(not marked and anchor is None, False, found)
 
 
 def require_live(store: Store, dataset: str, live: bool) -> None:
-    """Raise if a budget is in a copy.
+    """Check that a budget is not in a copy.
 
-    :raises LedgerError: saying what to do
+    :raises LedgerError: if it is in a copy
     """
     if not live:
         raise LedgerError(
             f"ledger {store.name}: the budget of {dataset!r} is in a copy, or in a backup, or the "
-            f"file {_notes(store).path} was removed: a launch here would spend from a second "
-            "budget. Open it with read_only=True to read it. If it is to be the ledger, and "
-            "nobody launches on another copy any more, make it the ledger with "
-            "opendp_concurrent.ledger.restore_ledger"
+            f"file {_anchors(store).path} was removed. A launch here would spend from a second "
+            "budget. To read it, open it with read_only=True. To launch on it, make sure that "
+            "nobody launches on another copy, and call opendp_concurrent.ledger.restore_ledger"
         )
 
 
-def claim(store: Store, line: Line, dataset: str, place: Place) -> None:
-    """Note a budget from now on, if it is not noted yet; in a transaction that writes.
+def claim(store: Store, driver: DriverConnection, dataset: str, anchor: Anchor) -> None:
+    """Add a budget to the anchors file, if it is not there yet. Call this in a write transaction.
 
-    :raises LedgerError: if it is in a copy
+    :raises LedgerError: if the budget is in a copy
     """
-    if store.notes is None:
+    if store.anchors is None:
         return
-    found = standing(store, dataset, line.connection)
+    found = standing(store, dataset, driver.connection)
     require_live(store, dataset, found.live)
     if not found.noted:
-        _mark(store.notes, line.connection, dataset, place)
+        _mark(store.anchors, driver.connection, dataset, anchor)
 
 
-def claim_new(store: Store, line: Line, dataset: str, place: Place) -> None:
-    """Note a budget that is about to be made; in a transaction that writes.
+def claim_new(store: Store, driver: DriverConnection, dataset: str, anchor: Anchor) -> None:
+    """Add a new budget to the anchors file. Call this in a write transaction.
 
-    :raises LedgerError: if there was one of that name, with charges
+    :raises LedgerError: if the anchors file names a charge of a budget with this name
     """
-    notes = store.notes
-    if notes is None:
+    anchors = store.anchors
+    if anchors is None:
         return
-    _, before = notes.find(dataset)
+    _, before = anchors.find(dataset)
     if before is not None and before.sequence:
         raise LedgerError(
-            f"ledger {store.name} has no budget of {dataset!r}, but {notes.path} notes charge "
-            f"{before.sequence} of one: its database, or the file -wal beside it, was removed. "
-            "What was spent stays spent: put back the newest copy. Only if no data were ever "
-            f"asked under that name, remove {notes.path}"
+            f"ledger {store.name} has no budget of {dataset!r}, but {anchors.path} names charge "
+            f"{before.sequence} of that budget: its database, or the file -wal beside it, was "
+            "removed. What was spent stays spent: restore the newest copy. Remove "
+            f"{anchors.path} only if no query was ever answered under that name"
         )
-    _mark(notes, line.connection, dataset, place)
+    _mark(anchors, driver.connection, dataset, anchor)
 
 
-def restore(store: Store, dataset: str, anchor: Milestone | None) -> Summary:
+def restore(store: Store, dataset: str, known: Milestone | None) -> Summary:
     """Make a copy the ledger of ``dataset``.
 
-    :raises LedgerDamagedError: if it does not fit together, or lacks a charge that is known
-    :raises LedgerError: if it is the ledger
+    :raises LedgerDamagedError: if it is inconsistent, or lacks a charge that it must have
+    :raises LedgerError: if it already is the ledger
     """
     found = standing(store, dataset)
     if found.live:
         raise LedgerError(
-            f"ledger {store.name} is the ledger of {dataset!r}: there is nothing to restore"
+            f"ledger {store.name} already is the ledger of {dataset!r}: there is nothing to restore"
         )
-    milestones = [*found.milestones, *([] if anchor is None else [anchor])]
-    with store.writing({}) as (line, _):
-        summary = audit(line.connection, dataset, milestones)[0]
-        place = Place(summary.launches, summary.anchor.partition(":")[2])
-        _mark(_notes(store), line.connection, dataset, place)
+    milestones = [*found.milestones, *([] if known is None else [known])]
+    with store.writing({}) as (driver, _):
+        summary = audit(driver.connection, dataset, milestones)[0]
+        anchor = Anchor(summary.launches, summary.anchor.partition(":")[2])
+        _mark(_anchors(store), driver.connection, dataset, anchor)
     return summary
 
 
 def backup(store: Store, dataset: str, target: str | os.PathLike[str]) -> Summary:
-    """Copy the database as it is now to a new file, from which nobody can launch.
+    """Copy the database to a new file, on which nobody can launch.
 
-    :raises LedgerError: if there is a file already, it cannot be written, or it is no SQLite file
+    :raises LedgerError: if the file exists or cannot be written, or the ledger is on a server
     """
     if not store.embedded:
         raise LedgerError(
-            f"ledger {store.name} is on a PostgreSQL server: copy it by pg_dump, or by the "
-            "server's own backups; a copy that is launched on is a second budget"
+            f"ledger {store.name} is on a PostgreSQL server: copy it with pg_dump or with the "
+            "server's own backups; launches on a copy would spend from a second budget"
         )
     text = os.fspath(target)
     if "://" in text:
-        raise InvalidValueError(f"target ({text!r}) must be the path of a file that is not there")
+        raise InvalidValueError(f"target ({text!r}) must be the path of a new file")
     path = Path(text).absolute()
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except OSError as error:
         raise LedgerError(
-            f"the backup {path} cannot be made ({error.strerror}): name a file that is not there, "
-            "in a folder that this process may write"
+            f"the backup {path} cannot be made ({error.strerror}): name a file that does not "
+            "exist, in a folder that this process may write"
         ) from error
     try:
         return _copy(store, dataset, path)
@@ -163,7 +167,7 @@ def _copy(store: Store, dataset: str, path: Path) -> Summary:
             source = connection.connection.driver_connection
             assert isinstance(source, sqlite3.Connection)
             source.backup(copy)
-        copy.execute("PRAGMA journal_mode=DELETE")  # one file, which has all
+        copy.execute("PRAGMA journal_mode=DELETE")  # all pages in one file
         engine = create_engine("sqlite+pysqlite://", creator=lambda: copy, poolclass=StaticPool)
         with engine.connect() as connection:
             tables.embedded.create_all(connection)
@@ -173,8 +177,8 @@ def _copy(store: Store, dataset: str, path: Path) -> Summary:
             return audit(connection, dataset, found.milestones)[0]
 
 
-def _mark(notes: Notes, connection: Connection, dataset: str, place: Place) -> None:
-    notes.enter(dataset, place)
+def _mark(anchors: Anchors, connection: Connection, dataset: str, anchor: Anchor) -> None:
+    anchors.enter(dataset, anchor)
     tables.embedded.create_all(connection)
     _mark_row(connection, dataset)
 
@@ -190,7 +194,7 @@ def _marked(connection: Connection, dataset: str) -> bool:
     return dataset in connection.execute(tables.READ_ANCHORED).scalars().all()
 
 
-def _notes(store: Store) -> Notes:
-    if store.notes is None:
-        raise LedgerDamagedError(f"ledger {store.name} is in no file")
-    return store.notes
+def _anchors(store: Store) -> Anchors:
+    if store.anchors is None:
+        raise LedgerDamagedError(f"ledger {store.name} is not in a file")
+    return store.anchors

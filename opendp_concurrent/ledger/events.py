@@ -1,7 +1,7 @@
-"""Charges as events of dp-accounting: of the worst mechanism that each privacy loss allows.
+"""Convert charges to events of dp-accounting: the worst mechanism with each privacy loss.
 
-A d_mid is a certificate, so the event of the mechanism that attains it is an upper bound for what
-was launched, whatever that was. The measure knows that mechanism.
+A d_mid is a certificate, so the event of a mechanism that attains it is an upper bound for the
+mechanism that was launched. The measure knows the mechanism that attains it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..measures import by_tag
 
 
 def events(terms: Terms | None, d_mids: list[Any]) -> Any:
-    """Return a ``ComposedDpEvent`` of one event for each d_mid."""
+    """Return a ``ComposedDpEvent`` with one event for each d_mid."""
     try:
         from dp_accounting import dp_event
     except ImportError as error:
@@ -24,4 +24,6 @@ def events(terms: Terms | None, d_mids: list[Any]) -> Any:
     if terms is None:
         return dp_event.ComposedDpEvent([])
     measure = by_tag(terms.measure)
+    if measure is None:  # of another package, which is not registered here
+        return dp_event.ComposedDpEvent([dp_event.UnsupportedDpEvent() for _ in d_mids])
     return dp_event.ComposedDpEvent([measure.event(dp_event, one) for one in d_mids])

@@ -1,4 +1,4 @@
-"""The newest charge that this process has seen: a ledger that does not have it was rolled back."""
+"""The newest charge that this process has seen: a ledger without it was rolled back."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from .audit import Milestone
 
 
 class Seen:
-    """What was seen of one budget; threads may tell."""
+    """The newest charge of one budget that this process has seen. Safe to use from all threads."""
 
     def __init__(self) -> None:
         self._newest, self._lock = Milestone(-1, "", ""), Lock()
 
     def see(self, sequence: int, head: str) -> None:
-        """Note a charge that is in the ledger."""
+        """Record a charge that is in the ledger."""
         if sequence >= self._newest.sequence:
             with self._lock:
                 if sequence >= self._newest.sequence:
-                    self._newest = Milestone(sequence, head, "the newest that was seen here")
+                    self._newest = Milestone(
+                        sequence, head, "the newest charge that this process has seen"
+                    )
 
     def milestones(self) -> list[Milestone]:
-        """The charge that the ledger must have."""
+        """Return the charge that the ledger must have, if there is one."""
         return [self._newest] if self._newest.sequence >= 0 else []

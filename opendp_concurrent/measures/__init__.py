@@ -167,19 +167,13 @@ def convertible_kinds() -> dict[str, type[Convertible]]:
     return {**_KNOWN, SmoothedMaxDivergence.kind: SmoothedMaxDivergence}
 
 
-def by_tag(tag: str) -> CompositionMeasure:
-    """Return the measure that a ledger recorded by name.
-
-    :raises UnsupportedMeasureError: if it is not known, or not registered in this process
-    """
+def by_tag(tag: str) -> CompositionMeasure | None:
+    """Return the measure that a ledger recorded by name; None if none is registered."""
     for one in _KNOWN.values():
         found: CompositionMeasure | None = one.from_tag(tag)
         if found is not None:
             return found
-    raise UnsupportedMeasureError(
-        f"output_measure ({shown(tag)}) is not known here; if it is a measure of your own, "
-        "register it first: oc.measures.register"
-    )
+    return None
 
 
 def measure_of_loss(loss: Any) -> type[CompositionMeasure] | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from opendp._lib import lib
 
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()  # the garbage collector may free an object, and come here, inside
 _FUNCTION: Any = type(lib.ffiresult_ok)
 _NATIVE = _FUNCTION.__base__.argtypes
 

@@ -18,7 +18,8 @@ from opendp_concurrent.errors import BudgetExceededError, HaltedError
 
 from .test_account import Book, Linear
 
-PURE, ZERO = dp.max_divergence(), basic().start(0.0)
+PURE = dp.max_divergence()
+ZERO = basic().start(oc.measures.composition_measure(PURE))
 
 
 def limit(d_out, d_in=1, **arguments):

@@ -124,6 +124,22 @@ def test_scales_of_gaussian_noise(measure, d_out, expected):
     assert scale == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("bounds", [None, (1e-6, 1e9)])
+@pytest.mark.parametrize("d_out", [1e-7, 0.02, 0.5, 3.0])
+def test_a_scale_is_found_in_fewer_than_a_hundred_builds(d_out, bounds):
+    """OpenDP's search makes some 1,140 where, as here, a scale of 0 is refused."""
+    scales = []
+
+    def make(scale):
+        scales.append(scale)
+        return oc.m.make_certified_gaussian(*SCALAR, scale, oc.gaussian_tradeoff())
+
+    found = oc.c.smallest_scale(make, 1.0, d_out, launches=7, bounds=bounds)
+    assert len(scales) < 100
+    share = oc.c.largest_share(oc.loss_of(mu=d_out), 7)
+    assert make(found).map(1.0) <= share < make(math.nextafter(found, 0.0)).map(1.0)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [

@@ -108,6 +108,20 @@ def test_a_threshold_is_found_for_keys_that_are_private(context, builds, loss):
     assert threshold == builds[-1][1]
 
 
+def test_all_of_epsilon_and_delta_may_be_spent(context, builds):
+    def resolved(loss):
+        query = context(dp.loss_of(**loss), split_evenly_over=1).query()
+        return query.group_by("age").agg(dp.len(signed=True)).resolve()
+
+    first = resolved({"epsilon": 1.0, "delta": 1e-7})
+    _, threshold = builds[-1]
+    spent = first.map(1)
+    assert spent[0] == 1.0  # OpenDP stays below by one ulp
+    again = resolved({"epsilon": 1.0, "delta": spent[1]})
+    assert builds[-1] == (1.0, threshold)
+    assert again.map(1) == spent
+
+
 def test_what_needs_no_noise_gets_none(context, builds, frame):
     margin = dp.polars.Margin(by=(), max_length=1000, invariant="lengths")
     changes = dp.unit_of(changes=1)

@@ -127,32 +127,34 @@ def test_the_first_condition_that_changes_decides():
     assert nearest_passing([constant, first], (7.0, 8.0)) == 7.5
 
 
-def test_integers_are_tried_where_floats_have_the_wrong_type():
+@pytest.mark.parametrize("kind", ["native", "ours", "rust"])
+def test_integers_are_tried_where_floats_have_the_wrong_type(kind):
+    space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    trials = []
+
     def condition(number):
-        if not isinstance(number, int):
-            raise InvalidTypeError("not a whole number")
+        trials.append(number)
+        if kind == "native":
+            dp.m.make_laplace(*space, 1.0, k=number)
+        elif type(number) is float:
+            raise InvalidTypeError("") if kind == "ours" else dp.OpenDPException("Type", "")
         return number >= 12
 
-    def native(number):
-        space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-        dp.m.make_laplace(*space, 1.0, k=number)
-        return number >= 12
+    found = nearest_passing([condition])
+    assert (type(found), found) == (int, 12)
+    assert [type(number) for number in trials].count(float) == 1
 
-    def typed(number):
-        if not isinstance(number, int):
-            raise dp.OpenDPException("Type", "as Rust says it")
-        return number >= 12
 
-    for one in (condition, native, typed):
-        found = nearest_passing([one])
-        assert (type(found), found) == (int, 12)
+def test_floats_are_tried_where_one_is_refused_for_another_reason():
+    condition = beyond(12.5, domain=lambda number: number != 1.0)
+    assert nearest_passing([condition]) == 12.5
 
-    def refuses_one(number):
+    def rust(number):
         if number == 1.0:
             raise dp.OpenDPException("MakeMeasurement", "not at 1")
         return number >= 12.5
 
-    assert nearest_passing([refuses_one]) == 12.5
+    assert nearest_passing([rust]) == 12.5
 
 
 def test_types_of_rust_are_left_to_opendp():

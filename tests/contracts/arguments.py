@@ -26,7 +26,7 @@ from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transform
 import opendp_concurrent as oc
 from opendp_concurrent import ledger, plot, verify
 from opendp_concurrent.accounts.rule import Within
-from opendp_concurrent.ledger import outside, wire
+from opendp_concurrent.ledger.records import outside, wire
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.parallel.partition import Partition

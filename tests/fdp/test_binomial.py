@@ -136,12 +136,12 @@ def test_log_odds(loss):
 def test_masses_have_the_error_that_they_claim(n, loss):
     log_high, log_low = log_odds(loss)
     odd = float(np.exp(-loss))
-    draws = window(n, np.array([odd, 1.0]) / (1 + odd))
-    atoms = binomial(draws, -loss, loss, log_low, log_high)
-    assert len(atoms.losses) == draws[2]
+    counts = window(n, np.array([odd, 1.0]) / (1 + odd))
+    atoms = binomial(n, counts, -loss, loss, log_low, log_high)
+    assert len(atoms.losses) == len(counts)
     high, low = mp.exp(mpf(str(log_high))), mp.exp(mpf(str(log_low)))
-    for index in {0, draws[2] // 3, draws[2] // 2, draws[2] - 1}:
-        k = draws[1] + index
+    for index in {0, len(counts) // 3, len(counts) // 2, len(counts) - 1}:
+        k = counts[index]
         exact = mp.binomial(n, k) * high**k * low ** (n - k)
         if exact > mpf("1e-300"):
             assert abs(mpf(float(atoms.masses[index])) - exact) <= atoms.mass_error * exact

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from opendp_concurrent.fdp.bounds import TINY, probabilities, rounded_up
-from opendp_concurrent.fdp.finite import settled
+from opendp_concurrent.fdp.finite import without_tiny_masses
 
 
 def test_what_is_no_number_says_nothing():
@@ -30,14 +30,14 @@ def test_rounded_up_is_the_least_double_above(exact):
 
 def test_small_masses_count_at_a_larger_loss_or_as_infinite():
     losses = np.array([3.0, -2.0, 1.0, 2.0])
-    kept, masses, lost = settled(losses, np.array([1e-310, 0.0, 0.5, 1e-305]))
+    kept, masses, lost = without_tiny_masses(losses, np.array([1e-310, 0.0, 0.5, 1e-305]))
     assert kept.tolist() == [1.0]  # -2 counts at 1
     assert masses.tolist() == [0.5]
     assert lost >= 2 * TINY  # 2 and 3 have nothing above
-    assert settled(losses, np.full(4, 0.25))[2] == 0.0
+    assert without_tiny_masses(losses, np.full(4, 0.25))[2] == 0.0
 
 
 def test_a_small_mass_below_another_small_one_is_not_dropped():
-    _, masses, lost = settled(np.array([0.0, 1.0]), np.array([1e-305, 1e-299]))
+    _, masses, lost = without_tiny_masses(np.array([0.0, 1.0]), np.array([1e-305, 1e-299]))
     assert masses.tolist() == [1e-299]
     assert lost >= 1e-305

@@ -167,7 +167,7 @@ def test_the_transform_is_a_sum_over_outcomes(step, direct, monkeypatch):
         top = mp.fsum(p * mp.exp(t * loss) for loss, p in each)
         whole = mp.fsum(p * mp.exp(mpf(0.8) * loss) for loss, p in each)
         assert abs(mp.mpc(complex(value)) - top / whole) <= tolerance
-    assert (found.variance > 0.0) == (direct == 0)
+    assert (found.dilation > 0.0) == (direct == 0)
 
 
 def test_the_lattice_keeps_the_masses_of_both():
@@ -177,7 +177,7 @@ def test_the_lattice_keeps_the_masses_of_both():
     for step in (0.05, 0.5, 3.0):
         found = pair._on_lattice(0.0, weights, step, 8, 0.0)
         assert complex(found.values[0]) == pytest.approx(1.0, abs=1e-14)
-        assert found.variance <= math.pi / 8 * 0.25**2
+        assert found.dilation <= math.pi / 8 * 0.25**2
 
 
 def test_equal_pairs_are_equal_and_have_one_hash():

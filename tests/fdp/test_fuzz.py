@@ -819,10 +819,10 @@ def test_no_kind_of_factor_escapes():
 # why each ends; searches over doubles are counted, with a constant of their module
 LOOPS = {
     ("atoms", "_scaled"): "each step takes at least one outcome",
-    ("contour", "_period"): "halves the distance of two integers",
-    ("powers", "least_power"): "doubles or halves an integer up to MOST",
-    ("powers", "largest_power"): "doubles or halves an integer up to MOST",
-    ("vertices", "from_vertices"): "each step drops a point",
+    ("powers", "least_power"): "doubles an integer up to MOST",
+    ("powers", "largest_power"): "doubles an integer up to MOST",
+    ("powers", "_last"): "halves the distance of two integers",
+    ("vertices", "_hull"): "each step drops a point",
 }
 
 

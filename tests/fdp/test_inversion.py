@@ -99,8 +99,8 @@ def test_both_ways_agree(count, epsilon0, monkeypatch, inverted, exact):
 def test_an_inverted_gaussian_is_its_closed_form(mu, shift, exact):
     """Bounds of the integral itself, at several tolerances."""
     factors = [(Gaussian(mu), 1)]
-    known, epsilon = paths.exponents(factors), mu * (shift + mu / 2)
-    errors = paths.exponent_errors(factors)
+    known, epsilon = paths.cumulants(factors), mu * (shift + mu / 2)
+    errors = paths.cumulant_errors(factors)
     value = exact.gaussian_delta(mu, epsilon)
     for tolerance in (1e-3, 1e-6, 1e-10):
         path = paths.choose(factors, known, epsilon, tolerance)
@@ -113,12 +113,15 @@ def test_an_inverted_gaussian_is_its_closed_form(mu, shift, exact):
 def test_smoothing_is_paid_for(smoothing, exact):
     """A contour that was smoothed far more than is needed."""
     factors = [(Gaussian(0.4), 1)]
-    known, errors = paths.exponents(factors), paths.exponent_errors(factors)
+    known, errors = paths.cumulants(factors), paths.cumulant_errors(factors)
     path = paths.choose(factors, known, 0.3, 1e-6)
     smoothed = paths.Contour(path.index, path.step, path.nodes, smoothing)
-    wave = start(smoothed).times(factors)
+    characteristic = start(smoothed).times(factors)
     for epsilon in (-0.2, 0.0, 0.3, 1.0):
-        bounds, value = wave.invert(known, errors, epsilon), exact.gaussian_delta(0.4, epsilon)
+        bounds, value = (
+            characteristic.invert(known, errors, epsilon),
+            exact.gaussian_delta(0.4, epsilon),
+        )
         assert mpf(bounds.lower) <= value <= mpf(bounds.upper)
 
 
@@ -127,20 +130,20 @@ def test_smoothing_is_paid_for(smoothing, exact):
 def test_a_bad_contour_gives_wide_bounds_that_hold(nodes, stretch, exact):
     parts = [("laplace", (1.0,), 2)]
     made, delta = exact.build(parts), exact.profile(parts)
-    factors, known = made._product.counted, made._product.known
+    factors, known = made._product.counted, made._product.cumulants
     path = paths.choose(factors, known, 0.5, 1e-6)
     for index in (path.index - 20, path.index, path.index + 20):
         bad = paths.Contour(index, path.step * stretch, nodes, 0.0)
-        wave = start(bad).times(factors)
+        characteristic = start(bad).times(factors)
         for epsilon in (-0.5, 0.1, 0.5, 1.5):
-            bounds = wave.invert(known, made._product.known_error, epsilon)
+            bounds = characteristic.invert(known, made._product.cumulant_errors, epsilon)
             assert mpf(bounds.lower) <= delta(epsilon) <= mpf(bounds.upper), (bounds, epsilon)
 
 
 @pytest.mark.parametrize("variance", [0.0, 1e-3])
 def test_the_bound_on_aliases_is_above_their_sum(variance, exact):
     factors = [(Gaussian(1.0), 1)]
-    known = paths.exponents(factors)
+    known = paths.cumulants(factors)
     for at in (80, 110, 130):
         tau = float(paths.TAUS[at])
         for epsilon in (0.0, 1.0):
@@ -171,7 +174,7 @@ def test_the_time_value_of_an_option_is_below_its_bound(exact):
 
 def test_renyi_orders_bound_epsilon_from_above(exact):
     for parts, delta in (([("laplace", (1.0,), 2)], 1e-6), ([("gaussian", (1.0,), 1)], 1e-3)):
-        known = exact.build(parts)._product.known
+        known = exact.build(parts)._product.cumulants
         assert exact.profile(parts)(paths.renyi_epsilon(known, delta)) <= mpf(delta)
 
 

@@ -102,7 +102,7 @@ def test_order_is_kept_by_composition(f, g, h):
 @given(members(), st.floats(1.001, 2.0))
 @settings(max_examples=20)
 def test_a_pure_mechanism_is_at_most_its_gaussian(f, more):
-    top = max(f._product.most, f.inverse()._product.most)
+    top = max(f._product.largest_loss, f.inverse()._product.largest_loss)
     if (
         not 1e-3 < top < math.inf
         or f._product.infinite.upper

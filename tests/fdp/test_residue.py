@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
-from opendp_concurrent.fdp.coarse import outcomes
+from opendp_concurrent.fdp.coarse import with_few_outcomes
 from opendp_concurrent.fdp.function import TradeoffFunction as T
 from opendp_concurrent.fdp.residue import _pure_to_gaussian, gaussian_bound, residual
 
@@ -46,7 +46,7 @@ CHILDREN = [
 def test_child_and_residual_are_within_the_budget(parts, budget, exact):
     child = exact.build(parts)
     found = residual(budget, child._product)
-    top = max(child._product.most, child.inverse()._product.most)
+    top = max(child._product.largest_loss, child.inverse()._product.largest_loss)
     if found is None:
         assert budget < float(pure_to_gaussian(min(top, 50.0)))
         return
@@ -62,7 +62,7 @@ def test_child_and_residual_are_within_the_budget(parts, budget, exact):
 @pytest.mark.parametrize("budget", [1.0, 3.0])
 def test_it_is_never_worse_than_the_difference_of_squares(parts, budget, exact):
     child = exact.build(parts)
-    top = max(child._product.most, child.inverse()._product.most)
+    top = max(child._product.largest_loss, child.inverse()._product.largest_loss)
     mu = float(pure_to_gaussian(top))
     if mu < budget * (1 - 1e-9):
         naive = math.sqrt(budget**2 - mu**2)
@@ -138,7 +138,7 @@ def test_a_chain_of_children_stays_within_the_budget(exact):
 
 def test_a_child_with_many_outcomes_is_rounded_outward(exact):
     for child in (T.laplace(0.7), T.pure(0.05).power(150), T.laplace(0.5, 300)):
-        small = outcomes(child._product, 96)
+        small = with_few_outcomes(child._product, 96)
         at = np.linspace(-0.5, 0.7, 13)
         mine, theirs = small.profile(at), child.delta_bounds(at)
         assert np.all(mine.upper >= theirs.lower)
@@ -146,7 +146,7 @@ def test_a_child_with_many_outcomes_is_rounded_outward(exact):
         found = residual(2.0, child._product)
         assert child.compose(T.gaussian(found)) <= T.gaussian(2.0)
         assert found < 2.0
-    assert outcomes(T.pure(1.0)._product, 96) == T.pure(1.0)._product
+    assert with_few_outcomes(T.pure(1.0)._product, 96) == T.pure(1.0)._product
 
 
 @pytest.mark.parametrize("f", [T.laplace(0.5), T.pure(0.5), T.pure(0.2).power(3), T.gaussian(0.3)])

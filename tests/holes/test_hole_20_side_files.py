@@ -22,7 +22,7 @@ from opendp_concurrent.errors import (
     LedgerError,
 )
 from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
-from opendp_concurrent.ledger.noted import Place
+from opendp_concurrent.ledger.storage.anchors import Anchor
 
 _SPECIFICATION = importlib.util.spec_from_file_location(
     "ledgers", Path(__file__).parents[1] / "ledger" / "conftest.py"
@@ -156,9 +156,9 @@ def test_the_log_of_sqlite_may_begin_anew(sqlite, tools):
     query, ran = tools.counted(2.0**-10)
     ledger = sqlite.create()
     root = tools.limit(ledger)
-    line, _ = ledger._store._take()
-    line.execute("PRAGMA wal_autocheckpoint=4")
-    ledger._store._put_back(line)
+    driver, _ = ledger._store._take()
+    driver.execute("PRAGMA wal_autocheckpoint=4")
+    ledger._store._put_back(driver)
     for _ in range(40):
         root(query)
     assert os.stat(f"{sqlite.address}-wal").st_size < 200_000
@@ -177,7 +177,7 @@ def test_a_link_to_a_file_has_the_side_files_of_the_file(sqlite, tools, tmp_path
         shutil.copyfile(sqlite.address, tmp_path / "another.db")
         link.unlink()
         link.symlink_to(tmp_path / "another.db")
-        with pytest.raises(LedgerDamagedError, match="is not the one that was opened"):
+        with pytest.raises(LedgerDamagedError, match="is not the file that was opened"):
             other(tools.count(0.125))
     assert not list(tmp_path.glob("link.db-*"))
 
@@ -186,12 +186,12 @@ def test_a_ledger_that_is_closed_writes_to_no_file(sqlite, tools):
     """The number of a file that was closed is used again, for another one."""
     ledger = sqlite.create()
     tools.limit(ledger)(tools.count(0.125))
-    notes = ledger._store.notes
+    anchors = ledger._store.anchors
     ledger.close()
-    before = Path(notes.path).read_bytes()
+    before = Path(anchors.path).read_bytes()
     for dataset in (tools.DATASET, "another"):
-        notes.note(dataset, Place(7, 64 * "0"))
-    assert Path(notes.path).read_bytes() == before
+        anchors.note(dataset, Anchor(7, 64 * "0"))
+    assert Path(anchors.path).read_bytes() == before
 
 
 # --- copies ----------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def is_a_copy(tools, path, launches=None):
     with open_ledger(path, tools.DATASET, read_only=True) as ledger:
         if launches is not None:
             assert ledger.summary().launches == launches
-        with pytest.raises(LedgerError, match="read_only=True: open it without"):
+        with pytest.raises(LedgerError, match="read_only=True: open it without read_only"):
             tools.limit(ledger)
 
 
@@ -243,14 +243,12 @@ def test_an_older_copy_that_is_put_over_a_ledger_that_nobody_has_open_is_refused
     spend(sqlite, tools, 2)
     shutil.copyfile(tmp_path / "older.db", sqlite.address)  # the same inode
     for read_only in (True, False):
-        with pytest.raises(LedgerDamagedError, match=r"there are 2 charges.*-anchors notes is num"):
+        with pytest.raises(LedgerDamagedError, match=r"there are 2 charges.*-anchors is num"):
             open_ledger(sqlite.address, tools.DATASET, read_only=read_only)
     os.replace(tmp_path / "older.db", sqlite.address)  # another one
     with pytest.raises(LedgerError):
         open_ledger(sqlite.address, tools.DATASET)
-    with pytest.raises(
-        LedgerDamagedError, match=r"there are 2 charges.*-anchors notes is number 4"
-    ):
+    with pytest.raises(LedgerDamagedError, match=r"there are 2 charges.*-anchors is number 4"):
         restore_ledger(sqlite.address, tools.DATASET, anchor=None)
 
 
@@ -273,7 +271,7 @@ def test_a_side_file_that_is_removed_after_a_crash_is_missed(sqlite, tools):
     os.waitpid(child.pid, 0)
     os.close(child._read)
     os.remove(f"{sqlite.address}-wal")
-    with pytest.raises(LedgerDamagedError, match=r"there are 3 charges.*notes is number 6"):
+    with pytest.raises(LedgerDamagedError, match=r"there are 3 charges.*-anchors is number 6"):
         open_ledger(sqlite.address, tools.DATASET)
 
 
@@ -300,7 +298,7 @@ def test_a_budget_is_not_made_anew_where_one_was_spent(sqlite, tools):
     sqlite.create().close()
     spend(sqlite, tools, 2)
     os.remove(sqlite.address)
-    with pytest.raises(LedgerError, match=r"notes charge 2 of one.*stays spent"):
+    with pytest.raises(LedgerError, match=r"names charge 2 of that budget.*stays spent"):
         create_ledger(sqlite.address, tools.DATASET)
     create_ledger(sqlite.address, "another").close()
 
@@ -369,7 +367,7 @@ def test_a_backup_is_made_the_ledger_deliberately(sqlite, tools, tmp_path):
     anchor = ledger.backup(copy).anchor
     root(tools.count(0.125))
     newer = ledger.summary().anchor
-    with pytest.raises(LedgerDamagedError, match="there are 1 charges, where the anchor is num"):
+    with pytest.raises(LedgerDamagedError, match="there are 1 charges, but the anchor is num"):
         restore_ledger(copy, tools.DATASET, anchor=newer)
     is_a_copy(tools, copy, 1)
     with pytest.raises(InvalidValueError, match="anchor"):
@@ -408,7 +406,7 @@ def test_a_backup_replaces_no_file(sqlite, tools, tmp_path):
     ledger = sqlite.create()
     (tmp_path / "there").write_text("theirs")
     for target in (tmp_path / "there", tmp_path / "no folder" / "x", sqlite.address, tmp_path):
-        with pytest.raises(LedgerError, match="name a file that is not there"):
+        with pytest.raises(LedgerError, match="name a file that does not"):
             ledger.backup(target)
     for target in ("", "a\0b", "postgresql+psycopg://host/x"):
         with pytest.raises(InvalidValueError, match="target"):
@@ -434,7 +432,7 @@ def test_the_command_makes_backups_and_restores_them(sqlite, tools, tmp_path, ca
     anchor = capsys.readouterr().out.split()[-1]
     assert anchor.startswith("1:")
     assert main(["backup", sqlite.address, copy]) == 1
-    assert "name a file that is not there" in capsys.readouterr().err
+    assert "name a file that does not" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["restore", copy])
     which = ["--dataset", tools.DATASET]

@@ -14,8 +14,9 @@ pytest.importorskip("sqlalchemy")
 
 from opendp_concurrent.accounts.charge import Charge
 from opendp_concurrent.errors import LedgerError
-from opendp_concurrent.ledger import create_ledger, open_ledger, places
-from opendp_concurrent.ledger.store import Store
+from opendp_concurrent.ledger import create_ledger, open_ledger
+from opendp_concurrent.ledger.storage import backends
+from opendp_concurrent.ledger.storage.store import Store
 
 _SPECIFICATION = importlib.util.spec_from_file_location(
     "ledgers", Path(__file__).parents[1] / "ledger" / "conftest.py"
@@ -27,7 +28,7 @@ server, postgresql, tools = _LEDGERS.server, _LEDGERS.postgresql, _LEDGERS.tools
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch):
-    monkeypatch.setattr(places, "GRACE", 0.3)
+    monkeypatch.setattr(backends, "GRACE", 0.3)
 
 
 def processes(server):
@@ -100,22 +101,22 @@ def test_a_server_that_stops_in_the_middle_of_a_launch_runs_nothing(
     stops = [True]
 
     def taken(self):
-        line, used = take(self)
-        execute = line.execute
+        driver, used = take(self)
+        execute = driver.execute
 
         def run(text, *values):
             if text.startswith(statement) and stops:
                 stops.pop()
-                stopped.stop(processes_of(family, line))
+                stopped.stop(processes_of(family, driver))
             return execute(text, *values)
 
-        line.execute = run
-        return line, used
+        driver.execute = run
+        return driver, used
 
     monkeypatch.setattr(Store, "_take", taken)
     kind, said = outcome(lambda: root(query))
     assert (kind, ran, stops) == ("refused", [], []), said
-    assert "has not answered for 0.6 s; the connection failed: look after the server" in said
+    assert "has not answered for 0.6 s; the connection failed: check the server" in said
     monkeypatch.undo()
     stopped.go_on()
     answers = tools.launch_until_refused(root, query)  # a commit that was sent may be charged
@@ -123,8 +124,8 @@ def test_a_server_that_stops_in_the_middle_of_a_launch_runs_nothing(
     assert (len(ran), postgresql.charges(), root.privacy_loss()) == (answers, 4, 1.0)
 
 
-def processes_of(family, line):
-    return {*family, line.connection.connection.driver_connection.info.backend_pid}
+def processes_of(family, driver):
+    return {*family, driver.connection.connection.driver_connection.info.backend_pid}
 
 
 def test_whatever_is_asked_of_a_stopped_server_ends(postgresql, tools, stopped):
@@ -142,7 +143,7 @@ def test_whatever_is_asked_of_a_stopped_server_ends(postgresql, tools, stopped):
     ):
         kind, said = outcome(ask)
         assert kind == "refused"
-        assert "look after the server" in said
+        assert "check the server" in said
     ledger.close()
     stopped.go_on()
     assert len(ran) == postgresql.charges() == 1
@@ -159,17 +160,17 @@ def test_a_session_that_stops_with_the_lock_keeps_others_no_longer_than_they_wai
     take, stops = Store._take, [True]
 
     def taken(self):
-        line, used = take(self)
-        execute = line.execute
+        driver, used = take(self)
+        execute = driver.execute
 
         def run(text, *values):
             if text.startswith("INSERT") and stops:
                 stops.pop()
-                stopped.stop([line.connection.connection.driver_connection.info.backend_pid])
+                stopped.stop([driver.connection.connection.driver_connection.info.backend_pid])
             return execute(text, *values)
 
-        line.execute = run
-        return line, used
+        driver.execute = run
+        return driver, used
 
     monkeypatch.setattr(Store, "_take", taken)
     assert outcome(lambda: root(query))[0] == "refused"
@@ -213,7 +214,7 @@ def test_an_address_where_nobody_answers_is_given_up(tools):
         ):
             kind, said = outcome(ask)
             assert kind == "refused"
-            assert "look after the server" in said
+            assert "check the server" in said
 
 
 def test_a_lock_that_is_waited_for_is_no_stalled_server(postgresql, tools):

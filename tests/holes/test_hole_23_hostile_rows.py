@@ -18,9 +18,9 @@ import opendp_concurrent as oc
 from opendp_concurrent.command import main
 from opendp_concurrent.errors import LedgerDamagedError, LedgerError
 from opendp_concurrent.ledger import datasets, open_ledger
-from opendp_concurrent.ledger.chain import first_hash, next_hash
-from opendp_concurrent.ledger.encoding import canonical, encode
-from opendp_concurrent.ledger.wire import FORM_1
+from opendp_concurrent.ledger.records.chain import first_hash, next_hash
+from opendp_concurrent.ledger.records.encoding import canonical, encode
+from opendp_concurrent.ledger.records.wire import FORM_1
 
 _SPECIFICATION = importlib.util.spec_from_file_location(
     "ledgers", Path(__file__).parents[1] / "ledger" / "conftest.py"
@@ -362,11 +362,11 @@ def charge_anew(store, name, column, value):
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
-        ("time", 9 * 10**17, r"its time \(900000000000000000\) is in no year"),
-        ("time", -(2**63), "is in no year"),
-        ("time", 1.5, "no whole number"),
-        ("label", "\0", "its label is no text"),
-        ("mechanism", "a\0b", "its mechanism is no text"),
+        ("time", 9 * 10**17, r"its time \(900000000000000000\) is not in years 1"),
+        ("time", -(2**63), "is not in years 1"),
+        ("time", 1.5, "its time is not an integer"),
+        ("label", "\0", "its label is not text"),
+        ("mechanism", "a\0b", "its mechanism is not text"),
         ("d_mid", deep(200_000), "not an exact record"),
         ("d_mid", deep(200_000, '{"swapped":', "}", "1"), "not an exact record"),
         ("d_mid", "9" * 5000, ""),
@@ -419,7 +419,7 @@ def test_text_that_is_none_is_named(sqlite, tools):
     with closing(sqlite3.connect(sqlite.address)) as connection, connection:
         make_hashes(connection, tools.DATASET, with_head=True)
     sqlite.forget()
-    with pytest.raises(LedgerDamagedError, match="charge 2 is unreadable: its label is no text"):
+    with pytest.raises(LedgerDamagedError, match="charge 2 is unreadable: its label is not text"):
         sqlite.open()
 
 
@@ -496,13 +496,13 @@ def test_a_summary_does_not_forget_what_this_process_has_seen(store, tools):
     roll_back(store, 3)
     store.forget()
     assert store.open().summary().launches == 3  # who comes later cannot know, without an anchor
-    said = "there are 3 charges, where the newest that was seen here is number 5"
+    said = "there are 3 charges, but the newest charge that this process has seen is number 5"
     for one in (ledger, reader):
         for read in (one.summary, one.entries, one.read, one.to_dp_events):
             with pytest.raises(LedgerDamagedError, match=said):
                 read()
     launched(tools.limit(store.open()), 3, tools.count(0.125))
-    with pytest.raises(LedgerDamagedError, match="charge 5 is not the one of the newest that was"):
+    with pytest.raises(LedgerDamagedError, match="charge 5 is not the charge of the newest"):
         reader.summary()
 
 
@@ -538,5 +538,5 @@ def test_a_database_that_knows_no_text_is_refused(postgresql, tools):
     url = postgresql.server.url.replace("/postgres?", "/bytes?").removesuffix("postgres") + "bytes"
     from opendp_concurrent.ledger import create_ledger
 
-    with pytest.raises(LedgerError, match="SQL_ASCII, which knows no text.*ENCODING 'UTF8'"):
+    with pytest.raises(LedgerError, match="SQL_ASCII, which does not check text.*ENCODING 'UTF8'"):
         create_ledger(url, tools.DATASET)

@@ -19,9 +19,9 @@ from opendp_concurrent.errors import BudgetExceededError
 pytest.importorskip("sqlalchemy")
 
 from opendp_concurrent.ledger import create_ledger, open_ledger
-from opendp_concurrent.ledger.chain import first_hash, next_hash
-from opendp_concurrent.ledger.encoding import decode, encode
-from opendp_concurrent.ledger.terms import read_terms, write_terms
+from opendp_concurrent.ledger.records.chain import first_hash, next_hash
+from opendp_concurrent.ledger.records.encoding import decode, encode
+from opendp_concurrent.ledger.records.terms import read_terms, write_terms
 
 DATASET = "survey 2026"
 _NOT_TESTED = "the ledger was NOT tested on it"

@@ -12,7 +12,7 @@ from opendp_concurrent.errors import (
     LedgerError,
     LedgerMismatchError,
 )
-from opendp_concurrent.ledger.chain import first_hash, next_hash
+from opendp_concurrent.ledger.records.chain import first_hash, next_hash
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 HASHED = "dataset, sequence, time, label, mechanism, d_mid"
@@ -84,7 +84,7 @@ def test_an_edited_charge_is_noticed(spent, tools):
 
 def test_a_charge_that_is_moved_to_another_dataset_is_noticed(spent, tools):
     spent.execute(f"UPDATE {CHARGES} SET dataset = 'b' WHERE sequence = 5")
-    refused(spent, tools, "there are 4 charges, where the newest is said to be number 5")
+    refused(spent, tools, "there are 4 charges, but the budget says that the newest is number 5")
 
 
 def test_an_edited_number_is_noticed(spent, tools):
@@ -111,14 +111,14 @@ def test_a_first_charge_that_is_deleted_is_noticed(spent, tools):
 
 def test_a_newest_charge_that_is_deleted_is_noticed(spent, tools):
     spent.execute(f"DELETE FROM {CHARGES} WHERE sequence = 5")
-    refused(spent, tools, "there are 4 charges, where the newest is said to be number 5")
+    refused(spent, tools, "there are 4 charges, but the budget says that the newest is number 5")
 
 
 def test_a_newest_charge_that_is_deleted_with_its_head_is_noticed_by_the_total(spent, tools):
     ((newest,),) = spent.execute(f"SELECT hash FROM {CHARGES} WHERE sequence = 4")
     spent.execute(f"DELETE FROM {CHARGES} WHERE sequence = 5")
     spent.execute(f"UPDATE {BUDGETS} SET sequence = 4, head = '{newest}'")
-    refused(spent, tools, "the running total is 0.625, where the charges add up to 0.5")
+    refused(spent, tools, "the running total is 0.625, but the charges add up to 0.5")
 
 
 def test_an_inserted_charge_is_noticed(spent, tools):
@@ -137,7 +137,7 @@ def test_an_inserted_charge_with_the_right_hash_is_noticed(spent, tools):
         f"INSERT INTO {CHARGES} SELECT dataset, 6, time, label, mechanism, d_mid, '{right}' "
         f"FROM {CHARGES} WHERE sequence = 5"
     )
-    refused(spent, tools, "there are 6 charges, where the newest is said to be number 5")
+    refused(spent, tools, "there are 6 charges, but the budget says that the newest is number 5")
 
 
 def test_charges_that_are_swapped_are_noticed(spent, tools):
@@ -152,10 +152,10 @@ def test_the_tables_themselves_refuse_changes_of_charges(store, tools):
     tools.limit(ledger)(tools.count())
     for change in (f"UPDATE {CHARGES} SET label = 'x'", f"DELETE FROM {CHARGES}"):
         with (
-            pytest.raises(LedgerError, match=r"charges are append-only.*other means"),
-            ledger._store.writing({}) as (line, _),
+            pytest.raises(LedgerError, match=r"charges are append-only.*stop that program"),
+            ledger._store.writing({}) as (driver, _),
         ):
-            line.execute(change)
+            driver.execute(change)
     assert ledger.summary().launches == 1
 
 
@@ -163,14 +163,14 @@ def test_the_tables_themselves_refuse_changes_of_charges(store, tools):
 
 
 def test_an_edited_head_is_noticed(spent, tools):
-    said = "there are 5 charges, where the newest is said to be number "
+    said = "there are 5 charges, but the budget says that the newest is number "
     fourth = f"(SELECT hash FROM {CHARGES} WHERE sequence = 4)"
     changes = [
         ("sequence", "4", said + "4"),
         ("sequence", "6", said + "6"),
         ("head", f"'{64 * '0'}'", said + "5"),
         ("head", fourth, said + "5"),
-        ("terms", "NULL", "charge 1 was made before there were terms"),
+        ("terms", "NULL", "charge 1 was written before the terms"),
         *(("terms", text, "the terms are unreadable") for text in ("'{}'", "'['", "'[]'")),
         *(
             ("record", text, "the running total is unreadable")
@@ -190,7 +190,7 @@ def test_an_edited_running_total_is_noticed(spent, tools):
     units = int(json.loads(record), 16)
     for changed in (units - 1, units + 1, units // 2, 0):
         spent.execute(f"UPDATE {BUDGETS} SET record = '{json.dumps(hex(changed))}'")
-        refused(spent, tools, "the running total is .*, where the charges add up to 0.625")
+        refused(spent, tools, "the running total is .*, but the charges add up to 0.625")
     spent.execute(f"UPDATE {BUDGETS} SET record = '{record}'")
     assert spent.open().summary().spent == 0.625
 
@@ -268,7 +268,7 @@ def test_another_charge_in_the_place_of_the_newest_is_refused(store, tools):
     root(tools.count(0.125))
     store.execute(f"UPDATE {CHARGES} SET label = 'x'")
     rewrite(store)
-    with pytest.raises(LedgerDamagedError, match="another one in its place"):
+    with pytest.raises(LedgerDamagedError, match="another charge"):
         root(tools.count(0.125))
 
 
@@ -338,7 +338,7 @@ def test_charges_cut_off_with_all_traces_are_noticed_by_an_anchor_only(spent, to
     total = json.dumps(hex(3 * 2**1071))
     spent.execute(f"UPDATE {BUDGETS} SET sequence = 3, head = '{newest}', record = '{total}'")
     assert spent.open().summary().spent == 0.375
-    with pytest.raises(LedgerDamagedError, match="there are 3 charges, where the anchor is number"):
+    with pytest.raises(LedgerDamagedError, match="there are 3 charges, but the anchor is number"):
         spent.open(anchor=anchor)
 
 
@@ -350,9 +350,9 @@ def test_a_ledger_that_is_written_anew_is_noticed_by_an_anchor_only(spent, tools
     rewrite(spent)
     assert spent.open().entries()[1].label == "innocent"
     assert spent.open(anchor=f"1:{early.hash}").summary().launches == 5
-    with pytest.raises(LedgerDamagedError, match="charge 5 is not the one of the anchor"):
+    with pytest.raises(LedgerDamagedError, match="charge 5 is not the charge of the anchor"):
         spent.open(anchor=anchor)
-    with pytest.raises(LedgerDamagedError, match="charge 5 is not the one of the anchor"):
+    with pytest.raises(LedgerDamagedError, match="charge 5 is not the charge of the anchor"):
         spent.open().summary(anchor)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, LedgerDamagedError
-from opendp_concurrent.ledger.chain import first_hash, next_hash
+from opendp_concurrent.ledger.records.chain import first_hash, next_hash
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 HASHED = "dataset, sequence, time, label, mechanism, d_mid"
@@ -22,7 +22,7 @@ def test_a_running_total_that_was_edited_is_not_believed(store, tools):
         one(tools.count(0.25))
     store.execute(f"""UPDATE {BUDGETS} SET record = '"0x0"'""")
     for ask in (other.privacy_loss, other.remaining, lambda: other(tools.count(1.0))):
-        with pytest.raises(LedgerDamagedError, match="running total is 0.0, where the charges add"):
+        with pytest.raises(LedgerDamagedError, match="running total is 0.0, but the charges add"):
             ask()
 
 
@@ -81,7 +81,7 @@ def test_a_file_that_is_replaced_while_a_launch_waits_is_noticed(sqlite, tools):
     holder.close()
     thread.join()
     assert not answers
-    assert "is not the one that was opened" in str(errors[0])
+    assert "is not the file that was opened" in str(errors[0])
 
 
 def test_a_curve_of_an_analyst_runs_outside_of_the_turn(store, tools):

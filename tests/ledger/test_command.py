@@ -70,7 +70,7 @@ def test_show_prints_one_object_for_programs(ledger, run):
 def test_verify_says_that_all_fits_and_the_anchor(ledger, run):
     code, out, error = run("verify", ledger.address)
     assert (code, error) == (0, "")
-    assert out.startswith("3 charges fit together; anchor 3:")
+    assert out.startswith("3 charges are consistent; anchor 3:")
     anchor = out.split()[-1]
     assert run("verify", ledger.address, "--anchor", anchor)[0] == 0
     code, out, _ = run("verify", ledger.address, "--json")
@@ -84,7 +84,7 @@ def test_an_edited_ledger_is_reported(ledger, run, action):
     anchor = out.split()[-1]
     code, out, error = run(action, ledger.address, "--anchor", f"3:{64 * '0'}")
     assert (code, out) == (1, "")
-    assert "charge 3 is not the one of the anchor" in error
+    assert "charge 3 is not the charge of the anchor" in error
     ledger.execute("UPDATE opendp_concurrent_charges SET label = 'x' WHERE sequence = 2")
     code, out, error = run(action, ledger.address, "--anchor", anchor)
     assert (code, out) == (1, "")
@@ -112,7 +112,7 @@ def test_a_fresh_ledger_is_shown(store, run):
 def test_what_is_no_ledger_is_reported(tmp_path, run):
     code, out, error = run("show", str(tmp_path / "no.db"))
     assert (code, out) == (1, "")
-    assert "look at its name" in error
+    assert "check its name" in error
     assert not list(tmp_path.iterdir())
 
 
@@ -169,4 +169,4 @@ def test_the_program_itself(sqlite, tools):
     tools.limit(sqlite.create())(tools.count())
     command = [sys.executable, "-m", "opendp_concurrent", "ledger", "verify", sqlite.address]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.returncode, done.stdout[:26]) == (0, "1 charges fit together; an"), done.stderr
+    assert (done.returncode, done.stdout[:28]) == (0, "1 charges are consistent; an"), done.stderr

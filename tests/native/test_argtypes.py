@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+import threading
 
 import opendp.prelude as dp
 import pytest
@@ -42,6 +43,28 @@ class _Any:
     @classmethod
     def from_param(cls, value):
         return value
+
+
+class _Frees:
+    """Reading it frees an object of OpenDP, as the garbage collector does at any moment."""
+
+    @property
+    def from_param(self):
+        other = lib["opendp_core___transformation_free"]
+        other.argtypes = [_Any]
+        return lambda value: value
+
+
+def test_an_object_that_is_freed_meanwhile_does_not_wait_for_ever():
+    def configure():
+        lib["opendp_core___measurement_free"].argtypes = [_Frees()]
+        done.append(True)
+
+    done = []
+    thread = threading.Thread(target=configure, daemon=True)
+    thread.start()
+    thread.join(20.0)
+    assert done
 
 
 THREADS = """

@@ -128,7 +128,7 @@ def test_misuse_names_the_argument(ledger):
 
 def test_what_does_not_fit_together_is_not_drawn(space, ledger):
     launch(space, ledger, PURE, [0.25])
-    with ledger._store.writing({}) as (line, _):
-        line.execute("UPDATE opendp_concurrent_budgets SET record = '0'")
+    with ledger._store.writing({}) as (driver, _):
+        driver.execute("UPDATE opendp_concurrent_budgets SET record = '0'")
     with pytest.raises(LedgerDamagedError, match="running total"):
         plot.plot_ledger(ledger)

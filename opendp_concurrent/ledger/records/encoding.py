@@ -1,0 +1,132 @@
+"""Encode distances and accumulators as text, and decode them exactly.
+
+Doubles are written in hexadecimal, and arrays of doubles as bytes, so that no bit is lost. Other
+values are written with the tags and keys of ``wire.py``. The text is JSON without spaces and with
+sorted keys. A decoded value encodes to the same text. Equal values encode to the same text, except
+for the order of a product's factors.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...checks import shown
+from ...errors import InvalidTypeError, InvalidValueError
+from ...fdp.finite import Finite
+from .functions import Back, original
+from .readable import UNREADABLE, is_text
+from .wire import NEWEST, Kind, kind_of, named, names
+
+_WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def canonical(value: Any) -> str:
+    """Write a JSON value in canonical form."""
+    return _WRITER.encode(value)
+
+
+def encode(name: str, value: Any, form: int = NEWEST) -> str:
+    """Write a distance or an accumulator.
+
+    :param name: name of the argument, for errors
+    :raises InvalidTypeError: if the value has no exact record
+    """
+    return canonical(to_shape(name, value, form))
+
+
+def to_shape(name: str, value: Any, form: int = NEWEST) -> Any:
+    """Return a JSON value that represents a value exactly.
+
+    :raises InvalidTypeError: if the value has no exact record
+    """
+    try:
+        return _shape(value, form)
+    except InvalidTypeError as error:
+        raise InvalidTypeError(
+            f"{name} ({shown(value)}) cannot be kept in a ledger: {error}"
+        ) from None
+
+
+@lru_cache(maxsize=1024)  # values are immutable, and few are distinct
+def decode(text: str, form: int = NEWEST) -> Any:
+    """Inverse of :func:`encode`.
+
+    :raises InvalidValueError: if the text is not what :func:`encode` writes
+    :raises UnregisteredError: if the text has a value whose class is not registered
+    """
+    try:
+        value = from_shape(json.loads(text), form)
+        if encode("value", value, form) == text:
+            return value
+    except UNREADABLE:
+        pass
+    raise InvalidValueError(f"{text[:200]!r} is not an exact record of a value")
+
+
+def _shape(value: Any, form: int) -> Any:
+    if value is None or type(value) in (bool, int):
+        return value
+    if type(value) is str:
+        if not is_text(value):
+            raise InvalidTypeError("it has a NUL or a lone surrogate")
+        return value
+    if type(value) is float:
+        return {"double": value.hex()}
+    if type(value) is tuple:
+        return [_shape(one, form) for one in value]
+    if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1:
+        return {"doubles": b64encode(value.astype("<f8").tobytes()).decode("ascii")}
+    if type(value) is Back:
+        value = value.pair
+    elif type(value) is Finite:
+        other = original(value)
+        if other is not None:
+            return {"swapped": _shape(other, form)}
+    kind = kind_of(value)
+    name, keys = names(kind, form)
+    parts = _own_parts(kind, value) if kind.outside else kind.parts(value)
+    return {name: {keys[key]: _shape(part, form) for key, part in parts.items()}}
+
+
+def _own_parts(kind: Kind, value: Any) -> Any:
+    """Return the parts of a value of another package, and check that they make an equal value."""
+    try:
+        parts = kind.parts(value)
+        again = kind.make(parts)
+        same = type(again) is kind.cls and bool(again == value)
+    except Exception as error:  # the other package may raise anything
+        raise InvalidTypeError(f"its parts cannot be read: {error}") from None
+    if not same:
+        raise InvalidTypeError(f"the attributes of {kind.tag!r} do not make an equal value")
+    return parts
+
+
+def from_shape(shape: Any, form: int = NEWEST) -> Any:
+    """Inverse of :func:`to_shape`. This does not check that the shape is canonical.
+
+    :raises UnregisteredError: if the shape has a value whose class is not registered
+    """
+    if isinstance(shape, list):
+        return tuple(from_shape(one, form) for one in shape)
+    if not isinstance(shape, dict):
+        return shape
+    ((name, inner),) = shape.items()
+    if name == "double":
+        return float.fromhex(inner)
+    if name == "doubles":
+        return np.frombuffer(b64decode(inner, validate=True), "<f8").astype(np.float64)
+    if name == "swapped":
+        return from_shape(inner, form).swapped()
+    kind, keys = named(name, form)
+    parts = {keys[key]: from_shape(one, form) for key, one in inner.items()}
+    if not kind.outside:
+        return kind.make(parts)
+    try:
+        return kind.make(parts)
+    except Exception as error:  # the other package may raise anything
+        raise InvalidValueError(f"{kind.tag!r} cannot be made: {error}") from None

@@ -1,0 +1,29 @@
+"""What a ledger records of one charge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One recorded charge. The time is the computer's clock; no guarantee depends on it.
+
+    :ivar sequence: number of the charge, from 1, in the order of admission
+    :ivar time: time when the charge was written, in UTC
+    :ivar label: label that was given at launch
+    :ivar mechanism: description of the mechanism, from its constructor
+    :ivar d_mid: privacy loss of the mechanism, at the d_in of the ledger
+    :ivar loss: upper bound on the privacy loss of this and all earlier charges
+    :ivar hash: hash of this and all earlier entries
+    """
+
+    sequence: int
+    time: datetime
+    label: str
+    mechanism: str
+    d_mid: Any
+    loss: Any
+    hash: str

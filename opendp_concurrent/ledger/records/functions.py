@@ -1,0 +1,99 @@
+"""Split trade-off functions into parts that can be written, and make them again with all checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...fdp.finite import Finite
+from ...fdp.function import TradeoffFunction
+from ...fdp.laplace import Laplace
+from ...fdp.product import Product
+
+
+def same(*names: str) -> dict[str, str]:
+    """Return a table in which each key is its own name."""
+    return {name: name for name in names}
+
+
+FUNCTION_KEYS = ("squares", "factors")
+PAIR = same(  # key: attribute of a finite pair
+    *("losses", "masses", "infinite", "never", "mass_error", "loss_error", "symmetric"),
+    *("limit", "slack", "gaussian", "back", "stands_for"),
+)
+_ABOUT_ONE = 1.01  # masses have an error, which is written with them
+
+
+class Back(NamedTuple):
+    """The other direction of a pair. It is written as a pair, not as a swapped pair."""
+
+    pair: Finite
+
+
+def function_parts(function: TradeoffFunction) -> dict[str, Any]:
+    """Return the sum of squares of the Gaussians, and the other factors with their counts."""
+    product = function._product
+    # in the order of summation, so that the function that is read has the same last digits
+    return {"squares": hex(product.squares), "factors": tuple(product.factors.items())}
+
+
+def make_function(parts: Mapping[str, Any]) -> TradeoffFunction:
+    """Inverse of :func:`function_parts`."""
+    factors = {_factor(factor): int(count) for factor, count in parts["factors"]}
+    squares = int(parts["squares"], 16)
+    _require(squares >= 0 and all(count >= 1 for count in factors.values()))
+    return TradeoffFunction._of(Product(squares, factors))
+
+
+def original(pair: Finite) -> Finite | None:
+    """Return the pair that this pair was swapped from; None if it was not swapped."""
+    twin: Finite | None = pair.__dict__.get("_twin")
+    return twin if "_origin" in pair.__dict__ else None
+
+
+def pair_parts(pair: Finite) -> dict[str, Any]:
+    """Return the fields of a pair; ``back`` and ``stands_for`` only if they are set."""
+    parts = {key: getattr(pair, attribute) for key, attribute in PAIR.items()}
+    if pair.back is None:
+        del parts["back"]
+    else:
+        parts["back"] = Back(pair.back)
+    if not pair.stands_for:
+        del parts["stands_for"]
+    return parts
+
+
+def make_pair(parts: Mapping[str, Any]) -> Finite:
+    """Inverse of :func:`pair_parts`.
+
+    :raises ValueError: if the parts are not those of a pair of distributions
+    """
+    pair = Finite(**{PAIR[key]: part for key, part in parts.items()})
+    losses, masses = pair.losses, pair.masses
+    _require(losses.shape == masses.shape and bool(np.isfinite(losses).all()))
+    _require(bool((losses[1:] >= losses[:-1]).all()) and bool((masses >= 0.0).all()))
+    _require(float(masses.sum()) + pair.infinite <= _ABOUT_ONE)
+    _require(all(0.0 <= one <= 1.0 for one in (pair.infinite, pair.never)))
+    _require(all(0.0 <= one < inf for one in (pair.mass_error, pair.loss_error, pair.slack)))
+    _require(isinstance(pair.stands_for, str))
+    _require(pair.back is None or (isinstance(pair.back, Finite) and pair.back.back is None))
+    _require(pair.limit >= 0.0 and pair.gaussian >= 0.0)
+    return pair
+
+
+def _factor(factor: Any) -> Any:
+    """Check a factor of a product, and return it."""
+    if isinstance(factor, Laplace):
+        _require(0.0 < factor.epsilon < inf and factor.steps >= 1.0)
+        _require(factor.steps == inf or float(factor.steps).is_integer())
+    else:
+        _require(isinstance(factor, Finite))
+    return factor
+
+
+def _require(holds: bool) -> None:
+    if not holds:
+        raise ValueError("a part of the trade-off function is out of range")

@@ -1,0 +1,140 @@
+"""Write the terms of a budget as text, read them, and compare two terms.
+
+The text contains its form. The losses of the budget are written in the same form. A budget never
+changes its form, because the first hash covers its terms. Terms of form 1 do not contain their
+form. They contain ``zero``, although it follows from the measure.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ... import checks
+from ...accounts.charge import Terms
+from ...errors import (
+    InvalidTypeError,
+    LedgerDamagedError,
+    LedgerError,
+    LedgerMismatchError,
+    UnregisteredError,
+)
+from ...fdp.function import TradeoffFunction, check_function
+from ...measures import by_tag
+from ...measures.sums.basic import Basic
+from . import measures
+from .encoding import canonical, decode, encode, from_shape, to_shape
+from .readable import UNREADABLE, is_text
+from .wire import NEWEST
+
+_FIELDS = ("measure", "accounting", "zero", "metric", "d_in", "d_out")
+_KEYS = {"accumulator": "accounting", "d_in": "d_in", "d_out": "d_out"}
+
+
+def write_terms(terms: Terms, form: int = NEWEST) -> str:
+    """Write ``terms``.
+
+    :raises InvalidTypeError: if one of the values has no exact record
+    """
+    if form == 1:
+        return canonical(
+            {name: encode(_argument(name), getattr(terms, name), 1) for name in _FIELDS}
+        )
+    shape = {key: to_shape(key, getattr(terms, name), form) for key, name in _KEYS.items()}
+    measure = measures.written(checks.text(output_measure=terms.measure))
+    shape |= {"form": form, "measure": measure, "metric": checks.text(input_metric=terms.metric)}
+    zero = to_shape("zero", terms.zero, form)
+    if zero not in [to_shape("zero", one, form) for one in measures.read(measure)[1]]:
+        shape["zero"] = zero  # the measure is not in the table
+    return canonical(shape)
+
+
+def read_terms(text: str) -> tuple[Terms, int]:
+    """Return the terms that :func:`write_terms` wrote, and their form.
+
+    :raises LedgerDamagedError: if the text is not canonical
+    :raises LedgerError: if a newer version wrote it
+    :raises UnregisteredError: if the text has a value whose class is not registered
+    """
+    try:
+        shape = json.loads(text)
+        form = shape.get("form", 1)
+        if type(form) is int and form > NEWEST:
+            raise LedgerError(
+                f"the budget is written in form {form}; this version of opendp_concurrent reads "
+                f"forms up to {NEWEST}: use a newer version"
+            )
+        if type(form) is int and form in (1, NEWEST):
+            terms = _terms_1(shape) if form == 1 else _terms(shape)
+            if write_terms(terms, form) == text and _are_terms(terms):
+                return terms, form
+    except UNREADABLE:
+        pass
+    raise LedgerDamagedError("the terms are unreadable")
+
+
+def _terms_1(shape: Any) -> Terms:
+    return Terms(**{name: decode(shape[name], 1) for name in _FIELDS})
+
+
+def _terms(shape: Any) -> Terms:
+    values = {name: from_shape(shape[key]) for key, name in _KEYS.items()}
+    measure, zeros = measures.read(shape["measure"])
+    if type(values["accounting"]) is Basic and by_tag(measure) is None:
+        raise UnregisteredError(measure, "opendp_concurrent.measures.register")
+    zero = from_shape(shape["zero"]) if "zero" in shape else zeros[0]
+    return Terms(measure=measure, zero=zero, metric=shape["metric"], **values)
+
+
+def _are_terms(terms: Terms) -> bool:
+    """Return whether a ledger can keep a budget under these terms. This may also raise."""
+    start = terms.empty_total()
+    if isinstance(terms.zero, TradeoffFunction):
+        check_function(zero=terms.zero)
+        if terms.d_out is not None:
+            check_function(d_out=terms.d_out)
+    elif terms.d_out is not None:
+        start.after(terms.d_out)  # raises unless the bound is a loss
+    if isinstance(terms.d_in, (int, float)):
+        checks.non_negative(d_in=terms.d_in)  # refuses integers that exceed a double
+    names = (terms.measure, terms.metric)
+    return all(type(one) is str and is_text(one) for one in names) and start.loss is not None
+
+
+def first_record(terms: Terms) -> str:
+    """Return the record of the running total before the first launch.
+
+    :raises InvalidTypeError: if the ledger cannot record the accumulator
+    """
+    accounting = terms.accounting
+    try:
+        text = canonical(terms.empty_total().to_record())
+        again = terms.read_total(json.loads(text)).to_record()
+        if canonical(again) == text:
+            return text
+        reason = "its record, read again, gives another record"
+    except UNREADABLE as error:
+        reason = f"its record cannot be written and read as JSON: {error}"
+    raise InvalidTypeError(f"accumulator ({accounting!r}) cannot be kept in a ledger: {reason}")
+
+
+def require_same(recorded: str, terms: Terms) -> None:
+    """Check that ``terms`` are the recorded terms.
+
+    :raises LedgerMismatchError: naming the first argument that differs
+    """
+    before, _ = read_terms(recorded)
+    for name in ("measure", "metric", "accounting", "d_in", "d_out", "zero"):
+        one, other = getattr(before, name), getattr(terms, name)
+        if encode(name, one) != encode(name, other) and one != other:
+            raise LedgerMismatchError(_argument(name), _shown(name, one), _shown(name, other))
+
+
+def _argument(name: str) -> str:
+    return {"measure": "output_measure", "metric": "input_metric", "accounting": "accumulator"}.get(
+        name, name
+    )
+
+
+def _shown(name: str, value: Any) -> Any:
+    return "no bound (an odometer)" if name == "d_out" and value is None else value

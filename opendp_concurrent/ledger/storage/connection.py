@@ -1,0 +1,79 @@
+"""Send the statements of a launch to the driver of a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import Connection, Executable
+
+
+class DriverConnection:
+    """A connection of SQLAlchemy, and the driver below it.
+
+    All launches wait for the lock that a launch holds, so a launch calls the driver itself. It
+    sends several statements to PostgreSQL in one message, because a round trip takes as long as the
+    statements.
+    """
+
+    __slots__ = ("_driver", "_embedded", "_texts", "connection", "execute")
+
+    def __init__(self, connection: Connection, texts: dict[Executable, Any]) -> None:
+        self.connection, self._texts = connection, texts
+        driver: Any = connection.connection.driver_connection
+        self._driver = driver
+        self._embedded = connection.dialect.name == "sqlite"
+        self.execute: Callable[..., Any] = driver.execute
+        if not self._embedded:
+            from psycopg import ClientCursor  # it binds values for several statements
+
+            self.execute = ClientCursor(driver).execute
+
+    def run(
+        self, values: dict[str, Any], *statements: Executable, before: str = ""
+    ) -> list[list[Any]]:
+        """Execute statements, and return the rows of each. Each statement is compiled once.
+
+        :param before: SQL to execute before them
+        """
+        if self._embedded:
+            return self._one_by_one(values, statements, before)
+        texts = [(self._texts.get(one) or self._compile(one))[0] for one in statements]
+        cursor = self.execute("; ".join([before, *texts] if before else texts), values)
+        for _ in range(before.count(";") + 1 if before else 0):
+            cursor.nextset()
+        found = []
+        for _ in statements:
+            found.append(cursor.fetchall() if cursor.description else [])
+            cursor.nextset()
+        return found
+
+    def _one_by_one(self, values: dict[str, Any], statements: Any, before: str) -> list[list[Any]]:
+        found = []
+        if before:
+            self.execute(before)
+        for statement in statements:
+            text, names = self._texts.get(statement) or self._compile(statement)
+            found.append(self.execute(text, [values[name] for name in names]).fetchall())
+        return found
+
+    def _compile(self, statement: Any) -> tuple[str, list[str]]:
+        compiled = statement.compile(self.connection)
+        made = str(compiled), compiled.positiontup or []
+        self._texts[statement] = made
+        return made
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether SQLite is in a transaction."""
+        return self._embedded and bool(self._driver.in_transaction)
+
+    @property
+    def lost(self) -> bool:
+        """Whether the connection to the server is closed."""
+        return not self._embedded and bool(self._driver.closed)
+
+    def drop(self) -> None:
+        """Close the connection, even in a transaction."""
+        self.connection.invalidate()
+        self.connection.close()

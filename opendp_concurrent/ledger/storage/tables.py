@@ -1,0 +1,93 @@
+"""The tables: one row for each budget, one row for each charge. Charges are only appended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    DDL,
+    BigInteger,
+    Column,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    bindparam,
+    event,
+    insert,
+    select,
+    update,
+)
+
+metadata = MetaData()
+embedded = MetaData()  # tables of SQLite files only
+
+schema = Table("opendp_concurrent_schema", metadata, Column("version", Integer, nullable=False))
+
+budgets = Table(
+    "opendp_concurrent_budgets",
+    metadata,
+    Column("dataset", String, primary_key=True),
+    Column("created", String, nullable=False),
+    Column("terms", String),  # written at the first use, and never changed
+    Column("sequence", BigInteger, nullable=False),
+    Column("head", String, nullable=False),  # hash of the newest charge
+    Column("record", String),  # the running total, exactly
+)
+
+charges = Table(
+    "opendp_concurrent_charges",
+    metadata,
+    Column("dataset", String, primary_key=True),
+    Column("sequence", BigInteger, primary_key=True, autoincrement=False),
+    Column("time", BigInteger, nullable=False),  # microseconds since 1970, by the computer's clock
+    Column("label", String, nullable=False),
+    Column("mechanism", String, nullable=False),
+    Column("d_mid", String, nullable=False),
+    Column("hash", String, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+anchored = Table(  # budgets whose newest charge is noted in the anchors file
+    "opendp_concurrent_anchored", embedded, Column("dataset", String, primary_key=True)
+)
+
+
+def _after_create(dialect: str, statement: str) -> None:
+    ddl: Any = DDL(statement)  # type: ignore[no-untyped-call]  # SQLAlchemy does not annotate it
+    event.listen(charges, "after_create", ddl.execute_if(dialect=dialect))
+
+
+for _change in ("UPDATE", "DELETE"):
+    _after_create(
+        "sqlite",
+        f"CREATE TRIGGER opendp_concurrent_no_{_change.lower()} BEFORE {_change} ON "
+        "opendp_concurrent_charges BEGIN SELECT RAISE(ABORT, 'charges are append-only'); END",
+    )
+_after_create(
+    "postgresql",
+    "CREATE OR REPLACE FUNCTION opendp_concurrent_append_only() RETURNS trigger AS "
+    "$$ BEGIN RAISE EXCEPTION 'charges are append-only'; END $$ LANGUAGE plpgsql",
+)
+_after_create(
+    "postgresql",
+    "CREATE TRIGGER opendp_concurrent_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON "
+    "opendp_concurrent_charges EXECUTE FUNCTION opendp_concurrent_append_only()",
+)
+
+_OF_DATASET = budgets.c.dataset == bindparam("of")
+
+READ_HEAD = select(budgets.c.sequence, budgets.c.head, budgets.c.record).where(_OF_DATASET)
+LOCK_HEAD = READ_HEAD.with_for_update()  # SQLite has locked the database already
+READ_BUDGET = select(budgets).where(_OF_DATASET)
+LOCK_BUDGET = READ_BUDGET.with_for_update()
+READ_DATASETS = select(budgets.c.dataset).order_by(budgets.c.dataset)
+READ_ANCHORED = select(anchored.c.dataset)
+READ_CHARGES = select(charges).where(charges.c.dataset == bindparam("of"))
+READ_CHARGES = READ_CHARGES.order_by(charges.c.sequence)
+READ_LATER = READ_CHARGES.where(charges.c.sequence > bindparam("after"))
+ADD_CHARGE = insert(charges).values({column.name: bindparam(column.name) for column in charges.c})
+MOVE_HEAD = update(budgets).where(_OF_DATASET)
+MOVE_HEAD = MOVE_HEAD.values({c: bindparam(c) for c in ("sequence", "head", "record")})
+SETTLE_TERMS = update(budgets).where(_OF_DATASET)
+SETTLE_TERMS = SETTLE_TERMS.values({c: bindparam(c) for c in ("terms", "head", "record")})

@@ -1,0 +1,235 @@
+"""Distances as text: exact, one text for each value, and nothing else is read."""
+
+import json
+import math
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.ledger.records.encoding import canonical, decode, encode
+from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
+
+F = oc.TradeoffFunction
+losses = st.floats(min_value=0.0, allow_nan=False)
+
+
+def bits(value):
+    return struct.pack("<d", value)
+
+
+def alpha(shift):
+    return lambda x: np.exp(-np.abs(x - shift)) / 2
+
+
+FUNCTIONS = {
+    "identity": F.identity(),
+    "worst": F.worst(),
+    "pure": F.pure(0.1),
+    "approximate": F.approximate(0.3, 1e-7),
+    "gaussian": F.gaussian(0.1),
+    "tiny gaussian": F.gaussian(5e-324),
+    "laplace": F.laplace(0.7),
+    "fine laplace": F.laplace(0.7, 10_000.0),
+    "discrete laplace": F.discrete_laplace(3.0, 2),
+    "discrete gaussian": F.discrete_gaussian(2.0),
+    "randomized response": F.randomized_response(0.6, 3),
+    "finite": F.finite([0.2, 0.5, 0.3], [0.5, 0.4, 0.1]),
+    "finite with infinite losses": F.finite([0.3, 0.5, 0.2, 0.0], [0.0, 0.3, 0.6, 0.1]),
+    "profile": F.from_profile([0.0, 1.0], [0.3, 0.1]),
+    "profile of two directions": F.from_profile([0.0, 1.0], [0.3, 0.1], [0.3, 0.2]),
+    "curve": F.from_curve([0.0, 0.3, 1.0], [0.8, 0.4, 0.0]),
+    "loss distribution": F.from_loss_distribution([0.5, -0.5], [0.65, 0.3], 0.05),
+    "densities": F.from_densities(alpha(0.0), alpha(0.5), [-30.0, 0.0, 0.5, 30.0], 16),
+    "mixture": F.mixture([1, 2], [F.pure(0.5), F.gaussian(0.3)]),
+}
+FUNCTIONS |= {
+    "inverse": FUNCTIONS["finite"].inverse(),
+    "inverse with infinite losses": FUNCTIONS["finite with infinite losses"].inverse(),
+    "inverse twice": FUNCTIONS["finite"].inverse().inverse(),
+    "symmetrised": FUNCTIONS["finite"].symmetrised(),
+    "group": FUNCTIONS["laplace"].group(3),
+    "power": FUNCTIONS["laplace"].power(50),
+    "product": F.gaussian(0.2).compose(F.laplace(0.1)).compose(FUNCTIONS["finite"]),
+    "product with its inverse": FUNCTIONS["finite"].compose(FUNCTIONS["finite"].inverse()),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=list(FUNCTIONS))
+def test_a_trade_off_function_survives_with_all_that_it_says(function):
+    for form in (1, 2):
+        text = encode("d_mid", function, form)
+        again = decode(text, form)
+        assert again == function
+        assert hash(again) == hash(function)
+        assert encode("d_mid", again, form) == text
+    epsilons = np.array([-1.0, 0.0, 0.1, 0.5, 2.0])
+    for one, other in zip(
+        again.delta_bounds(epsilons), function.delta_bounds(epsilons), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-12)  # sums, in the order of the text
+    assert again.inverse() == function.inverse()
+    assert again.compose(function) == function.power(2)
+
+
+def test_products_keep_their_order_and_are_equal_in_any():
+    """What is decoded adds up as what was encoded did, to the last digit."""
+    one, other = F.laplace(0.1), F.finite([0.2, 0.8], [0.8, 0.2])
+    product, turned = one.compose(other), other.compose(one)
+    assert product == turned
+    for function in (product, turned):
+        assert list(decode(encode("f", function))._product.factors) == list(
+            function._product.factors
+        )
+    assert encode("f", F.gaussian(0.3).compose(F.gaussian(0.4))) != encode("f", F.gaussian(0.3))
+    assert encode("f", F.pure(0.5)) == encode("f", F.approximate(0.5, 0.0))
+
+
+@given(losses)
+def test_doubles_survive_bit_for_bit(loss):
+    assert bits(decode(encode("d_mid", loss))) == bits(loss)
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, 5e-324, 2.2e-308, 1.7976931348623157e308, math.inf])
+def test_the_edges_of_doubles_survive(value):
+    assert bits(decode(encode("d_mid", value))) == bits(value)
+
+
+@given(losses, st.floats(0.0, 1.0))
+def test_pairs_survive(epsilon, delta):
+    again = decode(encode("d_mid", (epsilon, delta)))
+    assert type(again) is tuple
+    assert tuple(map(bits, again)) == (bits(epsilon), bits(delta))
+
+
+@given(losses, st.floats(min_value=1.0, exclude_min=True))
+def test_truncated_concentrated_losses_survive(rho, omega):
+    loss = oc.TruncatedConcentrated(rho, omega)
+    again = decode(encode("d_mid", loss))
+    assert again == loss
+    assert (bits(again.rho), bits(again.omega)) == (bits(rho), bits(omega))
+
+
+@given(st.lists(losses, min_size=3, max_size=3))
+def test_curves_on_a_grid_survive(values):
+    curve = GridCurve((1.5, 2.0, 64.0), tuple(values))
+    assert decode(encode("d_mid", curve)) == curve
+
+
+@given(losses, st.integers(1, 1000), st.floats(0.01, 5.0))
+@settings(max_examples=20)
+def test_products_of_any_parameters_survive(mu, count, epsilon):
+    function = F.gaussian(mu).compose(F.laplace(epsilon).power(count))
+    assert decode(encode("d_mid", function)) == function
+
+
+@pytest.mark.parametrize(
+    "accounting",
+    [
+        oc.accumulators.basic(),
+        oc.accumulators.advanced(1e-7),
+        oc.accumulators.zcdp(1e-7),
+        oc.accumulators.renyi(3.5, 1e-7),
+        oc.accumulators.either(oc.accumulators.basic(), oc.accumulators.advanced(1e-7)),
+        oc.accumulators.ladder(F.laplace(0.1)),
+        oc.accumulators.residue(0.5),
+        OnOrders((1.5, 2.0)),
+    ],
+    ids=repr,
+)
+def test_accountings_survive(accounting):
+    text = encode("accumulator", accounting)
+    assert decode(text) == accounting
+    assert encode("accumulator", decode(text)) == text
+
+
+def test_a_value_of_another_type_is_another_text():
+    texts = {encode("x", value) for value in (1, 1.0, True, "1", (1.0,), None, -0.0, 0.0)}
+    assert len(texts) == 8
+
+
+@pytest.mark.parametrize(
+    "value", [lambda alpha: alpha, [1.0], {1.0}, np.float64(1.0), np.ones(2, dtype=np.float32)]
+)
+def test_what_has_no_exact_form_is_refused_by_name(value):
+    with pytest.raises(InvalidTypeError, match="d_mid .* cannot be kept in a ledger"):
+        encode("d_mid", value)
+
+
+TEXTS = [
+    "",
+    "[",
+    "nan",
+    "NaN",
+    "1.5",
+    " 1",
+    '{"double": "0x1.0000000000000p+0"}',
+    '{"double":"1.0"}',
+    '{"double":"0x2.0000000000000p+0"}',
+    '{"double":"0x1p99999"}',
+    '{"double":1}',
+    '{"double":"0x1.0000000000000p+0","more":1}',
+    "{}",
+    '{"os":{}}',
+    '{"tcdp":{"rho":{"double":"0x1.0000000000000p+0"}}}',
+    '{"tcdp":{"omega":{"double":"inf"},"rho":{"double":"-0x1.0000000000000p+0"}}}',
+    '{"tcdp":{"rho":{"double":"0x1.0000000000000p+0"},"omega":{"double":"inf"}}}',
+    '{"tcdp":{"more":1,"omega":{"double":"inf"},"rho":{"double":"0x1.0000000000000p+0"}}}',
+    '{"curve":{}}',
+    '{"function":{"squares":"0x0"}}',
+    '{"function":{"squares":"0x0","factors":[]}}',
+    '{"function":{"factors":[],"squares":"0x00"}}',
+    '{"function":{"factors":[[{"double":"inf"},1]],"squares":"0x0"}}',
+    '{"function":{"factors":[[1]],"squares":"0x0"}}',
+    '{"pair":{}}',
+    '{"doubles":"AA"}',
+    '{"doubles":"AAAA"}',
+    '{"swapped":1}',
+]
+
+
+FORM_1 = {"tcdp": "TruncatedConcentrated", "curve": "GridCurve", "function": "TradeoffFunction"}
+FORM_1["pair"] = "Finite"
+
+
+@pytest.mark.parametrize("form", [1, 2])
+@pytest.mark.parametrize("text", TEXTS)
+def test_other_texts_are_refused(text, form):
+    for tag, name in FORM_1.items():
+        text = text.replace(f'"{tag}"', f'"{name}"') if form == 1 else text
+    with pytest.raises(InvalidValueError, match="not an exact record"):
+        decode(text, form)
+
+
+def test_the_texts_are_near_to_those_that_are_read():
+    assert decode('{"function":{"factors":[],"squares":"0x0"}}') == F.identity()
+    assert decode('{"TradeoffFunction":{"factors":[],"squares":"0x0"}}', 1) == F.identity()
+    one = '{"omega":{"double":"inf"},"rho":{"double":"0x1.0000000000000p+0"}}'
+    assert decode(f'{{"tcdp":{one}}}') == oc.TruncatedConcentrated(1.0)
+    assert decode(f'{{"TruncatedConcentrated":{one}}}', 1) == oc.TruncatedConcentrated(1.0)
+
+
+def test_a_tampered_function_is_refused_or_another_one():
+    """The hash says that it was edited; reading it alone must not fail in any other way."""
+    text = encode("d_mid", FUNCTIONS["product"])
+    known = decode(text)
+    for place in range(0, len(text), 3):
+        for other in ("0", "}", '"', "a"):
+            changed = text[:place] + other + text[place + 1 :]
+            if changed == text:
+                continue
+            try:
+                assert decode(changed) != known
+            except InvalidValueError:
+                continue
+
+
+def test_canonical_text_is_json_without_spaces_in_order():
+    assert canonical({"b": [1, "é"], "a": None}) == '{"a":null,"b":[1,"\\u00e9"]}'
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        canonical(math.nan)
+    assert json.loads(encode("x", (0.5, 1))) == [{"double": "0x1.0000000000000p-1"}, 1]

@@ -1,0 +1,173 @@
+"""What a budget is about is settled once; under anything else it is refused, with both values."""
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, LedgerMismatchError
+
+FLOATS = dp.vector_domain(dp.atom_domain(T=float)), dp.symmetric_distance()
+PURE, APPROXIMATE = dp.max_divergence(), dp.approximate(dp.max_divergence())
+
+
+def odometer(tools, measure=PURE, space=None, **keywords):
+    return oc.make_concurrent_odometer(*(space or tools.space()), measure, **keywords)
+
+
+def settle(store, tools, d_in=1, d_out=1.0, **keywords):
+    return oc.make_concurrent_filter(
+        odometer(tools, **keywords), d_in, d_out, ledger=store.create()
+    )
+
+
+def refused(make, name, recorded, given):
+    with pytest.raises(LedgerMismatchError) as raised:
+        make()
+    error = raised.value
+    assert (error.name, str(error.recorded), str(error.given)) == (name, recorded, given)
+    advice = "check the spelling" if name == "dataset" else "create another ledger"
+    for part in (name, recorded, given, advice):
+        assert part in str(error)
+
+
+def test_the_same_terms_are_accepted_in_every_process(store, tools):
+    settle(store, tools)
+    oc.make_concurrent_filter(odometer(tools), 1, 1.0, ledger=store.open())
+    oc.make_concurrent_filter(odometer(tools), 1, 1, ledger=store.open())  # of d_out, 1 is 1.0
+
+
+def test_other_bounds_and_distances_are_refused(store, tools):
+    settle(store, tools)
+    ledger = store.open()
+    before = store.rows()
+    for d_in, d_out, *said in (
+        (1, 2.0, "d_out", "1.0", "2.0"),
+        (1, 1.0000000000000002, "d_out", "1.0", "1.0000000000000002"),
+        (2, 1.0, "d_in", "1", "2"),
+    ):
+        refused(
+            lambda d_in=d_in, d_out=d_out: oc.make_concurrent_filter(
+                odometer(tools), d_in, d_out, ledger=ledger
+            ),
+            *said,
+        )
+    assert store.rows() == before
+
+
+def test_another_measure_is_refused(store, tools):
+    settle(store, tools)
+    ledger = store.open()
+    zcdp = dp.zero_concentrated_divergence()
+    refused(
+        lambda: oc.make_concurrent_filter(odometer(tools, zcdp), 1, 1.0, ledger=ledger),
+        "output_measure",
+        "MaxDivergence",
+        "ZeroConcentratedDivergence",
+    )
+
+
+def test_the_parameters_of_a_measure_count(store, tools):
+    settle(store, tools, measure=oc.fixed_renyi_divergence(2.0))
+    ledger, other = store.open(), oc.fixed_renyi_divergence(3.0)
+    with pytest.raises(LedgerMismatchError) as raised:
+        oc.make_concurrent_filter(odometer(tools, other), 1, 1.0, ledger=ledger)
+    assert raised.value.name == "output_measure"
+
+
+def test_another_accumulator_is_refused(store, tools):
+    settle(
+        store,
+        tools,
+        d_out=(1.0, 1e-6),
+        measure=APPROXIMATE,
+        accumulator=oc.accumulators.advanced(1e-7),
+    )
+    ledger = store.open()
+    for accumulator in (
+        oc.accumulators.basic(),
+        oc.accumulators.advanced(2e-7),
+        oc.accumulators.zcdp(1e-7),
+    ):
+        refused(
+            lambda accumulator=accumulator: oc.make_concurrent_filter(
+                odometer(tools, APPROXIMATE, accumulator=accumulator),
+                1,
+                (1.0, 1e-6),
+                ledger=ledger,
+            ),
+            "accumulator",
+            str(oc.accumulators.advanced(1e-7)),
+            str(accumulator),
+        )
+
+
+def test_other_orders_are_refused(store, tools):
+    renyi, ledger = dp.renyi_divergence(), store.create()
+    bound = {"d_in": 1, "d_out": lambda alpha: alpha, "ledger": ledger}
+    oc.make_concurrent_filter(odometer(tools, renyi), **bound, orders=[2.0, 4.0])
+    with pytest.raises(LedgerMismatchError, match="accumulator"):
+        oc.make_concurrent_filter(odometer(tools, renyi), **bound, orders=[2.0, 5.0])
+
+
+def test_another_metric_is_refused(store, tools):
+    settle(store, tools)
+    domain = dp.vector_domain(dp.atom_domain(T=int), size=3)
+    changed = odometer(tools, space=(domain, dp.change_one_distance()))
+    refused(
+        lambda: oc.make_concurrent_filter(changed, 1, 1.0, ledger=store.open()),
+        "input_metric",
+        "SymmetricDistance()",
+        "ChangeOneDistance()",
+    )
+
+
+def test_an_odometer_and_a_filter_are_not_the_same(store, tools):
+    settle(store, tools)
+    ledger = store.open()
+    refused(
+        lambda: odometer(tools, ledger=ledger, d_in=1)([1, 2, 3]),
+        "d_out",
+        "1.0",
+        "no bound (an odometer)",
+    )
+
+
+def test_a_filter_cannot_bound_what_an_odometer_has_recorded(store, tools):
+    ledger = store.create()
+    odometer(tools, ledger=ledger, d_in=1)([1, 2, 3])
+    refused(
+        lambda: oc.make_concurrent_filter(odometer(tools), 1, 1.0, ledger=ledger),
+        "d_out",
+        "no bound (an odometer)",
+        "1.0",
+    )
+
+
+def test_the_head_of_a_chain_is_what_counts(store, tools):
+    """Its d_in is in units of the head."""
+    ledger = store.create()
+    chained = tools.space() >> dp.t.then_cast_default(TOA=float) >> odometer(tools, space=FLOATS)
+    oc.make_concurrent_filter(chained, 1, 1.0, ledger=ledger)
+    oc.make_concurrent_filter(odometer(tools), 1, 1.0, ledger=ledger)
+
+
+def test_another_dataset_is_refused(store, tools):
+    store.create("survey 2025").close()
+    refused(lambda: store.open("survey 2026"), "dataset", "'survey 2025'", "'survey 2026'")
+
+
+def test_what_has_no_exact_form_settles_nothing(store, tools):
+    class Own:
+        start = 0
+
+        def after(self, state, d_mid):
+            return state + d_mid
+
+        def continues(self, state, d_out):
+            return state <= d_out
+
+    own = oc.accumulators.from_rule(Own())
+    ledger = store.create()
+    with pytest.raises(InvalidTypeError, match="accumulator .* cannot be kept in a ledger"):
+        oc.make_concurrent_filter(odometer(tools, accumulator=own), 1, 1.0, ledger=ledger)
+    assert ledger.summary().terms is None

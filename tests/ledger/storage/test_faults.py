@@ -1,0 +1,714 @@
+"""What goes wrong with disks, servers, clocks and processes: no answer without a charge.
+
+An error means that no mechanism ran. Whether the launch was charged is then what the ledger says;
+it is charged at most once.
+"""
+
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    ForkedError,
+    LedgerDamagedError,
+    LedgerError,
+)
+from opendp_concurrent.ledger import book, create_ledger, open_ledger
+from opendp_concurrent.ledger.storage.faults import explain
+from opendp_concurrent.ledger.storage.store import Store
+
+NOBODY = 65534
+AGAIN = "nothing was charged, and no mechanism ran"
+IN_FLIGHT = "the launch may be charged, and its mechanism did not run"
+
+
+@pytest.fixture
+def public():
+    """A folder that everybody reaches."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def intercept(monkeypatch):
+    """Put a function around every statement of a launch."""
+
+    def put(around):
+        take = Store._take
+
+        def taken(self):
+            driver, used = take(self)
+            execute = driver.execute
+
+            def run(text, *values):
+                return around(driver, lambda: execute(text, *values), text)
+
+            driver.execute = run
+            return driver, used
+
+        monkeypatch.setattr(Store, "_take", taken)
+        return monkeypatch
+
+    return put
+
+
+def lost(store):
+    """What the driver raises when its connection is gone."""
+    if store.embedded:
+        return sqlite3.OperationalError("disk I/O error")
+    import psycopg
+
+    return psycopg.OperationalError("the connection is lost")
+
+
+# --- files ---------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "setuid"), reason="needs users")
+def test_a_file_that_may_not_be_written_can_be_read_and_charges_nothing(public, tools):
+    path, query = public / "budget.db", tools.count()
+    with create_ledger(path, "a") as ledger:
+        tools.limit(ledger)(query)
+    os.chmod(path, stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
+
+    def attempt():
+        if os.geteuid() == 0:
+            os.setuid(NOBODY)
+        try:
+            with open_ledger(path, "a") as ledger:
+                tools.limit(ledger)(query)
+        except LedgerError as error:
+            return str(error)
+
+    said = tools.Child(attempt).result()
+    assert str(path) in said
+    assert "cannot be written" in said or "cannot be opened" in said
+    assert AGAIN in said
+    assert open_ledger_and_count(path) == 1
+
+
+def open_ledger_and_count(path):
+    with open_ledger(path, "a") as ledger:
+        return ledger.summary().launches
+
+
+def launch_forever(root, query):
+    while True:
+        root(query)
+
+
+def test_a_full_disk_refuses_and_when_there_is_space_again_it_goes_on(public, tools):
+    folder = public / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=160k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("no small disk can be mounted")
+    try:
+        query, ran = tools.counted(2.0**-20)
+        with create_ledger(folder / "budget.db", "a") as ledger:
+            root = tools.limit(ledger)
+            with pytest.raises(LedgerError, match="the disk is full: free some space") as raised:
+                launch_forever(root, query)
+            before = len(ran)
+            assert "no mechanism ran" in str(raised.value) or IN_FLIGHT in str(raised.value)
+            assert before <= ledger.summary().launches <= before + 1
+            with pytest.raises(LedgerError):
+                root(query)
+            assert len(ran) == before
+            larger = ["mount", "-o", "remount,size=4m", str(folder)]
+            subprocess.run(larger, check=True, capture_output=True)
+            charged = ledger.summary().launches
+            root(query)
+            assert ledger.summary().launches == charged + 1
+        with open_ledger(folder / "budget.db", "a") as ledger:
+            assert ledger.summary().launches == charged + 1
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_file_that_may_not_grow_refuses(sqlite, tools):
+    """As with a quota: writing fails in the middle of a launch."""
+
+    def attempt():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        query, ran = tools.counted(2.0**-20)
+        root = tools.limit(sqlite.create())
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+        errors = []
+        for _ in range(200):
+            try:
+                root(query)
+            except LedgerError as error:
+                errors.append(str(error))
+        return len(ran), errors
+
+    answers, errors = tools.Child(attempt).result()
+    assert errors
+    assert answers + len(errors) == 200
+    assert all("disk" in error for error in errors)
+    charges = sqlite.open().summary().launches
+    assert answers <= charges <= answers + len(errors)
+
+
+def test_an_older_copy_that_is_put_in_the_place_of_the_file_is_refused(sqlite, tools):
+    ledger = sqlite.create()
+    root = tools.limit(ledger)
+    root(tools.count(0.125))
+    older = Path(sqlite.address).with_name("older.db")
+    shutil.copy(sqlite.address, older)
+    root(tools.count(0.125))
+    os.replace(older, sqlite.address)
+    for ask in (root.privacy_loss, lambda: root(tools.count(0.125)), ledger.summary):
+        with pytest.raises(LedgerDamagedError, match="is not the file that was opened"):
+            ask()
+
+
+def test_an_older_state_that_is_written_into_the_file_is_refused(sqlite, tools):
+    root = tools.limit(sqlite.create())
+    root(tools.count(0.125))
+    with (
+        contextlib.closing(sqlite3.connect(sqlite.address)) as current,
+        contextlib.closing(sqlite3.connect(":memory:")) as older,
+    ):
+        current.backup(older)
+        root(tools.count(0.125))
+        older.backup(current)
+    for ask in (root.privacy_loss, root.remaining, lambda: root(tools.count(0.125))):
+        with pytest.raises(LedgerDamagedError, match="charge 2 was written, but the ledger has 1"):
+            ask()
+
+
+@pytest.mark.parametrize("change", [os.remove, lambda path: os.rename(path, f"{path}.old")])
+def test_a_file_that_is_gone_is_refused(sqlite, tools, change):
+    query, ran = tools.counted()
+    root = tools.limit(sqlite.create())
+    change(sqlite.address)
+    with pytest.raises(LedgerDamagedError, match="is not the file that was opened"):
+        root(query)
+    assert not ran
+
+
+def test_a_ledger_that_was_closed_launches_nothing(store, tools):
+    query, ran = tools.counted()
+    ledger = store.create()
+    root = tools.limit(ledger)
+    root(query)
+    ledger.close()
+    for ask in (lambda: root(query), root.privacy_loss, ledger.summary, ledger.entries):
+        with pytest.raises(LedgerError, match="was closed: open it again"):
+            ask()
+    assert len(ran) == store.open().summary().launches == 1
+
+
+# --- others who hold it --------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def locked(store):
+    """Somebody else in the middle of writing."""
+    if store.embedded:
+        with contextlib.closing(sqlite3.connect(store.address, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+        return
+    import psycopg
+
+    url = store.server.url.replace("+psycopg", "")
+    with psycopg.connect(url) as other:
+        other.execute(f"SELECT 1 FROM {store._name}.opendp_concurrent_budgets FOR UPDATE")
+        yield
+
+
+def test_a_ledger_that_others_keep_locked_is_waited_for_and_then_refused(store, tools):
+    query, ran = tools.counted()
+    root = tools.limit(store.create(wait=0.2))
+    with locked(store):
+        start = time.monotonic()
+        with pytest.raises(LedgerError, match=r"locked for 0.2 s: end that process") as raised:
+            root(query)
+        assert 0.15 <= time.monotonic() - start <= 10.0
+        assert AGAIN in str(raised.value)
+        assert root.privacy_loss() == 0.0  # reading goes on
+    assert not ran
+    root(query)
+    assert len(ran) == store.open().summary().launches == 1
+
+
+def test_a_lock_that_is_given_back_in_time_is_no_error(store, tools):
+    root, released = tools.limit(store.create(wait=30.0)), threading.Event()
+
+    def hold():
+        with locked(store):
+            released.wait(0.2)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    time.sleep(0.05)
+    root(tools.count())
+    holder.join()
+    assert root.privacy_loss() == 0.25
+
+
+# --- connections ---------------------------------------------------------------------------
+
+
+def test_a_commit_that_fails_runs_nothing_and_charges_nothing(store, tools, intercept):
+    query, ran = tools.counted()
+    root = tools.limit(store.create())
+
+    def fail(driver, execute, text):
+        if text == "COMMIT":
+            raise lost(store)
+        return execute()
+
+    intercept(fail)
+    with pytest.raises(LedgerError, match=IN_FLIGHT):
+        root(query)
+    assert not ran
+    assert store.charges() == 0
+
+
+def test_a_commit_whose_acknowledgment_is_lost_runs_nothing_and_is_charged_once(
+    store, tools, intercept
+):
+    query, ran = tools.counted()
+    root = tools.limit(store.create())
+    failures = [True, True]
+
+    def lose(driver, execute, text):
+        answer = execute()
+        if text == "COMMIT" and failures:
+            failures.pop()
+            raise lost(store)
+        return answer
+
+    intercept(lose)
+    for charges in (1, 2):
+        with pytest.raises(LedgerError, match=IN_FLIGHT):
+            root(query)
+        assert not ran
+        assert store.charges() == charges
+    assert root.privacy_loss() == 0.5  # what counts is what the ledger says
+    root(query)
+    root(query)
+    with pytest.raises(BudgetExceededError):
+        root(query)
+    assert (len(ran), store.charges()) == (2, 4)
+
+
+@pytest.mark.parametrize("statement", ["INSERT", "UPDATE opendp"])
+def test_a_failure_in_the_middle_charges_nothing(store, tools, intercept, statement):
+    query, ran = tools.counted()
+    root = tools.limit(store.create())
+    failures = [True]
+
+    def fail(driver, execute, text):
+        if statement in text and failures:
+            failures.pop()
+            raise lost(store)
+        return execute()
+
+    intercept(fail)
+    with pytest.raises(LedgerError, match=AGAIN):
+        root(query)
+    assert (len(ran), store.charges()) == (0, 0)
+    root(query)
+    assert (len(ran), store.charges()) == (1, 1)
+
+
+def test_a_launch_whose_lock_cannot_be_taken_charges_nothing(store, tools, intercept):
+    """On a server it may be that an idle connection was lost: then another one is tried."""
+    query, ran = tools.counted()
+    root = tools.limit(store.create())
+
+    def fail(driver, execute, text):
+        if text.startswith(("BEGIN", "SELECT sequence")):
+            raise lost(store)
+        return execute()
+
+    intercept(fail)
+    with pytest.raises(LedgerError, match=AGAIN):
+        root(query)
+    assert (len(ran), store.charges()) == (0, 0)
+
+
+def test_an_interrupt_in_a_commit_runs_nothing(store, tools, intercept):
+    query, ran = tools.counted()
+    root = tools.limit(store.create())
+    interrupts = [True]
+
+    def interrupt(driver, execute, text):
+        answer = execute()
+        if text == "COMMIT" and interrupts:
+            interrupts.pop()
+            raise KeyboardInterrupt
+        return answer
+
+    intercept(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        root(query)
+    assert (len(ran), store.charges()) == (0, 1)
+    root(query)
+    assert (len(ran), store.charges()) == (1, 2)
+
+
+def test_an_interrupt_as_a_turn_begins_leaves_nothing_locked(store, tools, monkeypatch):
+    query, ran = tools.counted()
+    ledger = store.create()
+    root, other = tools.limit(ledger), tools.limit(store.open(wait=2.0))
+    take, interrupts = Store._take, [True]
+
+    def new(self):
+        driver, used = take(self)
+        execute = driver.execute
+
+        def run(text, *values):
+            answer = execute(text, *values)
+            if text.startswith("BEGIN") and interrupts:
+                interrupts.pop()
+                raise KeyboardInterrupt
+            return answer
+
+        driver.execute = run
+        return driver, used
+
+    root(query)
+    while ledger._store._idle:  # so that a new connection is made
+        ledger._store._idle.pop().drop()
+    monkeypatch.setattr(Store, "_take", new)
+    with pytest.raises(KeyboardInterrupt):
+        root(query)
+    other(query)
+    root(query)
+    assert len(ran) == store.charges() == 3
+
+
+def backend(driver):
+    return driver.connection.connection.driver_connection.info.backend_pid
+
+
+@pytest.mark.parametrize("statement", ["INSERT", "UPDATE opendp", "COMMIT"])
+def test_a_session_that_is_ended_in_the_middle_charges_nothing(
+    postgresql, tools, intercept, statement
+):
+    query, ran = tools.counted()
+    root = tools.limit(postgresql.create())
+    failures = [True]
+
+    def end(driver, execute, text):
+        if (text == statement or statement in text.replace("COMMIT", "")) and failures:
+            failures.pop()
+            postgresql.server.execute(f"SELECT pg_terminate_backend({backend(driver)}, 5000)")
+        return execute()
+
+    intercept(end)
+    with pytest.raises(LedgerError, match="the connection failed: check the server"):
+        root(query)
+    assert (len(ran), postgresql.charges()) == (0, 0)
+    root(query)
+    assert (len(ran), postgresql.charges()) == (1, 1)
+
+
+def test_a_session_that_is_ended_before_the_disk_has_it_runs_nothing(postgresql, tools, intercept):
+    query, ran = tools.counted()
+    root = tools.limit(postgresql.create())
+    failures = [True]
+
+    def end(driver, execute, text):
+        answer = execute()
+        if text == "COMMIT" and failures:
+            failures.pop()
+            postgresql.server.execute(f"SELECT pg_terminate_backend({backend(driver)}, 5000)")
+        return answer
+
+    intercept(end)
+    with pytest.raises(LedgerError, match=IN_FLIGHT):
+        root(query)
+    assert (len(ran), postgresql.charges()) == (0, 1)
+    root(query)
+    assert (len(ran), postgresql.charges()) == (1, 2)
+
+
+def test_sessions_that_end_while_nobody_uses_them_are_opened_again(postgresql, tools):
+    query, ran = tools.counted()
+    root = tools.limit(postgresql.create())
+    root(query)
+    root.privacy_loss()
+    postgresql.server.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    )
+    assert root.privacy_loss() == 0.25
+    root(query)
+    assert (len(ran), postgresql.charges()) == (2, 2)
+
+
+def test_a_server_that_crashes_forgets_no_charge(postgresql, tools):
+    query, ran = tools.counted(2.0**-10)
+    ledger = postgresql.create()
+    root = tools.limit(ledger)
+    for _ in range(20):
+        root(query)
+    postgresql.server.stop("immediate")
+    try:
+        for ask in (lambda: root(query), root.privacy_loss, ledger.summary):
+            with pytest.raises(LedgerError, match="check the server") as raised:
+                ask()
+            assert AGAIN in str(raised.value)
+    finally:
+        postgresql.server.start()
+    assert ledger.summary().launches == len(ran) == 20
+    root(query)
+    assert root.privacy_loss() == 21 * 2.0**-10
+
+
+def test_a_server_without_durability_is_refused(postgresql, tools):
+    """Its default is to be durable."""
+    postgresql.create().close()
+    postgresql.server.execute("ALTER SYSTEM SET fsync TO off")
+    try:
+        postgresql.server.execute("SELECT pg_reload_conf()")
+        while postgresql.server.execute("SHOW fsync") != [("off",)]:
+            time.sleep(0.01)
+        for attempt in (postgresql.open, lambda: postgresql.create("another")):
+            with pytest.raises(LedgerError, match="fsync=off.*turn fsync on"):
+                attempt()
+    finally:
+        postgresql.server.execute("ALTER SYSTEM RESET fsync")
+        postgresql.server.execute("SELECT pg_reload_conf()")
+    while postgresql.server.execute("SHOW fsync") != [("on",)]:
+        time.sleep(0.01)
+    postgresql.open()
+
+
+def test_a_session_that_does_not_wait_for_the_disk_is_made_to(postgresql, tools, intercept):
+    """Even where it is the server's, or the user's, default not to."""
+    postgresql.create().close()
+    url = postgresql.address + "%20-csynchronous_commit%3Doff"
+    texts = []
+
+    def note(driver, execute, text):
+        texts.append(text)
+        return execute()
+
+    with open_ledger(url, tools.DATASET) as ledger:
+        root = tools.limit(ledger)
+        intercept(note)
+        root(tools.count())
+    assert texts[-2] == "COMMIT"
+    assert "set_config('synchronous_commit', 'on', true)" in texts[-1]
+    assert "pg_logical_emit_message(true" in texts[-1]
+
+
+def test_errors_say_what_to_do():
+    class Error(Exception):
+        def __init__(self, text, sqlstate=None):
+            super().__init__(text)
+            self.sqlstate = sqlstate
+
+    cases = [
+        (Error("database or disk is full"), "free some space"),
+        (Error("could not extend file", "53100"), "free some space"),
+        (Error("attempt to write a readonly database"), "give this process write access"),
+        (Error("permission denied for table", "42501"), "give this process write access"),
+        (Error("cannot execute INSERT in a read-only transaction", "25006"), "give this process"),
+        (Error("database is locked"), "locked for 7 s"),
+        (Error("canceling statement due to lock timeout", "55P03"), "locked for 7 s"),
+        (Error("unable to open database file"), "its folder and the permissions"),
+        (Error("file is not a database"), "check its name"),
+        (Error("database disk image is malformed"), "restore the newest copy"),
+        (Error("disk I/O error"), "repair it before you continue"),
+        (Error("charges are append-only"), "stop that program"),
+        (Error("duplicate key value", "23505"), "stop that program"),
+        (Error("terminating connection", "57P01"), "check the server and the network"),
+        (Error("the connection is closed"), "check the server and the network"),
+        (Error("something\nelse", "XX000"), "something; resolve this, and try again"),
+    ]
+    for error, advice in cases:
+        said = explain("x.db", error, AGAIN, 7.0)
+        assert said.startswith("ledger x.db: ")
+        assert advice in said
+        assert said.endswith(AGAIN)
+        assert "\n" not in said
+
+
+# --- clocks --------------------------------------------------------------------------------
+
+
+def test_a_clock_that_goes_backwards_changes_the_times_only(store, tools, monkeypatch):
+    ledger = store.create()
+    root = tools.limit(ledger)
+    for now in (10**18, 10**15, 0, 4 * 10**18):
+        monkeypatch.setattr(book, "time_ns", lambda now=now: now)
+        root(tools.count(0.125))
+    monkeypatch.undo()
+    entries = store.open().entries()
+    assert [entry.sequence for entry in entries] == [1, 2, 3, 4]
+    assert [entry.time.timestamp() for entry in entries] == [1e9, 1e6, 0.0, 4e9]
+    assert [entry.loss for entry in entries] == [0.125, 0.25, 0.375, 0.5]
+    assert root.privacy_loss() == 0.5
+
+
+# --- processes -----------------------------------------------------------------------------
+
+
+def test_a_forked_process_may_not_launch_and_does_no_harm(store, tools):
+    query, ran = tools.counted()
+    ledger = store.create()
+    root = tools.limit(ledger)
+    root(query)
+
+    def attempt():
+        raised = []
+        for ask in (lambda: root(query), root.privacy_loss, root.remaining):
+            try:
+                ask()
+            except ForkedError as error:
+                raised.append(str(error))
+        return raised, len(ran)
+
+    children = [tools.Child(attempt) for _ in range(2)]
+    root(query)
+    for child in children:
+        raised, answers = child.result()
+        assert len(raised) == 3
+        assert answers == 1
+    root(query)
+    assert (len(ran), ledger.summary().launches, root.privacy_loss()) == (3, 3, 0.75)
+
+
+def test_a_forked_process_may_not_open_a_file_that_was_open_before(sqlite, tools):
+    """SQLite would not lock it there, and what it writes would be lost."""
+    ledger = sqlite.create()
+    tools.limit(ledger)(tools.count())
+
+    def attempt():
+        raised = []
+        for ask in (sqlite.open, sqlite.create, ledger.summary, lambda: tools.limit(ledger)):
+            try:
+                ask()
+            except LedgerError as error:
+                raised.append("forked from a process that had" in str(error))
+        return raised
+
+    assert tools.Child(attempt).result() == [True] * 4
+    sqlite.close()
+
+    def launch():
+        with open_ledger(sqlite.address, tools.DATASET) as ledger:
+            return tools.launch_until_refused(tools.limit(ledger), tools.count())
+
+    assert tools.Child(launch).result() == 3
+    assert sqlite.open().summary().launches == 4
+
+
+def test_a_forked_process_may_open_a_server_anew(postgresql, tools):
+    ledger = postgresql.create()
+    root = tools.limit(ledger)
+    root(tools.count())
+
+    def attempt():
+        with open_ledger(postgresql.address, tools.DATASET) as own:
+            summary = ledger.summary()
+            tools.limit(ledger)(tools.count())
+            tools.limit(own)(tools.count())
+        return summary.launches
+
+    assert tools.Child(attempt).result() == 1
+    root(tools.count())
+    assert ledger.summary().launches == 4
+
+
+@pytest.mark.parametrize(
+    "store", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+)
+def test_a_process_that_is_forked_ends_without_harm(store, tools):
+    """With all that Python does at its end."""
+    ledger = store.create()
+    root = tools.limit(ledger)
+    root(tools.count())
+    command = (
+        "import os, sys\n"
+        "sys.path[:0] = {path!r}\n"
+        "import opendp.prelude as dp, opendp_concurrent as oc\n"
+        "from opendp_concurrent.ledger import open_ledger\n"
+        "dp.enable_features('contrib', 'honest-but-curious')\n"
+        "space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()\n"
+        "odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())\n"
+        "count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)\n"
+        "ledger = open_ledger({address!r}, {dataset!r})\n"
+        "root = oc.make_concurrent_filter(odometer, 1, 1.0, ledger=ledger)([1])\n"
+        "root(count)\n"
+        "if os.fork() == 0: sys.exit()\n"
+        "os.wait()\n"
+        "root(count)\n"
+        "print(root.privacy_loss())\n"
+        "ledger.close()\n"
+    )
+    text = command.format(path=sys.path, address=store.address, dataset=tools.DATASET)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert done.stdout.strip() == "0.75", done.stderr
+    root(tools.count())
+    assert ledger.summary().launches == 4
+
+
+def test_killed_processes_leave_a_charge_for_every_answer(store, tools):
+    """A few; benchmarks/kills.py kills a thousand."""
+    store.create().close()
+    answers = kills = 0
+    for number in range(6):
+        reader, writer = os.pipe()
+
+        def work(writer=writer):
+            with open_ledger(store.address, tools.DATASET) as ledger:
+                root, query = tools.limit(ledger, 1024.0), tools.count(2.0**-10)
+                while True:
+                    root(query)
+                    os.write(writer, b"a")
+
+        child = tools.Child(work)
+        os.close(writer)
+        first = os.read(reader, 1)
+        time.sleep(0.0007 * number)
+        os.kill(child.pid, signal.SIGKILL)
+        os.waitpid(child.pid, 0)
+        os.close(child._read)
+        with os.fdopen(reader, "rb") as pipe:
+            answers, kills = answers + len(first) + len(pipe.read()), kills + 1
+        with open_ledger(store.address, tools.DATASET) as ledger:
+            assert answers <= ledger.summary().launches <= answers + kills
+            assert ledger.summary().spent == ledger.summary().launches * 2.0**-10
+
+
+def test_a_forked_process_hears_so_while_a_thread_of_its_parent_launches(store, tools):
+    """The locks that the thread held stay held in the child: none may be waited for."""
+    root = tools.limit(store.create(), d_out=1e6)
+    account = root._session.account
+
+    def ask():
+        asked = []
+        for question in (root.privacy_loss, root.remaining, lambda: root(tools.count())):
+            try:
+                question()
+            except ForkedError as error:
+                asked.append(type(error).__name__)
+        return asked
+
+    root(tools.count())
+    with account._lock, account._book._lock:
+        child = tools.Child(ask)
+        assert child.result() == ["ForkedError"] * 3
