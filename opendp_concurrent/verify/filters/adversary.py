@@ -5,9 +5,9 @@ mechanism, sees its answer, and launches the next one, as long as the filter adm
 the analyst distinguish two neighbouring datasets? For finite mechanisms this is computed exactly,
 over *all* analysts, with the rule and the accumulator of the filter itself.
 
-The future depends on the past only by the state of the accumulator and the likelihood ratio x = P/Q
-of the answers so far. The largest value of the sum of (P - e^ε Q)+ over all futures is, per unit of
-P, a function g(state, x), and a dynamic programme computes it:
+The future depends on the past only through the state of the accumulator and the likelihood ratio
+x = P/Q of the answers so far. The largest value of the sum of (P - e^ε Q)+ over all futures is, per
+unit of P, a function g(state, x), and a dynamic programme computes it:
 
     g(state, x) = max(stop: (1 - e^ε/x)+,
                       launch an admitted item: sum over answers a of
