@@ -80,9 +80,7 @@ def test_misuse_names_the_argument(draw):
             draw(functions)
     with pytest.raises(InvalidTypeError, match="labels"):
         draw(GAUSSIAN, labels="g")
-    with pytest.raises(
-        InvalidValueError, match=r"labels .1. must have one name"
-    ):
+    with pytest.raises(InvalidValueError, match=r"labels .1. must have one name"):
         draw([GAUSSIAN, LAPLACE], labels=["g"])
 
 

@@ -29,7 +29,9 @@ def test_another_schema_is_refused(store, version, which):
     store.create().close()
     store.execute(f"UPDATE opendp_concurrent_schema SET version = {version}")
     before = store.rows()
-    said = refused(store, f"has schema {version}.*reads schema {SCHEMA_VERSION}.*use {which} version")
+    said = refused(
+        store, f"has schema {version}.*reads schema {SCHEMA_VERSION}.*use {which} version"
+    )
     assert "create another ledger" in said
     assert store.rows() == before
 
