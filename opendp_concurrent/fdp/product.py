@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidValueError
-from ..exact.rounding import SMALLEST, sqrt_up
+from ..exact.rounding import sqrt_up
 from . import contour as paths
 from .atoms import Atoms
 from .bounds import ELEMENTARY, UNIT, Array, Bounds, probabilities, rounded_up
@@ -135,7 +135,7 @@ class Product:
     @cached_property
     def mu(self) -> float:
         """μ of the Gaussians together, rounded up."""
-        return sqrt_up(self.squares, SMALLEST)
+        return sqrt_up(self.squares)
 
     @cached_property
     def counted(self) -> list[tuple[Factor, int]]:

@@ -12,7 +12,7 @@ from math import exp, inf, sqrt, tanh
 
 import scipy
 
-from ..exact.rounding import SMALLEST, sqrt_down, sqrt_up, to_units
+from ..exact.rounding import sqrt_down, sqrt_up, to_units
 from .coarse import with_few_outcomes
 from .gaussian import gaussian_profile
 from .order import is_at_most, is_below, is_symmetric, tail_from, with_gaussians
@@ -31,7 +31,7 @@ def residual(budget: float, child: Product) -> float | None:
     left = to_units(budget) ** 2 - child.squares
     if left < 0:
         return None
-    rest = sqrt_down(left, SMALLEST)
+    rest = sqrt_down(left)
     return _residual(rest, Product(0, child.factors)) if child.factors else rest
 
 
@@ -55,7 +55,7 @@ def _residual(budget: float, child: Product) -> float | None:
     # the residual by the sum of squares: a loss of at most ε is μ-GDP with μ = 2 Φ⁻¹(e^ε/(1+e^ε))
     low, mu = 0.0, _pure_to_gaussian(bound)
     if mu < budget:
-        low = sqrt_down(to_units(budget) ** 2 - to_units(mu) ** 2, SMALLEST)
+        low = sqrt_down(to_units(budget) ** 2 - to_units(mu) ** 2)
     elif not fits(0.0):
         return None
     return halved(low, budget, lambda s: not fits(s), lambda _: _RELATIVE * budget)[0]
@@ -91,4 +91,4 @@ def gaussian_bound(child: Product) -> float:
         lambda mu: is_at_most(rest, Product(to_units(mu) ** 2, {})),
         lambda high: 1e-6 * high,
     )
-    return sqrt_up(child.squares + to_units(high) ** 2, SMALLEST)
+    return sqrt_up(child.squares + to_units(high) ** 2)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from .. import checks
-from ..exact.rounding import SMALLEST, split, sqrt_down, to_units
+from ..exact.rounding import split, sqrt_down, to_units
 
 
 def validate_number(name: str, value: Any) -> float:
@@ -60,4 +60,4 @@ def split_pair(d_out: tuple[float, float], weights: list[Fraction]) -> list[Any]
 def split_squares(d_out: float, weights: list[Fraction]) -> list[Any]:
     """Shares whose squares add up to at most that of ``d_out``."""
     square, whole = to_units(d_out) ** 2, sum(weights)
-    return [sqrt_down(int(square * weight / whole), SMALLEST) for weight in weights]
+    return [sqrt_down(int(square * weight / whole)) for weight in weights]
