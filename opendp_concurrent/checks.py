@@ -1,8 +1,8 @@
 """Guards. The keyword is the argument's name, and so the first word of the message.
 
-Each guard is written in the positive form, so that NaN fails it. What a value is, is read from its
-class, never from what it says of itself; and what is returned is a value of our own, read once, so
-that nobody can change it after the check.
+Each guard is written in the positive form, so that NaN fails it. The class of a value is read with
+``type``, because ``__class__`` may claim another. A guard returns a value of Python's own, read
+once, so that nobody can change it after the check.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_ELEMENTS = 10**6
 def checked(**guards: Guard) -> Callable[[F], F]:
     """Let a function see its arguments only after these guards, in their order.
 
-    A guard takes an argument by its name, and returns what the function sees in its place.
+    A guard takes an argument by its name and returns the value that the function sees.
     """
 
     def decorate(function: F) -> F:
@@ -58,27 +58,27 @@ def optional(guard: Guard) -> Guard:
     return check
 
 
-def _plain(name: str, value: Any) -> int | float:
-    """Return a number as Python's own, or raise."""
+def _require(holds: bool, name: str, value: object, rule: str) -> None:
+    if not holds:
+        raise InvalidValueError(f"{name} ({shown(value)}) must {rule}")
+
+
+def number(**argument: Any) -> float:
+    """Return the argument as a double that equals it, or raise."""
+    ((name, value),) = argument.items()
     if is_a(value, float):
         return float.__float__(value)
     if is_a(value, bool) or not is_a(value, int):
         raise InvalidTypeError(
             f"{name} must be a number, found {type(value).__name__}; pass a float"
         )
-    return int.__int__(value)
-
-
-def number(**argument: Any) -> float:
-    """Return the argument as a double that equals it, or raise."""
-    ((name, value),) = argument.items()
-    plain = _plain(name, value)
+    whole = int.__int__(value)
     try:
-        double = float(plain)
+        double = float(whole)
     except OverflowError:
         raise InvalidValueError(f"{name} must be within the doubles, about 1.8e308") from None
-    if double != plain and double == double:
-        raise InvalidValueError(f"{name} ({plain}) has no exact double; pass a float")
+    if double != whole:
+        raise InvalidValueError(f"{name} ({whole}) has no exact double; pass a float")
     return double
 
 
@@ -86,10 +86,7 @@ def non_negative(**argument: Any) -> float:
     """Return the argument as a double in [0, inf], or raise."""
     ((name, value),) = argument.items()
     double = number(**argument)
-    if not 0.0 <= double:
-        raise InvalidValueError(
-            f"{name} ({shown(value)}) must be at least 0; pass a number in [0, inf]"
-        )
+    _require(0.0 <= double, name, value, "be at least 0; pass a number in [0, inf]")
     return double + 0.0  # -0.0 becomes 0.0
 
 
@@ -97,10 +94,7 @@ def finite(**argument: Any) -> float:
     """Return the argument as a double in [0, inf), or raise."""
     ((name, value),) = argument.items()
     double = non_negative(**argument)
-    if not double < inf:
-        raise InvalidValueError(
-            f"{name} ({shown(value)}) must be finite; pass a number in [0, inf)"
-        )
+    _require(double < inf, name, value, "be finite; pass a number in [0, inf)")
     return double
 
 
@@ -108,8 +102,7 @@ def positive(**argument: Any) -> float:
     """Return the argument as a double in (0, inf), or raise."""
     ((name, value),) = argument.items()
     double = non_negative(**argument)
-    if not 0.0 < double < inf:
-        raise InvalidValueError(f"{name} ({shown(value)}) must be finite and above 0")
+    _require(0.0 < double < inf, name, value, "be finite and above 0")
     return double
 
 
@@ -117,10 +110,7 @@ def probability(**argument: Any) -> float:
     """Return the argument as a double in [0, 1], or raise."""
     ((name, value),) = argument.items()
     double = non_negative(**argument)
-    if not double <= 1.0:
-        raise InvalidValueError(
-            f"{name} ({shown(value)}) must be at most 1; it bounds a probability"
-        )
+    _require(double <= 1.0, name, value, "be at most 1; it bounds a probability")
     return double
 
 
@@ -128,8 +118,7 @@ def real(**argument: Any) -> float:
     """Return the argument as a double that is not NaN, or raise."""
     ((name, value),) = argument.items()
     double = number(**argument)
-    if not double == double:
-        raise InvalidValueError(f"{name} ({shown(value)}) must not be NaN")
+    _require(double == double, name, value, "not be NaN")
     return double
 
 
@@ -137,16 +126,20 @@ def order(**argument: Any) -> float:
     """Return the argument as a Rényi order, finite and above 1, or raise."""
     ((name, value),) = argument.items()
     double = number(**argument)
-    if not 1.0 < double < inf:
-        raise InvalidValueError(
-            f"{name} ({shown(value)}) must be finite and above 1: "
-            "it is an order of Rényi divergence"
-        )
+    rule = "be finite and above 1: it is an order of Rényi divergence"
+    _require(1.0 < double < inf, name, value, rule)
     return double
 
 
+def orders(**argument: Any) -> tuple[float, ...]:
+    """Return Rényi orders as an increasing tuple of finite doubles above 1, or raise."""
+    ((name, _),) = argument.items()
+    values = sequence("numbers above 1", **argument)
+    return tuple(sorted({order(**{name: value}) for value in values}))
+
+
 def pair(**argument: Any) -> tuple[Any, Any]:
-    """Return the argument, a tuple of two, or raise; what they are is not looked at."""
+    """Return the argument, a tuple of two, or raise; the two elements are not checked."""
     ((name, value),) = argument.items()
     parts = list(tuple.__iter__(value)) if is_a(value, tuple) else []
     if len(parts) != 2:
@@ -161,21 +154,54 @@ def epsilon_delta(**argument: Any) -> tuple[float, float]:
     return non_negative(**{f"{name}[0]": epsilon}), probability(**{f"{name}[1]": delta})
 
 
-def elements(of: str, **argument: Any) -> tuple[Any, ...]:
-    """Return what is in a sequence that is no text, read once, or raise.
+def weights(**argument: Any) -> list[Fraction]:
+    """Return nonnegative finite weights with a positive sum, exactly, or raise."""
+    ((name, _),) = argument.items()
+    values = sequence("weights", **argument)
+    parts = [Fraction(finite(**{name: value})) for value in values]
+    if not sum(parts) > 0:
+        raise InvalidValueError(f"{name} must have a positive sum")
+    return parts
 
-    :param of: what its elements are, for the message
-    """
-    ((name, values),) = argument.items()
-    if is_a(values, str, bytes, bytearray, memoryview) or not is_a(values, Sequence):
-        raise InvalidTypeError(
-            f"{name} must be a sequence of {of}, found {type(values).__name__}; pass a list"
-        )
-    return read(of, **argument)
+
+def integer(**argument: Any) -> int:
+    """Return the argument, an integer but not True or False, or raise."""
+    ((name, value),) = argument.items()
+    if is_a(value, bool) or not is_a(value, int):
+        raise InvalidTypeError(f"{name} must be an integer, found {type(value).__name__}")
+    return int.__int__(value)
+
+
+def whole(**argument: Any) -> int:
+    """Return the argument as an integer of at least 0, or raise."""
+    ((name, value),) = argument.items()
+    number = integer(**argument)
+    _require(number >= 0, name, value, "be at least 0")
+    return number
+
+
+def count(**argument: Any) -> int:
+    """Return the argument as an integer of at least 1, or raise."""
+    ((name, value),) = argument.items()
+    number = integer(**argument)
+    _require(number >= 1, name, value, "be at least 1")
+    return number
+
+
+def at_most(most: int, reason: str, guard: Guard = count) -> Guard:
+    """Return a guard of integers that are at most ``most``; the message gives the ``reason``."""
+
+    def check(**argument: Any) -> int:
+        ((name, _),) = argument.items()
+        value: int = guard(**argument)
+        _require(value <= most, name, value, f"be at most {most}: {reason}")
+        return value
+
+    return check
 
 
 def read(of: str, **argument: Any) -> tuple[Any, ...]:
-    """Return what can be iterated over, read once, or raise.
+    """Return the elements of an iterable, read once, or raise.
 
     :param of: what its elements are, for the message
     """
@@ -189,26 +215,42 @@ def read(of: str, **argument: Any) -> tuple[Any, ...]:
         ) from error
     if not len(found) <= MOST_ELEMENTS:
         raise InvalidValueError(
-            f"{name} must have at most {MOST_ELEMENTS:,} elements, since each is looked at"
+            f"{name} must have at most {MOST_ELEMENTS:,} elements, because each is checked"
         )
     return found
 
 
-def sequence(of: str, **argument: Any) -> Sequence[Any]:
-    """Return the argument, a sequence that is not empty and no text, or raise.
+def _is_sequence(values: object) -> bool:
+    return is_a(values, Sequence) and not is_a(values, str, bytes, bytearray, memoryview)
+
+
+def elements(of: str, **argument: Any) -> tuple[Any, ...]:
+    """Return the elements of a sequence other than a text, read once, or raise.
 
     :param of: what its elements are, for the message
     """
     ((name, values),) = argument.items()
-    text = is_a(values, str, bytes, bytearray, memoryview)
-    found = read(of, **argument) if is_a(values, Sequence) and not text else ()
+    if not _is_sequence(values):
+        raise InvalidTypeError(
+            f"{name} must be a sequence of {of}, found {type(values).__name__}; pass a list"
+        )
+    return read(of, **argument)
+
+
+def sequence(of: str, **argument: Any) -> tuple[Any, ...]:
+    """Return the elements of a nonempty sequence other than a text, read once, or raise.
+
+    :param of: what its elements are, for the message
+    """
+    ((name, values),) = argument.items()
+    found = read(of, **argument) if _is_sequence(values) else ()
     if not found:
         raise InvalidTypeError(f"{name} must be a nonempty sequence of {of}")
     return found
 
 
 def mapping(of: str, **argument: Any) -> dict[Any, Any]:
-    """Return the argument, a mapping, as a dictionary of our own, or raise.
+    """Return the argument, a mapping, as a new dictionary, or raise.
 
     :param of: what it maps from and to, for the message
     """
@@ -221,62 +263,6 @@ def mapping(of: str, **argument: Any) -> dict[Any, Any]:
         return {key: values[key] for key in read(of, **{name: values})}
     except (KeyError, TypeError) as error:
         raise InvalidTypeError(f"{name} must be a mapping from {of} that can be read") from error
-
-
-def weights(**argument: Any) -> list[Fraction]:
-    """Return nonnegative finite weights with a positive sum, exactly, or raise."""
-    ((name, _),) = argument.items()
-    values = sequence("weights", **argument)
-    parts = [Fraction(finite(**{name: value})) for value in values]
-    if not sum(parts) > 0:
-        raise InvalidValueError(f"{name} must have a positive sum")
-    return parts
-
-
-def orders(**argument: Any) -> tuple[float, ...]:
-    """Return Rényi orders as an increasing tuple of finite doubles above 1, or raise."""
-    ((name, _),) = argument.items()
-    values = sequence("numbers above 1", **argument)
-    return tuple(sorted({order(**{name: value}) for value in values}))
-
-
-def integer(**argument: Any) -> int:
-    """Return the argument, an integer and no truth value, or raise."""
-    ((name, value),) = argument.items()
-    if is_a(value, bool) or not is_a(value, int):
-        raise InvalidTypeError(f"{name} must be an integer, found {type(value).__name__}")
-    return int.__int__(value)
-
-
-def whole(**argument: Any) -> int:
-    """Return the argument as an integer of at least 0, or raise."""
-    return _at_least(0, **argument)
-
-
-def count(**argument: Any) -> int:
-    """Return the argument as an integer of at least 1, or raise."""
-    return _at_least(1, **argument)
-
-
-def _at_least(least: int, **argument: Any) -> int:
-    ((name, _),) = argument.items()
-    value = integer(**argument)
-    if not value >= least:
-        raise InvalidValueError(f"{name} ({shown(value)}) must be at least {least}")
-    return value
-
-
-def at_most(most: int, reason: str, guard: Guard = count) -> Guard:
-    """Return a guard of integers that are at most ``most``, for a ``reason`` that it tells."""
-
-    def check(**argument: Any) -> int:
-        ((name, _),) = argument.items()
-        value: int = guard(**argument)
-        if not value <= most:
-            raise InvalidValueError(f"{name} ({shown(value)}) must be at most {most}: {reason}")
-        return value
-
-    return check
 
 
 def flag(**argument: Any) -> bool:
@@ -300,10 +286,8 @@ def one_of(*known: str) -> Guard:
 
     def check(**argument: Any) -> str:
         ((name, value),) = argument.items()
-        if not is_a(value, str) or str.__str__(value) not in known:
-            raise InvalidValueError(
-                f"{name} ({shown(value)}) must be one of {', '.join(map(repr, known))}"
-            )
+        is_known = is_a(value, str) and str.__str__(value) in known
+        _require(is_known, name, value, f"be one of {', '.join(map(repr, known))}")
         return str.__str__(value)
 
     return check
@@ -316,14 +300,14 @@ def function(**argument: Any) -> Callable[..., Any]:
         raise InvalidTypeError(f"{name} must be callable, found {type(value).__name__}")
     if type(value).__module__ == "opendp.mod" and "Queryable" in type(value).__name__:
         raise InvalidTypeError(
-            f"{name} must be a function, found a queryable of OpenDP's, which ends the process "
-            "if it is asked what it does not know; put a function around it"
+            f"{name} must be a function, found a queryable of OpenDP: a query of an unknown type "
+            "would end the process; wrap the queryable in a function"
         )
     return cast("Callable[..., Any]", value)
 
 
 def hashable(**argument: Any) -> Any:
-    """Return the argument if it can be looked up, or raise."""
+    """Return the argument if it can be hashed, or raise."""
     ((name, value),) = argument.items()
     try:
         hash(value)
@@ -333,7 +317,7 @@ def hashable(**argument: Any) -> Any:
 
 
 def instance(*kinds: type) -> Guard:
-    """Return a guard of values of these classes, whatever they say of themselves."""
+    """Return a guard of values of these classes, whatever ``__class__`` claims."""
     names = " or ".join(kind.__name__ for kind in kinds)
 
     def check(**argument: Any) -> Any:

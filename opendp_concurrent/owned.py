@@ -1,8 +1,8 @@
-"""What a caller hands over, as values of our own: copied first, then checked and used.
+"""Copies of what a caller passes: first copied, then checked and used.
 
-A check says something about what is used only if both read the same. The caller may keep an array
-and change it between the two, and an object of a class of theirs may answer differently each time
-that it is asked. Sequences and mappings are read once, by ``checks.elements``, ``checks.read`` and
+A check is only valid if the same values are used afterwards. But the caller may change an array
+after the check, and an object of the caller's own class may return other values each time it is
+read. Sequences and mappings are read once, by ``checks.elements``, ``checks.read`` and
 ``checks.mapping``.
 """
 
@@ -17,9 +17,9 @@ from .checks import is_a
 
 
 def array(values: Any, dtype: Any = None) -> NDArray[Any]:
-    """Return values as a new NumPy array that shares its memory with nothing, or raise.
+    """Return values as a new NumPy array that shares its memory with no other, or raise.
 
-    :raises TypeError, ValueError: whatever the values raise when they are read
+    :raises TypeError, ValueError: as reading the values does
     """
     try:
         read = np.asarray(values, dtype=dtype)  # NumPy's class; the memory may be the caller's
@@ -31,7 +31,7 @@ def array(values: Any, dtype: Any = None) -> NDArray[Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a number or a text of a class of the caller's as Python's own; others as they are."""
+    """Return a number or text of a subclass as Python's own class; any other value as it is."""
     kind = type(value)
     if kind in (int, float, bool, str):
         return value

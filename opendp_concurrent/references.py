@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+
+def _arxiv(number: str, title: str) -> tuple[str, str]:
+    return title, f"https://arxiv.org/abs/{number}"
+
+
+# key: title and link
 REFERENCES = {
-    "AP23": (
-        "A Smooth Binary Mechanism for Efficient Private Continual Observation",
-        "https://arxiv.org/abs/2306.09666",
+    "AP23": _arxiv(
+        "2306.09666", "A Smooth Binary Mechanism for Efficient Private Continual Observation"
     ),
-    "BBNS19": (
-        "Towards Instance-Optimal Private Query Release",
-        "https://arxiv.org/abs/1811.03763",
-    ),
-    "BBGHS20": (
-        "Hypothesis Testing Interpretations and Renyi Differential Privacy",
-        "https://arxiv.org/abs/1905.09982",
+    "BBNS19": _arxiv("1811.03763", "Towards Instance-Optimal Private Query Release"),
+    "BBGHS20": _arxiv(
+        "1905.09982", "Hypothesis Testing Interpretations and Renyi Differential Privacy"
     ),
     "BDRS18": (
         "Composable and Versatile Privacy via Truncated CDP",
         "https://doi.org/10.1145/3188745.3188946",
     ),
-    "BS16": (
+    "BS16": _arxiv(
+        "1605.02065",
         "Concentrated Differential Privacy: Simplifications, Extensions, and Lower Bounds",
-        "https://arxiv.org/abs/1605.02065",
     ),
-    "CKS20": (
-        "The Discrete Gaussian for Differential Privacy",
-        "https://arxiv.org/abs/2004.00010",
-    ),
+    "CKS20": _arxiv("2004.00010", "The Discrete Gaussian for Differential Privacy"),
     "CSS11": (
         "Private and Continual Release of Statistics",
         "https://doi.org/10.1145/2043621.2043626",
@@ -39,102 +37,62 @@ REFERENCES = {
         "The Algorithmic Foundations of Differential Privacy",
         "https://doi.org/10.1561/0400000042",
     ),
-    "DRS22": (
-        "Gaussian Differential Privacy",
-        "https://arxiv.org/abs/1905.02383",
-    ),
-    "FHU23": (
+    "DRS22": _arxiv("1905.02383", "Gaussian Differential Privacy"),
+    "FHU23": _arxiv(
+        "2202.11205",
         "Constant Matters: Fine-Grained Complexity of Differentially Private Continual Observation",
-        "https://arxiv.org/abs/2202.11205",
     ),
-    "FZ21": (
-        "Individual Privacy Accounting via a Renyi Filter",
-        "https://arxiv.org/abs/2008.11193",
-    ),
-    "HM25": (
+    "FZ21": _arxiv("2008.11193", "Individual Privacy Accounting via a Renyi Filter"),
+    "HM25": _arxiv(
+        "2510.25746",
         "Exact zCDP Characterizations for Fundamental Differentially Private Mechanisms",
-        "https://arxiv.org/abs/2510.25746",
     ),
     "HR10": (
         "A Multiplicative Weights Mechanism for Privacy-Preserving Data Analysis",
         "https://doi.org/10.1109/FOCS.2010.85",
     ),
-    "HSV25": (
-        "Concurrent Composition for Differentially Private Continual Mechanisms",
-        "https://arxiv.org/abs/2411.03299",
+    "HSV25": _arxiv(
+        "2411.03299", "Concurrent Composition for Differentially Private Continual Mechanisms"
     ),
-    "HSTVVXZ23": (
+    "HSTVVXZ23": _arxiv(
+        "2309.05901",
         "Concurrent Composition for Interactive Differential Privacy "
         "with Adaptive Privacy-Loss Parameters",
-        "https://arxiv.org/abs/2309.05901",
     ),
-    "KOV15": (
-        "The Composition Theorem for Differential Privacy",
-        "https://arxiv.org/abs/1311.0776",
+    "KOV15": _arxiv("1311.0776", "The Composition Theorem for Differential Privacy"),
+    "KTH22": _arxiv(
+        "2209.15596", "Individual Privacy Accounting with Gaussian Differential Privacy"
     ),
-    "KTH22": (
-        "Individual Privacy Accounting with Gaussian Differential Privacy",
-        "https://arxiv.org/abs/2209.15596",
+    "LSL17": _arxiv(
+        "1603.01699", "Understanding the Sparse Vector Technique for Differential Privacy"
     ),
-    "LSL17": (
-        "Understanding the Sparse Vector Technique for Differential Privacy",
-        "https://arxiv.org/abs/1603.01699",
+    "LW22": _arxiv("2207.09397", "Composition Theorems for Interactive Differential Privacy"),
+    "Mir17": _arxiv("1702.07476", "Renyi Differential Privacy"),
+    "MV16": _arxiv(
+        "1507.03113", "The Complexity of Computing the Optimal Composition of Differential Privacy"
     ),
-    "LW22": (
-        "Composition Theorems for Interactive Differential Privacy",
-        "https://arxiv.org/abs/2207.09397",
+    "NTZ13": _arxiv(
+        "1212.0297", "The Geometry of Differential Privacy: the Sparse and Approximate Cases"
     ),
-    "Mir17": (
-        "Renyi Differential Privacy",
-        "https://arxiv.org/abs/1702.07476",
-    ),
-    "MV16": (
-        "The Complexity of Computing the Optimal Composition of Differential Privacy",
-        "https://arxiv.org/abs/1507.03113",
-    ),
-    "NTZ13": (
-        "The Geometry of Differential Privacy: the Sparse and Approximate Cases",
-        "https://arxiv.org/abs/1212.0297",
-    ),
-    "RHLMTL26": (
-        "Privacy Filters are Captured by Residues",
-        "https://arxiv.org/abs/2602.15815",
-    ),
-    "RRUV21": (
-        "Privacy Odometers and Filters: Pay-as-you-Go Composition",
-        "https://arxiv.org/abs/1605.08294",
-    ),
-    "ST22": (
-        "Fully Adaptive Composition for Gaussian Differential Privacy",
-        "https://arxiv.org/abs/2210.17520",
-    ),
+    "RHLMTL26": _arxiv("2602.15815", "Privacy Filters are Captured by Residues"),
+    "RRUV21": _arxiv("1605.08294", "Privacy Odometers and Filters: Pay-as-you-Go Composition"),
+    "ST22": _arxiv("2210.17520", "Fully Adaptive Composition for Gaussian Differential Privacy"),
     "Ste24": (
         "Tight RDP & zCDP Bounds from Pure DP",
         "https://differentialprivacy.org/pdp-to-zcdp/",
     ),
-    "TKRH26": (
-        "f-Differential Privacy Filters: Validity and Approximate Solutions",
-        "https://arxiv.org/abs/2602.06756",
+    "TKRH26": _arxiv(
+        "2602.06756", "f-Differential Privacy Filters: Validity and Approximate Solutions"
     ),
-    "VW21": (
-        "Concurrent Composition of Differential Privacy",
-        "https://arxiv.org/abs/2105.14427",
-    ),
-    "VZ23": (
-        "Concurrent Composition Theorems for Differential Privacy",
-        "https://arxiv.org/abs/2207.08335",
-    ),
-    "WRRW23": (
-        "Fully Adaptive Composition in Differential Privacy",
-        "https://arxiv.org/abs/2203.05481",
-    ),
+    "VW21": _arxiv("2105.14427", "Concurrent Composition of Differential Privacy"),
+    "VZ23": _arxiv("2207.08335", "Concurrent Composition Theorems for Differential Privacy"),
+    "WRRW23": _arxiv("2203.05481", "Fully Adaptive Composition in Differential Privacy"),
     "ZW20": (
         "Improving Sparse Vector Technique with Renyi Differential Privacy",
         "https://proceedings.neurips.cc/paper/2020/hash/e9bf14a419d77534105016f5ec122d62-Abstract.html",
     ),
-    "ZDW22": (
-        "Optimal Accounting of Differential Privacy via Characteristic Function",
-        "https://arxiv.org/abs/2106.08567",
+    "ZDW22": _arxiv(
+        "2106.08567", "Optimal Accounting of Differential Privacy via Characteristic Function"
     ),
 }
 

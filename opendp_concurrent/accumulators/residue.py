@@ -18,7 +18,7 @@ from typing import Any
 
 from .. import checks
 from ..errors import InvalidValueError
-from ..exact.rounding import SMALLEST, sqrt_down, sqrt_up, to_units
+from ..exact.rounding import sqrt_down, sqrt_up, to_units
 from ..fdp.function import TradeoffFunction, check_function
 from ..measures.sums.accumulator import nearly_equal, times
 from ..measures.tradeoff import TRADEOFF_DIVERGENCE
@@ -42,7 +42,7 @@ class Residual:
     @property
     def loss(self) -> TradeoffFunction:
         """A Gaussian trade-off function, or the worst."""
-        root = None if self.squares is None else sqrt_up(self.squares, SMALLEST)
+        root = None if self.squares is None else sqrt_up(self.squares)
         if self.left is not None and (root is None or root > self.mu):
             return TradeoffFunction.gaussian(self.mu)
         return TradeoffFunction.worst() if root is None else TradeoffFunction.gaussian(root)
@@ -73,7 +73,7 @@ class Residual:
         if TradeoffFunction.gaussian(self.mu) <= d_out:
             return TradeoffFunction.gaussian(self.left or 0.0)
         left = 0 if self.squares is None else to_units(d_out.mu_down) ** 2 - self.squares
-        return TradeoffFunction.gaussian(sqrt_down(max(0, left), SMALLEST))
+        return TradeoffFunction.gaussian(sqrt_down(max(0, left)))
 
     def to_record(self) -> Any:
         """Residual and squares, exactly."""

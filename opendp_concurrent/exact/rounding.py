@@ -50,18 +50,15 @@ def split(total: float, weights: list[Fraction]) -> list[float]:
     return [from_units_down(int(units * weight / whole)) for weight in weights]
 
 
-def sqrt_down(units: int, scale: int) -> float:
-    """Largest double whose square is at most ``units`` * 2**-(2 * scale); exact integers."""
-    root = isqrt(units << max(0, 2 * (SMALLEST - scale)))
-    return from_units_down(root >> max(0, scale - SMALLEST))
+def sqrt_down(square: int) -> float:
+    """Largest double whose square is at most ``square`` * 2**(-2 * SMALLEST)."""
+    return from_units_down(isqrt(square))
 
 
-def sqrt_up(units: int, scale: int) -> float:
-    """Least double whose square is at least ``units`` * 2**-(2 * scale); exact integers."""
-    shifted = units << max(0, 2 * (SMALLEST - scale))
-    root = isqrt(shifted)
-    root += root * root < shifted
-    return from_units_up(-(-root >> max(0, scale - SMALLEST)))
+def sqrt_up(square: int) -> float:
+    """Least double whose square is at least ``square`` * 2**(-2 * SMALLEST)."""
+    root = isqrt(square)
+    return from_units_up(root + (root * root < square))
 
 
 def _ordinal(value: float) -> int:

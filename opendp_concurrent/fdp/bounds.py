@@ -1,4 +1,4 @@
-"""Bounds: two doubles around an exact value."""
+"""Exact values between two doubles, and characteristic functions with their error."""
 
 from __future__ import annotations
 
@@ -40,6 +40,19 @@ class Bounds(NamedTuple):
     def width(self) -> Any:
         """Distance between the two."""
         return self.upper - self.lower
+
+
+class Transform(NamedTuple):
+    """A characteristic function at the nodes of a contour, in units of its value at ω = 0.
+
+    :ivar values: E_P[e^((τ+iω)L)] / E_P[e^(τL)]
+    :ivar error: bound on the error of each value
+    :ivar dilation: s² if the loss was dilated to a lattice, by less than a Gaussian of μ = s does
+    """
+
+    values: ComplexArray
+    error: float
+    dilation: float = 0.0
 
 
 def probabilities(lower: Any, upper: Any) -> Bounds:

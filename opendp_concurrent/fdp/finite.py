@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import exp, expm1, inf, log1p, nextafter, pi
 from typing import Any
@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from .atoms import Atoms
-from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds
-from .factor import Transform
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, Transform
 
 _DIRECT = 2**22  # outcomes times nodes up to which the sum is taken term by term
 _MOST_LATTICE = 2**24  # points of a lattice
@@ -53,7 +52,8 @@ class Finite:
     gaussian: float = inf
     back: Finite | None = None
     stands_for: str = ""
-    horizon: float = field(default=inf, init=False)
+
+    horizon = inf
 
     def __post_init__(self) -> None:
         if self.stands_for:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
-from ..exact.rounding import SMALLEST, sqrt_down, to_units
+from ..exact.rounding import sqrt_down, to_units
 from . import arguments, shapes
 from .bounds import UNIT, Array, Bounds, rounded_up
 from .curve import beta_bounds
@@ -546,7 +546,7 @@ class TradeoffFunction:
     @property
     def mu_down(self) -> float:
         """μ of the Gaussians alone, rounded down."""
-        return sqrt_down(self._product.squares, SMALLEST)
+        return sqrt_down(self._product.squares)
 
     @property
     def mu(self) -> float | None:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, probabilities
-from .factor import NoiseFactor, Transform
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, Transform, probabilities
 
 _SPECIAL = 2e-13  # relative error of SciPy's erfcx, ndtr and log_ndtr; their authors claim 1e-13
 _ROOT, _SQRT2 = float(np.sqrt(np.pi / 2)), float(np.sqrt(2.0))
@@ -63,13 +62,14 @@ def _above_zero(mu: float, epsilon: Array) -> Bounds:
 
 
 @dataclass(frozen=True)
-class Gaussian(NoiseFactor):
+class Gaussian:
     """N(0, 1) against N(μ, 1)."""
 
     mu: float
 
-    largest_loss = inf
-    horizon = inf
+    infinite = mass_error = slack = 0.0
+    largest_loss = gaussian = horizon = inf
+    symmetric, stands_for = True, ""
 
     @property
     def variance(self) -> float:
@@ -101,3 +101,7 @@ class Gaussian(NoiseFactor):
     def profile(self, epsilon: Array) -> Bounds:
         """δ at each real ε."""
         return gaussian_profile(self.mu, epsilon)
+
+    def swapped(self) -> Gaussian:
+        """The pair (Q, P), which is the same."""
+        return self

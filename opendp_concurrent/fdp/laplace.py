@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray, probabilities
-from .factor import Factor, NoiseFactor, Transform
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray, Transform, probabilities
 from .finite import Finite, response
 
 _FEW = 4096  # steps up to which outcomes are listed
@@ -22,7 +21,7 @@ _FINE = 2.0**60  # a finer grid becomes this one, which loses no less (proof in 
 
 
 @dataclass(frozen=True)
-class Laplace(NoiseFactor):
+class Laplace:
     """Two-sided exponential noise against the same noise, shifted.
 
     :ivar epsilon: shift over scale; the largest loss
@@ -31,6 +30,10 @@ class Laplace(NoiseFactor):
 
     epsilon: float
     steps: float = inf
+
+    infinite = mass_error = slack = 0.0
+    gaussian = inf
+    symmetric, stands_for = True, ""
 
     @property
     def largest_loss(self) -> float:
@@ -140,13 +143,17 @@ class Laplace(NoiseFactor):
         error = np.where(epsilon >= e0, 0.0, error)
         return probabilities(value - error, value + error)
 
+    def swapped(self) -> Laplace:
+        """The pair (Q, P), which is the same."""
+        return self
+
 
 def _phase(angle: Any) -> ComplexArray:
     phase: ComplexArray = np.exp(1j * angle)
     return phase
 
 
-def laplace(epsilon: float, steps: float = inf) -> Factor:
+def laplace(epsilon: float, steps: float = inf) -> Finite | Laplace:
     """The Laplace mechanism; a finite pair if the shift has few steps."""
     if epsilon == 0.0 or steps > _FEW:
         return Laplace(epsilon, steps if isinf(steps) else min(steps, _FINE))

@@ -10,7 +10,6 @@ same for interactive mechanisms that are queried concurrently: [VW21, Theorem 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from .. import checks
 from ..errors import InvalidValueError
@@ -44,13 +43,8 @@ def optimal_composition(
         raise InvalidValueError(f"counts has {len(numbers)} elements, d_mids {len(d_mids)}")
     whole = TradeoffFunction.identity()
     for index, (d_mid, count) in enumerate(zip(d_mids, numbers, strict=True)):
-        epsilon, delta = _pair(f"d_mids[{index}]", d_mid)
-        one = TradeoffFunction.approximate(epsilon, delta)
+        named, is_pair = {f"d_mids[{index}]": d_mid}, checks.is_a(d_mid, tuple)
+        pair = checks.epsilon_delta(**named) if is_pair else (checks.non_negative(**named), 0.0)
+        one = TradeoffFunction.approximate(*pair)
         whole = whole.compose(one.power(checks.count(**{f"counts[{index}]": count})))
     return whole
-
-
-def _pair(name: str, value: Any) -> tuple[float, float]:
-    if checks.is_a(value, tuple):
-        return checks.epsilon_delta(**{name: value})
-    return checks.non_negative(**{name: value}), 0.0

@@ -49,7 +49,9 @@ def is_at_most(one: Product, other: Product) -> bool:
         return True
     whole = one, other
     one, other = without_common(one, other)
-    if one.is_identity or _is_matched(one, other) or _is_bounded_by(one, other):
+    if one.is_identity or _is_matched(one, other):
+        return True
+    if not other.squares and other.single is not None and _is_bounded_by(one, other.single):
         return True
     if _is_below_both_ways(one, other):
         return True
@@ -95,9 +97,10 @@ def _is_matched(one: Product, other: Product) -> bool:
         return False
     free = Counter(other.factors)
     for factor, count in sorted(one.factors.items(), key=lambda item: -item[0].largest_loss):
+        alone = Product(0, {factor: 1})
         for candidate in sorted(free, key=lambda each: each.largest_loss):
             used = min(count, free[candidate])
-            if used and single_at_most(factor, candidate):
+            if used and (factor == candidate or _is_bounded_by(alone, candidate)):
                 free[candidate] -= used
                 count -= used
         if count:
@@ -105,37 +108,20 @@ def _is_matched(one: Product, other: Product) -> bool:
     return True
 
 
-def _is_bounded_by(one: Product, other: Product) -> bool:
-    """Whether the losses of ``one`` are within those of a single randomized response [KOV15].
+def _is_bounded_by(one: Product, factor: Factor) -> bool:
+    """Whether the losses of ``one`` are within those of a randomized response [KOV15].
 
     Or the shifts of Laplace noise are within that of one coordinate: ``conversions`` has the proof.
     """
-    single = other.single
-    if other.squares or one.squares or single is None:
-        return False
-    if isinstance(single, Laplace) and single.steps == inf:
+    if isinstance(factor, Laplace) and factor.steps == inf:
         smooth = all(isinstance(each, Laplace) and each.steps == inf for each in one.factors)
-        return smooth and one.largest_loss <= single.epsilon
-    pair = _response(single)
+        return smooth and one.largest_loss <= factor.epsilon
+    pair = _response(factor)
     if pair is None:
         return False
     epsilon, delta = pair
     both = (one, one.swapped())
     return all(each.largest_loss <= epsilon and each.infinite.upper <= delta for each in both)
-
-
-def single_at_most(one: Factor, other: Factor) -> bool:
-    """Whether a factor is at most another, by their parameters."""
-    if one == other:
-        return True
-    if isinstance(one, Laplace) and isinstance(other, Laplace):
-        return one.steps == other.steps == inf and one.epsilon <= other.epsilon
-    pair = _response(other)
-    if pair is None:
-        return False
-    epsilon, delta = pair
-    both = (one, one.swapped())
-    return all(each.largest_loss <= epsilon and each.infinite <= delta for each in both)
 
 
 def _response(factor: Factor) -> tuple[float, float] | None:

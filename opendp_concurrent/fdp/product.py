@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidValueError
-from ..exact.rounding import SMALLEST, sqrt_up
+from ..exact.rounding import sqrt_up
 from . import contour as paths
 from .atoms import Atoms
 from .bounds import ELEMENTARY, UNIT, Array, Bounds, probabilities, rounded_up
@@ -27,7 +27,7 @@ from .finite import Finite, worst
 from .gaussian import Gaussian, gaussian_profile
 from .inversion import CharacteristicFunction, start
 from .repeated import repeated
-from .search import bisect, certify
+from .search import certify, halved
 
 MOST_ATOMS = 2**17  # outcomes up to which products of finite pairs are exact
 _MIXED = 2**12  # the same for products with a Gaussian
@@ -135,7 +135,7 @@ class Product:
     @cached_property
     def mu(self) -> float:
         """μ of the Gaussians together, rounded up."""
-        return sqrt_up(self.squares, SMALLEST)
+        return sqrt_up(self.squares)
 
     @cached_property
     def counted(self) -> list[tuple[Factor, int]]:
@@ -333,8 +333,10 @@ class Product:
         profile = partial(self._profile_at, tolerance=0.0)
         near = top
         if finite > 0.0:
-            atoms = self.all_atoms
-            near = bisect(profile, delta, top) if atoms is None else atoms.epsilon_near(delta)
+            if self.all_atoms is not None:
+                near = self.all_atoms.epsilon_near(delta)
+            else:
+                _, near = halved(0.0, top, lambda at: sum(profile(at)) / 2 <= delta, most=200)
         return certify(profile, delta, near, self._scale)
 
     def _epsilon_below(self, delta: float) -> float:

@@ -7,22 +7,21 @@ with a certified comparison at each s: ``order.is_below`` up to where both tails
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache, partial
 from math import exp, inf, sqrt, tanh
 
 import scipy
 
-from ..exact.rounding import SMALLEST, sqrt_down, sqrt_up, to_units
+from ..exact.rounding import sqrt_down, sqrt_up, to_units
 from .coarse import with_few_outcomes
 from .gaussian import gaussian_profile
 from .order import is_at_most, is_below, is_symmetric, tail_from, with_gaussians
 from .product import Product
+from .search import halved
 
 _POINTS, _DEPTH = 400, 4
 _OUTCOMES = 96  # of the finite pair that stands for a child
 _RELATIVE = 1e-9  # accuracy of the residual, downward
-_HALVINGS = 100  # of a search
 _LEAST = 1e-290  # smaller losses are not halved
 
 
@@ -32,7 +31,7 @@ def residual(budget: float, child: Product) -> float | None:
     left = to_units(budget) ** 2 - child.squares
     if left < 0:
         return None
-    rest = sqrt_down(left, SMALLEST)
+    rest = sqrt_down(left)
     return _residual(rest, Product(0, child.factors)) if child.factors else rest
 
 
@@ -56,22 +55,10 @@ def _residual(budget: float, child: Product) -> float | None:
     # the residual by the sum of squares: a loss of at most ε is μ-GDP with μ = 2 Φ⁻¹(e^ε/(1+e^ε))
     low, mu = 0.0, _pure_to_gaussian(bound)
     if mu < budget:
-        low = sqrt_down(to_units(budget) ** 2 - to_units(mu) ** 2, SMALLEST)
+        low = sqrt_down(to_units(budget) ** 2 - to_units(mu) ** 2)
     elif not fits(0.0):
         return None
-    return _halved(low, budget, lambda s: not fits(s), lambda _: _RELATIVE * budget)[0]
-
-
-def _halved(
-    low: float, high: float, holds: Callable[[float], bool], width: Callable[[float], float]
-) -> tuple[float, float]:
-    """Halve an interval, at whose high end ``holds`` is true, to ``width(high)``."""
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if not high - low > width(high) or middle in (low, high):
-            break
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return low, high
+    return halved(low, budget, lambda s: not fits(s), lambda _: _RELATIVE * budget)[0]
 
 
 def _pure_to_gaussian(bound: float) -> float:
@@ -98,10 +85,10 @@ def gaussian_bound(child: Product) -> float:
     if any(one.infinite.upper > 0.0 or not one.largest_loss < inf for one in both):
         return inf
     most = _pure_to_gaussian(max(one.largest_loss for one in both))
-    _, high = _halved(
+    _, high = halved(
         0.0,
         most,
         lambda mu: is_at_most(rest, Product(to_units(mu) ** 2, {})),
         lambda high: 1e-6 * high,
     )
-    return sqrt_up(child.squares + to_units(high) ** 2, SMALLEST)
+    return sqrt_up(child.squares + to_units(high) ** 2)

@@ -1,4 +1,4 @@
-"""The least ε at a δ, from a profile that is known between bounds."""
+"""Searches over doubles; the least ε at a δ, from a profile that is known between bounds."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ from math import inf
 
 from .bounds import UNIT, Bounds
 
-_HALVINGS = 200
 _STEPS = 64  # each four times the step before: enough to leave the doubles
 
 
-def bisect(profile: Callable[[float], Bounds], delta: float, high: float) -> float:
-    """The least ε in [0, high] with δ(ε) <= delta, approximately."""
-    low = 0.0
-    for _ in range(_HALVINGS):
+def halved(
+    low: float,
+    high: float,
+    holds: Callable[[float], bool],
+    width: Callable[[float], float] = lambda high: 0.0,
+    most: int = 100,
+) -> tuple[float, float]:
+    """Halve an interval, at whose high end alone ``holds`` is true.
+
+    :param width: of the interval that is narrow enough, at its high end
+    :param most: number of halvings
+    """
+    for _ in range(most):
         middle = (low + high) / 2
-        if middle in (low, high):
+        if not high - low > width(high) or middle in (low, high):
             break
-        bounds = profile(middle)
-        if (bounds.lower + bounds.upper) / 2 > delta:
-            low = middle
-        else:
-            high = middle
-    return high
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return low, high
 
 
 def certify(

@@ -138,7 +138,6 @@ def _factor_name(factor: Factor) -> str:
         return f"laplace(epsilon={factor.epsilon!r}{steps})"
     if isinstance(factor, Gaussian):
         return f"gaussian(mu={factor.mu!r})"
-    assert isinstance(factor, Finite)
     losses = factor.losses
     if not len(losses):
         return "worst"

@@ -155,13 +155,13 @@ def make_private_multiplicative_weights(
     assert_features("contrib", "honest-but-curious")
     check_space(input_domain, input_metric)
     measure = composition_measure(output_measure)
-    d_in = validate_d_in(input_metric, d_in)
-    budget = measure.validate_budget("d_out", d_out)
-    planned, bound, delta = measure.planned_under(budget)
-    if not planned.one_number:
+    if not measure.is_planned:
         raise UnsupportedMeasureError(
             f"output_measure ({measure.name}) is not planned for; build it for zCDP, and use cast"
         )
+    d_in = validate_d_in(input_metric, d_in)
+    budget = measure.validate_budget("d_out", d_out)
+    planned, bound, delta = measure.planned_under(budget)
     if planned != measure:
         other = make_private_multiplicative_weights(
             input_domain,

@@ -59,6 +59,10 @@ class ApproximateMaxDivergence(PairMeasure):
             )
         return epsilon, failure
 
+    @property
+    def is_planned(self) -> bool:
+        return True
+
     def planned_under(
         self, d_out: tuple[float, float]
     ) -> tuple[CompositionMeasure, float, float | None]:

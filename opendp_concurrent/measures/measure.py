@@ -195,6 +195,11 @@ class CompositionMeasure(Convertible):
         del sensitivity, loss
         return None
 
+    @property
+    def is_planned(self) -> bool:
+        """Whether parameters of mechanisms can be searched for, to fit a bound under it."""
+        return self.one_number
+
     def planned_under(self, d_out: Any) -> tuple[CompositionMeasure, Any, float | None]:
         """Return the measure and bound to plan mechanisms under, and the δ of the cast back."""
         return self, d_out, None

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import checks
 from ..checks import is_a
-from ..exact.rounding import SMALLEST, split, sqrt_down, to_units
+from ..exact.rounding import split, sqrt_down, to_units
 from .joins import join_numbers
 from .measure import CompositionMeasure
 from .sums.accumulator import Accumulator
@@ -136,4 +136,4 @@ class PairMeasure(CompositionMeasure):
 def split_squares(d_out: float, weights: list[Fraction]) -> list[Any]:
     """Shares whose squares add up to at most that of ``d_out``."""
     square, whole = to_units(d_out) ** 2, sum(weights)
-    return [sqrt_down(int(square * weight / whole), SMALLEST) for weight in weights]
+    return [sqrt_down(int(square * weight / whole)) for weight in weights]

@@ -1,4 +1,4 @@
-"""A privacy loss of any measure as one number that can be drawn; the measure says which."""
+"""The number that is drawn for a privacy loss; the measure chooses it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Under = CompositionMeasure | type[CompositionMeasure] | None
 def height(
     loss: Any, order: float | None = None, *, of: str = "losses", under: Under = None
 ) -> float:
-    """Return the number that is drawn for a loss, or raise naming the argument ``of``.
+    """Return the number that is drawn for a loss, or raise.
 
-    Of a pair (ε, δ) it is the ε, of truncated concentrated DP the ρ, of a Rényi curve its value at
-    ``order`` (at the least order of its grid, if left out), of a trade-off function the ε at
-    δ = 1e-6.
+    It is the ε of a pair (ε, δ), the ρ of truncated concentrated DP, the ε of a trade-off function
+    at δ = 1e-6, and the value of a Rényi curve at ``order``, or at the smallest order of its grid.
 
+    :param of: name of the argument, for the message
     :param under: the measure, if it is known
     """
     measure = under or measure_of_loss(loss)
@@ -29,6 +29,6 @@ def height(
 
 
 def name(loss: Any, order: float | None = None, *, under: Under = None) -> str:
-    """Return what :func:`height` of such a loss is."""
+    """Return the name of the number that :func:`height` returns for a loss."""
     measure = under or measure_of_loss(loss)
     return "loss" if measure is None else measure.symbol(loss, order)

@@ -1763,6 +1763,18 @@ on_handle(
     analyst=("alice", NOTHING),
 )
 on_handle(
+    "quotas[]",
+    lambda: QUOTAS([1, 2]),
+    lambda handle, analyst: handle[analyst],
+    analyst=("alice", NOTHING),
+)
+on_handle(
+    "parts[]",
+    lambda: oc.c.make_parallel_composition(*VECTOR, AGES, {"young": COUNT, "old": COUNT})([1, 40]),
+    lambda handle, query: handle[query],
+    query=("young", NOTHING),
+)
+on_handle(
     "parts()",
     lambda: oc.c.make_parallel_composition(*VECTOR, AGES, {"young": COUNT, "old": COUNT})([1, 40]),
     lambda handle, query: handle(query),
@@ -1927,6 +1939,12 @@ on_handle(
     "parallel stream(key)",
     STREAMS["parallel stream"],
     lambda handle, part: handle(part),
+    part=(1, "anything"),
+)
+on_handle(
+    "parallel stream[key]",
+    STREAMS["parallel stream"],
+    lambda handle, part: handle[part],
     part=(1, "anything"),
 )
 on_handle(

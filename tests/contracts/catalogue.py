@@ -256,6 +256,7 @@ class Subject:
 
     :ivar covers: public names that build it
     :ivar make: builds it; the argument is where it says what happens to it
+    :ivar queries: of its handle, those that have a name
     """
 
     name: str
@@ -265,6 +266,7 @@ class Subject:
     question: Callable[[], Any] = lambda: None
     data: Callable[[], list[Any]] = lambda: list(ROWS)
     item: Callable[[Any], Any] = lambda item: item
+    queries: frozenset[str] = frozenset()
 
     def build(self) -> Case:
         """Build it, for one case."""
@@ -425,6 +427,7 @@ def _both(name: str) -> tuple[str, str]:
 
 
 CONTINUAL = {"kind": Kind.CONTINUAL, "data": list}
+COUNTER = {**CONTINUAL, "queries": frozenset({"read"})}
 SUBJECTS: tuple[Subject, ...] = (
     *_releases(),
     *_probes(),
@@ -506,6 +509,7 @@ SUBJECTS: tuple[Subject, ...] = (
         _both("private_multiplicative_weights"),
         lambda seen: multiplicative_weights(),
         linear,
+        queries=frozenset({"synthetic"}),
     ),
     Subject(
         "projected queries",
@@ -520,6 +524,7 @@ SUBJECTS: tuple[Subject, ...] = (
             rounds=10,
         ),
         lambda: [linear()],
+        queries=frozenset({"synthetic"}),
     ),
     Subject(
         "individual filter",
@@ -532,7 +537,7 @@ SUBJECTS: tuple[Subject, ...] = (
         "counter",
         covers=_both("counter"),
         make=lambda seen: Built("counter", stream())(PURE(), scale=2.0**23),
-        **CONTINUAL,
+        **COUNTER,
     ),
     Subject(
         "histogram counter",
@@ -541,19 +546,19 @@ SUBJECTS: tuple[Subject, ...] = (
             (head := categories())
             >> Built("histogram_counter", head.output_space)(PURE(), scale=8.0)
         ),
-        **CONTINUAL,
+        **COUNTER,
     ),
     Subject(
         "window counter",
         covers=_both("window_counter"),
         make=lambda seen: Built("window_counter", stream())(PURE(), scale=2.0**23, window=3),
-        **CONTINUAL,
+        **COUNTER,
     ),
     Subject(
         "alarm",
         covers=_both("alarm"),
         make=lambda seen: Built("alarm", stream())(PURE(), scale=2.0**23, threshold=2**40),
-        **CONTINUAL,
+        **COUNTER,
     ),
     Subject(
         "probe of changes",
@@ -588,6 +593,7 @@ class Wrapper:
 
     :ivar same_map: whether the map of the whole is that of what is inside, to the last digit
     :ivar stretch: how far it brings neighbours apart
+    :ivar protocol: whether its handle takes other messages than what is inside
     """
 
     name: str
@@ -596,6 +602,7 @@ class Wrapper:
     make: Callable[[Case], Case]
     same_map: bool = False
     stretch: int = 1
+    protocol: bool = False
 
     def __call__(self, case: Case) -> Case:
         """Wrap a case."""
@@ -1002,11 +1009,19 @@ WRAPPERS: tuple[Wrapper, ...] = (
         ("make_interactive_postprocessing",),
         _postprocessing(looking_on),
         same_map=True,
+        protocol=True,
     ),
     Wrapper(
-        "remembering", Role.WRAPPER, (), _postprocessing(remembering, ({}, None)), same_map=True
+        "remembering",
+        Role.WRAPPER,
+        (),
+        _postprocessing(remembering, ({}, None)),
+        same_map=True,
+        protocol=True,
     ),
-    Wrapper("counting", Role.WRAPPER, (), _postprocessing(counting, 0), same_map=True),
+    Wrapper(
+        "counting", Role.WRAPPER, (), _postprocessing(counting, 0), same_map=True, protocol=True
+    ),
     Wrapper(
         "null query",
         Role.WRAPPER,
@@ -1015,10 +1030,11 @@ WRAPPERS: tuple[Wrapper, ...] = (
             case, oc.c.make_null_query_extension(case.what), lambda message: (1, message)
         ),
         same_map=True,
+        protocol=True,
     ),
-    Wrapper("indexed", Role.COMBINATOR, _both("indexed_composition"), _indexed),
-    Wrapper("indexed, two", Role.COMBINATOR, (), partial(_indexed, count=2)),
-    Wrapper("ordered", Role.COMBINATOR, _both("ordered_composition"), _ordered),
+    Wrapper("indexed", Role.COMBINATOR, _both("indexed_composition"), _indexed, protocol=True),
+    Wrapper("indexed, two", Role.COMBINATOR, (), partial(_indexed, count=2), protocol=True),
+    Wrapper("ordered", Role.COMBINATOR, _both("ordered_composition"), _ordered, protocol=True),
     Wrapper(
         "cast to itself",
         Role.CAST,

@@ -15,6 +15,7 @@ from functools import partial
 from math import nan
 from typing import Any
 
+import numpy as np
 import opendp.prelude as dp
 from opendp.mod import Odometer, OdometerQueryable, Queryable
 
@@ -390,6 +391,62 @@ def bad_queries(innermost: Case) -> Iterator[tuple[str, Any]]:
         yield name, dp.m.make_user_measurement(*space, measure, len, map_, TO="ExtrinsicObject")
 
 
+# --- i. queries with a name ------------------------------------------------------------------
+
+NAMED = {"read": None, "synthetic": "synthetic"}
+KEYS = ("ann", 0, 1)  # of quotas, and of parts
+
+
+def a_query_with_a_name_is_its_message(recipe: Recipe) -> Iterator[str]:
+    """Through all that passes messages on; what has a protocol of its own has no names."""
+    cases = recipe.cases()
+    talk = None if cases is None else opened(cases[-1])
+    if cases is None or talk is None:
+        return
+    if cases[0].continual and talk.update_all([5, None, 7]) is None and not is_opaque(recipe):
+        return
+    for door in filter(is_ours, talk.doors):
+        for name, message in NAMED.items():
+            if hasattr(door, name) and not same(getattr(door, name), partial(door, message)):
+                yield f"{name}() of {type(door).__name__} is not its message"
+        if hasattr(door, "__getitem__"):
+            for key in KEYS:
+                if not same(partial(door.__getitem__, key), partial(door, key)):
+                    yield f"[{key!r}] of {type(door).__name__} is not its message"
+    last = talk.doors[-1]
+    if is_ours(last) and isinstance(last, Queryable | OdometerQueryable):
+        found = {name for name in NAMED if hasattr(last, name)}
+        if found != names_expected(recipe, cases):
+            yield f"{type(last).__name__} has the names {sorted(found)}"
+
+
+def names_expected(recipe: Recipe, cases: list[Case]) -> set[str]:
+    """Names of the queries of the handle that is reached last."""
+    names = set(recipe.subject.queries)
+    for wrapper, inside in zip(reversed(recipe.wrappers), cases[:-1], strict=True):
+        if wrapper.protocol:
+            names = set()
+        elif wrapper.role is Role.COMBINATOR:
+            break  # whose handle is another one
+        elif wrapper.name in ("interactive", "bounded") and inside.kind is Kind.NONINTERACTIVE:
+            names = {"read"}
+    return names
+
+
+def same(one: Callable[[], Any], other: Callable[[], Any]) -> bool:
+    """Whether both answer alike, or refuse alike. A handle may be handed out in a new wrapper."""
+    answers = []
+    for ask in (one, other):
+        try:
+            answers.append(ask())
+        except REFUSALS as error:
+            answers.append((type(error), str(error)))
+    kinds = [type(answer) for answer in answers]
+    if isinstance(answers[0], Queryable | OdometerQueryable):
+        return kinds[0] is kinds[1]
+    return kinds[0] is kinds[1] and bool(np.all(answers[0] == answers[1]))
+
+
 # --- f. handles ------------------------------------------------------------------------------
 
 
@@ -563,6 +620,7 @@ PAIR_LAWS: tuple[Law, ...] = (
     handles_are_nobody_elses,
     errors_hold_no_data,
     no_part_of_static_data_takes_updates,
+    a_query_with_a_name_is_its_message,
 )
 
 

@@ -76,9 +76,9 @@ def test_shares_never_exceed_the_whole(total, weights):
         assert above == math.inf or Fraction(above) > exact
 
 
-@given(st.integers(0, 2**2200))
+@given(st.integers(0, 2**4000))
 def test_roots_are_rounded_outward(units):
-    up, down = sqrt_up(units, SMALLEST), sqrt_down(units, SMALLEST)
+    up, down = sqrt_up(units), sqrt_down(units)
     exact = Fraction(units, 2 ** (2 * SMALLEST))
     assert Fraction(down) ** 2 <= exact <= Fraction(up) ** 2
     if units:
@@ -96,16 +96,6 @@ def test_searches_find_the_threshold_from_anywhere(threshold, near):
 def test_searches_that_find_nothing():
     assert least_double(lambda value: False) == math.inf
     assert largest_double(lambda value: False) == 0.0
-
-
-@given(st.integers(0, 2**1900), st.sampled_from([0, 1, 500, SMALLEST - 1, SMALLEST + 1, 2000]))
-def test_roots_of_other_units_are_rounded_outward(units, scale):
-    up, down = sqrt_up(units, scale), sqrt_down(units, scale)
-    exact = Fraction(units, 2 ** (2 * scale))
-    assert Fraction(down) ** 2 <= exact <= Fraction(up) ** 2
-    if units:
-        assert Fraction(math.nextafter(up, 0.0)) ** 2 < exact
-        assert Fraction(math.nextafter(down, math.inf)) ** 2 > exact
 
 
 class Counted:

@@ -30,7 +30,7 @@ def test_a_profile_that_never_falls_ends_the_search(near):
         return Bounds(0.0, 1.0)
 
     assert search.certify(profile, 0.5, near, 1.0) == (0.0, inf)
-    search.bisect(profile, 0.5, near)
+    search.halved(0.0, near, lambda at: profile(at).upper <= 0.5, most=200)
 
 
 def test_searches_below_the_doubles_end():

@@ -87,7 +87,7 @@ def test_a_handle_by_keys_does_not_list_them():
     """Python would else ask for 0, 1, ... until one is refused, and so open those parts."""
     handle = told()
     with pytest.raises(TypeError, match="not iterable"):
-        list(handle)
+        iter(handle)
     with pytest.raises(TypeError, match="not iterable"):
         assert 0 in handle
     with pytest.raises(TypeError):
@@ -220,6 +220,14 @@ def test_a_limit_counts_methods_as_messages(space):
     analysts["bob"](count(space))
     with pytest.raises(MessageLimitError):
         analysts["bob"]
+
+
+def test_what_is_behind_a_stream_transformation_or_a_cast_is_read():
+    clamp = oc.t.make_stream_clamp(oc.integer_stream(-5, 5), oc.event_presence(), BITS[0])
+    for made in (clamp >> COUNTERS["counter"], oc.c.cast(clamp >> COUNTERS["counter"], ZCDP)):
+        queryable = made([])
+        queryable.update_all([5, -5])
+        assert queryable.read() == queryable(None)
 
 
 def test_a_child_of_a_stream_counts_methods_as_messages():

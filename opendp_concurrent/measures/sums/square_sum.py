@@ -12,7 +12,7 @@ from math import inf, isinf
 from typing import Any
 
 from ... import checks
-from ...exact.rounding import SMALLEST, sqrt_down, sqrt_up, to_units
+from ...exact.rounding import sqrt_down, sqrt_up, to_units
 from .accumulator import times
 
 
@@ -25,7 +25,7 @@ class SquareSum:
     @property
     def loss(self) -> float:
         """Least double whose square is at least the exact sum."""
-        return inf if self.units is None else sqrt_up(self.units, SMALLEST)
+        return inf if self.units is None else sqrt_up(self.units)
 
     def read(self, d_mid: Any) -> Any:
         """Return ``d_mid``."""
@@ -50,7 +50,7 @@ class SquareSum:
             return inf
         if self.units is None:
             return 0.0
-        return sqrt_down(max(0, to_units(d_out) ** 2 - self.units), SMALLEST)
+        return sqrt_down(max(0, to_units(d_out) ** 2 - self.units))
 
     def to_record(self) -> str | None:
         """Units in hexadecimal, None when infinite."""

@@ -5,9 +5,9 @@ mechanism, sees its answer, and launches the next one, as long as the filter adm
 the analyst distinguish two neighbouring datasets? For finite mechanisms this is computed exactly,
 over *all* analysts, with the rule and the accumulator of the filter itself.
 
-The future depends on the past only by the state of the accumulator and the likelihood ratio x = P/Q
-of the answers so far. The largest value of the sum of (P - e^ε Q)+ over all futures is, per unit of
-P, a function g(state, x), and a dynamic programme computes it:
+The future depends on the past only through the state of the accumulator and the likelihood ratio
+x = P/Q of the answers so far. The largest value of the sum of (P - e^ε Q)+ over all futures is, per
+unit of P, a function g(state, x), and a dynamic programme computes it:
 
     g(state, x) = max(stop: (1 - e^ε/x)+,
                       launch an admitted item: sum over answers a of
@@ -22,15 +22,16 @@ may be too small for doubles.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import expm1, inf
 from typing import Any, NamedTuple
 
 from ... import checks
 from ..mechanism import FiniteMechanism
 from .lattice import Lattice
-from .menu import CachedRule, Item, Rule, check_depth, next_state, on_a_menu
+from .menu import Item, Rule, check_depth, next_state, on_a_menu
 from .strategy import Launch, Stop, Strategy, view_of
 
 SMALLEST_GAIN = 1e-15  # per unit of P, of a launch that is part of a strategy
@@ -89,8 +90,9 @@ def worst_analyst(
         answer 1 (0.2689 | 0.7311): stop at loss -0.5
       answer 1 (0.3775 | 0.6225): stop at loss -0.5
     """
-    bound, cached = checks.real(epsilon=epsilon), CachedRule(rule)
-    solvers = [_Solver(menu, cached, bound, most, swapped) for swapped in (False, True)]
+    bound = checks.real(epsilon=epsilon)
+    after = cache(lambda state: [next_state(rule, state, item) for item in menu])
+    solvers = [_Solver(menu, after, bound, most, swapped) for swapped in (False, True)]
     best = [solver.best(accumulator, solver.lattice.origin) for solver in solvers]
     upper = max(solver.upper(one) for solver, one in zip(solvers, best, strict=True))
     swapped = best[1].value > best[0].value
@@ -111,14 +113,18 @@ class _Solver:
     """The dynamic programme for one order of the two datasets."""
 
     def __init__(
-        self, items: Sequence[Item], rule: Rule, epsilon: float, most: int, swapped: bool
+        self,
+        items: Sequence[Item],
+        after: Callable[[Any], list[Any]],
+        epsilon: float,
+        most: int,
+        swapped: bool,
     ) -> None:
-        self._items, self._rule, self._epsilon, self._most = items, rule, epsilon, most
+        self._items, self._after, self._epsilon, self._most = items, after, epsilon, most
         self._swapped = swapped
         mechanisms = [item.mechanism.swapped if swapped else item.mechanism for item in items]
         self.lattice = Lattice(mechanisms)
         self._answers = [self.lattice.answers(one) for one in mechanisms]
-        self._after: dict[Any, list[Any]] = {}
         self._best: dict[Any, _Best] = {}
         self._largest = 0.0
 
@@ -143,9 +149,9 @@ class _Solver:
         strategy: Strategy = Stop(sign * loss)
         launches = 0
         for item, answers, after in zip(
-            self._items, self._answers, self._admitted(state), strict=True
+            self._items, self._answers, self._after(state), strict=True
         ):
-            if after is None:
+            if after is None:  # refused, or of no use
                 continue
             value, branches = 0.0, []
             for first, second, steps in answers:
@@ -166,9 +172,3 @@ class _Solver:
             best = max(best, value)
         self._best[state, ratio] = found = _Best(best, launches, strategy)
         return found
-
-    def _admitted(self, state: Any) -> list[Any]:
-        """For each item the accumulator after its launch; None if refused or if of no use."""
-        if state not in self._after:
-            self._after[state] = [next_state(self._rule, state, item) for item in self._items]
-        return self._after[state]

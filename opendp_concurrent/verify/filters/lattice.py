@@ -19,7 +19,7 @@ class Lattice:
     """A basis of steps for all losses log(P(a)/Q(a)) of some mechanisms.
 
     Losses with a rational quotient are multiples of one step; each other loss is its own step. A
-    ratio is the number of each step. It is exact and does not depend on the order of the launches.
+    ratio is a count for each step, so it is exact and does not depend on the order of the launches.
 
     :ivar error: largest difference between the loss of one answer and its steps
     """
@@ -49,7 +49,7 @@ class Lattice:
         self.steps.append(loss)
 
     def _multiple(self, loss: float) -> tuple[int, int] | None:
-        """The step of which ``loss``, above 0, is a multiple: its index, and the multiple."""
+        """Index of a step that divides ``loss``, above 0, and the multiple; None if none does."""
         for index, step in enumerate(self.steps):
             number = round(loss / step)
             if number and abs(loss - number * step) <= _EXACT * loss + _ROUNDING:

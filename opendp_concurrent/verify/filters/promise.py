@@ -134,12 +134,12 @@ class Promise:
     ) -> list[Outcome]:
         """Test the promise against all analysts with a menu of randomized responses.
 
-        The budget is the cost of ``counts`` launches of each item. One component of the distance
-        after the other is replaced by a share of its cost.
+        The budget is the cost of ``counts`` launches of each item, with one component at a share of
+        its cost. Each component is tested in turn.
 
         :param epsilons: of the menu
         :param counts: number of launches of each item, from 1 to 100
-        :param share: in (0, 1]; doubles within 1e-12 below 1 test nothing
+        :param share: in (0, 1]. A share less than 1e-12 below 1 counts as 1
 
         :example:
 

@@ -93,7 +93,7 @@ def _without_failure(budget: Budget) -> list[FiniteMechanism]:
 def _promised(
     budget: Budget, parts: tuple[str, str], menu: list[Item], start: Any
 ) -> tuple[float, float, CachedRule]:
-    """The promised pair, and the rule of the filter; the budget pays for one failing launch."""
+    """The promised pair, and the rule of the filter. The budget includes one failing launch."""
     cost = accumulated(start, [item.d_mid for item in menu], (*budget.counts, 1)).loss
     first, second = (budget.promised(*pair) for pair in zip(parts, cost, strict=True))
     limits = tuple(budget.limit(*pair) for pair in zip(parts, cost, strict=True))
@@ -157,7 +157,7 @@ def _converted(order: float, divergence: float, log_slack: float) -> float:
 
 
 def _minimum(function: Callable[[float], float]) -> float:
-    """The minimum of a function with one local minimum, of the logarithm of an order minus 1."""
+    """The minimum of a function of log(order - 1) that has one local minimum."""
     low, high = -30.0, 30.0
     for _ in range(120):
         left, right = low + (high - low) / 3, high - (high - low) / 3
@@ -166,7 +166,7 @@ def _minimum(function: Callable[[float], float]) -> float:
 
 
 def approximate_zcdp(budget: Budget) -> Iterator[Outcome]:
-    """Compare the divergences of the children without failures, and the failures; sequential."""
+    """Compare the divergences without failures, and the failures, of sequential children."""
     menu = _failing_menu(budget.epsilons, pure_to_zcdp, DELTA)
     start: Any = basic().start(APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE)
     rho, delta, rule = _promised(budget, RHO_PARTS, menu, start)

@@ -40,14 +40,11 @@ def worst_loss(
 ) -> Number:
     """Compute the largest privacy loss against a filter, exactly: ε at δ = 0.
 
-    Use it for pure DP: it finds a violation however small its probability is.
+    Use it for pure DP: it finds a violation however small its probability is. The other parameters
+    are those of :func:`worst_analyst`.
 
-    :param menu: mechanisms that may be launched, any number of times
-    :param accumulator: before the first launch; frozen and hashable
-    :param rule: admits launches, such as ``Within(d_out)``
     :param losses: the exact largest loss of each item. By default they are computed in doubles from
         the probabilities, with an error of a few units in the last place
-    :param most: largest number of launches; raises if the rule admits more
     :return: the exact sum, as a Fraction; infinite if some answer is impossible on one dataset
 
     :example:
@@ -77,7 +74,7 @@ def worst_mean_loss(
     """Compute the largest mean of the privacy loss against a filter.
 
     This is the Kullback-Leibler divergence, the limit of the Rényi divergences at order 1. The
-    parameters are those of :func:`worst_loss`.
+    parameters are those of :func:`worst_analyst`.
 
     :return: the divergence, for the worse order of the datasets
 
@@ -99,7 +96,7 @@ def worst_renyi(
 ) -> float:
     """Compute the largest Rényi divergence of ``order`` against a filter.
 
-    The parameters are those of :func:`worst_loss`.
+    The other parameters are those of :func:`worst_analyst`.
 
     :param order: finite, above 1
     :return: the divergence, for the worse order of the datasets

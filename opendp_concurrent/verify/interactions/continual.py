@@ -5,10 +5,10 @@ one side of each pair, as long as the two streams are neighbours [HSV25, Definit
 How well can the adversary distinguish the sides? For mechanisms with finitely many answers
 (``continual_law.py``) a dynamic programme computes it, over *all* adversaries.
 
-The future depends on the past only by two measures, one for each side: for each hidden state, the
-probability that the answers so far were given and the mechanism is in this state. The adversary
-sends a pair, sends a query, or stops. An answer splits the measures. Deterministic adversaries
-suffice [HSTVVXZ23, Lemma 2.3].
+The future depends on the past only through two measures, one for each side. A measure is, for each
+hidden state, the probability that the answers so far were given and the mechanism is in this state.
+The adversary sends a pair, sends a query, or stops. An answer splits the measures. Deterministic
+adversaries suffice [HSTVVXZ23, Lemma 2.3].
 """
 
 from __future__ import annotations
@@ -78,17 +78,14 @@ class Identifier:
 
     :example:
 
-    >>> class Total:
-    ...     total = 0
-    ...     def update(self, item):
-    ...         self.total += item or 0
-    ...     def __call__(self, question):
-    ...         return self.total
-    >>> identifier = oc.verify.Identifier(Total(), 1, oc.verify.events_differ(1))
+    >>> class Handle(list):  # a list of the updates that it receives
+    ...     update = list.append
+    >>> handle = Handle()
+    >>> identifier = oc.verify.Identifier(handle, 1, oc.verify.events_differ(1))
     >>> identifier.update(5, 5)
     >>> identifier.update(None, 3)
-    >>> identifier(None)
-    8
+    >>> handle
+    [5, 3]
     >>> identifier.update(2, None)
     Traceback (most recent call last):
     opendp_concurrent.errors.InvalidValueError: the streams are no longer neighbours: halted
@@ -247,7 +244,7 @@ def _solve(
     combine: Callable[[Iterable[float]], float],
     leaf: Leaf,
 ) -> float:
-    """The largest value over all adversaries: of a leaf, or combined over the answers."""
+    """The largest value over all adversaries, of a leaf combined over all answers."""
     pairs = list(product(items, repeat=2))
     questions = [(i, q) for i, one in enumerate(mechanisms) for q in one.questions]
 

@@ -128,7 +128,7 @@ class FiniteInteractiveMechanism:
         return max(view.renyi(order) for view in self.analysts())
 
     def tradeoff(self, alpha: float) -> float:
-        """Smallest type II error at type I error ``alpha``, against every randomized analyst.
+        """Smallest type II error at type I error ``alpha``, against all analysts, also randomized.
 
         The smaller value of both orders of the datasets.
         """

@@ -20,7 +20,7 @@ def concurrent_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: 
 
     Each choice of a mechanism and a query may depend on all earlier answers of all mechanisms.
 
-    :param mechanisms: that are interleaved
+    :param mechanisms: the interleaved mechanisms
     :param epsilon: at which δ is computed
     :return: δ, to the precision of doubles
 
@@ -79,7 +79,7 @@ def _worst(parts: Sequence[FiniteInteractiveMechanism], leaf: Leaf, *, sequentia
 def composition_pair(mechanisms: Sequence[FiniteInteractiveMechanism]) -> FiniteMechanism:
     """Compute the product of the dominating pairs, the bound of the composition theorem [VZ23].
 
-    :param mechanisms: that are interleaved
+    :param mechanisms: the interleaved mechanisms
     :return: a noninteractive mechanism
 
     :example:

@@ -143,7 +143,7 @@ class Played:
         return max(self._best(leaf, rounds) for leaf in excesses(epsilon))
 
     def renyi(self, order: float, rounds: int) -> float:
-        """Compute the largest Rényi divergence of ``order``, over analysts of ``rounds`` moves.
+        """Compute the largest Rényi divergence of ``order`` in sessions of up to ``rounds`` moves.
 
         :param order: finite, above 1
         :return: the divergence for the worse order of the datasets, to the precision of doubles;

@@ -232,8 +232,8 @@ def certify(mechanism: FiniteInteractiveMechanism, simulation: Simulation) -> fl
     mixture must be the mechanism, on both datasets. The check is independent of the equations of
     the programme. The result is infinite if the simulation has NaN or another shape.
 
-    :param mechanism: that is simulated
-    :param simulation: to check
+    :param mechanism: the simulated mechanism
+    :param simulation: the simulation to check
     :return: the largest violation of an equation or a sign
 
     :example:

@@ -1,9 +1,9 @@
 """A tape of outcomes in place of noise: real code runs again for every outcome of its draws.
 
 Code becomes an exact distribution if it calls :meth:`Tape.draw` where it would add noise, and is
-deterministic otherwise. The tape raises nothing through the code, which native code may call. After
-the decided draws, each draw returns its first outcome and is recorded. Then the code runs again
-with the next outcome.
+deterministic otherwise. The tape raises no exception through the code, because native code may have
+called it. After the decided draws, each draw returns its first outcome and is recorded. Then the
+code runs again with the next outcome.
 """
 
 from __future__ import annotations

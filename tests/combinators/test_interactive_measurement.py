@@ -1,0 +1,53 @@
+"""How a spawn function becomes a measurement: its map, and what a chain to it keeps."""
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.combinators.interactive_measurement import constant_map, never
+from opendp_concurrent.errors import InvalidValueError, PrivacyMapError
+from opendp_concurrent.queryables.mechanism import ConcurrentMeasurement
+
+PURE = dp.max_divergence()
+
+
+def test_a_loss_holds_up_to_the_distance_that_it_was_built_for():
+    loss = constant_map(dp.symmetric_distance(), 2, 0.5)
+    assert [loss(d_in) for d_in in (0, 1, 2)] == [0.5] * 3
+    with pytest.raises(InvalidValueError, match=r"^d_in \(3\) must be at most 2"):
+        loss(3)
+
+
+def test_a_distance_that_is_no_number_must_be_the_one_that_it_was_built_for():
+    metric = dp.frame_distance(dp.symmetric_distance())
+    built_for = [dp.polars.Bound(by=[], per_group=2)]
+    loss = constant_map(metric, built_for, 0.5)
+    assert loss([dp.polars.Bound(by=[], per_group=2)]) == 0.5
+    with pytest.raises(InvalidValueError, match="must be at most"):
+        loss([dp.polars.Bound(by=[], per_group=1)])
+
+
+def test_a_chain_tells_what_the_measurement_tells(space):
+    clamp = dp.t.make_clamp(*space, (0, 9))
+    odometer = oc.make_concurrent_odometer(*clamp.output_space, PURE)
+    filter_ = oc.make_concurrent_filter(odometer, 1, 1.0)
+    filter_.plan = "told by the filter"
+    chained = clamp >> filter_
+    assert isinstance(chained, ConcurrentMeasurement)
+    assert chained.plan == "told by the filter"
+    assert chained.map(1) == filter_.map(1) == 1.0
+    assert chained.summary.endswith(filter_.summary)
+
+
+def test_an_error_of_a_map_inside_says_at_which_distance(space):
+    def privacy_map(d_in):
+        raise dp.OpenDPException("FailedMap", f"not beyond {d_in}")
+
+    inner = dp.m.make_user_measurement(*space, PURE, len, privacy_map, TO=int)
+    with pytest.raises(PrivacyMapError, match="not beyond 3") as raised:
+        oc.c.make_interactive(inner).map(3)
+    assert raised.value.d_in == 3
+
+
+def test_what_cannot_be_resumed_says_so():
+    assert not never()

@@ -1,0 +1,45 @@
+"""What may keep a budget, and for which measures."""
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, UnsupportedMeasureError
+from opendp_concurrent.measures import composition_measure
+from opendp_concurrent.queryables.recorded import check_ledger, open_book
+
+PURE = composition_measure(dp.max_divergence())
+
+
+class Remembering:
+    """A ledger that writes down under which terms it was opened."""
+
+    def book(self, terms):
+        self.terms = terms
+        return self
+
+    def read(self):
+        return "all charges so far"
+
+
+@pytest.mark.parametrize("ledger", [None, "budget.db", object(), {"book": print}, Remembering])
+def test_what_is_no_ledger(ledger):
+    with pytest.raises(InvalidTypeError, match="^ledger must be made by"):
+        check_ledger(ledger, PURE)
+
+
+def test_a_ledger_keeps_concurrent_measures_and_no_sequential_one():
+    for measure in (dp.max_divergence(), dp.zero_concentrated_divergence(), oc.tradeoff()):
+        check_ledger(Remembering(), composition_measure(measure))
+    sequential = composition_measure(dp.approximate(dp.zero_concentrated_divergence()))
+    with pytest.raises(UnsupportedMeasureError, match="cannot close the children of another"):
+        check_ledger(Remembering(), sequential)
+
+
+def test_a_book_is_opened_under_all_that_decides_a_launch():
+    ledger, basic = Remembering(), oc.accumulators.basic()
+    metric = dp.symmetric_distance()
+    book, so_far = open_book(ledger, PURE, basic, metric, 1, 0.5)
+    assert (book, so_far) == (ledger, "all charges so far")
+    said = repr(ledger.terms)
+    assert all(part in said for part in ("MaxDivergence", repr(basic), str(metric), "0.5"))
