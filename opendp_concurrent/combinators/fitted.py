@@ -57,10 +57,14 @@ def fitted(
     except Exception as error:
         if len(answers) != 1:
             raise  # no measurement could be made, or no loss be told
-        side = "below" if True in answers else "above"
+        side, remedy = (
+            ("below", "pass the parameter, or other bounds")
+            if True in answers
+            else ("above", "pass a larger privacy loss, or other bounds")
+        )
         raise InvalidValueError(
-            f"the loss is {side} d_out ({shown(d_out)}) for all values that were tried of the "
-            f"parameter that is missing, at d_in ({shown(d_in)}); pass the parameter"
+            f"the loss at d_in ({shown(d_in)}) is {side} d_out ({shown(d_out)}) for every value of "
+            f"the missing parameter that was tried; {remedy}"
         ) from error
     measurement = made(number)
     measurement.param = number
