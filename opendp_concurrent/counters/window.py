@@ -97,7 +97,7 @@ class _Window:
         return int(self._now.total()) + self._before.total(left)
 
     def to_record(self) -> Any:
-        self.ask(None)  # so that all nodes in use have their noise
+        self.ask(None)  # draws the noise of all nodes in use
         parts = self._before.to_record(), self._now.to_record()
         return {"before": parts[0], "now": parts[1], "block": [int(one) for one in self._block]}
 
