@@ -178,7 +178,7 @@ def make_counter(
         events = whole_distance(input_metric, d_in)
         return counter_loss(events, shift, height, scale, output_measure)
 
-    privacy_map(1)  # raises where there is no certificate
+    privacy_map(1)  # raises for an unsupported measure
     return continual(
         (input_domain, input_metric),
         output_measure,
@@ -303,7 +303,7 @@ def make_histogram_counter(
         events = whole_distance(input_metric, d_in)
         return counter_loss(events, 1, height, scale, output_measure, parts)
 
-    privacy_map(1)  # raises where there is no certificate
+    privacy_map(1)  # raises for an unsupported measure
     return continual(
         (input_domain, input_metric),
         output_measure,
