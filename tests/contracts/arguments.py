@@ -1333,6 +1333,7 @@ case(
     refused=([2], "counts"),
     order=(None, "None or order"),
     ylabel=(None, "None or text"),
+    output_measure=(None, "None or measure"),
     **AX,
 )
 case(
