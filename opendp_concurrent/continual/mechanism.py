@@ -242,7 +242,7 @@ def _marked(start: Callable[[], ContinualMachine]) -> ContinualMachine:
 
 
 class ContinualQueryable(Updatable, MachineQueryable):
-    """Handle of a continual mechanism with a stream of its own: takes updates and questions."""
+    """Handle of a continual mechanism with a stream of its own: takes updates and queries."""
 
     @property
     def takes_updates(self) -> bool:

@@ -121,7 +121,7 @@ def make_counter(
     horizon: int | None = None,
     method: str = "tree",
 ) -> ConcurrentMeasurement:
-    """Return the noisy count, or sum, of all items so far, at any time.
+    """Make a measurement that returns the noisy count, or sum, of all items so far, at any time.
 
     The measurement spawns a :class:`.ContinualQueryable`. ``update(item)`` or ``update_all(items)``
     adds items. ``read()``, or the query None, returns the noisy sum so far, which stays the same
@@ -130,8 +130,7 @@ def make_counter(
     * ``method="tree"``: the binary tree [CSS11], [DNPR10]. With a horizon of T steps, an item is in
       at most h = floor(log2 T) + 1 nodes. The sum of t items has one node's noise per set bit of t.
     * ``method="smooth"``: the smooth binary mechanism [AP23], on leaves with half of their b bits
-      set. An item is in at most b/2 nodes. A sum has the noise of at most b/2 nodes, and of fewer
-      where some nodes cannot contain an item, since these get no noise.
+      set. An item is in at most b/2 nodes. A sum has at most b/2 nodes; empty ones get no noise.
     * without a horizon: one tree per epoch; each epoch is twice as long. The total loss is that of
       one release with noise of ``scale``, for any number of steps. A node of the epoch of 2^j steps
       has 2j times the variance (Laplace noise: 2j times the scale).
@@ -140,8 +139,9 @@ def make_counter(
     Rényi and Gaussian DP.
 
     Guarantee: the composition of one release per node that contains an item, against a strongly
-    adaptive adversary [HSV25, Definition 3.3]. It holds for every node given all earlier releases.
-    An added or removed event moves a sum by at most the largest item, a changed one by their range.
+    adaptive adversary [HSV25, Definition 3.3]: it holds for every node given all earlier releases.
+    An added or removed event moves a sum by at most the largest item. A changed event moves it by
+    at most the range of the items and 0.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -253,7 +253,7 @@ def make_histogram_counter(
     horizon: int | None = None,
     method: str = "tree",
 ) -> ConcurrentMeasurement:
-    """Return the noisy count of each category so far, at any time.
+    """Make a measurement that returns the noisy count of each category so far, at any time.
 
     Each category has its own :func:`.make_counter`. All of them cost as much as one: an event is in
     one category, and a changed event is in two. ``queryable.read()``, or ``queryable(None)``,

@@ -141,10 +141,10 @@ def make_window_counter(
     scale: float,
     window: int,
 ) -> ConcurrentMeasurement:
-    """Return the noisy count, or sum, of the last ``window`` steps, at any time.
+    """Make a measurement that returns the noisy count, or sum, of the last ``window`` steps.
 
-    ``queryable.read()``, or ``queryable(None)``, returns the noisy sum of the last W steps. There
-    is no horizon. An item is in nodes of two trees: the tree of its block of W steps, and the
+    ``queryable.read()``, or ``queryable(None)``, returns the noisy sum at any time, and there is no
+    horizon. An item is in nodes of two trees: the tree of its block of W steps, and the
     mirrored tree, from which it leaves the window. It is in at most log2 W + 1 nodes in all if W is
     a power of two, and in at most 2 (floor(log2 W) + 1) nodes for any W.
 
