@@ -97,7 +97,7 @@ def make_alarm(
 
     This is :func:`.make_sparse_vector` on a stream. ``queryable.read()``, or ``queryable(None)``,
     compares the current sum with the threshold; ``queryable(number)`` compares it with ``number``.
-    Queries are unlimited until ``max_hits`` answers are ABOVE. Only a query returns an answer.
+    Queries are unlimited until ``max_hits`` answers are ABOVE. Updates return no answer.
 
     Guarantee: that of :func:`.make_sparse_vector`, against a strongly adaptive adversary [HSV25,
     Definition 3.3]. The proof needs only that, at every step, the sums differ by at most their
