@@ -39,9 +39,9 @@ def make_certified_randomized_response_bool(
 ) -> ConcurrentMeasurement:
     """Randomized response on one bit, certified under ``output_measure``.
 
-    Sampling is that of :func:`~opendp.measurements.make_randomized_response_bool`. Rényi DP, of one
-    order or as a curve, is exact [Mir17, Table II]. Other measures: through ε-DP by :func:`.cast`,
-    which is exact as well, since randomized response is the worst case of ε-DP.
+    :func:`~opendp.measurements.make_randomized_response_bool` samples. Rényi DP, of one order or as
+    a curve, is exact [Mir17, Table II]. Other measures get the loss that ε-DP implies, by
+    :func:`.cast`. It is exact too, because randomized response is the worst case of ε-DP.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -73,8 +73,8 @@ def make_certified_randomized_response(
 ) -> ConcurrentMeasurement:
     """Randomized response over ``categories``, certified under ``output_measure``.
 
-    Sampling is that of :func:`~opendp.measurements.make_randomized_response`. Rényi DP, of one
-    order or as a curve, and f-DP are exact. Other measures: through ε-DP by :func:`.cast`.
+    :func:`~opendp.measurements.make_randomized_response` samples. Rényi DP, of one order or as a
+    curve, and f-DP are exact. Other measures get the loss that ε-DP implies, by :func:`.cast`.
 
     Required features: `contrib`, `honest-but-curious`
 
