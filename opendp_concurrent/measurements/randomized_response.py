@@ -51,7 +51,7 @@ def make_certified_randomized_response_bool(
     :return: a measurement on booleans under the discrete distance
     :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
+    :raises NativeConstructorError: if OpenDP's constructor refuses; it is an ``OpenDPException``
 
     :example:
 
@@ -85,7 +85,7 @@ def make_certified_randomized_response(
     :return: a measurement on categories under the discrete distance
     :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
+    :raises NativeConstructorError: if OpenDP's constructor refuses; it is an ``OpenDPException``
 
     :example:
 
