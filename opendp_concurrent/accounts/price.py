@@ -25,7 +25,7 @@ class Price(Protocol):
         """Short description of the mechanism, from its constructors."""
 
     def at(self, d_in: Any) -> Any:
-        """Return the validated d_mid, or raise :class:`PrivacyMapError`. Read it once per d_in."""
+        """Return the validated d_mid, or raise :class:`PrivacyMapError`. Each is read once."""
 
     def later(self, d_in: Any) -> Any:
         """Return the d_mid at ``d_in`` after the launch, even if it was not read there before.
