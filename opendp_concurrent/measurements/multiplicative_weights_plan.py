@@ -29,7 +29,7 @@ from .steps import Steps
 
 LEAST = 1e-301  # logarithms of numbers that it divides are doubles
 SHARES = (0.15, 0.2, 0.25, 1 / 3)  # of t in T
-TAIL = 1 - 1e-6  # the tails of discrete noise on a fine grid exceed Laplace's by a lesser factor
+TAIL = 1 - 1e-6  # discrete noise on a fine grid has tails above Laplace's by a factor below 1/TAIL
 
 
 @dataclass(frozen=True, slots=True)
