@@ -1,1 +1,1 @@
-"""What a launch may do, decided by objects that know no data, no FFI, no file and no clock."""
+"""Accounts, which decide what a launch may do. They use no data, no FFI, no file and no clock."""

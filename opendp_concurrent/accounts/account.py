@@ -1,16 +1,16 @@
-"""One node of the tree of accounts: the only thing here that changes.
+"""An account: one node in the tree of accounts, and the state that a launch charges.
 
 * A launch charges the account and all of its ancestors, or none of them.
-* Prices come from untrusted privacy maps, so they are read before the lock is taken; under the
-  lock are only the comparison with the state that they were read for, the rebinding and the
-  sequence number. If another thread was faster, the launch is decided again on its state.
-* A charge is one assignment, at the root of the tree; what follows from it is done then, or by
-  whoever comes next, if an interrupt arrived in between. So no interrupt charges half of a tree.
-* A refused launch changes nothing; with ``halt`` it closes the account.
-* A question changes no loss. An odometer without a bound keeps the loss at each d_in that was
-  asked for: from then on it refuses a launch whose loss there is not known.
-* With a ledger, the ledger is what counts: a launch is decided on what it says, in a turn that
-  nobody else has, and charged when it is durable. The account follows.
+* Prices come from untrusted privacy maps, so they are read before the lock is taken. Under the
+  lock, the account only compares the state with the one that the prices were read for, and
+  replaces it. If another thread has changed the state, the launch is decided again.
+* A charge is one assignment, at the root of the tree. Its consequences follow at once. If an
+  interrupt prevents them, the next call completes them. So no interrupt charges half of a tree.
+* A refused launch changes nothing, except that ``halt`` closes the account.
+* Reading a loss changes no loss. An odometer without a bound tracks the loss at each d_in that was
+  read. From then on it refuses a launch whose loss at that d_in is not known.
+* A ledger overrides the account. A launch is decided on the ledger's state, in an exclusive turn,
+  and is charged when it is durable. The account then takes over that state.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ UNLIMITED = Unlimited()
 
 
 class Tracked(NamedTuple):
-    """An accumulator with the d_in that it is for, and that d_in in units of the queries."""
+    """An accumulator, its d_in, and the same d_in in units of the queries' metric."""
 
     d_in: Any
     query_d_in: Any
@@ -42,10 +42,10 @@ class Tracked(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A launch that is charged, and what has to follow from it.
+    """A charged launch and its consequences.
 
-    :ivar steps: each account, its state afterwards, its price, and how many it had before
-    :ivar permit: of the child, if the launch closes the ones before
+    :ivar steps: each account, its state afterwards, its price, and its number of launches before
+    :ivar permit: lifecycle of the child, if the launch closes earlier children
     """
 
     steps: tuple[tuple[Account, dict[Any, Tracked], Price, int], ...]
@@ -54,11 +54,11 @@ class Commit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What an account enforces: a rule on one accumulator, at one d_in.
+    """The bound that an account enforces: a rule on one accumulator, at one d_in.
 
-    :ivar book: where charges are durable, and shared; then ``start`` is what it said when opened
+    :ivar book: durable and shared record of charges; ``start`` is then its accumulator at opening
     :ivar measure: name of the privacy measure, for refusals
-    :ivar accumulator: what adds up the losses, for refusals
+    :ivar accumulator: name of the accumulator, for refusals
     """
 
     d_in: Any
@@ -73,15 +73,15 @@ class Bound:
 class Account:
     """Privacy loss of one odometer, filter or compositor.
 
-    One that is made while a mechanism runs is launched from what pays for that mechanism.
+    An account that a running mechanism makes is launched from the account that pays for it.
 
-    :param start: the accumulator of no launch, for a d_in that is asked about; None when the
+    :param start: the accumulator of no launch, for each d_in at which a loss is read; None if the
         account has a loss at the d_in of its bound only
-    :param bound: what is enforced, if anything
-    :param inward: stability map from the account's d_in to that of its queries
-    :param parent: the account that is charged for every launch of this one (a child odometer)
-    :param sequential_reason: why children are closed by the next launch, or None if they are not
-    :param opaque: whether errors of mechanisms are kept from the analyst
+    :param bound: the bound to enforce, if any
+    :param inward: stability map from the account's d_in to the d_in of its queries
+    :param parent: the account that is also charged for every launch of this one (a child odometer)
+    :param sequential_reason: why the next launch closes children; None if it does not
+    :param opaque: whether errors of mechanisms are hidden from the analyst
     """
 
     __slots__ = (
@@ -127,7 +127,7 @@ class Account:
         )
         self._sequential_reason = sequential_reason
         self._current: Lifecycle | None = None  # newest child of a sequential tree, at its root
-        self._pending: Commit | None = None  # at the root: what is not done yet
+        self._pending: Commit | None = None  # at the root: charged, but not completed yet
         self._history: list[Price] = []
         self._lifted: dict[int, tuple[Price, Lifted]] = {}
         self._bound_key = distance_key(bound.d_in) if bound else None
@@ -138,7 +138,7 @@ class Account:
 
     @property
     def launches(self) -> int:
-        """How many launches were charged, as far as is known here."""
+        """Number of charged launches that this process knows of."""
         self._settle()
         return len(self._history) if self._book is None else self._book.launches
 
@@ -152,9 +152,9 @@ class Account:
         """Charge a launch to this account and its ancestors, or raise and change nothing.
 
         :return: the lifecycle of the child that is about to run
-        :raises BudgetExceededError, HaltedError, ClosedChildError: refused
-        :raises PrivacyMapError: the price cannot be used
-        :raises LedgerError: it could not be made durable: do not run
+        :raises BudgetExceededError, HaltedError, ClosedChildError: if the launch is refused
+        :raises PrivacyMapError: if the price cannot be used
+        :raises LedgerError: if the charge could not be made durable; the mechanism must not run
         :raises ForkedError: the ledger was opened before this process was forked
         """
         chain, book = self._chain, self._chain[-1]._book
@@ -188,9 +188,9 @@ class Account:
         prices: list[Price],
         charge: Charge | None,
     ) -> tuple[Lifecycle | None, Exception | None]:
-        """Charge, under the lock; or return the refusal; or neither if the plans are outdated.
+        """Charge under the lock, or return the refusal, or neither if the plans are outdated.
 
-        No exception is raised while the lock is held: Python 3.10 might lose it at an interrupt.
+        No exception is raised under the lock: Python 3.10 might not release it at an interrupt.
         """
         chain, book = self._chain, self._chain[-1]._book
         if chain[-1]._pending is not None or not all(
@@ -209,10 +209,10 @@ class Account:
     def _write(
         self, book: Book, charge: Charge, plans: list[Any], prices: list[Price]
     ) -> Lifecycle:
-        """Charge where it is durable, then here.
+        """Charge in the ledger, then here.
 
-        An interrupt may leave open whether it was written. Then it counts here, for the accounts of
-        children; the root follows the ledger.
+        After an interrupt it may be unknown whether the charge was written. The accounts of
+        children then count it, and the root takes the ledger's state.
         """
         root = self._chain[-1]
         try:
@@ -241,7 +241,7 @@ class Account:
     def _plan(
         self, state: dict[Any, Tracked], price: Price
     ) -> dict[Any, Tracked] | BudgetExceededError:
-        """State after the launch, or the refusal; reads untrusted maps, changes nothing."""
+        """Return the state after the launch, or the refusal. This reads untrusted maps."""
         after = {}
         for key, tracked in state.items():
             bound = self._bound if key == self._bound_key else None
@@ -250,7 +250,7 @@ class Account:
             except PrivacyMapError:
                 if bound or not self._bound:
                     raise
-                continue  # not the bound's d_in: what was once asked must not refuse a launch
+                continue  # not the bound's d_in: reading a loss must not make launches fail later
             try:
                 verdict = (bound.rule if bound else UNLIMITED).admits(tracked.accumulator, d_mid)
             except (InvalidTypeError, InvalidValueError) as error:  # of a curve, read just now
@@ -263,7 +263,7 @@ class Account:
         return after
 
     def _charge(self, price: Price) -> Charge:
-        """What the ledger is told of a launch: the d_mid as it is counted."""
+        """Return the charge to write to the ledger, with the d_mid as it is counted."""
         tracked = self._tracked(self._state)
         try:
             d_mid = tracked.accumulator.read(price.at(tracked.query_d_in))
@@ -274,7 +274,7 @@ class Account:
     def _plan_on(
         self, accumulator: Accumulator, charge: Charge, plan: Any
     ) -> dict[Any, Tracked] | BudgetExceededError:
-        """The plan on what the ledger says: ``plan`` if that is what it was made on."""
+        """Return the plan for the ledger's accumulator: ``plan`` if it was made for that one."""
         assert self._bound is not None
         if accumulator is self._tracked(self._state).accumulator:
             planned: dict[Any, Tracked] | BudgetExceededError = plan
@@ -295,7 +295,7 @@ class Account:
         return tracked
 
     def _refusal(self, verdict: BudgetExceededError) -> BudgetExceededError:
-        """The verdict of the bound here, with whose it is."""
+        """Return the verdict of this account's bound, with the account's path."""
         assert self._bound is not None
         bound, path = self._bound, self.lifecycle.path
         return verdict.told_by(path, bound.d_in, bound.measure, bound.accumulator)
@@ -322,7 +322,7 @@ class Account:
         return commit.permit or self.lifecycle
 
     def _settle(self) -> None:
-        """Do what is left of a charge that an interrupt came upon."""
+        """Complete a charge that an interrupt cut short."""
         root = self._chain[-1]
         if root._pending is not None:
             with root._lock:
@@ -330,10 +330,10 @@ class Account:
                     root._follow_up(root._pending)
 
     def _follow_up(self, commit: Commit) -> None:
-        """Do all that follows from a charge; what was done already makes no difference."""
+        """Complete a charge. Repeating it changes nothing."""
         for account, state, price, launches in commit.steps:
             account._state = state
-            # with a book others charge it too, and the ledger remembers
+            # with a book there is no history here: others charge it too
             if account._book is None and len(account._history) == launches:
                 account._history.append(price.settled())
         if commit.permit is not None and self._current is not commit.permit:
@@ -342,22 +342,22 @@ class Account:
             self._current = commit.permit
         self._pending = None
 
-    # --- questions -------------------------------------------------------------------------
+    # --- readings --------------------------------------------------------------------------
 
     def privacy_loss(self, d_in: Any) -> Any:
-        """Loss so far at ``d_in``; O(1) for a d_in seen before."""
+        """Return the loss so far at ``d_in``, in O(1) for a d_in that was read before."""
         return self._accumulator(d_in).loss
 
     def loss_after(self, d_in: Any, prices: Iterable[Price]) -> Any:
-        """Loss at ``d_in`` if ``prices`` were launched now; nothing is charged.
+        """Return the loss at ``d_in`` if ``prices`` were launched now. Nothing is charged.
 
-        :raises BudgetExceededError: if one does not fit the shares that are left
+        :raises BudgetExceededError: if a price exceeds its share, or no share is left
         """
         accumulator = self._accumulator(d_in)
         query_d_in = self._inward(d_in) if self._inward else d_in
         rule: ContinuationRule = UNLIMITED
         if self._bound and not isinstance(self._bound.rule, Within):
-            rule = self._bound.rule  # of shares, of which a launch that does not fit takes none
+            rule = self._bound.rule  # the rule of shares: a launch that does not fit takes none
         for price in prices:
             after = rule.admits(accumulator, price.at(query_d_in))
             if isinstance(after, BudgetExceededError):
@@ -366,7 +366,7 @@ class Account:
         return accumulator.loss
 
     def remaining(self) -> Any:
-        """What the bound still admits; None without a bound."""
+        """Return what the bound still admits; None without a bound."""
         if self._bound is None:
             return None
         self._read_ledger()
@@ -374,18 +374,18 @@ class Account:
 
     @property
     def known_loss(self) -> Any:
-        """Loss at the d_in of the bound, as far as is known here: reads no ledger."""
+        """Loss at the d_in of the bound, as this process knows it. The ledger is not read."""
         self._settle()
         return self._tracked(self._state).accumulator.loss
 
     def knows(self, d_in: Any) -> bool:
-        """Whether the loss at ``d_in`` is kept up to date."""
+        """Whether the loss at ``d_in`` is tracked."""
         self._settle()
         return distance_key(d_in) in self._state
 
     @property
     def asked(self) -> bool:
-        """Whether a launch is read at some d_in, here or further up."""
+        """Whether this account or an ancestor reads the price of a launch at some d_in."""
         return bool(self._state) or any(account._state for account in self._chain)
 
     def _read_ledger(self) -> None:
@@ -401,7 +401,7 @@ class Account:
         return tracked.accumulator if tracked else self._track(d_in)
 
     def _track(self, d_in: Any) -> Accumulator:
-        """Read the history once for a d_in not asked before, then keep it up to date."""
+        """Add up the history for a d_in that was not read before, then track the loss there."""
         if self._start is None:
             assert self._bound is not None
             what = "compositor" if self._bound.book is None else "budget in a ledger"

@@ -1,8 +1,8 @@
-"""A charge: the fact that a launch was paid for, and where such facts are written.
+"""A charge, which records that a launch was paid for, and the ledger that charges are written to.
 
-A ledger is the arbiter of a budget that several processes share and that survives them. A launch
-takes a turn at its book: it reads what was charged so far by anyone, decides, writes, and leaves
-once the charge is durable. Only then does its mechanism run.
+A ledger keeps a budget that several processes share, and that outlives them. A launch takes a turn
+at its book: it reads all charges so far, of every process, decides, and writes its own charge. The
+turn ends when the charge is durable. Only then does the mechanism run.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _LABEL: ContextVar[str] = ContextVar("_LABEL", default="")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a budget is about. A ledger refuses to go on with it under any others.
+    """The terms of a budget. A ledger refuses to continue a budget under other terms.
 
     :ivar measure: name of the privacy measure, with its parameters
-    :ivar accounting: which theorem adds up the losses
-    :ivar zero: the loss of nothing, under the measure; None where the accounting knows it
-    :ivar metric: in whose units d_in is
+    :ivar accounting: the kind of accumulator that adds up the losses
+    :ivar zero: loss of no launch, under the measure; None if the accumulator has its own
+    :ivar metric: metric that d_in is a distance of
     :ivar d_in: distance between neighbouring inputs
-    :ivar d_out: bound on the whole; None for an odometer
+    :ivar d_out: bound on the total loss; None for an odometer
     """
 
     measure: str
@@ -43,22 +43,22 @@ class Terms:
     def empty_total(self) -> Accumulator:
         """Return the accumulator of no launch.
 
-        A measure of another package may not be registered here; most accumulators can do without.
+        The measure of another package may not be registered here. Most accumulators do not need it.
         """
         return self.accounting.start(by_tag(self.measure))
 
     def read_total(self, record: Any) -> Accumulator:
-        """Return the accumulator that ``to_record`` described."""
+        """Return the accumulator that ``to_record`` wrote as ``record``."""
         return self.accounting.from_record(by_tag(self.measure), record)
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One launch, paid. Written before the mechanism runs.
+    """The charge of one launch. It is written before the mechanism runs.
 
     :ivar d_mid: privacy loss of the launch at the d_in of the terms
-    :ivar mechanism: what was launched, as far as its constructor says
-    :ivar label: what the one who launched it called it
+    :ivar mechanism: description of the mechanism, from its constructor
+    :ivar label: label that the analyst gave to the launch
     """
 
     d_mid: Any
@@ -67,41 +67,41 @@ class Charge:
 
 
 class Turn(Protocol):
-    """A turn at a book: nobody else charges meanwhile."""
+    """A turn at a book. No other launch is charged during the turn."""
 
     @property
     def accumulator(self) -> Accumulator:
-        """All charges so far, of every process."""
+        """The accumulator of all charges so far, of every process."""
 
     def write(self, charge: Charge, after: Accumulator) -> None:
-        """Add ``charge``, which makes ``after`` of the accumulator; durable when the turn ends."""
+        """Add ``charge``, after which the accumulator is ``after``. It is durable at turn's end."""
 
 
 class Book(Protocol):
-    """One budget, shared with everyone who has it open."""
+    """One budget, shared by all processes that have it open."""
 
     @property
     def dataset(self) -> str:
-        """What the ledger calls the budget."""
+        """Name of the budget in the ledger."""
 
     @property
     def launches(self) -> int:
-        """How many charges were seen at the last turn or reading."""
+        """Number of charges at the last turn or reading."""
 
     def check_process(self) -> None:
         """Raise in a process that was forked from the one that opened the book.
 
-        :raises ForkedError: there; before any lock is taken, as others may have held it
+        :raises ForkedError: there; call before taking a lock, which a fork may have left held
         """
 
     def read(self) -> Accumulator:
-        """All charges so far; never fewer than were read before.
+        """Return the accumulator of all charges so far, never fewer than were read before.
 
         :raises LedgerError: if it cannot be read
         """
 
     def turn(self) -> AbstractContextManager[Turn]:
-        """Take a turn; what was written is durable at its end. An exception undoes it.
+        """Take a turn. What it writes is durable at its end. An exception undoes it.
 
         :raises LedgerError: if it could not be written; the mechanism must not run
         """
@@ -111,9 +111,9 @@ class Ledger(Protocol):
     """Where charges are written."""
 
     def book(self, terms: Terms) -> Book:
-        """Open the budget under ``terms``; the first to come settles them.
+        """Open the budget under ``terms``. The first process to open it fixes its terms.
 
-        :raises LedgerError: if it was kept under others
+        :raises LedgerError: if the budget has other terms
         """
 
 
@@ -121,13 +121,13 @@ class Ledger(Protocol):
 def labelled(label: str) -> Iterator[None]:
     """Give launches in this block a label.
 
-    A ledger records it with the charge. An odometer, filter or compositor that is made in the block
-    has it as its name, which a refusal tells (:class:`.BudgetExceededError`). A label is plain
-    text, and is read by whoever reads the ledger or the refusal: it must not depend on the data.
+    A ledger records the label with the charge. An odometer, filter or compositor that is made in
+    the block has the label in its name, which a refusal shows (:class:`.BudgetExceededError`). A
+    label is plain text. Readers of the ledger or the refusal see it: it must not depend on data.
 
-    It holds in this thread; a thread that is started inside has none.
+    The label applies to this thread only, not to threads that are started in the block.
 
-    :param label: what the launches are for, such as ``"mean age, by Ada"``
+    :param label: purpose of the launches, such as ``"mean age, by Ada"``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
@@ -146,7 +146,7 @@ def labelled(label: str) -> Iterator[None]:
 
 @contextmanager
 def under_label(label: str) -> Iterator[None]:
-    """Give launches in this block a label that was checked, or is told in a message only."""
+    """Give launches in this block a label that was checked, or is shown in messages only."""
     token = _LABEL.set(label)
     try:
         yield
@@ -155,5 +155,5 @@ def under_label(label: str) -> Iterator[None]:
 
 
 def current_label() -> str:
-    """Return the label of launches made here."""
+    """Return the label of launches in this context."""
     return _LABEL.get()

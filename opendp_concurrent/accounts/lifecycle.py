@@ -1,10 +1,10 @@
-"""Who is still open: the states of an account or child, as a table.
+"""The lifecycle of an account or child: its states and transitions, as a table.
 
-Everything that can close one is in this file. A lifecycle knows what it was launched from; a
-child is open while it and all of those are.
+Every event that can close an account or child is in this file. A lifecycle knows its ancestors,
+which it was launched from. A child is open while it and all of its ancestors are open.
 
-What runs is marked in a context of its own (:func:`contextvars.copy_context`), which ends with the
-call, whatever happens: no interrupt leaves a mark behind.
+A running mechanism is marked in a context of its own (:func:`contextvars.copy_context`). The
+context ends with the call, so no interrupt leaves a mark behind.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class State(Enum):
 
 
 class Event(Enum):
-    """What may happen to a lifecycle."""
+    """Events that change a lifecycle."""
 
     REFUSED_WITH_HALT = "a launch was refused and the filter was built with halt=True"
     INTERRUPTED = "its mechanism was interrupted, and is in the middle of something"
@@ -53,17 +53,17 @@ _RUNNING: ContextVar[tuple[Lifecycle, ...]] = ContextVar("_RUNNING", default=())
 
 
 class Lifecycle:
-    """State of one account or child, and of everything that it was launched from.
+    """State of one account or child, and of the ancestors that it was launched from.
 
-    The state only moves along ``TRANSITIONS``, which ends in states that no event leaves for
-    ``OPEN``; a reader without the lock sees an old state at worst while the event is happening.
+    The state changes only as in ``TRANSITIONS``. No event leads back to ``OPEN``. A reader without
+    the lock at worst sees the state before an event that is happening.
 
-    :param parent: what it was launched from
+    :param parent: lifecycle that it was launched from
     :param reason: why a newer launch closes it; empty if none does
     :param halts: whether a refusal closes it
-    :param opaque: whether errors of its mechanisms are kept from the analyst
-    :param static: whether no mechanism below may have a stream of its own
-    :param name: what it is called; empty for what has no name of its own
+    :param opaque: whether errors of its mechanisms are hidden from the analyst
+    :param static: whether mechanisms below are forbidden to have a stream of their own
+    :param name: its name; empty if it has none
     """
 
     __slots__ = ("_name", "_of_note", "_opaque", "_parents", "_reason", "_static", "state")
@@ -86,11 +86,11 @@ class Lifecycle:
 
     @property
     def lineage(self) -> list[Lifecycle]:
-        """All that has to be open: the lifecycle itself, and what it was launched from."""
+        """The lifecycle itself and all of its ancestors. All of them must be open."""
         found = [self]
         if not self._parents:
             return found
-        for one in found:  # which grows meanwhile
+        for one in found:  # the list grows in the loop
             for parent in one._parents:
                 if parent not in found:
                     found.append(parent)
@@ -98,7 +98,7 @@ class Lifecycle:
 
     @property
     def _to_root(self) -> Iterator[Lifecycle]:
-        """Those that have a name, from here to the root."""
+        """The lifecycles that have a name, from this one to the root."""
         one: Lifecycle | None = self
         while one is not None:
             if one._name:
@@ -107,44 +107,44 @@ class Lifecycle:
 
     @property
     def named(self) -> Lifecycle | None:
-        """The nearest that has a name: this, or what it was launched from."""
+        """The lifecycle itself if it has a name, else its nearest ancestor that has one."""
         return next(self._to_root, None)
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The names from the root to here."""
+        """The names from the root to this lifecycle."""
         return tuple(one._name for one in self._to_root)[::-1]
 
     def adopt_by(self, parent: Lifecycle) -> None:
-        """Take ``parent`` for what this was launched from too, and all that comes from this.
+        """Add ``parent`` to the ancestors of this lifecycle, and so to those of its descendants.
 
-        It may have been made where nothing told what it is launched from, such as in a thread.
+        The lifecycle may have been made where its parent was not known, such as in a thread.
         """
         if self not in parent.lineage and parent not in self.lineage:
             self._parents = (*self._parents, parent)
 
     @property
     def matters(self) -> bool:
-        """Whether it makes a difference to a handle that it belongs here."""
+        """Whether it, or an ancestor, can close a handle, hides errors or forbids streams."""
         known = self._of_note
         return known or (bool(self._parents) and any(one._of_note for one in self.lineage))
 
     @property
     def opaque(self) -> bool:
-        """Whether errors of mechanisms are kept from the analyst."""
+        """Whether errors of mechanisms are hidden from the analyst."""
         return self._opaque or (bool(self._parents) and any(one._opaque for one in self.lineage))
 
     @property
     def static(self) -> bool:
-        """Whether no mechanism below may have a stream of its own."""
+        """Whether mechanisms below are forbidden to have a stream of their own."""
         return any(one._static for one in self.lineage)
 
     def happen(self, event: Event) -> None:
-        """Move along the table."""
+        """Change the state as in ``TRANSITIONS``."""
         self.state = TRANSITIONS[self.state, event]
 
     def check(self) -> None:
-        """Raise unless this and all that it was launched from are open."""
+        """Raise unless this lifecycle and all of its ancestors are open."""
         for one in self.lineage if self._parents else (self,):
             if one.state is State.OPEN:
                 continue
@@ -155,12 +155,12 @@ class Lifecycle:
             raise ClosedChildError(one._reason)
 
     def check_not_running(self) -> None:
-        """Raise if a mechanism that this paid for is running in this context."""
+        """Raise if a mechanism that this lifecycle pays for is running in this context."""
         if self in _RUNNING.get():
             raise ReentrantLaunchError
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``function(*arguments)``, with this, and what it comes from, marked as running."""
+        """Return ``function(*arguments)``. This and its ancestors are marked as running there."""
         return copy_context().run(self._marked, function, arguments)
 
     def _marked(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -169,6 +169,6 @@ class Lifecycle:
 
 
 def innermost_running() -> Lifecycle | None:
-    """Return the lifecycle that pays for what is running here, if anything is."""
+    """Return the lifecycle that pays for the mechanism that runs in this context, if one does."""
     running = _RUNNING.get()
     return running[0] if running else None

@@ -1,9 +1,9 @@
-"""What an account is called, so that a refusal can say whose bound it was.
+"""Names of accounts, so that a refusal can name the account whose bound refused.
 
-A name is a kind, and what tells it from its siblings: the label under which it was launched, or
-else its number among the children of its parent. All of a name is public. So a child has its number
-from the analyst's launch, and whatever else a mechanism makes during that launch has the same one:
-a count of what is made inside of mechanisms could depend on the data.
+A name is a kind, and the label under which the account was launched, or else its number among the
+children of its parent. All of a name is public. So the analyst's launch gives a child its number,
+and all accounts that a mechanism makes during that launch have the same number. A count of these
+accounts could depend on the data.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _CHILD: ContextVar[tuple[object, int]] = ContextVar("_CHILD", default=(None, 0))
 
 
 def name_of_account(kind: str, parent: object, ledger: str = "") -> str:
-    """Return the name of an account that is made here.
+    """Return the name of an account that is made in this context.
 
     :param kind: a noun
-    :param parent: the lifecycle of what it is launched from; None at top level
-    :param ledger: the dataset of its ledger
+    :param parent: lifecycle that the account is launched from; None at top level
+    :param ledger: dataset name in its ledger
     """
     label, (numbered, number) = current_label(), _CHILD.get()
     which = str(number) if number and numbered is parent else ""
@@ -35,7 +35,7 @@ def name_of_account(kind: str, parent: object, ledger: str = "") -> str:
 
 @contextmanager
 def as_child(parent: object, number: int) -> Iterator[None]:
-    """Give what is made below ``parent`` in this block a number."""
+    """Give a number to accounts that are made below ``parent`` in this block."""
     token = _CHILD.set((parent, number))
     try:
         yield
@@ -45,7 +45,7 @@ def as_child(parent: object, number: int) -> Iterator[None]:
 
 @contextmanager
 def named(kind: str, label: str = "") -> Iterator[None]:
-    """Let accounts that are made in this block be of another kind, and have a label if given."""
+    """Give another kind, and a label if given, to accounts that are made in this block."""
     token = _KIND.set(kind)
     try:
         with under_label(label or current_label()):

@@ -1,4 +1,4 @@
-"""What a launch costs, as a function of d_in, and how that reads further up the tree."""
+"""Prices: the privacy loss of a launch at each d_in, for its account and for ancestors."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ _ATOMS = frozenset({int, float, bool, str, bytes, type(None)})
 
 
 class Price(Protocol):
-    """Privacy loss of one launch at any d_in; equal prices are the same object."""
+    """Privacy loss of one launch at any d_in. Equal prices are the same object."""
 
     @property
     def mechanism(self) -> str:
-        """What is launched, in a few words, from its constructors."""
+        """Short description of the mechanism, from its constructors."""
 
     def at(self, d_in: Any) -> Any:
-        """Return the validated d_mid, or raise :class:`PrivacyMapError`; each is read once."""
+        """Return the validated d_mid, or raise :class:`PrivacyMapError`. Each is read once."""
 
     def later(self, d_in: Any) -> Any:
-        """Return the d_mid of what was launched, perhaps not asked at ``d_in`` before.
+        """Return the d_mid at ``d_in`` after the launch, even if it was not read there before.
 
-        Raise :class:`PrivacyMapError` if it is known to be another by now, where it was read.
+        Raise :class:`PrivacyMapError` if a d_mid that was read before has changed since.
         """
 
     def settled(self) -> Price:
-        """Return the price that is kept of a launch: that of an earlier one, if they are equal."""
+        """Return the price to keep in the history: an earlier launch's price, if it is equal."""
 
 
 def own_distance(d_in: Any) -> Any:
-    """Return ``d_in`` as a value that nobody else can change: losses are read at it later."""
+    """Return a copy of ``d_in`` that nobody else can change: losses are read at it later."""
     if d_in.__class__ in _ATOMS:
         return d_in
     distance_key(d_in)
@@ -49,7 +49,7 @@ def own_distance(d_in: Any) -> Any:
 
 
 def is_number(loss: Any) -> bool:
-    """Whether a loss is a number or several, which tell whether they are equal."""
+    """Whether a loss is a number or a tuple, so that two losses can be compared."""
     return isinstance(loss, float | int | tuple)
 
 
@@ -60,10 +60,10 @@ def _not_a_value(d_in: Any) -> InvalidTypeError:
 
 
 def distance_key(d_in: Any) -> Hashable:
-    """Identify a d_in: equal keys for distances that nothing tells apart, by what is in them.
+    """Return a key of a d_in. Distances with the same content have equal keys.
 
-    Numbers and strings by type and value, collections by their parts, arrays by their bytes,
-    anything else by what it is pickled as.
+    The key has the type and value of a number or string, the parts of a collection, the bytes of
+    an array, and the pickle of anything else.
 
     :raises InvalidTypeError: if it cannot be pickled
     """
@@ -81,7 +81,7 @@ def distance_key(d_in: Any) -> Hashable:
         return kind, frozenset((distance_key(key), distance_key(d_in[key])) for key in d_in)
     buffer = BytesIO()
     pickler = Pickler(buffer, 5)
-    pickler.fast = True  # each part for itself: whether two are one object makes no difference
+    pickler.fast = True  # no memo: it makes no difference whether two parts are one object
     try:
         pickler.dump(d_in)
     except Exception as error:
@@ -92,9 +92,9 @@ def distance_key(d_in: Any) -> Hashable:
 class Inward:
     """A stability map from the d_in of an account to that of its queries.
 
-    What it maps to is remembered if the map is one that does not change.
+    A mapped distance is remembered if the map cannot change it.
 
-    :param stability_map: returns the mapped distance, and whether it will always be that
+    :param stability_map: returns the mapped distance, and whether it can never change
     """
 
     __slots__ = ("_map", "_seen")
@@ -118,7 +118,7 @@ class Inward:
 class Lifted:
     """The price of a child's launch in units of its parent.
 
-    :param known: those that were charged before, by the price that they lift
+    :param known: lifted prices of earlier charges, by the id of the price that they lift
     """
 
     __slots__ = ("_inward", "_known", "_price", "_read_at", "_seen")
@@ -132,7 +132,7 @@ class Lifted:
 
     @property
     def mechanism(self) -> str:
-        """What is launched."""
+        """Short description of the mechanism."""
         return self._price.mechanism
 
     def at(self, d_in: Any) -> Any:
@@ -143,7 +143,7 @@ class Lifted:
         return self._seen[key]
 
     def later(self, d_in: Any) -> Any:
-        """Return the d_mid of what was launched, if price and distance are still the same."""
+        """Return the d_mid after the launch, if the price and the map have not changed."""
         key = distance_key(d_in)
         if key not in self._seen:
             for known, d_mid in tuple(self._read_at):
@@ -157,7 +157,7 @@ class Lifted:
         self._read_at.append((own_distance(d_in), d_mid))
 
     def settled(self) -> Price:
-        """Return the one that was charged before, if it lifts the same price alike."""
+        """Return the lifted price of an earlier charge, if it is equal."""
         price = self._price.settled()
         before, lifted = self._known.get(id(price), (None, self))
         if before is not price or any(

@@ -1,7 +1,7 @@
-"""May this d_mid be launched? Continuation rules (the papers' F).
+"""Continuation rules (the papers' F), which decide whether a d_mid may be launched.
 
-A filter's rule is derived from an accumulator (Lemma 2.19 of [HSTVVXZ23]): continue exactly while
-the accumulator's loss after the launch is at most d_out. It is never written a second time.
+A filter's rule follows from its accumulator (Lemma 2.19 of [HSTVVXZ23]): admit a launch exactly if
+the accumulator's loss after it is at most d_out. So no filter has a rule of its own.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ..measures.sums.accumulator import Accumulator
 
 
 class ContinuationRule(Protocol):
-    """A verdict on one launch, from public numbers only.
+    """A rule that admits or refuses one launch, from public numbers only.
 
-    :cvar kind: what a bound with this rule is called
+    :cvar kind: name of what enforces this rule
     """
 
     kind: ClassVar[str]
@@ -37,7 +37,7 @@ class Unlimited:
     kind: ClassVar[str] = "odometer"
 
     def admits(self, accumulator: Accumulator, d_mid: Any) -> Accumulator:
-        """Admit."""
+        """Admit every launch."""
         return accumulator.after(d_mid)
 
     def remaining(self, accumulator: Accumulator) -> None:
@@ -47,7 +47,7 @@ class Unlimited:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The rule of a filter: the loss stays at or below ``d_out``."""
+    """The rule of a filter: the loss after each launch is at most ``d_out``."""
 
     kind: ClassVar[str] = "filter"
     d_out: Any
@@ -69,7 +69,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The rule of a compositor: each launch is at most the next of the d_mids fixed up front."""
+    """The rule of a compositor: each d_mid is at most the next share, all fixed in advance."""
 
     kind: ClassVar[str] = "compositor"
     at_most: Callable[[Any, Any], bool]

@@ -1,1 +1,1 @@
-"""Mechanisms: OpenDP's samplers with tighter certificates."""
+"""Measurements: OpenDP's samplers certified more tightly, and mechanisms made of them."""

@@ -1,4 +1,4 @@
-"""A mechanism under any measure: by what is known of it there, else by a conversion."""
+"""Certify a mechanism under a measure: by its own bound there if known, else by a conversion."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def certify(
 ) -> ConcurrentMeasurement:
     """Return the measurement under ``output_measure``.
 
-    :param losses: for each measure under which more is known than conversions say, a function that
-        makes the reading: from the loss of ``measurement`` to that under the measure
+    :param losses: for each measure with a bound tighter than conversions, a function that returns
+        the reading: a map from the loss of ``measurement`` to its loss under that measure
     """
     reading = best_known(output_measure, losses)
     if reading is None:
@@ -32,7 +32,7 @@ def certify(
 
 
 def best_known(output_measure: Measure, losses: Losses) -> Reading | None:
-    """Return the reading for ``output_measure``, or for a measure from which its losses follow."""
+    """Return the reading for ``output_measure``, or one that converts to it; None without any."""
     target = composition_measure(output_measure)
     for kind in (target.kind, *target.read_from):
         for source, make in losses.items():

@@ -1,4 +1,4 @@
-"""Losses of a mechanism's parts, under the measure that it is certified for."""
+"""Losses of a mechanism's parts, and their composition under one measure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .noise import ATOM
 
 
 def composed(measure: Measure, parts: Iterable[tuple[Any, int]]) -> Any:
-    """Loss of parts that run concurrently, each a loss and how often it occurs."""
+    """Return the loss of parts that run concurrently. Each is a loss and its number of uses."""
     known = composition_measure(measure)
     total = known.fixed_sum().start(known)
     for loss, count in parts:
@@ -27,18 +27,18 @@ def composed(measure: Measure, parts: Iterable[tuple[Any, int]]) -> Any:
 
 
 def from_pure(epsilon: float, measure: Measure) -> Any:
-    """The loss under ``measure`` of what is ε-DP."""
+    """Return the loss under ``measure`` of an ε-DP mechanism."""
     return conversion(max_divergence(), measure)(epsilon)
 
 
 def laplace_loss(scale: float, shift: int, measure: Measure) -> Any:
-    """The loss of Laplace noise on the integers."""
+    """Return the loss of Laplace noise on the integers."""
     space = atom_domain(T=ATOM), absolute_distance(T=ATOM)
     return make_certified_laplace(*space, scale, measure).map(shift)
 
 
 def total(parts: Iterable[tuple[float, int]]) -> float:
-    """Sum of numbers, each as often as is said; exact, then rounded up once."""
+    """Return the sum of value times count over ``parts``; exact, then rounded up once."""
     accumulator = ScalarSum()
     for value, count in parts:
         accumulator = accumulator.after(value, count)

@@ -1,8 +1,8 @@
-"""Gaussian noise, sampled by OpenDP, under more measures.
+"""Gaussian noise, sampled by OpenDP, certified under more measures.
 
 OpenDP samples discrete Gaussians: N_Z(0, s²) on a grid, s the scale in steps. For a shift of d
-steps it is d²/(2 s²)-zCDP [CKS20, Theorem 14], and in one dimension, for s >= 1/2, (d+1)/s-Gaussian
-DP. Proof of the latter: the trade-off function is linear between the points (P(X >= j),
+steps it is d²/(2 s²)-zCDP [CKS20, Theorem 14]. In one dimension, for s >= 1/2, it is also
+(d+1)/s-Gaussian DP. Proof: the trade-off function is linear between the points (P(X >= j),
 P(X < j - d)), and G_μ is convex, so it is enough that z(j) - z(j-d) <= μ for all j, with z(j) the
 normal quantile of P(X >= j) = 1 - Φ(z). For j >= 1, with g(x) = exp(-x²/(2 s²)) and
 Z = sum of g(i) = s sqrt(2π) (1 + 2 sum of exp(-2 π² s² k²)) (Poisson):
@@ -14,9 +14,9 @@ Z = sum of g(i) = s sqrt(2π) (1 + 2 sum of exp(-2 π² s² k²)) (Poisson):
 
 For j <= 0 both follow from z(j) = -z(1-j). Hence z(j) - z(j-d) <= (j - (j-d-1))/s = (d+1)/s.
 
-Coordinates compose to the root of the sum of squares. With n of them (d_i + 1)/s gives at most
-(|d|_2 + sqrt(n))/s, so that on the fine grid of floats the steps do not show. For vectors of
-integers they do, and no certificate is offered.
+Coordinates compose to the root of the sum of squares: n of them, each (d_i + 1)/s, give at most
+(|d|_2 + sqrt(n))/s. On the fine grid of floats the term sqrt(n)/s is negligible. For vectors of
+integers it is not, and no certificate is offered.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ def make_certified_gaussian(
 ) -> ConcurrentMeasurement:
     """Add Gaussian noise, certified under ``output_measure``.
 
-    Sampling is that of :func:`~opendp.measurements.make_gaussian`.
+    :func:`~opendp.measurements.make_gaussian` samples the noise.
 
-    * zCDP, tCDP and Rényi DP, of one order or as a curve: ρ, ρ α [CKS20, Theorem 14];
-    * Gaussian DP, for floats: sensitivity over ``scale``, and the little that the grid adds, which
-      rounding absorbs unless ``k`` is coarse; for one integer (sensitivity + 1) over ``scale``.
-      Derived in ``measurements/gaussian.py``;
-    * f-DP: exact for one integer and a scale up to 4096, for floats through Gaussian DP, for
-      vectors of integers through zCDP;
-    * other measures: through zCDP, by :func:`.cast`.
+    * zCDP and tCDP: ρ. Rényi DP, of one order or as a curve: ρ α [CKS20, Theorem 14].
+    * Gaussian DP: for floats, sensitivity / ``scale`` plus a term for the grid, which rounding
+      absorbs unless ``k`` is coarse; for one integer, (sensitivity + 1) / ``scale``. The proof is
+      in ``measurements/gaussian.py``.
+    * f-DP: exact for one integer and a scale up to 4096; through Gaussian DP for floats; through
+      zCDP for vectors of integers.
+    * Other measures: the loss that zCDP implies, by :func:`.cast`.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -77,12 +77,12 @@ def make_certified_gaussian(
     :param input_metric: absolute or L2 distance
     :param scale: standard deviation of the noise, finite, at least 0
     :param output_measure: how privacy is measured
-    :param k: the grid is the multiples of 2^k; the finest if left out; for floats only
+    :param k: use the grid of multiples of 2^k, for floats only; the finest grid if left out
     :return: a measurement
     :raises UnsupportedMeasureError: if zCDP does not convert to ``output_measure``; for Gaussian DP
         of vectors of integers
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
+    :raises NativeConstructorError: if OpenDP's constructor refuses; it is an ``OpenDPException``
 
     :example:
 
@@ -131,7 +131,7 @@ def make_certified_gaussian(
 
 
 def _on_integers(rho: float, scale: float) -> TradeoffFunction:
-    """The discrete Gaussian at the shift whose zCDP is shift² / (2 scale²)."""
+    """Trade-off function of the discrete Gaussian for the shift with ρ = shift² / (2 scale²)."""
     if rho == 0.0 or scale == 0.0:
         return TradeoffFunction.worst() if rho else TradeoffFunction.identity()
     nearest = scale * sqrt(2 * rho)

@@ -1,4 +1,4 @@
-"""Two-sided geometric noise, sampled by OpenDP, under more measures."""
+"""Two-sided geometric noise, sampled by OpenDP, certified under more measures."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ def make_certified_geometric(
 ) -> ConcurrentMeasurement:
     """Add two-sided geometric noise to integers, certified under ``output_measure``.
 
-    Sampling is that of :func:`~opendp.measurements.make_geometric`. Without ``bounds`` it is
-    Laplace noise on the integers, and certified as by :func:`.make_certified_laplace`: for
-    f-DP exactly. With them, through ε-DP, by :func:`.cast`.
+    :func:`~opendp.measurements.make_geometric` samples the noise. Without ``bounds`` it is Laplace
+    noise on the integers, and :func:`.make_certified_laplace` certifies it: exactly for f-DP.
+    With ``bounds`` the loss is the one that ε-DP implies, by :func:`.cast`.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: integers or vectors of integers, as in OpenDP
     :param input_metric: absolute or L1 distance
-    :param scale: of the noise, finite, at least 0
+    :param scale: scale of the noise, finite, at least 0
     :param output_measure: how privacy is measured
-    :param bounds: of the output, for near constant time
+    :param bounds: bounds of the output, for sampling in nearly constant time
     :return: a measurement
     :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
+    :raises NativeConstructorError: if OpenDP's constructor refuses; it is an ``OpenDPException``
 
     :example:
 

@@ -27,7 +27,7 @@ def grid_exponent(**argument: Any) -> int:
 
 
 def atom_type(input_domain: Domain) -> str:
-    """Name of the numbers of a scalar or vector domain, such as ``f64``."""
+    """Return the name of the number type of a scalar or vector domain, such as ``f64``."""
     return str(input_domain.carrier_type).removeprefix("Vec<").removesuffix(">")
 
 
@@ -37,10 +37,9 @@ def is_vector(input_domain: Domain) -> bool:
 
 
 def grid_step(input_domain: Domain, scale: float, k: int | None) -> float:
-    """Step of the grid over the scale of the noise, rounded up.
+    """Return the step of the grid divided by the scale of the noise, rounded up.
 
-    The integers, or multiples of 2^k, where k is the exponent of the least positive float by
-    default.
+    The grid is the integers, or the multiples of 2^k. By default, 2^k is the least positive float.
     """
     finest = FINEST.get(atom_type(input_domain))
     step = 0 if finest is None else finest if k is None else k

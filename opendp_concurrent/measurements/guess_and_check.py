@@ -1,4 +1,4 @@
-"""Guess and check: a guess that is good costs nothing, one that is bad is answered."""
+"""Guess and check: confirm good guesses of answers, and release the answer for a bad guess."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .steps import Steps
 
 
 class _Release:
-    """Makes measurements that release a question's answer with Laplace noise, in whole steps."""
+    """Make measurements that release a query's answer with Laplace noise, in whole steps."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class _Release:
 
 
 class _GuessAndCheck:
-    """The state machine: a compositor's children, a sparse vector and the releases."""
+    """The state machine. It launches a sparse vector and the releases in one compositor."""
 
     __slots__ = ("_check", "_launch", "_release")
 
@@ -113,38 +113,38 @@ def make_guess_and_check(
     refresh: bool = False,
     orders: Sequence[float] | None = None,
 ) -> ConcurrentMeasurement:
-    """Check guesses of the answers to questions, and answer those that were guessed badly.
+    """Check guesses of queries' answers, and release the answers that were guessed badly.
 
-    The mechanism of [LW22, Section 3]. The returned measurement spawns a queryable that takes pairs
-    of a question, as in :func:`.make_sparse_vector`, and a guess. If the answer is within about
-    ``tolerance`` of the guess, the guess is confirmed: ``BELOW``, with the guess as value. Else the
-    answer is released with Laplace noise: ``ABOVE``, with that as value; ``max_hits`` times, then
-    ``EXHAUSTED``. Inside, a sparse vector and Laplace releases take turns; both are children of a
-    :func:`.make_concurrent_composition`. Without concurrent composition each turn would need a new
-    sparse vector.
+    The mechanism of [LW22, Section 3]. The returned measurement spawns a queryable. It takes pairs
+    of a query, as in :func:`.make_sparse_vector`, and a guess. If the answer is within about
+    ``tolerance`` of the guess, it returns ``BELOW`` with the guess as value. Else it returns
+    ``ABOVE`` with the answer plus Laplace noise as value. After ``max_hits`` of these it returns
+    ``EXHAUSTED``. Inside, a sparse vector and Laplace releases are children of one
+    :func:`.make_concurrent_composition`, and their queries interleave. Without concurrent
+    composition each release would need a new sparse vector.
 
-    Guarantee: the concurrent composition of the sparse vector and ``max_hits`` releases
-    [LW22, Theorem 1]; for pure DP D/scale + c 2D/query_scale + c D/answer_scale.
+    Guarantee: the concurrent composition of the sparse vector and c = ``max_hits`` releases
+    [LW22, Theorem 1]. For pure DP it is D/scale + c 2D/query_scale + c D/answer_scale.
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param input_domain: domain of the data, and of the questions
-    :param input_metric: metric of the data, and of the questions
+    :param input_domain: domain of the data, and of the queries
+    :param input_metric: metric of the data, and of the queries
     :param output_measure: how privacy is measured
     :param d_in: distance between neighbouring inputs, in units of ``input_metric``
-    :param scale: of the tolerance's Laplace noise, in units of the questions
-    :param tolerance: how far off a guess may be
+    :param scale: scale of the tolerance's Laplace noise, in units of the queries' answers
+    :param tolerance: largest error of a good guess
     :param max_hits: how many answers may be released, c; at most 10^5
-    :param sensitivity: bound on how far answers are apart at distance ``d_in``, as in
-        :func:`.make_sparse_vector`; 1 if left out, which is for a ``d_in`` of 1 only
-    :param query_scale: of each check's noise; as in :func:`.make_sparse_vector` if left out
-    :param answer_scale: of the noise of a release; ``scale`` if left out
+    :param sensitivity: bound D on the change of an answer between inputs at distance ``d_in``, as
+        in :func:`.make_sparse_vector`; it may be left out only if ``d_in`` is 1: then it is 1
+    :param query_scale: scale of each check's noise; by default as in :func:`.make_sparse_vector`
+    :param answer_scale: scale of each release's noise; ``scale`` if left out
     :param refresh: give the tolerance fresh noise after each release
     :param orders: for Rényi curves only, as in :func:`.make_concurrent_composition`
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``, or under
-        approximate zCDP, where concurrency is open
+    :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``, or for
+        approximate zCDP, whose concurrent composition is an open problem
 
     :example:
 

@@ -1,8 +1,8 @@
-"""Datasets as histograms over a finite universe, and linear questions on them.
+"""Datasets as histograms over a finite universe, and linear queries on them.
 
-Histograms are compared by the records that were added, removed or changed: their number bounds how
-far a linear question with values in [0, 1] can be apart. Questions are rounded to multiples of
-2^-20, so that their answers, up to 2^32 records, are exact in doubles.
+The distance of two histograms is the number of records that were added, removed or changed. It
+bounds the change of the answer to a linear query with values in [0, 1]. Queries are rounded to
+multiples of 2^-20, so that their answers, up to 2^32 records, are exact in doubles.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .grid import atom_type, is_vector
 from .questions import INTEGERS
 
 Array = NDArray[np.float64]
-FRACTION = 2.0**20  # questions are multiples of its inverse
+FRACTION = 2.0**20  # values of queries are multiples of its inverse
 MOST_CELLS = checks.at_most(2**24, "a number is kept for each cell")
 
 
@@ -63,7 +63,7 @@ class Universe:
             )
 
     def count(self, records: Sequence[Any]) -> Array:
-        """How many records are in each cell; other values are in none."""
+        """Return the number of records in each cell. Values outside the universe do not count."""
         if self.values is not None:
             cells = [self._cell(record) for record in records]
             indices = [cell for cell in cells if cell is not None]
@@ -73,7 +73,7 @@ class Universe:
         return counts.astype(np.float64)
 
     def _cell(self, record: Any) -> int | None:
-        """The cell of a record; none if it cannot be looked up: an error would tell of it."""
+        """Return the cell of a record, or None if the lookup fails: an error would reveal data."""
         assert self.values is not None
         try:
             return self.values.get(record)
@@ -81,12 +81,12 @@ class Universe:
             return None
 
     def question(self, question: Any) -> Array:
-        """A linear question as its value in each cell, rounded; or raise."""
+        """Return the rounded value of a linear query in each cell, or raise."""
         if callable(question):
             values = range(self.cells) if self.values is None else self.values
             question = [question(value) for value in values]
         try:
-            array = owned.array(question, np.float64)  # nobody changes it once it is checked
+            array = owned.array(question, np.float64)  # nobody can change it after the check
         except Exception:
             raise InvalidTypeError(
                 "the question must be a value for each cell of the universe, or a function of a "
@@ -103,18 +103,18 @@ class Universe:
 
 
 def rounded(values: Array) -> Array:
-    """Values as multiples of 2^-20."""
+    """Return the values rounded to multiples of 2^-20."""
     grid: Array = np.rint(values * FRACTION) / FRACTION
     return grid
 
 
 def inner(one: Array, two: Array) -> float:
-    """Inner product, without the threads of a BLAS, which wait for each other on shared cores."""
+    """Return the inner product without BLAS, whose threads wait for each other on shared cores."""
     return float(np.einsum("i,i->", one, two))
 
 
 class LinearQuestion:
-    """The sum of a question's values over the records of a histogram."""
+    """The sum of a query's values over the records of a histogram."""
 
     __slots__ = ("values",)
 
@@ -122,19 +122,19 @@ class LinearQuestion:
         self.values = values
 
     def __call__(self, histogram: Array) -> float:
-        """Answer on a histogram; exact."""
+        """Return the exact answer on a histogram."""
         return inner(self.values, histogram)
 
 
 @lru_cache(maxsize=1)
 def records_added() -> Metric:
-    """How many records one histogram has more, and less, than the other, in all."""
+    """Metric: the number of records added plus the number removed, over all cells."""
     return user_distance("records added or removed")
 
 
 @lru_cache(maxsize=1)
 def records_changed() -> Metric:
-    """The larger of how many records one histogram has more, and less, than the other."""
+    """Metric: the larger of the number of records added and the number removed, over all cells."""
     return user_distance("records changed")
 
 
@@ -143,8 +143,8 @@ def make_histogram(
 ) -> Transformation:
     """Count the records of a vector by value.
 
-    Stability: under the symmetric or insert-delete distance each record is added or removed; if the
-    size is known, two make one change. Under change-one or Hamming distance each is changed.
+    Stability: the symmetric and insert-delete distances count records added or removed. If the size
+    is known, two of these are one change. Change-one and Hamming distance count changed records.
     """
     if not is_vector(input_domain):
         raise InvalidTypeError(f"input_domain ({input_domain}) must be of vectors")
@@ -184,7 +184,7 @@ def _stability(input_metric: Metric, sized: bool) -> tuple[Metric, Callable[[int
 
 
 def public_size(input_domain: Domain, size: Any) -> int:
-    """The number of records, given or fixed by the domain."""
+    """Return the number of records, which is given or fixed by the domain."""
     found = known_size(input_domain) if size is None else size
     if found is None:
         raise InvalidTypeError(
@@ -197,7 +197,7 @@ def public_size(input_domain: Domain, size: Any) -> int:
 
 
 def positive_distance(histogram: Transformation, d_in: Any) -> float:
-    """How many records neighbours at ``d_in`` differ by; at least one."""
+    """Return the number of records that neighbours at ``d_in`` differ by; raise if it is 0."""
     distance: float = histogram.map(d_in)
     if not distance > 0.0:
         raise InvalidValueError(

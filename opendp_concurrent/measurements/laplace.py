@@ -1,4 +1,4 @@
-"""Laplace noise, sampled by OpenDP, with the guarantee that it has beyond that of pure DP."""
+"""Laplace noise, sampled by OpenDP, certified more tightly than by its pure DP guarantee."""
 
 from __future__ import annotations
 
@@ -34,30 +34,29 @@ def make_certified_laplace(
 ) -> ConcurrentMeasurement:
     """Add Laplace noise, certified under ``output_measure``.
 
-    Sampling is that of :func:`~opendp.measurements.make_laplace`. Its noise is on a grid: the
-    integers, or multiples of 2^k. The guarantee is that of the noise on this grid, which for a fine
-    one is that of the Laplace distribution, and for a sensitivity of one step that of randomized
-    response:
+    :func:`~opendp.measurements.make_laplace` samples the noise, on a grid: the integers, or
+    multiples of 2^k. The guarantee holds for the noise on this grid. On a fine grid it is the
+    guarantee of the Laplace distribution. For a sensitivity of one step it is the guarantee of
+    randomized response.
 
     * zCDP and tCDP: the Kullback-Leibler divergence, ε + e^(-ε) - 1 for a fine grid [HM25];
-    * Rényi DP, of one order or as a curve: exact, [Mir17, Table II] for a fine grid;
-    * f-DP: exact, whole on its grid;
-    * other measures: through ε-DP, by :func:`.cast`.
+    * Rényi DP, of one order or as a curve: exact; [Mir17, Table II] for a fine grid;
+    * f-DP: the exact trade-off function of the noise on its grid;
+    * other measures: the loss that ε-DP implies, by :func:`.cast`.
 
-    The formulas and their proofs are in ``measures/conversions/laplace.py`` and
-    ``laplace_to_tradeoff.py`` beside it.
+    ``measures/conversions/laplace.py`` and ``laplace_to_tradeoff.py`` have formulas and proofs.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: numbers or vectors of numbers, as in OpenDP
     :param input_metric: absolute or L1 distance
-    :param scale: of the noise, finite, at least 0
+    :param scale: scale of the noise, finite, at least 0
     :param output_measure: how privacy is measured
-    :param k: the grid is the multiples of 2^k; the finest if left out; for floats only
+    :param k: use the grid of multiples of 2^k, for floats only; the finest grid if left out
     :return: a measurement
     :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
+    :raises NativeConstructorError: if OpenDP's constructor refuses; it is an ``OpenDPException``
 
     :example:
 

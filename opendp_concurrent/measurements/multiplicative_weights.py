@@ -1,4 +1,4 @@
-"""Private multiplicative weights: many linear questions answered from a synthetic histogram."""
+"""Private multiplicative weights: answer many linear queries from a synthetic histogram."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .sparse_vector import Outcome, SparseVectorAnswer
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _State:
-    """What the person in the middle knows: logarithms of weights, and what it has asked."""
+    """State of the person in the middle: logarithms of the weights, and the query in progress."""
 
     log_weights: Array
     distribution: Array
@@ -98,26 +98,26 @@ def make_private_multiplicative_weights(
     size: int | None = None,
     beta: float = 0.05,
 ) -> ConcurrentMeasurement:
-    """Answer linear questions over a finite universe from a synthetic histogram.
+    """Answer linear queries over a finite universe from a synthetic histogram.
 
-    Private multiplicative weights [HR10]. The returned measurement spawns a queryable that takes
-    questions: a value in [0, 1] for each cell of the universe, or a function from a cell's value to
-    [0, 1]. It answers with the sum over the records, as a :class:`.SparseVectorAnswer`: ``BELOW``
-    if the synthetic histogram was good enough, ``ABOVE`` if it was not and was updated,
-    ``EXHAUSTED`` if all updates are used: then the value is synthetic, with no promise.
-    ``queryable.synthetic()``, or ``queryable("synthetic")``, gives the synthetic histogram itself,
-    which is free.
+    Private multiplicative weights [HR10]. The returned measurement spawns a queryable. A query is
+    a value in [0, 1] for each cell of the universe, or a function from a cell's value to [0, 1].
+    Its answer is the sum over the records, as a :class:`.SparseVectorAnswer`: ``BELOW`` if the
+    synthetic histogram was accurate enough; ``ABOVE`` if it was not, and was updated; ``EXHAUSTED``
+    if all updates are used: then the value is synthetic, without an accuracy guarantee.
+    ``queryable.synthetic()``, or ``queryable("synthetic")``, returns the synthetic histogram at no
+    charge.
 
     The mechanism is interactive postprocessing of :func:`.make_guess_and_check`: a person in the
-    middle guesses from the synthetic histogram, and learns from the answers to bad guesses. Its
-    parameters are those that promise the least error within ``d_out``; the measurement's ``plan``
-    has them.
+    middle guesses from the synthetic histogram, and updates it with the answers to bad guesses. The
+    parameters are those with the least guaranteed error within ``d_out``. They are in ``plan`` of
+    the measurement.
 
-    Guarantee: that of guess and check, by [HSTVVXZ23, Theorem 2.17]; for (ε, δ) with δ > 0, zCDP
-    converted at δ. Accuracy: with probability at least 1 - ``beta``, if ``size`` is the number of
-    records in the universe, the first ``questions`` answers are all within ``plan.error`` (of the
-    questions rounded to multiples of 2^-20), and there are at most ``plan.max_updates`` updates;
-    proved in ``measurements/multiplicative_weights_plan.py``.
+    Privacy: the guarantee of guess and check, by [HSTVVXZ23, Theorem 2.17]; for (ε, δ) with δ > 0,
+    zCDP converted at δ. Accuracy: suppose ``size`` is the number of records in the universe. With
+    probability at least 1 - ``beta``, the first ``questions`` answers are all within ``plan.error``
+    (for queries rounded to multiples of 2^-20), and there are at most ``plan.max_updates`` updates.
+    The proof is in ``measurements/multiplicative_weights_plan.py``.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -126,14 +126,14 @@ def make_private_multiplicative_weights(
     :param output_measure: pure, (ε, δ), zero-concentrated, Gaussian DP, or one Rényi order
     :param d_in: distance between neighbouring inputs
     :param d_out: bound on the privacy loss
-    :param universe: number of categories, for records from 0 on, or the values a record may have
-    :param questions: for how many the error is promised; more may be asked
-    :param size: number of records, if it is public or was estimated privately; that of
+    :param universe: the values of a record, or the number of categories if records are 0, 1, ...
+    :param questions: number of queries that the accuracy guarantee covers; more are allowed
+    :param size: number of records, if it is public or was estimated privately; the size of
         ``input_domain`` if left out
-    :param beta: probability that the error is larger than promised
+    :param beta: probability that the accuracy guarantee fails
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument; ``d_out`` if no error below
-        ``size`` can be promised
+        ``size`` can be guaranteed
     :raises UnsupportedMeasureError: for other measures; build for zCDP, and use :func:`.cast`
 
     :example:

@@ -1,17 +1,17 @@
-"""The parameters of private multiplicative weights, and the error that they promise.
+"""The parameters of private multiplicative weights, and the error that they guarantee.
 
-A synthetic histogram n p answers linear questions q with values in [0, 1]; guess and check finds
-out where it is wrong. Suppose that all noise stays in bounds: an answer that is said to be good is
-within α = T + t, one that is released was off by at least g = T - t, and its noise is below g. Then
-an update goes in the right direction, p' ∝ p exp(-η r), r = q or 1 - q, <r, p> - <r, x> >= d = g/n
+A synthetic histogram n p answers linear queries q with values in [0, 1]. Guess and check finds its
+bad answers. Suppose that all noise stays in bounds: an answer that is confirmed is within
+α = T + t, an answer that is released was off by at least g = T - t, and its noise is below g. Then
+an update goes in the right direction: p' ∝ p exp(-η r), r = q or 1 - q, <r, p> - <r, x> >= d = g/n,
 with x the true histogram over n. By Hoeffding's lemma log <p, exp(-η r)> <= -η <r, p> + η²/8, so
-the divergence of x from p falls by at least η d - η²/8, for η = 4d by 2d². It starts at no more
-than log m, m the number of cells, and is never negative: at most log m / (2 d²) updates, and no
-more than there are questions. After [HR10] and [DR14, Section 4.2], whose Lemma 4.9 has η d - η².
+the divergence of x from p falls by at least η d - η²/8, which is 2d² for η = 4d. It is at most
+log m at the start, m the number of cells, and never negative. So there are at most log m / (2 d²)
+updates, and at most one per query. After [HR10] and [DR14, Section 4.2], whose Lemma 4.9 has
+η d - η².
 
-Noise: the threshold is off by at most t - t', with c draws if it is refreshed, and each question's
-noise is at most t' to the side where it could err; each but for β/3. Releases stay below g but for
-β/3.
+Noise: the threshold's noise (c draws if refreshed) is at most t - t', and each query's noise is at
+most t' in the direction of an error. Releases' noise is below g. Each fails with probability β/3.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from .steps import Steps
 
 LEAST = 1e-301  # logarithms of numbers that it divides are doubles
 SHARES = (0.15, 0.2, 0.25, 1 / 3)  # of t in T
-TAIL = 1 - 1e-6  # discrete noise on a fine grid has tails above Laplace's by less than this
+TAIL = 1 - 1e-6  # discrete noise on a fine grid has tails above Laplace's by a factor below 1/TAIL
 
 
 @dataclass(frozen=True, slots=True)
 class MultiplicativeWeightsPlan:
-    """Parameters, and what they promise.
+    """The parameters, and the error that they guarantee.
 
     :ivar error: α: with probability at least 1 - β every answer is within this, in records
-    :ivar tolerance: T: how far off the synthetic histogram may be before it is updated
-    :ivar max_updates: c
+    :ivar tolerance: T: largest error of the synthetic histogram before it is updated
+    :ivar max_updates: c: largest number of updates
     :ivar learning_rate: η
-    :ivar scale: of the tolerance's noise
-    :ivar query_scale: of the noise of a check
-    :ivar answer_scale: of the noise of a release
+    :ivar scale: scale of the tolerance's noise
+    :ivar query_scale: scale of each check's noise
+    :ivar answer_scale: scale of each release's noise
     :ivar refresh: whether the tolerance gets fresh noise after each release
     """
 
@@ -56,7 +56,7 @@ class MultiplicativeWeightsPlan:
     refresh: bool
 
     def loss(self, sensitivity: float, measure: CompositionMeasure) -> Any:
-        """Privacy loss, for questions of this sensitivity."""
+        """Return the privacy loss, for queries of this sensitivity."""
         steps, opendp = Steps.for_sensitivity(sensitivity), measure.opendp()
         noise = SparseVectorNoise(
             threshold=steps.scale(scale=self.scale),
@@ -80,7 +80,7 @@ def plan(
     questions: int,
     beta: float,
 ) -> MultiplicativeWeightsPlan:
-    """Return the parameters of the least error whose loss is at most ``d_out``."""
+    """Return the parameters with the least error, among those with a loss of at most ``d_out``."""
     refresh = measure.noise is not Noise.LAPLACE  # pure losses add up, however they are split
 
     def fits(candidate: MultiplicativeWeightsPlan) -> bool:

@@ -1,8 +1,8 @@
-"""Laplace noise on the integers, without an end: drawn by OpenDP, some of it ahead.
+"""Laplace noise on all integers, sampled by OpenDP in batches.
 
-OpenDP's integers saturate. The distribution has no memory: what is at the edge went beyond it by
-another draw, of those that are not negative. So a draw is any integer k, with probability
-proportional to exp(-|k|/scale), exactly, and a proof may shift noise by any amount.
+OpenDP's integers saturate. But the distribution is memoryless: the excess of a draw over the edge
+is distributed as another draw, given that it is not negative. So a draw is any integer k, with
+probability exactly proportional to exp(-|k|/scale), and a proof may shift noise by any amount.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ AHEAD = 64
 
 
 class LaplaceNoise:
-    """Draws of one scale. Not thread-safe; holds noise that must stay secret.
+    """Draw noise of one scale. Not thread-safe. Holds noise that must stay secret.
 
-    :param scale: in steps of the grid of integers
-    :param ahead: how many are drawn at once
+    :param scale: scale in steps of the grid of integers
+    :param ahead: number of draws per batch
     """
 
     __slots__ = ("_drawn", "_sample", "_zeros")
@@ -46,17 +46,17 @@ class LaplaceNoise:
         return noise
 
     def _magnitude(self) -> int:
-        """How far beyond an edge: a draw on the condition that it is not negative."""
+        """Return the excess over an edge: a draw, given that it is not negative."""
         while (noise := self.draw()) < 0:
             pass
         return noise
 
 
 def laplace_epsilon(scale: float, shift: int) -> float:
-    """Privacy loss of a shift of the noise, rounded up: OpenDP's map.
+    """Return the privacy loss of a shift of the noise, rounded up, from OpenDP's privacy map.
 
-    :param scale: in steps
-    :param shift: in steps
+    :param scale: scale in steps
+    :param shift: shift in steps
     """
     laplace = make_laplace(atom_domain(T=ATOM), absolute_distance(T=ATOM), scale)
     epsilon: float = laplace.map(shift)

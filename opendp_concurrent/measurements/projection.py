@@ -1,4 +1,4 @@
-"""Linear queries by projection: batches of noisy answers, made consistent with one histogram."""
+"""Linear queries by projection: noisy answers to batches, made consistent with one histogram."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ Array = NDArray[np.float64]
 
 
 def project(answers: Array, queries: Array, size: int, rounds: int) -> Array:
-    """Return the histogram of ``size`` records whose answers are nearest, about, in L2.
+    """Return a histogram of ``size`` records whose answers are nearly the nearest in L2.
 
-    Frank and Wolfe's algorithm with exact steps on the simplex: each round moves towards the cell
-    with the steepest descent.
+    This is Frank and Wolfe's algorithm with exact steps on the simplex. Each round moves towards
+    the cell of steepest descent.
 
     :param answers: shape (queries,)
     :param queries: shape (queries, cells)
-    :param rounds: how many; the squared distance is within O(1/rounds) of the least
-    :return: shape (cells,), nonnegative, of sum ``size``
+    :param rounds: number of rounds; the squared distance is within O(1/rounds) of the least
+    :return: shape (cells,), nonnegative, with sum ``size``
     """
     cells = queries.shape[1]
     weights = np.full(cells, 1 / cells)
@@ -95,10 +95,10 @@ class _Batch:
     def measurement(
         self, space: tuple[Domain, Metric], d_in: float, measure: Measure, d_mid: float
     ) -> Any:
-        """Release the answers with Gaussian noise, at a loss of at most ``d_mid``.
+        """Return a measurement that adds Gaussian noise to the answers; its loss is at most d_mid.
 
-        Answers are nonnegative combinations of columns: adding a record moves them by one column,
-        changing one by the difference of two, which is at most the root of two columns long.
+        The answers are a nonnegative combination of columns. Adding a record moves them by one
+        column. Changing one moves them by the difference of two, at most sqrt(2) columns long.
         """
         matrix, columns = self.matrix, 2 if space[1] == records_changed() else 1
 
@@ -114,7 +114,7 @@ class _Batch:
             function=lambda histogram: (matrix @ histogram).tolist(),
             stability_map=stability_map,
         )
-        # a batch that asks nothing takes any noise
+        # the answers of an all-zero batch are constant, so any noise will do
         sensitivity = stability_map(d_in) if self.longest > 0.0 else 1.0
         rough = composition_measure(measure).gaussian_scale(sensitivity, d_mid)
         assert rough is not None  # the constructor has asked
@@ -129,7 +129,7 @@ class _Batch:
 
 
 class _Projection:
-    """The state machine: what was released, and the histogram that fits it best."""
+    """The state machine: the released answers, and the histogram that fits them best."""
 
     def __init__(
         self,
@@ -188,21 +188,21 @@ def make_projected_queries(
 ) -> ConcurrentMeasurement:
     """Answer batches of linear queries by projection.
 
-    The projection mechanism [NTZ13], which is optimal for large error under zCDP [BBNS19]. The
-    returned measurement spawns a queryable that takes one batch of queries for each of ``d_mids``:
-    a sequence of queries, each a value in [0, 1] for each cell of the universe or a function of a
-    cell's value, such as one-way marginals. A batch is answered with Gaussian noise, and then all
-    that was released so far, each answer in units of its noise, is projected onto what some
-    histogram of ``size`` records could have answered. The answer is the batch on this histogram, in
-    records. ``queryable.synthetic()``, or ``queryable("synthetic")``, gives the histogram itself,
-    which is free.
+    The projection mechanism [NTZ13] is optimal for large error under zCDP [BBNS19]. The returned
+    measurement spawns a queryable that takes one batch for each of ``d_mids``. A batch is a
+    sequence of queries, such as one-way marginals. Each query is a value in [0, 1] for each cell of
+    the universe, or a function of a cell's value. The mechanism first adds Gaussian noise to the
+    batch's answers. It then projects all noisy answers so far, each divided by the scale of its
+    noise, onto the answers of a histogram of ``size`` records. It returns the batch's answers on
+    this histogram, in records. ``queryable.synthetic()``, or ``queryable("synthetic")``, returns
+    the histogram itself at no charge.
 
-    Batches may be chosen on the way, and interleaved with other mechanisms. With q queries and m
-    cells the error per query is about the root of n σ sqrt(log m)/q, n the records and σ the noise,
-    if that is less than σ: noise that no histogram explains is projected away.
+    Batches may be chosen adaptively, and interleaved with other mechanisms. With q queries, m
+    cells, n records and noise of scale σ, the error per query is about the root of
+    n σ sqrt(log m)/q, if that is less than σ: projection removes noise that no histogram explains.
 
-    Guarantee: the sum of ``d_mids`` for zCDP, for Gaussian DP the root of the sum of squares
-    [VZ23]; projection is postprocessing.
+    Guarantee: the sum of ``d_mids`` for zCDP; the root of the sum of their squares for Gaussian DP
+    [VZ23]. Projection is postprocessing.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -211,10 +211,10 @@ def make_projected_queries(
     :param output_measure: zero-concentrated or Gaussian DP
     :param d_in: distance between neighbouring inputs
     :param d_mids: privacy loss of each batch, in order
-    :param universe: number of categories, for records from 0 on, or the values a record may have
-    :param size: number of records, if it is public or was estimated privately; that of
+    :param universe: the values of a record, or the number of categories if records are 0, 1, ...
+    :param size: number of records, if it is public or was estimated privately; the size of
         ``input_domain`` if left out
-    :param rounds: of Frank and Wolfe's algorithm for a projection; at most 10^6
+    :param rounds: rounds of Frank and Wolfe's algorithm per projection; at most 10^6
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: for other measures; build for zCDP, and use :func:`.cast`

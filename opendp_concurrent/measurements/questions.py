@@ -1,4 +1,4 @@
-"""Questions of bounded sensitivity: checked before they see the data."""
+"""Queries of bounded sensitivity, which are checked before they run on the data."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ NOT_ASKED = (  # callable, and not on data
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """How far a question's answer is from a guess: as sensitive as the question.
+    """The distance of a query's answer from a guess. It has the sensitivity of the query.
 
-    :ivar question: a question
+    :ivar question: a query
     :ivar guess: a number that does not depend on the data
 
     :example:
@@ -60,9 +60,9 @@ class Deviation:
 
 
 def sensitivity_at(d_in: Any, sensitivity: Any) -> Any:
-    """Return the sensitivity of questions at distance ``d_in``; 1 if left out, at a ``d_in`` of 1.
+    """Return the sensitivity of queries at distance ``d_in``. It is 1 if left out at d_in = 1.
 
-    Of a callable nobody but its author knows how far it moves at another distance.
+    It must be given at another distance: only the author of a callable knows its sensitivity there.
     """
     if sensitivity is not None:
         return sensitivity
@@ -76,15 +76,15 @@ def sensitivity_at(d_in: Any, sensitivity: Any) -> Any:
 
 
 class Questions:
-    """What may be asked of one dataset, and its answers in whole steps.
+    """Check queries on one dataset, and return their answers in whole steps.
 
-    A transformation must map the space to a number, with a stability map of at most ``sensitivity``
-    at ``d_in``. Of any other callable its author promises this.
+    A transformation must map the space to a number, and its stability map must be at most
+    ``sensitivity`` at ``d_in``. The author of any other callable promises this.
 
     :param space: domain and metric of the data
     :param d_in: distance between neighbouring inputs
-    :param sensitivity: bound on how far answers are apart at distance ``d_in``
-    :param token: the data
+    :param sensitivity: bound on the change of an answer between inputs at distance ``d_in``
+    :param token: the sealed data
     """
 
     __slots__ = (
@@ -114,7 +114,7 @@ class Questions:
         self._python: list[Any] = []
 
     def accept(self, question: Any) -> Callable[[], int]:
-        """Return what computes the answer, or raise; nothing is computed yet."""
+        """Return a function that computes the answer, or raise. Nothing is computed yet."""
         if isinstance(question, Deviation):
             if self._monotone:
                 raise InvalidValueError(
@@ -135,9 +135,9 @@ class Questions:
         return lambda: self._read(question(self._data()))
 
     def _own(self, question: Transformation) -> Transformation:
-        """Return the transformation, checked, as it is now.
+        """Check the transformation and return it as it is now.
 
-        One of OpenDP's own code is checked once; one that asks Python may change its map.
+        A native transformation is checked once. One that calls Python may change its map.
         """
         known, own = self._known.get(id(question), (None, question))
         if known is question and _native.address(own) == _native.address(question):
@@ -160,19 +160,19 @@ class Questions:
         return self.steps.of("the answer of the question", answer)
 
     def _data(self) -> Any:
-        """The data as Python has them: converted once, a list handed out as a copy."""
+        """Return the data in Python's types. They are converted once; a list is copied."""
         if not self._python:
             self._python.append(_native.to_python(unseal(self._token)))
         data = self._python[0]
         return list(data) if type(data) is list else data
 
     def _check(self, question: Transformation) -> bool:
-        """Raise unless it may be asked; return whether that will not change."""
+        """Raise unless the query is allowed. Return whether this verdict can never change."""
         check_question(question, self._space, self.steps.whole)
         try:
             sensitivity, fixed = _native.native_only(
                 _native.transformation_map, question, self._d_in
-            )  # not what may be set on it
+            )  # not an attribute that was set on it
         except (OpenDPException, TypeError, ValueError) as error:
             raise PrivacyMapError(self._d_in, str(error).strip()) from error
         if not sensitivity <= self._sensitivity:

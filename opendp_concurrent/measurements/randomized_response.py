@@ -39,9 +39,9 @@ def make_certified_randomized_response_bool(
 ) -> ConcurrentMeasurement:
     """Randomized response on one bit, certified under ``output_measure``.
 
-    Sampling is that of :func:`~opendp.measurements.make_randomized_response_bool`. Rényi DP, of one
-    order or as a curve, is exact [Mir17, Table II]. Other measures: through ε-DP by :func:`.cast`,
-    which is exact as well, since randomized response is the worst case of ε-DP.
+    :func:`~opendp.measurements.make_randomized_response_bool` samples. Rényi DP, of one order or as
+    a curve, is exact [Mir17, Table II]. Other measures get the loss that ε-DP implies, by
+    :func:`.cast`. It is exact too, because randomized response is the worst case of ε-DP.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -51,7 +51,7 @@ def make_certified_randomized_response_bool(
     :return: a measurement on booleans under the discrete distance
     :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
+    :raises NativeConstructorError: if OpenDP's constructor refuses; it is an ``OpenDPException``
 
     :example:
 
@@ -73,8 +73,8 @@ def make_certified_randomized_response(
 ) -> ConcurrentMeasurement:
     """Randomized response over ``categories``, certified under ``output_measure``.
 
-    Sampling is that of :func:`~opendp.measurements.make_randomized_response`. Rényi DP, of one
-    order or as a curve, and f-DP are exact. Other measures: through ε-DP by :func:`.cast`.
+    :func:`~opendp.measurements.make_randomized_response` samples. Rényi DP, of one order or as a
+    curve, and f-DP are exact. Other measures get the loss that ε-DP implies, by :func:`.cast`.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -85,7 +85,7 @@ def make_certified_randomized_response(
     :return: a measurement on categories under the discrete distance
     :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises NativeConstructorError: what OpenDP's constructor refuses, an ``OpenDPException``
+    :raises NativeConstructorError: if OpenDP's constructor refuses; it is an ``OpenDPException``
 
     :example:
 

@@ -1,4 +1,4 @@
-"""Above threshold, and sparse vector: many questions, a price for the few that are above."""
+"""Above threshold and sparse vector: many queries, of which only those above a threshold cost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .steps import Steps
 
 
 class Outcome(Enum):
-    """What a sparse vector says of a question.
+    """The outcome that a sparse vector reports for one query.
 
     :example:
 
@@ -48,11 +48,10 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
 class SparseVectorAnswer:
-    """Answer to one question; true if it is above.
+    """Answer to one query. It is truthy if the outcome is ``ABOVE``.
 
-    :ivar outcome: below, above, or exhausted: all answers above were given, and the question was
-        not looked at
-    :ivar value: the question's answer with noise, if it is above and numbers are released
+    :ivar outcome: below, above, or exhausted: all hits were used, and the query was not run
+    :ivar value: the query's answer with noise, if it is above and ``answer_scale`` was given
 
     :example:
 
@@ -71,9 +70,9 @@ BELOW, ABOVE, EXHAUSTED = map(SparseVectorAnswer, Outcome)
 
 
 class NoisyComparison:
-    """Whether answers are above thresholds, under noise; as often above as was paid for.
+    """Compare answers with thresholds under noise, until the hits that were paid for are used.
 
-    Not thread-safe; holds noise that must stay secret.
+    Not thread-safe. Holds noise that must stay secret.
     """
 
     __slots__ = ("_left", "_noise", "_question", "_raised")
@@ -88,11 +87,11 @@ class NoisyComparison:
 
     @property
     def exhausted(self) -> bool:
-        """Whether all answers above were given; then nothing may be compared."""
+        """Whether all hits are used. Nothing may be compared after that."""
         return self._left <= 0
 
     def above(self, answer: int, level: int) -> bool:
-        """Compare an answer with a threshold, both in steps; count it if it is above."""
+        """Compare an answer with a threshold, both in steps. Count a hit if it is above."""
         if answer + self._question.draw() < level + self._raised:
             return False
         self._left -= 1
@@ -102,7 +101,7 @@ class NoisyComparison:
 
 
 class _SparseVector:
-    """The state machine: what answers a question."""
+    """The state machine that answers queries."""
 
     __slots__ = ("_answer", "_comparison", "_questions", "_threshold")
 
@@ -119,7 +118,7 @@ class _SparseVector:
         if self._comparison.exhausted:
             return EXHAUSTED
         answer = compute()
-        if self._comparison.exhausted:  # asked in the meantime, by the question itself
+        if self._comparison.exhausted:  # the query itself may have queried this queryable
             return EXHAUSTED
         if not self._comparison.above(answer, level):
             return BELOW
@@ -166,45 +165,45 @@ def make_sparse_vector(
     refresh: bool = False,
     monotone: bool = False,
 ) -> ConcurrentMeasurement:
-    """Answer any number of questions whether they are above a threshold, up to a number of hits.
+    """Report which of many queries are above a threshold, until ``max_hits`` were above.
 
-    The returned measurement spawns a queryable that takes questions: transformations from
-    ``input_domain`` to a number, whose stability maps are checked at ``d_in``, or callables on the
-    data, whose sensitivity at ``d_in`` is promised. ``(question, threshold)`` has a threshold of
-    its own. The answer is a :class:`.SparseVectorAnswer`: below, above, or exhausted once
-    ``max_hits`` were above. It is true if above. :class:`.Deviation` asks how far an answer is from
-    a guess.
+    The returned measurement spawns a queryable. A query is a transformation from ``input_domain``
+    to a number, whose stability map is checked at ``d_in``, or a callable on the data, whose
+    sensitivity at ``d_in`` you promise. ``(query, threshold)`` sets a threshold for one query. The
+    answer is a :class:`.SparseVectorAnswer`: below, above, or exhausted once ``max_hits`` queries
+    were above. It is truthy if above. :class:`.Deviation` queries the distance from a guess.
 
-    All privacy is paid at launch, whatever is asked. What is promised at ``d_in`` says nothing of
-    larger distances: the privacy map refuses them. Noise is OpenDP's, on a grid: the integers if
-    ``sensitivity`` is an integer, else multiples of a power of two below a billionth of it.
-    Comparisons are exact.
+    All privacy is paid at launch, whatever the queries are. The privacy map refuses distances
+    larger than ``d_in``, because the promise does not cover them. OpenDP samples the noise on a
+    grid: the integers if ``sensitivity`` is an integer, else multiples of a power of two below a
+    billionth of it. Comparisons are exact.
 
-    Guarantee, with D the sensitivity [LSL17, Algorithm 7], proved in
-    ``measurements/sparse_vector_loss.py``: ε = D/scale + c 2D/query_scale, for monotone questions
-    c D/query_scale (D and one step, if it is no integer); refreshed, c (D/scale + 2D/query_scale)
-    [DR14, Theorem 3.25]. Under other measures: what ε-DP implies, round by round if refreshed (for
-    zCDP often less in all), and for Rényi DP also the divergence of the threshold's noise and the
-    questions' ε [ZW20]. ``max_hits`` numbers with ``answer_scale`` compose with it, concurrently.
+    Guarantee, with D the sensitivity and c = ``max_hits`` [LSL17, Algorithm 7]: ε = D/scale +
+    c 2D/query_scale. For monotone queries the second term is c D/query_scale (D plus one step, if D
+    is no integer). With ``refresh``, ε = c (D/scale + 2D/query_scale) [DR14, Theorem 3.25]. Other
+    measures get the loss that ε-DP implies, per round with ``refresh`` (for zCDP often less in
+    all). Rényi DP also gets the divergence of the threshold's noise plus the queries' ε [ZW20].
+    Numbers released with ``answer_scale`` compose concurrently. ``sparse_vector_loss.py`` has
+    proofs.
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param input_domain: domain of the data, and of the questions
-    :param input_metric: metric of the data, and of the questions
+    :param input_domain: domain of the data, and of the queries
+    :param input_metric: metric of the data, and of the queries
     :param output_measure: how privacy is measured
     :param d_in: distance between neighbouring inputs, in units of ``input_metric``
-    :param scale: of the threshold's Laplace noise, in units of the questions
-    :param threshold: of questions that come without one
-    :param max_hits: how many questions may be above, c
-    :param sensitivity: bound on how far answers are apart at distance ``d_in``, however many
-        records that is; an integer for questions with integer answers. 1 if left out, which is for
-        a ``d_in`` of 1 only
-    :param query_scale: of each question's noise; if left out, what costs least for its accuracy:
-        (2c)^(1/3) times ``scale``, for monotone questions c^(1/3), refreshed with c = 1
-    :param answer_scale: release the answers that are above, with Laplace noise of this scale
-    :param refresh: give the threshold fresh noise after each hit
-    :param monotone: a promise that from one neighbour to another the most that any answer rises and
-        the most that any falls add up to at most ``sensitivity``, as for counts if records are
+    :param scale: scale of the threshold's Laplace noise, in units of the queries' answers
+    :param threshold: threshold of queries that do not set their own
+    :param max_hits: how many queries may be above, c
+    :param sensitivity: bound on the change of an answer between inputs at distance ``d_in`` (not
+        per record); an integer for queries with integer answers. It may be left out only if
+        ``d_in`` is 1: then it is 1
+    :param query_scale: scale of each query's noise. The default has the least variance at its cost:
+        ``scale`` times (2c)^(1/3), or c^(1/3) for monotone queries, with c = 1 under ``refresh``
+    :param answer_scale: also release the answers above, with Laplace noise of this scale
+    :param refresh: draw fresh noise for the threshold after each hit
+    :param monotone: a promise: between two neighbours, the largest rise of any answer plus the
+        largest fall of any answer is at most ``sensitivity``. Counts satisfy it if records are
         added and removed
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -270,7 +269,7 @@ def make_sparse_vector(
 
 
 def least_cost(hits: int, monotone: bool) -> float:
-    """Ratio of the scales that minimises the variance of their sum at a given ε [LSL17]."""
+    """Return ``query_scale / scale`` of the least variance of the noises' sum at one ε [LSL17]."""
     ratio: float = (hits if monotone else 2 * hits) ** (1 / 3)
     return ratio
 
@@ -287,25 +286,24 @@ def make_above_threshold(
     query_scale: float | None = None,
     monotone: bool = False,
 ) -> ConcurrentMeasurement:
-    """Answer questions until one is above a threshold.
+    """Answer queries until one is above a threshold.
 
-    A :func:`.make_sparse_vector` of one hit [DR14, Algorithm 1]: ε = D/scale + 2D/query_scale, for
-    monotone questions D/scale + D/query_scale (and one step, if D is no integer).
+    This is :func:`.make_sparse_vector` with one hit [DR14, Algorithm 1]. Guarantee, with D the
+    sensitivity: ε = D/scale + 2D/query_scale. For monotone queries the second term is D/query_scale
+    (D plus one step, if D is no integer).
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param input_domain: domain of the data, and of the questions
-    :param input_metric: metric of the data, and of the questions
+    :param input_domain: domain of the data, and of the queries
+    :param input_metric: metric of the data, and of the queries
     :param output_measure: how privacy is measured
     :param d_in: distance between neighbouring inputs, in units of ``input_metric``
-    :param scale: of the threshold's Laplace noise, in units of the questions
-    :param threshold: of questions that come without one
-    :param sensitivity: bound on how far answers are apart at distance ``d_in``, however many
-        records that is; an integer for questions with integer answers. 1 if left out, which is for
-        a ``d_in`` of 1 only
-    :param query_scale: of each question's noise; 2^(1/3) times ``scale`` if left out, for monotone
-        questions ``scale``
-    :param monotone: a promise as in :func:`.make_sparse_vector`
+    :param scale: scale of the threshold's Laplace noise, in units of the queries' answers
+    :param threshold: threshold of queries that do not set their own
+    :param sensitivity: bound on the change of an answer, as in :func:`.make_sparse_vector`
+    :param query_scale: scale of each query's noise; by default 2^(1/3) times ``scale``, or
+        ``scale`` for monotone queries
+    :param monotone: a promise, as in :func:`.make_sparse_vector`
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
@@ -350,21 +348,21 @@ _number = at_most(2**62, "more are not asked in a lifetime")
 def sparse_vector_accuracy(
     scale: float, query_scale: float, questions: int, beta: float, *, thresholds: int = 1
 ) -> float:
-    """Return how far from the threshold an answer is right, for all questions at once.
+    """Return the error α of a sparse vector that holds for all its queries at once.
 
-    With probability at least 1 - ``beta``, of the first ``questions`` questions all that are said
-    to be above are above T - α, and all that are said to be below are below T + α:
-    α = scale log(4m/(β(1+e^(-1/scale)))) + query_scale log(2k/(β(1+e^(-1/query_scale)))), for
-    scales far above 1 scale log(2m/β) + query_scale log(k/β). Each of the k questions can err in
-    one direction only, each of the m thresholds in both; noise on the integers, or on a finer grid,
-    exceeds α to one side with probability at most e^(-α/s) / (1 + e^(-1/s)). Numbers are compared
-    in whole steps, see :func:`.make_sparse_vector`. After [DR14, Theorem 3.24].
+    With probability at least 1 - ``beta``, among the first ``questions`` queries, each that is
+    reported above is above T - α, and each that is reported below is below T + α, T the threshold.
+    α = scale log(4m/(β(1+e^(-1/scale)))) + query_scale log(2k/(β(1+e^(-1/query_scale)))), which is
+    about scale log(2m/β) + query_scale log(k/β) for scales far above 1. Each of the k queries can
+    err in one direction only, each of the m thresholds in both. Noise of scale s on the integers or
+    a finer grid exceeds α to one side with probability at most e^(-α/s) / (1 + e^(-1/s)). Answers
+    are compared in whole steps, see :func:`.make_sparse_vector`. After [DR14, Theorem 3.24].
 
-    :param scale: of the threshold's noise
-    :param query_scale: of the questions' noise
-    :param questions: how many, k
+    :param scale: scale of the threshold's noise
+    :param query_scale: scale of the queries' noise
+    :param questions: number of queries, k
     :param beta: probability of failure, above 0
-    :param thresholds: how often the threshold gets noise, m: 1, or the hits if it is refreshed
+    :param thresholds: how often the threshold's noise is drawn, m: 1, or ``max_hits`` if refreshed
     :return: α, in units of the scales
     :raises InvalidTypeError, InvalidValueError: naming the argument
 

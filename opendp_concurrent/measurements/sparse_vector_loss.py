@@ -1,9 +1,9 @@
-"""What a sparse vector costs.
+"""The privacy loss of a sparse vector.
 
-A threshold T gets noise ρ of scale s; each question's answer q gets fresh noise ν of scale s', and
-is above if q + ν >= T + ρ, at most c times. Answers are whole steps, on neighbours at most D apart;
-so are ρ and ν, with probabilities p(k) proportional to exp(-|k|/scale). Noise has no end and sums
-of integers are exact, so the following holds as it stands.
+A threshold T gets noise ρ of scale s. Each query's answer q gets fresh noise ν of scale s', and is
+above if q + ν >= T + ρ, at most c times. Answers are whole steps, at most D apart on neighbours.
+ρ and ν are whole steps too, with probabilities p(k) proportional to exp(-|k|/scale). The noise is
+unbounded and sums of integers are exact, so the proofs hold for the code without rounding.
 
 **Threshold noised once** [LSL17, Algorithm 7]. Let a be outcomes, at most c of them above, F(ρ)
 their probability on the data given ρ, F'(ρ) that on a neighbour, whose answers are q'. Below,
@@ -16,18 +16,18 @@ a shift of ν by 2D costs a factor e^η, η = 2D/s'. So F(ρ) <= e^(cη) F'(ρ +
   the last with F = F(ρ) and F' = F'(ρ+D); F^α F'^(1-α) = F (F/F')^(α-1) <= F e^((α-1)cη); and the
   sum of F over all a is 1.
 
-**Monotone questions**: η = Δ/s' [LSL17, Theorem 4]. For two neighbours let u be the most that any
-answer rises, and v the most that any falls, in whole steps, with u + v <= Δ; all may rise, or all
-fall, or u records were added and v removed. Below, q' + ν < T + ρ + u; above, q' + (ν + u + v) >=
-T + ρ + u. So ρ is shifted by u <= D, and ν by at most Δ. The neighbours fix u and v, whatever is
-asked. Integers that rise and fall by at most D together have Δ = D. Of numbers that are rounded
-down to steps, a rise of r and a fall of f become at most ceil(r) and ceil(f): Δ = D + 1.
+**Monotone queries**: η = Δ/s' [LSL17, Theorem 4]. For two neighbours let u be the largest rise of
+any answer, and v the largest fall, in whole steps, with u + v <= Δ. All may rise, or all may fall,
+or u records were added and v removed. Below, q' + ν < T + ρ + u; above, q' + (ν + u + v) >=
+T + ρ + u. So ρ is shifted by u <= D, and ν by at most Δ. The neighbours fix u and v, whatever the
+queries. Integers that rise and fall by at most D together have Δ = D. If numbers are rounded down
+to steps, a rise of r and a fall of f become at most ceil(r) and ceil(f): Δ = D + 1.
 
-**Threshold refreshed** after each answer above [DR14, Algorithm 2]: c rounds of the case c = 1, one
-after the other, composed under the measure at hand.
+**Threshold refreshed** after each answer above [DR14, Algorithm 2]: c rounds of the case c = 1, in
+sequence, composed under the output measure.
 
 **Numbers released** for answers above: c releases with noise of their own. They and the comparisons
-are children of one concurrent compositor; their losses compose.
+are children of one concurrent compositor. Their losses compose.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class SparseVectorNoise:
     """Scales, in steps of a grid of integers, and how they are used.
 
     :ivar threshold: scale of the threshold's noise
-    :ivar question: scale of a question's noise
-    :ivar answer: scale of the noise of a number released, if numbers are
-    :ivar hits: how often the answer may be above
-    :ivar refresh: whether the threshold gets fresh noise after each
+    :ivar question: scale of each query's noise
+    :ivar answer: scale of each released number's noise; None if no numbers are released
+    :ivar hits: largest number of answers above
+    :ivar refresh: whether the threshold gets fresh noise after each answer above
     """
 
     threshold: float
@@ -65,10 +65,10 @@ class SparseVectorNoise:
     refresh: bool
 
     def loss(self, sensitivity: int, measure: Measure, *, spread: int | None = None) -> Any:
-        """Privacy loss, if answers on neighbours are at most ``sensitivity`` steps apart.
+        """Privacy loss if answers on neighbours are at most ``sensitivity`` steps apart.
 
-        :param spread: what the largest rise and the largest fall add up to, in steps, Δ; at most
-            twice the sensitivity
+        :param spread: Δ, the largest rise plus the largest fall, in steps; at most twice the
+            sensitivity
         """
         above = 2 * sensitivity if spread is None else min(spread, 2 * sensitivity)
         parts = [self._comparisons(sensitivity, above, measure)]

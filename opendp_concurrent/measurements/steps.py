@@ -1,8 +1,8 @@
 """Numbers as whole steps of a grid, so that comparisons under noise are exact.
 
-A proof that shifts noise needs reals; on floats rounding breaks it. Here a question's answer is
-rounded down to a whole step, which shifts with the answer: answers that differ by at most d steps,
-d an integer, stay at most d steps apart.
+A proof that shifts noise holds for reals. On floats, rounding breaks it. Here a query's answer is
+rounded down to a whole step, which keeps the proof valid: answers that differ by at most d steps,
+d an integer, still differ by at most d steps after rounding.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Steps:
 
     @staticmethod
     def for_sensitivity(sensitivity: Any) -> Steps:
-        """Integers for an integer sensitivity; else a grid too fine to matter."""
+        """Return the grid: the integers for an integer sensitivity, else a grid of tiny steps."""
         if checks.is_a(sensitivity, int) and not checks.is_a(sensitivity, bool):
             size = checks.count(sensitivity=sensitivity)
             if size > 2**53:
@@ -49,12 +49,12 @@ class Steps:
         return Steps(frexp(real)[1] - 1 - FINE, whole=False)
 
     def up(self, value: float) -> int:
-        """The least number of steps that is at least ``value``."""
+        """Return the least number of steps that is at least ``value``."""
         return ceil(ldexp(value, -self.k))
 
     def of(self, name: str, value: Any) -> int:
-        """Whole steps in ``value``, rounded down; raises naming ``name`` and never the value."""
-        if not checks.is_a(value, Number):  # what is none may say of itself what it likes
+        """Return whole steps in ``value``, rounded down. Errors have ``name``, never the value."""
+        if not checks.is_a(value, Number):  # another type may claim anything of itself
             raise InvalidTypeError(f"{name} must be a number, found {type(value).__name__}")
         with suppress(TypeError):  # an integer, of NumPy's too
             value = index(value)
@@ -67,7 +67,7 @@ class Steps:
             numerator, denominator = as_ratio()
         except (ValueError, ArithmeticError):  # not a number, or infinite
             denominator = 0
-        if denominator == 0:  # outside of the handler, whose error says the value
+        if denominator == 0:  # outside of the handler, whose error contains the value
             raise InvalidValueError(f"{name} must be finite")
         if not abs(numerator) < LARGEST * denominator:
             raise InvalidValueError(f"{name} must be within the doubles, about 1.8e308")
@@ -76,7 +76,7 @@ class Steps:
         return int(numerator // (denominator << self.k))
 
     def level(self, name: str, value: Any) -> int:
-        """Whole steps in a threshold, rounded up: what whole answers have to reach."""
+        """Return whole steps in a threshold, rounded up: the least whole answer that is above."""
         if checks.is_a(value, bool) or not checks.is_a(value, Number):
             raise InvalidTypeError(f"{name} must be a number, found {type(value).__name__}")
         try:
@@ -86,7 +86,7 @@ class Steps:
         return -self.of(name, down)
 
     def scale(self, **argument: Any) -> float:
-        """A noise scale in steps, or raise naming it."""
+        """Return a noise scale in steps, or raise an error with its name."""
         ((name, value),) = argument.items()
         finite = checks.finite(**argument)
         try:
@@ -100,7 +100,7 @@ class Steps:
         return steps
 
     def value(self, steps: int) -> int | float:
-        """The number that ``steps`` stand for, rounded to a double."""
+        """Return the number of this many steps, rounded to a double."""
         if self.whole:
             return steps
         try:

@@ -1,8 +1,8 @@
-"""What a launch of a native interactive mechanism hands out: thread-safe, and closable.
+"""Children: thread-safe handles of native interactive mechanisms, which can be closed.
 
-OpenDP's queryables may be used by one thread at a time and cannot tell a wrong query from a right
-one. A child serialises its own queries (and those of what it hands out); children side by side
-run side by side.
+OpenDP's queryables may be used by one thread at a time, and do not check the type of a query. A
+child serialises its own queries and those of the queryables that it returns. Different children run
+in parallel.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _require_measurement(query: Any) -> None:
 
 
 class Child(SealedHandle):
-    """A native queryable, which is not there after a fork, its lock, and what may close it."""
+    """A native queryable, its lock and its lifecycle. It cannot be used after a fork."""
 
     def __init__(self, queryable: Any, lifecycle: Lifecycle, lock: Any) -> None:
         self._queryable, self._lifecycle, self._lock = seal(queryable), lifecycle, lock
@@ -70,7 +70,7 @@ class ChildQueryable(Child, Queryable):
         self.query_type = query_type
 
     def __call__(self, query: Any) -> Any:
-        """Ask the child; waits while another thread asks it."""
+        """Query the child. Wait while another thread queries it."""
         if str(self.query_type) == "AnyMeasurement":
             _require_measurement(query)
         return _ask(self, _native.evaluate, query)
@@ -83,16 +83,16 @@ class ChildOdometerQueryable(Child, OdometerQueryable):
     """A native odometer queryable (of a native filter) launched as a child."""
 
     def __call__(self, query: Any) -> Any:
-        """Launch on the child; waits while another thread asks it."""
+        """Launch on the child. Wait while another thread queries it."""
         _require_measurement(query)
         return _ask(self, _native.evaluate_odometer, query)
 
     def invoke(self, query: Any) -> Any:
-        """Launch on the child; waits while another thread asks it."""
+        """Launch on the child. Wait while another thread queries it."""
         return self(query)
 
     def privacy_loss(self, d_in: Any) -> Any:
-        """Loss of the child's own launches, as OpenDP accounts for it."""
+        """Return the loss of the child's own launches, from OpenDP."""
         queryable = unseal(self._queryable)
         try:
             return in_turn(self._lock, OdometerQueryable(queryable).privacy_loss, d_in)
@@ -108,11 +108,10 @@ class ChildOdometerQueryable(Child, OdometerQueryable):
 
 
 def adopt(answer: Any, lifecycle: Lifecycle, lock: Any) -> Any:
-    """Return ``answer``; a native queryable comes back as a child.
+    """Return ``answer``. A native queryable is returned as a child.
 
-    Where a launch may be closed, or keeps errors to itself, so does every handle that is reached
-    from its answer, wherever it was made: in a container, in what a function closes over, in a
-    thread of the mechanism's.
+    If a launch can be closed, or hides errors, then so does every handle that can be reached from
+    its answer: in a container, in the closure of a function, or from a thread of the mechanism.
     """
     kind = type(answer)
     if kind in _PLAIN:
@@ -150,7 +149,7 @@ def _parts(one: Any) -> list[Any]:
 
 
 def _become_child(queryable: Any, lifecycle: Lifecycle, lock: Any) -> None:
-    """Make a child of a native queryable in its place."""
+    """Turn a native queryable into a child, in place."""
     if isinstance(queryable, Queryable):
         child: Child = ChildQueryable(queryable.value, queryable.query_type, lifecycle, lock)
     else:

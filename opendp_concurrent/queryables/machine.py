@@ -1,8 +1,8 @@
-"""What an interactive mechanism of this package hands out: a queryable around a state machine.
+"""Handles of this package's interactive mechanisms: queryables around a state machine.
 
-The machine holds data and secret noise, so it is sealed as data are. Questions take turns, and a
-closed parent closes it. Handed out from within a native call it is a native queryable inside, so
-that the wrappers of OpenDP's own compositors hold for it.
+The machine holds data and secret noise, so it is sealed like data. Queries take turns. A closed
+parent closes the handle. A handle that is made within a native call contains a native queryable, so
+that the wrappers of OpenDP's own compositors apply to it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .turn import attempt, in_turn, inherited_lock, lock_for_turns
 
 
 def forget_frames(error: BaseException) -> None:
-    """Take the frames from an exception and those that it came from: they hold data and noise."""
+    """Remove frames from an exception, its causes and contexts: frames hold data and noise."""
     seen: set[int] = set()
     left: list[BaseException | None] = [error]
     while left:
@@ -67,7 +67,7 @@ class MachineQueryable(SealedHandle, Queryable):
         self._lock: Any = lock_for_turns() if self._shared else RLock()
 
     def __call__(self, query: Any) -> Any:
-        """Ask the mechanism; waits while another thread asks it."""
+        """Query the mechanism. Wait while another thread queries it."""
         check_process(self._machine)  # before a lock, which a thread may have held at a fork
         try:
             return _native.typed(self._take_turn, query)
@@ -93,7 +93,7 @@ class MachineQueryable(SealedHandle, Queryable):
         context = copy_context()
         try:
             answer, error = self._gate.run(context.run, attempt, self._finish, query)
-        except RuntimeError:  # it is entered: the machine asks itself, perhaps by way of others
+        except RuntimeError:  # already entered: the machine queries itself, perhaps indirectly
             raise ReentrantLaunchError from None
         if error is None:
             return answer
@@ -103,7 +103,7 @@ class MachineQueryable(SealedHandle, Queryable):
             del error
 
     def _finish(self, query: Any) -> Any:
-        """Let the machine answer. If it is stopped in the middle it is closed, by the next one."""
+        """Run the machine on a query; if an interrupt stops it, the next query closes it."""
         if self._unfinished:
             self._lifecycle.happen(Event.INTERRUPTED)
             self._lifecycle.check()

@@ -1,7 +1,7 @@
-"""Our measurements and odometers: OpenDP's types, with a direct path for converted data.
+"""Measurements and odometers of this package: OpenDP's types, with a direct path for Python calls.
 
-Called from Python they spawn a handle without crossing the FFI. Called by OpenDP (in a chain, a
-cast, a native compositor) they are ordinary user-defined measurements.
+A call from Python spawns a handle without crossing the FFI. OpenDP (in a chain, a cast, a native
+compositor) calls them as ordinary user-defined measurements.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ CHECKPOINTED = (
 
 
 class Inside(NamedTuple):
-    """What a measurement of this package is. Kept apart, as anybody may set its attributes.
+    """Parts of a measurement, stored apart from it because anyone may set its attributes.
 
     :ivar spawn: returns a handle, or a release, on sealed data
-    :ivar privacy_map: its privacy loss
-    :ivar odometer: what it is a filter of, if it is one
-    :ivar takes_updates: whether it is a continual mechanism, perhaps with others around it
-    :ivar composes: whether it is a compositor or a filter, which launches others
-    :ivar checkpointed: whether it has the checkpoint of whoever holds the data
-    :ivar can_resume: says whether what it spawns can be saved and resumed
-    :ivar feeds_many: whether its stream may feed several mechanisms, as they compose below a cast
+    :ivar privacy_map: maps d_in to the privacy loss
+    :ivar odometer: the odometer of a filter; None for other measurements
+    :ivar takes_updates: whether it is a continual mechanism, or wraps one
+    :ivar composes: whether it is a compositor or a filter, which launches other mechanisms
+    :ivar checkpointed: whether it contains a checkpoint, which only the data's owner may have
+    :ivar can_resume: returns whether its handles can be saved and resumed
+    :ivar feeds_many: whether its stream may feed several mechanisms, which compose below a cast
     """
 
     spawn: Spawn
@@ -58,7 +58,7 @@ _INSIDE: dict[int, tuple[ref[Measurement], Inside]] = {}  # pointers of ctypes h
 
 
 def give_inside(measurement: Measurement, inside: Inside) -> None:
-    """Say what a new measurement of this package is."""
+    """Register the parts of a new measurement of this package."""
     place = id(measurement)
     _INSIDE[place] = ref(measurement, lambda _: _INSIDE.pop(place, None)), inside
 
@@ -69,7 +69,7 @@ def _inside(measurement: Measurement) -> Inside | None:
 
 
 def inside(measurement: ConcurrentMeasurement) -> Inside:
-    """Return what a measurement of this package is."""
+    """Return the parts of a measurement of this package."""
     found = _inside(measurement)
     if found is None:
         raise InvalidTypeError("the measurement is none that opendp_concurrent has made")
@@ -85,9 +85,9 @@ def may_feed_many(measurement: Measurement) -> bool:
 class ConcurrentMeasurement(Measurement):
     """A measurement of this package: a compositor, a filter, a cast, or a chain to one.
 
-    What is put around one tells the same of itself, or refuses it; see ``make_measurement``.
+    A wrapper of one has the same properties, or refuses to wrap it; see ``make_measurement``.
 
-    :ivar summary: what it is, in a few words
+    :ivar summary: a short description
     """
 
     _type_ = Measurement._type_
@@ -96,22 +96,22 @@ class ConcurrentMeasurement(Measurement):
 
     @property
     def takes_updates(self) -> bool:
-        """Whether it is a continual mechanism, perhaps with others around it."""
+        """Whether it is a continual mechanism, or wraps one."""
         return inside(self).takes_updates
 
     @property
     def composes(self) -> bool:
-        """Whether it is a compositor or a filter, which launches others."""
+        """Whether it is a compositor or a filter, which launches other mechanisms."""
         return inside(self).composes
 
     @property
     def checkpointed(self) -> bool:
-        """Whether it has the checkpoint of whoever holds the data."""
+        """Whether it contains a checkpoint, which only the data's owner may have."""
         return inside(self).checkpointed
 
     @property
     def resumable(self) -> bool:
-        """Whether what this spawns can be saved and resumed, by :func:`.make_resumable`."""
+        """Whether :func:`.make_resumable` can save and resume its handles."""
         can_resume = inside(self).can_resume
         return can_resume is not None and can_resume()
 
@@ -135,27 +135,27 @@ class ConcurrentMeasurement(Measurement):
 
     @property
     def spawn(self) -> Spawn:
-        """Returns a handle, or a release, on sealed data."""
+        """A function from sealed data to a handle or a release."""
         return inside(self).spawn
 
     @property
     def privacy_map(self) -> Callable[[Any], Any]:
-        """From d_in to the privacy loss."""
+        """A function from d_in to the privacy loss."""
         return inside(self).privacy_map
 
     @property
     def odometer(self) -> ConcurrentOdometer | None:
-        """What this is a filter of, if it is one."""
+        """The odometer of a filter; None for other measurements."""
         return inside(self).odometer
 
     def __call__(self, arg: Any) -> Any:
-        """Answer, or spawn a queryable, on the data ``arg``, converted once."""
+        """Return an answer, or a queryable, on the data ``arg``, which is converted once."""
         pointer = _native.to_pointer(arg, self.input_carrier_type)
         answer = _native.typed(self.spawn, seal(pointer))
         return adopt(answer, Lifecycle(innermost_running()), None)
 
     def invoke(self, arg: Any) -> Any:
-        """Answer, or spawn a queryable; the same as calling the measurement."""
+        """Return an answer, or a queryable; the same as calling the measurement."""
         return self(arg)
 
     def map(self, d_in: Any) -> Any:
@@ -165,7 +165,7 @@ class ConcurrentMeasurement(Measurement):
     def check(self, d_in: Any, d_out: Any, *, debug: bool = False) -> bool:
         """Whether the privacy loss at ``d_in`` is at most ``d_out``.
 
-        Where distances are partially ordered, OpenDP's own raises on two that are incomparable.
+        This returns False for incomparable distances, where OpenDP's own ``check`` raises.
         """
         try:
             measure = composition_measure(self.output_measure)
@@ -182,13 +182,13 @@ class ConcurrentMeasurement(Measurement):
 
 
 def check_launch(query: Any) -> None:
-    """Raise for what only the one who holds the data may run, before anything is charged."""
+    """Raise, before any charge, for a measurement that only the data's owner may run."""
     if isinstance(query, ConcurrentMeasurement) and query.checkpointed:
         raise InvalidTypeError(CHECKPOINTED)
 
 
 def run(measurement: Measurement, token: Sealed) -> Any:
-    """Run a measurement that was paid for on sealed data."""
+    """Run a measurement on sealed data, after its charge."""
     ours = _inside(measurement)
     if ours is not None:
         return ours.spawn(token)
@@ -196,12 +196,12 @@ def run(measurement: Measurement, token: Sealed) -> Any:
 
 
 def pinned(measurement: Measurement) -> Measurement:
-    """Return the measurement as it is now: nobody can let it point elsewhere any more."""
+    """Return the measurement as it is now. Nobody can change the pointer of what is returned."""
     return measurement if _inside(measurement) is not None else _native.pinned(measurement)
 
 
 def read_map(measurement: Measurement, d_in: Any) -> Any:
-    """Ask the privacy map that a measurement was made with, whatever attributes were set on it."""
+    """Call the privacy map that a measurement was made with. Attributes set later do not count."""
     ours = _inside(measurement)
     if ours is not None:
         return ours.privacy_map(d_in)
@@ -211,14 +211,14 @@ def read_map(measurement: Measurement, d_in: Any) -> Any:
 class ConcurrentOdometer(Odometer):
     """An odometer that OpenDP can chain and nest, made in Python.
 
-    OpenDP has no user-defined odometers, so there is no native object behind it: native functions
+    OpenDP has no user-defined odometers, so there is no native object behind it. Native functions
     refuse it as a null pointer.
 
     :param query_space: domain and metric of the queries
     :param transformation: maps the odometer's input to ``query_space``, if they differ
-    :param postprocessors: applied to every answer, first to last
-    :param record: a ledger, and the d_in at which it is kept
-    :param opaque: whether errors of mechanisms are kept from the analyst
+    :param postprocessors: functions that are applied to every answer, first to last
+    :param record: a ledger, and the d_in of its charges
+    :param opaque: whether errors of mechanisms are hidden from the analyst
     """
 
     _type_ = Odometer._type_
@@ -252,7 +252,7 @@ class ConcurrentOdometer(Odometer):
 
     @property
     def __opendp_dict__(self) -> dict[str, Any]:
-        """Nothing that OpenDP could make it from again."""
+        """A mark that OpenDP cannot serialise this odometer."""
         return _native.Unrecorded()
 
     def __call__(self, arg: Any) -> Any:
@@ -295,7 +295,7 @@ class ConcurrentOdometer(Odometer):
 
 
 def replace(odometer: ConcurrentOdometer, **changes: Any) -> ConcurrentOdometer:
-    """Return the odometer with another head, tail or ledger."""
+    """Return a copy of the odometer with another transformation, postprocessors or ledger."""
     kept = {
         name: getattr(odometer, name)
         for name in ("transformation", "postprocessors", "record", "opaque")

@@ -1,10 +1,10 @@
-"""A query that an analyst offers: checked, and its price read when it is paid.
+"""Queries that an analyst offers: how they are checked, and how their prices are read.
 
-A privacy map of OpenDP's own is a function of numbers that do not change, so its values are
-remembered. A map that asks Python may answer differently each time: it is read again at every
-launch, and what was read is what is charged. Where a launch is read at another d_in later, the map
-must still say at the first one what it said then. Maps are asked of OpenDP's functions, and of what
-was sealed when a measurement of ours was made, never of an attribute.
+A native privacy map never changes, so its values are remembered. A map that calls Python may return
+another value each time. So it is read again at every launch, and the value that was read is
+charged. If the loss of a launch is read at another d_in later, the map must still return the first
+value at the first d_in. Maps are read through OpenDP's functions, or from the sealed parts of a
+measurement of this package, never from an attribute.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from .describe import describe
 from .mechanism import ConcurrentMeasurement, pinned, read_map
 
 _READING: ContextVar[tuple[int, ...]] = ContextVar("_READING", default=())
-_DEEPEST = 50  # maps that ask for losses, which ask maps
+_DEEPEST = 50  # nested maps: a map may read a loss, which reads a map
 
 
 class MeasurementPrice:
-    """What one launch of a measurement costs: its privacy map, untrusted and validated.
+    """Price of one launch of a measurement, from its untrusted privacy map, validated.
 
-    Each value is read once, so that what is compared is what is charged.
+    Each value is read once, so that the value that is compared is the value that is charged.
     """
 
     __slots__ = (
@@ -53,7 +53,7 @@ class MeasurementPrice:
 
     def __init__(self, measurement: Measurement, measure: CompositionMeasure) -> None:
         self.measurement, self._measure = measurement, measure
-        self.own = pinned(measurement)  # of which the map is asked, and which is run
+        self.own = pinned(measurement)  # the one whose map is read, and the one that is run
         self.place = _native.address(self.own)
         self._losses: dict[Any, Any] = {}
         self._mechanism: str | None = None
@@ -63,18 +63,18 @@ class MeasurementPrice:
 
     @property
     def mechanism(self) -> str:
-        """What is launched, in a few words."""
+        """Short description of the mechanism."""
         if self._mechanism is None:
             self._mechanism = describe(self.measurement)
         return self._mechanism
 
     def is_of(self, query: Any) -> bool:
-        """Whether it is the price of ``query``, which still points to the same measurement."""
+        """Whether this is the price of ``query``, and ``query`` still has the same pointer."""
         return self.measurement is query and self.place == _native.address(query)
 
     @property
     def fixed(self) -> bool:
-        """Whether all that was read so far is of OpenDP's own code, and does not change."""
+        """Whether all values so far come from native maps, which do not change."""
         return self._native
 
     def again(self) -> MeasurementPrice:
@@ -87,9 +87,9 @@ class MeasurementPrice:
         return price
 
     def settled(self) -> MeasurementPrice:
-        """Return the price of the launch before if nothing tells them apart, so that both are one.
+        """Return the previous launch's price if both are equal, so that they are one object.
 
-        Call after it was charged.
+        Call this after the charge.
         """
         before = self._before
         if before is not self and any(
@@ -104,19 +104,19 @@ class MeasurementPrice:
         loss = self._losses.get(key)
         if loss is None:
             loss = self._read(d_in)
-            # it may be read in two threads: the first one to be kept counts
+            # two threads may read it: the first value that is stored counts
             loss = self._losses.setdefault(key, loss)
             if not self._native:
                 self._read_at.append((own_distance(d_in), loss))
         return loss
 
     def witness(self) -> None:
-        """Read the map at 1, so that it is known later whether it has changed."""
-        with suppress(PrivacyMapError):  # nobody has asked for a loss there
+        """Read the map at 1, so that a later change can be detected."""
+        with suppress(PrivacyMapError):  # no loss was read there
             self.at(1)
 
     def later(self, d_in: Any) -> Any:
-        """Return the d_mid at ``d_in`` of what was launched, if the map is still the same."""
+        """Return the d_mid at ``d_in`` after the launch, or raise if the map has changed."""
         if distance_key(d_in) not in self._losses and not self._native:
             for known, loss in tuple(self._read_at):
                 if is_number(loss) and self._read(known) != loss:
@@ -127,7 +127,7 @@ class MeasurementPrice:
         try:
             return self._validated(d_in)
         except PrivacyMapError as error:
-            _native.remember(error)  # of a map that this one asks: told as it is, once
+            _native.remember(error)  # from a map that this map reads: raised unchanged, once
             raise
 
     def _validated(self, d_in: Any) -> Any:
@@ -153,10 +153,10 @@ class MeasurementPrice:
 
 
 class Offers:
-    """Queries that are offered: checked against one space and measure, and known again.
+    """Check queries against one space and measure, and remember their prices.
 
-    A measurement is known by identity. It is held from the first launch on, so that its identity
-    cannot be taken over.
+    A measurement is identified by its id. It is held from the first launch on, so that no other
+    object can have the same id.
     """
 
     __slots__ = ("_known", "_measure", "_opendp_measure", "_space")
@@ -186,7 +186,7 @@ class Offers:
         return price
 
     def remember(self, price: MeasurementPrice) -> None:
-        """Know the measurement again; call after it was charged."""
+        """Remember the price of a measurement. Call this after the charge."""
         if self._known.get(id(price.measurement)) is not price:
             self._known[id(price.measurement)] = price.settled()
 

@@ -1,8 +1,8 @@
 """The handles that an analyst holds: of an odometer, of a filter, of a compositor.
 
-Each is thin: a session, and the way that messages take to it. At top level they go straight to the
-session; handed out from within a native call they go through a native queryable, so that the
-wrappers of OpenDP's own compositors hold for them.
+A handle passes queries to its session. At top level it calls the session directly. A handle that is
+made within a native call uses a native queryable, so that the wrappers of OpenDP's own compositors
+apply to it.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from .turn import in_turn
 
 
 class _Handle(SealedHandle):
-    """Launching and asking, for whatever is bounded or not."""
+    """What the three handles share: launching a query."""
 
     def __init__(self, session: Session, description: str) -> None:
         self._session, self._description = session, description
         self._transport = _native.python_queryable(session.launch) if session.native else None
 
     def __call__(self, query: Any) -> Any:
-        """Launch a measurement, interactive or not: pay now, then answer or hand out a child.
+        """Launch a measurement, interactive or not: charge it, then return its answer or a child.
 
         :param query: a measurement on the same domain, metric and measure; or an odometer of this
             package, whose launches are then charged here as well
-        :raises BudgetExceededError: whose bound refused, and what was spent, asked and remains;
-            nothing was charged
-        :raises InvalidTypeError, SpaceMismatchError: not a query that belongs here
-        :raises PrivacyMapError: the measurement's map is not usable
+        :raises BudgetExceededError: a bound refused; nothing was charged. The error has the account
+            that refused, and what was spent, asked and remains
+        :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
+        :raises PrivacyMapError: the measurement's privacy map cannot be used
         """
         check_process(self._session.token)  # before a lock, which a thread may have held at a fork
         if self._transport is None:
@@ -59,7 +59,7 @@ class _Handle(SealedHandle):
 
 
 class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
-    """Handle of an odometer: launches without a limit, and the loss so far."""
+    """Handle of an odometer. It launches without a limit and returns the loss so far."""
 
     def privacy_loss(self, d_in: Any) -> Any:
         """Return the privacy loss of the launches so far; changes nothing.
@@ -81,7 +81,7 @@ class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
 
 
 class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
-    """Handle of a filter: launches as long as the loss stays at or below d_out."""
+    """Handle of a filter. It admits a launch if the loss stays at or below d_out."""
 
     def __init__(self, session: Session, description: str, d_in: Any, d_out: Any) -> None:
         super().__init__(session, description)
@@ -116,7 +116,7 @@ class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
 
 
 class ConcurrentCompositionQueryable(_Handle, Queryable):
-    """Handle of a compositor: one launch for each of the d_mids, in order."""
+    """Handle of a compositor. It admits one launch for each of the d_mids, in order."""
 
     query_type = "AnyMeasurement"
 
@@ -139,7 +139,7 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
         return self._session.loss_after(queries, self._d_in)
 
     def remaining(self) -> Any:
-        """Return the d_mids that are left, the next one first."""
+        """Return the d_mids that are left. The next one is first."""
         return self._session.account.remaining()
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
-"""One invocation: an account, sealed data, and the walk of a launch between them.
+"""A session: one invocation's account and sealed data, and the steps of a launch.
 
-check, price, decide, charge, write down, run, hand out: in this order, never back.
+The steps are: check, price, decide, charge, record, run, return. They never change order.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from .turn import in_turn, inherited_lock, lock_for_turns
 
 
 class Session:
-    """What all handles have in common.
+    """The state behind a handle of an odometer, filter or compositor.
 
-    :param account: decides and remembers
+    :param account: decides on launches and records their charges
     :param space: domain and metric of the queries
-    :param metric: in whose units the account's d_in is
-    :param token: the data, as a member of the queries' domain
-    :param runner: runs launches one after the other, for a measure that needs it
-    :param postprocessors: applied to every answer
+    :param metric: metric that the account's d_in is a distance of
+    :param token: the sealed data, as a member of the queries' domain
+    :param runner: runs launches in sequence, for a measure that composes sequentially only
+    :param postprocessors: functions that are applied to every answer
     """
 
     __slots__ = (
@@ -86,7 +86,7 @@ class Session:
         return self._runner
 
     def launch(self, query: Any) -> Any:
-        """Walk a measurement through; or open a child odometer, which costs nothing yet."""
+        """Launch a measurement, or open a child odometer, which is not charged yet."""
         if isinstance(query, Odometer):
             return self._open(query)
         check_launch(query)
@@ -111,7 +111,7 @@ class Session:
         return self._hand_out(query, permit)
 
     def _as_child(self) -> AbstractContextManager[None]:
-        """Give what is opened now a number, which a refusal tells."""
+        """Give a number to accounts that are opened in this block. A refusal shows it."""
         return as_child(self.account.lifecycle, next(self._children))
 
     def _hand_out(self, query: Any, permit: Lifecycle) -> Any:
@@ -140,12 +140,12 @@ class Session:
         return answer
 
     def privacy_loss(self, d_in: Any) -> Any:
-        """Loss so far at ``d_in``."""
+        """Return the loss so far at ``d_in``."""
         self._check_d_in(d_in)
         return self.account.privacy_loss(d_in)
 
     def loss_after(self, queries: Iterable[Any], d_in: Any) -> Any:
-        """Loss at ``d_in`` if the measurements ``queries`` were launched now."""
+        """Return the loss at ``d_in`` if the measurements ``queries`` were launched now."""
         planned = checks.read("measurements", queries=queries)
         self._check_d_in(d_in)
         prices = [
@@ -154,13 +154,13 @@ class Session:
         return self.account.loss_after(d_in, prices)
 
     def _check_d_in(self, d_in: Any) -> None:
-        # what is no plain number is looked at first: a key of it may have no end
+        # anything but a plain number is validated first: its key may be infinite
         if type(d_in) not in (int, float) or not self.account.knows(d_in):
             validate_d_in(self._metric, d_in)
 
 
 def validate_d_in(metric: Metric, d_in: Any) -> Any:
-    """Return ``d_in``, if it is a distance of ``metric``, as a value of one's own, or raise."""
+    """Return a copy of ``d_in`` if it is a distance of ``metric``, or raise."""
     d_in = plain(d_in)
     if isinstance(d_in, bool):
         raise InvalidTypeError(f"d_in ({d_in}) must be a distance of {metric}, found bool")

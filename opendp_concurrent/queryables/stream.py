@@ -1,14 +1,14 @@
-"""A dataset that is still to come: what is launched on it gets its updates, and nobody else.
+"""A stream of data: only mechanisms that are launched on it receive its updates.
 
-Updates are data. So they do not take the way of questions, from handle to handle, past what the
-analyst put in between. A :class:`Stream` stands in the place of the dataset, and goes the way of a
-dataset: each continual mechanism that is run on it subscribes to it, however it is wrapped. A
-wrapper passes the dataset on as any measurement does, wraps the question side, and has no part in
-updates. There is no other way to subscribe, so what a postprocessor returns gets no data either.
+Updates are data. So they do not pass from handle to handle as queries do, where the analyst may put
+something in between. A :class:`Stream` replaces the dataset. Each continual mechanism that
+runs on it subscribes to it, however the mechanism is wrapped. A wrapper passes the stream on as any
+measurement passes a dataset on. It wraps queries only, never updates. There is no other way to
+subscribe, so what a postprocessor returns receives no data.
 
-* Subscribers are held weakly: a child is there as long as somebody holds its handle.
-* What refuses an update, and why, is for the one who sends it.
-* A :class:`Meter` bounds updates and questions together. It counts steps, which are public.
+* Subscribers are held weakly: a child exists as long as somebody holds its handle.
+* The sender of an update is told when it is refused, and why.
+* A :class:`Meter` bounds updates and queries together. It counts steps, which are public.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ ONE_ONLY = (
 
 
 class DataMessage:
-    """What is data, and no question."""
+    """A message that carries data. It is not a query."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Update(DataMessage):
-    """A message: one item arrives, or nothing.
+    """A message that adds one item, or none, to the stream.
 
     :ivar item: an item of the stream, or None
-    :ivar step: which step this is, from 1; refused unless it is the next
+    :ivar step: number of this step, from 1; the update is refused unless it is the next step
 
     :example:
 
@@ -78,7 +78,7 @@ class Update(DataMessage):
 
 @dataclass(frozen=True, slots=True)
 class Updates(DataMessage):
-    """A message: items arrive, one a step.
+    """A message that adds items to the stream, one per step.
 
     :ivar items: a sequence of items or None; for integers and categories also a NumPy array
 
@@ -94,9 +94,9 @@ class Updates(DataMessage):
 
 @dataclass(frozen=True, slots=True)
 class Room(DataMessage):
-    """A message ahead of updates: are there so many steps left? Refused if not.
+    """A message before updates. It is refused unless this many steps are left.
 
-    :ivar steps: how many are to come
+    :ivar steps: number of steps of the updates that follow
     """
 
     steps: int
@@ -133,10 +133,10 @@ def feeds_many(measure: Measure) -> bool:
 
 
 def check_items(items: Any) -> Any:
-    """Return a copy of ``items``, which nobody changes once it is checked; what is masked is None.
+    """Return a copy of ``items``, which nobody can change after the check; masked items are None.
 
-    :raises InvalidTypeError: if they are no sequence
-    :raises InvalidValueError: if they are too many
+    :raises InvalidTypeError: if they are not a sequence
+    :raises InvalidValueError: if there are too many
     """
     if isinstance(items, (str, bytes)) or not isinstance(items, (Sequence, np.ndarray)):
         raise InvalidTypeError(f"items must be a sequence, found {type(items).__name__}")
@@ -156,7 +156,7 @@ def check_items(items: Any) -> Any:
 
 
 def check_step(step: Any, steps: int) -> None:
-    """Raise unless ``step`` is the one after ``steps``, or not said."""
+    """Raise unless ``step`` is the one after ``steps``, or None."""
     if step is None:
         return
     step = integer(step=step)
@@ -168,16 +168,16 @@ def check_step(step: Any, steps: int) -> None:
 
 
 def steps_of(message: DataMessage) -> int:
-    """How many steps a message is about, whose items were copied."""
+    """Number of steps of a message whose items were copied."""
     if isinstance(message, Room):
         return message.steps
     return len(message.items) if isinstance(message, Updates) else 1
 
 
 class Meter:
-    """How many messages are left, updates and questions together.
+    """Count how many messages are left, updates and queries together.
 
-    :param limit: how many there may be
+    :param limit: largest number of messages
     """
 
     __slots__ = ("_left", "_limit", "lock", "name")
@@ -188,7 +188,7 @@ class Meter:
         self.name = f"Meter[{limit} messages]"
 
     def room(self, messages: int) -> None:
-        """Raise unless so many are left."""
+        """Raise unless at least ``messages`` are left."""
         if self._left == 0 and messages:
             raise MessageLimitError(self._limit)
         if self._left < messages:
@@ -217,15 +217,15 @@ class Meter:
         """Nothing: the mechanism behind it stops."""
 
     def watch(self, lineage: Any) -> None:
-        """Nothing: what is counted reaches the mechanism behind it."""
+        """Nothing: the counted messages reach the mechanism behind it."""
 
 
 class Stream:
-    """The empty dataset, and who gets what is added to it.
+    """An empty dataset, and the subscribers that receive what is added to it.
 
     :param many: whether it may feed several mechanisms
-    :param meter: what updates are counted by
-    :param upstream: the stream that this one gets its updates from, if it is inside another
+    :param meter: the meter that counts updates
+    :param upstream: the stream that sends its updates to this one, if there is one
     """
 
     __slots__ = (
@@ -246,12 +246,12 @@ class Stream:
     ) -> None:
         self._many, self._meter, self._upstream = many, meter, upstream
         self._feeds: list[ref[Any]] = []
-        # whoever subscribes may hold the lock of a mechanism that waits for an update, so it does
-        # not wait for `lock`, but for this one, under which nothing else is waited for
+        # a subscriber may hold the lock of a mechanism that waits for an update, so it must not
+        # wait for `lock`; it waits for this lock, under which no other lock is taken
         self._listing = Lock()
         self._steps, self.lock, self.subscribed = 0, RLock(), False
 
-    # --- as a dataset: there is nothing yet -----------------------------------------------
+    # --- as a dataset, which is empty -----------------------------------------------------
 
     def __len__(self) -> int:
         return 0
@@ -274,12 +274,12 @@ class Stream:
         """Seal this dataset, to run a measurement on."""
         return seal(_native.to_pointer(self, carrier_type))
 
-    # --- as what feeds mechanisms ----------------------------------------------------------
+    # --- as a source of updates ------------------------------------------------------------
 
     def subscribe(self, feed: Feed) -> Stream:
-        """Let ``feed`` get what comes from now on, as long as somebody holds it.
+        """Send ``feed`` all updates from now on, as long as somebody holds it.
 
-        :return: the stream that ``feed`` has to hold
+        :return: the stream that ``feed`` must hold
         """
         with self._listing:
             first, refused = not self.subscribed, self.subscribed and not self._many
@@ -292,7 +292,7 @@ class Stream:
         if first and self._upstream is not None:
             try:
                 self._upstream = self._upstream.subscribe(self)
-            except BaseException:  # nobody here is fed: the next one must ask again
+            except BaseException:  # no subscriber gets updates: the next one must try again
                 with self._listing:
                     self.subscribed, self._feeds = False, []
                 raise
@@ -300,7 +300,7 @@ class Stream:
 
     @property
     def live(self) -> list[Feed]:
-        """Those that get updates."""
+        """The subscribers that still exist."""
         with self._listing:
             feeds = [feed() for feed in self._feeds]
             if None in feeds:
@@ -308,7 +308,7 @@ class Stream:
         return [feed for feed in feeds if feed is not None]
 
     def receive(self, message: DataMessage) -> None:
-        """Pass an update on to all, or raise; a refusal for want of room changes nothing."""
+        """Pass an update on to all subscribers, or raise. If steps run out, nothing changes."""
         if isinstance(message, Updates):
             message = Updates(check_items(message.items))  # all feeds get the same
         steps = steps_of(message)
@@ -330,23 +330,23 @@ class Stream:
                     feed.receive(Room(steps))
             if self._meter is not None:
                 self._meter.spend(steps)
-            self._steps += steps  # before: what was cut off by an interrupt does not come again
+            self._steps += steps  # before: an update that is interrupted must not arrive again
             failures = []
             for feed in feeds:
                 try:
                     feed.receive(message)
                 except Exception as error:
-                    failures.append(error)  # raised below: the others get it all the same
+                    failures.append(error)  # raised below, after the others have received it
             if failures:
                 if len(feeds) == 1 and isinstance(failures[0], StreamError):
-                    self._steps -= steps  # the only one has refused it
+                    self._steps -= steps  # the only subscriber has refused it
                 raise failures[0]
 
     def check(self) -> None:
-        """Raise if what subscribed here has missed updates."""
+        """Raise if a subscriber has missed updates."""
 
     def to_record(self) -> Any:
-        """How many steps have come."""
+        """Number of steps so far."""
         return self._steps
 
     def restore(self, record: Any) -> None:
@@ -361,17 +361,17 @@ class Stream:
 
 
 def stream_of(token: Sealed) -> Stream | None:
-    """Return the stream that sealed data are; None if they are not one that is fed."""
+    """Return the stream that the sealed data are; None if they are not a stream."""
     data = _native.to_python(unseal(token))
     return data if isinstance(data, Stream) else None
 
 
 def start_of(token: Sealed) -> Stream | None:
-    """Return the stream that a continual mechanism is launched on; None for one of its own.
+    """Return the stream that a continual mechanism is launched on; None if it needs its own.
 
-    :raises InvalidTypeError: below a part of static data, whoever launched it there
-    :raises InvalidValueError: to the owner of the data, if there is anything in it. Below a launch
-        this would depend on data that nobody has paid for
+    :raises InvalidTypeError: for any launch below a part of static data
+    :raises InvalidValueError: if the data are not empty. It is raised for the data's owner only:
+        below a launch the error would depend on data without a charge
     """
     data = _native.to_python(unseal(token))
     if isinstance(data, Stream):
@@ -389,31 +389,31 @@ def start_of(token: Sealed) -> Stream | None:
 
 
 class QuestionQueryable(MachineQueryable):
-    """A handle that takes questions only.
+    """A handle that takes queries only.
 
-    :ivar stream: the stream inside, held for those that hold it weakly
-    :ivar holders: handles that it needs to be fed, held for those that hold them weakly
+    :ivar stream: the stream inside; this reference keeps it alive
+    :ivar holders: handles through which its updates come; these references keep them alive
     """
 
     stream: Stream | None = None
     holders: tuple[MachineQueryable, ...] = ()
 
     def __call__(self, query: Any) -> Any:
-        """Ask the mechanism; an update is refused."""
+        """Query the mechanism. An update is refused."""
         if isinstance(query, DataMessage):
             raise InvalidTypeError(NO_QUESTION)
         return super().__call__(query)
 
 
 class FedQueryable(QuestionQueryable):
-    """A handle of a continual mechanism that gets its updates from what it was launched on."""
+    """A handle of a continual mechanism that receives its updates from its parent's stream."""
 
     def __init__(self, machine: Callable[[Any], Any], description: str, stream: Stream) -> None:
         super().__init__(machine, description)
         self._stream = stream.subscribe(self)
 
     def __call__(self, query: Any) -> Any:
-        """Ask the mechanism; an update is refused."""
+        """Query the mechanism. An update is refused."""
         self._stream.check()
         answer = super().__call__(query)
         if isinstance(answer, QuestionQueryable) and all(one is not self for one in answer.holders):
@@ -426,19 +426,19 @@ class FedQueryable(QuestionQueryable):
 
 
 class Updatable:
-    """What a handle with a stream of its own can do besides."""
+    """The methods of a handle with a stream of its own."""
 
     def update(self, item: Any, step: int | None = None) -> None:
-        """Let an item arrive, or nothing (None).
+        """Add one item, or none (None), to the stream.
 
-        :param step: which step this is, from 1, to refuse late and repeated ones
-        :raises StreamError: it is not the next step, or the horizon has been reached; unchanged
-        :raises StreamHaltedError: it is not an item of the stream, now or earlier
+        :param step: number of this step, from 1, so that late and repeated steps are refused
+        :raises StreamError: if it is not the next step, or beyond the horizon; nothing changes
+        :raises StreamHaltedError: if this or an earlier update was not an item of the stream
         """
         self._send(Update(item, step))
 
     def update_all(self, items: Any) -> None:
-        """Let items arrive, one a step.
+        """Add items to the stream, one per step.
 
         :param items: a sequence of items or None, or a NumPy array of integers
         """
@@ -461,7 +461,7 @@ class OwnStreamQueryable(Updatable, QuestionQueryable):
         return self._stream.subscribed
 
     def __call__(self, query: Any) -> Any:
-        """Ask the mechanism, or let data arrive: these go past whatever answers questions."""
+        """Query the mechanism, or add data, which go directly to the stream."""
         if isinstance(query, DataMessage):
             return self._send(query)
         return super().__call__(query)
@@ -472,7 +472,7 @@ class OwnStreamQueryable(Updatable, QuestionQueryable):
 
 
 def question_side(answer: Any) -> Callable[[Any], Any]:
-    """What asks a queryable, and cannot send it data."""
+    """Return a function that queries a queryable and refuses to send it data."""
 
     def ask(message: Any) -> Any:
         if isinstance(message, DataMessage):
