@@ -81,7 +81,7 @@ def concurrent_context(
     :param privacy_loss: a measure and a loss, such as ``dp.loss_of(epsilon=1.0)``
     :param split_evenly_over: number of queries that share the privacy loss evenly, at most 10^5
     :param split_by_weights: the proportions in which queries share the privacy loss
-    :param domain: domain of the data; if left out, inferred, which makes the data's structure public
+    :param domain: domain of the data; inferred if left out, which makes the data's structure public
     :param margins: descriptors for grouped Polars data
     :param orders: for Rényi curves only: the orders at which the loss is enforced
     :param accumulator: how adaptively chosen losses add up, as in ``make_concurrent_odometer``;
