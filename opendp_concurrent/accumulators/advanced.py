@@ -1,4 +1,4 @@
-"""Theorems 3.7 and 3.8 of [HSTVVXZ23]: the filter and odometer of [WRRW23, Theorem 2].
+"""The accumulator ``advanced``: Theorems 3.7, 3.8 of [HSTVVXZ23], and [WRRW23, Theorem 2].
 
 With S = sum of ε_i² and a slack δ' that is fixed up front, the launches so far are
 (sqrt(2 S log(1/δ')) + S/2, δ' + sum of δ_i)-DP.
