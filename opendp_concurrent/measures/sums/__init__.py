@@ -1,1 +1,1 @@
-"""How the losses of each measure add up, exactly."""
+"""The exact sum of losses under each measure."""
