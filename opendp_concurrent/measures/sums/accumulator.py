@@ -1,13 +1,13 @@
-"""What an accumulator is, and the laws that every one obeys.
+"""The protocols of accumulators, and the laws that every accumulator obeys.
 
-An accumulator (the papers' G) is a frozen value: an upper bound on the privacy loss of the
-launches so far, for one d_in. ``after`` gives the next one and changes nothing. By Lemma 2.19 of
-[HSTVVXZ23] a valid accumulator and a valid continuation rule are the same thing.
+An accumulator (G in the papers) is a frozen value: an upper bound on the privacy loss of the
+launches so far, for one d_in. ``after`` returns the next accumulator and changes nothing. By Lemma
+2.19 of [HSTVVXZ23] valid accumulators and valid continuation rules are equivalent.
 
-The laws are tested for all accumulators in ``tests/contracts``: a fresh one's loss is zero; the
-loss never falls and is monotone in d_mid; ``after(d, n)`` equals n times ``after(d)``; what is not
-a privacy loss raises and leaves everything as it was; the loss is at least the exact real number;
-``within(d_out)`` says what ``loss`` would; a record continues identically.
+The laws are tested for all accumulators in ``tests/contracts``: the loss starts at zero, never
+falls and is monotone in d_mid; ``after(d, n)`` equals n times ``after(d)``; a d_mid that is not a
+privacy loss raises and changes nothing; the loss is at least the exact real number;
+``within(d_out)`` agrees with ``loss``; an accumulator read from a record continues identically.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from typing import Any, Protocol
 
 from ... import checks
 
-_TOLERANCE = Fraction(1, 2**40)  # far above what C libraries differ by, far below a launch
+_TOLERANCE = Fraction(1, 2**40)  # far above differences of C libraries, far below a launch
 
 
 def times(count: int) -> int:
-    """Return how many launches are added, or raise: nothing is ever taken back."""
+    """Return the number of launches to add, or raise. A charge is never refunded."""
     return count if type(count) is int and count > 0 else checks.count(count=count)
 
 
 class Accumulator(Protocol):
-    """An upper bound on the privacy loss, kept exactly."""
+    """An upper bound on the privacy loss, stored exactly."""
 
     @property
     def loss(self) -> Any:
-        """Privacy loss so far, rounded up once."""
+        """Return the privacy loss so far, rounded up once."""
 
     def read(self, d_mid: Any) -> Any:
-        """Return ``d_mid`` as it is counted here, such as a curve at the orders that count."""
+        """Return ``d_mid`` in the form that is added, such as a curve at certain orders."""
 
     def after(self, d_mid: Any, count: int = 1) -> Accumulator:
         """Return the accumulator after ``count`` more launches of ``d_mid``; O(1) in ``count``.
@@ -44,7 +44,7 @@ class Accumulator(Protocol):
         """
 
     def within(self, d_out: Any) -> bool:
-        """Whether the loss is at most ``d_out``, without computing it where that is dear."""
+        """Return whether the loss is at most ``d_out``, without an expensive loss computation."""
 
     def remaining(self, d_out: Any) -> Any:
         """Return the largest d_mid that may still be launched under ``d_out``."""
@@ -62,11 +62,11 @@ class Rounded(Accumulator, Protocol):
     """
 
     def merged(self, other: Any) -> Rounded | None:
-        """Return the larger of two totals of the same launches; None if they differ by more."""
+        """Return the larger of two totals of the same launches, or None if they differ too much."""
 
 
 def nearly_equal(one: float, other: float) -> bool:
-    """Whether two numbers differ by no more than two C libraries do."""
+    """Return whether two numbers differ at most by the rounding of two C libraries."""
     if one == other:
         return True
     if not abs(one) < inf or not abs(other) < inf:  # NaN, too
@@ -76,23 +76,23 @@ def nearly_equal(one: float, other: float) -> bool:
 
 
 class Accounting(Protocol):
-    """Which theorem adds up the losses, with which parameters. Frozen; knows no history.
+    """A theorem that adds up losses, with its parameters. Frozen; it stores no history.
 
-    This is what the ``accumulator`` argument of ``make_concurrent_odometer`` takes. An object of
-    your own is accepted if its class has these three methods; the author has a proof that the
-    accumulators that it starts bound the loss of launches that are chosen on the way. Optional:
+    This is the type of the ``accumulator`` argument of ``make_concurrent_odometer``. An object of
+    your own is accepted if its class has these three methods. You must prove that the accumulators
+    that it starts bound the loss of adaptively chosen launches. Optional attributes:
 
-    * ``made_for``: for which measures it is, in a few words, for the message of a refusal;
+    * ``made_for``: the supported measures, in a few words, for the message of a refusal;
     * ``check_budget(d_out)``: raises if no launch could ever be admitted under ``d_out``.
 
-    To keep it in a ledger, register its class: ``oc.ledger.register``.
+    To use it with a ledger, register its class: ``oc.ledger.register``.
     """
 
     def supports(self, measure: Any) -> bool:
-        """Whether it adds up losses of this measure, a :class:`.CompositionMeasure`."""
+        """Return whether it adds up losses of this measure, a :class:`.CompositionMeasure`."""
 
     def start(self, measure: Any) -> Accumulator:
-        """Return the accumulator of no launch."""
+        """Return the accumulator before the first launch."""
 
     def from_record(self, measure: Any, record: Any) -> Accumulator:
         """Return the accumulator that ``to_record`` described."""
