@@ -1,4 +1,4 @@
-"""Basic accounting: the plain sum that each measure has."""
+"""The basic accumulator: the plain sum that each measure has."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .accumulator import Accumulator
 
 @dataclass(frozen=True, slots=True)
 class Basic:
-    """Add up the d_mids as the measure says."""
+    """Add up the d_mids by the measure's own sum."""
 
     def supports(self, measure: Any) -> bool:
-        """Every measure has a sum."""
+        """Return True: every measure has a sum."""
         del measure
         return True
 
