@@ -1,15 +1,15 @@
 """The sum of Rényi curves, kept as a curve: a bound at every order, for odometers.
 
-At each fixed order the sum is a valid accumulator [HSTVVXZ23, Theorem 4.9]; a reading at one
-order is a bound at that order.
+At each fixed order the sum is a valid accumulator [HSTVVXZ23, Theorem 4.9]. Its value at one order
+is a bound at that order.
 
-A curve is read when it is launched, at the orders of ``READ``: whoever made it may change it
-later. Between two of them the value at the larger one counts, which is an upper bound as the
-divergence grows with its order; above the last one infinity. A curve that is known in full, such as
-that of zero-concentrated DP, is kept as a formula, exact at every order.
+A curve is evaluated at the orders of ``READ`` when it is launched, because its author may change it
+later. Between two of these orders the value at the larger one counts: the divergence grows with its
+order, so this is an upper bound. Above the last order the bound is infinity. A curve that is known
+at every order, such as that of zCDP, is stored as an exact formula.
 
-Launches are kept as runs of equal curves, newest first, so that a launch costs O(1) time. A loss
-is evaluated once per distinct curve.
+Launches are stored as runs of equal curves, newest first, so that a launch costs O(1) time. The
+loss evaluates each distinct curve once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ READ = (
 
 
 def read(curve: Any) -> Any:
-    """Return a curve that nobody else can change, at least as large.
+    """Return an immutable curve that is at least as large as ``curve``.
 
     :raises InvalidTypeError, InvalidValueError: if a value is not a privacy loss
     """
@@ -59,7 +59,7 @@ class SummedCurve:
         self._counts = dict(counts)
 
     def __call__(self, alpha: float) -> float:
-        """Sum of the curves at order ``alpha`` > 1, exact and then rounded up once."""
+        """Return the sum of the curves at order ``alpha`` > 1, exact and then rounded up once."""
         if not checks.number(alpha=alpha) > 1.0:
             raise InvalidValueError(f"alpha ({alpha}) must be above 1")
         total = ScalarSum()
@@ -73,7 +73,7 @@ class SummedCurve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveSum:
-    """The runs so far: the newest curve, how often, and what came before."""
+    """The runs so far: the newest curve, its number of launches, and the earlier runs."""
 
     curve: Curve | None = None
     count: int = 0
@@ -82,7 +82,7 @@ class CurveSum:
 
     @property
     def loss(self) -> SummedCurve:
-        """The summed curve. Amortised cost: the runs since the last one asked."""
+        """Return the summed curve. Amortised cost: the runs since the last call."""
         return SummedCurve(self._counts())
 
     def read(self, d_mid: Any) -> Any:
