@@ -1,9 +1,9 @@
 """The sum at every order of a grid, for Rényi DP: the all-orders rule.
 
-A fixed order: [HSTVVXZ23, Theorems 4.6 and 4.9], concurrent and with adaptive parameters.
-Continuing only while every order of the grid stays within its budget restricts each of those
-filters, so the budget holds at all orders of the grid at once, with no union bound. (Continuing
-while *some* order stays within its budget is not valid at an undivided δ.)
+Each fixed order has a filter [HSTVVXZ23, Theorems 4.6 and 4.9], concurrent and with adaptive
+parameters. The all-orders rule continues only while every order of the grid stays within its
+budget. It restricts each of these filters, so the budget holds at all orders at once, with no union
+bound. (It is not valid at an undivided δ to continue while *some* order stays within its budget.)
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .scalar_sum import ScalarSum
 
 @dataclass(frozen=True, slots=True)
 class GridCurve:
-    """A Rényi curve known on a grid of orders; a value at each, in increasing order.
+    """A Rényi curve on a grid of orders, with one value at each order, in increasing order.
 
-    Callable: between orders it gives the least value at an order at or above the one asked, since
-    the Rényi divergence does not decrease with its order; above the last order, infinity.
+    A call at ``alpha`` returns the least value at the orders from ``alpha`` on: an upper bound, as
+    the divergence does not decrease with its order. Above the last order it returns infinity.
     """
 
     orders: tuple[float, ...]
     values: tuple[float, ...]
 
     def __call__(self, alpha: float) -> float:
-        """Upper bound on the Rényi divergence of order ``alpha`` > 1."""
+        """Return an upper bound on the Rényi divergence of order ``alpha`` > 1."""
         if not alpha > 1.0:
             raise InvalidValueError(f"alpha ({alpha}) must be above 1")
         above = [v for order, v in zip(self.orders, self.values, strict=True) if order >= alpha]
@@ -50,9 +50,9 @@ class GridCurve:
 def grid_curve(
     orders: tuple[float, ...], curve: Callable[[float], Any], name: str = "d_mid"
 ) -> GridCurve:
-    """Read ``curve`` at each order; raises when a value is not a privacy loss."""
+    """Evaluate ``curve`` at each order; raise if a value is not a privacy loss."""
     if type(curve) is GridCurve and curve.orders == orders:
-        curve = dict(zip(orders, curve.values, strict=True)).__getitem__  # nobody else's to change
+        curve = dict(zip(orders, curve.values, strict=True)).__getitem__  # immutable
     if not callable(curve):
         raise InvalidTypeError(
             f"{name} must be a function of the order, found {type(curve).__name__}"
@@ -90,7 +90,7 @@ class OrdersSum:
         return all(one.within(value) for one, value in pairs)
 
     def remaining(self, d_out: Callable[[float], float]) -> GridCurve:
-        """Largest curve on the grid that may still be spent."""
+        """Return the largest curve on the grid that can still be spent."""
         budget = grid_curve(self.orders, d_out, "d_out").values
         pairs = zip(self.sums, budget, strict=True)
         return GridCurve(self.orders, tuple(one.remaining(value) for one, value in pairs))
@@ -102,16 +102,16 @@ class OrdersSum:
 
 @dataclass(frozen=True, slots=True)
 class OnOrders:
-    """Accounting for Rényi curves on a grid of orders."""
+    """The accumulator for Rényi curves on a grid of orders."""
 
     orders: tuple[float, ...]
 
     def supports(self, measure: Any) -> bool:
-        """Measures whose distances are curves."""
+        """Return whether the measure's distances are curves."""
         return bool(measure.needs_orders)
 
     def start(self, measure: Any = None) -> OrdersSum:
-        """Zero at each order."""
+        """Return zero at each order."""
         del measure
         return OrdersSum(self.orders, (ScalarSum(),) * len(self.orders))
 
