@@ -2,7 +2,7 @@
 
 (ε, δ)-DP: basic composition, concurrent with adaptive parameters by [HSTVVXZ23, Section 3.1] under
 finite communication. Approximate zCDP: [BS16, Lemma 8.2] with 1 - prod(1 - δ_i) <= sum δ_i, for
-parameters chosen on the way [WRRW23, Theorem 1]; sequential children only.
+adaptive parameters [WRRW23, Theorem 1], with sequential children only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PairSum:
 
     @property
     def loss(self) -> tuple[float, float]:
-        """Both sums, each rounded up once."""
+        """Return both sums, each rounded up once."""
         return self.first.loss, self.second.loss
 
     def read(self, d_mid: Any) -> Any:
@@ -42,7 +42,7 @@ class PairSum:
         return self.first.within(d_out[0]) and self.second.within(d_out[1])
 
     def remaining(self, d_out: tuple[float, float]) -> tuple[float, float]:
-        """Largest pair that may still be spent; the components are independent."""
+        """Return the largest pair that can still be spent; the components are independent."""
         return self.first.remaining(d_out[0]), self.second.remaining(d_out[1])
 
     def to_record(self) -> list[str | None]:
