@@ -1,7 +1,7 @@
 """The sum of the d_mids, for measures whose distance is one number.
 
-Pure DP: [VW21, Theorem 1.5]; for losses chosen on the way transcript by transcript, as proved in
-docs/proofs/rules.rst. zCDP: [HSTVVXZ23, Theorems 4.10 and 4.11]. Both for concurrent children.
+Pure DP: [VW21, Theorem 1.5]; docs/proofs/rules.rst has the proof for adaptively chosen losses,
+transcript by transcript. zCDP: [HSTVVXZ23, Theorems 4.10 and 4.11]. Both for concurrent children.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ScalarSum:
 
     @property
     def loss(self) -> float:
-        """Least double that is at least the exact sum."""
+        """Return the least double that is at least the exact sum."""
         return inf if self.units is None else from_units_up(self.units)
 
     def read(self, d_mid: Any) -> Any:
@@ -46,7 +46,7 @@ class ScalarSum:
         return self.loss <= d_out
 
     def remaining(self, d_out: float) -> float:
-        """Largest double whose exact sum with this one is at most ``d_out``."""
+        """Return the largest double whose exact sum with this sum is at most ``d_out``."""
         if isinf(d_out):
             return inf
         if self.units is None:
@@ -54,7 +54,7 @@ class ScalarSum:
         return from_units_down(max(0, to_units(d_out) - self.units))
 
     def to_record(self) -> str | None:
-        """Units in hexadecimal, None when infinite."""
+        """Return the units in hexadecimal, or None if infinite."""
         return None if self.units is None else hex(self.units)
 
     @classmethod
