@@ -1,8 +1,8 @@
 """The root of the sum of squares, for Gaussian DP.
 
 Fully adaptive: [ST22, Theorem 1] and [KTH22]; concurrent by [VZ23] and [HSTVVXZ23, Theorem 1.21].
-Only the Gaussian family has this: the tensor product of trade-off functions is in general no
-accumulator under adaptively chosen parameters.
+Only the Gaussian family has this property. The tensor product of other trade-off functions is in
+general not an accumulator under adaptively chosen parameters.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class SquareSum:
 
     @property
     def loss(self) -> float:
-        """Least double whose square is at least the exact sum."""
+        """Return the least double whose square is at least the exact sum."""
         return inf if self.units is None else sqrt_up(self.units)
 
     def read(self, d_mid: Any) -> Any:
@@ -45,7 +45,7 @@ class SquareSum:
         return self.units is not None and self.units <= to_units(d_out) ** 2
 
     def remaining(self, d_out: float) -> float:
-        """Largest double whose square may still be added."""
+        """Return the largest double whose square can still be added."""
         if isinf(d_out):
             return inf
         if self.units is None:
@@ -53,16 +53,16 @@ class SquareSum:
         return sqrt_down(max(0, to_units(d_out) ** 2 - self.units))
 
     def to_record(self) -> str | None:
-        """Units in hexadecimal, None when infinite."""
+        """Return the units in hexadecimal, or None if infinite."""
         return None if self.units is None else hex(self.units)
 
 
 @dataclass(frozen=True, slots=True)
 class Squares:
-    """Accounting for Gaussian DP."""
+    """The accumulator for Gaussian DP."""
 
     def supports(self, measure: Any) -> bool:
-        """The measure whose own sum it is."""
+        """Return whether this is the measure's own sum."""
         return bool(measure.sum() == self)
 
     def start(self, measure: Any = None) -> SquareSum:
