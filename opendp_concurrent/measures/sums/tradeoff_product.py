@@ -1,7 +1,7 @@
 """The tensor product of trade-off functions, for losses that are fixed up front [VZ23].
 
-Not for losses that are chosen on the way, where it bounds nothing [RHLMTL26], [TKRH26]: the verify
-tools have the analyst who gains (``verify/forbidden.py``). Only the compositor uses it.
+It is no bound for adaptively chosen losses [RHLMTL26], [TKRH26]: ``verify/forbidden.py`` has an
+analyst who exceeds it. Only the compositor uses it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .accumulator import times
 
 @dataclass(frozen=True, slots=True)
 class TradeoffProduct:
-    """Product of the functions so far."""
+    """The product of the functions so far."""
 
     loss: TradeoffFunction
 
@@ -29,11 +29,11 @@ class TradeoffProduct:
         return TradeoffProduct(self.loss.compose(check_function(d_mid=d_mid).power(times(count))))
 
     def within(self, d_out: TradeoffFunction) -> bool:
-        """Whether the product is at most ``d_out``, as far as that is shown."""
+        """Return whether the product is certified to be at most ``d_out``."""
         return self.loss <= d_out
 
     def remaining(self, d_out: Any) -> Any:
-        """Return None: what is left is no function in general."""
+        """Return None: the remainder is in general not a trade-off function."""
         del d_out
 
     def to_record(self) -> Any:
@@ -42,10 +42,10 @@ class TradeoffProduct:
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """Accounting for a compositor under f-DP."""
+    """The accumulator of a compositor under f-DP."""
 
     def supports(self, measure: Any) -> bool:
-        """No measure whose losses are chosen on the way."""
+        """Return False: no measure with adaptively chosen losses is supported."""
         del measure
         return False
 
