@@ -1,8 +1,8 @@
 """The sum of the ρ and the least of the ω, for truncated concentrated DP.
 
-Fixed parameters: [LW22, Corollary 1], whose ω are equal; with the least of them each child is
+Fixed parameters: [LW22, Corollary 1] is for equal ω. With the least ω of all, each child is
 (ρ_i, ω)-tCDP. Adaptive: for each order α in (1, ω) the sum of the ρ_i α is a valid accumulator
-[HSTVVXZ23, Theorem 4.6], so a filter on ρ for children whose ω is large enough is one as well.
+[HSTVVXZ23, Theorem 4.6], so a filter on ρ is valid for children whose ω is large enough.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class TruncatedSum:
         return TruncatedSum(self.rho.after(d_mid.rho, count), min(self.omega, d_mid.omega))
 
     def within(self, d_out: TruncatedConcentrated) -> bool:
-        """Whether the sum is at most, and ω at least, that of ``d_out``."""
+        """Return whether the sum is at most the ρ of ``d_out``, and ω at least its ω."""
         return self.rho.within(d_out.rho) and self.omega >= d_out.omega
 
     def remaining(self, d_out: TruncatedConcentrated) -> TruncatedConcentrated:
-        """Largest distance that may still be spent."""
+        """Return the largest distance that can still be spent."""
         return TruncatedConcentrated(self.rho.remaining(d_out.rho), d_out.omega)
 
     def to_record(self) -> list[str | None]:
@@ -55,14 +55,14 @@ class TruncatedSum:
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """Accounting for truncated concentrated DP."""
+    """The accumulator for truncated concentrated DP."""
 
     def supports(self, measure: Any) -> bool:
-        """The measure whose own sum it is."""
+        """Return whether this is the measure's own sum."""
         return bool(measure.sum() == self)
 
     def start(self, measure: Any = None) -> TruncatedSum:
-        """Nothing spent."""
+        """Return the empty sum."""
         del measure
         return TruncatedSum()
 
