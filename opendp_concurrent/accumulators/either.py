@@ -28,7 +28,7 @@ class PlainSum:
         return to_units(epsilon)
 
     def spent(self, units: float) -> float:
-        """Least double at or above the sum."""
+        """Return the least double at or above the sum."""
         return from_units_up(int(units))
 
     def epsilon(self, spent: float) -> float:
