@@ -49,7 +49,7 @@ class EpsilonRule(Protocol):
         """Return an upper bound on ε after costs of ``spent``; it increases in ``spent``."""
 
     def largest(self, epsilon: float) -> float:
-        """Largest double ``spent`` with ``self.epsilon(spent) <= epsilon``."""
+        """Return the largest double ``spent`` with ``self.epsilon(spent) <= epsilon``."""
 
 
 @dataclass(frozen=True, slots=True)
