@@ -39,7 +39,7 @@ class Inverted:
 
     @property
     def loss(self) -> float:
-        """Least double at which the rule continues; infinity if there is none."""
+        """Return the least double at which the rule continues; infinity if there is none."""
         return least_double(self.within)
 
     def read(self, d_mid: Any) -> Any:
@@ -54,7 +54,7 @@ class Inverted:
         return Inverted(self.rule, state)
 
     def within(self, d_out: float) -> bool:
-        """Whether the rule continues at ``d_out``."""
+        """Return whether the rule continues at ``d_out``."""
         return bool(self.rule.continues(self.state, d_out))
 
     def remaining(self, d_out: float) -> float:
