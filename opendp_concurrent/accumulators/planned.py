@@ -28,7 +28,7 @@ class Planned:
 
     @property
     def exhausted(self) -> bool:
-        """Whether every share is consumed."""
+        """Return whether every share is consumed."""
         return self.consumed == len(self.d_mids)
 
     def read(self, d_mid: Any) -> Any:
@@ -47,7 +47,7 @@ class Planned:
         return Planned(self.d_mids, upto, total)
 
     def within(self, d_out: Any) -> bool:
-        """Whether the consumed shares are within ``d_out``."""
+        """Return whether the consumed shares are within ``d_out``."""
         return self.total.within(d_out)
 
     def remaining(self, d_out: Any = None) -> tuple[Any, ...]:
