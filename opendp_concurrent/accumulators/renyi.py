@@ -30,7 +30,7 @@ class Renyi(EpsilonDeltaAccounting):
         return _cost(epsilon, self.order)
 
     def spent(self, units: float) -> float:
-        """Least double at or above the sum of divergences."""
+        """Return the least double at or above the sum of divergences."""
         return from_units_up(int(units))
 
     def epsilon(self, spent: float) -> float:
@@ -38,7 +38,7 @@ class Renyi(EpsilonDeltaAccounting):
         return renyi_to_epsilon(self.order, spent, self.delta_slack)
 
     def largest(self, epsilon: float) -> float:
-        """Largest double divergence whose ε at the slack is at most ``epsilon``."""
+        """Return the largest double divergence whose ε at the slack is at most ``epsilon``."""
         return largest_divergence(self.order, epsilon, self.delta_slack)
 
     def __repr__(self) -> str:
