@@ -65,7 +65,7 @@ class Residual:
         return Residual(self.mu, left, squares + count * to_units(own) ** 2)
 
     def within(self, d_out: TradeoffFunction) -> bool:
-        """Whether the loss is at most ``d_out``."""
+        """Return whether the loss is at most ``d_out``."""
         return self.loss <= d_out
 
     def remaining(self, d_out: TradeoffFunction) -> TradeoffFunction:
