@@ -70,7 +70,7 @@ class Slots:
         return slots
 
     def within(self, d_out: TradeoffFunction) -> bool:
-        """Whether the loss is at most ``d_out``."""
+        """Return whether the loss is at most ``d_out``."""
         return self.loss <= d_out
 
     def remaining(self, d_out: Any = None) -> tuple[TradeoffFunction, ...]:
