@@ -28,7 +28,7 @@ class Zcdp(EpsilonDeltaAccounting):
         return _cost(epsilon)
 
     def spent(self, units: float) -> float:
-        """Least double at or above the sum of ρ."""
+        """Return the least double at or above the sum of ρ."""
         return from_units_up(int(units))
 
     def epsilon(self, spent: float) -> float:
@@ -36,7 +36,7 @@ class Zcdp(EpsilonDeltaAccounting):
         return zcdp_to_epsilon(spent, self.delta_slack)
 
     def largest(self, epsilon: float) -> float:
-        """Largest double ρ whose ε at the slack is at most ``epsilon``."""
+        """Return the largest double ρ whose ε at the slack is at most ``epsilon``."""
         return largest_rho(epsilon, self.delta_slack)
 
     def __repr__(self) -> str:
