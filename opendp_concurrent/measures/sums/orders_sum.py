@@ -85,7 +85,7 @@ class OrdersSum:
         return OrdersSum(self.orders, tuple(sums))
 
     def within(self, d_out: GridCurve) -> bool:
-        """Whether every sum is at most the bound at its order."""
+        """Return whether every sum is at most the bound at its order."""
         pairs = zip(self.sums, d_out.values, strict=True)
         return all(one.within(value) for one, value in pairs)
 
