@@ -38,7 +38,7 @@ class PairSum:
         return PairSum(self.first.after(first, count), self.second.after(second, count))
 
     def within(self, d_out: tuple[float, float]) -> bool:
-        """Whether both exact sums are at most those of ``d_out``."""
+        """Return whether both exact sums are at most those of ``d_out``."""
         return self.first.within(d_out[0]) and self.second.within(d_out[1])
 
     def remaining(self, d_out: tuple[float, float]) -> tuple[float, float]:
