@@ -42,7 +42,7 @@ class ScalarSum:
         return ScalarSum(self.units + count * to_units(d_mid))
 
     def within(self, d_out: float) -> bool:
-        """Whether the exact sum is at most ``d_out``."""
+        """Return whether the exact sum is at most ``d_out``."""
         return self.loss <= d_out
 
     def remaining(self, d_out: float) -> float:
