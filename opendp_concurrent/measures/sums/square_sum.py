@@ -39,7 +39,7 @@ class SquareSum:
         return SquareSum(self.units + count * to_units(mu) ** 2)
 
     def within(self, d_out: float) -> bool:
-        """Whether the exact sum is at most the square of ``d_out``."""
+        """Return whether the exact sum is at most the square of ``d_out``."""
         if isinf(d_out):
             return True
         return self.units is not None and self.units <= to_units(d_out) ** 2
