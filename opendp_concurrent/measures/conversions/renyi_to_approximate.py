@@ -1,4 +1,4 @@
-"""Conversion of Rényi DP at one order to (ε, δ)-DP [CKS20, Prop. 12], [BBGHS20, Theorem 21]."""
+"""Conversion of Rényi DP to (ε, δ)-DP: [CKS20, Proposition 12], also [BBGHS20, Theorem 21]."""
 
 from __future__ import annotations
 
