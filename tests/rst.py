@@ -82,8 +82,13 @@ def parse(text, path=None):
         patch.object(roles, "role", any_role),
     ):
         return publish_doctree(
-            text, source_path=None if path is None else str(path), settings_overrides=SETTINGS
+            text + RELEASE,
+            source_path=None if path is None else str(path),
+            settings_overrides=SETTINGS,
         )
+
+
+RELEASE = "\n\n.. |release| replace:: 0\n"  # Sphinx defines it
 
 
 @cache

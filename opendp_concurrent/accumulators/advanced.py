@@ -1,4 +1,4 @@
-"""Theorems 3.7 and 3.8 of [HSTVVXZ23]: the filter and odometer of [WRRW23, Theorem 2].
+"""The accumulator ``advanced``: Theorems 3.7, 3.8 of [HSTVVXZ23], and [WRRW23, Theorem 2].
 
 With S = sum of ε_i² and a slack δ' that is fixed up front, the launches so far are
 (sqrt(2 S log(1/δ')) + S/2, δ' + sum of δ_i)-DP.
@@ -22,19 +22,19 @@ class Advanced(EpsilonDeltaAccounting):
     delta_slack: float
 
     def cost(self, epsilon: float) -> int:
-        """ε², exactly, in units of 2**-(2 * SMALLEST)."""
+        """Return ε², exactly, in units of 2**-(2 * SMALLEST)."""
         return to_units(epsilon) ** 2
 
     def spent(self, units: float) -> float:
-        """Least double at or above S."""
+        """Return the least double at or above S."""
         return from_units_up(-(-int(units) >> SMALLEST))
 
     def epsilon(self, spent: float) -> float:
-        """The ε of Theorem 3.8 at S = ``spent``."""
+        """Return the ε of Theorem 3.8 at S = ``spent``."""
         return _epsilon(spent, self.delta_slack)
 
     def largest(self, epsilon: float) -> float:
-        """Largest double S that Theorem 3.7 admits."""
+        """Return the largest double S that Theorem 3.7 admits."""
         return _largest(epsilon, self.delta_slack)
 
     def __repr__(self) -> str:
@@ -59,15 +59,15 @@ def _largest(epsilon: float, delta_slack: float) -> float:
 
 
 def advanced(delta_slack: float) -> Advanced:
-    """Account for (ε, δ)-DP by the sum of squares of ε.
+    """Add up (ε, δ) losses by the sum of squares of ε.
 
     After launches with (ε_i, δ_i) the loss is (sqrt(2 S log(1/δ')) + S/2, δ' + sum of δ_i) with
-    S = sum of ε_i² and δ' = ``delta_slack``; and (0, 0) before anything is spent. Valid for
-    concurrent children with adaptively chosen losses, under finite communication
+    S = sum of ε_i² and δ' = ``delta_slack``. Before anything is spent it is (0, 0). The rule is
+    valid for concurrent children with adaptively chosen losses, under finite communication
     [HSTVVXZ23, Theorems 3.7 and 3.8], [WRRW23, Theorem 2].
 
-    :param delta_slack: δ', in (0, 1), fixed before the first launch; a part of the δ of a filter
-    :return: an accounting, for the ``accumulator`` argument of ``make_concurrent_odometer``
+    :param delta_slack: δ', in (0, 1), fixed before the first launch; counts toward a filter's δ
+    :return: an accumulator for ``make_concurrent_odometer``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:

@@ -1,4 +1,4 @@
-"""Basic accounting: plain sums, whatever the distance is made of."""
+"""The basic accumulator: the plain sum of losses, for every kind of distance."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from ..measures.sums.basic import Basic as Basic
 
 
 def basic() -> Basic:
-    """Account by the plain sum of the privacy losses: basic composition.
+    """Add up privacy losses by their plain sum: basic composition.
 
-    Valid for every measure of this package, against any adaptive analyst, with children queried
-    concurrently where the measure allows it [HSTVVXZ23, Theorems 1.20, 1.21 and 4.6].
+    The sum is valid for every measure of this package, against any adaptive analyst. Children may
+    be concurrent where the measure allows it [HSTVVXZ23, Theorems 1.20, 1.21 and 4.6].
 
-    :return: an accounting, for the ``accumulator`` argument of ``make_concurrent_odometer``
+    :return: an accumulator for ``make_concurrent_odometer``
 
     :example:
 

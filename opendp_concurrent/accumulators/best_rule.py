@@ -1,4 +1,4 @@
-"""Which accounting for (ε, δ)-DP admits the most typical launches, from public numbers."""
+"""The choice of the (ε, δ) accumulator that admits the most typical launches."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from .ladder import Ladder
 from .renyi import Renyi
 from .zcdp import Zcdp
 
-MOST = 10**15  # launches beyond this number are not counted
+MOST = 10**15  # larger numbers of launches are not counted
 _ORDERS = np.unique(np.round(1.0 + np.geomspace(1e-3, 1e6, 4000), 3))
 
 
 def best_rule(d_out: tuple[float, float], typical: Sequence[tuple[float, float]]) -> Any:
-    """Choose the accounting that admits the most launches of a typical kind, before any are made.
+    """Choose the accumulator that admits the most launches of a typical kind, before any are made.
 
-    Counts, for ``basic``, ``advanced``, ``zcdp`` and ``renyi`` at the best order, how many launches
-    with the losses ``typical``, in turn and again, a filter for ``d_out`` would admit. If some rule
-    with a slack admits more than ``basic``, returns ``either(basic(), rule)``, which is at least as
-    good as both. The choice depends on the arguments only, which are public, so the order is fixed
-    before the run. The δ that is left for the slack is what ``typical`` does not need.
+    The candidates are ``basic``, ``advanced``, ``zcdp`` and ``renyi`` at the best order. Each is
+    judged by the number of launches, with losses that cycle through ``typical``, that a filter for
+    ``d_out`` would admit. If a candidate with a slack beats ``basic``, the result is
+    ``either(basic(), candidate)``, at least as good as both. The slack gets the δ that ``typical``
+    does not need. The choice depends on public arguments only: the order is fixed before the run.
 
     :param d_out: (ε, δ), the bound of the filter
     :param typical: losses (ε, δ) of launches to come, at least one with ε > 0
-    :return: an accounting, for the ``accumulator`` argument of ``make_concurrent_odometer``
+    :return: an accumulator for ``make_concurrent_odometer``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
@@ -57,9 +57,9 @@ def best_rule(d_out: tuple[float, float], typical: Sequence[tuple[float, float]]
 
 
 def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> int:
-    """Count the launches with losses ``typical``, in turn and again, that a filter admits.
+    """Count the launches that a filter admits, if their losses cycle through ``typical``.
 
-    :param accumulator: an accounting for (ε, δ), or ``ladder`` for trade-off functions
+    :param accumulator: an accumulator for (ε, δ), or ``ladder`` for trade-off functions
     :param d_out: the bound of the filter: (ε, δ), or a trade-off function
     :param typical: losses of launches, of the same kind
     :return: the number of launches, at most 10^15
@@ -100,7 +100,7 @@ def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> i
 
 
 def _largest_count(holds: Callable[[int], bool], most: int) -> int:
-    """Largest number up to ``most`` at which a falling predicate holds; it holds at 0."""
+    """Return the largest number up to ``most`` at which a falling predicate, true at 0, holds."""
     low, high = 0, 1
     while high <= most and holds(high):
         low, high = high, 2 * high
@@ -112,7 +112,7 @@ def _largest_count(holds: Callable[[int], bool], most: int) -> int:
 
 
 def _candidates(d_out: tuple[float, float], losses: list[tuple[float, float]]) -> list[Any]:
-    """One rule of each kind with a slack; none where no δ is left for one."""
+    """Return one accumulator of each kind with a slack, or none if no δ is left for a slack."""
     epsilon, delta = d_out
     if not 0.0 < delta < 1.0 or not 0.0 < epsilon < inf:
         return []
@@ -124,7 +124,7 @@ def _candidates(d_out: tuple[float, float], losses: list[tuple[float, float]]) -
 
 
 def _slack(d_out: tuple[float, float], losses: list[tuple[float, float]]) -> float:
-    """What is left of δ after as many launches as the slack admits; δ itself if they need none."""
+    """Return the δ that is left after the launches that the slack admits; δ if they need none."""
     delta, needed = d_out[1], sum(delta for _, delta in losses) / len(losses)
     if needed == 0.0:
         return delta
@@ -140,7 +140,7 @@ def _slack(d_out: tuple[float, float], losses: list[tuple[float, float]]) -> flo
 
 @lru_cache(maxsize=256)
 def _divergences(epsilon: float) -> np.ndarray[Any, Any]:
-    """Divergence of randomized response at all orders, in doubles: to find a good order only."""
+    """Return randomized response's divergences, in doubles: only for the choice of an order."""
     saved = np.log1p(np.exp(-epsilon)) - np.log1p(np.exp(-(2 * _ORDERS - 1) * epsilon))
     bound = np.clip(_ORDERS * (min(epsilon, 1e100) * epsilon) / 2, 1e-300, epsilon)
     found = epsilon - saved / (_ORDERS - 1)
@@ -148,7 +148,7 @@ def _divergences(epsilon: float) -> np.ndarray[Any, Any]:
 
 
 def _order(epsilon: float, slack: float, epsilons: list[float]) -> float:
-    """The order that admits the most, to three places."""
+    """Return the order that admits the most launches, to three digits."""
     cost = sum(_divergences(one) for one in epsilons)
     t = _ORDERS - 1.0
     budget = epsilon - np.log(t / _ORDERS) + (log(slack) + np.log(_ORDERS)) / t

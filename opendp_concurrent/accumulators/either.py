@@ -1,7 +1,7 @@
-"""Several rules at once: go on while one of them would, with their slacks added.
+"""The accumulator ``either``: several rules at once, with their slacks added.
 
-Rules that are each valid at their own δ are together valid at the sum of these; at an undivided δ
-they are not. The proof is in ``epsilon_delta_sum``.
+Rules that are each valid at their own δ are jointly valid at the sum of these δ. They are not
+jointly valid at an undivided δ. The proof is in ``epsilon_delta_sum``.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class PlainSum:
         return from_units_up(int(units))
 
     def epsilon(self, spent: float) -> float:
-        """The sum itself."""
+        """Return the sum itself."""
         return spent
 
     def largest(self, epsilon: float) -> float:
-        """The bound itself."""
+        """Return the bound itself."""
         return epsilon
 
 
@@ -63,15 +63,15 @@ def _parts(rules: tuple[Any, ...]) -> tuple[EpsilonRule, ...]:
 
 
 def either(*rules: Any) -> Either:
-    """Account for (ε, δ)-DP by whichever of several rules is best in the end.
+    """Add up (ε, δ) losses under several rules, and use the rule with the least ε.
 
-    The loss is the least ε of the rules, with δ the sum of all their slacks and of the δ of the
-    launches; and (0, 0) before anything is spent. ``basic()`` has no slack, so adding it is free. A
-    filter goes on while one of the rules would. Valid where each of the rules is: derived in
-    ``accumulators/epsilon_delta_sum.py``. With the same slack counted once it would not be valid.
+    The loss is the least ε of the rules. Its δ is the sum of all slacks and of the δ of the
+    launches. Before anything is spent the loss is (0, 0). ``basic()`` has no slack, so adding it is
+    free. A filter admits a launch if one of the rules does. ``either`` is valid where every rule is
+    valid; ``accumulators/epsilon_delta_sum.py`` has the proof. One shared slack is not valid.
 
-    :param rules: at least two accountings for (ε, δ)-DP, such as ``basic()`` and ``zcdp(1e-7)``
-    :return: an accounting, for the ``accumulator`` argument of ``make_concurrent_odometer``
+    :param rules: at least two accumulators for (ε, δ)-DP, such as ``basic()`` and ``zcdp(1e-7)``
+    :return: an accumulator for ``make_concurrent_odometer``
     :raises InvalidTypeError: naming the argument
 
     :example:

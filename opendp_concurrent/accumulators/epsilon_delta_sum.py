@@ -1,20 +1,20 @@
-"""(ε, δ) accounting with a slack: what is common to the rules of Theorem 3.7 and its relatives.
+"""Sums for (ε, δ) accumulators with a slack: the common part of Theorem 3.7 and similar theorems.
 
-A rule says what adds up over the launches (a cost, such as ε²) and how large an ε the sum amounts
-to, at a slack δ' that is fixed up front. The δ_i add up beside it:
+A rule defines the cost of a launch (such as ε²) and the ε that a sum of costs implies at a slack
+δ'. The slack is fixed up front. The δ_i are summed separately:
 
     loss = (epsilon(sum of cost(ε_i)), δ' + sum of δ_i),   and (0, 0) before anything is spent.
 
-Several rules at once: the least of their ε, with all of their slacks. This is the filter that goes
-on while one of them would. It is valid because an (ε_i, δ_i)-DP child is, for two fixed neighbours,
-a postprocessing of randomized response that fails, and then reveals all, with probability δ_i
-([KOV15]; interactively [LW22, Theorem 3]; both under finite communication). Failures cost
-sum of δ_i once. Without them the children are pure, and views on which rule j is the first one
-still standing at the end contribute at most its slack δ_j' to the divergence, since there the run
-and the one that also stops when rule j does are equally likely.
+Several rules at once have the least of their ε, with all of their slacks. This is the filter that
+continues while one of the rules does. It is valid because an (ε_i, δ_i)-DP child is, for two fixed
+neighbours, a postprocessing of randomized response that fails with probability δ_i and then reveals
+everything ([KOV15]; interactively [LW22, Theorem 3]; both under finite communication). Failures
+cost sum of δ_i once. Without failures the children are pure. Consider the views on which rule j is
+the first rule that still continues at the end. On them the run has the same probability as the run
+that also stops when rule j does, so they contribute at most δ_j' to the divergence.
 
-A conversion of an exact sum takes the least double at or above it, so that within() can compare
-with the largest double that a bound allows, and agree with the loss.
+An exact sum is converted to the least double at or above it. Thus within(), which compares with
+the largest double that a bound allows, agrees with the loss.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from ..measures.sums.scalar_sum import ScalarSum
 
 
 class EpsilonRule(Protocol):
-    """One theorem: what adds up, and how large an ε it amounts to."""
+    """The cost function of one theorem, and the ε that a sum of costs implies."""
 
     @property
     def delta_slack(self) -> float:
         """The δ' that the rule spends once."""
 
     def cost(self, epsilon: float) -> int:
-        """Units of what adds up, for an ε-DP child with finite ε; rounded up."""
+        """Return the cost in units of an ε-DP child with finite ε, rounded up."""
 
     def spent(self, units: float) -> float:
-        """Least double at or above that many units."""
+        """Return the least double at or above ``units``."""
 
     def epsilon(self, spent: float) -> float:
-        """Upper bound on ε after costs of ``spent``; grows with it."""
+        """Return an upper bound on ε after costs of ``spent``; it increases in ``spent``."""
 
     def largest(self, epsilon: float) -> float:
         """Largest double ``spent`` with ``self.epsilon(spent) <= epsilon``."""
@@ -102,7 +102,7 @@ class EpsilonDeltaSum:
         return EpsilonDeltaSum(self.rules, costs, deltas)
 
     def within(self, d_out: tuple[float, float]) -> bool:
-        """Whether some rule is within ε, and the slacks and the δ within δ."""
+        """Return whether some rule is within the ε of ``d_out``, and all δ within its δ."""
         if self._nothing_spent:
             return True
         if not self._delta.within(d_out[1]):
@@ -113,7 +113,7 @@ class EpsilonDeltaSum:
         return False
 
     def remaining(self, d_out: tuple[float, float]) -> tuple[float, float]:
-        """Largest ε, and largest δ, that one more launch may have."""
+        """Return the largest ε, and the largest δ, that one more launch may have."""
         delta = self._delta
         if not delta.within(d_out[1]):
             return 0.0, 0.0
@@ -130,7 +130,7 @@ class EpsilonDeltaSum:
         return [costs, self.deltas.to_record()]
 
     def merged(self, other: EpsilonDeltaSum) -> EpsilonDeltaSum | None:
-        """Return the larger costs of two sums, if they differ by the C library only."""
+        """Return the larger costs of two sums, if they differ by C library rounding only."""
         if (self.rules, self.deltas) != (other.rules, other.deltas):
             return None
         if len(self.costs) != len(other.costs) or not all(
@@ -142,27 +142,27 @@ class EpsilonDeltaSum:
 
 @lru_cache(maxsize=1024)
 def _slacks(rules: tuple[EpsilonRule, ...]) -> int:
-    """Units of all slacks together."""
+    """Return the sum of all slacks, in units."""
     return sum(to_units(rule.delta_slack) for rule in rules)
 
 
 class EpsilonDeltaAccounting:
-    """What the rules have in common as accountings."""
+    """The common methods of the (ε, δ) accumulators with a slack."""
 
     __slots__ = ()
 
     def parts(self) -> tuple[Any, ...]:
-        """The rules of which one must stand: just this one, unless there are several."""
+        """Return the rules, of which one must continue: only this rule, unless it has several."""
         return (self,)
 
     made_for = "Approximate(MaxDivergence)"
 
     def supports(self, measure: Any) -> bool:
-        """Approximate DP."""
+        """Return whether the measure is approximate DP."""
         return bool(measure == APPROXIMATE_MAX_DIVERGENCE)
 
     def start(self, measure: Any = None) -> EpsilonDeltaSum:
-        """Nothing spent."""
+        """Return the sums before the first launch."""
         del measure
         rules = self.parts()
         return EpsilonDeltaSum(rules, (0,) * len(rules), ScalarSum())

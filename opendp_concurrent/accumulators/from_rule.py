@@ -1,8 +1,8 @@
 """An accumulator from a continuation rule, by inversion: Lemma 2.19 of [HSTVVXZ23].
 
-For distances that are totally ordered, a family of rules F(.; d), one for each bound d, and the
-accumulator G = least d for which F still continues, say the same: F(.; d) continues exactly while
-G is at most d. So odometer and filter cannot disagree.
+Distances must be totally ordered. Let F(.; d) be a family of rules, one for each bound d, and let
+the accumulator G be the least d for which F still continues. Then F(.; d) continues exactly while
+G is at most d, so odometer and filter cannot disagree.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ..measures.sums.accumulator import times
 
 
 class RuleFamily(Protocol):
-    """Continuation rules for every bound, on a state that summarises the launches so far."""
+    """A continuation rule for every bound. Its state summarises the launches so far."""
 
     @property
     def start(self) -> Any:
-        """State of no launch; continues at every bound."""
+        """Return the state before the first launch; the rule continues on it at every bound."""
 
     def after(self, state: Any, d_mid: float) -> Any:
-        """State after one more launch; a new value."""
+        """Return the state after one more launch, as a new value."""
 
     def continues(self, state: Any, d_out: float) -> bool:
-        """Whether the launches so far are within ``d_out``; monotone in ``d_out``."""
+        """Return whether the launches so far are within ``d_out``; monotone in ``d_out``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Inverted:
         return d_mid
 
     def after(self, d_mid: Any, count: int = 1) -> Inverted:
-        """Add ``d_mid`` to the state, ``count`` times, step by step: a rule is any function."""
+        """Add ``d_mid`` to the state ``count`` times, one at a time: a rule has no shortcut."""
         d_mid, state = checks.non_negative(d_mid=d_mid), self.state
         for _ in range(times(count)):
             state = self.rule.after(state, d_mid)
@@ -58,7 +58,7 @@ class Inverted:
         return bool(self.rule.continues(self.state, d_out))
 
     def remaining(self, d_out: float) -> float:
-        """Largest double that may still be launched; 0 if there is none."""
+        """Return the largest double that may still be launched, or 0 if there is none."""
         return largest_double(lambda d_mid: self.after(d_mid).within(d_out), near=d_out)
 
     def to_record(self) -> Any:
@@ -68,18 +68,18 @@ class Inverted:
 
 @dataclass(frozen=True, slots=True)
 class FromRule:
-    """Accounting by a continuation rule."""
+    """The accumulator of a continuation rule."""
 
     rule: RuleFamily
 
     made_for = "measures whose distance is one number"
 
     def supports(self, measure: Any) -> bool:
-        """Measures whose distance is one number."""
+        """Return whether the measure's distance is one number."""
         return bool(measure.one_number)
 
     def start(self, measure: Any = None) -> Inverted:
-        """The state of no launch."""
+        """Return the state before the first launch."""
         del measure
         return Inverted(self.rule, self.rule.start)
 
@@ -92,14 +92,14 @@ class FromRule:
 
 
 def from_rule(rule: RuleFamily) -> FromRule:
-    """Account by a continuation rule of your own, for measures whose distance is one number.
+    """Make an accumulator from your own continuation rule, for measures with one-number distances.
 
-    The loss is the least bound at which the rule continues [HSTVVXZ23, Lemma 2.19]. The accounting
-    is valid exactly when the rule is a valid filter at every bound: that proof is yours.
+    The loss is the least bound at which the rule continues [HSTVVXZ23, Lemma 2.19]. The accumulator
+    is valid exactly when the rule is a valid filter at every bound. You must prove this.
 
     :param rule: has ``start``, a state; ``after(state, d_mid)``, the next state; and
-        ``continues(state, d_out)``, monotone in ``d_out`` and never again true once false
-    :return: an accounting, for the ``accumulator`` argument of ``make_concurrent_odometer``
+        ``continues(state, d_out)``, monotone in ``d_out``, which stays false once it is false
+    :return: an accumulator for ``make_concurrent_odometer``
     :raises InvalidTypeError: naming the argument
 
     :example:
@@ -117,7 +117,7 @@ def from_rule(rule: RuleFamily) -> FromRule:
     for name in ("start", "after", "continues"):
         try:
             known = hasattr(rule, name)
-        except Exception:  # the rule's own
+        except Exception:  # raised by the user's rule
             known = False
         if not known:
             raise InvalidTypeError(

@@ -1,10 +1,10 @@
-"""A ladder: launches cost whole units of one trade-off function, whose powers are totally ordered.
+"""The accumulator ``ladder``: each launch costs whole units of one trade-off function.
 
-A launch of f costs the least k with f <= unit^k. The first K samples of the unit's pair are drawn
-before anything else; a child that costs k is a postprocessing of k of them that were not used
-(Blackwell; for interactive children [VZ23], restated as [HSTVVXZ23, Theorem 3.3], under finite
-communication), so the whole is a postprocessing of as many as were spent: unit^K-DP, whatever was
-chosen on the way.
+Powers of one trade-off function are totally ordered. A launch of f costs the least k with
+f <= unit^k. Draw the first K samples of the unit's pair in advance. A child that costs k is a
+postprocessing of k unused samples (Blackwell; for interactive children [VZ23], restated as
+[HSTVVXZ23, Theorem 3.3], under finite communication). The whole interaction is therefore a
+postprocessing of the spent samples, and so unit^K-DP for every adaptive choice of launches.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 
 @dataclass(frozen=True, slots=True)
 class Rungs:
-    """How many units are spent; None if a launch was worth no number of them."""
+    """The number of units spent, or None if no number of units covers a launch."""
 
     unit: TradeoffFunction
     spent: int | None = 0
@@ -36,18 +36,18 @@ class Rungs:
         return d_mid
 
     def after(self, d_mid: Any, count: int = 1) -> Rungs:
-        """Spend the units that ``d_mid`` is worth, ``count`` times."""
+        """Spend the units that ``d_mid`` costs, ``count`` times."""
         count, units = times(count), check_function(d_mid=d_mid).units(self.unit)
         if units is None or self.spent is None:
             return Rungs(self.unit, None)
         return Rungs(self.unit, self.spent + count * units)
 
     def within(self, d_out: TradeoffFunction) -> bool:
-        """Whether the units spent are at most those that ``d_out`` admits."""
+        """Return whether ``d_out`` covers the units spent."""
         return self.spent is not None and self.spent <= d_out.admits(self.unit)
 
     def remaining(self, d_out: TradeoffFunction) -> TradeoffFunction:
-        """The power of the unit that is left."""
+        """Return the power of the unit that is left."""
         if self.spent is None:
             return TradeoffFunction.identity()
         return self.unit.power(max(0, d_out.admits(self.unit) - self.spent))
@@ -59,18 +59,18 @@ class Rungs:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Accounting in units of one trade-off function."""
+    """The accumulator in units of one trade-off function."""
 
     unit: TradeoffFunction
 
     made_for = "Tradeoff"
 
     def supports(self, measure: Any) -> bool:
-        """f-DP."""
+        """Return whether the measure is f-DP."""
         return bool(measure == TRADEOFF_DIVERGENCE)
 
     def start(self, measure: Any = None) -> Rungs:
-        """Nothing spent."""
+        """Return the state with no units spent."""
         del measure
         return Rungs(self.unit)
 
@@ -84,16 +84,16 @@ class Ladder:
 
 
 def ladder(unit: TradeoffFunction) -> Ladder:
-    """Accounting for f-DP with losses chosen on the way, in whole units of one trade-off function.
+    """Add up adaptively chosen f-DP losses in whole units of one trade-off function.
 
-    A launch of f costs the least k with f <= unit^k; an odometer's loss is the power of the unit
-    that was spent, and a filter admits as many units as its ``d_out`` is worth. Valid since powers
-    of one function are totally ordered; the proof is in ``accumulators/ladder.py``. Equal launches
-    of the unit reach the optimal composition of losses fixed up front [KOV15], [MV16]. A launch
-    that no number of units is known to cover is refused by a filter; its loss is the worst one.
+    A launch of f costs the least k with f <= unit^k. An odometer's loss is the power of the unit
+    that was spent. A filter admits as many units as ``d_out`` covers, and refuses a launch that no
+    number of units is known to cover; an odometer charges the worst loss for it. Powers of one
+    function are totally ordered, so this is valid (proof: ``accumulators/ladder.py``). Equal
+    launches of the unit reach the optimal composition of losses fixed up front [KOV15], [MV16].
 
-    :param unit: not the identity
-    :return: an accounting for the ``accumulator`` of ``make_concurrent_odometer``
+    :param unit: a trade-off function other than the identity
+    :return: an accumulator for ``make_concurrent_odometer``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:

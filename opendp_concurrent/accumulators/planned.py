@@ -1,7 +1,7 @@
-"""The shares consumed so far of a plan that was fixed up front.
+"""The accumulator of a plan: the shares consumed so far, of d_mids that are fixed up front.
 
 Composition with d_mids fixed in advance: [VW21, Theorem 1.5] for pure DP, [LW22, Theorems 1 and 2]
-for (ε, δ)-DP and Rényi DP. A launch consumes its whole share, also when it needs less.
+for (ε, δ)-DP and Rényi DP. A launch consumes its whole share, even if its loss is smaller.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..measures.sums.accumulator import Accumulator, times
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan, how many of its shares are consumed, and what they add up to."""
+    """A plan, the number of consumed shares, and the sum of these shares."""
 
     d_mids: tuple[Any, ...]
     consumed: int
@@ -32,11 +32,11 @@ class Planned:
         return self.consumed == len(self.d_mids)
 
     def read(self, d_mid: Any) -> Any:
-        """Return ``d_mid`` as the total counts it."""
+        """Return ``d_mid`` in the form in which the total adds it."""
         return self.total.read(d_mid)
 
     def after(self, d_mid: Any, count: int = 1) -> Planned:
-        """Consume the next ``count`` shares; ``d_mid`` was compared with them by the rule."""
+        """Consume the next ``count`` shares. The rule has compared ``d_mid`` with them before."""
         del d_mid
         upto = self.consumed + times(count)
         if upto > len(self.d_mids):
@@ -51,10 +51,10 @@ class Planned:
         return self.total.within(d_out)
 
     def remaining(self, d_out: Any = None) -> tuple[Any, ...]:
-        """The shares that are left, next one first."""
+        """Return the remaining shares, the next one first."""
         del d_out
         return self.d_mids[self.consumed :]
 
     def to_record(self) -> Any:
-        """How many shares are consumed, and their sum."""
+        """Return the number of consumed shares and their sum."""
         return [self.consumed, self.total.to_record()]

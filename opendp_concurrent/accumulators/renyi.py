@@ -1,9 +1,9 @@
-"""(ε, δ)-DP by way of the Rényi divergence of one order, fixed up front.
+"""The accumulator ``renyi``: (ε, δ)-DP by the Rényi divergence of one order, fixed up front.
 
-Without failures, which cost sum of δ_i, the children are ε_i-DP, and their Rényi divergence is at
+Failures cost sum of δ_i. Without failures the children are ε_i-DP, and their Rényi divergence is at
 most that of randomized response. At one order it adds up for concurrent children with adaptively
-chosen losses [HSTVVXZ23, Theorem 4.6]. The sum is (ε, δ')-DP by [CKS20, Proposition 12]. To choose
-the order after the losses are known is not valid.
+chosen losses [HSTVVXZ23, Theorem 4.6]. The sum is (ε, δ')-DP by [CKS20, Proposition 12]. It is not
+valid to choose the order after the losses are known.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Renyi(EpsilonDeltaAccounting):
         return from_units_up(int(units))
 
     def epsilon(self, spent: float) -> float:
-        """ε of the divergence at the slack."""
+        """Return the ε that the divergence implies at the slack."""
         return renyi_to_epsilon(self.order, spent, self.delta_slack)
 
     def largest(self, epsilon: float) -> float:
@@ -51,17 +51,17 @@ def _cost(epsilon: float, order: float) -> int:
 
 
 def renyi(order: float, delta_slack: float) -> Renyi:
-    """Account for (ε, δ)-DP by the Rényi divergence of a fixed order.
+    """Add up (ε, δ) losses by the Rényi divergence of a fixed order.
 
     After launches with (ε_i, δ_i) the loss is (the ε of the summed divergence at δ', δ' + sum of
-    δ_i) with δ' = ``delta_slack``; and (0, 0) before anything is spent. Each launch counts as the
-    exact divergence of randomized response with ε_i. Valid for concurrent children with adaptively
-    chosen losses, under finite communication: derived from [HSTVVXZ23, Theorem 4.6] and [CKS20,
-    Proposition 12]. ``best_rule`` finds a good order from public numbers.
+    δ_i) with δ' = ``delta_slack``. Before anything is spent it is (0, 0). Each launch counts as the
+    exact divergence of randomized response with ε_i. The rule is valid for concurrent children with
+    adaptively chosen losses, under finite communication: derived from [HSTVVXZ23, Theorem 4.6] and
+    [CKS20, Proposition 12]. ``best_rule`` finds a good order from public numbers.
 
     :param order: α, finite and above 1, fixed before the first launch
-    :param delta_slack: δ', in (0, 1), fixed before the first launch; a part of the δ of a filter
-    :return: an accounting, for the ``accumulator`` argument of ``make_concurrent_odometer``
+    :param delta_slack: δ', in (0, 1), fixed before the first launch; counts toward a filter's δ
+    :return: an accumulator for ``make_concurrent_odometer``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:

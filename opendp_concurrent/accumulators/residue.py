@@ -1,14 +1,14 @@
-"""The residue filter for a Gaussian budget: each child leaves the largest budget that is safe.
+"""The accumulator ``residue``: each child leaves the largest safe residual of a Gaussian budget.
 
-From a residual r a child f leaves the largest s with f (x) G_s at least G_r as trade-off functions
-[RHLMTL26]. Valid: by induction every continuation from s is s-GDP whatever was answered, so the
-whole is at least f (x) G_s, which is at least G_r. Concurrent by [HSTVVXZ23, Theorem 1.21], under
-finite communication. Never worse than the sum of squares: if f is μ-GDP, G_μ (x) G_s is G_r for
-s² = r² - μ².
+After a child f, a residual r becomes the largest s with f (x) G_s at least G_r as trade-off
+functions [RHLMTL26]. This is valid: by induction every continuation from s is s-GDP for all
+answers, so the whole is at least f (x) G_s, which is at least G_r. It is concurrent by [HSTVVXZ23,
+Theorem 1.21], under finite communication. It is never worse than the sum of squares: if f is μ-GDP,
+G_μ (x) G_s is G_r for s² = r² - μ².
 
-As an odometer: with ν the root of the sum of squares of the children's own μ, the loss is G_ν while
-ν is at most the budget, then G_budget while a residual is left, then G_ν again. For every d_out
-that admits no more than the residue filter from d_out does, so it is valid (Lemma 2.19).
+As an odometer: let ν be the root of the sum of squares of the children's own μ. The loss is G_ν
+while ν is at most the budget, then G_budget while a residual is left, then G_ν again. At every
+d_out this odometer admits no more than the residue filter from d_out, so it is valid (Lemma 2.19).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ..fdp.function import TradeoffFunction, check_function
 from ..measures.sums.accumulator import nearly_equal, times
 from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 
-LARGEST = 1e150  # whose square is a double
+LARGEST = 1e150  # its square is a double
 
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """What is left of the budget, and the children's squares.
+    """The residual of the budget, and the sum of the children's squares.
 
     :ivar mu: the budget
-    :ivar left: residual; None if nothing is left, not even 0
+    :ivar left: the residual; None if there is no residual, not even 0
     :ivar squares: exact sum of squares in units of 2**-(2 * SMALLEST); None if it is infinite
     """
 
@@ -41,7 +41,7 @@ class Residual:
 
     @property
     def loss(self) -> TradeoffFunction:
-        """A Gaussian trade-off function, or the worst."""
+        """Return a Gaussian trade-off function, or the worst trade-off function."""
         root = None if self.squares is None else sqrt_up(self.squares)
         if self.left is not None and (root is None or root > self.mu):
             return TradeoffFunction.gaussian(self.mu)
@@ -52,7 +52,7 @@ class Residual:
         return d_mid
 
     def after(self, d_mid: Any, count: int = 1) -> Residual:
-        """Take what ``d_mid`` needs, ``count`` times."""
+        """Charge ``d_mid`` to the residual and to the squares, ``count`` times."""
         child = check_function(d_mid=d_mid)
         count = times(count)
         own, left, squares = child.gaussian_bound, self.left, self.squares
@@ -69,7 +69,7 @@ class Residual:
         return self.loss <= d_out
 
     def remaining(self, d_out: TradeoffFunction) -> TradeoffFunction:
-        """The residual, under the budget or more; else what the sum of squares leaves."""
+        """Return the residual if ``d_out`` is at least the budget, else what the squares leave."""
         if TradeoffFunction.gaussian(self.mu) <= d_out:
             return TradeoffFunction.gaussian(self.left or 0.0)
         left = 0 if self.squares is None else to_units(d_out.mu_down) ** 2 - self.squares
@@ -81,7 +81,7 @@ class Residual:
         return [left, None if self.squares is None else hex(self.squares)]
 
     def merged(self, other: Residual) -> Residual | None:
-        """Return the less that is left, and the more that is spent, if the C library did it."""
+        """Return the smaller residual and larger squares, if they differ by C library rounding."""
         lefts, squares = (self.left, other.left), (self.squares, other.squares)
         if self.mu != other.mu or not all(map(_both, (lefts, squares))):
             return None
@@ -89,7 +89,7 @@ class Residual:
 
 
 def _both(pair: tuple[Any, Any]) -> bool:
-    """Whether two numbers, or no numbers, are about the same."""
+    """Return whether two numbers are nearly equal, or both are None."""
     one, other = pair
     return one is other if None in pair else nearly_equal(one, other)
 
@@ -100,14 +100,14 @@ def _chosen(which: Any, pair: tuple[Any, Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """Accounting by residuals of one Gaussian budget."""
+    """The accumulator by residuals of one Gaussian budget."""
 
     mu: float
 
     made_for = "Tradeoff"
 
     def supports(self, measure: Any) -> bool:
-        """f-DP."""
+        """Return whether the measure is f-DP."""
         return bool(measure == TRADEOFF_DIVERGENCE)
 
     def start(self, measure: Any = None) -> Residual:
@@ -130,16 +130,16 @@ class Residue:
 
 
 def residue(mu: float) -> Residue:
-    """Accounting for f-DP with losses chosen on the way, under a Gaussian budget.
+    """Add up adaptively chosen f-DP losses under a Gaussian budget.
 
-    Each child leaves the largest residual that its whole trade-off function allows, by a certified
-    search that takes some 50 ms for a single mechanism; never less than its own μ-GDP would leave.
-    The budget of the filter should be the Gaussian one with the same μ. A child whose loss may be
-    infinite, or is unbounded and not known to be within a Gaussian one, leaves nothing. Derivation:
-    ``accumulators/residue.py``; the filter is that of [RHLMTL26].
+    Each child leaves the largest residual that its whole trade-off function allows. This is never
+    less than the residual that its own μ-GDP would leave. A certified search finds the residual in
+    about 50 ms for a single mechanism. The filter's ``d_out`` should be Gaussian with the same μ. A
+    child leaves no residual if its loss may be infinite, or is unbounded with no known Gaussian
+    bound. ``accumulators/residue.py`` has the derivation; the filter is that of [RHLMTL26].
 
     :param mu: the budget, above 0
-    :return: an accounting for the ``accumulator`` of ``make_concurrent_odometer``
+    :return: an accumulator for ``make_concurrent_odometer``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:

@@ -1,14 +1,14 @@
-"""Slots in any order: a plan of trade-off functions, from which a launch takes what covers it.
+"""Slots in any order: a plan of trade-off functions; each launch takes slots that cover it.
 
 A launch that is f-DP takes unused slots with f at most their product, the cheapest that are found.
-The whole is the product of all slots, for any adaptive choice of children and of slots: each slot
-is attained by a pair of distributions, and all samples can be drawn first. A child is, for fixed
-neighbours, a postprocessing of the product over its slots (Blackwell; for interactive children
-[VZ23], restated as [HSTVVXZ23, Theorem 3.3], under finite communication), and disjoint sets use
-independent samples. So the whole view is a postprocessing of all samples.
+The whole loss is the product of all slots, for any adaptive choice of children and of slots. Proof:
+each slot is attained by a pair of distributions, and all samples can be drawn first. A child is,
+for fixed neighbours, a postprocessing of the product over its slots (Blackwell; for interactive
+children [VZ23], restated as [HSTVVXZ23, Theorem 3.3], under finite communication). Disjoint sets
+use independent samples, so the whole view is a postprocessing of all samples.
 
-What is spent is not the product of the slots used so far, as which ones these are may depend on the
-answers: as soon as one is used the loss is that of all.
+The loss is not the product of the slots used so far, because their choice may depend on answers.
+As soon as one slot is used, the loss is the product of all slots.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ..fdp.function import TradeoffFunction, check_function
 from ..measures.sums.accumulator import times
 from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 
-_LOOKED_AT, _COMPARED = 2000, 60  # sets up to which the search for the cheapest cover goes on
-_KEPT = 2**22  # numbers that are kept for it
-_KINDS = 8  # different slots in a set up to which it does
+_LOOKED_AT, _COMPARED = 2000, 60  # limits on the sets that the search for a cheapest cover visits
+_KEPT = 2**22  # limit on the numbers that the search keeps
+_KINDS = 8  # limit on the different slots in a set
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """A plan and what is left of it.
+    """A plan and its unused slots.
 
     :ivar slots: the whole plan
     :ivar left: unused slots, the cheapest first
@@ -52,7 +52,7 @@ class Slots:
         return check_function(d_mid=d_mid)
 
     def taking(self, d_mid: TradeoffFunction) -> Slots | None:
-        """What is left when the cheapest cover of ``d_mid`` is taken; None if there is none."""
+        """Return the slots without the cheapest cover of ``d_mid``; None if there is no cover."""
         if d_mid == TradeoffFunction.identity():
             return self
         for taken in covers(self.left, d_mid):
@@ -63,7 +63,7 @@ class Slots:
         return None
 
     def after(self, d_mid: Any, count: int = 1) -> Slots:
-        """Take slots ``count`` times; what is covered by none leaves nothing."""
+        """Take slots ``count`` times. A launch that no slots cover leaves no slots."""
         slots, function = self, check_function(d_mid=d_mid)
         for _ in range(times(count)):
             slots = slots.taking(function) or Slots(self.slots, ())
@@ -74,12 +74,12 @@ class Slots:
         return self.loss <= d_out
 
     def remaining(self, d_out: Any = None) -> tuple[TradeoffFunction, ...]:
-        """The slots that are left."""
+        """Return the unused slots."""
         del d_out
         return self.left
 
     def to_record(self) -> list[int]:
-        """Which slots are left, by their places in the plan."""
+        """Return the unused slots, by their positions in the plan."""
         unused = Counter(self.left)
         places = []
         for place, slot in enumerate(self.slots):
@@ -92,13 +92,13 @@ class Slots:
 def covers(
     left: tuple[TradeoffFunction, ...], d_mid: TradeoffFunction
 ) -> Iterator[tuple[TradeoffFunction, ...]]:
-    """Sets of slots whose product is at least ``d_mid``, the cheapest first.
+    """Yield sets of slots whose product is at least ``d_mid``, the cheapest first.
 
-    With more sets than can be looked at, the last one is the dearest slots, as many as cover, less
-    those that are not needed then.
+    If there are more sets than the search may visit, the last set has the most expensive slots:
+    as many as cover ``d_mid``, without those that are then not needed.
 
-    The cost is -ln of the affinity E_P[e^(-L/2)], which adds up over products and falls under
-    postprocessing: no set that costs less than ``d_mid`` does can cover it.
+    The cost is -ln of the affinity E_P[e^(-L/2)]. It adds up over products and falls under
+    postprocessing, so a set that costs less than ``d_mid`` cannot cover ``d_mid``.
     """
     kinds = Counter(left)
     ordered = sorted(kinds, key=lambda slot: slot.affinity_cost)
@@ -146,12 +146,12 @@ def _dearest(
 
 @dataclass(frozen=True, slots=True)
 class AnyOrder:
-    """The rule of a compositor whose shares may be used in any order."""
+    """The continuation rule of a compositor whose shares may be used in any order."""
 
     kind: ClassVar[str] = "compositor"
 
     def supports(self, measure: Any) -> bool:
-        """f-DP; where losses add up, a filter takes launches in any order."""
+        """Return whether the measure is f-DP. For sums, a filter takes launches in any order."""
         return bool(measure == TRADEOFF_DIVERGENCE)
 
     def admits(self, accumulator: Slots, d_mid: Any) -> Slots | BudgetExceededError:
@@ -169,5 +169,5 @@ class AnyOrder:
         )
 
     def remaining(self, accumulator: Slots) -> tuple[TradeoffFunction, ...]:
-        """Return the slots that are left."""
+        """Return the unused slots of the plan."""
         return accumulator.left

@@ -1,9 +1,9 @@
-"""(ε, δ)-DP by way of zCDP: each ε_i counts as ε_i tanh(ε_i/2), one conversion at the end.
+"""The accumulator ``zcdp``: each ε_i counts as ε_i tanh(ε_i/2)-zCDP, with one final conversion.
 
-Without failures, which cost sum of δ_i, the children are ε_i-DP and so ε_i tanh(ε_i/2)-zCDP
-[Ste24], which adds up for concurrent children with adaptively chosen losses [HSTVVXZ23,
-Theorem 4.11]. A sum of ρ is (ε, δ')-DP by the best order of [CKS20, Proposition 12]: a filter
-bounds ρ by a number, so the order may be chosen last.
+Failures cost sum of δ_i. Without failures the children are ε_i-DP and so ε_i tanh(ε_i/2)-zCDP
+[Ste24]. These ρ_i add up for concurrent children with adaptively chosen losses [HSTVVXZ23,
+Theorem 4.11]. A sum of ρ is (ε, δ')-DP by the best order of [CKS20, Proposition 12]. The order may
+be chosen last, because a filter bounds ρ by a number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Zcdp(EpsilonDeltaAccounting):
         return from_units_up(int(units))
 
     def epsilon(self, spent: float) -> float:
-        """ε of ρ-zCDP at the slack."""
+        """Return the ε that ρ-zCDP implies at the slack."""
         return zcdp_to_epsilon(spent, self.delta_slack)
 
     def largest(self, epsilon: float) -> float:
@@ -49,16 +49,16 @@ def _cost(epsilon: float) -> int:
 
 
 def zcdp(delta_slack: float) -> Zcdp:
-    """Account for (ε, δ)-DP by the sum of zero-concentrated losses.
+    """Add up (ε, δ) losses by the sum of their zCDP losses.
 
     After launches with (ε_i, δ_i) the loss is (the ε of ρ-zCDP at δ', δ' + sum of δ_i) with
-    ρ = sum of ε_i tanh(ε_i/2) and δ' = ``delta_slack``; and (0, 0) before anything is spent. Valid
-    for concurrent children with adaptively chosen losses, under finite communication: derived from
-    [Ste24], [HSTVVXZ23, Theorem 4.11] and [CKS20, Proposition 12]. It needs no order, and is
-    nearly as good as ``renyi`` at the best one.
+    ρ = sum of ε_i tanh(ε_i/2) and δ' = ``delta_slack``. Before anything is spent it is (0, 0). The
+    rule is valid for concurrent children with adaptively chosen losses, under finite communication:
+    derived from [Ste24], [HSTVVXZ23, Theorem 4.11] and [CKS20, Proposition 12]. It needs no order,
+    and is nearly as good as ``renyi`` at the best order.
 
-    :param delta_slack: δ', in (0, 1), fixed before the first launch; a part of the δ of a filter
-    :return: an accounting, for the ``accumulator`` argument of ``make_concurrent_odometer``
+    :param delta_slack: δ', in (0, 1), fixed before the first launch; counts toward a filter's δ
+    :return: an accumulator for ``make_concurrent_odometer``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:

@@ -1,1 +1,1 @@
-"""Constructors only: guards, then one return."""
+"""The combinators: constructors that compose, convert, wrap or postprocess measurements."""

@@ -1,4 +1,4 @@
-"""Whether an accumulator goes with a measure. Both answer for themselves."""
+"""Checks that an accumulator supports a measure and a budget. The accumulator decides."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _METHODS = ("supports", "start", "from_record")
 
 
 def accounting_for(measure: CompositionMeasure, accumulator: Any = None) -> Accounting:
-    """Return ``accumulator`` if it can add up losses of ``measure``; by default its own sum.
+    """Return ``accumulator`` if it supports ``measure``; if left out, the measure's own sum.
 
-    :raises InvalidTypeError: if it is no accounting
-    :raises UnsupportedMeasureError: if it is for another measure
+    :raises InvalidTypeError: if it is not an accumulator
+    :raises UnsupportedMeasureError: if it does not support the measure
     """
     if accumulator is None or is_a(accumulator, Basic):
         return measure.sum()
@@ -40,7 +40,7 @@ def accounting_for(measure: CompositionMeasure, accumulator: Any = None) -> Acco
 
 
 def check_budget(accounting: Accounting, d_out: Any) -> None:
-    """Raise if the accumulator could never admit a launch under ``d_out``, where it knows that."""
+    """Raise if the accumulator has ``check_budget`` and would admit no launch under ``d_out``."""
     check = getattr(type(accounting), "check_budget", None)
     if check is not None:
         check(accounting, d_out)

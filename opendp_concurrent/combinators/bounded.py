@@ -1,4 +1,4 @@
-"""A limit on messages: the finite communication that some theorems assume."""
+"""A limit on the number of messages. Some theorems assume such a limit."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from .wrap import unchanged, wrap_questions
 
 
 def make_bounded_interactive(measurement: Measurement, max_messages: int) -> ConcurrentMeasurement:
-    """Let an interactive measurement answer a limited number of messages.
+    """Limit the number of messages that an interactive measurement answers.
 
     The theorems on concurrent composition for (ε, δ)-DP and f-DP [LW22], [VZ23] assume finite
-    communication; with this the assumption is enforced, not hoped for. Answers are finite as they
-    are on a machine. A message counts when it reaches the mechanism, also if the mechanism then
-    raises. Further ones are refused and do not reach it. What an answer of ``measurement`` itself
-    hands out, such as the child of a compositor, has no limit of its own.
+    communication. This limit enforces the assumption: answers on a machine are finite already.
+    A message counts when it reaches the mechanism, even if the mechanism then raises. Messages
+    beyond the limit are refused and do not reach the mechanism. If an answer is itself a queryable,
+    such as the child of a compositor, messages to it do not count.
 
-    On a stream, questions and updates count together: finite communication [HSV25, Definition 6.1]
-    is of both. An update counts as one message a step, whatever arrives at it, so that the count is
-    a function of steps, which are public. One beyond the limit is refused to whoever sends it.
+    On a stream, queries and updates count together, because finite communication covers both
+    [HSV25, Definition 6.1]. Each step counts as one message, whatever arrives at it. The count
+    therefore depends only on public steps. A message beyond the limit is refused to its sender.
 
     Guarantee: that of ``measurement``; stopping after a fixed number of messages is postprocessing
     [HSTVVXZ23, Theorem 2.17].
@@ -29,8 +29,8 @@ def make_bounded_interactive(measurement: Measurement, max_messages: int) -> Con
     Required features: `contrib`, `honest-but-curious`
 
     :param measurement: interactive
-    :param max_messages: how many, at least 1
-    :return: a measurement that spawns a queryable, which raises ``MessageLimitError`` at the end
+    :param max_messages: the largest number of messages, at least 1
+    :return: a measurement whose queryable raises ``MessageLimitError`` beyond the limit
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:

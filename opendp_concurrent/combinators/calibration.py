@@ -1,4 +1,4 @@
-"""How much each of a number of launches may cost, and how little noise that needs."""
+"""The largest loss each of several launches may have, and the smallest noise scale it allows."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ def largest_share(
     accumulator: Any = None,
     delta: float = 0.0,
 ) -> Any:
-    """Return the largest loss that each of a number of launches may have, whatever the noise.
+    """Return the largest loss that each of a number of launches may have.
 
-    All of the shares can be launched under a filter with the same accounting. Shares are rounded
-    down.
+    A filter with the same accumulator admits one launch for each share. Shares are rounded down.
+    The result does not depend on the mechanisms that are launched.
 
     :param privacy_loss: a measure and a bound, such as ``oc.loss_of(mu=1.0)``
-    :param launches: how many launches share the bound evenly, or the weights of their losses
-    :param accumulator: the accounting, as in ``make_concurrent_odometer``
-    :param delta: for an (ε, δ) accounting with a slack: the δ of each launch
-    :return: a distance, or one for each weight
+    :param launches: number of launches that share the bound evenly, or the weights of their losses
+    :param accumulator: as in ``make_concurrent_odometer``
+    :param delta: for an (ε, δ) accumulator with a slack: the δ of each launch
+    :return: a distance, or one distance for each weight
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
@@ -138,20 +138,20 @@ def smallest_scale(
 ) -> float:
     """Return the smallest noise scale at which ``launches`` launches stay within ``d_out``.
 
-    Finds what :func:`~opendp.mod.binary_search` would find for the share of
-    :func:`.largest_share`, under the measure of what ``make_measurement`` makes. Fewer than 100
-    measurements are made.
+    The scale is the one that :func:`~opendp.mod.binary_search` would find for the share that
+    :func:`.largest_share` returns. The measure is that of the measurements that
+    ``make_measurement`` returns. The search makes fewer than 100 measurements.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param make_measurement: makes a measurement with a noise scale
     :param d_in: distance between neighbouring inputs
     :param d_out: bound on all launches together
-    :param launches: how many there are
-    :param accumulator: the accounting, as in ``make_concurrent_odometer``
-    :param delta: for an (ε, δ) accounting with a slack: the δ of each launch
-    :param bounds: of the search; found if left out
-    :return: a scale
+    :param launches: number of launches
+    :param accumulator: as in ``make_concurrent_odometer``
+    :param delta: for an (ε, δ) accumulator with a slack: the δ of each launch
+    :param bounds: lower and upper bound of the search; found automatically if left out
+    :return: the smallest scale
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:

@@ -1,6 +1,6 @@
 """Convert a measurement's guarantee from one measure to another.
 
-The theorems are with the measures: each has those that lead out of it. Here is the search.
+Each measure lists its own conversions with their theorems. This file searches them.
 """
 
 from __future__ import annotations
@@ -35,34 +35,34 @@ def cast(
     delta: float | None = None,
     orders: Sequence[float] | None = None,
 ) -> ConcurrentMeasurement:
-    """Return the measurement with its guarantee as one under another measure.
+    """Convert the guarantee of a measurement to another measure.
 
-    Finds the tightest conversion that is known, or says that there is none:
+    The cast uses the tightest conversion that is known, or raises if none is known:
 
     * pure DP to zCDP (ε tanh(ε/2) [Ste24], where OpenDP has ε²/2), to Rényi DP and one of its
       orders (randomized response [BS16]), to tCDP, to Gaussian DP, to (ε, δ) [KOV15];
     * zCDP to Rényi DP, to one order, to tCDP, to (ε, δ) [CKS20, Proposition 12];
-    * Gaussian DP to zCDP, to (ε, δ), exactly [DRS22, Corollary 1];
+    * Gaussian DP to zCDP, and exactly to (ε, δ) [DRS22, Corollary 1];
     * Rényi DP to one of its orders, to (ε, δ) by the best of ``orders``;
     * one order, and tCDP, to (ε, δ) [CKS20, Proposition 12]; one order to a lower one; tCDP to a
       smaller ω, and to one order below ω;
     * (ε, δ) to itself with a larger δ [KOV15];
     * all of these, and privacy profiles (``dp.smoothed_max_divergence()``), to f-DP: exactly for
-      pure, (ε, δ) and Gaussian DP, else the chords of a profile at some 300 points;
+      pure, (ε, δ) and Gaussian DP; otherwise by the chords of a profile at about 300 points;
     * f-DP to (ε, δ), exactly or by certified bounds; to Gaussian DP, if the loss is bounded.
 
-    A target of ``dp.smoothed_max_divergence()`` gives a privacy profile, on which OpenDP's
-    :func:`~opendp.combinators.make_fix_delta` works. To cast before composing is valid and may
-    lose: compose under the tighter measure, and cast the compositor.
+    A cast to ``dp.smoothed_max_divergence()`` gives a privacy profile. Apply OpenDP's
+    :func:`~opendp.combinators.make_fix_delta` to it. A cast before composing is valid, but the
+    total may be larger: compose under the tighter measure, then cast the compositor.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param measurement: any measurement, interactive or not
-    :param to_measure: the measure that is wanted
-    :param delta: for a target of (ε, δ): the δ
-    :param orders: for a Rényi curve: the orders at which it is read
+    :param to_measure: the target measure
+    :param delta: the δ, if the target is (ε, δ)
+    :param orders: for a Rényi curve: the orders at which the curve is evaluated
     :return: a measurement with the same function
-    :raises UnsupportedMeasureError: if there is no conversion, naming the reason
+    :raises UnsupportedMeasureError: if no conversion is known, with the reason
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
@@ -88,7 +88,7 @@ def conversion(
     delta: float | None = None,
     orders: Sequence[float] | None = None,
 ) -> Callable[[Any], Any]:
-    """Return the tightest conversion of distances that is known; parameters as of :func:`.cast`."""
+    """Return the tightest known conversion of distances. Parameters: see :func:`.cast`."""
     grid = None if orders is None else checks.orders(orders=orders)
     at_delta = None if delta is None else checks.probability(delta=delta)
     one, other = convertible_measure(source), convertible_measure(target)
@@ -108,7 +108,7 @@ def conversion(
 
 
 def conversions() -> dict[tuple[str, str], Conversion]:
-    """Return all conversions of one step, by the kinds of source and target."""
+    """Return all one-step conversions, keyed by the kinds of source and target."""
     kinds = convertible_kinds()
     known = {
         (one, other): step
@@ -122,7 +122,7 @@ def conversions() -> dict[tuple[str, str], Conversion]:
 
 
 def _path(source: str, target: str) -> list[Conversion]:
-    """One conversion if there is one; else two, by way of zCDP."""
+    """Return one conversion if there is one, otherwise two by way of zCDP, or raise."""
     known = conversions()
     if (source, target) in known:
         return [known[source, target]]

@@ -1,4 +1,4 @@
-"""``transformation >> odometer`` and ``odometer >> postprocessor``."""
+"""The chains ``transformation >> odometer`` and ``odometer >> postprocessor``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .guards import check_odometer
 
 
 def check_no_stream(transformation: Transformation) -> None:
-    """Raise if the transformation is of streams: OpenDP's do not see what comes later."""
+    """Raise if the transformation returns a stream: OpenDP's would not see later items."""
     if is_stream(transformation.output_domain):
         raise InvalidTypeError(
             f"transformation returns a stream ({transformation.output_domain}), and would be run "
@@ -28,8 +28,8 @@ def make_chain_ot(
 ) -> ConcurrentOdometer:
     """Return ``transformation >> odometer``.
 
-    Queries see the transformed data; ``privacy_loss(d_in)`` takes d_in in units of the
-    transformation's input metric, through its stability map.
+    Mechanisms run on the transformed data. ``privacy_loss(d_in)`` takes d_in in units of the
+    transformation's input metric, and applies the stability map.
 
     Required features: `contrib`
 
@@ -66,12 +66,12 @@ def make_chain_ot(
 
 
 def make_chain_po(postprocessor: Any, odometer: ConcurrentOdometer) -> ConcurrentOdometer:
-    """Return ``odometer >> postprocessor``: the same losses, every answer postprocessed.
+    """Return ``odometer >> postprocessor``: every answer is postprocessed, losses are the same.
 
     Required features: `contrib`
 
-    :param postprocessor: applied to each answer of a launch: a callable, an OpenDP function, or a
-        transformation, whose function is used
+    :param postprocessor: applied to each answer of a launch: a callable, an OpenDP function, or
+        the function of a transformation
     :param odometer: made by :func:`.make_concurrent_odometer`
     :return: an odometer with the same space and measure
     :raises InvalidTypeError: naming the argument

@@ -40,17 +40,17 @@ def make_concurrent_composition(
 ) -> ConcurrentMeasurement:
     """Compose mechanisms, interactive or not, whose privacy losses are fixed up front.
 
-    Takes the arguments of :func:`~opendp.combinators.make_adaptive_composition`. The returned
+    The arguments are those of :func:`~opendp.combinators.make_adaptive_composition`. The returned
     measurement spawns a queryable that launches one mechanism for each of ``d_mids``, in order. A
-    launch may use less than its share, and consumes it whole. Children may be queried in any
-    interleaving, except under approximate zCDP, where a launch closes the older ones.
+    launch consumes its whole share, even if its loss is smaller. Children may be queried in any
+    interleaving, except under approximate zCDP: there, each launch closes the older children.
 
     Guarantee: the sum of ``d_mids``, exact and then rounded up once, against any adaptive analyst.
     [VW21, Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP, under finite
     communication; [LW22, Theorem 2 and Corollary 1] for Rényi DP, zCDP and tCDP (with the least
     ω). For Gaussian DP the root of the sum of squares, for f-DP the tensor product [VZ23], under
-    finite communication. With ``delta``, for (ε, δ)-DP: the optimal ε at that δ [KOV15], [MV16],
-    which [LW22, Theorem 1] carries over.
+    finite communication. For (ε, δ)-DP with ``delta``: the optimal ε at that δ [KOV15], [MV16],
+    which holds for concurrent children by [LW22, Theorem 1].
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -61,12 +61,12 @@ def make_concurrent_composition(
     :param d_mids: privacy loss of each launch, at most 10^5, in units of ``output_measure``:
         numbers, pairs (ε, δ) or (ρ, δ), Rényi curves, or :class:`.TruncatedConcentrated`
     :param orders: for Rényi curves only, the orders at which they are compared and summed
-    :param order: ``"given"``, or for f-DP ``"any"``: a launch takes the cheapest unused d_mids
-        whose product covers it, whichever these are
-    :param delta: for (ε, δ)-DP: the δ at which the optimal composition is read; the sum if left out
-    :param opaque_errors: keep errors of mechanisms from the analyst, who gets the same
-        :class:`.MechanismError` for all of them; they are logged, by the logger
-        ``opendp_concurrent.measurements``
+    :param order: ``"given"``; or ``"any"``, for f-DP only: a launch takes the cheapest unused
+        d_mids that it finds whose product covers its loss
+    :param delta: for (ε, δ)-DP: the δ of the optimal composition; the plain sum if left out
+    :param opaque_errors: hide errors of mechanisms from the analyst: each raises the same
+        :class:`.MechanismError`, and the logger ``opendp_concurrent.measurements`` logs the
+        original error
     :return: a measurement that spawns a :class:`.ConcurrentCompositionQueryable`
     :raises UnsupportedMeasureError: if no composition rule is known for ``output_measure``
     :raises InvalidTypeError, InvalidValueError: naming the argument

@@ -1,4 +1,4 @@
-"""A bound on the privacy loss of an odometer."""
+"""A filter: an odometer with a bound on its privacy loss."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def make_concurrent_filter(
 ) -> ConcurrentMeasurement:
     """Bound the privacy loss of a concurrent odometer.
 
-    Takes the arguments of :func:`~opendp.combinators.make_privacy_filter`. The returned measurement
-    spawns a queryable that launches mechanisms, interactive or not, as long as the odometer's
-    accumulator stays at or below ``d_out`` for inputs at distance ``d_in``. A launch that would
-    exceed it is refused before it runs, is not charged, and leaves the filter usable for smaller
-    ones. Children may be queried in any interleaving, except under approximate zCDP, where a launch
-    closes the older ones. All privacy is paid at launch.
+    The arguments are those of :func:`~opendp.combinators.make_privacy_filter`. The returned
+    measurement spawns a queryable that launches mechanisms, interactive or not, while the
+    odometer's accumulator stays at most ``d_out`` for inputs at distance ``d_in``. A launch that
+    would exceed ``d_out`` is refused before it runs and is not charged; smaller launches remain
+    possible. Children may be queried in any interleaving, except under approximate zCDP: there,
+    each launch closes the older children. The whole loss is charged at launch.
 
     Guarantee: ``d_out`` under the odometer's measure, against any adaptive analyst [HSTVVXZ23,
     Theorems 1.20, 1.21, 4.6 and Lemma 2.19]; finite communication for (ε, δ)-DP, Gaussian DP and
@@ -52,16 +52,16 @@ def make_concurrent_filter(
     :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
     :param halt: close the whole interaction, children too, at the first refusal, as Algorithm 3 of
         [HSTVVXZ23] does
-    :param ledger: where every charge is durable before its mechanism runs, made by
-        ``opendp_concurrent.ledger``: all processes that have it open share the budget, and it goes
-        on where it was left
-    :param opaque_errors: keep errors of mechanisms from the analyst, who gets the same
-        :class:`.MechanismError` for all of them; they are logged, by the logger
-        ``opendp_concurrent.measurements``
+    :param ledger: made by ``opendp_concurrent.ledger``; stores every charge durably before its
+        mechanism runs. All processes that have the ledger open share the budget, and a later
+        process continues from the stored charges
+    :param opaque_errors: hide errors of mechanisms from the analyst: each raises the same
+        :class:`.MechanismError`, and the logger ``opendp_concurrent.measurements`` logs the
+        original error
     :return: a measurement that spawns a :class:`.ConcurrentFilterQueryable`
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: for a ledger under approximate zCDP
-    :raises LedgerError: if the ledger cannot be read, or was kept under other terms
+    :raises LedgerError: if the ledger cannot be read, or was made under other terms
 
     :example:
 

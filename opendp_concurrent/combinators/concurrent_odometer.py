@@ -1,4 +1,4 @@
-"""Composition of mechanisms whose privacy losses are chosen on the way, without a limit."""
+"""An odometer: composition of mechanisms with adaptively chosen privacy losses, without a bound."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def make_concurrent_odometer(
     d_in: Any = None,
     opaque_errors: bool = False,
 ) -> ConcurrentOdometer:
-    """Compose mechanisms, interactive or not, whose privacy losses are chosen on the way.
+    """Compose mechanisms, interactive or not, whose privacy losses are chosen adaptively.
 
-    Takes the arguments of :func:`~opendp.combinators.make_fully_adaptive_composition`. The returned
-    odometer spawns a queryable that launches any measurement on the same space and measure, and
-    says at any time how much privacy loss that amounts to. Children may be queried in any
-    interleaving, except under approximate zCDP, where a launch closes the older ones. A launch is
-    charged before it runs, and the charge stands whatever happens then.
+    The arguments are those of :func:`~opendp.combinators.make_fully_adaptive_composition`. The
+    returned odometer spawns a queryable that launches any measurement on the same space and
+    measure, and returns the privacy loss so far at any time. Children may be queried in any
+    interleaving, except under approximate zCDP: there, each launch closes the older children. A
+    launch is charged before it runs and is never refunded, even if the mechanism raises.
 
     Guarantee: for every d_out fixed in advance, the interaction up to the last answer at which the
     loss was at most d_out is d_out-DP, against any adaptive analyst: [HSTVVXZ23, Theorems 1.20,
@@ -50,17 +50,17 @@ def make_concurrent_odometer(
     :param accumulator: how losses add up, part of the odometer's identity, from
         ``oc.accumulators``: ``basic()`` if left out; for (ε, δ)-DP also ``advanced``, ``zcdp``,
         ``renyi``, ``either`` or ``best_rule``; ``from_rule`` where the distance is one number
-    :param ledger: where every charge is durable before its mechanism runs, made by
-        ``opendp_concurrent.ledger``: all processes that have it open share the loss, and it goes on
-        where it was left; opened when data arrive
+    :param ledger: made by ``opendp_concurrent.ledger``; stores every charge durably before its
+        mechanism runs. All processes that have it open share the loss, and a later process
+        continues from the stored charges. It is opened when the odometer is invoked on data
     :param d_in: with a ledger only: the distance between neighbouring inputs at which losses are
-        recorded and known, in units of the input metric (of the head, if the odometer is chained)
-    :param opaque_errors: keep errors of mechanisms from the analyst, who gets the same
-        :class:`.MechanismError` for all of them; they are logged, by the logger
-        ``opendp_concurrent.measurements``
+        recorded, in units of the input metric (of the first transformation, if chained)
+    :param opaque_errors: hide errors of mechanisms from the analyst: each raises the same
+        :class:`.MechanismError`, and the logger ``opendp_concurrent.measurements`` logs the
+        original error
     :return: an odometer that spawns a :class:`.ConcurrentOdometerQueryable`
     :raises UnsupportedMeasureError: if no composition rule is known for ``output_measure``, or
-        ``accumulator`` or ``ledger`` is not for it
+        ``accumulator`` or ``ledger`` does not support it
     :raises InvalidTypeError: naming the argument
 
     :example:

@@ -1,4 +1,4 @@
-"""A ``dp.Context`` over our own compositor, odometer and filter."""
+"""A ``dp.Context`` that uses this package's compositor, odometer and filter."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def concurrent_context(
 ) -> Context:
     """Build a ``dp.Context`` whose queries compose concurrently.
 
-    Takes the arguments of :meth:`opendp.context.Context.compositor`. With ``split_evenly_over`` or
-    ``split_by_weights`` the losses of the queries are fixed up front, in shares whose exact sum is
-    at most the privacy loss: all of them can be spent. Without, losses are chosen on the way, under
-    a filter; or under an odometer, if the privacy loss is infinite.
+    The arguments are those of :meth:`opendp.context.Context.compositor`. ``split_evenly_over`` and
+    ``split_by_weights`` fix the losses of the queries up front. The exact sum of these shares is at
+    most the privacy loss, so every share can be spent. Without a split, losses are chosen
+    adaptively: under a filter, or under an odometer if the privacy loss is infinite.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -81,20 +81,20 @@ def concurrent_context(
     :param privacy_loss: a measure and a loss, such as ``dp.loss_of(epsilon=1.0)``
     :param split_evenly_over: number of queries that share the privacy loss evenly, at most 10^5
     :param split_by_weights: the proportions in which queries share the privacy loss
-    :param domain: domain of the data; inferred if left out, which makes their structure public
+    :param domain: domain of the data; inferred if left out, which makes the data's structure public
     :param margins: descriptors for grouped Polars data
     :param orders: for Rényi curves only: the orders at which the loss is enforced
-    :param accumulator: how losses add up that are chosen on the way, as in
-        ``make_concurrent_odometer``; not with a split
-    :param ledger: where charges are durable before mechanisms run, made by
-        ``opendp_concurrent.ledger``; not with a split
-    :param opaque_errors: keep errors of mechanisms from the analyst, who gets the same
-        :class:`.MechanismError` for all of them; they are logged, by the logger
-        ``opendp_concurrent.measurements``
+    :param accumulator: how adaptively chosen losses add up, as in ``make_concurrent_odometer``;
+        not with a split
+    :param ledger: made by ``opendp_concurrent.ledger``; stores every charge durably before its
+        mechanism runs; not with a split
+    :param opaque_errors: hide errors of mechanisms from the analyst: each raises the same
+        :class:`.MechanismError`, and the logger ``opendp_concurrent.measurements`` logs the
+        original error
     :return: a context
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: if no composition rule is known for the measure
-    :raises LedgerError: if the ledger cannot be read, or was kept under other terms
+    :raises LedgerError: if the ledger cannot be read, or was made under other terms
 
     :example:
 
@@ -138,7 +138,7 @@ def concurrent_context(
 
 
 def _with_margins(domain: Domain, margins: Any) -> Domain:
-    """Return the domain with descriptors of groups, or raise."""
+    """Return the domain with the descriptors for grouped data, or raise."""
     if margins is None:
         return domain
     try:
@@ -156,15 +156,15 @@ def _with_margins(domain: Domain, margins: Any) -> Domain:
 
 
 def _is_of_one(domain: Domain, data: Any) -> bool:
-    """Whether ``domain`` is that of an element of the data."""
+    """Return whether ``domain`` is the domain of one element of the data."""
     try:
         return bool(vector_domain(domain) == domain_of(data, infer=True))
-    except Exception:  # there are no vectors of it
+    except Exception:  # OpenDP has no vectors of this domain
         return False
 
 
 class ConcurrentContext(Context):
-    """A context whose nested compositors are concurrent too, and which counts exactly."""
+    """A context with exact sums, whose nested compositors are concurrent too."""
 
     def __call__(self, query: Measurement | Odometer) -> Any:
         """Launch the query."""
@@ -194,21 +194,21 @@ class ConcurrentContext(Context):
         return concurrent
 
     def remaining_privacy_loss(self) -> Any:
-        """Return the largest loss that may still be spent, or the d_mids that are left."""
+        """Return the largest loss that can still be spent, or the d_mids that are left."""
         if self.d_out is None:
             return super().remaining_privacy_loss()
         return self.queryable.remaining()
 
 
 class ConcurrentQuery(Query):
-    """A query whose ``compositor`` is one of this package."""
+    """A query whose ``compositor`` method returns a compositor of this package."""
 
     def new_with(self, *, chain: Any, wrap_release: Any = None) -> ConcurrentQuery:
         """Return the query with another chain."""
         return _concurrent(super().new_with(chain=chain, wrap_release=wrap_release))
 
     def __getattr__(self, name: str) -> Any:
-        """Add a constructor; under a measure of ours, noise is certified there."""
+        """Add a constructor; under this package's measures, noise is certified for the measure."""
         measure = self.__dict__.get("_output_measure")
         if name in ("laplace", "gaussian") and isinstance(measure, ExtrinsicDivergence):
             return partial(super().__getattr__(f"certified_{name}"), output_measure=measure)
@@ -220,9 +220,9 @@ class ConcurrentQuery(Query):
         bounds: tuple[float | None, float | None] | None = None,
         T: Any = None,  # noqa: N803 - OpenDP's name
     ) -> Any:
-        """Resolve the query, cast to the context's measure, with the parameter that is missing.
+        """Find the missing parameter of the query and cast the result to the context's measure.
 
-        See :meth:`opendp.context.Query.resolve`. OpenDP is left to cast between its own measures.
+        See :meth:`opendp.context.Query.resolve`. OpenDP casts between its own measures.
         """
         measure, chain = self._output_measure, self._chain
 
@@ -247,7 +247,7 @@ class ConcurrentQuery(Query):
     ) -> Query:
         """Nest a context; see :meth:`opendp.context.Query.compositor`.
 
-        A change of ``output_measure`` is left to OpenDP, whose casts it needs.
+        OpenDP handles a change of ``output_measure``, because it needs OpenDP's casts.
         """
         d_out = self._d_out if d_out is None else d_out
         if output_measure is not None or d_out is None or self._d_in is None:
@@ -268,7 +268,7 @@ class ConcurrentQuery(Query):
             None,
             None,
             None,
-            False,  # a nested context is in the lineage of this one
+            False,  # a nested context belongs to the lineage of this one
         )
 
         def wrap_release(queryable: Any) -> Context:
@@ -300,7 +300,7 @@ def _accountant(
     ledger: Ledger | None,
     opaque_errors: bool,
 ) -> tuple[ConcurrentMeasurement | ConcurrentOdometer, list[Any] | None, Any]:
-    """Return what spawns the queryable, its d_mids if fixed, and its bound if it has one."""
+    """Return the mechanism that spawns the queryable, its d_mids if fixed, and its bound if any."""
     metric, d_in = privacy_unit
     output_measure, d_out = privacy_loss
     weights = _weights(split_evenly_over, split_by_weights)

@@ -1,4 +1,4 @@
-"""From a filter back to its odometer: Lemma 2.19 of [HSTVVXZ23]."""
+"""The conversion of a filter to its odometer: Lemma 2.19 of [HSTVVXZ23]."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 
 
 def make_filter_to_odometer(measurement: ConcurrentMeasurement) -> ConcurrentOdometer:
-    """Return the odometer whose loss is the least d_out at which a filter would still continue.
+    """Return the odometer whose loss is the least d_out at which the filter would still continue.
 
-    Defined for what :func:`.make_concurrent_filter` makes, and for chains to it: its continuation
-    rule comes with every d_out, and by Lemma 2.19 of [HSTVVXZ23] such a family is an accumulator. A
-    compositor has one bound only, and OpenDP's own filters do not tell their rule.
+    ``measurement`` must be made by :func:`.make_concurrent_filter`, or be a chain to such a filter.
+    Its continuation rule is defined for every d_out. By Lemma 2.19 of [HSTVVXZ23] such a family is
+    an accumulator. A compositor has only one bound, and OpenDP's filters do not expose their rule.
 
     Required features: `contrib`
 
     :param measurement: a filter
-    :return: an odometer on the filter's input space, with its measure and accounting
+    :return: an odometer with the filter's input space, measure and accumulator
     :raises InvalidTypeError: if no odometer is defined for ``measurement``
 
     :example:

@@ -1,4 +1,4 @@
-"""A query that misses one number, with the number that a privacy loss allows."""
+"""The search for a query's missing parameter, given the privacy loss of the query."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ def fitted(
     bounds: tuple[float | None, float | None] | None = None,
     T: Any = None,  # noqa: N803 - OpenDP's name
 ) -> Measurement:
-    """Return the measurement whose loss is nearest to ``d_out`` and at most that.
+    """Return the measurement with the largest loss that is at most ``d_out``.
 
-    Its ``param`` is the number that was found. For pairs (ε, δ) the number is found from ε alone,
-    as OpenDP does, because δ is fixed by a cast or grows while ε falls. If ε is the same for all
-    numbers, as for a threshold on keys, the number is found from δ as well.
+    The measurement's ``param`` is the number that was found. For pairs (ε, δ) the search uses ε
+    alone, as OpenDP's does, because a cast fixes δ, or δ grows while ε falls. If ε is the same for
+    all numbers, as for a threshold on keys, the search uses δ too.
 
-    :param make: makes a measurement under ``output_measure`` with a number
-    :param bounds: of the search
+    :param make: makes a measurement under ``output_measure`` from a number
+    :param bounds: lower and upper bound of the search
     :param T: ``float`` or ``int``; inferred if left out
     :raises InvalidTypeError: if ``d_out`` is None
-    :raises InvalidValueError: if the loss is above ``d_out`` for all numbers, or below
+    :raises InvalidValueError: if the loss is above ``d_out`` for all numbers, or below for all
     """
     if d_out is None:
         raise neither_loss_nor_scale()
     known: CompositionMeasure = composition_measure(output_measure)
-    made = cache(make)  # what passes is what is returned
+    made = cache(make)  # returns the same measurement that passed the check
     answers = set()
 
     def noted(answer: bool) -> bool:
@@ -56,11 +56,15 @@ def fitted(
         number = nearest_passing([epsilon_within, within] if pairs else [within], bounds, T)
     except Exception as error:
         if len(answers) != 1:
-            raise  # no measurement could be made, or no loss be told
-        side = "below" if True in answers else "above"
+            raise  # no measurement could be made, or its loss is unknown
+        side, remedy = (
+            ("below", "pass the parameter, or other bounds")
+            if True in answers
+            else ("above", "pass a larger privacy loss, or other bounds")
+        )
         raise InvalidValueError(
-            f"the loss is {side} d_out ({shown(d_out)}) for all values that were tried of the "
-            f"parameter that is missing, at d_in ({shown(d_in)}); pass the parameter"
+            f"the loss at d_in ({shown(d_in)}) is {side} d_out ({shown(d_out)}) for every value of "
+            f"the missing parameter that was tried; {remedy}"
         ) from error
     measurement = made(number)
     measurement.param = number
@@ -68,7 +72,7 @@ def fitted(
 
 
 def neither_loss_nor_scale() -> InvalidTypeError:
-    """What to raise where a query has no privacy loss from which to find a parameter."""
+    """Return the error for a query that has neither a privacy loss nor the parameter."""
     return InvalidTypeError(
         "the query has neither a privacy loss nor a scale: pass one, such as "
         "context.query(epsilon=0.5) or laplace(scale=2.0)"

@@ -1,4 +1,4 @@
-"""Queries on LazyFrames, with the scale and the threshold that a privacy loss allows."""
+"""Queries on LazyFrames, which find the scale and the threshold from the privacy loss."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .search import nearest_passing
 
 _NO_CENSORING = 2**32 - 1  # the threshold at which OpenDP looks for the scale
 
-_part = object.__getattribute__  # of a query, which looks its attributes up in its plan first
+_part = object.__getattribute__  # because a query looks up its attributes in its plan first
 
 
 class ConcurrentLazyFrameQuery(LazyFrameQuery):
-    """A query on a LazyFrame. Queries that are made from it are of this class, too."""
+    """A query on a LazyFrame. Queries derived from it have this class too."""
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
@@ -28,9 +28,9 @@ class ConcurrentLazyFrameQuery(LazyFrameQuery):
     def resolve(self) -> Measurement:
         """Resolve the query into a measurement.
 
-        See :meth:`opendp.extras.polars.LazyFrameQuery.resolve`. Where OpenDP stays below a limit
-        on ε or δ, the limit is reached here; and a query without a privacy loss is resolved if the
-        plan has all scales.
+        See :meth:`opendp.extras.polars.LazyFrameQuery.resolve`. There are two differences. This
+        method reaches a limit on ε or δ where OpenDP stays below it. It also resolves a query
+        without a privacy loss, if the plan has all scales.
         """
         query, plan = _part(self, "_query"), _part(self, "polars_plan")
         d_in, d_out, measure = query._d_in, query._d_out, query._output_measure
@@ -56,7 +56,7 @@ class ConcurrentLazyFrameQuery(LazyFrameQuery):
         try:
             return make(scale)
         except OpenDPException:
-            pass  # it needs a threshold, below which keys are left out
+            pass  # it needs a threshold; keys below the threshold are omitted
         threshold = nearest_passing([lambda t: make(scale, t).map(d_in)[1] <= delta], T=int)
         return make(scale, threshold)
 
@@ -65,13 +65,13 @@ class ConcurrentLazyGroupByQuery(LazyGroupByQuery):
     """A query on the groups of a LazyFrame."""
 
     def agg(self, *aggs: Any, **named_aggs: Any) -> ConcurrentLazyFrameQuery:
-        """Compute aggregations for each group; as OpenDP's."""
+        """Compute aggregations for each group, as OpenDP does."""
         made: ConcurrentLazyFrameQuery = concurrent_frames(super().agg(*aggs, **named_aggs))
         return made
 
 
 def concurrent_frames(made: Any) -> Any:
-    """A query of ours for one of OpenDP's on LazyFrames; anything else as it is."""
+    """Convert OpenDP's query on a LazyFrame to this package's; return anything else unchanged."""
     if type(made) is LazyFrameQuery:
         return ConcurrentLazyFrameQuery(_part(made, "polars_plan"), _part(made, "_query"))
     if type(made) is LazyGroupByQuery:

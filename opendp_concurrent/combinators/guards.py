@@ -1,4 +1,4 @@
-"""Guards that the constructors share: the first word of a message is the argument's name."""
+"""Guards that the constructors share. Each message begins with the argument's name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..queryables.stream import is_stream
 
 
 def _native_kind(kind: type, article: str, example: str) -> checks.Guard:
-    """A guard of OpenDP's objects, which a null pointer is not."""
+    """Return a guard that admits OpenDP's objects of one kind and refuses null pointers."""
 
     def check(**argument: Any) -> Any:
         ((name, value),) = argument.items()
@@ -67,7 +67,7 @@ def _two(what: str, example: str, **argument: Any) -> tuple[Any, Any]:
 
 
 def built(constructor: Callable[..., Any], **arguments: Any) -> Any:
-    """Return what a constructor of OpenDP makes of these arguments, or raise naming them."""
+    """Return the result of an OpenDP constructor, or raise an error that names the arguments."""
     try:
         return constructor(**arguments)
     except Exception as error:
@@ -76,7 +76,7 @@ def built(constructor: Callable[..., Any], **arguments: Any) -> Any:
 
 
 def check_space(input_domain: Any, input_metric: Any) -> None:
-    """Raise unless both are OpenDP's."""
+    """Raise unless the domain and the metric are OpenDP's."""
     domain(input_domain=input_domain)
     metric(input_metric=input_metric)
 
@@ -88,9 +88,9 @@ def check_measurement(name: str, value: Any) -> Measurement:
 
 
 def check_inside(name: str, measurement: Measurement) -> None:
-    """Raise for what nothing can be put around: a checkpoint, or a composition on a stream.
+    """Raise for measurements that cannot be wrapped: checkpoints, and compositions on a stream.
 
-    The children of a composition would not be fed by whoever feeds what is around it.
+    Updates to the wrapper would not reach the children of a wrapped composition.
     """
     if not isinstance(measurement, ConcurrentMeasurement):
         return
@@ -106,7 +106,7 @@ def check_inside(name: str, measurement: Measurement) -> None:
 def check_measurement_on(
     name: str, measurement: Any, input_domain: Domain, input_metric: Metric
 ) -> Measurement:
-    """Return the measurement if it is on this domain and metric, or raise."""
+    """Return the measurement if it has this domain and metric, or raise."""
     one = check_measurement(name, measurement)
     if one.input_domain != input_domain:
         raise SpaceMismatchError(f"{name}.input_domain", input_domain, one.input_domain)
@@ -116,7 +116,7 @@ def check_measurement_on(
 
 
 def odometer(**argument: Any) -> ConcurrentOdometer:
-    """Return the argument if it is an odometer of ours, or raise naming it."""
+    """Return the argument if it is an odometer of this package, or raise naming the argument."""
     ((name, value),) = argument.items()
     if not checks.is_a(value, ConcurrentOdometer) or not vars(value):
         raise InvalidTypeError(
@@ -127,7 +127,7 @@ def odometer(**argument: Any) -> ConcurrentOdometer:
 
 
 def check_odometer(value: Any) -> ConcurrentOdometer:
-    """Return the odometer if it is one of ours, or raise."""
+    """Return the odometer if it is one of this package, or raise."""
     return odometer(odometer=value)
 
 
@@ -136,7 +136,7 @@ check_flag = checks.flag
 
 
 def check_orders(known: CompositionMeasure, orders: Sequence[float] | None) -> OnOrders | None:
-    """Return the sum on the orders that Rényi curves need; None where there are no curves."""
+    """Return the sum on ``orders`` for Rényi curves, or None for a measure without curves."""
     if not known.needs_orders:
         if orders is not None:
             raise InvalidTypeError(f"orders is for Rényi curves; {known.name} has none")

@@ -1,4 +1,4 @@
-"""Several interactive mechanisms as one, whose messages say whom they are for."""
+"""Combine several interactive mechanisms into one. Each message names its recipient."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def make_indexed_composition(
 ) -> ConcurrentMeasurement:
     """Compose interactive mechanisms into one whose messages are pairs of an index and a query.
 
-    Algorithm 1 of [HSTVVXZ23], ConComp, as it stands: all mechanisms are launched at once, and
-    ``(j, query)`` goes to the one at index ``j``, from 0. On a stream each update reaches all of
-    them: they are mechanisms on one dataset.
+    This is Algorithm 1 of [HSTVVXZ23], ConComp. All mechanisms are launched at once, and the
+    message ``(j, query)`` goes to the mechanism at index ``j``, from 0. On a stream each update
+    reaches every mechanism, because all of them run on the same dataset.
 
-    Guarantee: that of :func:`.make_concurrent_composition` with their losses at ``d_in``.
+    Guarantee: that of :func:`.make_concurrent_composition` with d_mids their losses at ``d_in``.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -52,10 +52,10 @@ def make_indexed_composition(
     :param measurements: interactive or not, on this space and measure
     :param orders: for Rényi curves only, as in :func:`.make_concurrent_composition`
     :return: a measurement that spawns a queryable
-    :raises InvalidTypeError, InvalidValueError: naming the argument, or a message that is no pair
+    :raises InvalidTypeError, InvalidValueError: naming the argument, or if a message is not a pair
     :raises SpaceMismatchError: if a measurement is not on this space and measure
-    :raises UnsupportedMeasureError: for several, under approximate zCDP, where concurrency is open;
-        for several on a stream, but for pure DP
+    :raises UnsupportedMeasureError: for two or more measurements under approximate zCDP, where
+        concurrency is an open question; for two or more on a stream, except under pure DP
 
     :example:
 
@@ -112,7 +112,7 @@ def make_indexed_composition(
 
         return answer
 
-    # all that it launches is launched with it
+    # all of its mechanisms are launched together with it
     return wrap_questions(compositor, make_machine, "IndexedComposition", composes=False)
 
 
@@ -138,11 +138,11 @@ def make_ordered_composition(
     *,
     orders: Sequence[float] | None = None,
 ) -> ConcurrentMeasurement:
-    """Compose interactive mechanisms that are asked in turn: first to last, and again.
+    """Compose interactive mechanisms that are queried in turn: first to last, then again.
 
-    The ordered concurrent composition of [VW21, Definition 7], which postprocesses
-    :func:`.make_indexed_composition`: the person in the middle only counts. With
-    :func:`.make_null_query_extension` of each mechanism it is as general [VW21, Lemma 2].
+    This is the ordered concurrent composition of [VW21, Definition 7]. It postprocesses
+    :func:`.make_indexed_composition`: the person in the middle only counts messages. It is equally
+    general if each mechanism has a :func:`.make_null_query_extension` [VW21, Lemma 2].
 
     Guarantee: that of :func:`.make_indexed_composition` [HSTVVXZ23, Theorem 2.17].
 
@@ -184,18 +184,18 @@ def make_ordered_composition(
 
 
 def make_null_query_extension(measurement: Measurement) -> ConcurrentMeasurement:
-    """Let an interactive mechanism be asked nothing.
+    """Let an interactive mechanism accept null queries.
 
-    The null-query extension of [VW21, Definition 8]: ``(0, anything)`` does not reach the mechanism
-    and is answered by None; ``(1, query)`` goes to it.
+    This is the null-query extension of [VW21, Definition 8]. The message ``(0, anything)`` returns
+    None and does not reach the mechanism. The message ``(1, query)`` goes to the mechanism.
 
     Guarantee: that of ``measurement`` [HSTVVXZ23, Theorem 2.17].
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param measurement: interactive; a noninteractive one is taken as by :func:`.make_interactive`
+    :param measurement: interactive, or noninteractive and wrapped by :func:`.make_interactive`
     :return: a measurement that spawns a queryable
-    :raises InvalidTypeError, InvalidValueError: naming the argument, or a message that is no pair
+    :raises InvalidTypeError, InvalidValueError: naming the argument, or if a message is not a pair
 
     :example:
 

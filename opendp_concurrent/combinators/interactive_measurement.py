@@ -1,4 +1,4 @@
-"""How a spawn function becomes a measurement that OpenDP accepts."""
+"""Builds a measurement that OpenDP accepts from a spawn function."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def make_measurement(
 
     :param spawn: returns a handle, or a release
     :param privacy_map: may return a ``PrivacyProfile``, a new one at each call
-    :param odometer: what the measurement is a filter of
-    :param around: what this is put around, and passes on the properties of
+    :param odometer: the odometer, if the measurement is a filter
+    :param around: the wrapped measurement; the result has its properties unless others are given
     :param takes_updates: whether it is a continual mechanism
-    :param composes: whether it launches others; as ``around`` if left out
-    :param checkpointed: whether it has the checkpoint of whoever holds the data
-    :param can_resume: says whether what it spawns can be saved; that of ``around`` if left out
+    :param composes: whether it launches mechanisms; as ``around`` if left out
+    :param checkpointed: whether it has the checkpoint of the party that holds the data
+    :param can_resume: says whether the spawned handle can be saved; as ``around`` if left out
     """
     carrier_type = input_space[0].carrier_type
 
@@ -70,7 +70,7 @@ def make_measurement(
             return privacy_map(d_in)
         except ConcurrentError:
             raise
-        except OpenDPException as error:  # of a map inside
+        except OpenDPException as error:  # from a map inside
             raise PrivacyMapError(d_in, str(error).strip()) from error
 
     def native_map(d_in: Any) -> Any:
@@ -107,17 +107,17 @@ def make_measurement(
 
 
 def never() -> bool:
-    """What cannot be resumed, though what it is around can."""
+    """Return False: a wrapper that cannot be resumed, although the wrapped measurement can."""
     return False
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two distances are equal, or nothing tells them apart."""
+    """Return whether two distances are equal or indistinguishable."""
     return distance_key(one) == distance_key(other) or one == other
 
 
 def constant_map(input_metric: Metric, bound_d_in: Any, d_out: Any) -> Callable[[Any], Any]:
-    """Return the privacy map of an interaction that is bounded at one d_in: d_out up to there."""
+    """Return the privacy map that is ``d_out`` for every d_in up to ``bound_d_in``."""
 
     def privacy_map(d_in: Any) -> Any:
         d_in = validate_d_in(input_metric, d_in)
@@ -135,9 +135,9 @@ def constant_map(input_metric: Metric, bound_d_in: Any, d_out: Any) -> Callable[
 def chain(
     measurement: ConcurrentMeasurement, transformation: Transformation
 ) -> ConcurrentMeasurement:
-    """Return ``transformation >> measurement``; OpenDP checks that they fit.
+    """Return ``transformation >> measurement``; OpenDP checks that domains and metrics match.
 
-    What else the measurement tells, such as its plan, the chain tells too.
+    The chain has the measurement's other properties, such as its plan.
 
     :raises InvalidTypeError: if the measurement is a filter with a ledger, or on a stream
     """

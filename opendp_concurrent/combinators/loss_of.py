@@ -1,4 +1,4 @@
-"""A privacy loss in words: a measure and a distance."""
+"""A privacy loss given by keywords: a measure and a distance."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ def loss_of(
     tradeoff: TradeoffFunction | None = None,
     **others: Any,
 ) -> tuple[Measure, Any]:
-    """Return a measure and a distance, as :func:`~opendp.context.loss_of` does, also for ours.
+    """Return a measure and a distance, like :func:`~opendp.context.loss_of`, with more measures.
 
     * ``epsilon`` with ``alpha``: Rényi DP of that order;
     * ``rho`` with ``omega``: truncated concentrated DP;
     * ``mu``: Gaussian DP;
     * ``tradeoff``: f-DP;
-    * anything else: what OpenDP makes of it.
+    * any other keywords: the result of OpenDP's function.
 
-    Required features: `honest-but-curious` for ours
+    Required features: `honest-but-curious` for this package's measures
 
     :param epsilon: for pure, approximate and Rényi DP
     :param delta: for approximate DP
     :param rho: for zero-concentrated and truncated concentrated DP
     :param alpha: Rényi order, above 1
-    :param omega: end of the orders of truncated concentrated DP, above 1
+    :param omega: upper end of the orders of truncated concentrated DP, above 1
     :param mu: for Gaussian DP
     :param tradeoff: for f-DP
     :param others: keywords of measures that another package registered
@@ -64,7 +64,7 @@ def loss_of(
 
 
 def guarded(**given: Any) -> dict[str, Any]:
-    """Return what is given, checked as the measures say; what no measure has stays as it is."""
+    """Return the keywords, each checked by its measure; other keywords are unchanged."""
     guards = {name: guard for known in registered() for name, guard in known.keywords.items()}
     return {
         name: guards[name](**{name: value}) if name in guards else value

@@ -1,4 +1,4 @@
-"""The casts by name, each one step of :func:`.cast`. Names are spelled as OpenDP spells its own."""
+"""The named casts. Each is one step of :func:`.cast`, with a name spelled as in OpenDP."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ..queryables.mechanism import ConcurrentMeasurement
 from .cast import cast
 from .guards import check_measurement
 
-_SOURCES = {  # what a measurement is under, and one that is
+_SOURCES = {  # name of a source measure, and a measurement under it for the example
     PURE: ("ε-DP", "dp.m.make_laplace(*space, scale=1.0)"),
     ZCDP: ("ρ-zCDP", "dp.m.make_gaussian(*space, scale=1.0)"),
     GAUSSIAN: (
@@ -60,19 +60,19 @@ _SOURCES = {  # what a measurement is under, and one that is
         "dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, scale=1.0))",
     ),
 }
-_PARAMETERS: dict[str, tuple[Any, str, str]] = {  # its type, what it is, and the one of the example
+_PARAMETERS: dict[str, tuple[Any, str, str]] = {  # type, meaning, value in the example
     "alpha": (float, "order, finite and above 1", "4.0"),
     "omega": (float, "end of the orders, above 1", "16.0"),
-    "orders": (Sequence[float], "at which the curve is read", "[2, 4, 8, 16]"),
-    "delta": (float, "at least the δ there is, at most 1", "1e-3"),
+    "orders": (Sequence[float], "at which the curve is evaluated", "[2, 4, 8, 16]"),
+    "delta": (float, "at least the measurement's δ, at most 1", "1e-3"),
 }
-_OF_THE_CAST = ("delta", "orders")  # the others are of the target
-_BEST = """Rényi DP as a privacy profile, by the best of ``orders``; then ``make_fix_delta``.
+_OF_THE_CAST = ("delta", "orders")  # the others describe the target
+_BEST = """Convert Rényi DP to a privacy profile, by the best of ``orders``.
 
-Each order by [CKS20, Proposition 12]."""
-_UP_TO_OMEGA = """(ρ, ω)-tCDP as a privacy profile, by orders up to ω; then ``make_fix_delta``.
+Each order uses [CKS20, Proposition 12]. Apply ``make_fix_delta`` to the result."""
+_UP_TO_OMEGA = """Convert (ρ, ω)-tCDP to a privacy profile, by the best of the orders up to ω.
 
-Each order by [CKS20, Proposition 12]."""
+Each order uses [CKS20, Proposition 12]. Apply ``make_fix_delta`` to the result."""
 _DOC = """\
 {sentence}
 
@@ -100,13 +100,13 @@ def _named(
     example: str,
     parameter: str = "",
 ) -> Cast:
-    """Build a cast, with the signature and the documentation of a function written by hand.
+    """Build a cast with a signature and a docstring.
 
-    :param source: kind of the measure that a measurement must be under
-    :param target: makes the measure that is reached
-    :param sentence: what it does, with its theorem
-    :param example: how the loss is read in the example, and what it is
-    :param parameter: name of its one parameter, if it has one
+    :param source: kind of the measurement's measure
+    :param target: makes the target measure
+    :param sentence: what the cast does, with its theorem
+    :param example: how the example evaluates the loss, `` -> `` and the loss
+    :param parameter: name of the cast's one parameter, if it has one
     """
     kind, meaning, value = _PARAMETERS.get(parameter, (None, "", ""))
     either = Parameter.POSITIONAL_OR_KEYWORD
@@ -153,59 +153,59 @@ def _approximate() -> Measure:
 
 # fmt: off
 make_pureDP_to_zCDP = _named("make_pureDP_to_zCDP", PURE, zero_concentrated_divergence,
-    "ε-DP as ε tanh(ε/2)-zCDP [Ste24]; OpenDP's own of this name has ε²/2.",
+    "Convert ε-DP to ε tanh(ε/2)-zCDP [Ste24]; OpenDP's cast of this name uses ε²/2.",
     " -> 0.4621171572600098")
 make_pureDP_to_RDP = _named("make_pureDP_to_RDP", PURE, renyi_divergence,
-    "ε-DP as Rényi DP, with the curve of randomized response [BS16, Lemma 1.4].",
+    "Convert ε-DP to Rényi DP, with the curve of randomized response [BS16, Lemma 1.4].",
     "(4.0) -> 0.8958832596451839")
 make_pureDP_to_fixedRDP = _named("make_pureDP_to_fixedRDP", PURE, fixed_renyi_divergence,
-    "ε-DP as Rényi DP of the order ``alpha``, that of randomized response [BS16, Lemma 1.4].",
+    "Convert ε-DP to Rényi DP of order ``alpha``, as for randomized response [BS16, Lemma 1.4].",
     " -> 0.8958832596451839", "alpha")
 make_pureDP_to_tCDP = _named("make_pureDP_to_tCDP", PURE, truncated_concentrated_divergence,
-    "ε-DP as (ε tanh(ε/2), ω)-tCDP, for every ω [Ste24].",
+    "Convert ε-DP to (ε tanh(ε/2), ω)-tCDP, for every ω [Ste24].",
     " -> TruncatedConcentrated(rho=0.4621171572600098, omega=16.0)", "omega")
 make_pureDP_to_GDP = _named("make_pureDP_to_GDP", PURE, gaussian_tradeoff,
-    "ε-DP as Gaussian DP with Φ(μ/2) = e^ε / (1 + e^ε), that of randomized response.",
+    "Convert ε-DP to Gaussian DP with Φ(μ/2) = e^ε / (1 + e^ε), as for randomized response.",
     " -> 1.232035385344901")
 make_zCDP_to_RDP = _named("make_zCDP_to_RDP", ZCDP, renyi_divergence,
-    "ρ-zCDP as Rényi DP with the curve ρ α [BS16, Definition 1.1].", "(4.0) -> 2.0")
+    "Convert ρ-zCDP to Rényi DP with the curve ρ α [BS16, Definition 1.1].", "(4.0) -> 2.0")
 make_zCDP_to_fixedRDP = _named("make_zCDP_to_fixedRDP", ZCDP, fixed_renyi_divergence,
-    "ρ-zCDP as Rényi DP of the order ``alpha``, ρ α [BS16, Definition 1.1].", " -> 2.0", "alpha")
+    "Convert ρ-zCDP to Rényi DP of order ``alpha``, ρ α [BS16, Def. 1.1].", " -> 2.0", "alpha")
 make_zCDP_to_tCDP = _named("make_zCDP_to_tCDP", ZCDP, truncated_concentrated_divergence,
-    "ρ-zCDP as (ρ, ω)-tCDP, for every ω [BDRS18].",
+    "Convert ρ-zCDP to (ρ, ω)-tCDP, for every ω [BDRS18].",
     " -> TruncatedConcentrated(rho=0.5, omega=16.0)", "omega")
 make_GDP_to_zCDP = _named("make_GDP_to_zCDP", GAUSSIAN, zero_concentrated_divergence,
-    "μ-Gaussian DP as μ²/2-zCDP [BS16, Proposition 1.6].", " -> 0.5000000000000003")
+    "Convert μ-Gaussian DP to μ²/2-zCDP [BS16, Proposition 1.6].", " -> 0.5000000000000003")
 make_GDP_to_approxDP = _named("make_GDP_to_approxDP", GAUSSIAN, smoothed_max_divergence,
-    "μ-Gaussian DP as its privacy profile, exactly [DRS22, Corollary 1]; then ``make_fix_delta``.",
+    "Convert μ-Gaussian DP exactly to a profile [DRS22, Corollary 1]; then ``make_fix_delta``.",
     ".delta(4.0) -> 4.7122412007931394e-05")
 make_RDP_to_fixedRDP = _named("make_RDP_to_fixedRDP", RENYI, fixed_renyi_divergence,
-    "Rényi DP as that of the order ``alpha``.", " -> 2.0", "alpha")
+    "Convert Rényi DP to Rényi DP of order ``alpha``.", " -> 2.0", "alpha")
 make_RDP_to_approxDP = _named("make_RDP_to_approxDP", RENYI, smoothed_max_divergence,
     _BEST, ".delta(4.0) -> 0.00026143089363278", "orders")
 make_fixedRDP_to_approxDP = _named("make_fixedRDP_to_approxDP", FIXED, smoothed_max_divergence,
-    "Rényi DP of one order as a privacy profile [CKS20, Proposition 12]; then ``make_fix_delta``.",
+    "Convert Rényi DP of one order to a profile [CKS20, Proposition 12]; then ``make_fix_delta``.",
     ".delta(4.0) -> 1.0")
 make_tCDP_to_approxDP = _named("make_tCDP_to_approxDP", TRUNCATED, smoothed_max_divergence,
     _UP_TO_OMEGA, ".delta(4.0) -> 0.00019579541695772162")
 make_larger_delta = _named("make_larger_delta", APPROXIMATE, _approximate,
-    "(ε, δ)-DP with a larger δ, and the smaller ε that it allows [KOV15, Theorem 3.3].",
+    "Convert (ε, δ)-DP to a larger δ, and so to a smaller ε [KOV15, Theorem 3.3].",
     " -> (0.9986311841577259, 0.001)", "delta")
 make_pureDP_to_fDP = _named("make_pureDP_to_fDP", PURE, tradeoff,
-    "ε-DP as f-DP: randomized response [KOV15, Theorem 3.3].",
+    "Convert ε-DP to f-DP, as for randomized response [KOV15, Theorem 3.3].",
     " -> TradeoffFunction(pure(epsilon=1.0))")
 make_approxDP_to_fDP = _named("make_approxDP_to_fDP", APPROXIMATE, tradeoff,
-    "(ε, δ)-DP as f-DP [DRS22, Proposition 2.5].", " -> TradeoffFunction(pure(epsilon=1.0))")
+    "Convert (ε, δ)-DP to f-DP [DRS22, Prop. 2.5].", " -> TradeoffFunction(pure(epsilon=1.0))")
 make_GDP_to_fDP = _named("make_GDP_to_fDP", GAUSSIAN, tradeoff,
-    "μ-Gaussian DP as f-DP.", " -> TradeoffFunction(gaussian(mu=1.0000000000000002))")
+    "Convert μ-Gaussian DP to f-DP.", " -> TradeoffFunction(gaussian(mu=1.0000000000000002))")
 make_zCDP_to_fDP = _named("make_zCDP_to_fDP", ZCDP, tradeoff,
-    "ρ-zCDP as f-DP, by chords of its privacy profile [CKS20, Proposition 12].",
+    "Convert ρ-zCDP to f-DP, by chords of its privacy profile [CKS20, Proposition 12].",
     ".delta(4.0) -> 0.00019683...")
 make_fDP_to_approxDP = _named("make_fDP_to_approxDP", TRADEOFF, smoothed_max_divergence,
-    "f-DP as a privacy profile; then ``make_fix_delta``.", ".delta(0.5) -> 0.22119921...")
+    "Convert f-DP to a privacy profile; then ``make_fix_delta``.", ".delta(0.5) -> 0.22119921...")
 make_fDP_to_GDP = _named("make_fDP_to_GDP", TRADEOFF, gaussian_tradeoff,
-    "f-DP with a bounded loss as μ-Gaussian DP, by certified comparisons.", " -> 1.03006...")
+    "Convert f-DP with a bounded loss to Gaussian DP, by certified comparisons.", " -> 1.03006...")
 make_profile_to_fDP = _named("make_profile_to_fDP", PROFILE, tradeoff,
-    "A privacy profile as f-DP, by its chords at some 300 points [DRS22, Proposition 2.12].",
+    "Convert a privacy profile to f-DP, by chords at about 300 points [DRS22, Proposition 2.12].",
     ".delta(4.0) -> 0.00019683...")
 # fmt: on

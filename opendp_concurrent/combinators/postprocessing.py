@@ -1,4 +1,4 @@
-"""Person in the middle: a state machine between an analyst and an interactive mechanism."""
+"""Interactive postprocessing: a state machine between an analyst and an interactive mechanism."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .wrap import Answer, wrap
 
 
 class Tag(Enum):
-    """What a message is: a query on its way in, or an answer on its way out.
+    """The kind of a message: a query to the mechanism, or an answer to the analyst.
 
     :example:
 
-    A postprocessor that hands messages on:
+    A postprocessor that passes on every message:
 
     >>> def identity(state, tag, message):
     ...     return state, tag, message
@@ -47,36 +47,36 @@ def make_interactive_postprocessing(
     initial_state: Any = None,
     max_asks: int = 1000,
 ) -> ConcurrentMeasurement:
-    """Put a person in the middle between the analyst and an interactive measurement.
+    """Put a postprocessor between the analyst and an interactive measurement.
 
     ``postprocessor(state, tag, message)`` returns the next state, a tag and a message. It is called
     with each of the analyst's messages, tagged ``QUERY``. When it returns ``QUERY``, its message
-    goes to the measurement, and it is called again with the reply, tagged ``ANSWER``; when it
-    returns ``ANSWER``, its message is the answer to the analyst. So it may ask several times, or
-    not at all. This is Algorithm 7 of [HSTVVXZ23], in the corrected form in which the postprocessor
-    sees the query first.
+    goes to the measurement, and it is called again with the reply, tagged ``ANSWER``. When it
+    returns ``ANSWER``, its message is the answer to the analyst. It may therefore query the
+    measurement several times, or not at all. This is Algorithm 7 of [HSTVVXZ23], the person in the
+    middle, in the corrected form: the postprocessor sees the query first.
 
-    If the postprocessor raises, or asks too often, its state is as it was before the analyst's
-    message, and the measurement, which may have answered meanwhile, goes on.
+    If the postprocessor raises or exceeds ``max_asks``, its state returns to the state before the
+    analyst's message. The measurement may have answered already, and it stays open.
 
-    On a stream it gets questions and answers. Updates are data and go past it, straight to the
-    mechanism; nor can it send any.
+    On a stream the postprocessor gets queries and answers. It neither gets nor sends updates:
+    these are data and go directly to the mechanism.
 
     Guarantee: that of ``measurement`` [HSTVVXZ23, Theorem 2.17], under every measure. The
-    postprocessor must know the data through the measurement alone; it may be randomized.
+    postprocessor must know the data only through the measurement; it may be randomized.
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param measurement: interactive; a noninteractive one is taken as by :func:`.make_interactive`
-    :param postprocessor: the state machine; must not change ``state``, but return the next one
-    :param initial_state: its state before the first message
-    :param max_asks: how often it may ask for one message of the analyst
+    :param measurement: interactive, or noninteractive and wrapped by :func:`.make_interactive`
+    :param postprocessor: the state machine; returns the next state and must not mutate ``state``
+    :param initial_state: the state before the first message
+    :param max_asks: the largest number of queries it may make for one message of the analyst
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    Two counts are asked for, their mean is answered:
+    Query two counts, and return their mean:
 
     >>> def mean(first, tag, message):
     ...     if tag is oc.c.QUERY:
@@ -109,7 +109,7 @@ def postprocessing(
     limit: int = 1000,
     queries: Queries = NONE,
 ) -> ConcurrentMeasurement:
-    """Put a person in the middle, whose protocol may have queries with a name."""
+    """Put a postprocessor in the middle; its protocol may have named queries."""
 
     def make_machine(ask: Answer) -> Answer:
         state = initial_state

@@ -1,4 +1,4 @@
-"""The same function under another guarantee."""
+"""A measurement with the same function and a converted guarantee."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The number nearest to where a condition changes, found in fewer than 100 trials.
+"""A search for the number at which a condition changes, in fewer than 100 trials.
 
-OpenDP's ``binary_search`` halves an interval that may reach down to 0: more than 1,000 trials where
-the condition raises at 0, as it does for many noise scales. Here the interval is first narrowed to
-one between two powers of 2, and then halved by the number of doubles in it. The answer is the same.
+OpenDP's ``binary_search`` halves an interval that may reach down to 0. This takes more than 1,000
+trials if the condition raises at 0, as it does for many noise scales. The search here first finds
+two powers of 2 around the number, then halves the doubles between them. The result is the same.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def nearest_passing(
 ) -> Any:
     """Return the number nearest to where a condition changes, on the side where it is true.
 
-    Where none changes between positive numbers, or one bound is left open, OpenDP's search finds
-    the number, or raises.
+    If no condition changes between positive numbers, or one bound is left open, OpenDP's search
+    finds the number, or raises.
 
-    :param conditions: each is true on one side of some number and false on the other; the first one
-        that changes decides
-    :param bounds: of the search, as for :func:`opendp.mod.binary_search`
+    :param conditions: each is true on one side of some number and false on the other; the first
+        condition that changes decides
+    :param bounds: lower and upper bound, as for :func:`opendp.mod.binary_search`
     :param T: ``float`` or ``int``; inferred if left out
     :raises InvalidValueError: if a bound is not finite; OpenDP's search would not end
     """
@@ -51,7 +51,7 @@ def nearest_passing(
 
 
 def _tried(condition: Condition, number: float) -> bool | None:
-    """Whether the condition is true; None if it raises."""
+    """Return whether the condition is true, or None if it raises."""
     try:
         return bool(condition(number))
     except Exception:  # raised again by OpenDP's search, if no other number helps
@@ -68,7 +68,7 @@ def _pair(bounds: Any) -> tuple[Any, Any]:
 
 
 def _given(condition: Condition, lower: Any, upper: Any) -> tuple[Any, Any] | None:
-    """The bounds, the one that passes first, if the condition changes between them."""
+    """Return the bounds, the passing one first, if the condition changes between them."""
     if not type(lower) is type(upper) in (float, int):
         return None
     match _tried(condition, lower), _tried(condition, upper):
@@ -80,7 +80,7 @@ def _given(condition: Condition, lower: Any, upper: Any) -> tuple[Any, Any] | No
 
 
 def _bracket(condition: Condition, kind: Any) -> tuple[Any, Any] | None:
-    """Two powers of 2 between which the condition changes, the one that passes first."""
+    """Return two powers of 2 between which the condition changes, the passing one first."""
     kind = _inferred(condition) if kind is None else kind
     if kind is float:
         rising = [2.0**exponent for exponent in _FLOAT_EXPONENTS]
@@ -88,7 +88,7 @@ def _bracket(condition: Condition, kind: Any) -> tuple[Any, Any] | None:
     elif kind is int:
         rising, falling = [2**exponent for exponent in _INT_EXPONENTS], [0]
     else:
-        return None  # a type of Rust's
+        return None  # a Rust type
     first = kind(1)
     start = _tried(condition, first)
     for ladder in (falling, rising) if start else (rising, falling):  # more noise is more private
@@ -104,7 +104,7 @@ def _bracket(condition: Condition, kind: Any) -> tuple[Any, Any] | None:
 
 
 def _inferred(condition: Condition) -> type:
-    """``int`` if that is what the condition asks for; OpenDP's rule, tried at 1."""
+    """Return ``int`` if the condition needs it; like OpenDP, try the condition at 1."""
     try:
         condition(1.0)
     except TypeError:
@@ -117,12 +117,12 @@ def _inferred(condition: Condition) -> type:
 
 
 def _halved(condition: Condition, passing: Any, failing: Any) -> Any:
-    """The last number that passes, on the way to one that does not."""
+    """Return the last number that passes between ``passing`` and ``failing``."""
     whole = type(passing) is int
     while True:
         low, high = sorted((passing, failing))
         middle = (low + high) // 2 if whole else halfway(low, high)
-        if middle == low:  # the two are neighbours
+        if middle == low:  # no number lies between them
             return passing
         if condition(middle):
             passing = middle

@@ -1,7 +1,7 @@
-"""A measurement as a measurement: the same guarantee, another conversation.
+"""Wrap a measurement so that it answers other queries; the privacy map is unchanged.
 
-Only the question side is wrapped. Updates of a stream are data: what is wrapped is launched on the
-stream itself (:mod:`..queryables.stream`) and gets them from there.
+Only queries are wrapped. Updates of a stream are data: the wrapped measurement is launched on the
+stream itself (:mod:`..queryables.stream`) and receives the updates from there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Answer = Callable[[Any], Any]
 
 
 def unchanged(answer: Answer) -> Answer:
-    """The machine that passes everything on."""
+    """Return the answer function unchanged: every message is passed on."""
     return answer
 
 
@@ -45,12 +45,12 @@ def wrap(
     *,
     queries: Queries = NONE,
 ) -> ConcurrentMeasurement:
-    """Return ``measurement`` with what it spawns behind a machine; the privacy map stays.
+    """Return ``measurement`` with its queryable behind a machine; the privacy map is unchanged.
 
-    The machine gets questions, and is the analyst's: what it remembers is not saved.
+    The machine receives queries. It belongs to the analyst, so its state is not saved.
 
-    :param make_machine: takes what answers for the measurement, and returns what answers instead
-    :param queries: those with a name that the machine answers
+    :param make_machine: takes the measurement's answer function and returns another one
+    :param queries: the named queries that the machine answers
     """
     check_inside("measurement", check_measurement("measurement", measurement))
     return wrap_questions(measurement, make_machine, name, queries=queries)
@@ -66,12 +66,12 @@ def wrap_questions(
     composes: bool | None = None,
     queries: Queries | None = NONE,
 ) -> ConcurrentMeasurement:
-    """Wrap the question side of a measurement that was checked.
+    """Wrap the queries of a measurement that was checked before.
 
-    :param limit: how many messages may be passed on in all
-    :param carries_state: whether the machine remembers nothing itself
-    :param composes: whether it launches others; as the measurement if left out
-    :param queries: those with a name that the machine answers; None for those of the measurement,
+    :param limit: the largest number of messages that are passed on in all
+    :param carries_state: whether the machine has no state of its own
+    :param composes: whether it launches mechanisms; as the measurement if left out
+    :param queries: the named queries that the machine answers; None for those of the measurement,
         if messages are passed on unchanged
     """
     measurement = pinned(measurement)
@@ -93,7 +93,7 @@ def wrap_questions(
             handle = answering(OwnStreamQueryable, named)(machine, name, inner)
         else:
             handle = answering(QuestionQueryable, named)(machine, name)
-            handle.stream = inner  # which is held by its subscribers weakly
+            handle.stream = inner  # the stream's subscribers hold it weakly
         if carries_state:
             _carry(handle, answer, inner if outer is None else None, meter)
         return handle
@@ -123,7 +123,7 @@ def _metered(answer: Answer, meter: Meter | None) -> Answer:
 
 
 def _carry(handle: MachineQueryable, answer: Any, own: Stream | None, meter: Meter | None) -> None:
-    """Let the handle be resumed if what it wraps can be."""
+    """Let the handle be resumed if the wrapped queryable can be resumed."""
     behind = parts_of(answer)
     if behind is None:
         return
@@ -134,13 +134,13 @@ def _carry(handle: MachineQueryable, answer: Any, own: Stream | None, meter: Met
 
 
 def _queries_of(answer: Any) -> Queries:
-    """Queries with a name; a release that is given again and again can be read."""
+    """Return the named queries; a release has the query ``read``."""
     queryable = isinstance(answer, (Queryable, OdometerQueryable))
     return queries_of(answer) if queryable else READ
 
 
 def as_answering(answer: Any) -> Answer:
-    """A queryable, or a release that is given again and again."""
+    """Return a queryable as it is, or a function that returns the release at each query."""
     if isinstance(answer, (Queryable, OdometerQueryable)):
         return question_side(answer)
     return lambda _: answer
@@ -149,11 +149,11 @@ def as_answering(answer: Any) -> Answer:
 def make_interactive(measurement: Measurement) -> ConcurrentMeasurement:
     """Return a measurement as an interactive mechanism.
 
-    A noninteractive measurement is released once, when it is launched, and gives this release in
-    answer to ``read()``, and to any message, which it ignores. An interactive one answers as
-    before.
+    A noninteractive measurement is released once, when it is launched. ``read()`` returns this
+    release, and so does every message; its content is ignored. An interactive measurement answers
+    as before.
 
-    Guarantee: that of ``measurement``; a release that is read again is postprocessing.
+    Guarantee: that of ``measurement``; reading a release again is postprocessing.
 
     Required features: `contrib`, `honest-but-curious`
 

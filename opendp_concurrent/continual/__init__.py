@@ -1,1 +1,1 @@
-"""Continual mechanisms: data that arrive while questions are asked."""
+"""Continual mechanisms: queries on data that arrive over time."""

@@ -1,4 +1,4 @@
-"""Stop and go on: the state of a continual mechanism, for the one who holds the data."""
+"""Checkpoints: save and resume the state of a continual mechanism, for the data holder."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _CANNOT = (
 
 @dataclass(slots=True)
 class Lineage:
-    """What this process knows of a mechanism and all that was resumed from it: one may live.
+    """What this process knows of a mechanism and its resumed copies; at most one may be alive.
 
     :ivar saved: the newest generation that was saved or resumed here
-    :ivar resumed: the newest generation that was resumed here; of the first launch there is none
-    :ivar living: its innermost part
-    :ivar moved: whether a message has come since it was saved
-    :ivar elsewhere: whether it was alive when this process was forked
+    :ivar resumed: the newest generation that was resumed here; -1 if none was
+    :ivar living: innermost part of the mechanism that is alive
+    :ivar moved: whether a message has arrived since the last save
+    :ivar elsewhere: whether the mechanism was alive when this process was forked
     """
 
     saved: int = 0
@@ -57,7 +57,7 @@ class Lineage:
 
     @property
     def alive(self) -> bool:
-        """Whether a mechanism of it is, here or in the process that this was forked from."""
+        """Whether one is alive, here or in the process that this one was forked from."""
         machine = None if self.living is None else self.living()
         return self.elsewhere or (machine is not None and not machine.stopped)
 
@@ -100,21 +100,21 @@ if hasattr(os, "register_at_fork"):  # the parent has the mechanism; here its da
 
 
 class Checkpoint:
-    """Where a mechanism's state can be saved, and read back. Keep it from analysts.
+    """Save and restore a continual mechanism's state. Keep the checkpoint from analysts.
 
-    The state holds data and noise, in plain text: whoever reads it reads the data. It is for the
-    one who holds the data anyway; a queryable does not give it away.
+    The saved text contains data and noise in the clear: anyone who reads it reads the data. Only
+    the data holder should have it. A queryable never returns it.
 
-    A mechanism has one state at a time. Each text has the mechanism's id, which those that are
-    resumed from it inherit, and a generation. Two mechanisms that go on from the same state, or
-    from an older one, draw noise for the same data independently, which costs as much privacy as
-    two mechanisms do, and the mean of many such draws is the data. Within one process this is
-    refused: while the mechanism or one that was resumed from it is alive, for a generation older
-    than one that was saved or resumed here, and for a state from which the mechanism went on. What
-    other processes do with copies of the text cannot be known: resume the newest, once.
+    Resume each state once, and only the newest. Two mechanisms resumed from one state, or from an
+    older one, draw independent noise for the same data. This costs as much privacy as two
+    mechanisms, and the mean of many such draws is the data. Each text has a generation and the id
+    of its mechanism, which resumed mechanisms inherit. Within one process a checkpoint refuses to
+    resume while the mechanism, or one resumed from it, is alive; from a generation older than one
+    saved or resumed here; and from a state after which the mechanism got messages. A process cannot
+    know what other processes do with copies of the text.
 
-    :param saved: what ``save`` returned, to go on from there
-    :raises InvalidValueError: if it is not
+    :param saved: text that ``save`` returned, to resume from
+    :raises InvalidValueError: if ``save`` did not return this text
 
     :example:
 
@@ -150,21 +150,21 @@ class Checkpoint:
 
     @checked(go_on=flag)
     def save(self, *, go_on: bool = False) -> str:
-        """Return the state as text, and stop the mechanism: what goes on is what resumes it.
+        """Return the state as text, and stop the mechanism; resume it from the text.
 
         Nodes in use get their noise first, if they have none.
 
-        :param go_on: let it go on. Then save after each answer, before anybody sees it: what was
-            answered after the last save would be drawn again when that is resumed
-        :return: JSON, to be kept where data may be
+        :param go_on: do not stop the mechanism. Then save after each answer, before anybody sees
+            it: resuming draws new noise for answers after the last save
+        :return: JSON; store it only where data may be stored
         :raises InvalidValueError: if nothing was launched with this checkpoint
-        :raises InvalidTypeError: if a user, whose contributions are bounded, cannot be written down
+        :raises InvalidTypeError: if a user with bounded contributions cannot be written as JSON
         """
         if self._parts is None:
             raise InvalidValueError("nothing was launched with this checkpoint; launch it first")
         parts: Parts = unseal(self._parts)
         with ExitStack() as turn:
-            for lock, _ in parts:  # from the outside in, as messages come
+            for lock, _ in parts:  # from the outside in, in the order of messages
                 turn.enter_context(lock)
             turn.enter_context(_LOCK)
             records = [[part.name, part.to_record()] for _, part in parts]
@@ -182,7 +182,7 @@ class Checkpoint:
         return json.dumps(record)
 
     def _attach(self, parts: Parts) -> None:
-        """Take the state of what was launched, or let it go on from the one that was saved."""
+        """Attach to a launched mechanism; restore the saved state, if there is one."""
         innermost = parts[-1][1]
         assert isinstance(innermost, Checked)
         with _LOCK:
@@ -225,26 +225,26 @@ def _restore(parts: Parts, records: Any) -> None:
 def make_resumable(
     measurement: ConcurrentMeasurement, checkpoint: Checkpoint
 ) -> ConcurrentMeasurement:
-    """Let a continual mechanism be stopped and resumed, by the one who holds its checkpoint.
+    """Make a continual mechanism that its data holder can stop and resume with a checkpoint.
 
-    Noise that was drawn is kept: answers after a restart are those before it, and nothing is drawn
-    twice. What else is behind the handle is kept with it: the steps, who has contributed how often
-    (:func:`.make_bounded_contributions`), and how many messages are left
+    A checkpoint keeps the noise that was drawn: answers after a restart equal those before it, and
+    nothing is drawn twice. It also keeps the number of steps, the number of contributions of each
+    user (:func:`.make_bounded_contributions`), and the number of messages left
     (:func:`.make_bounded_interactive`).
 
-    The checkpoint reads the data, so it is for whoever holds them: the measurement that is returned
-    is called with ``[]`` where the data are. It cannot be launched on a composition, whose account
-    a text of one child does not have, nor be put into another measurement, whose state it does not
-    have: put it around everything else.
+    A checkpoint reads the data, so only the data holder may have it. Launch the returned
+    measurement with ``[]`` where the data are. It cannot be launched on a composition, since a
+    checkpoint of one child does not contain the account. It cannot be inside another measurement,
+    since a checkpoint does not contain that one's state: apply ``make_resumable`` last.
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param measurement: a counter of this package; or made by :func:`.make_continual` of a machine
-        with ``to_record`` and ``restore``; or these behind stream transformations, in
-        :func:`.make_interactive` or :func:`.make_bounded_interactive`, or cast. A function of a
-        transformation is a promise: the same one as before
-    :param checkpoint: a new one, or with a state to go on from
-    :return: a measurement that is launched once
+    :param measurement: a counter of this package, or :func:`.make_continual` of a machine with
+        ``to_record`` and ``restore``. Either may be behind stream transformations, in
+        :func:`.make_interactive` or :func:`.make_bounded_interactive`, or cast. The caller promises
+        that the functions of transformations are the same after a restart
+    :param checkpoint: a new checkpoint, or one with a state to resume from
+    :return: a measurement that can be launched once
     :raises InvalidTypeError: naming the argument; or when it is launched on a composition, or
         inside another mechanism
     :raises InvalidValueError: at launch, if the state is of another mechanism, or must not be
@@ -280,7 +280,7 @@ def make_resumable(
         _check_owner(token)
         queryable: MachineQueryable = inner(token)
         parts = parts_of(queryable)
-        if parts is None:  # seen from what was spawned: a measurement may hide another
+        if parts is None:  # checked on the queryable: a measurement may contain another
             raise InvalidTypeError(f"measurement must be {_CANNOT}")
         checkpoint._attach(parts)
         return queryable
@@ -297,7 +297,7 @@ def make_resumable(
 
 
 def _check_owner(token: Sealed) -> None:
-    """Raise unless whoever holds the data launches this by itself."""
+    """Raise unless this is launched by itself, by the data holder."""
     below = innermost_running() is not None or _native.inside_native_call()
     if below or inside_a_mechanism() or stream_of(token) is not None:
         raise InvalidTypeError(CHECKPOINTED)

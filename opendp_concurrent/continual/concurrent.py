@@ -1,7 +1,7 @@
-"""One stream, many continual mechanisms: each update goes to all of them.
+"""One stream for many continual mechanisms: each update goes to all of them.
 
-The root is launched on the stream itself, and so is what is launched on the root: each continual
-mechanism among it subscribes. A launch is a branch, which ends if what is in it refuses an update.
+The root is a composition on the stream. Every child is launched on the root, and each continual
+mechanism in it subscribes to the stream. Each launch is a branch; it ends if it refuses an update.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ MISSED = (
 
 
 class Branch(Stream):
-    """What one launch gets of a stream: it ends if anything in it refuses an update.
+    """The part of a stream for one launch; it ends if anything in it refuses an update.
 
-    :param limit: how many updates and questions there may be; unlimited if None
+    :param limit: largest number of updates and queries; unlimited if None
     """
 
     __slots__ = ("_ended", "meter")
@@ -75,7 +75,7 @@ class Branch(Stream):
         return self._ended
 
     def receive(self, message: DataMessage) -> None:
-        """Pass an update on. What refuses it gets no more, and the stream goes on."""
+        """Pass an update on. A branch that refuses it gets no more; the stream continues."""
         with self.lock:
             if self._ended:
                 return
@@ -90,7 +90,7 @@ class Branch(Stream):
             raise StreamError(MISSED)
 
     def asking(self, answer: Any) -> Any:
-        """What asks a child, or what it hands out: all of it counts."""
+        """Return the answer with its handles wrapped, so that each query to them is counted."""
         if isinstance(answer, (list, tuple)):
             parts = map(self.asking, answer)
             return list(parts) if isinstance(answer, list) else tuple(parts)
@@ -108,14 +108,14 @@ class Branch(Stream):
             return self.asking(ask(question))
 
         handle = answering(QuestionQueryable, queries_of(answer))(counted, "Subscriber")
-        handle.stream = self  # which the whole stream holds weakly
+        handle.stream = self  # the whole stream holds the branch weakly only
         return handle
 
 
 class Branches(Stream):
-    """A stream whose subscribers are in branches: of the launch that is running, or of their own.
+    """A stream with branches: a subscriber joins the running launch's branch, or gets its own.
 
-    :param many: whether what was launched before may subscribe later
+    :param many: whether a mechanism may subscribe after its launch
     """
 
     __slots__ = ("_branches", "_launching")
@@ -127,7 +127,7 @@ class Branches(Stream):
 
     @contextmanager
     def launching(self, branch: Branch) -> Iterator[None]:
-        """Let what subscribes in here subscribe to ``branch``. One launch at a time."""
+        """Within this context, subscribers join ``branch``. One launch at a time."""
         self._launching = branch
         try:
             yield
@@ -135,7 +135,7 @@ class Branches(Stream):
             self._launching = None
 
     def subscribe(self, feed: Feed) -> Stream:
-        """Let ``feed`` get what comes from now on."""
+        """Send all later updates to ``feed``."""
         branch = self._launching
         if branch is None:
             if not self._many:
@@ -149,7 +149,7 @@ class Branches(Stream):
 
     @property
     def live(self) -> list[Feed]:
-        """Branches that somebody holds, and that have not ended."""
+        """Branches that are still referenced and have not ended."""
         with self._listing:
             found = [branch() for branch in self._branches]
             kept: list[Feed] = [one for one in found if one is not None and not one.ended]
@@ -165,7 +165,7 @@ class Branches(Stream):
 
 
 class _FanOut:
-    """The state machine: updates go to all children, everything else launches one."""
+    """State machine of a stream: an update goes to all children; a query launches a child."""
 
     __slots__ = ("_domain", "_limit", "_root", "_stream")
 
@@ -192,15 +192,15 @@ class _FanOut:
         return branch.asking(answer) if branch.subscribed else answer
 
     def _rehearse(self, question: Any) -> None:
-        """Raise, before anything is charged, for what would launch others beyond the limit.
+        """Raise, before any charge, if the measurement would launch others beyond the limit.
 
-        Of a measurement of OpenDP's this is seen from what it spawns only, so it is run. On the
-        empty stream that says nothing about data: there are none.
+        For OpenDP's own measurements only the spawned queryable shows this, so the measurement is
+        run. It is run on the empty stream, which has no data, so the run reveals nothing.
         """
         if self._limit is None or isinstance(question, ConcurrentMeasurement):
             return
         if not isinstance(question, Measurement) or question.input_domain != self._domain:
-            return  # which the root refuses
+            return  # the root refuses it
         branch = Branch(self._limit)
         self._check_fed(run(question, branch.token(self._domain.carrier_type)), branch)
 
@@ -220,16 +220,16 @@ class _Launches:
     root: Any
 
     def privacy_loss(self, d_in: Any = None) -> Any:
-        """Loss so far; ``d_in`` may be left out where there is a bound."""
+        """Return the loss so far; ``d_in`` may be left out where there is a bound."""
         return self.root.privacy_loss() if d_in is None else self.root.privacy_loss(d_in)
 
     def remaining(self) -> Any:
-        """What the bound still admits."""
+        """Return the budget that remains below the bound."""
         return self.root.remaining()
 
 
 class StreamQueryable(_Launches, ContinualQueryable):
-    """Handle of a stream with many children: takes updates, and launches.
+    """Handle of a stream with many children: takes updates and launches children.
 
     :ivar root: handle of the odometer, filter or compositor that is charged
     """
@@ -240,7 +240,7 @@ class StreamQueryable(_Launches, ContinualQueryable):
 
 
 class FedStreamQueryable(_Launches, FedQueryable):
-    """The same inside another stream, from which it gets its updates."""
+    """Handle of a stream inside another stream, which sends its updates; launches children."""
 
     def __init__(self, root: Any, machine: Any, stream: Stream) -> None:
         super().__init__(machine, "Stream", stream)
@@ -248,7 +248,7 @@ class FedStreamQueryable(_Launches, FedQueryable):
 
 
 def launching_handle(root: Any, machine: Checked, stream: Stream | None) -> MachineQueryable:
-    """A handle that launches on ``root``: fed by ``stream``, or with a stream of its own."""
+    """Return a handle that launches on ``root``: fed by ``stream``, or with its own stream."""
     if stream is None:
         return StreamQueryable(root, machine)
     return FedStreamQueryable(root, machine, stream)
@@ -260,32 +260,31 @@ def make_concurrent_continual(
     *,
     max_messages: int | None = None,
 ) -> Any:
-    """Let one stream feed all continual mechanisms that are launched on a composition of them.
+    """Send the updates of one stream to all continual mechanisms launched on a composition.
 
-    ``composition`` is a :func:`.make_concurrent_composition`, :func:`.make_concurrent_filter` or
-    :func:`.make_concurrent_odometer` on a stream. Without this, each child has a stream of its own:
-    its handle takes updates. With it, the returned handle takes updates, which go to all children
-    from their launch on, and launches; children's handles take questions only. A child that
-    reaches its horizon gets no more updates, and says so when it is asked.
+    Without this function, each child has its own stream and its handle takes updates. With it, the
+    returned handle launches children and takes updates. Each update goes to all children that were
+    launched before; their handles take queries only. A child that reaches its horizon gets no more
+    updates, and refuses later queries with a ``StreamError``.
 
     Guarantee: that of ``composition``, against a strongly adaptive adversary, who chooses
-    neighbouring streams, launches and questions on the way: [HSV25, Corollary 7.2] for pure DP,
-    which needs no bound on messages; [HSV25, Corollary 6.3, 6.4] for (ε, δ)-DP, Gaussian DP and
-    f-DP, [LW22, Theorem 2 and Corollary 1] for Rényi DP, zCDP and tCDP, and the filters of
-    [HSTVVXZ23], with ``max_messages`` for each child. A child's stream is the end of the whole
-    one; under the metrics of this package ends of neighbouring streams are neighbours, and of a
-    metric of one's own this is a promise. Transform before: ``transformation >>
-    make_concurrent_continual(...)``.
+    neighbouring streams, launches and queries adaptively. Pure DP needs no bound on messages
+    [HSV25, Corollary 7.2]. With ``max_messages`` for each child: [HSV25, Corollary 6.3, 6.4] for
+    (ε, δ)-DP, Gaussian DP and f-DP; [LW22, Theorem 2 and Corollary 1] for Rényi DP, zCDP and tCDP;
+    and the filters of [HSTVVXZ23]. A child's stream is the end of the whole stream. Under this
+    package's metrics, ends of neighbouring streams are neighbours; for a metric of your own, you
+    promise this. Transform first: ``transformation >> make_concurrent_continual(...)``.
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param composition: on a stream
-    :param max_messages: how many updates and questions a child may get in all; required except for
+    :param composition: a :func:`.make_concurrent_composition`, :func:`.make_concurrent_filter` or
+        :func:`.make_concurrent_odometer` on a stream
+    :param max_messages: largest number of updates and queries of a child; required except for
         pure DP
     :return: a measurement that spawns a :class:`.StreamQueryable`; for an odometer, a function from
-        the empty stream to one
+        the empty stream to a :class:`.StreamQueryable`
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises UnsupportedMeasureError: under approximate zCDP, where concurrency is open
+    :raises UnsupportedMeasureError: under approximate zCDP, where concurrency is an open question
 
     :example:
 

@@ -1,8 +1,8 @@
-"""A continual mechanism: an interactive measurement that takes updates and questions.
+"""Continual mechanisms: interactive measurements that take updates and queries.
 
-[HSV25, Definition 3.1]: an interactive mechanism on the empty stream, to which data come as
-messages. An update that is not an item of the stream is invalid, and halts the mechanism. So that
-an adversary learns nothing from halting, both of two neighbouring streams are of valid updates.
+A continual mechanism starts on the empty stream, and data arrive as messages [HSV25, Definition
+3.1]. An update that is not an item of the stream is invalid, and halts the mechanism. Two
+neighbouring streams both have valid updates only, so an adversary learns nothing from halting.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from .stream import INVALID, Categories, Integers, Items, items_of, valid_item
 
 
 class ContinualMachine(Protocol):
-    """What a continual mechanism does with valid messages."""
+    """State machine of a continual mechanism; it gets valid messages only."""
 
     def update(self, item: Any) -> None:
         """Take the item of the next step, or None."""
@@ -58,22 +58,22 @@ class ContinualMachine(Protocol):
         """Take the items of the next steps: a sequence, or an array of integers."""
 
     def ask(self, question: Any) -> Any:
-        """Answer a question, or raise and change nothing."""
+        """Answer a query, or raise and change nothing."""
 
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A machine that can tell its state, and go on from it."""
+    """A machine whose state can be saved and restored."""
 
     def to_record(self) -> Any:
-        """The state, as JSON has it."""
+        """Return the state as a JSON value."""
 
     def restore(self, record: Any) -> None:
-        """Go on from a record."""
+        """Restore the state from a record."""
 
 
 class Checked:
-    """Checks updates, counts steps, and halts at an invalid one."""
+    """Check updates, count steps, and halt at an invalid update."""
 
     __slots__ = (
         "__weakref__",
@@ -97,10 +97,10 @@ class Checked:
         self._machine, self._items, self._horizon = machine, items, horizon
         self._behind = getattr(machine, "room", None)  # of a transformation
         self._steps, self._halted, self.name = 0, False, name
-        self._lineage: Any = None  # of checkpoints; hears of every message
+        self._lineage: Any = None  # of checkpoints; notified of every message
 
     def __call__(self, message: Any) -> Any:
-        """Take an update, or answer a question."""
+        """Take an update, or answer a query."""
         if self._halted:
             raise StreamHaltedError
         if self._lineage is not None:
@@ -132,10 +132,10 @@ class Checked:
         self._steps += count
 
     def _take(self, take: Callable[[Any], None], content: Any) -> None:
-        """Take what came, or halt: a step that is half taken would shift the stream."""
+        """Pass items to the machine, or halt: a half-taken step would shift the stream."""
         try:
             take(content)
-        except StreamHaltedError:  # of what is behind
+        except StreamHaltedError:  # a mechanism behind this one halted
             self._halted = True
             raise
         except RefusalError:
@@ -145,7 +145,7 @@ class Checked:
             raise
 
     def _valid(self, item: Any) -> Any:
-        """The item, or halt."""
+        """Return the item if it is valid, or halt."""
         kind = self._items
         if type(item) is int and type(kind) is Integers and kind.lower <= item <= kind.upper:
             return item
@@ -155,7 +155,7 @@ class Checked:
         return found
 
     def _array(self, items: Any) -> Any:
-        """Integers as an array, if all of them are valid; None to look at each."""
+        """Return valid integers as an array; None if each item must be checked by itself."""
         if not isinstance(self._items, (Integers, Categories)):
             return None
         try:
@@ -173,13 +173,13 @@ class Checked:
         return array.astype(np.int64)
 
     def to_record(self) -> dict[str, Any]:
-        """The state, as JSON has it; the machine must be able to tell its own."""
+        """Return the state as a JSON value; the machine must be resumable."""
         assert isinstance(self._machine, Resumable)
         record = self._machine.to_record()
         return {"steps": self._steps, "halted": self._halted, "machine": record}
 
     def stop(self) -> None:
-        """Halt: another goes on from the record."""
+        """Halt; another mechanism resumes from the record."""
         self._halted = True
 
     @property
@@ -188,18 +188,18 @@ class Checked:
         return self._halted
 
     def watch(self, lineage: Any) -> None:
-        """Tell ``lineage`` of every message from now on."""
+        """Notify ``lineage`` of every later message."""
         self._lineage = lineage
 
     def restore(self, record: dict[str, Any]) -> None:
-        """Go on from a record."""
+        """Restore the state from a record."""
         assert isinstance(self._machine, Resumable)
         self._machine.restore(record["machine"])
         self._steps, self._halted = record["steps"], record["halted"]
 
     @property
     def resumable(self) -> bool:
-        """Whether the machine can tell its state."""
+        """Whether the machine's state can be saved."""
         return isinstance(self._machine, Resumable)
 
     def _room(self, steps: int) -> None:
@@ -220,7 +220,7 @@ _STARTING: ContextVar[bool] = ContextVar("_STARTING", default=False)
 
 
 def inside_a_mechanism() -> bool:
-    """Whether a machine of somebody's own is being made here."""
+    """Whether a user's ``start`` is running here."""
     return _STARTING.get()
 
 
@@ -242,11 +242,11 @@ def _marked(start: Callable[[], ContinualMachine]) -> ContinualMachine:
 
 
 class ContinualQueryable(Updatable, MachineQueryable):
-    """Handle of a continual mechanism with a stream of its own: takes updates and questions."""
+    """Handle of a continual mechanism with a stream of its own: takes updates and queries."""
 
     @property
     def takes_updates(self) -> bool:
-        """It does."""
+        """True: this handle takes updates."""
         return True
 
     def _send(self, message: DataMessage) -> None:
@@ -259,9 +259,9 @@ def hand_out(
     description: str = "Continual",
     queries: Queries = NONE,
 ) -> MachineQueryable:
-    """A handle of a continual mechanism: fed by ``stream``, or with a stream of its own.
+    """Return a handle of a continual mechanism: fed by ``stream``, or with its own stream.
 
-    :param queries: those with a name that the machine answers
+    :param queries: named queries that the machine answers
     """
     if stream is None:
         return answering(ContinualQueryable, queries)(machine, description)
@@ -287,29 +287,29 @@ def make_continual(
     horizon: int | None = None,
     name: str = "Continual",
 ) -> ConcurrentMeasurement:
-    """Make a continual mechanism of one's own.
+    """Make a continual mechanism from your own state machine and privacy map.
 
-    The measurement spawns a :class:`.ContinualQueryable` on the empty stream. Updates are checked
-    against the stream's items; one that is invalid halts the mechanism [HSV25, Definition 3.1].
-    Questions are what is sent that is no ``Update``.
+    The measurement spawns a :class:`.ContinualQueryable` on the empty stream. It checks updates
+    against the stream's items; an invalid update halts the mechanism [HSV25, Definition 3.1].
+    Every message that is not an ``Update`` is a query.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: a stream
-    :param input_metric: when two streams are neighbours: ``event_presence()``, ``event_change()``,
-        or any ``dp.user_distance`` of one's own
+    :param input_metric: distance of two streams: ``event_presence()``, ``event_change()``, or your
+        own ``dp.user_distance``
     :param output_measure: how privacy is measured
-    :param start: makes a fresh state machine, with ``update``, ``update_all`` and ``ask``
+    :param start: returns a new state machine, with ``update``, ``update_all`` and ``ask``
     :param privacy_map: from a distance of streams to the privacy loss against a strongly adaptive
-        adversary [HSV25, Definition 3.3], who chooses both streams and all questions on the way
-    :param horizon: how many steps there may be; unlimited if left out
-    :param name: what it is and with which parameters, for ``repr`` and for checkpoints
+        adversary [HSV25, Definition 3.3], who chooses both streams and all queries adaptively
+    :param horizon: largest number of steps; unlimited if left out
+    :param name: name and parameters of the mechanism, for ``repr`` and for checkpoints
     :return: a measurement
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    A mechanism that tells nothing but the time, whoever comes:
+    This mechanism returns only the number of steps, which is public:
 
     >>> class Clock:
     ...     steps = 0
@@ -344,7 +344,7 @@ def continual(
     name: str,
     queries: Queries = NONE,
 ) -> ConcurrentMeasurement:
-    """Make a continual mechanism, whose machine may answer queries with a name."""
+    """Make a continual mechanism whose machine may answer named queries."""
     input_domain, input_metric = space
     items = items_of(input_domain)
     full_name = f"{name}({input_domain}, {input_metric}, {output_measure})"
@@ -369,10 +369,10 @@ def continual(
 
 
 def _validated(output_measure: Measure, privacy_map: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The map, whose losses are checked where the measure is known."""
+    """Return the privacy map, with its losses validated where the measure is known."""
     try:
         validate = composition_measure(output_measure).validate
-    except UnsupportedMeasureError:  # the user's own
+    except UnsupportedMeasureError:  # the user's own measure
         return privacy_map
     return lambda d_in: validate("what privacy_map returns", privacy_map(d_in))
 

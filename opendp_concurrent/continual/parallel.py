@@ -1,9 +1,9 @@
-"""One stream, cut into parts by the item: each part has a continual mechanism of its own.
+"""Parallel composition on a stream: each item goes to one part, which has its own mechanism.
 
-Under pure DP the loss is the maximum over the parts that an event touches: in a transcript, all
-other factors of the likelihood ratio are 1. With δ it is not: an adversary may wait until one of
-many mechanisms has failed, and then send the unequal update there, so that δ grows with their
-number [HSV25, version 4]. So other measures are refused.
+Under pure DP the loss is the maximum over the parts that an event touches: all other factors of the
+transcript's likelihood ratio are 1. Under measures with δ this is false. An adversary may wait
+until one of many mechanisms has failed, and then send the unequal update to it, so δ grows with the
+number of mechanisms [HSV25, version 4]. So other measures than pure DP are refused.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NOT_CONTINUAL = "must be a continual mechanism"
 
 
 class _Parts:
-    """The state machine: an update goes to its part, and nothing to the others."""
+    """State machine of the parts: an item goes to its part, and None to all others."""
 
     __slots__ = ("_answers", "_branches", "_key")
 
@@ -56,12 +56,12 @@ class _Parts:
         self._key, self._branches, self._answers = key, branches, answers
 
     def _part(self, item: Any) -> Branch | None:
-        """The part of an item; none if its key is none, or cannot be told."""
+        """Return the part of an item; None if it has no part, or if its key raises."""
         if item is None:
             return None
         try:
             return self._branches.get(self._key(item))
-        except Exception:  # would tell of this item; so it is in no part
+        except Exception:  # an error would reveal this item; so it is in no part
             return None
 
     def update(self, item: Any) -> None:
@@ -85,7 +85,7 @@ class _Parts:
     def ask(self, question: Any) -> Any:
         try:
             return self._branches[question].asking(self._answers[question])
-        except Exception:  # not there, or not to be looked up
+        except Exception:  # no such part, or not hashable
             raise InvalidValueError(
                 f"the part must be one of {', '.join(map(repr, self._answers))}"
             ) from None
@@ -100,23 +100,23 @@ def make_parallel_continual(
 ) -> ConcurrentMeasurement:
     """Cut a stream into parts, each with a continual mechanism of its own; for pure DP only.
 
-    ``queryable[part]``, or ``queryable(part)``, gives the handle of a part, which takes questions.
-    Updates go to the queryable; each reaches the part that ``key`` says, and nothing arrives in the
-    others at that step. Items of other parts go to none.
+    ``queryable[part]``, or ``queryable(part)``, returns the handle of a part, which takes queries.
+    Send updates to the queryable. Each item goes to the part that ``key`` returns; the other parts
+    get None at that step. An item whose key is not in ``measurements`` goes to no part.
 
-    Guarantee: the maximum over the parts for one added or removed event; a changed one may leave
+    Guarantee: the maximum over the parts for one added or removed event. A changed event may leave
     one part and enter another, so it counts as two. Under pure DP this holds against adversaries
-    who choose updates adaptively. For measures with a δ or a Rényi divergence it is false, see
-    ``continual/parallel.py``; on data that do not change, use
+    who choose updates adaptively. For measures with a δ or a Rényi divergence it is false; see
+    ``continual/parallel.py``. On data that do not change, use
     :func:`.make_parallel_composition`.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: a stream
     :param input_metric: ``oc.event_presence()`` or ``oc.event_change()``
-    :param key: from an item to its part; a promise that it depends on the item only. An item for
-        which it raises, or returns what is not hashable, is in no part
-    :param measurements: a continual measurement for each part, on this stream
+    :param key: function from an item to its part; the caller promises that it depends on the item
+        only. An item for which it raises, or returns an unhashable value, is in no part
+    :param measurements: mapping from each part to a continual measurement on this stream
     :return: a measurement on the empty stream
     :raises SpaceMismatchError: if a measurement is not on this stream
     :raises UnsupportedMeasureError: for other measures than pure DP
@@ -141,7 +141,7 @@ def make_parallel_continual(
     check_callable(key=key)
     if not isinstance(measurements, Mapping) or not measurements:
         raise InvalidTypeError("measurements must be a nonempty mapping from a part's key to one")
-    parts = pinned_parts(  # nobody changes what is checked and priced
+    parts = pinned_parts(  # nobody can change them after the checks
         {
             part: check_measurement(f"measurements[{part!r}]", one)
             for part, one in dict(measurements).items()

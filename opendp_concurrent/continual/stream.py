@@ -1,8 +1,8 @@
-"""Streams: what arrives, one item a step, and when two streams are neighbours.
+"""Domains and metrics of streams: the items of a stream, and the distance of two streams.
 
-At each step a stream has one item, or nothing (None). Steps are public. The dataset that a
-continual mechanism is launched on is the empty stream, ``[]``; items arrive as updates. Kinds of
-items are frozen dataclasses without slots: OpenDP tries to set an attribute on descriptors.
+A stream has one item, or None, at each step. Steps are public. A continual mechanism is launched
+on the empty stream, ``[]``; items arrive as updates. Kinds of items are frozen dataclasses without
+slots, since OpenDP tries to set an attribute on descriptors.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class Integers(StreamItems):
 
     @property
     def largest(self) -> int:
-        """How far adding or removing an item can move a sum."""
+        """Return the largest move of a sum when one item is added or removed."""
         return max(self.upper, -self.lower, 0)
 
     @property
     def spread(self) -> int:
-        """How far changing an item, also into nothing, can move a sum."""
+        """Return the largest move of a sum when one item is changed, also into None."""
         return max(self.upper, 0) - min(self.lower, 0)
 
 
 @dataclass(frozen=True)
 class Categories(StreamItems):
-    """Items from 0 to ``count`` - 1, to be counted each for itself."""
+    """Items from 0 to ``count`` - 1, each counted separately."""
 
     count: int
 
@@ -63,8 +63,8 @@ class Categories(StreamItems):
 class Records(StreamItems):
     """Items of any kind.
 
-    :ivar name: identifies the kind: streams of equal names chain
-    :ivar member: whether this is an item
+    :ivar name: identifies the kind; streams with equal names can be chained
+    :ivar member: whether a value is an item
     """
 
     name: str
@@ -85,17 +85,17 @@ Items = Integers | Categories | Records
 
 
 class _Invalid:
-    """What is returned for what is no item."""
+    """Returned by :func:`valid_item` for a value that is not an item."""
 
 
 INVALID = _Invalid()
 
 
 def valid_item(items: Items, item: Any) -> Any:
-    """The item, integers as Python has them, since those of NumPy wrap; None is nothing.
+    """Return the item, with integers as Python's (NumPy's overflow); None stays None.
 
-    :return: ``INVALID`` for what is no item. Whether something is one may itself fail: then it is
-        none, on every stream
+    :return: ``INVALID`` for a value that is not an item. If the check of a value raises, the value
+        is not an item, on every stream
     """
     if item is None:
         return None
@@ -105,7 +105,7 @@ def valid_item(items: Items, item: Any) -> Any:
         if not isinstance(items, Records) and isinstance(item, INTEGERS):
             item = int.__int__(item) if isinstance(item, int) else int(item)
         return item if items.holds(item) else INVALID
-    except Exception:  # its own text may tell data
+    except Exception:  # the error's own message may reveal data
         return INVALID
 
 
@@ -118,8 +118,8 @@ def integer_stream(lower: int, upper: int) -> Domain:
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param lower: least item
-    :param upper: largest item; both at most 2^31 from 0
+    :param lower: smallest item, from -2^31 to 2^31
+    :param upper: largest item, from -2^31 to 2^31
     :return: a domain whose only initial dataset is the empty stream, ``[]``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -145,7 +145,7 @@ def category_stream(categories: int) -> Domain:
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param categories: how many, at least 1 and at most 2^24
+    :param categories: number of categories, from 1 to 2^24
     :return: a domain whose only initial dataset is the empty stream, ``[]``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -159,13 +159,13 @@ def category_stream(categories: int) -> Domain:
 
 
 def record_stream(name: str, member: Callable[[Any], bool]) -> Domain:
-    """Return the domain of streams of records of one's own kind, to be mapped to numbers.
+    """Return the domain of streams of your own kind of records, to be mapped to numbers.
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param name: identifies the kind; streams of equal names chain
-    :param member: whether something is a record; what it raises on is none. Neighbouring streams
-        are both of records: an update that is none halts the mechanism [HSV25, Definition 3.1]
+    :param name: identifies the kind; streams with equal names can be chained
+    :param member: whether a value is a record; no, if it raises. Other updates halt the mechanism;
+        neighbouring streams have records only [HSV25, Definition 3.1]
     :return: a domain whose only initial dataset is the empty stream, ``[]``
     :raises InvalidTypeError: naming the argument
 
@@ -180,7 +180,7 @@ def record_stream(name: str, member: Callable[[Any], bool]) -> Domain:
 
 
 def items_of(input_domain: Domain, name: str = "input_domain") -> Items:
-    """What the items of a stream are, or raise naming the argument."""
+    """Return the kind of a stream's items, or raise naming the argument."""
     items = getattr(input_domain, "descriptor", None)
     if not isinstance(items, Integers | Categories | Records):
         raise InvalidTypeError(
@@ -190,7 +190,7 @@ def items_of(input_domain: Domain, name: str = "input_domain") -> Items:
 
 
 def integers_of(input_domain: Domain, name: str = "input_domain") -> Integers:
-    """What the items of a stream of integers are, or raise."""
+    """Return the kind of items of an integer stream, or raise naming the argument."""
     items = items_of(input_domain, name)
     if not isinstance(items, Integers):
         advice = "" if name == "output_domain" else "; map the stream to integers first"
@@ -203,8 +203,8 @@ def integers_of(input_domain: Domain, name: str = "input_domain") -> Integers:
 def event_presence() -> Metric:
     """Return the distance of streams by added or removed events: event-level privacy.
 
-    The number of steps at which one stream has an item and the other nothing; elsewhere they are
-    equal. Steps do not shift.
+    The distance is the number of steps at which one stream has an item and the other has None. At
+    all other steps the streams are equal. Steps do not shift.
 
     Required features: `honest-but-curious`
 
@@ -222,7 +222,7 @@ def event_presence() -> Metric:
 def event_change() -> Metric:
     """Return the distance of streams by changed events: event-level privacy.
 
-    The number of steps at which the streams differ, be it by an item or by nothing.
+    The distance is the number of steps at which the streams differ, by an item or by None.
 
     Required features: `honest-but-curious`
 
@@ -240,8 +240,8 @@ def event_change() -> Metric:
 def user_presence() -> Metric:
     """Return the distance of streams by users: user-level privacy.
 
-    Items are pairs of a user and what that user contributes. The number of users all of whose items
-    are in one stream and not, or nothing in their place, in the other. To be bounded by
+    Items are pairs of a user and an item. The distance is the number of users all of whose items
+    are in one stream, and replaced by None in the other. Bound the items per user with
     :func:`.make_bounded_contributions`.
 
     Required features: `honest-but-curious`
@@ -258,7 +258,7 @@ def user_presence() -> Metric:
 
 
 def require_events(input_metric: Metric) -> bool:
-    """Whether events may change, and not only be added or removed; raise for another metric."""
+    """Return whether events may change, not only appear or vanish; raise for other metrics."""
     if input_metric == event_presence():
         return False
     if input_metric == event_change():
@@ -270,7 +270,7 @@ def require_events(input_metric: Metric) -> bool:
 
 
 def whole_distance(input_metric: Metric, d_in: Any) -> int:
-    """A number of events, or raise."""
+    """Return ``d_in`` as a whole number of events, or raise."""
     d_in = validate_d_in(input_metric, d_in)
     if not isinstance(d_in, int) and not (isinstance(d_in, float) and d_in.is_integer()):
         raise InvalidTypeError(f"d_in ({d_in!r}) must be a whole number of events")

@@ -1,4 +1,4 @@
-"""Stream transformations: what becomes of each item on its way to a continual mechanism."""
+"""Stream transformations: map, filter, clamp or bound the items of a stream, one by one."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ NOT_CONTINUAL = (
 
 
 class StreamTransformation(Transformation):
-    """A transformation of streams, item by item: chains with ``>>`` to another, or a measurement.
+    """A transformation of streams, item by item; chain it with ``>>``.
 
-    What it does with items is kept apart, as anybody may set its attributes.
+    Its function of items is kept in ``_INSIDE``, since anyone can set its attributes.
     """
 
     _type_ = Transformation._type_
@@ -73,8 +73,8 @@ class StreamTransformation(Transformation):
 
 
 Inside = tuple[Callable[[], PerItem], str]
-# By identity: what makes a function from an item to an item or None, for one stream, which never
-# raises; and what it is, with its numbers. Pointers of ctypes have no hash
+# For each transformation, by identity (ctypes pointers have no hash): a function that starts a
+# stream's function from an item to an item or None, which never raises; and its description
 _INSIDE: dict[int, tuple[ref[Transformation], Inside]] = {}
 
 
@@ -86,7 +86,7 @@ def _of(transformation: Transformation) -> Inside:
 
 
 class _Both:
-    """One function of an item after another."""
+    """Two functions of an item, applied one after the other."""
 
     __slots__ = ("_one", "_two")
 
@@ -98,17 +98,17 @@ class _Both:
         return None if between is None else self._two(between)
 
     def to_record(self) -> Any:
-        """What they remember."""
+        """Return the state of both functions."""
         return [_memory(one) for one in (self._one, self._two)]
 
     def restore(self, record: Any) -> None:
-        """Remember it again."""
+        """Restore the state of both functions."""
         for one, memory in zip((self._one, self._two), record, strict=True):
             _remember(one, memory)
 
 
 def _memory(of: PerItem) -> Any:
-    """What a function of items remembers, as JSON has it; None for nothing."""
+    """Return the state of a function of items as a JSON value; None if it has no state."""
     return of.to_record() if isinstance(of, (_Both, Contributions)) else None
 
 
@@ -135,7 +135,7 @@ def _transformation(
 
 
 def _chain(measurement: Measurement, transformation: Transformation) -> ConcurrentMeasurement:
-    """``transformation >> measurement``: updates are transformed, questions go through."""
+    """Chain ``transformation >> measurement``: updates are transformed, queries are not."""
     of, told, measurement = *_of(transformation), pinned(measurement)
     transformation = _native.pinned(transformation)
     make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
@@ -171,7 +171,7 @@ def _chain(measurement: Measurement, transformation: Transformation) -> Concurre
 
 
 class _Transformed:
-    """The state machine: a transformation before another one."""
+    """State machine of a chain: a transformation before a continual mechanism."""
 
     __slots__ = ("_ask", "_behind", "_of")
 
@@ -179,7 +179,7 @@ class _Transformed:
         self._of, self._behind, self._ask = of, behind, question_side(inner)
 
     def room(self, steps: int) -> None:
-        """Refuse before a transformation remembers what then does not come."""
+        """Refuse steps before the transformation's state counts items that are then refused."""
         self._behind.receive(Room(steps))
 
     def update(self, item: Any) -> None:
@@ -200,9 +200,9 @@ class _Transformed:
 
 
 def _promised(function: PerItem, items: Items) -> PerItem:
-    """The function, and nothing for what it raises on or returns no item for.
+    """Return the function with None for items on which it raises or returns an invalid item.
 
-    An error, or a halt, would tell of that one item; nothing in its place is a function of it.
+    An error or a halt would reveal that item. None in its place is still a function of the item.
     """
 
     def of(item: Any) -> Any:
@@ -216,7 +216,7 @@ def _promised(function: PerItem, items: Items) -> PerItem:
 
 
 def _only_in_chains(data: Any) -> Any:
-    """What OpenDP's own chains would run: they do not see updates."""
+    """Refuse to run in OpenDP's own chains, which do not see updates."""
     raise InvalidTypeError(NOT_CONTINUAL)
 
 
@@ -255,17 +255,17 @@ def make_stream_map(
 ) -> StreamTransformation:
     """Apply a function to each item.
 
-    Where two streams differ, their images differ at most; nothing stays nothing. A weighted sum is
-    a map before a counter. An item on which ``function`` raises, or for which it returns what is no
-    item of ``output_domain``, becomes nothing.
+    The distance of streams does not grow: two mapped streams differ only at steps where the streams
+    differ. None stays None. Chain a map with a counter for a weighted sum. If ``function`` raises
+    on an item, or returns no item of ``output_domain``, the item becomes None.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: a stream
     :param input_metric: of events
-    :param output_domain: the stream of what ``function`` returns
-    :param function: from an item to an item of ``output_domain``, or None to drop it; a promise
-        that it depends on the item only
+    :param output_domain: the stream of the items that ``function`` returns
+    :param function: function from an item to an item of ``output_domain``, or to None to drop it;
+        the caller promises that it depends on the item only
     :return: a transformation of streams
     :raises InvalidTypeError: naming the argument
 
@@ -294,16 +294,16 @@ def make_stream_map(
 def make_stream_filter(
     input_domain: Domain, input_metric: Metric, predicate: Callable[[Any], bool]
 ) -> StreamTransformation:
-    """Keep the items for which a predicate holds, and nothing in the place of others.
+    """Keep the items for which a predicate holds, and replace the others by None.
 
-    Under ``event_presence`` and ``event_change`` the distance does not grow; time goes on. An item
-    on which ``predicate`` raises is not kept.
+    The distance does not grow under ``event_presence`` and ``event_change``. A dropped item still
+    takes its step. An item on which ``predicate`` raises is dropped.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: a stream
     :param input_metric: of events
-    :param predicate: whether to keep an item; a promise that it depends on the item only
+    :param predicate: whether to keep an item; the caller promises it depends on the item only
     :return: a transformation of streams
     :raises InvalidTypeError: naming the argument
 
@@ -322,7 +322,7 @@ def make_stream_filter(
     def of(item: Any) -> Any:
         try:
             return item if keep(item) else None
-        except Exception:  # would tell of this item
+        except Exception:  # an error would reveal this item
             return None
 
     return _make(
@@ -367,7 +367,7 @@ def make_stream_clamp(
 
 
 class Contributions:
-    """How many items of each user have come; the first ones are kept."""
+    """Keep the first items of each user, and count the items of each user."""
 
     __slots__ = ("_items", "_limit", "_seen")
 
@@ -376,24 +376,24 @@ class Contributions:
         self._seen: dict[Any, int] = {}
 
     def __call__(self, pair: Any) -> Any:
-        """Return the item of a pair, if it is kept."""
+        """Return the item of a pair if it is kept, or None."""
         try:
             user, item = pair
             if user != user:
                 return None
             count = self._seen[user] = self._seen.get(user, 0) + 1
-        except Exception:  # would tell of this item; so it is nobody's
+        except Exception:  # an error would reveal this item; so it counts for no user
             return None
         found = valid_item(self._items, item) if count <= self._limit else None
         return None if found is INVALID else found
 
     def to_record(self) -> Any:
-        """Who has been seen, and how often, up to the limit."""
+        """Return the users seen, and the number of items of each, up to the limit."""
         seen = [[to_json(user), min(count, self._limit)] for user, count in self._seen.items()]
         return {"limit": self._limit, "seen": seen}
 
     def restore(self, record: Any) -> None:
-        """Go on from a record."""
+        """Restore the state from a record."""
         if record["limit"] != self._limit:
             raise ValueError
         self._seen = {from_json(user): int(count) for user, count in record["seen"]}
@@ -413,19 +413,19 @@ def make_bounded_contributions(
 ) -> StreamTransformation:
     """Keep the first items of each user: from user-level to event-level privacy.
 
-    Items are pairs of a user and an item of ``output_domain``. Users are told apart by ``==`` and
-    must be hashable; what is no such pair becomes nothing. Of each user the first
-    ``max_contributions`` are kept, without the user; then comes nothing in their place. A user who
-    is added or removed moves at most so many events: the distance grows by this factor, from
-    ``user_presence()`` to ``event_presence()``. Memory grows with the number of users. A checkpoint
-    keeps who has been seen, if users are numbers, strings, bytes, None, or tuples of these.
+    Items are pairs of a user and an item of ``output_domain``. Users must be hashable and are
+    compared by ``==``. An item that is not such a pair becomes None. The first
+    ``max_contributions`` items of each user are kept, without the user; later ones become None. One
+    added or removed user moves at most ``max_contributions`` events, so the distance grows by this
+    factor, from ``user_presence()`` to ``event_presence()``. Memory grows with the number of users.
+    A checkpoint saves the users if they are numbers, strings, bytes, None, or tuples of these.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: ``oc.record_stream(...)`` of pairs
     :param input_metric: ``oc.user_presence()``
-    :param output_domain: the stream of the second of each pair
-    :param max_contributions: how many items of a user are kept, at least 1
+    :param output_domain: the stream of the second elements of the pairs
+    :param max_contributions: largest number of items kept per user, at least 1
     :return: a transformation of streams
     :raises InvalidTypeError, InvalidValueError: naming the argument
 

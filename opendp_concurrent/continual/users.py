@@ -1,4 +1,4 @@
-"""Users in a checkpoint: what JSON has no word for, so that equal users stay equal."""
+"""Users as JSON in a checkpoint, so that equal users stay equal after a restart."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ PLAIN = (type(None), bool, int, float, str)
 
 
 def to_json(user: Any) -> Any:
-    """A user as JSON has it: numbers, strings, bytes, None, and tuples of these.
+    """Return a user as a JSON value: a number, string, bytes, None, or a tuple of these.
 
-    :raises InvalidTypeError: to the one who saves, for another kind
+    :raises InvalidTypeError: for another type, when the data holder saves
     """
     if isinstance(user, np.generic):
         plain = user.item()
@@ -34,7 +34,7 @@ def to_json(user: Any) -> Any:
 
 
 def from_json(record: Any) -> Any:
-    """The inverse of :func:`to_json`."""
+    """Return the user of a JSON value: the inverse of :func:`to_json`."""
     if type(record) in PLAIN:
         return record
     ((kind, content),) = record.items()

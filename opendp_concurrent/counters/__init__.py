@@ -1,1 +1,1 @@
-"""Counters of a stream, and what is built from them."""
+"""Counters of a stream: sums, histograms, sliding windows, and alarms."""

@@ -1,4 +1,4 @@
-"""How large the error of a counter is, before it is run."""
+"""Error of a counter, computed before it runs."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ EXACT = 2**16
 
 
 def counter_nodes(horizon: int, method: str = "tree") -> tuple[int, float]:
-    """Return in how many nodes an item is, and how many nodes a sum has on average.
+    """Return the number of tree nodes that contain one item, and the average number in one sum.
 
-    With noise of standard deviation σ for a node, the root mean square error over the steps from 1
-    to the horizon is σ times the root of the second. For zCDP σ is the root of the first over 2ρ,
-    for items from 0 to 1: so the error is the root of their product over 2ρ.
+    Let σ be the standard deviation of a node's noise. The root mean square error over the steps 1
+    to T is then σ sqrt(average). For zCDP and items from 0 to 1, σ = sqrt(height/(2ρ)), so the
+    error is sqrt(height · average/(2ρ)).
 
-    :param horizon: T, how many steps, at most 2^24
+    :param horizon: T, the number of steps, at most 2^24
     :param method: ``"tree"`` or ``"smooth"``
-    :return: the height, and the average over all steps
+    :return: the height (nodes per item), and the average over all steps of the nodes per sum
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
@@ -42,7 +42,7 @@ def counter_nodes(horizon: int, method: str = "tree") -> tuple[int, float]:
 
 
 def nodes_of_sums(order: Leaves, steps: int) -> Iterator[int]:
-    """How many nodes with noise are in the sum, for each step."""
+    """Yield the number of nodes with noise in the sum, for each step."""
     leaf = order.leaf(0)
     for _ in range(steps):
         leaf = order.following(leaf)
@@ -55,17 +55,17 @@ def nodes_of_sums(order: Leaves, steps: int) -> Iterator[int]:
 def square_root_rmse(horizon: int) -> float:
     """Return the root mean square error of the square-root factorisation, at ρ = 1/2.
 
-    The best factorisation of the sums into Toeplitz matrices [FHU23]: noise of the root of
-    S(T), S(n) the sum of f(k)² for k < n, f(k) = f(k-1) (1 - 1/(2k)), and at step t variance
-    S(t) S(T). A yardstick: it keeps all of the noise, O(T).
+    This is the best factorisation of the sums into Toeplitz matrices [FHU23]. Let S(n) be the sum
+    of f(k)² for k < n, with f(k) = f(k-1) (1 - 1/(2k)). The noise has variance S(T); the error at
+    step t has variance S(t) S(T). Use it only to compare: it keeps all of the noise, O(T).
 
-    Since (k + 1/4) f(k)² = (k+1)² f(k+1)² - k² f(k)², the sum of S(t) over t <= T telescopes to
-    (T + 1/4) S(T) - T² f(T)². Up to 2^16 steps S(T) is summed; the rest of a longer sum is taken
-    from 1/(π(k + 1/4)), above f(k)² by a part of at most 1/(32 (k-1)²): (k + 1/4) f(k)² rises to
-    1/π, by a factor of at most 1 + 1/(16 k³) at each k. That is below 10^-11 in all.
+    Since (k + 1/4) f(k)² = (k+1)² f(k+1)² - k² f(k)², the sum of S(t) over t <= T telescopes to (T
+    + 1/4) S(T) - T² f(T)². The first 2^16 terms f(k)² of S(T) are summed. 1/(π(k + 1/4)) replaces
+    later terms. It is larger by a part of at most 1/(32 (k-1)²): (k + 1/4) f(k)² rises to 1/π, by a
+    factor of at most 1 + 1/(16 k³) at each k. The error is below 10^-11 in all.
 
-    :param horizon: T, how many steps, at most 2^62
-    :return: the error, for items from 0 to 1
+    :param horizon: T, the number of steps, at most 2^62
+    :return: the root mean square error, for items from 0 to 1
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
@@ -89,7 +89,7 @@ def square_root_rmse(horizon: int) -> float:
 
 
 def square_root_sums(steps: int) -> Iterator[float]:
-    """S(n) for each n up to ``steps``."""
+    """Yield S(n) for each n from 1 to ``steps``."""
     factor, square = 1.0, 0.0
     for step in range(1, steps + 1):
         square += factor * factor

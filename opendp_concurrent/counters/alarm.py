@@ -1,8 +1,8 @@
-"""A sparse vector on a stream, which tells when a sum has come above a threshold.
+"""The alarm: a sparse vector on a stream, which tells when a sum is above a threshold.
 
-Between neighbouring streams at most ``d_in`` events apart the sums differ by at most that many
-times the move of an event, at every step, whatever was answered before. That is all that the proof
-of the sparse vector needs, so it holds with data that arrive in between and are chosen adaptively.
+Let two streams be ``d_in`` events apart. At every step their sums differ by at most ``d_in`` times
+the move of one event, whatever was answered before. The proof of the sparse vector needs only this
+fact. So it also holds for data that arrive between queries and are chosen adaptively.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STEPS = Steps(0, whole=True)
 
 
 class _Alarm:
-    """The state machine: a question is None, or a threshold of its own."""
+    """State machine of an alarm; a query is None, or a threshold of its own."""
 
     __slots__ = ("_comparison", "_items", "_sum", "_threshold")
 
@@ -93,14 +93,14 @@ def make_alarm(
     query_scale: float | None = None,
     refresh: bool = False,
 ) -> ConcurrentMeasurement:
-    """Say when a stream's sum, or that of its last steps, is above a threshold.
+    """Tell whether the sum of a stream, or of its last steps, is above a threshold.
 
-    A :func:`.make_sparse_vector` whose data arrive. ``queryable.read()``, or ``queryable(None)``,
-    asks whether the sum is above the threshold now, ``queryable(number)`` whether it is above that;
-    any number of times, of which ``max_hits`` may be above. Without questions nothing is said.
+    This is :func:`.make_sparse_vector` on a stream. ``queryable.read()``, or ``queryable(None)``,
+    compares the current sum with the threshold; ``queryable(number)`` compares it with ``number``.
+    Queries are unlimited until ``max_hits`` answers are ABOVE. Updates return no answer.
 
     Guarantee: that of :func:`.make_sparse_vector`, against a strongly adaptive adversary [HSV25,
-    Definition 3.3]; its proof needs only that at every step the sums differ by no more than their
+    Definition 3.3]. The proof needs only that, at every step, the sums differ by at most their
     sensitivity.
 
     Required features: `contrib`, `honest-but-curious`
@@ -108,11 +108,11 @@ def make_alarm(
     :param input_domain: ``oc.integer_stream(lower, upper)``
     :param input_metric: ``oc.event_presence()`` or ``oc.event_change()``
     :param output_measure: how privacy is measured
-    :param scale: of the threshold's Laplace noise
+    :param scale: scale of the threshold's Laplace noise
     :param threshold: an integer
-    :param max_hits: how many answers may be above
-    :param window: of the last how many steps; all if left out
-    :param query_scale: of each question's noise; as in :func:`.make_sparse_vector` if left out
+    :param max_hits: largest number of answers ABOVE
+    :param window: number of last steps to sum; all steps if left out
+    :param query_scale: scale of each query's noise; as in :func:`.make_sparse_vector` if left out
     :param refresh: give the threshold fresh noise after each hit
     :return: a measurement on the empty stream
     :raises InvalidTypeError, InvalidValueError: naming the argument

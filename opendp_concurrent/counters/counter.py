@@ -1,4 +1,4 @@
-"""Counters: sums of a stream so far."""
+"""Counters: noisy sums and histograms of all items of a stream so far."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ METHODS: dict[str, Callable[[int], Leaves]] = {"tree": AllLeaves, "smooth": Bala
 
 
 class _Counter:
-    """The state machine: one question, which is None."""
+    """State machine of a counter; the only query is None."""
 
     __slots__ = ("_prefix",)
 
@@ -54,7 +54,7 @@ class _Counter:
 
 
 def whole_numbers(items: Any) -> Any:
-    """Items as an array, nothing as 0."""
+    """Return the items as an array, with 0 for None."""
     if isinstance(items, np.ndarray):
         return items
     return np.array([item or 0 for item in items], dtype=np.int64)
@@ -63,12 +63,12 @@ def whole_numbers(items: Any) -> Any:
 def counter_loss(
     events: int, shift: int, height: int, scale: float, measure: Measure, parts: int = 1
 ) -> Any:
-    """Privacy loss of ``events`` events, each of which moves ``parts`` numbers by ``shift``.
+    """Return the privacy loss of ``events`` events, each moving ``parts`` numbers by ``shift``.
 
-    An event is in one node of each of ``height`` levels at most. Several events in one node move it
-    by the sum; under every measure here that costs at least as much as moving several nodes: ε is
-    proportional to the shift, zCDP and Rényi divergences of Gaussian noise to its square, and for
-    Gaussian DP, with a grid, (aD+1)² + (bD+1)² <= ((a+b)D+1)².
+    An event is in at most one node of each of ``height`` levels. Several events in one node move it
+    by their sum. Under every measure here, this costs at least as much as moving several nodes: ε
+    is proportional to the shift, zCDP and Rényi divergences of Gaussian noise to its square, and
+    for Gaussian DP, with a grid, (aD+1)² + (bD+1)² <= ((a+b)D+1)².
     """
     if events == 0:
         return composed(measure, [])
@@ -79,7 +79,7 @@ def counter_loss(
 
 
 def leaves_for(method: str, horizon: int | None) -> tuple[Callable[[int], Leaves], int]:
-    """The order of leaves, and how many nodes an item is in; one, by doubling."""
+    """Return the order of leaves, and the nodes per item; 1 without a horizon (doubling)."""
     if method not in METHODS:
         raise InvalidValueError(f"method ({method!r}) must be one of {', '.join(METHODS)}")
     if horizon is None:
@@ -90,10 +90,10 @@ def leaves_for(method: str, horizon: int | None) -> tuple[Callable[[int], Leaves
 
 
 def check_scale(scale: Any, largest: int, **steps: int | None) -> float:
-    """Return the scale if sums and noise stay far from the edges of integers, or raise.
+    """Return the scale, or raise unless sums and noise stay far from integer overflow.
 
-    :param largest: move of an item
-    :param steps: how many there may be, under the argument's name; None if unlimited
+    :param largest: largest move of an item
+    :param steps: largest number of steps, by the argument's name; None if unlimited
     """
     ((name, count),) = steps.items()
     double = checks.finite(scale=scale)
@@ -121,35 +121,35 @@ def make_counter(
     horizon: int | None = None,
     method: str = "tree",
 ) -> ConcurrentMeasurement:
-    """Count, or sum, what has arrived so far, at any time.
+    """Make a measurement that returns the noisy count, or sum, of all items so far, at any time.
 
-    It spawns a :class:`.ContinualQueryable`: ``update(item)`` or ``update_all(items)``, and
-    ``read()``, or the message None, for the noisy sum so far. State is O(log T); nodes get noise
-    when they are first asked for, and answers between the same two updates are equal.
+    The measurement spawns a :class:`.ContinualQueryable`. ``update(item)`` or ``update_all(items)``
+    adds items. ``read()``, or the query None, returns the noisy sum so far, which stays the same
+    until the next update. State is O(log T). The noise of a node is drawn at its first use.
 
-    * ``method="tree"``: the binary tree [CSS11], [DNPR10]. With a horizon of T steps an item is in
-      h = floor(log2 T) + 1 nodes, and the sum of t items has noise for each bit of t.
-    * ``method="smooth"``: the smooth binary mechanism [AP23], on leaves with half of their h bits
-      set: an item is in h/2 nodes, and every sum has noise of at most h/2; less, since
-      nodes that cannot hold anything get none.
-    * without a horizon: trees for epochs of doubling length. The loss is that of one release with
-      noise of ``scale``, forever; a node of the epoch of 2^j steps has 2j times the variance (for
-      Laplace noise: the scale).
+    * ``method="tree"``: the binary tree [CSS11], [DNPR10]. With a horizon of T steps, an item is in
+      at most h = floor(log2 T) + 1 nodes. The sum of t items has one node's noise per set bit of t.
+    * ``method="smooth"``: the smooth binary mechanism [AP23], on leaves with half of their b bits
+      set. An item is in at most b/2 nodes. A sum has at most b/2 nodes; empty ones get no noise.
+    * without a horizon: one tree per epoch; each epoch is twice as long. The total loss is that of
+      one release with noise of ``scale``, for any number of steps. A node of the epoch of 2^j steps
+      has 2j times the variance (Laplace noise: 2j times the scale).
 
-    Noise is Laplace under pure and (ε, δ)-DP, and the discrete Gaussian under zCDP, tCDP, Rényi and
-    Gaussian DP, from OpenDP.
+    OpenDP draws the noise: Laplace under pure and (ε, δ)-DP, discrete Gaussian under zCDP, tCDP,
+    Rényi and Gaussian DP.
 
-    Guarantee: h releases of the largest move of an event, composed; against a strongly adaptive
-    adversary [HSV25, Definition 3.3], since it holds for every node given all that was released
-    before. One event moves a sum by the largest item, a changed one by the spread of the items.
+    Guarantee: the composition of one release per node that contains an item, against a strongly
+    adaptive adversary [HSV25, Definition 3.3]: it holds for every node given all earlier releases.
+    An added or removed event moves a sum by at most the largest item. A changed event moves it by
+    at most the range of the items and 0.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: ``oc.integer_stream(lower, upper)``
     :param input_metric: ``oc.event_presence()`` or ``oc.event_change()``
     :param output_measure: how privacy is measured
-    :param scale: of the noise of one node
-    :param horizon: how many steps there may be; unlimited if left out
+    :param scale: scale of the noise of one node
+    :param horizon: largest number of steps; unlimited if left out
     :param method: ``"tree"`` or ``"smooth"``
     :return: a measurement on the empty stream
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -178,7 +178,7 @@ def make_counter(
         events = whole_distance(input_metric, d_in)
         return counter_loss(events, shift, height, scale, output_measure)
 
-    privacy_map(1)  # raises where there is no certificate
+    privacy_map(1)  # raises for an unsupported measure
     return continual(
         (input_domain, input_metric),
         output_measure,
@@ -191,7 +191,7 @@ def make_counter(
 
 
 class _Histogram:
-    """The state machine: a count for each category."""
+    """State machine of a histogram: one count per category."""
 
     __slots__ = ("_categories", "_prefix")
 
@@ -253,20 +253,20 @@ def make_histogram_counter(
     horizon: int | None = None,
     method: str = "tree",
 ) -> ConcurrentMeasurement:
-    """Count each category of what has arrived so far, at any time.
+    """Make a measurement that returns the noisy count of each category so far, at any time.
 
-    A :func:`.make_counter` for each category, at the price of one: an event is in one category, a
-    changed one in two. ``queryable.read()``, or ``queryable(None)``, gives the noisy counts,
-    ``queryable(("top", k))`` the k largest of them with their categories, which is postprocessing.
-    Negative counts are not corrected.
+    Each category has its own :func:`.make_counter`. All of them cost as much as one: an event is in
+    one category, and a changed event is in two. ``queryable.read()``, or ``queryable(None)``,
+    returns the noisy counts. ``queryable(("top", k))`` returns the k largest counts with their
+    categories, which is postprocessing. Negative counts are not corrected.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: ``oc.category_stream(categories)``
     :param input_metric: ``oc.event_presence()`` or ``oc.event_change()``
     :param output_measure: how privacy is measured
-    :param scale: of the noise of one node
-    :param horizon: how many steps there may be; unlimited if left out
+    :param scale: scale of the noise of one node
+    :param horizon: largest number of steps; unlimited if left out
     :param method: ``"tree"`` or ``"smooth"``
     :return: a measurement on the empty stream
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -303,7 +303,7 @@ def make_histogram_counter(
         events = whole_distance(input_metric, d_in)
         return counter_loss(events, 1, height, scale, output_measure, parts)
 
-    privacy_map(1)  # raises where there is no certificate
+    privacy_map(1)  # raises for an unsupported measure
     return continual(
         (input_domain, input_metric),
         output_measure,

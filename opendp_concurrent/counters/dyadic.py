@@ -1,16 +1,16 @@
-"""Sums over the nodes of a binary tree, of which a prefix needs few: exact, without noise.
+"""Exact sums, without noise, of the few nodes of a binary tree that form a prefix.
 
-Items sit at leaves, in order. The prefix up to leaf m (which is not in it) is the union of one
-node for each bit of m: the node of bit p covers the 2^p leaves from m with the bits up to p
-cleared. Only these are kept. Two orders of leaves:
+Items sit at leaves, in order. The prefix before leaf m is the union of one node for each set bit
+of m. The node of bit p covers 2^p leaves, beginning at m with the bits up to p cleared. Only these
+nodes are kept. There are two orders of leaves:
 
-* *all*: item t is at leaf t - 1. The prefix of t items has a node for each bit of t.
-* *balanced* [AP23]: only leaves whose number has h/2 of h bits set. Every prefix has h/2 nodes, and
-  every item is in at most h/2 nodes that are ever asked for, one for each bit that its leaf lacks.
+* *all*: item t is at leaf t - 1. The prefix of t items has one node for each set bit of t.
+* *balanced* [AP23]: items are only at leaves whose number has b/2 of b bits set. Every prefix has
+  b/2 nodes. An item is in at most b/2 nodes that are ever used, one for each unset bit of its leaf.
 
-A node without a leaf in use holds nothing, whatever the data: it is left out, and needs no noise.
-For balanced leaves these are the bits of m below its lowest bit that is not set: with them the
-leaves of such a node have too few bits.
+A node without a leaf in use is empty, whatever the data. It is left out, and needs no noise. For
+balanced leaves, these are the nodes of the bits of m below its lowest unset bit, since the leaves
+of such a node have too few set bits.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ Integers = NDArray[np.int64]
 
 
 def plain(total: Any) -> Any:
-    """An integer, or a list of them, from whatever integers or arrays."""
+    """Return an integer, or an array's integers, as a JSON value."""
     return [int(one) for one in total] if isinstance(total, np.ndarray) else int(total)
 
 
 def unplain(total: Any) -> Any:
-    """The inverse of :func:`plain`."""
+    """Return the integer or array of a JSON value: the inverse of :func:`plain`."""
     return np.array(total, dtype=object) if isinstance(total, list) else total
 
 
 class Leaves(Protocol):
     """An order of leaves.
 
-    :ivar height: an item is in at most this many nodes that are asked for
-    :ivar horizon: how many items there may be
+    :ivar height: largest number of used nodes that contain one item
+    :ivar horizon: largest number of items
     """
 
     height: int
     horizon: int
 
     def leaf(self, count: int) -> int:
-        """The leaf after ``count`` items: the prefix of these ends there."""
+        """Return the leaf after ``count`` items; the prefix of these items ends before it."""
 
     def following(self, leaf: int) -> int:
-        """The next leaf."""
+        """Return the next leaf."""
 
     def before(self, leaf: int) -> int:
-        """How many items are at smaller leaves."""
+        """Return how many items are at smaller leaves."""
 
 
 class AllLeaves:
@@ -61,15 +61,15 @@ class AllLeaves:
         self.horizon, self.height = horizon, horizon.bit_length()
 
     def leaf(self, count: int) -> int:
-        """The leaf after ``count`` items."""
+        """Return the leaf after ``count`` items."""
         return count
 
     def following(self, leaf: int) -> int:
-        """The next leaf."""
+        """Return the next leaf."""
         return leaf + 1
 
     def before(self, leaf: int) -> int:
-        """How many items are at smaller leaves."""
+        """Return how many items are at smaller leaves."""
         return leaf
 
 
@@ -83,10 +83,10 @@ class BalancedLeaves:
         self.height = self.bits // 2
 
     def leaf(self, count: int) -> int:
-        """The number with half of its bits set that has ``count`` smaller ones."""
+        """Return the number with half of its bits set that has ``count`` smaller such numbers."""
         leaf, left = 0, self.height
         for bit in reversed(range(self.bits)):
-            without = comb(bit, left)  # numbers that do not have this bit
+            without = comb(bit, left)  # numbers in which this bit is not set
             if count >= without and left:
                 count -= without
                 leaf |= 1 << bit
@@ -94,13 +94,13 @@ class BalancedLeaves:
         return leaf
 
     def following(self, leaf: int) -> int:
-        """The next number with as many bits set."""
+        """Return the next number with the same number of set bits."""
         lowest = leaf & -leaf
         carried = leaf + lowest
         return carried | ((leaf ^ carried) // lowest) >> 2
 
     def before(self, leaf: int) -> int:
-        """How many numbers with half of their bits set are smaller."""
+        """Return how many smaller numbers have half of their bits set."""
         smaller, left = 0, self.height
         for bit in reversed(range(self.bits)):
             if leaf >> bit & 1:
@@ -110,10 +110,10 @@ class BalancedLeaves:
 
 
 class Dyadic:
-    """The exact sums of the nodes of the prefix so far.
+    """Exact sums of the nodes of the prefix so far.
 
-    :ivar count: how many items there were
-    :ivar sums: by bit: the sum of its node, an integer or an array of them
+    :ivar count: number of items so far
+    :ivar sums: from a bit to the sum of its node, an integer or an array of integers
     """
 
     __slots__ = ("_leaf", "_leaves", "count", "sums")
@@ -124,17 +124,17 @@ class Dyadic:
         self.sums: dict[int, Any] = {}
 
     def to_record(self) -> dict[str, Any]:
-        """What :meth:`restore` needs, as JSON has it."""
+        """Return the state for :meth:`restore`, as a JSON value."""
         sums = {str(bit): plain(total) for bit, total in self.sums.items()}
         return {"count": self.count, "sums": sums}
 
     def restore(self, record: dict[str, Any]) -> None:
-        """Go on from a record."""
+        """Restore the state from a record."""
         self.count, self._leaf = record["count"], self._leaves.leaf(record["count"])
         self.sums = {int(bit): unplain(total) for bit, total in record["sums"].items()}
 
     def add(self, item: Any) -> int:
-        """Take an item; return the bit below which (and at which) nodes are new."""
+        """Take an item; return a bit such that the nodes at it and below it are new."""
         after = self._leaves.following(self._leaf)
         changed = (self._leaf ^ after).bit_length() - 1
         for bit in [bit for bit in self.sums if bit < changed]:
@@ -145,7 +145,7 @@ class Dyadic:
         return changed
 
     def add_all(self, items: Integers) -> int:
-        """Take items at once; return as :meth:`add` does."""
+        """Take items at once; return the same bit as :meth:`add`."""
         if not len(items):
             return -1
         reached = self.count + len(items)
@@ -154,14 +154,14 @@ class Dyadic:
         kept = {bit: total for bit, total in self.sums.items() if bit > changed}
         common = sum(kept.values())
         running = np.cumsum(items, axis=0)
-        start = sum(self.sums.values()) - common  # of the old nodes that are not kept
+        start = sum(self.sums.values()) - common  # sum of the old nodes that are not kept
 
         def prefix(leaf: int) -> Any:
-            """Sum before a leaf at or beyond the old one, less what is kept."""
+            """Return the sum before a leaf at or after the old one, minus the kept nodes."""
             new = self._leaves.before(leaf) - self.count
             return start + (running[new - 1] if new else 0)
 
-        low = after >> (changed + 1) << (changed + 1)  # where the nodes that are kept end
+        low = after >> (changed + 1) << (changed + 1)  # the first leaf after the kept nodes
         below: Any = 0
         sums = kept
         for bit in reversed(range(changed + 1)):

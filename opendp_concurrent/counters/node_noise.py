@@ -1,8 +1,8 @@
-"""Noise for the nodes of a tree: integers, drawn by OpenDP, some of them ahead.
+"""Noise for the nodes of a tree: integers that OpenDP draws, several ahead of use.
 
 A node releases its sum plus noise. OpenDP's integers saturate at 63 bits, so releases are clamped
-to 62: a sum of at most 61 bits plus saturated noise, clamped, is what the sum plus unbounded noise,
-clamped, would be, hence postprocessing of it.
+to 62 bits. Sums have at most 61 bits. So the clamped release is the same as with unbounded noise,
+and clamping is postprocessing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LARGEST_SUM, LARGEST_RELEASE = 2**61, 2**62
 
 
 def is_laplace(measure: Measure) -> bool:
-    """Whether noise under ``measure`` is Laplace, and not Gaussian; raise if it is neither."""
+    """Return True for Laplace noise, False for Gaussian; raise if ``measure`` has neither."""
     known = composition_measure(measure)
     if known.noise is not None:
         return known.noise is Noise.LAPLACE
@@ -38,16 +38,16 @@ def is_laplace(measure: Measure) -> bool:
 
 
 def noise_loss(scale: float, shift: int, measure: Measure) -> Any:
-    """Privacy loss of moving one node by ``shift``."""
+    """Return the privacy loss of moving one node by ``shift``."""
     space = atom_domain(T=ATOM), absolute_distance(T=ATOM)
     make = make_certified_laplace if is_laplace(measure) else make_certified_gaussian
     return make(*space, scale, measure).map(shift)
 
 
 class NodeNoise:
-    """Draws of one scale. Holds noise that must stay secret; not thread-safe.
+    """Noise of one scale. Its draws must stay secret. Not thread-safe.
 
-    :param laplace: whether to draw Laplace noise, or Gaussian
+    :param laplace: draw Laplace noise if true, else Gaussian
     """
 
     __slots__ = ("_ahead", "_drawn", "_laplace", "_sample", "_scale", "_zeros")
@@ -59,7 +59,7 @@ class NodeNoise:
         self._drawn: list[int] = []
 
     def _draw(self) -> list[int]:
-        """Draw ahead: few at first, then more and more."""
+        """Draw ahead: few draws at first, then more each time."""
         if self._ahead < MOST_AHEAD:
             self._ahead = min(max(FIRST_AHEAD, 4 * self._ahead), MOST_AHEAD)
             domain = vector_domain(atom_domain(T=ATOM), size=self._ahead)

@@ -1,4 +1,4 @@
-"""Noisy sums of all items so far: with a horizon, or by doubling without one."""
+"""Noisy prefix sums of a stream: one tree with a horizon, doubling epochs without one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .node_noise import NodeNoise
 
 
 class Prefix(Protocol):
-    """A sum so far that can be asked for at any time."""
+    """A noisy sum of all items so far, for queries at any time."""
 
     def update(self, item: Any) -> None:
         """Take the item of the next step."""
@@ -22,13 +22,13 @@ class Prefix(Protocol):
         """Take the items of the next steps."""
 
     def total(self) -> Any:
-        """The noisy sum so far; the same when asked twice."""
+        """Return the noisy sum so far; the same until the next update."""
 
     def to_record(self) -> dict[str, Any]:
-        """Sums, and the noise of those in use, as JSON has it."""
+        """Return sums, and the noise of those in use, as a JSON value."""
 
     def restore(self, record: dict[str, Any]) -> None:
-        """Go on from a record."""
+        """Restore the state from a record."""
 
 
 def _released(noise: NodeNoise, total: Any) -> Any:
@@ -38,7 +38,7 @@ def _released(noise: NodeNoise, total: Any) -> Any:
 
 
 class TreePrefix:
-    """A tree. A node's noise is drawn when it is first asked for, and kept while the node is."""
+    """A prefix from one tree. A node's noise is drawn at first use, and kept with the node."""
 
     __slots__ = ("_dyadic", "_noise", "_noisy")
 
@@ -60,33 +60,33 @@ class TreePrefix:
         self._noisy = {bit: value for bit, value in self._noisy.items() if bit > changed}
 
     def total(self) -> Any:
-        """The noisy sum so far; the same when asked twice."""
+        """Return the noisy sum so far; the same until the next update."""
         for bit, total in self._dyadic.sums.items():
             if bit not in self._noisy:
                 self._noisy[bit] = _released(self._noise, total)
         return sum(self._noisy.values())
 
     def to_record(self) -> dict[str, Any]:
-        """Sums, and the noise of those in use, as JSON has it."""
-        self.total()  # so that all nodes in use have their noise
+        """Return sums, and the noise of those in use, as a JSON value."""
+        self.total()  # draws the noise of all nodes in use
         noisy = {str(bit): plain(value) for bit, value in self._noisy.items()}
         return {"dyadic": self._dyadic.to_record(), "noisy": noisy}
 
     def restore(self, record: dict[str, Any]) -> None:
-        """Go on from a record."""
+        """Restore the state from a record."""
         self._dyadic.restore(record["dyadic"])
         self._noisy = {int(bit): unplain(value) for bit, value in record["noisy"].items()}
 
 
 class DoublingPrefix:
-    """Epochs of 1, 2, 4, ... steps, each with a tree of its own, and a release of each whole epoch.
+    """Epochs of 1, 2, 4, ... steps, each with its own tree, and one release of each epoch's total.
 
-    An item is in one epoch: in the release of its total, and in at most j nodes of its tree if the
-    epoch has 2^j steps. Half of the loss goes to either, whatever the epoch: j nodes get noise of
-    variance 2j (for Laplace noise: of scale 2j) times the unit's, the total of 2 times. So the loss
-    of an item is that of one release with noise of the unit's scale, forever [CSS11].
+    An item is in one epoch. If the epoch has 2^j steps, the item is in the release of its total and
+    in at most j nodes of its tree. Each of the two gets half of the loss: j nodes with noise of 2j
+    times the unit's variance, and a total with noise of 2 times (Laplace noise: the scale). So an
+    item's loss is that of one release with noise of the unit's scale, without a horizon [CSS11].
 
-    :param scale: the unit
+    :param scale: scale of the unit's noise
     """
 
     __slots__ = ("_before", "_exact", "_laplace", "_length", "_scale", "_steps", "_totals", "_tree")
@@ -94,13 +94,13 @@ class DoublingPrefix:
     def __init__(self, scale: float, laplace: bool) -> None:
         self._scale, self._laplace = scale, laplace
         self._totals = NodeNoise(self._widened(1), laplace)
-        self._before: Any = 0  # released totals of epochs, summed
-        self._exact: list[Any] = []  # those not asked for yet, and that of the open epoch
+        self._before: Any = 0  # sum of the epochs' released totals
+        self._exact: list[Any] = []  # totals not released yet, and that of the open epoch
         self._length, self._steps = 1, 0
         self._tree: TreePrefix | None = None
 
     def _widened(self, nodes: int) -> float:
-        """Scale of the noise of one of ``nodes`` nodes that share half of the loss; rounded up."""
+        """Return the noise scale of each of ``nodes`` nodes with half of the loss; rounded up."""
         factor = 2.0 * nodes if self._laplace else nextafter(sqrt(2.0 * nodes), inf)
         return nextafter(factor * self._scale, inf)
 
@@ -122,14 +122,14 @@ class DoublingPrefix:
                 self._close()
 
     def _open(self) -> None:
-        """Begin the tree of an epoch; one of a single step has none."""
+        """Begin the tree of an epoch; an epoch of a single step has none."""
         bits = self._length.bit_length() - 1
         noise = NodeNoise(self._widened(bits), self._laplace) if bits else None
         self._tree = TreePrefix(AllLeaves(self._length - 1), noise) if noise else None
 
     def to_record(self) -> dict[str, Any]:
-        """Sums, and the noise of those in use, as JSON has it."""
-        self.total()  # so that all epochs that are over have their noise
+        """Return sums, and the noise of those in use, as a JSON value."""
+        self.total()  # draws the noise of all finished epochs
         return {
             "before": plain(self._before),
             "exact": [plain(total) for total in self._exact],
@@ -139,7 +139,7 @@ class DoublingPrefix:
         }
 
     def restore(self, record: dict[str, Any]) -> None:
-        """Go on from a record."""
+        """Restore the state from a record."""
         self._before = unplain(record["before"])
         self._exact = [unplain(total) for total in record["exact"]]
         self._length, self._steps = record["length"], record["steps"]
@@ -161,7 +161,7 @@ class DoublingPrefix:
         self._length, self._steps, self._tree = 2 * self._length, 0, None
 
     def total(self) -> Any:
-        """The noisy sum so far; the same when asked twice."""
+        """Return the noisy sum so far; the same until the next update."""
         open_epoch = self._steps > 0
         whole = self._exact[:-1] if open_epoch else self._exact
         before = self._before
@@ -175,7 +175,7 @@ class DoublingPrefix:
 def make_prefix(
     leaves: Callable[[int], Leaves], horizon: int | None, scale: float, laplace: bool
 ) -> Prefix:
-    """With a horizon one tree; without, doubling."""
+    """Return one tree with a horizon, or doubling epochs without one."""
     if horizon is None:
         return DoublingPrefix(scale, laplace)
     return TreePrefix(leaves(horizon), NodeNoise(scale, laplace))

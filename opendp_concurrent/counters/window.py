@@ -1,9 +1,9 @@
-"""Sliding windows: the sum of the last steps.
+"""Sliding-window counters: the noisy sum of the last W steps.
 
-Time is cut into blocks of W steps. The window of the last W steps is the end of the block before
-and the beginning of this one: a prefix of this block's tree, and a prefix of the mirrored tree of
-the block before, which shrinks by an item a step. An item is in the nodes of both trees. The last
-W items are kept, as any window must; noise of O(log W) nodes is.
+Time is cut into blocks of W steps. The last W steps are the end of the previous block and the
+beginning of the current one. The current block gives a prefix of its tree. The previous block gives
+a prefix of its mirrored tree, which loses one item per step. An item is in nodes of both trees.
+The counter keeps the last W items, as any window must, and the noise of O(log W) nodes.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from .dyadic import AllLeaves
 from .node_noise import NodeNoise, is_laplace
 from .prefix import TreePrefix
 
-MOST_PLACES = 2**18  # of which all are looked at
+MOST_PLACES = 2**18  # nodes_of looks at every place up to this many
 
 
 class _Shrinking:
-    """Noisy sums of the last items of a block that is over, fewer and fewer."""
+    """Noisy sums of the last items of a finished block; the number of items shrinks."""
 
     __slots__ = ("_noise", "_noisy", "_suffix", "length")
 
@@ -41,7 +41,7 @@ class _Shrinking:
         self._noisy: dict[tuple[int, int], int] = {}
 
     def total(self, left: int) -> int:
-        """The sum of the last ``left`` items."""
+        """Return the noisy sum of the last ``left`` items."""
         nodes = {}
         low = 0
         for bit in reversed(range(left.bit_length())):
@@ -66,7 +66,7 @@ class _Shrinking:
 
 
 class _Window:
-    """The state machine: one question, which is None."""
+    """State machine of a window; the only query is None."""
 
     __slots__ = ("_before", "_block", "_noise", "_now", "_window")
 
@@ -97,7 +97,7 @@ class _Window:
         return int(self._now.total()) + self._before.total(left)
 
     def to_record(self) -> Any:
-        self.ask(None)  # so that all nodes in use have their noise
+        self.ask(None)  # draws the noise of all nodes in use
         parts = self._before.to_record(), self._now.to_record()
         return {"before": parts[0], "now": parts[1], "block": [int(one) for one in self._block]}
 
@@ -108,10 +108,10 @@ class _Window:
 
 
 def nodes_of(window: int) -> int:
-    """The most nodes that an item is in, over its places in a block.
+    """Return the largest number of nodes that an item is in, over its places in a block.
 
-    At level p an item is in a node of its own tree if bit p of its place is not set and the node is
-    within the block, and likewise in the mirrored tree, of which one leaf less is asked for.
+    At level p, an item is in a node of its own tree if bit p of its place is not set and the node
+    is within the block. The same holds in the mirrored tree, of which queries use one leaf less.
     """
     if window > MOST_PLACES:
         return window.bit_length() + (window - 1).bit_length()
@@ -141,14 +141,14 @@ def make_window_counter(
     scale: float,
     window: int,
 ) -> ConcurrentMeasurement:
-    """Count, or sum, the last ``window`` steps, at any time and without a horizon.
+    """Make a measurement that returns the noisy count, or sum, of the last ``window`` steps.
 
-    ``queryable.read()``, or ``queryable(None)``, gives the noisy sum of the last ``window`` steps.
-    An item is in nodes of a tree of its block of W steps, and of the mirrored tree, from which it
-    leaves the window: in at most log2 W + 1 in all if W is a power of two, and never more than
-    2 (floor(log2 W) + 1).
+    ``queryable.read()``, or ``queryable(None)``, returns the noisy sum at any time, and there is no
+    horizon. An item is in nodes of two trees: the tree of its block of W steps, and the
+    mirrored tree, from which it leaves the window. It is in at most log2 W + 1 nodes in all if W is
+    a power of two, and in at most 2 (floor(log2 W) + 1) nodes for any W.
 
-    Guarantee: as many releases of the largest move of an event, composed, as in
+    Guarantee: the composition of one release per node that contains an item, as in
     :func:`.make_counter`.
 
     Required features: `contrib`, `honest-but-curious`
@@ -156,8 +156,8 @@ def make_window_counter(
     :param input_domain: ``oc.integer_stream(lower, upper)``
     :param input_metric: ``oc.event_presence()`` or ``oc.event_change()``
     :param output_measure: how privacy is measured
-    :param scale: of the noise of one node
-    :param window: W, how many steps
+    :param scale: scale of the noise of one node
+    :param window: W, the number of steps in the window
     :return: a measurement on the empty stream
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: as :func:`.make_counter`

@@ -1,1 +1,1 @@
-"""A budget for each person, where others hold one budget for all."""
+"""Individual budgets: one budget per person, not one for all."""

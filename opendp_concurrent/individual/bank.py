@@ -1,12 +1,12 @@
-"""Ten million budgets: who can pay for a query, and what is left to them.
+"""The bank: remaining budgets of millions of people, charged for each query.
 
-One double for each person holds a whole number of units below 2^53, so that sums, differences and
-comparisons are exact. A pass over all of them reads what is left, and writes what is left after the
-query to a second array; when it is over the two change places. So a query that fails on the way
-changes nothing, and a charge is one rebinding.
+Each person's remaining budget is one double, a whole number of units below 2^53. So sums,
+differences and comparisons are exact. A query makes one pass: it reads the remaining budgets from
+one array, and writes those after the charge to a second array. Then the two arrays are swapped. So
+a query that fails on the way changes nothing, and a charge is one rebinding.
 
-Every person goes through the same operations, with masks instead of branches: nothing is skipped
-for those who have nothing left.
+Every person goes through the same operations, with masks instead of branches. Nothing is skipped
+for people without remaining budget.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ CHUNK = 2**16  # people at a time: buffers stay in the cache, and Python is call
 
 
 class Bank:
-    """What is left to each person. Secret, and not thread-safe.
+    """Remaining budget of each person. Secret, and not thread-safe.
 
-    :param people: how many
+    :param people: number of people
     """
 
     __slots__ = ("_left", "_spare")
@@ -36,20 +36,20 @@ class Bank:
         self._spare: NDArray[np.float64] | None = self._left.copy()
 
     def charge(self, values: Callable[[slice], NDArray[Any]], price: Price) -> int:
-        """Charge those who can pay for their value; return the exact sum of theirs, in steps.
+        """Charge each person who can pay for their value; return the exact sum of these, in steps.
 
-        Those whose charge is more than they have left are left out and keep what they have. What is
-        left to a person depends on their own values and on the prices only.
+        A person whose charge is above their remaining budget is left out and is not charged. A
+        remaining budget depends only on the person's own values and on the prices.
 
-        :param values: of the people in a slice, one number each; if it raises nothing is charged
+        :param values: returns one number per person in a slice; if it raises, nothing is charged
         """
-        if self._spare is None:  # asked by ``values``
+        if self._spare is None:  # called from within ``values``
             raise ReentrantLaunchError
         left, after, total = self._left, self._spare, 0
         try:
             self._spare = None
             buffers = _Buffers(min(CHUNK, len(left)))
-            with np.errstate(all="ignore"):  # a warning would tell of a value
+            with np.errstate(all="ignore"):  # a warning would reveal a value
                 for start in range(0, max(1, len(left)), CHUNK):  # asks even if there is nobody
                     part = slice(start, min(start + CHUNK, len(left)))
                     total += buffers.charge(values(part), left[part], after[part], price)
@@ -60,7 +60,7 @@ class Bank:
 
 
 class _Buffers:
-    """Room for one chunk's numbers."""
+    """Reusable arrays for the numbers of one chunk."""
 
     __slots__ = ("charges", "mask", "pays", "steps")
 
@@ -75,7 +75,7 @@ class _Buffers:
         after: NDArray[np.float64],
         price: Price,
     ) -> int:
-        """Fill ``after``; return the sum of the steps of those who pay."""
+        """Fill ``after``; return the sum of the steps of the people who are charged."""
         size, reach = len(left), float(price.reach)
         steps, charges = self.steps[:size], self.charges[:size]
         pays, mask = self.pays[:size], self.mask[:size]
@@ -92,7 +92,7 @@ class _Buffers:
         np.ceil(charges, out=charges)
         np.minimum(charges, float(price.most), out=charges)
 
-        np.less_equal(charges, left, out=pays)  # false for NaN, who adds and pays nothing
+        np.less_equal(charges, left, out=pays)  # false for NaN, which adds and costs nothing
         mask[...] = pays
         np.negative(mask, out=mask)  # all bits for those who pay, none for others
         for numbers in (steps, charges):

@@ -1,21 +1,21 @@
-r"""Individual budgets: each person pays for what they add to a sum, until they cannot.
+r"""The individual filter: noisy sums that charge each person's own budget for their own value.
 
-[FZ21] with noise on sums. Why it is valid: let x' be x without the people of a group G of k.
+This is [FZ21] with noise on sums. The proof: let x' be x without the people of a group G of k.
 
-* Whether a person takes part, and what is left to them, depends on their own row and on the
-  queries so far. So on the same history everybody outside of G takes part, or not, on x as on x';
-* so the sum of query t differs by the sum over G of ±v, of those in G who take part. Its release
-  has a divergence of factor (|sum|/s)^power, given the history;
-* a person who takes part pays at least factor (|v|/s)^power, and others are not in the sum; all
-  that a person pays is at most d_out. So for k = 1, on every history, the divergences of all
-  queries add up to at most d_out, and for k to k^power d_out (``noise_loss.py``);
-* with ℓ_t the divergence of query t, a function of the history, the likelihood ratio to the power α
-  times exp(-(α-1) Σ ℓ_t) is a supermartingale on x' of mean at most 1, and on every history
-  Σ ℓ_t is at most B: the moment is at most exp((α-1) B), which is a divergence of at most B at the
-  order α [FZ21], [HSTVVXZ23, Theorem 4.6]. For pure DP the ratio itself is at most exp(Σ ℓ_t).
+* Whether a person takes part, and their remaining budget, depend only on their own row and on the
+  queries so far. So on the same history, the same people outside G take part on x as on x'.
+* So the sum of query t differs by the sum of ±v over the people in G who take part. Given the
+  history, its release has a divergence of factor (|sum|/s)^power.
+* A person who takes part is charged at least factor (|v|/s)^power; others are not in the sum. All
+  charges of a person add up to at most d_out. So on every history the divergences of all queries
+  add up to at most d_out for k = 1, and to at most k^power d_out for any k (``noise_loss.py``).
+* Let ℓ_t be the divergence of query t, a function of the history. The likelihood ratio to the power
+  α times exp(-(α-1) Σ ℓ_t) is a supermartingale on x' of mean at most 1. On every history Σ ℓ_t is
+  at most B. So the moment is at most exp((α-1) B), which is a divergence of at most B at order α
+  [FZ21], [HSTVVXZ23, Theorem 4.6]. For pure DP the ratio itself is at most exp(Σ ℓ_t).
 
-Nothing here asks that a person who once was left out stays out: what counts is that they are in no
-sum that they did not pay for. So they may take part in a cheaper query later.
+The proof does not need that a person who was left out once stays out. It needs only that a person
+is charged for each sum that they are in. So they may take part in a cheaper query later.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LARGEST_SUM = 2**62
 
 
 class _IndividualFilter:
-    """The state machine: rows, and what is left to each."""
+    """State machine of the filter: the rows, and the remaining budget of each."""
 
     __slots__ = ("_bank", "_d_out", "_loss", "_rows")
 
@@ -59,7 +59,7 @@ class _IndividualFilter:
     def __call__(self, query: Any) -> float:
         if not isinstance(query, NoisySum):
             raise InvalidTypeError(f"the query must be a NoisySum, found {type(query).__name__}")
-        query = NoisySum(query.per_row, query.bound, query.scale)  # as it is now, and checked
+        query = NoisySum(query.per_row, query.bound, query.scale)  # a copy, checked again
         price = Price.of(query, self._loss, self._d_out)
         release = _release(self._loss, price.scale)
         total = self._bank.charge(values_of(self._rows, query.per_row), price)
@@ -69,7 +69,7 @@ class _IndividualFilter:
 
 
 def _release(loss: NoiseLoss, scale: float) -> Any:
-    """Noise on an integer, drawn by OpenDP; where it saturates it is clamped, a postprocessing."""
+    """Return OpenDP's noise on an integer; saturation is clamping, hence postprocessing."""
     make = make_laplace if loss.is_laplace else make_gaussian
     return make(atom_domain(T=ATOM), absolute_distance(T=ATOM), scale)
 
@@ -83,24 +83,24 @@ def make_individual_filter(
     """Release noisy sums, where each person has a budget of their own.
 
     The returned measurement spawns a queryable that takes any number of queries, each a
-    :class:`.NoisySum`. A query charges every person the loss of their own number, which for most is
-    far below that of ``bound``. Who has too little left is left out of that sum, and pays nothing
-    for it; a cheaper query may have them again. So sums are biased once people drop out. Who they
-    are, how many they are, and what is left to anybody, is secret: to hear about it, ask for a sum.
-    To know how many could pay for a query of value 1, sum 1 for each row.
+    :class:`.NoisySum`. A query charges each person the loss of their own number, which for most
+    people is far below the loss of ``bound``. A person whose remaining budget is too small is left
+    out of the sum and is not charged; a cheaper query may include them again. So sums are biased
+    once people drop out. Who dropped out, how many, and each remaining budget are secret. To
+    estimate how many people can pay for a query of value 1, query the sum of 1 for each row.
 
-    All privacy is paid at launch, whatever is asked. Each query charges first, and then draws its
-    noise: Laplace for pure DP, Gaussian for zCDP and Rényi DP, OpenDP's, on integers.
+    All privacy is charged at launch, whatever the queries. Each query charges people first; then
+    OpenDP draws its noise on integers: Laplace for pure DP, Gaussian for zCDP and Rényi DP.
 
-    Guarantee: no person loses more than ``d_out``, a group of k no more than k ``d_out`` for pure
-    DP, and k² ``d_out`` for zCDP and Rényi DP [FZ21]; proved in
-    ``individual/individual_filter.py`` and ``noise_loss.py``. It assumes what :class:`.NoisySum`
-    promises of ``per_row``. Charges are exact, and rounded up to 2^-52 of the budget.
+    Guarantee: a person loses at most ``d_out``. A group of k people loses at most k ``d_out`` for
+    pure DP, and at most k² ``d_out`` for zCDP and Rényi DP [FZ21]. The proof is in
+    ``individual/individual_filter.py`` and ``noise_loss.py``. It assumes the promise about
+    ``per_row`` in :class:`.NoisySum`. Charges are exact, rounded up to 2^-52 of the budget.
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param input_domain: NumPy arrays such as ``dp.numpy.array2_domain``, or vectors; a row for each
-        person
+    :param input_domain: NumPy arrays such as ``dp.numpy.array2_domain``, or vectors, with one row
+        per person
     :param input_metric: symmetric or insert-delete distance: people are added or removed
     :param output_measure: pure DP, zero-concentrated DP, or Rényi DP of a fixed order
     :param d_out: budget of each person

@@ -1,14 +1,14 @@
-"""What one person loses when a sum is released with noise: a power of value over noise.
+"""Loss of one person when a sum is released with noise: a power of the value over the scale.
 
-Sums are of whole steps, noise is on the integers, so that no floating point is in the way:
+Sums are of whole steps and noise is on the integers, so no floating-point error enters:
 
 * Laplace: a shift of d steps has a divergence of |d|/s, for pure DP;
 * Gaussian: α d²/(2 s²) at every order α, so ρ = d²/(2 s²) for zCDP [CKS20, Theorem 14].
 
-A group of k people shifts the sum by at most the sum of their values. Laplace: their losses add up.
-Gaussian: the square of a sum of k numbers is at most k times the sum of their squares [Cauchy and
-Schwarz], so that over all queries the divergence is at most k times the sum of k people's losses,
-k² times the budget of one. This is so at each order, hence for one fixed order, too.
+A group of k people shifts the sum by at most the sum of their values. For Laplace noise, their
+losses add up. For Gaussian noise, the square of a sum of k numbers is at most k times the sum of
+their squares [Cauchy and Schwarz]. So over all queries the divergence is at most k times the sum of
+k people's losses, k² times the budget of one. This holds at each order, so at one fixed order, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..measures.noise import NoiseLoss as NoiseLoss
 
 
 def noise_loss(output_measure: Any) -> NoiseLoss:
-    """The loss of the noise that belongs to a measure.
+    """Return the loss of the noise that belongs to a measure.
 
     :raises UnsupportedMeasureError: for measures whose losses are not such a power
     """

@@ -1,4 +1,4 @@
-"""What is asked of a bank of individual budgets: a sum of one bounded number per person."""
+"""Queries of the individual filter: noisy sums of one bounded number per person."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..owned import plain
 
 FINE = 30  # a bound is from 2^(FINE - 1) to 2^FINE steps
 SMALLEST_BOUND, LARGEST_BOUND = 1e-200, 1e200
-FINEST_NOISE, COARSEST_NOISE = 2.0**-30, 2.0**62  # in steps
+FINEST_NOISE, COARSEST_NOISE = 2.0**-30, 2.0**62  # scales, in steps
 NOT_ON_ROWS = (
     Function,
     Measurement,
@@ -30,17 +30,17 @@ NOT_ON_ROWS = (
 
 @dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
 class NoisySum:
-    """A sum of one number per person, with noise.
+    """A noisy sum of one number per person.
 
-    ``per_row`` takes rows of the data, some at a time, and returns a NumPy array of one number for
-    each. Its author promises that the number of a row depends on that row only: not on other rows,
-    on where it is, on what was asked before, or on chance; and that it neither changes the rows nor
-    raises because of them. Numbers are clipped to ``[-bound, bound]`` and rounded to a power of two
-    of at most 2^-29 of it; NaN counts as 0.
+    ``per_row`` takes some rows of the data and returns a NumPy array with one number per row. Its
+    author promises that the number of a row depends on that row only: not on other rows, on its
+    position, on earlier queries, or on chance. The author also promises that ``per_row`` never
+    changes the rows, and never raises because of them. Numbers are clipped to ``[-bound, bound]``
+    and rounded to multiples of a power of two, at most 2^-29 of ``bound``; NaN counts as 0.
 
-    :ivar per_row: a function of rows, which returns booleans, integers or floats
-    :ivar bound: on how much one person can add or take, above 0
-    :ivar scale: of the noise, in units of the numbers; public
+    :ivar per_row: function of rows, which returns booleans, integers or floats
+    :ivar bound: largest absolute value of one person's number, above 0
+    :ivar scale: scale of the noise, in units of the numbers; public
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
@@ -72,7 +72,7 @@ class NoisySum:
 
 
 def step_exponent(**argument: Any) -> int:
-    """The k for which values with the bound that is given are rounded to multiples of 2^k."""
+    """Return k such that values with this bound are rounded to multiples of 2^k."""
     ((name, bound),) = argument.items()
     real = checks.number(**argument)
     if not SMALLEST_BOUND <= real <= LARGEST_BOUND:
@@ -83,11 +83,11 @@ def step_exponent(**argument: Any) -> int:
 
 
 def scale_limits(**argument: Any) -> tuple[float, float]:
-    """The finest and the coarsest noise for the bound that is given; exact."""
+    """Return the smallest and the largest noise scale for this bound; exact."""
     exponent = step_exponent(**argument)
     return ldexp(FINEST_NOISE, exponent), ldexp(COARSEST_NOISE, exponent)
 
 
 def whole_steps(bound: float, exponent: int) -> int:
-    """How many whole steps a bound has, rounded down: values are clipped there; exact."""
+    """Return the bound in whole steps, rounded down; values are clipped to it. Exact."""
     return floor(ldexp(bound, -exponent))

@@ -1,15 +1,15 @@
-"""What a query costs: in whole units of a budget, never below the exact loss.
+"""Prices of queries: charges in whole units of a budget, never below the exact loss.
 
-A budget is ``UNITS`` units, whatever it is. They are below 2^53, so that a double holds every
-number of units exactly, and divide by 1 to 36, so that a budget can be split evenly. A value of w
-steps costs factor (|w|/s)^power, in units P |w|^power with P a rational number. It is computed in
-doubles and rounded up:
+Every budget has ``UNITS`` units. ``UNITS`` is below 2^53, so a double holds every number of units
+exactly. It is a multiple of 1 to 36, so a budget can be split evenly. A value of w steps has the
+loss factor (|w|/s)^power, which is P |w|^power units for a rational number P. The charge is
+computed in doubles and rounded up:
 
     |w|^power times the rate, rounded up to a whole number; at most the exact price of the bound.
 
-Each product is at least (1 - 2^-53) times the exact one, so that a rate of at least (1 + 2^-50) P
-makes up for two of them; rounding up and the minimum are exact. So a charge is at least the exact
-loss, and above it by one unit and 2^-49 of it at most. Values at the bound pay the exact price,
+Each product is at least (1 - 2^-53) times the exact one. A rate of at least (1 + 2^-50) P makes up
+for two products. Rounding up and the minimum are exact. So a charge is at least the exact loss, and
+at most one unit and 2^-49 of the loss above it. Values at the bound are charged the exact price,
 rounded up to a unit.
 """
 
@@ -37,12 +37,12 @@ LEAST_RATE = 2.0**-100  # far below one unit for the largest value, and far abov
 class Price:
     """Public facts of one query.
 
-    :ivar exponent: values are rounded to multiples of 2^exponent, steps
-    :ivar reach: values are clipped to so many steps
-    :ivar scale: of the noise, in steps
-    :ivar power: of the value that is paid for
-    :ivar rate: units for a value of one step, rounded up
-    :ivar most: units for a value at ``reach``, rounded up
+    :ivar exponent: a step is 2^exponent; values are rounded to whole steps
+    :ivar reach: values are clipped to this number of steps
+    :ivar scale: scale of the noise, in steps
+    :ivar power: exponent of the value in the loss
+    :ivar rate: charge of a value of one step, in units, rounded up
+    :ivar most: charge of a value at ``reach``, in units, rounded up
     """
 
     exponent: int
@@ -54,7 +54,7 @@ class Price:
 
     @staticmethod
     def of(query: NoisySum, loss: NoiseLoss, d_out: float) -> Price:
-        """The price of a query, or raise if one release may cost a person more than ``d_out``."""
+        """Return a query's price, or raise if one release may cost a person above ``d_out``."""
         bound = float(query.bound)
         exponent = step_exponent(bound=bound)
         scale = ldexp(float(query.scale), -exponent)  # exact
@@ -71,20 +71,20 @@ class Price:
     def in_steps(
         reach: int, scale: float, loss: NoiseLoss, d_out: float, exponent: int = 0
     ) -> Price:
-        """The price of values up to ``reach`` at a noise scale, both in steps."""
+        """Return the price of values up to ``reach`` at a noise scale, both in steps."""
         rate = loss.of(Fraction(1), scale) * UNITS / Fraction(d_out)
         most = ceil(rate * reach**loss.power)
         return Price(exponent, reach, scale, loss.power, double_up(rate * MARGIN), most)
 
 
 def double_up(rate: Fraction) -> float:
-    """A double that is at least ``rate`` and at least ``LEAST_RATE``."""
+    """Return a double that is at least ``rate`` and at least ``LEAST_RATE``."""
     double = max(float(rate), LEAST_RATE)
     return double if Fraction(double) >= rate else nextafter(double, inf)
 
 
 def least_scale(loss: NoiseLoss, d_out: float, bound: float, launches: int) -> float:
-    """Least scale at which each person's budget is enough for so many queries."""
+    """Return the least scale at which each person's budget suffices for ``launches`` queries."""
     exponent = step_exponent(bound=bound)
     value = Fraction(whole_steps(bound, exponent)) * Fraction(2) ** exponent
     share = Fraction(UNITS // launches) * Fraction(d_out) / UNITS
@@ -99,15 +99,15 @@ def least_scale(loss: NoiseLoss, d_out: float, bound: float, launches: int) -> f
 def individual_scale(output_measure: Any, d_out: float, bound: float, launches: int = 1) -> float:
     """Return the least noise scale at which nobody drops out before ``launches`` queries.
 
-    As every charge is rounded up to whole units of the budget, the least scale for which the exact
-    price of a value at ``bound`` is at most a share of whole units. People with smaller values take
-    part in more.
+    Every charge is rounded up to whole units of the budget. The returned scale is the least one for
+    which the exact price of a value at ``bound`` is at most one query's share of the budget, in
+    whole units. People with smaller values can take part in more queries.
 
     :param output_measure: that of :func:`.make_individual_filter`
     :param d_out: budget of one person
-    :param bound: of the queries
-    :param launches: how many of them
-    :return: in units of ``bound``
+    :param bound: bound of the queries
+    :param launches: number of queries
+    :return: the noise scale, in units of ``bound``
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: if :func:`.make_individual_filter` does not take the measure
 

@@ -1,4 +1,4 @@
-"""The data as rows of NumPy arrays, one for each person."""
+"""Data as NumPy arrays with one row per person."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DTYPES = {
 
 
 def check_people(input_domain: Domain, input_metric: Metric) -> None:
-    """Raise unless neighbours differ by rows that are added or removed, each a person."""
+    """Raise unless neighbours differ by added or removed rows, one row per person."""
     carrier = str(input_domain.carrier_type)
     if carrier != EXTRINSIC and not carrier.startswith("Vec<"):
         raise InvalidTypeError(
@@ -52,13 +52,13 @@ def check_people(input_domain: Domain, input_metric: Metric) -> None:
 
 
 def check_small(numbers: int) -> None:
-    """Raise if so many numbers cannot be held."""
+    """Raise if the data have more than 2^32 numbers."""
     if not numbers <= _MOST_NUMBERS:
         raise InvalidValueError(f"the data must have at most 2**32 numbers, found {numbers}")
 
 
 def as_rows(data: Any, input_domain: Domain) -> NDArray[Any]:
-    """Return data as an array that cannot be written to; NumPy's own without a copy."""
+    """Return data as a read-only array; a NumPy array is not copied."""
     carrier = str(input_domain.carrier_type)
     rows: NDArray[Any]
     if carrier == EXTRINSIC:
@@ -83,11 +83,11 @@ def open_rows(token: Sealed, input_domain: Domain) -> NDArray[Any]:
 
 
 def values_of(rows: NDArray[Any], per_row: Callable[[Any], Any]) -> Callable[[slice], NDArray[Any]]:
-    """Return what gives the numbers of a slice of rows, or raises; the message has no value."""
+    """Return a function from a slice of rows to its numbers; its error messages show no value."""
 
     def values(part: slice) -> NDArray[Any]:
         returned = per_row(rows[part])
-        numbers = np.asarray(returned)  # of no class but NumPy's
+        numbers = np.asarray(returned)  # as NumPy's own class, not a subclass
         if (
             not isinstance(returned, np.ndarray)
             or numbers.dtype.kind not in "biuf"

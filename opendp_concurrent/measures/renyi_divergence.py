@@ -167,7 +167,7 @@ class RenyiDivergence(CompositionMeasure):
     @classmethod
     def height(cls, loss: Any, order: float | None, of: str) -> float:
         """The value at ``order``, or at the least order of its grid."""
-        del of
+        checks.function(**{of: loss})
         if order is None and isinstance(loss, GridCurve):
             return loss.values[0]
         if order is None:

@@ -188,8 +188,8 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
 
     @classmethod
     def height(cls, loss: Any, order: float | None, of: str) -> float:
-        del order, of
-        rho: float = loss.rho
+        del order
+        rho: float = checks.instance(TruncatedConcentrated)(**{of: loss}).rho
         return rho
 
     @classmethod

@@ -1,1 +1,1 @@
-"""Data in parts: public partitions, parallel composition, and quotas for analysts."""
+"""Public partitions of the data, parallel composition over them, and quotas for analysts."""

@@ -1,4 +1,4 @@
-"""Several analysts on one dataset, each within a quota; and what a coalition of them may learn."""
+"""Quotas for several analysts on one dataset, and the privacy loss to a coalition of them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class AnalystQuotas(ConcurrentMeasurement):
     """A measurement that spawns one filter for each analyst.
 
     :ivar quotas: each analyst's d_out, by name
-    :ivar d_in: distance between neighbouring inputs; in ``transformation >> measurement`` that of
-        what the transformation returns
-    :ivar compositor: makes the fixed composition of some d_outs, at a δ or without
+    :ivar d_in: distance between neighbouring inputs; in ``transformation >> measurement``, the
+        distance between the outputs of the transformation
+    :ivar compositor: makes the fixed composition of some d_outs, with or without a δ
 
     :example:
 
@@ -49,14 +49,14 @@ class AnalystQuotas(ConcurrentMeasurement):
     compositor: Callable[[Sequence[Any], float | None], ConcurrentMeasurement]
 
     def coalition(self, names: Collection[str], *, delta: float | None = None) -> Any:
-        """Return the privacy loss of everything that some analysts learn together.
+        """Return the privacy loss of everything that a coalition of analysts learns.
 
-        The fixed composition of their quotas, whatever they ask, in whatever order, and whoever
-        tells whom. It is known before there are data, and asking changes nothing.
+        The loss is the fixed composition of their quotas. It does not depend on their queries or
+        on what they tell each other. It is known before there are data. Calling changes nothing.
 
-        :param names: of the analysts; all others keep their answers to themselves
-        :param delta: for (ε, δ)-DP: the δ at which the optimal composition is read; the sum of
-            their quotas if left out
+        :param names: the analysts of the coalition; all others must not share their answers
+        :param delta: for (ε, δ)-DP: the δ of the optimal composition; the sum of their quotas if
+            left out
         :return: a distance of the measure
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
@@ -74,19 +74,18 @@ def make_analyst_quotas(
     orders: Sequence[float] | None = None,
     halt: bool = False,
 ) -> AnalystQuotas:
-    """Give each of several analysts a filter of their own, on one dataset.
+    """Give each of several analysts a separate filter on one dataset.
 
     The returned measurement spawns a queryable that takes an analyst's name and returns that
     analyst's :class:`.ConcurrentFilterQueryable`, the same one each time; ``analysts["alice"]`` is
-    the same query as ``analysts("alice")``. Analysts launch at the
-    same time, adaptively, and may tell each other what they learn. A refusal concerns the one who
-    asked. Each analyst's launches are added up by the odometer's accumulator. A quota that was not
-    spent cannot be passed on.
+    the same query as ``analysts("alice")``. Analysts launch at the same time, adaptively, and may
+    share their answers. A refusal affects only the analyst whose launch is refused. The odometer's
+    accumulator adds up each analyst's launches. An unspent quota cannot be passed on.
 
     Guarantee: that of :func:`.make_concurrent_composition` with the quotas as d_mids, for all
-    analysts together; for some of them that of their quotas, which ``coalition(names)`` of the
-    measurement returns. It holds since a filter is one interactive mechanism, whatever is launched
-    on it [HSTVVXZ23, Theorems 1.20, 1.21 and 4.6], and mechanisms with fixed losses compose
+    analysts together. For a coalition, it is the composition of their quotas only, which the
+    measurement's ``coalition(names)`` returns. A filter is one interactive mechanism, whatever it
+    launches [HSTVVXZ23, Theorems 1.20, 1.21 and 4.6], and mechanisms with fixed losses compose
     concurrently. For pure DP the sum [VW21, Theorem 1.5]. For (ε, δ)-DP the sum, or with ``delta``
     the optimal composition [KOV15], [MV16]: k quotas of (ε, δ) are
     (O(sqrt(k log(1/δ')) ε), kδ + δ')-DP [LW22, Theorem 1 and Section 3]. For Rényi DP, zCDP
@@ -99,8 +98,8 @@ def make_analyst_quotas(
     :param odometer: made by :func:`.make_concurrent_odometer`, possibly chained
     :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
     :param quotas: each analyst's d_out, by name, in units of the odometer's measure
-    :param delta: for (ε, δ)-DP: the δ at which the optimal composition of all quotas is read; the
-        sum if left out
+    :param delta: for (ε, δ)-DP: the δ of the optimal composition of all quotas; the sum if left
+        out
     :param orders: for Rényi curves only: the orders at which quotas are enforced and summed
     :param halt: close an analyst's interaction at that analyst's first refusal
     :return: a measurement that spawns a queryable
@@ -117,7 +116,7 @@ def make_analyst_quotas(
     >>> measurement.coalition(["bob", "eve"])
     0.75
 
-    Alice's and Bob's mechanisms are interleaved:
+    Interleave the queries to Alice's and Bob's mechanisms:
 
     >>> analysts = measurement([1, 2, 3])
     >>> alice, bob = analysts["alice"], analysts["bob"]
@@ -169,7 +168,7 @@ def make_analyst_quotas(
 
     def spawn(token: Sealed) -> Any:
         # Filters are launched here, outside of any turn of the machine, so that each has its own
-        # lock; below a native parent, which one thread may use at a time, all take turns.
+        # lock. Only one thread at a time may use a native parent, so below it filters take turns.
         if _native.inside_native_call():
             return in_turn(lock_for_turns(), open_all, token)
         return open_all(token)

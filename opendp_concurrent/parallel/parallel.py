@@ -1,9 +1,9 @@
 """Parallel composition: one mechanism for each part of the data, queried in any interleaving.
 
-The data are static: they are cut once, by public keys, and a record is in one part at most. Which
-parts differ between two neighbours is then settled before the first query, and is not the
-analyst's choice. The other parts answer alike for both, so whoever asks them could simulate them:
-the view is a postprocessing of that of the parts that differ.
+The data are static: they are cut once, by public keys, and each record is in at most one part.
+The parts that differ between two neighbours are therefore fixed before the first query; the analyst
+does not choose them. The other parts have the same answers on both neighbours, so an analyst could
+simulate them: the whole view is a postprocessing of the view of the parts that differ.
 """
 
 from __future__ import annotations
@@ -46,41 +46,41 @@ def make_parallel_composition(
     """Compose mechanisms, interactive or not, each on its own part of the data.
 
     The returned measurement spawns a queryable that takes a key, runs the measurement of this key
-    on its part, and returns the release or the child; the same one each time. ``parts[key]`` is
-    the same query as ``parts(key)``. Parts are opened in
-    any order, and their children are queried in any interleaving, with each other and with the
-    parent's other children. Children of different parts run side by side, except below a native
-    parent, which one thread may use at a time.
+    on its part, and returns the release or the child, the same one each time. ``parts[key]`` is
+    the same query as ``parts(key)``. Parts may be opened in any order. Their children may be
+    queried in any interleaving, with each other and with the parent's other children. Children of
+    different parts run in parallel, except below a native parent, which only one thread at a time
+    may use.
 
-    Records whose key is not one of ``measurements`` are in no part. The parts' domain is
-    ``input_domain`` without a size, and for LazyFrames without margins, except for the greatest
-    length of the whole. Data are cut when the first part is opened. A partition function that
-    raises on the whole dataset is the mechanism's own failure, told by name only.
+    A record is in no part if its key has no measurement. The parts' domain is ``input_domain``
+    without a size. For LazyFrames it also has no margins, except the maximum length of the whole
+    dataset. The data are cut when the first part is opened. If a partition function raises on the
+    whole dataset, the mechanism fails, and the error shows only the name of the exception.
 
     Guarantee: let e(j) be the maximum of the measurements' losses at distance j, and k the total
     distance of the parts: d_in under symmetric and insert-delete distance, 2 d_in under change-one
     distance (where parts are under symmetric distance) and Hamming distance (where they are under
     insert-delete distance). For k = 1 the loss is e(1), under every measure, since all but one part
     are equal [HSTVVXZ23, Theorem 2.17]. For k > 1 it is the maximum over k_1 + k_2 + ... = k of the
-    composition of e(k_1), e(k_2), ..., of one term for each part at most, since so many parts may
-    differ: by [VW21, Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP,
+    composition of e(k_1), e(k_2), ..., with at most one term for each part, since at most that many
+    parts differ: by [VW21, Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP,
     Gaussian DP and f-DP, under finite communication; [LW22, Theorem 2 and Corollary 1] for Rényi
-    DP, zCDP and tCDP. Approximate zCDP has no such theorem, and has k = 1 only. The data must be
-    static: with updates that an analyst chooses, the maximum is not valid for (ε, δ)-DP [HSV25,
-    version 4]. So streams, and measurements that take updates, are refused.
+    DP, zCDP and tCDP. Approximate zCDP has no such theorem, so it allows k = 1 only. The data must
+    be static: if an analyst chooses updates, the maximum is not valid for (ε, δ)-DP [HSV25,
+    version 4]. Streams, and measurements that take updates, are therefore refused.
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param input_domain: of vectors of records, of LazyFrames, or a user's own
+    :param input_domain: a domain of vectors of records or of LazyFrames, or a user's domain
     :param input_metric: symmetric, insert-delete, change-one or Hamming distance; for
-        :func:`.by_split` also a user's own
+        :func:`.by_split` also a user's metric
     :param partition: made by :func:`.by_key`, :func:`.by_column`, :func:`.by_values` or
         :func:`.by_split`
-    :param measurements: by public key, on the parts' domain and metric, under one measure. One
-        that many keys share is checked once
+    :param measurements: a mapping from public keys to measurements on the parts' domain and metric,
+        under one measure. A measurement that several keys share is checked once
     :return: a measurement that spawns a queryable, whose messages are keys
     :raises InvalidTypeError: for a stream, or a measurement that takes updates; from the queryable,
-        if one turns out to when it is opened
+        if opening a part shows that its measurement takes updates
     :raises SpaceMismatchError: if a measurement is not on the parts' space, or the measures differ
     :raises UnsupportedMeasureError: if no rule is known for the measure; from ``map``, for
         approximate zCDP at k > 1
@@ -96,7 +96,7 @@ def make_parallel_composition(
     >>> parallel.map(1)
     0.5
 
-    The children of two parts are interleaved:
+    Interleave the queries to the children of two parts:
 
     >>> parts = parallel([20, 25, 40, 130])
     >>> young, old = parts["young"], parts["old"]
@@ -139,14 +139,14 @@ def make_parallel_composition(
 
 
 def check_no_updates(input_domain: Domain) -> None:
-    """Raise for a stream, or vectors of them, however they would be cut."""
+    """Raise for a stream or vectors of streams, for every partition."""
     elements = _native.element_domain(input_domain)
     if is_stream(input_domain) or (elements is not None and is_stream(elements)):
         raise InvalidTypeError(f"input_domain ({input_domain}) is a stream: {ADAPTIVE}")
 
 
 class _Parts:
-    """Opens each part once. Asked in turn, by the queryable around it."""
+    """Opens each part once. The queryable around it calls it, one query at a time."""
 
     def __init__(
         self, measurements: Mapping[Any, Measurement], parts: Sealed, carrier_type: Any
@@ -163,7 +163,7 @@ class _Parts:
                 f"{len(self._measurements)} keys of measurements"
             )
         if key not in self._opened:
-            self._opened[key] = _FAILED  # until it has answered: it is paid for once
+            self._opened[key] = _FAILED  # until it answers: each part is charged once
             self._opened[key] = self._open(key, measurement)
         if self._opened[key] is _FAILED:
             raise RefusalError(
@@ -180,12 +180,12 @@ class _Parts:
         return adopt(answer, part, None)
 
     def _take(self, key: Any) -> Sealed:
-        """The part's data, converted; it is held nowhere else."""
+        """Return the part's data, converted; no other object holds them."""
         try:
             return seal(_native.to_pointer(unseal(self._parts).pop(key), self._carrier_type))
         except Exception as error:
             failure = type(error).__name__
-        # raised out here, since the error and the frames on its trace may hold data
+        # raised outside the handler: the original error and its traceback's frames may hold data
         raise InvalidValueError(
             f"partition could not cut the data, by {failure}; "
             "it must return a part of the parts' domain for each key, whatever the data"
@@ -213,7 +213,7 @@ def _by_key(measurements: Any) -> dict[Any, Measurement]:
 
 
 def pinned_parts(measurements: Mapping[Any, Measurement]) -> dict[Any, Measurement]:
-    """Return measurements as they are now, each pinned once."""
+    """Return the measurements in their present state, each pinned once."""
     own = {id(one): pinned(one) for one in measurements.values()}
     return {key: own[id(one)] for key, one in measurements.items()}
 
@@ -221,7 +221,7 @@ def pinned_parts(measurements: Mapping[Any, Measurement]) -> dict[Any, Measureme
 def _check_measurements(
     measurements: Mapping[Any, Measurement], domain: Domain, metric: Metric
 ) -> CompositionMeasure:
-    """Return the measure that all have, or raise; each object is checked once."""
+    """Return the measure that all measurements share, or raise; each object is checked once."""
     checked: set[int] = set()
     measure: Any = None
     for key, one in measurements.items():

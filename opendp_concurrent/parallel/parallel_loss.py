@@ -2,17 +2,17 @@
 
 Let neighbours have parts at distances k_1, k_2, ... that add up to at most k, and let e(j) be the
 join of the measurements' losses at j: the least loss that is at least all of them. The parts at
-distance 0 answer alike. So the others compose, with losses e(k_1), e(k_2), ..., and the loss is at
-most
+distance 0 have the same answers. Only the others compose, with losses e(k_1), e(k_2), ..., and the
+loss is at most
 
     F(k) = join of e(k_1) ⊕ e(k_2) ⊕ ...  over all k_1 + k_2 + ... = k, at most one term a part.
 
-A loss at j bounds all distances up to j, so that sums below k need no terms of their own. F(1) is
-e(1), the maximum over the parts, and needs no composition theorem.
+A loss at j bounds all distances up to j, so sums below k need no separate terms. F(1) is e(1), the
+maximum over the parts, and needs no composition theorem.
 
-Numbers and pairs are joined by component, Rényi curves by order, (ρ, ω) with the least ω.
-Trade-off functions: if none of them is below all others, by the larger δ at each ε, that is, by
-the convex envelope of their minimum, with chords between points.
+The join of numbers and pairs is by component, of Rényi curves by order, of (ρ, ω) with the least ω.
+The join of trade-off functions is the one below all others, if there is one. Otherwise it has the
+larger δ at each ε: it is the convex envelope of their minimum, with chords between points.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..queryables.offer import MeasurementPrice
 class ParallelLoss:
     """Losses of a parallel composition by total distance.
 
-    Maps that may change are read again each time.
+    Privacy maps that may change are evaluated again at each call.
 
     :param measurements: the measurement of each part, by its key
     """
@@ -72,7 +72,7 @@ class ParallelLoss:
                 f"{measure.most_parallel} "
                 f"under {measure.name}; pass a smaller d_in"
             )
-        # losses[j - 1] are those of the distinct measurements at j
+        # losses[j - 1] has the losses of the distinct measurements at j
         losses = [[self._read(*price, j) for price in prices] for j in range(1, total + 1)]
         return measure.validate("d_out", measure.join(losses, parts))
 

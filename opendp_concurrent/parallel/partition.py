@@ -1,16 +1,16 @@
-"""How data are cut into parts: by public keys, so that a record is in one part at most.
+"""Partitions of the data by public keys, so that each record is in at most one part.
 
 * The parts' domain. A vector's part has the elements' domain and no size. A LazyFrame's part has
-  the series' domains and the greatest length of the whole; other margins, and what they declare
-  of keys and lengths, hold for the whole and are left out. Data of a user's own domain keep it.
+  the series' domains and the maximum length of the whole dataset. Other margins declare keys and
+  lengths of the whole dataset only, so they are omitted. A user's domain stays unchanged.
 * The parts' metric, and a factor: neighbours at distance d have parts whose distances add up to at
-  most the factor times d. Let records be cut one by one.
+  most the factor times d. If records are cut one by one:
 
   - symmetric distance, 1: the multisets of the parts are disjoint, and so are their differences;
-  - insert-delete distance, 1: what is left of a longest common subsequence in each part is a
-    common subsequence there, and no edit is counted twice;
+  - insert-delete distance, 1: a longest common subsequence, restricted to a part, is a common
+    subsequence of that part, and no edit is counted twice;
   - change-one distance, 2: a change is one deletion, in one part, and one insertion, in the same
-    or another, so the parts are under symmetric distance;
+    part or another, so the parts are under symmetric distance;
   - Hamming distance, 2: the same, in place, so the parts are under insert-delete distance.
 """
 
@@ -47,11 +47,11 @@ _MOST_VALUES = 1_000_000
 
 
 class Partition(ABC):
-    """Says which part each record is in. Made by ``by_key``, ``by_column`` and their like."""
+    """Assigns each record to a part. Made by ``by_key``, ``by_column`` and similar functions."""
 
     @abstractmethod
     def cutter(self, input_domain: Domain, keys: tuple[Any, ...]) -> Cut:
-        """Return what cuts a dataset, in Python's representation, into a part for each key."""
+        """Return the function that cuts a dataset of Python values into a part for each key."""
 
     def metric_of_parts(self, input_metric: Metric) -> tuple[Metric, int]:
         """Return the parts' metric and the factor on the distance, or raise."""
@@ -73,10 +73,10 @@ class Partition(ABC):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ByRecord(Partition):
-    """A record is in the part that owns its value.
+    """A partition in which a record is in the part that owns the record's value.
 
-    :ivar of: the value of a record: a function, or the names of columns
-    :ivar owners: the key of the part that owns a value; each key owns itself if left out
+    :ivar of: gives the value of a record: a function, or the names of columns
+    :ivar owners: maps a value to the key of its part; if left out, each key owns itself
     """
 
     of: Callable[[Any], Any] | tuple[str, ...]
@@ -84,7 +84,7 @@ class ByRecord(Partition):
     name: str
 
     def cutter(self, input_domain: Domain, keys: tuple[Any, ...]) -> Cut:
-        """Return what cuts a vector, or a LazyFrame."""
+        """Return the function that cuts a vector or a LazyFrame."""
         owners = self._owners(keys)
         if isinstance(self.of, tuple):
             if not isinstance(input_domain, LazyFrameDomain):
@@ -118,12 +118,12 @@ class ByRecord(Partition):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BySplit(Partition):
-    """The parts are what a function of the whole dataset says."""
+    """A partition by a function of the whole dataset."""
 
     function: Callable[[Any, tuple[Any, ...]], Mapping[Any, Any]]
 
     def cutter(self, input_domain: Domain, keys: tuple[Any, ...]) -> Cut:
-        """Return what asks the function."""
+        """Return the function that calls the user's function."""
         del input_domain
 
         def cut(data: Any) -> Mapping[Any, Any]:
@@ -133,7 +133,7 @@ class BySplit(Partition):
         return cut
 
     def metric_of_parts(self, input_metric: Metric) -> tuple[Metric, int]:
-        """Return the parts' metric; one of the user's own is taken at the user's word."""
+        """Return the parts' metric; for a user's metric, the user vouches for the factor."""
         if isinstance(input_metric, ExtrinsicDistance):
             return input_metric, 1
         return Partition.metric_of_parts(self, input_metric)
@@ -145,10 +145,10 @@ class BySplit(Partition):
 def by_key(function: Callable[[Any], Any]) -> Partition:
     """Cut a vector of records by a function from a record to its key.
 
-    A record is in the part of its key. It is in no part if the key is not among the public ones,
-    if the key is not hashable, or if the function raises: an error would tell of one record.
+    A record is in the part of its key. It is in no part if the key is not a public key, if the key
+    is not hashable, or if the function raises. An error would reveal something about the record.
 
-    :param function: of one record only, and deterministic; a part is then stable
+    :param function: a deterministic function of one record only; the parts are then stable
     :return: a partition for :func:`.make_parallel_composition`
     :raises InvalidTypeError: if it is not callable
 
@@ -163,10 +163,10 @@ def by_key(function: Callable[[Any], Any]) -> Partition:
 def by_column(*names: str) -> Partition:
     """Cut a LazyFrame by the values of a column, or of several.
 
-    A row is in the part of its value; with several columns the keys are tuples. None stands for
-    missing values.
+    A row is in the part of its value. With several columns the keys are tuples. None stands for a
+    missing value.
 
-    :param names: of columns
+    :param names: the names of the columns
     :return: a partition for :func:`.make_parallel_composition`
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -186,13 +186,13 @@ def by_column(*names: str) -> Partition:
 def by_values(
     groups: Mapping[Any, Collection[Any]], of: Callable[[Any], Any] | str | None = None
 ) -> Partition:
-    """Cut a vector or a LazyFrame by groups of values, which are written out.
+    """Cut a vector or a LazyFrame by explicit groups of values.
 
-    Checked here: no value is in two groups. Records whose value is in none are in no part, as are
-    those of groups without a measurement.
+    The function raises if a value is in two groups. A record is in no part if its value is in no
+    group, or if its group has no measurement.
 
-    :param groups: the values of each part, by its key; together at most a million
-    :param of: what of a record is looked up: the record itself if left out, a function of it, or
+    :param groups: a mapping from the key of each part to its values, at most a million in all
+    :param of: the value of a record: the record itself if left out, a function of the record, or
         for LazyFrames the name of a column
     :return: a partition for :func:`.make_parallel_composition`
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -215,14 +215,14 @@ def by_values(
 
 
 def by_split(function: Callable[[Any, tuple[Any, ...]], Mapping[Any, Any]]) -> Partition:
-    """Cut a whole dataset, of whatever kind, by a function that you vouch for.
+    """Cut a whole dataset of any kind by a function that you vouch for.
 
-    You promise that neighbours at distance d have parts whose distances add up to at most d, or
-    2 d for metrics with that factor; for a metric of your own distances are integers, and parts
-    are under the same. It is so if each individual is in at most one part, on their own data only.
+    You promise that neighbours at distance d have parts whose distances add up to at most d, or 2 d
+    for metrics with that factor. With your own metric, distances are integers and the parts have
+    the same metric. It holds if an individual is in at most one part, chosen by their data only.
 
-    :param function: takes the dataset and the public keys; returns a mapping that has a part of the
-        parts' domain for each of the keys, whatever the data
+    :param function: takes the dataset and the public keys; must return a mapping from every key to
+        a part in the parts' domain, for all data
     :return: a partition for :func:`.make_parallel_composition`
     :raises InvalidTypeError: if it is not callable
 
@@ -266,7 +266,7 @@ def _columns(names: tuple[Any, ...]) -> tuple[str, ...]:
 
 
 def _disjoint(groups: Any) -> dict[Any, Any]:
-    """Return the group that each value is in, or raise if it is in two."""
+    """Return the group of each value, or raise if a value is in two groups."""
     given = mapping("keys to values", groups=groups)
     if not given:
         raise InvalidValueError("groups must have at least one key")
@@ -319,7 +319,7 @@ def _vector_cutter(of: Any, owners: Mapping[Any, Any], keys: tuple[Any, ...]) ->
         for record in records:
             try:
                 part = places.get(of(record))
-            except Exception:  # would tell of this record; so it is in no part
+            except Exception:  # an error would reveal the record, so the record is in no part
                 continue
             if part is not None:
                 part.append(record)
@@ -362,7 +362,7 @@ def _frame_cutter(
 
 
 def _table(columns: tuple[str, ...], empty: Any, values: list[Any]) -> Any:
-    """The public values as a frame, in the columns' types; raises if two of them are then equal."""
+    """Return the public values as a frame in the columns' types; raise if two become equal."""
     rows = values if len(columns) > 1 else [(value,) for value in values]
     for row in rows:
         if not isinstance(row, tuple) or len(row) != len(columns):

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import checked, count, function, optional, real, text
+from ..checks import at_most, checked, function, optional, real, text
 from ..fdp.bounds import Bounds
 from .drawing import Axes, axes, curve, drawable, finish, listed, named
 
 
 @checked(
     budgets=named("functions of k"),
-    launches=listed("integers", count),
+    launches=listed("integers", at_most(2**53, "it is drawn as a double")),
     ylabel=text,
     ax=optional(drawable),
 )

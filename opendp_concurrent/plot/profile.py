@@ -7,17 +7,18 @@ from math import inf, log10
 
 import numpy as np
 
-from ..checks import checked, non_negative, optional, real
+from ..checks import checked, non_negative, optional
+from ..fdp.arguments import numbers
 from ..fdp.bounds import Array
 from ..fdp.function import TradeoffFunction
-from .drawing import Axes, axes, curve, drawable, finish, labelled, listed
+from .drawing import Axes, axes, curve, drawable, finish, labelled
 
 _POINTS = 201
 _SMALLEST = 1e-10  # δ at which a picture ends by default
 _ZERO = 1e-250  # smaller values are 0 with rounding errors
 
 
-@checked(epsilons=optional(listed("numbers", real)), width=non_negative, ax=optional(drawable))
+@checked(epsilons=optional(numbers), width=non_negative, ax=optional(drawable))
 def plot_profile(
     functions: TradeoffFunction | Sequence[TradeoffFunction],
     *,

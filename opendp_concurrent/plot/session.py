@@ -72,11 +72,12 @@ def plot_session(
     }
     crosses = _crosses(refused, given, several)
     under = None if output_measure is None else composition_measure(output_measure)
+    of = "" if output_measure is None else " under output_measure"
     values = {
-        label: [height(loss, order, under=under) for loss in items]
+        label: [height(loss, order, of=f"losses{of}", under=under) for loss in items]
         for label, items in given.items()
     }
-    bound = None if d_out is None else height(d_out, order, of="d_out", under=under)
+    bound = None if d_out is None else height(d_out, order, of=f"d_out{of}", under=under)
     ax = axes(ax)
     colors = {
         label: curve(ax, label, np.arange(1, len(line) + 1), line, drawstyle="steps-post")

@@ -41,7 +41,7 @@ def plot_strategy(
     >>> [text.get_text() for text in ax.texts if "loss" in text.get_text()]
     ['loss 1.5', 'loss -0.5', 'loss -0.5']
     """
-    if not hasattr(strategy, "loss"):  # its class is not imported here: nobody imports verify
+    if "loss" not in getattr(type(strategy), "__dataclass_fields__", ()):  # verify is not imported
         raise InvalidTypeError(
             f"strategy must be made by opendp_concurrent.verify, found {type(strategy).__name__}; "
             "pass for example worst_analyst(...).strategy"

@@ -149,9 +149,9 @@ def test_the_search_keeps_to_bounds_and_types():
     made = query(dp.loss_of(epsilon=0.5)).count().laplace()
     assert made.param(bounds=(1.0, 3.0)) == made.param(T=float) == 2.0
     assert query(dp.loss_of(epsilon=0.3)).count().laplace().param(T=int) == 4
-    with pytest.raises(InvalidValueError, match=r"^the loss is above d_out \(0.5\)"):
+    with pytest.raises(InvalidValueError, match=r"^the loss at d_in \(1\) is above d_out \(0.5\)"):
         made.release(bounds=(0.5, 1.0))
-    with pytest.raises(InvalidValueError, match=r"^the loss is below d_out \(0.5\) .* d_in \(1\)"):
+    with pytest.raises(InvalidValueError, match=r"is below d_out \(0.5\) .* pass the parameter"):
         made.release(bounds=(2.5, 3.0))
 
 

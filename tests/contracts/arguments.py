@@ -1333,6 +1333,7 @@ case(
     refused=([2], "counts"),
     order=(None, "None or order"),
     ylabel=(None, "None or text"),
+    output_measure=(None, "None or measure"),
     **AX,
 )
 case(
@@ -1958,6 +1959,40 @@ on_handle(
 # --- what is public --------------------------------------------------------------------------
 
 
+class Doubled(oc.measures.NumberMeasure):
+    """Twice the loss of pure DP."""
+
+    kind = "tests.Doubled"
+    reason = "twice the loss of pure DP, which adds up"
+    distance_form = "twice epsilon"
+
+    def opendp(self) -> Any:
+        return dp.user_divergence(self.kind, self.kind)
+
+
+KINDS["measure class"] = lambda value: (
+    inspect.isclass(value) and issubclass(value, oc.measures.CompositionMeasure)
+)
+case(
+    "composition_measure",
+    oc.measures.composition_measure,
+    output_measure=(PURE, "measure"),
+)
+case(
+    "register",
+    oc.measures.register,
+    measure=(Doubled, "measure class"),
+)
+
+# Researchers write these; the package calls them, with what it has checked. The toys test them.
+PROTOCOLS = (
+    oc.measures.Composability,
+    oc.measures.CompositionMeasure,
+    oc.measures.Conversion,
+    oc.measures.NumberMeasure,
+)
+
+
 def public_callables() -> set[str]:
     """Names that must have a case: what is exported, and the methods of exported classes."""
     names = set()
@@ -1966,7 +2001,7 @@ def public_callables() -> set[str]:
     for module, prefix in (groups | extras).items():
         for name in module.__all__:
             public = getattr(module, name)
-            if inspect.ismodule(public):
+            if inspect.ismodule(public) or public in PROTOCOLS:
                 continue
             names.add(prefix + name)
             if inspect.isclass(public):
@@ -1999,6 +2034,6 @@ def arguments_of(name: str) -> set[str] | None:
     for part in name.split("."):
         public = public[part] if isinstance(public, Mapping) else getattr(public, part)
     try:
-        return set(inspect.signature(public).parameters) - {"self", "options"}
+        return set(inspect.signature(public).parameters) - {"self", "options", "others"}
     except (TypeError, ValueError):
         return None

@@ -24,7 +24,7 @@ def test_answers_are_drawn_at_their_steps_and_alarms_as_vertical_lines():
         ([1, 2], {}, InvalidTypeError, "answers"),
         ([1, 2], [0.0, 1.0], InvalidTypeError, "answers"),
         ([1, 2], {"a": "01"}, InvalidTypeError, r"answers\['a'\]"),
-        ([1, 2], {"a": [0.0]}, InvalidValueError, r"answers\['a'\] must have 2 numbers"),
+        ([1, 2], {"a": [0.0]}, InvalidValueError, r"answers\['a'\].* for each of the 2 steps"),
         ([1, 0.5], {"a": [0.0, 1.0]}, InvalidTypeError, "steps"),
     ],
 )

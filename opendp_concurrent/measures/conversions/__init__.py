@@ -1,1 +1,1 @@
-"""From one privacy measure to another, as numbers: one file per theorem, every bound rounded up."""
+"""Conversions of losses between privacy measures: one file per theorem, every bound rounded up."""

@@ -1,7 +1,7 @@
-"""(ε, δ)-DP to (ε', δ') for a smaller ε' or a larger δ': by randomized response, which is worst.
+"""Conversion of (ε, δ)-DP to (ε', δ') with a smaller ε' or a larger δ', by randomized response.
 
 Every (ε, δ)-DP mechanism is, for two neighbours, a postprocessing of randomized response that
-fails with probability δ [KOV15, Theorem 3.3], so its δ at ε' <= ε is at most
+fails with probability δ [KOV15, Theorem 3.3]. Its δ at ε' <= ε is therefore at most
 
     1 - (1 - δ) (1 + e^ε') / (1 + e^ε).
 """
@@ -18,11 +18,11 @@ from ..conversion import Ends
 
 @lru_cache(maxsize=65536)
 def approximate_to_delta(epsilon: float, delta: float, smaller: float) -> float:
-    """Least double at or above the δ at ``smaller``.
+    """Return the least double at or above the δ at ``smaller``.
 
     :param epsilon: at least 0
     :param delta: in [0, 1]
-    :param smaller: ε', at least 0; from ``epsilon`` on the δ is ``delta``
+    :param smaller: ε', at least 0; if it is at least ``epsilon``, the result is ``delta``
     """
     if smaller >= epsilon or delta >= 1.0:
         return min(delta, 1.0)
@@ -38,14 +38,14 @@ def approximate_to_delta(epsilon: float, delta: float, smaller: float) -> float:
 
 @lru_cache(maxsize=65536)
 def approximate_to_epsilon(epsilon: float, delta: float, larger: float) -> float:
-    """Upper bound on the ε at ``larger``, at least 0; infinite if that is below ``delta``.
+    """Return an upper bound on the ε at ``larger``, at least 0; infinity below ``delta``.
 
     :param epsilon: at least 0
     :param delta: in [0, 1]
     :param larger: δ'
     """
     if not larger >= delta:
-        return inf  # nothing is known at a smaller δ
+        return inf  # no bound is known at a smaller δ
     if epsilon == 0.0 or larger == delta:
         return epsilon
     if larger >= 1.0 or approximate_to_delta(epsilon, delta, 0.0) <= larger:
@@ -62,7 +62,7 @@ def approximate_to_epsilon(epsilon: float, delta: float, larger: float) -> float
 
 
 def larger_delta(loss: tuple[float, float], ends: Ends) -> tuple[float, float]:
-    """Return the loss at the δ that is wanted, if one is."""
+    """Return the loss at the target's δ, or the loss itself if the target has no δ."""
     epsilon, delta = loss
     if ends.delta is None or epsilon == 0.0:
         return loss

@@ -1,4 +1,4 @@
-"""μ-Gaussian DP is (ε, δ(ε))-DP for every ε, exactly [DRS22, Corollary 1].
+"""Conversion of μ-Gaussian DP to (ε, δ(ε))-DP for every ε, exactly [DRS22, Corollary 1].
 
 δ(ε) = Φ(-ε/μ + μ/2) - e^ε Φ(-ε/μ - μ/2). With a, b = ε/μ -+ μ/2 and Mills' ratio R this is
 φ(a) (R(a) - R(b)), since e^ε φ(b) = φ(a).
@@ -18,7 +18,7 @@ FAR = 40.0  # 1 - Φ(40) is less than 1e-349
 
 @lru_cache(maxsize=65536)
 def gaussian_to_delta(mu: float, epsilon: float) -> float:
-    """Least double at or above δ(ε).
+    """Return the least double at or above δ(ε).
 
     :param mu: at least 0
     :param epsilon: at least 0
@@ -47,7 +47,7 @@ def gaussian_to_delta(mu: float, epsilon: float) -> float:
 
 @lru_cache(maxsize=65536)
 def gaussian_to_epsilon(mu: float, delta: float) -> float:
-    """Least double ε with ``gaussian_to_delta(mu, ε) <= delta``; infinite if there is none."""
+    """Return the least double ε with ``gaussian_to_delta(mu, ε) <= delta``, or infinity."""
     if mu == 0.0 or delta >= 1.0:
         return 0.0
     if delta == 0.0 or mu == inf:

@@ -1,8 +1,8 @@
-"""ε-DP is μ-Gaussian DP with Φ(μ/2) = e^ε / (1 + e^ε): the μ of randomized response.
+"""Conversion of ε-DP to μ-Gaussian DP: Φ(μ/2) = e^ε / (1 + e^ε), the μ of randomized response.
 
 The trade-off function of ε-DP is linear between (0, 1), (v, v) and (1, 0), v = 1 / (1 + e^ε). G_μ
-is convex, so it lies below exactly when it does at those three points, and G_μ(v) <= v exactly when
-v >= Φ(-μ/2). μ = ε is not valid.
+is convex, so it lies below this function exactly when it does at these three points. G_μ(v) <= v
+holds exactly when v >= Φ(-μ/2). μ = ε is not valid.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ LARGE = 1e15
 
 @lru_cache(maxsize=65536)
 def pure_to_gaussian(epsilon: float) -> float:
-    """Upper bound on μ = 2 Φ^(-1)(e^ε / (1 + e^ε)), at most a unit in the last place above.
+    """Return an upper bound on μ = 2 Φ^(-1)(e^ε / (1 + e^ε)), at most one ulp above.
 
-    :param epsilon: at least 0; above ``LARGE`` the bound is 1e-12 of itself too large at most
+    :param epsilon: at least 0; above ``LARGE`` the relative error of the bound is at most 1e-12
     """
     if epsilon in (0.0, inf):
         return epsilon

@@ -1,4 +1,4 @@
-"""ε-DP bounds the Rényi divergence of every order, by that of randomized response [BS16]."""
+"""Conversion of ε-DP to Rényi DP at every order, by randomized response [BS16]."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...exact.bracket import Bracket, Digits, upper
 
 @lru_cache(maxsize=65536)
 def pure_to_renyi(epsilon: float, order: float) -> float:
-    """Least double at or above the Rényi divergence of randomized response.
+    """Return the least double at or above the Rényi divergence of randomized response.
 
     1/(α-1) log((e^(αε) + e^(ε-αε)) / (1 + e^ε)) [BS16, Lemma 1.4 and the proof of Proposition 1.4],
     written as ε - 1/(α-1) log((1 + e^(-ε)) / (1 + e^(-(2α-1)ε))).

@@ -1,4 +1,4 @@
-"""ε-DP is ε tanh(ε/2)-zCDP: the zCDP of randomized response, which is the worst case [Ste24]."""
+"""Conversion of ε-DP to ε tanh(ε/2)-zCDP: randomized response is the worst case [Ste24]."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ...exact.bracket import Bracket, Digits, upper
 
 @lru_cache(maxsize=65536)
 def pure_to_zcdp(epsilon: float) -> float:
-    """Least double at or above ε tanh(ε/2).
+    """Return the least double at or above ε tanh(ε/2).
 
-    [BS16, Proposition 1.4] has ε²/2, which OpenDP uses.
+    OpenDP uses the larger ε²/2 of [BS16, Proposition 1.4].
 
     :param epsilon: at least 0
     """

@@ -1,4 +1,4 @@
-"""Rényi DP of one order gives (ε, δ)-DP: [CKS20, Proposition 12], also [BBGHS20, Theorem 21]."""
+"""Conversion of Rényi DP at one order to (ε, δ)-DP [CKS20, Prop. 12], [BBGHS20, Theorem 21]."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...exact.rounding import largest_double
 
 @lru_cache(maxsize=65536)
 def renyi_to_epsilon(order: float, divergence: float, delta: float) -> float:
-    """Upper bound on ε: t + log((α-1)/α) - (log δ + log α)/(α-1), and at least 0.
+    """Return an upper bound on ε: t + log((α-1)/α) - (log δ + log α)/(α-1), at least 0.
 
     :param order: α, finite, above 1
     :param divergence: t, the Rényi divergence of that order, at least 0
@@ -31,7 +31,7 @@ def renyi_to_epsilon(order: float, divergence: float, delta: float) -> float:
 
 @lru_cache(maxsize=65536)
 def renyi_to_delta(order: float, divergence: float, epsilon: float) -> float:
-    """Upper bound on δ: e^((α-1)(t-ε)) / (α-1) (1-1/α)^α, and at most 1; parameters as above."""
+    """Return an upper bound on δ: e^((α-1)(t-ε)) / (α-1) (1-1/α)^α, at most 1; see above."""
     if divergence == 0.0 or epsilon == inf:
         return 0.0
     if divergence == inf:
@@ -47,7 +47,7 @@ def renyi_to_delta(order: float, divergence: float, epsilon: float) -> float:
 
 @lru_cache(maxsize=4096)
 def largest_divergence(order: float, epsilon: float, delta: float) -> float:
-    """Largest double t with ``renyi_to_epsilon(order, t, delta) <= epsilon``, or 0."""
+    """Return the largest double t with ``renyi_to_epsilon(order, t, delta) <= epsilon``, or 0."""
     return largest_double(
         lambda t: renyi_to_epsilon(order, t, delta) <= epsilon, max(epsilon, 1e-300)
     )

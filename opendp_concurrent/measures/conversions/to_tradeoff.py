@@ -1,7 +1,7 @@
-"""A privacy profile that is known at points, as a trade-off function: the chords between them.
+"""Conversion of a privacy profile, known at some points, to a trade-off function by chords.
 
-Any points are valid: the largest profile through them is convex and linear in e^ε in between
-[DRS22, Propositions 2.5 and 2.12]. How many there are decides how tight it is.
+Any points are valid: the largest profile through them is convex and linear in e^ε between them
+[DRS22, Propositions 2.5 and 2.12]. More points make the result tighter.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .renyi_to_approximate import renyi_to_delta
 from .zcdp_to_approximate import zcdp_to_delta
 
 _POINTS = 240
-_LARGEST = 650.0  # e^ε is a double
-_NOTHING = 1e-30  # a δ beyond which points are spared
+_LARGEST = 650.0  # up to this ε, e^ε is a double
+_NOTHING = 1e-30  # points with a smaller δ are omitted
 
 
 def profile_to_tradeoff(delta: Callable[[float], float]) -> TradeoffFunction:
-    """The trade-off function of a falling δ(ε), ε >= 0, the same in both directions."""
+    """Return the trade-off function of a falling δ(ε), ε >= 0, the same in both directions."""
     top = 2.0**-10
     while top < _LARGEST and delta(top) > _NOTHING:
         top = min(2 * top, _LARGEST)
@@ -38,7 +38,7 @@ def profile_to_tradeoff(delta: Callable[[float], float]) -> TradeoffFunction:
 
 @lru_cache(maxsize=1024)
 def zcdp_to_tradeoff(rho: float, omega: float) -> TradeoffFunction:
-    """A trade-off function of every ρ-zCDP mechanism, or (ρ, ω)-tCDP one."""
+    """Return a trade-off function that holds for every ρ-zCDP or (ρ, ω)-tCDP mechanism."""
     if rho == 0.0:
         return TradeoffFunction.identity()
     if not sqrt(rho) < 12.0:
@@ -48,7 +48,7 @@ def zcdp_to_tradeoff(rho: float, omega: float) -> TradeoffFunction:
 
 @lru_cache(maxsize=1024)
 def renyi_to_tradeoff(alpha: float, divergence: float) -> TradeoffFunction:
-    """A trade-off function of every (α, divergence)-Rényi DP mechanism."""
+    """Return a trade-off function that holds for every (α, divergence)-Rényi DP mechanism."""
     if divergence == 0.0:
         return TradeoffFunction.identity()
     if not divergence < 300.0:

@@ -1,4 +1,4 @@
-"""Tools of truncated concentrated DP: subsampling, groups, bad events, mutual information."""
+"""Tools for truncated concentrated DP: subsampling, groups, bad events, mutual information."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ..distances import TruncatedConcentrated
 def subsampled_tcdp(
     loss: TruncatedConcentrated, sample_size: int, population: int
 ) -> TruncatedConcentrated:
-    """Loss of a tCDP mechanism on a uniform sample: amplification by subsampling [BDRS18].
+    """Return the loss of a tCDP mechanism on a uniform sample: subsampling [BDRS18].
 
-    For ρ and s = n/N in (0, 1/10], and a mechanism that is (ρ, ω')-tCDP with
-    ω' >= log(1/s)/(2ρ) >= 3, running it on n of N records, chosen uniformly without replacement, is
+    Let ρ and s = n/N be in (0, 1/10], and let a mechanism be (ρ, ω')-tCDP with
+    ω' >= log(1/s)/(2ρ) >= 3. Run on n of N records, chosen uniformly without replacement, it is
     (13 s² ρ, log(1/s)/(4ρ))-tCDP. Neighbours differ in one record that is replaced by another. Each
-    condition is checked. The constants 13 and 4 are taken over, not derived here; exact
-    subsampled Gaussians are held against them in the tests. That log(1/s)/(2ρ) >= 3 and
-    log(1/s) >= 3 ρ (2 + log2(1/ρ)) holds for all such ρ and s.
+    condition is checked. The constants 13 and 4 are those of the source; the tests compare them
+    with exact subsampled Gaussians. Both log(1/s)/(2ρ) >= 3 and
+    log(1/s) >= 3 ρ (2 + log2(1/ρ)) hold for all such ρ and s.
 
-    :param loss: of the mechanism, on samples
+    :param loss: loss of the mechanism on samples
     :param sample_size: n
     :param population: N
     :return: the loss of the mechanism on a random sample
@@ -60,11 +60,11 @@ def subsampled_tcdp(
 
 
 def group_tcdp(loss: TruncatedConcentrated, size: int) -> TruncatedConcentrated:
-    """Loss for groups of ``size`` records: (k² ρ, ω/k) [BDRS18].
+    """Return the loss for groups of ``size`` records: (k² ρ, ω/k) [BDRS18].
 
-    By induction with D_α(P||Q) <= kα/(kα-1) D_((kα-1)/(k-1))(P||R) + D_(kα)(R||Q).
+    The proof is by induction with D_α(P||Q) <= kα/(kα-1) D_((kα-1)/(k-1))(P||R) + D_(kα)(R||Q).
 
-    :param loss: for one record
+    :param loss: loss for one record
     :param size: k, at least 1 and below ω
     :return: the loss for a group
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -84,12 +84,12 @@ def group_tcdp(loss: TruncatedConcentrated, size: int) -> TruncatedConcentrated:
 
 
 def bad_event_probability(loss: TruncatedConcentrated, probability: float) -> float:
-    """Bound the probability of an event that had ``probability`` without one's record.
+    """Bound an event's probability, given its ``probability`` on a neighbouring dataset.
 
     P(S) <= (e^(D_α(P||Q)) Q(S))^((α-1)/α) [Mir17, Proposition 10], with D_α <= ρ α and the best
-    α < ω, sqrt(log(1/q)/ρ).
+    α < ω, which is sqrt(log(1/q)/ρ).
 
-    :param loss: of the mechanism
+    :param loss: loss of the mechanism
     :param probability: q = Q(S), in [0, 1]
     :return: an upper bound on P(S), rounded up
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -120,10 +120,10 @@ def mutual_information(
 ) -> float:
     """Bound the mutual information of the data and the whole interaction, in nats.
 
-    ρ n² for any law of the n records, if ω > n; ρ n if the records are independent, for any ω > 1
-    [BS16, Proposition 1.8 and Theorem 1.9 for zCDP]. Divide by log(2) for bits.
+    The bound is ρ n² for any distribution of the n records, if ω > n. It is ρ n for independent
+    records, if ω > 1 [BS16, Proposition 1.8 and Theorem 1.9 for zCDP]. Divide by log(2) for bits.
 
-    :param loss: of the mechanism
+    :param loss: loss of the mechanism
     :param records: n
     :param independent: whether the records are independent
     :return: an upper bound, rounded up

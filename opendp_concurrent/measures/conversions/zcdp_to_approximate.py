@@ -1,9 +1,9 @@
-"""ρ-zCDP, or (ρ, ω)-tCDP, gives (ε, δ)-DP: the best order of [CKS20, Proposition 12].
+"""Conversion of ρ-zCDP or (ρ, ω)-tCDP to (ε, δ)-DP: the best order of [CKS20, Proposition 12].
 
 For every α in (1, ω] δ = e^((α-1)(αρ-ε)) / (α-1) (1-1/α)^α. With t = α - 1 the best α solves
-ρ t² + log(1+t) = log(1/δ) for a given δ, and (1+2t) ρ + log(t/(1+t)) = ε for a given ε; both left
-sides increase in t, so with a largest order the best is the lesser of the two. Any α gives a valid
-bound, so an error in t cannot make the result too small.
+ρ t² + log(1+t) = log(1/δ) for a given δ, and (1+2t) ρ + log(t/(1+t)) = ε for a given ε. Both left
+sides increase in t. If there is a largest order, the best α is the smaller of it and the solution.
+Any α gives a valid bound, so an error in t cannot make the result too small.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LARGEST_T = 1e300
 
 @lru_cache(maxsize=65536)
 def zcdp_to_epsilon(rho: float, delta: float, omega: float = inf) -> float:
-    """Upper bound on the ε of ρ-zCDP at δ.
+    """Return an upper bound on the ε of ρ-zCDP at δ.
 
     :param rho: at least 0
     :param delta: in [0, 1]
@@ -42,7 +42,7 @@ def zcdp_to_epsilon(rho: float, delta: float, omega: float = inf) -> float:
 
 @lru_cache(maxsize=65536)
 def zcdp_to_delta(rho: float, epsilon: float, omega: float = inf) -> float:
-    """Upper bound on the δ of ρ-zCDP at ε; parameters as above."""
+    """Return an upper bound on the δ of ρ-zCDP at ε; parameters as above."""
     if rho == 0.0 or epsilon == inf:
         return 0.0
     if rho == inf:
@@ -58,17 +58,17 @@ def zcdp_to_delta(rho: float, epsilon: float, omega: float = inf) -> float:
 
 @lru_cache(maxsize=4096)
 def largest_rho(epsilon: float, delta: float) -> float:
-    """Largest double ρ with ``zcdp_to_epsilon(ρ, delta) <= epsilon``: that function, inverted."""
+    """Return the largest double ρ with ``zcdp_to_epsilon(ρ, delta) <= epsilon``."""
     return largest_double(lambda rho: zcdp_to_epsilon(rho, delta) <= epsilon, max(epsilon, 1e-300))
 
 
 def _largest_t(omega: float) -> float:
-    """Omega - 1, exact where doubles allow and rounded down above."""
+    """Return omega - 1, exact where doubles allow, and rounded down for larger ω."""
     return omega - 1.0 if omega <= 2.0**53 else nextafter(omega, 0.0)
 
 
 def _root(increasing: Callable[[float], float]) -> float:
-    """Root of an increasing function on (0, LARGEST_T], to about the precision of doubles."""
+    """Return the root of an increasing function on (0, LARGEST_T], to about double precision."""
     low, high = -690.0, log(LARGEST_T)  # bisection on log t
     if increasing(exp(high)) <= 0.0:
         return LARGEST_T

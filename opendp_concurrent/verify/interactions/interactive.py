@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...checks import at_most, checked, positive, probability, shown, whole
+from ...checks import at_most, checked, is_a, positive, probability, shown, whole
 from ...errors import InvalidTypeError, InvalidValueError
 from ..mechanism import TOLERANCE, FiniteMechanism, Leaf, excesses
 
@@ -33,7 +33,7 @@ class FiniteInteractiveMechanism:
     tables: tuple[np.ndarray[Any, Any], ...]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.tables, tuple) or not self.tables:
+        if not is_a(self.tables, tuple) or not self.tables:
             raise InvalidTypeError("tables must be a nonempty tuple of arrays, one for each round")
         tables: list[np.ndarray[Any, Any]] = []
         shape: tuple[int, ...] = (2,)
@@ -74,7 +74,7 @@ class FiniteInteractiveMechanism:
             at = (*(whole(history=index) for pair in history for index in pair), whole(query=query))
             first, second = (dataset[at] for dataset in self.tables[len(history)])
             return list(zip(map(float, first), map(float, second), strict=True))
-        except (TypeError, ValueError, IndexError) as error:
+        except (TypeError, ValueError, IndexError, OverflowError) as error:
             raise InvalidValueError(
                 f"history ({shown(history)}) must be pairs of a query and its answer, and query "
                 f"({shown(query)}) a query of the next round"

@@ -3,8 +3,12 @@
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.verify.promise import Budget
-from opendp_concurrent.verify.promised_tradeoffs import binned_gaussian, compositor, rungs
+from opendp_concurrent.verify.filters.promise import Budget
+from opendp_concurrent.verify.filters.promised_tradeoffs import (
+    binned_gaussian,
+    compositor,
+    ladder_units,
+)
 
 
 @pytest.mark.parametrize("mu", [0.25, 1.0])
@@ -16,9 +20,9 @@ def test_binned_noise_loses_no_more_than_the_noise_and_almost_as_much(mu):
         assert binned.delta(epsilon) >= 0.9 * bounds.lower
 
 
-@pytest.mark.parametrize("check", [compositor, rungs])
+@pytest.mark.parametrize("check", [compositor, ladder_units])
 def test_a_plan_is_kept_and_one_with_more_is_not(check):
-    kept = list(check([0.5, 1.0], [1, 1], Budget("function", 1.0, 1.0)))
-    broken = list(check([0.5, 1.0], [1, 1], Budget("function", 0.9, 1.2)))
+    kept = list(check(Budget([0.5, 1.0], [1, 1], "function", 1.0, 1.0)))
+    broken = list(check(Budget([0.5, 1.0], [1, 1], "function", 0.9, 1.2)))
     assert max(one.excess for one in kept) <= 1e-12
     assert max(one.excess for one in broken) > 1e-3

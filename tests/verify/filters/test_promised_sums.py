@@ -2,8 +2,13 @@
 
 import math
 
-from opendp_concurrent.verify.promise import Budget
-from opendp_concurrent.verify.promised_sums import OMEGA, pure_compositor, steep_mechanism, zcdp_sum
+from opendp_concurrent.verify.filters.promise import Budget
+from opendp_concurrent.verify.filters.promised_sums import (
+    OMEGA,
+    pure_compositor,
+    steep_mechanism,
+    zcdp_sum,
+)
 
 
 def test_the_steep_mechanism_is_worse_above_omega_than_below():
@@ -15,14 +20,14 @@ def test_the_steep_mechanism_is_worse_above_omega_than_below():
 
 
 def test_a_compositor_of_pure_shares_reaches_their_sum_and_no_more():
-    whole, zero = pure_compositor([0.5, 1.0], [2, 1], Budget("epsilon", 1.0, 1.0))
+    whole, zero = pure_compositor(Budget([0.5, 1.0], [2, 1], "epsilon", 1.0, 1.0))
     assert whole.worst == whole.promised == 2
     assert zero.worst <= 1e-12
 
 
 def test_a_rule_that_is_given_too_much_exceeds_the_promise():
-    kept = list(zcdp_sum([0.5, 1.0], [2, 1], Budget("rho", 1.0, 1.0)))
-    broken = list(zcdp_sum([0.5, 1.0], [2, 1], Budget("rho", 0.9, 1.2)))
+    kept = list(zcdp_sum(Budget([0.5, 1.0], [2, 1], "rho", 1.0, 1.0)))
+    broken = list(zcdp_sum(Budget([0.5, 1.0], [2, 1], "rho", 0.9, 1.2)))
     assert max(one.excess for one in kept) <= 1e-12
     assert max(one.excess for one in broken) > 0.01
     assert math.isclose(broken[0].promised, 0.9 * kept[0].promised, rel_tol=1e-12)
