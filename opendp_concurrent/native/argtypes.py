@@ -1,9 +1,8 @@
-"""The functions of the native library are configured once, as threads call them.
+"""Thread safety of native functions: their ``argtypes`` are set only where they change.
 
 OpenDP sets ``argtypes`` before each call of a function that all threads share. ``ctypes`` frees the
-converters that were there, although another thread may be in the middle of using them: under
-OpenDP 0.16 eight threads that ask for ``measurement.map`` end the process within seconds. So what
-is set again, and is equal, is left as it is.
+old converters, although another thread may be using them. Under OpenDP 0.16, eight threads that
+call ``measurement.map`` crash the process within seconds. So an equal value is not set again.
 """
 
 from __future__ import annotations

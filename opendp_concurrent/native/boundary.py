@@ -1,17 +1,17 @@
-"""No exception leaves a Python callback inside of a native call, whenever an interrupt arrives.
+"""Callbacks from native code that let no exception out, whenever an interrupt arrives.
 
-OpenDP calls back into Python through four functions: for functions and maps, for queryables, for
-comparisons, and for counting references. They let a ``KeyboardInterrupt`` out, or whatever else is
-no ``Exception``; the native code then reads a result that was never written, and the process dies.
-An interrupt arrives between any two instructions: in a signal handler (in the main thread), or by
-``PyThreadState_SetAsyncExc`` (in any thread). So these four get the code below, once, at import:
+OpenDP calls Python through four functions: for functions and maps, for queryables, for comparisons,
+and for counting references. They let out a ``KeyboardInterrupt``, or anything else that is not an
+``Exception``. The native code then reads a result that was never written, and the process crashes.
+An interrupt can arrive between any two instructions: in a signal handler (in the main thread), or
+by ``PyThreadState_SetAsyncExc`` (in any thread). So this code replaces these four, once, at import:
 
-* it is in a ``try`` from its first instruction on. Where Python looks for interrupts at the entry
-  of a function, before any ``try``, that look is left out;
-* what was caught is kept, and the native call is told of an error; when it returns with that, the
-  function of OpenDP's that reads its result raises what was kept;
-* the argument is marked as OpenDP's own before anything else may fail: it would be freed twice;
-* references are counted without a call in Python, so that it happens once, whatever arrives.
+* It is in a ``try`` from its first instruction on. Where Python checks for interrupts at the entry
+  of a function, before any ``try``, that check is removed.
+* A caught exception is kept, and the native call receives an error. When the call returns that
+  error, OpenDP's function that reads the result raises the kept exception.
+* The argument is marked as OpenDP's own before anything can fail. Else it would be freed twice.
+* References are counted without a call in Python, so each is counted once, whatever arrives.
 """
 
 from __future__ import annotations

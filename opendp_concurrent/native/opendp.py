@@ -1,9 +1,9 @@
-"""Every private name of OpenDP that is used here, and errors that keep their type across the FFI.
+"""All uses of OpenDP's private names, and errors that keep their type across the FFI.
 
-A Python exception that is raised inside a native call comes out as a bare ``OpenDPException``. Ours
-are remembered where they leave our code, and raised again, from the native one, by the frame of
-ours that made the native call (:func:`typed`). Interrupts: see :mod:`._boundary`; threads: see
-:mod:`._argtypes`.
+A native call turns a Python exception that is raised inside it into a bare ``OpenDPException``.
+This package's exceptions are remembered where they leave its code. :func:`typed`, which makes the
+native call, raises them again from the native exception. For interrupts see :mod:`.boundary`; for
+threads see :mod:`.argtypes`.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def check_distance(metric: Metric, name: str, d_in: Any) -> None:
 
 
 # --- maps ------------------------------------------------------------------------------------
-# Asked of OpenDP's functions: an attribute or a subclass may say anything.
+# Maps are read through OpenDP's functions: an attribute or a subclass could return anything.
 
 
 class _PinnedMeasurement(Measurement):
@@ -222,10 +222,10 @@ Pinnable = TypeVar("Pinnable", Measurement, Transformation)
 
 
 def pinned(one: Pinnable) -> Pinnable:
-    """Return what points to the native object that ``one`` points to now, and always will.
+    """Return an object that always points to the native object that ``one`` points to now.
 
-    Whoever holds ``one`` may let it point elsewhere (``one.contents = other.contents``) after it
-    was checked.
+    Anyone who holds ``one`` can change its pointer (``one.contents = other.contents``) after the
+    check.
     """
     kind = _PinnedMeasurement if isinstance(one, Measurement) else _PinnedTransformation
     found: Any = ctypes.cast(one, kind)
@@ -235,7 +235,7 @@ def pinned(one: Pinnable) -> Pinnable:
 
 
 def address(measurement: Measurement | Transformation) -> int:
-    """Where the native measurement is: what a Python object points to may be changed."""
+    """Return the address of the native measurement. The pointer of a Python object can change."""
     return ctypes.addressof(measurement.contents)
 
 
@@ -249,7 +249,7 @@ def space_of(measurement: Measurement) -> tuple[Domain, Metric, Measure]:
 
 
 def native_only(function: Callable[..., Any], *arguments: Any) -> tuple[Any, bool]:
-    """Return ``function(*arguments)``, and whether no value was asked of Python meanwhile.
+    """Return ``function(*arguments)``, and whether it ran without calling Python.
 
     Then it is what OpenDP's own code makes of the numbers that it was constructed with, which do
     not change.
@@ -263,7 +263,7 @@ def native_only(function: Callable[..., Any], *arguments: Any) -> tuple[Any, boo
 
 
 def evaluate(queryable: Any, query: Any) -> Any:
-    """Ask a native queryable."""
+    """Query a native queryable."""
     return queryable_eval(queryable, query)
 
 
@@ -273,7 +273,7 @@ def evaluate_odometer(queryable: Any, query: Any) -> Any:
 
 
 def python_queryable(transition: Callable[[Any], Any]) -> Any:
-    """Make a native queryable from Python, whose wrappers then hold for it.
+    """Make a native queryable from Python, so that OpenDP's wrappers apply to it.
 
     OpenDP stores the transition in ``__opendp_dict__``, from where its closure could be read; that
     is cleared.
@@ -284,7 +284,7 @@ def python_queryable(transition: Callable[[Any], Any]) -> Any:
 
 
 def inside_native_call() -> bool:
-    """Whether OpenDP is running the caller from within one of its native calls."""
+    """Whether the caller runs within one of OpenDP's native calls."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code in CALLBACKS:
@@ -297,10 +297,10 @@ def inside_native_call() -> bool:
 
 
 def typed(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``function(*arguments)``; exceptions of ours keep their type and values on the way.
+    """Return ``function(*arguments)``. This package's exceptions keep their type and values.
 
-    One of ours that leaves is remembered by the call of this around it, if there is one. A native
-    exception that leaves is replaced by the one of ours that caused it.
+    Such an exception is remembered by the enclosing call of ``typed``, if there is one. A native
+    exception is replaced by the exception of this package that caused it.
     """
     carried: list[ConcurrentError] = []
     try:
@@ -323,14 +323,14 @@ def _carrying(carried: list[ConcurrentError], function: Any, arguments: tuple[An
 
 
 def remember(error: ConcurrentError) -> None:
-    """Let the native call around this, if there is one, raise this error for its own."""
+    """Make the enclosing native call, if there is one, raise this error instead of its own."""
     outer = _CARRIED.get()
     if outer is not None:
         outer.append(error)
 
 
 def carry(function: F) -> F:
-    """Let our own exceptions leave ``function`` through a native call with their type."""
+    """Return ``function``, whose exceptions of this package keep their type in a native call."""
 
     def carrying(argument: Any) -> Any:
         return typed(function, argument)
@@ -339,7 +339,7 @@ def carry(function: F) -> F:
 
 
 def infer_as_measurement(kind: type) -> None:
-    """Let OpenDP take ``kind`` for a measurement where it infers types, as in lists."""
+    """Make OpenDP treat ``kind`` as a measurement where it infers types, as in lists."""
     _ELEMENTARY_TYPES[kind] = "AnyMeasurementPtr"
 
 
@@ -402,7 +402,7 @@ def to_then(constructor: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def unchained(name: str) -> str:
-    """Return what to do with a ``then_`` constructor where something made by it is needed."""
+    """Return the message for a ``then_`` constructor where its result is needed."""
     return (
         f"{name} is a then_ constructor, which makes nothing before it is chained; chain it: "
         "input_space >> then_..., or transformation >> then_..."

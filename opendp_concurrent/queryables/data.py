@@ -1,8 +1,8 @@
-"""Where the data are: behind a token that gives nothing away.
+"""Storage of the data, behind tokens that reveal nothing.
 
-A handle holds a token. The converted data are in a table of this module, keyed by the token, and
-leave with it. They are reachable neither from the token's attributes nor from its referents; nor
-from the handle, by what OpenDP would write down on it or by a copy.
+A handle holds a token. The converted data are in a table of this module, keyed by the token, until
+the token is deleted. They cannot be reached from the token's attributes or referents. They cannot
+be reached from the handle either, by OpenDP's records or by a copy.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Sealed:
 
 
 class SealedHandle:
-    """What a queryable keeps to itself, whatever kind it is."""
+    """A handle that can be neither pickled nor copied, and keeps no record of its calls."""
 
     @property
     def __opendp_dict__(self) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class SealedHandle:
         raise TypeError("a queryable holds sensitive data and cannot be pickled or copied")
 
     def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
-        """Be closed with ``lifecycle``, and take turns on ``lock`` if there is one."""
+        """Close with ``lifecycle``, and take turns on ``lock`` if there is one."""
         raise NotImplementedError
 
 
@@ -67,17 +67,17 @@ if hasattr(os, "register_at_fork"):
 
 
 def seal(pointer: Any) -> Sealed:
-    """Put converted data away."""
+    """Store converted data and return their token."""
     token = Sealed()
     _CONTENTS[token] = pointer
     return token
 
 
 def seal_transformed(source: Sealed, function: Callable[[Any], Any]) -> Sealed:
-    """Put away ``function`` of sealed data, computed when first needed.
+    """Store ``function`` of sealed data, which is computed when it is first needed.
 
-    A transformation may fail, which can depend on the data; so it runs with the first mechanism
-    that was paid for.
+    Whether a transformation fails can depend on the data. So it runs with the first mechanism that
+    was charged.
     """
     return seal(_Pending(lambda: function(unseal(source))))
 
@@ -89,7 +89,7 @@ def check_process(token: Sealed) -> None:
 
 
 def unseal(token: Sealed) -> Any:
-    """Return the converted data, to run a mechanism that was paid for."""
+    """Return the converted data, to run a mechanism after its charge."""
     check_process(token)
     content = _CONTENTS[token]
     return content.settle(token) if isinstance(content, _Pending) else content

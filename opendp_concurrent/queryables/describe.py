@@ -1,4 +1,4 @@
-"""What a measurement is, in a few words: the names and numbers that it was constructed with."""
+"""Short descriptions of measurements, from the names and numbers of their constructors."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _LONGEST = 200
 def describe(measurement: Any) -> str:
     """Describe a measurement by its constructors, such as ``count >> laplace(scale=2.0)``.
 
-    Only from what is public: names of constructors and their numbers. What its maker told nobody
-    is described by its type.
+    A description has public values only: names of constructors and their numbers. A measurement
+    without a record of its constructor is described by its type.
     """
     summary = getattr(measurement, "summary", None)  # of one of ours
     text = " ".join((summary if isinstance(summary, str) else _text(measurement)).split())

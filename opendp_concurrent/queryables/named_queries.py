@@ -1,10 +1,10 @@
-"""Queries that have a name: a method of the handle beside the message that it sends.
+"""Named queries: methods of a handle that send a fixed message.
 
 A method sends its message as ``handle(message)`` does, so it is the same query: it takes its turn,
-counts towards a limit on messages, and is refused alike. A handle has the methods of the queries
-that its mechanism answers. What is put around a mechanism and passes messages on unchanged has the
-methods too; what has another protocol, such as a postprocessor, has none. A native queryable, which
-``dp.new_queryable`` makes, has no methods: send it the message.
+counts towards a limit on messages, and is refused in the same cases. A handle has the methods of
+the queries that its mechanism answers. A wrapper that passes messages on unchanged has the methods
+too. A wrapper with another protocol, such as a postprocessor, has none. A native queryable, from
+``dp.new_queryable``, has no methods: send it the message.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Readable:
     """A handle that can be read: of a counter, an alarm, or a release."""
 
     def read(self: _Asked) -> Any:
-        """Return the answer to ``handle(None)``: what the mechanism says now."""
+        """Return the answer to ``handle(None)``: the mechanism's current output."""
         return self(None)
 
 
@@ -36,7 +36,7 @@ class WithSynthetic:
     """A handle of a mechanism that answers from a synthetic histogram."""
 
     def synthetic(self: _Asked) -> Any:
-        """Return the answer to ``handle("synthetic")``: the synthetic histogram, which is free."""
+        """Return the answer to ``handle("synthetic")``: the synthetic histogram, at no charge."""
         return self(SYNTHETIC)
 
 
@@ -59,7 +59,7 @@ PARTS: Queries = frozenset({WithParts})
 
 
 def answering(kind: type[Handle], queries: Queries) -> type[Handle]:
-    """Return the kind of handle that has these queries as well."""
+    """Return the class of handle ``kind``, with the methods of these queries added."""
     unchecked: Any = kind
     made: type[Handle] = _mixed(unchecked, queries)
     return made
@@ -76,5 +76,5 @@ def _mixed(kind: type[Any], queries: Queries) -> type[Any]:
 
 
 def queries_of(answer: Any) -> Queries:
-    """Which queries with a name can be asked of an answer; none of what is no handle of ours."""
+    """Return the named queries of an answer; none if it is not a handle of this package."""
     return frozenset(one for one in KINDS if isinstance(answer, one))

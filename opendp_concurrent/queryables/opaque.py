@@ -1,4 +1,4 @@
-"""Errors of mechanisms, which may carry rows of the data, kept from the analyst."""
+"""Hiding errors of mechanisms from the analyst, because they may contain rows of the data."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LOGGER = logging.getLogger("opendp_concurrent.measurements")
 
 
 def hide_errors(opaque: bool, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``function(*arguments)``; if ``opaque``, what it raises is logged and replaced.
+    """Return ``function(*arguments)``. If ``opaque``, an error is logged and replaced.
 
-    An interrupt is no error, and is raised without its frames.
+    An interrupt is not an error. It is raised without its frames.
     """
     if not opaque:
         return function(*arguments)

@@ -13,7 +13,7 @@ from ..measures.sums.accumulator import Accounting, Accumulator
 
 
 def check_ledger(ledger: Any, measure: CompositionMeasure) -> None:
-    """Raise unless ``ledger`` is one, and children of several processes may be interleaved."""
+    """Raise unless ``ledger`` is a ledger, and the measure composes concurrently."""
     if not callable(getattr(type(ledger), "book", None)):
         raise InvalidTypeError(
             f"ledger must be made by opendp_concurrent.ledger, found {type(ledger).__name__}"
@@ -33,9 +33,9 @@ def open_book(
     d_in: Any,
     d_out: Any,
 ) -> tuple[Book, Accumulator]:
-    """Open the budget with these terms; also return what was charged so far.
+    """Open the budget with these terms. Return its book, and the accumulator of its charges.
 
-    :raises LedgerError: if the ledger was kept under others
+    :raises LedgerError: if the budget has other terms
     """
     zero = None if measure.needs_orders else measure.zero
     book = ledger.book(Terms(measure.name, accounting, zero, str(metric), d_in, d_out))

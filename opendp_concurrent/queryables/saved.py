@@ -1,7 +1,7 @@
-"""What a checkpoint saves of a handle: the state of all that is behind it, or nothing.
+"""The parts of a handle's state that a checkpoint saves: all of them, or none.
 
-A handle can be resumed if it says so itself: whoever makes it lists the parts that have state, its
-own before those of what it wraps. One that lists none cannot be resumed, nor can what is around it.
+A handle can be resumed if its constructor lists the parts that have state, its own before those of
+the mechanism that it wraps. A handle without a list cannot be resumed, nor can a wrapper of it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ class Savable(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is, with the parameters that a record must not be resumed without."""
+        """Name of the part, with the parameters that a record must match to be resumed."""
 
     def to_record(self) -> Any:
-        """The state, as JSON has it."""
+        """Return the state as JSON values."""
 
     def restore(self, record: Any) -> None:
-        """Go on from a record."""
+        """Continue from a record."""
 
     def stop(self) -> None:
-        """Answer no more: another goes on from the record."""
+        """Stop answering: another handle continues from the record."""
 
     def watch(self, lineage: Any) -> None:
-        """Tell ``lineage`` when anything has come since it was saved."""
+        """Notify ``lineage`` when a message has arrived since the save."""
 
 
 Part = tuple[Any, Savable]  # a lock, and what it guards
@@ -37,7 +37,7 @@ Parts = tuple[Part, ...]
 
 
 def parts_of(handle: Any) -> Parts | None:
-    """The parts of the state behind a handle, from the outside in; None if it cannot be saved."""
+    """Return the parts of a handle's state, from the outside in; None if it cannot be saved."""
     sealed = handle._parts if isinstance(handle, MachineQueryable) else None
     parts: Parts | None = None if sealed is None else unseal(sealed)
     return parts

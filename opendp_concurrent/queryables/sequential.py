@@ -1,9 +1,9 @@
-"""Running launches one after the other, so that OpenDP closes what came before.
+"""Running launches in sequence, so that OpenDP closes earlier children.
 
 Under a measure that is not known to compose concurrently, an older child must not answer once a
-newer launch has begun, wherever its queryable hides: in a Polars frame, in a dictionary, in a
-grandchild. Only OpenDP's native sequential compositor reaches all of those. So each launch runs as
-a zero-loss measurement on one over a trivial space; the losses themselves are accounted elsewhere.
+newer launch has begun, wherever its queryable is: in a Polars frame, in a dictionary, in a
+grandchild. Only OpenDP's native sequential compositor reaches all of these. So each launch runs on
+such a compositor, as a zero-loss measurement over a trivial space. Accounts count the losses.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _TASK: ContextVar[Callable[[], Any]] = ContextVar("_TASK")
 
 
 class SequentialRunner:
-    """Runs tasks; queryables that a task made natively are closed by the next task.
+    """Run tasks. Each task closes the native queryables of the task before.
 
-    OpenDP's queryables are not thread-safe and older children ask the compositor, so everything
-    that touches it, queries of the children too, takes turns on ``lock``.
+    OpenDP's queryables are not thread-safe, and older children query the compositor. So all calls
+    of it, and queries of its children, take turns on ``lock``.
 
-    What a task raises, interrupts too, is caught within the native call and raised after it.
+    An exception of a task, or an interrupt, is caught in the native call and raised after it.
     """
 
     __slots__ = ("_compositor", "_left", "_visit", "lock")
@@ -71,7 +71,7 @@ class SequentialRunner:
         return self._compositor(self._visit)
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Close what earlier tasks made, and return ``function(*arguments)``."""
+        """Close the queryables of earlier tasks, and return ``function(*arguments)``."""
         return in_turn(self.lock, self._in_turn, function, *arguments)
 
     def _in_turn(self, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -1,11 +1,11 @@
-"""Taking turns: a lock that everything made while it is held inherits.
+"""Turns: a lock that queryables inherit if they are made while it is held.
 
-OpenDP's queryables may be used by one thread at a time, and one that was made inside another's
-call asks it for permission later. So what is made during a turn takes its turns on the same lock.
+OpenDP's queryables may be used by one thread at a time. A queryable that was made inside another's
+call asks it for permission later. So a queryable that is made during a turn uses the same lock.
 
-An interrupt may arrive between any two instructions. So the lock is released by the ``with`` of a
-lock that is written in C, between which and its release Python looks for no interrupt; and what is
-inherited is set in a context that ends with the turn.
+An interrupt may arrive between any two instructions. So the lock is written in C and released by a
+``with``: Python does not check for interrupts before the release. The inherited lock is set in a
+context that ends with the turn.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def attempt(function: Callable[..., Any], *arguments: Any) -> tuple[Any, BaseExc
     """Return what ``function(*arguments)`` returns, or what it raises.
 
     Python 3.10 may raise an interrupt between an exception in a ``with`` block and the release of
-    its lock; so none is raised there.
+    its lock. So no exception is raised there.
     """
     try:
         return function(*arguments), None
