@@ -108,7 +108,7 @@ def register(measure: C) -> C:
         raise InvalidValueError(
             f"measure.kind ({measure.kind!r}) is that of {known.__module__}.{known.__qualname__}"
         )
-    if measure.find.__func__ is Convertible.find.__func__:  # type: ignore[attr-defined]
+    if not any("find" in vars(one) for one in measure.__mro__ if one is not Convertible):
         other = _found(only(measure).opendp())
         if other is not None and not (same and isinstance(other, known or measure)):
             raise InvalidValueError(f"measure.opendp() is known already, as {other.name}")

@@ -18,7 +18,7 @@ from .conversions.approximate_to_approximate import approximate_to_delta, larger
 from .conversions.zcdp_to_approximate import largest_rho
 from .kinds import APPROXIMATE, PROFILE, TRADEOFF
 from .max_divergence import MAX_DIVERGENCE
-from .measure import CompositionMeasure, only
+from .measure import Composability, CompositionMeasure, only
 from .noise import Noise
 from .shapes import PairMeasure
 from .zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
@@ -30,6 +30,7 @@ class ApproximateMaxDivergence(PairMeasure):
 
     kind = APPROXIMATE
     tag = "approximate"
+    composability = Composability.CONCURRENT
     reason = f"{cite('LW22', 'Theorem 1')} and {cite('VZ23')}, under finite communication"
     distance_form = "(epsilon, delta)"
     noise = Noise.LAPLACE

@@ -14,7 +14,7 @@ from .conversion import Conversion, Ends, Profile
 from .conversions.renyi_to_approximate import renyi_to_delta, renyi_to_epsilon
 from .conversions.to_tradeoff import renyi_to_tradeoff
 from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI, TRADEOFF
-from .measure import only, parameter
+from .measure import Composability, only, parameter
 from .noise import Noise, NoiseLoss
 from .opendp import Measure, descriptor, user_divergence
 from .shapes import NumberMeasure
@@ -72,6 +72,7 @@ class FixedRenyiDivergence(NumberMeasure):
 
     kind = FIXED
     tag = "fixed-renyi"
+    composability = Composability.CONCURRENT
     reason = f"{cite('LW22', 'Theorem 2')} and {cite('HSTVVXZ23', 'Theorem 4.6')}"
     distance_form = "epsilon, the divergence of that order"
     noise = Noise.GAUSSIAN

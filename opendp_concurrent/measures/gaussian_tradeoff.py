@@ -15,7 +15,7 @@ from .conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_
 from .conversions.products import gaussian_to_zcdp
 from .events import reciprocal_down
 from .kinds import APPROXIMATE, GAUSSIAN, PROFILE, TRADEOFF, ZCDP
-from .measure import only
+from .measure import Composability, only
 from .noise import Noise
 from .opendp import Measure, descriptor, user_divergence
 from .shapes import NumberMeasure, split_squares
@@ -53,6 +53,7 @@ class GaussianTradeoff(NumberMeasure):
 
     kind = GAUSSIAN
     tag = "gdp"
+    composability = Composability.CONCURRENT
     reason = f"{cite('ST22')}, {cite('KTH22')} and {cite('VZ23')}, under finite communication"
     distance_form = "mu"
     noise = Noise.GAUSSIAN

@@ -19,7 +19,7 @@ from .conversions.pure_to_renyi import pure_to_renyi
 from .conversions.pure_to_zcdp import pure_to_zcdp
 from .distances import TruncatedConcentrated
 from .kinds import APPROXIMATE, FIXED, GAUSSIAN, PROFILE, PURE, RENYI, TRADEOFF, TRUNCATED, ZCDP
-from .measure import only
+from .measure import Composability, only
 from .noise import Noise, NoiseLoss
 from .shapes import NumberMeasure
 
@@ -30,6 +30,7 @@ class MaxDivergence(NumberMeasure):
 
     kind = PURE
     tag = "pure"
+    composability = Composability.CONCURRENT
     reason = cite("VW21", "Theorem 1.5")
     distance_form = "epsilon"
     adaptive_updates = True

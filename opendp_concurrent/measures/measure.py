@@ -94,7 +94,7 @@ class CompositionMeasure(Convertible):
     :cvar zero: the distance of no privacy loss
     :cvar reason: the theorem that lets children be queried concurrently, or why none does
     :cvar distance_form: what a distance looks like, for messages
-    :cvar composability: whether interactive children may be interleaved
+    :cvar composability: whether interactive children may be interleaved; not, if left out
     :cvar one_number: whether a distance is one number, so that any two can be compared
     :cvar needs_orders: whether distances are curves, which are compared on a grid of orders only
     :cvar most_parallel: largest total distance of the parts of a parallel composition
@@ -118,7 +118,7 @@ class CompositionMeasure(Convertible):
     zero: ClassVar[Any]
     reason: ClassVar[str]
     distance_form: ClassVar[str]
-    composability: ClassVar[Composability] = Composability.CONCURRENT
+    composability: ClassVar[Composability] = Composability.SEQUENTIAL
     one_number: ClassVar[bool] = False
     needs_orders: ClassVar[bool] = False
     most_parallel: ClassVar[int] = 256

@@ -19,7 +19,7 @@ from .conversions.renyi_to_approximate import renyi_to_delta, renyi_to_epsilon
 from .conversions.to_tradeoff import profile_to_tradeoff
 from .joins import join_curves
 from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI, TRADEOFF
-from .measure import CompositionMeasure, only
+from .measure import Composability, CompositionMeasure, only
 from .noise import Noise
 from .sums.accumulator import Accumulator
 from .sums.curve_sum import CurveSum
@@ -106,6 +106,7 @@ class RenyiDivergence(CompositionMeasure):
     kind = RENYI
     tag = "renyi"
     zero = staticmethod(zero_curve)
+    composability = Composability.CONCURRENT
     reason = f"{cite('LW22', 'Theorem 2')} and {cite('HSTVVXZ23', 'Theorem 4.6')}"
     distance_form = "a function of the order alpha"
     needs_orders = True

@@ -18,9 +18,9 @@ from .sums.scalar_sum import ScalarSum
 class NumberMeasure(CompositionMeasure):
     """A measure whose distance is one number in [0, inf], and whose losses add up.
 
-    A class below it says ``kind``, ``reason``, ``distance_form`` and ``opendp``; the author has a
-    proof that the sum of losses that are chosen on the way bounds the loss of concurrent children,
-    or sets ``composability`` to ``Composability.SEQUENTIAL`` and has one for sequential children.
+    A class below it says ``kind``, ``reason``, ``distance_form`` and ``opendp``. The author has a
+    proof that the sum of adaptively chosen losses bounds the loss of sequential children. With a
+    proof for concurrent children, the class sets ``composability`` to ``Composability.CONCURRENT``.
 
     :example:
 

@@ -15,7 +15,7 @@ from .conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_
 from .events import function_event
 from .joins import join_tradeoffs
 from .kinds import APPROXIMATE, GAUSSIAN, PROFILE, TRADEOFF
-from .measure import CompositionMeasure, only
+from .measure import Composability, CompositionMeasure, only
 from .opendp import Measure, descriptor, user_divergence
 from .shapes import split_squares
 from .sums.accumulator import Accounting, Accumulator
@@ -84,6 +84,7 @@ class TradeoffDivergence(CompositionMeasure):
     kind = TRADEOFF
     tag = "fdp"
     zero = TradeoffFunction.identity()
+    composability = Composability.CONCURRENT
     reason = f"{cite('VZ23')}, under finite communication"
     distance_form = "TradeoffFunction"
     most_parallel = 4

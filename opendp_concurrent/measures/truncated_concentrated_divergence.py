@@ -19,7 +19,7 @@ from .conversions.zcdp_to_approximate import zcdp_to_delta, zcdp_to_epsilon
 from .distances import TruncatedConcentrated, omega_above_one
 from .joins import join_numbers
 from .kinds import APPROXIMATE, FIXED, PROFILE, TRADEOFF, TRUNCATED, ZCDP
-from .measure import CompositionMeasure, only, parameter
+from .measure import Composability, CompositionMeasure, only, parameter
 from .noise import Noise
 from .opendp import Measure, descriptor, user_divergence
 from .sums.accumulator import Accounting, Accumulator
@@ -85,6 +85,7 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
     kind = TRUNCATED
     tag = "tcdp"
     zero = TruncatedConcentrated(0.0, inf)
+    composability = Composability.CONCURRENT
     reason = f"{cite('LW22', 'Corollary 1')} and {cite('HSTVVXZ23', 'Theorem 4.6')}"
     distance_form = "TruncatedConcentrated(rho, omega)"
     noise = Noise.GAUSSIAN

@@ -18,7 +18,7 @@ from .conversions.to_tradeoff import zcdp_to_tradeoff
 from .conversions.zcdp_to_approximate import zcdp_to_delta, zcdp_to_epsilon
 from .distances import TruncatedConcentrated
 from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI, TRADEOFF, TRUNCATED, ZCDP
-from .measure import only
+from .measure import Composability, only
 from .noise import Noise, NoiseLoss
 from .shapes import NumberMeasure
 
@@ -29,6 +29,7 @@ class ZeroConcentratedDivergence(NumberMeasure):
 
     kind = ZCDP
     tag = "zcdp"
+    composability = Composability.CONCURRENT
     reason = f"{cite('LW22', 'Corollary 1')} and {cite('HSTVVXZ23', 'Theorem 4.11')}"
     distance_form = "rho"
     noise = Noise.GAUSSIAN

@@ -28,7 +28,13 @@ from opendp_concurrent.errors import (
     UnsupportedMeasureError,
 )
 from opendp_concurrent.ledger import create_ledger, open_ledger
-from opendp_concurrent.measures import Conversion, NumberMeasure, composition_measure, register
+from opendp_concurrent.measures import (
+    Composability,
+    Conversion,
+    NumberMeasure,
+    composition_measure,
+    register,
+)
 from opendp_concurrent.measures.conversions.pure_to_zcdp import pure_to_zcdp
 from opendp_concurrent.plot import plot_ledger, plot_session
 
@@ -49,6 +55,7 @@ class ExpectedLoss(NumberMeasure):
     """The Kullback-Leibler divergence, in nats."""
 
     kind = NAME
+    composability = Composability.CONCURRENT
     reason = "the chain rule of the Kullback-Leibler divergence"
     distance_form = "kappa"
     why_not = "an expectation bounds no tail"
@@ -193,3 +200,9 @@ def test_a_kind_or_a_measure_that_is_known_is_refused():
 def test_without_registering_it_is_unknown():
     with pytest.raises(UnsupportedMeasureError, match=r"oc\.measures\.register"):
         composition_measure(dp.user_divergence("toy.Unknown", "toy.Unknown"))
+
+
+def test_children_are_sequential_unless_the_author_has_a_theorem():
+    """What a measure leaves out has the safe value."""
+    assert NumberMeasure.composability is Composability.SEQUENTIAL
+    assert ExpectedLoss.composability is Composability.CONCURRENT
