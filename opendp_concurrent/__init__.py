@@ -24,8 +24,8 @@ from .combinators.concurrent_composition import (
 )
 from .combinators.concurrent_filter import make_concurrent_filter
 from .combinators.concurrent_odometer import make_concurrent_odometer, then_concurrent_odometer
-from .combinators.context import concurrent_context
 from .combinators.loss_of import loss_of
+from .contexts.context import concurrent_context
 from .continual.stream import (
     category_stream,
     event_change,

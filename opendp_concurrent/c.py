@@ -1,7 +1,6 @@
 """Combinators: measurements and odometers from others."""
 
 from .combinators.bounded import make_bounded_interactive
-from .combinators.calibration import largest_share, smallest_scale
 from .combinators.cast import cast
 from .combinators.chain import make_chain_ot, make_chain_po
 from .combinators.concurrent_composition import (
@@ -44,6 +43,7 @@ from .combinators.named_casts import (
 )
 from .combinators.postprocessing import ANSWER, QUERY, make_interactive_postprocessing
 from .combinators.wrap import make_interactive
+from .contexts.calibration import largest_share, smallest_scale
 from .continual.checkpoint import Checkpoint, make_resumable
 from .continual.concurrent import make_concurrent_continual
 from .continual.parallel import make_parallel_continual, then_parallel_continual

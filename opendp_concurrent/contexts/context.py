@@ -24,6 +24,12 @@ from .. import checks
 from ..accounts.charge import Ledger
 from ..accounts.price import own_distance
 from ..checks import at_most, checked, optional
+from ..combinators import guards
+from ..combinators.cast import cast
+from ..combinators.concurrent_composition import MOST_LAUNCHES, make_concurrent_composition
+from ..combinators.concurrent_filter import make_concurrent_filter
+from ..combinators.concurrent_odometer import make_concurrent_odometer
+from ..combinators.loss_of import guarded, loss_of
 from ..errors import (
     ConcurrentError,
     InvalidTypeError,
@@ -35,14 +41,8 @@ from ..measures import composition_measure
 from ..measures.sums.accumulator import Accounting
 from ..owned import plain
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
-from . import guards
-from .cast import cast
-from .concurrent_composition import MOST_LAUNCHES, make_concurrent_composition
-from .concurrent_filter import make_concurrent_filter
-from .concurrent_odometer import make_concurrent_odometer
 from .fitted import fitted
 from .frame_query import concurrent_frames
-from .loss_of import guarded, loss_of
 
 _SHARES = at_most(MOST_LAUNCHES, "each query has a share of its own")
 

@@ -8,7 +8,7 @@ from opendp_concurrent.accounts.account import Account, Bound
 from opendp_concurrent.accounts.rule import Shares, Within
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.accumulators.planned import Planned
-from opendp_concurrent.combinators.context import _weights
+from opendp_concurrent.contexts.context import _weights
 from opendp_concurrent.errors import (
     BudgetExceededError,
     ClosedChildError,

@@ -5,8 +5,8 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.combinators import frame_query
-from opendp_concurrent.combinators.frame_query import (
+from opendp_concurrent.contexts import frame_query
+from opendp_concurrent.contexts.frame_query import (
     ConcurrentLazyFrameQuery,
     ConcurrentLazyGroupByQuery,
 )

@@ -22,12 +22,12 @@ from ..checks import (
     shown,
     weights,
 )
+from ..combinators import guards
+from ..combinators.accounting import accounting_for, check_budget
 from ..errors import ConcurrentError, InvalidValueError
 from ..exact.rounding import largest_double, split
 from ..measures import composition_measure
 from ..queryables.session import validate_d_in
-from . import guards
-from .accounting import accounting_for, check_budget
 from .search import nearest_passing
 
 _MOST = at_most(2**62, "more are not made in a lifetime")
