@@ -23,7 +23,7 @@ from ..queryables.stream import feeds_many, is_stream
 from .concurrent_composition import make_concurrent_composition
 from .guards import check_inside, check_measurement_on, check_space
 from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
-from .wrap import Answer, as_answering, wrap_questions
+from .wrap import Answer, as_answering, wrap_queries
 
 
 def make_indexed_composition(
@@ -113,7 +113,7 @@ def make_indexed_composition(
         return answer
 
     # all of its mechanisms are launched together with it
-    return wrap_questions(compositor, make_machine, "IndexedComposition", composes=False)
+    return wrap_queries(compositor, make_machine, "IndexedComposition", composes=False)
 
 
 def _pair(message: Any, count: int) -> tuple[int, Any]:

@@ -57,7 +57,7 @@ class ContinualMachine(Protocol):
     def update_all(self, items: Any) -> None:
         """Take the items of the next steps: a sequence, or an array of integers."""
 
-    def ask(self, question: Any) -> Any:
+    def ask(self, query: Any) -> Any:
         """Answer a query, or raise and change nothing."""
 
 
@@ -317,7 +317,7 @@ def make_continual(
     ...         self.steps += 1
     ...     def update_all(self, items):
     ...         self.steps += len(items)
-    ...     def ask(self, question):
+    ...     def ask(self, query):
     ...         return self.steps
     >>> clock = oc.m.make_continual(
     ...     oc.integer_stream(0, 1), oc.event_presence(), dp.max_divergence(), Clock, lambda d: 0.0

@@ -319,7 +319,7 @@ def postprocess(odometer: ConcurrentOdometer, postprocessor: Any) -> ConcurrentO
         raise InvalidTypeError(
             f"postprocessor would get the handles that take updates of {odometer.query_space[0]}, "
             "which are data; use make_interactive_postprocessing on what is launched, whose "
-            "postprocessor gets questions and answers only"
+            "postprocessor gets queries and answers only"
         )
     tail = (*odometer.postprocessors, postprocessor)
     return replace(odometer, postprocessors=tail)

@@ -33,8 +33,8 @@ from .machine import MachineQueryable
 
 MOST_ITEMS = 10**8  # at once
 MESSAGES = at_most(2**63 - 1, "more are never sent")
-NO_QUESTION = (
-    "an update is data, and this handle takes questions; if it is of a continual mechanism, it "
+UPDATE_REFUSED = (
+    "an update is data, and this handle takes queries; if it is of a continual mechanism, it "
     "gets its updates from the stream of its parent: update that"
 )
 NOBODY = (
@@ -388,7 +388,7 @@ def start_of(token: Sealed) -> Stream | None:
 # --- handles ---------------------------------------------------------------------------------
 
 
-class QuestionQueryable(MachineQueryable):
+class QueryOnlyQueryable(MachineQueryable):
     """A handle that takes queries only.
 
     :ivar stream: the stream inside; this reference keeps it alive
@@ -401,11 +401,11 @@ class QuestionQueryable(MachineQueryable):
     def __call__(self, query: Any) -> Any:
         """Query the mechanism. An update is refused."""
         if isinstance(query, DataMessage):
-            raise InvalidTypeError(NO_QUESTION)
+            raise InvalidTypeError(UPDATE_REFUSED)
         return super().__call__(query)
 
 
-class FedQueryable(QuestionQueryable):
+class FedQueryable(QueryOnlyQueryable):
     """A handle of a continual mechanism that receives its updates from its parent's stream."""
 
     def __init__(self, machine: Callable[[Any], Any], description: str, stream: Stream) -> None:
@@ -416,7 +416,9 @@ class FedQueryable(QuestionQueryable):
         """Query the mechanism. An update is refused."""
         self._stream.check()
         answer = super().__call__(query)
-        if isinstance(answer, QuestionQueryable) and all(one is not self for one in answer.holders):
+        if isinstance(answer, QueryOnlyQueryable) and all(
+            one is not self for one in answer.holders
+        ):
             answer.holders += (self,)  # its updates come through here
         return answer
 
@@ -448,7 +450,7 @@ class Updatable:
         raise NotImplementedError
 
 
-class OwnStreamQueryable(Updatable, QuestionQueryable):
+class OwnStreamQueryable(Updatable, QueryOnlyQueryable):
     """A handle of something wrapped around continual mechanisms, with a stream of its own."""
 
     def __init__(self, machine: Callable[[Any], Any], description: str, stream: Stream) -> None:
@@ -471,12 +473,12 @@ class OwnStreamQueryable(Updatable, QuestionQueryable):
         self._stream.receive(message)
 
 
-def question_side(answer: Any) -> Callable[[Any], Any]:
+def query_side(answer: Any) -> Callable[[Any], Any]:
     """Return a function that queries a queryable and refuses to send it data."""
 
     def ask(message: Any) -> Any:
         if isinstance(message, DataMessage):
-            raise InvalidTypeError(NO_QUESTION)
+            raise InvalidTypeError(UPDATE_REFUSED)
         return answer(message)
 
     return ask

@@ -147,7 +147,7 @@ def test_a_launch_is_charged_at_every_ancestor_or_none():
     assert (leaf.launches, middle.launches, root.launches) == (1, 1, 1)
 
 
-def test_questions_change_no_loss():
+def test_queries_change_no_loss():
     account = filter_(1.0)
     account.launch(Linear(0.25))
     readings = [account.privacy_loss(d_in) for d_in in (1, 5, 1, 5)]
@@ -213,7 +213,7 @@ class Doing(Linear):
         return super().at(d_in)
 
 
-def test_a_first_question_counts_what_a_price_launches_while_it_is_read():
+def test_a_first_query_counts_what_a_price_launches_while_it_is_read():
     root = odometer()
     price = Doing(0.125, lambda: root.launch(Linear(0.25)))
     root._history.append(price)  # charged, and never read at any distance yet
@@ -533,7 +533,7 @@ def test_threads_spend_exactly_the_budget():
     assert account.privacy_loss(1) == 300.0
 
 
-def test_a_first_question_is_right_while_others_launch():
+def test_a_first_query_is_right_while_others_launch():
     account, price = odometer(), Linear(1.0)
     stop = threading.Event()
 

@@ -126,7 +126,7 @@ def test_a_map_that_returns_the_wrong_type(handle, space, loss):
     refused(handle, user(space, lambda d_in: loss), PrivacyMapError, "privacy map")
 
 
-def test_an_untracked_odometer_says_at_the_question_which_it_cannot_answer(space):
+def test_an_untracked_odometer_says_at_the_query_which_it_cannot_answer(space):
     root = odometer(space)([1, 2])
     root(user(space, lambda d_in: -5.0))
     with pytest.raises(PrivacyMapError, match="at least 0"):

@@ -128,9 +128,9 @@ def test_queryables_stay_with_the_parent_of_a_fork():
     child = os.fork()
     if child == 0:
         said = []
-        for handle, question in zip(handles, asked, strict=True):
+        for handle, query in zip(handles, asked, strict=True):
             try:
-                handle(question)
+                handle(query)
                 said.append("answered")
             except oc.errors.ForkedError:
                 said.append("refused")
@@ -138,8 +138,8 @@ def test_queryables_stay_with_the_parent_of_a_fork():
         os._exit(0)
     os.waitpid(child, 0)
     assert os.read(reading, 100) == b"refused refused"
-    for handle, question in zip(handles, asked, strict=True):
-        handle(question)
+    for handle, query in zip(handles, asked, strict=True):
+        handle(query)
 
 
 def test_saving_stops_the_mechanism():

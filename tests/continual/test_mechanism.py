@@ -1,4 +1,4 @@
-"""Updates and questions: what halts, what is refused, what is hidden, what threads do."""
+"""Updates and queries: what halts, what is refused, what is hidden, what threads do."""
 
 import copy
 import gc
@@ -341,7 +341,7 @@ def test_eight_threads_update_and_ask(options):
     assert handle(None) == 8 * (40 + 100)
 
 
-def test_a_checkpoint_is_saved_between_questions(bits, monkeypatch):
+def test_a_checkpoint_is_saved_between_queries(bits, monkeypatch):
     """Noise that is drawn to be saved is the noise that is told: a node has one, ever."""
 
     class SlowAtFirst:

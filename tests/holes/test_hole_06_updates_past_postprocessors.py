@@ -97,7 +97,7 @@ WAYS = {
 
 @pytest.mark.parametrize("send", SENDS)
 @pytest.mark.parametrize("way", WAYS)
-def test_a_transcript_has_questions_and_answers_only(way, send):
+def test_a_transcript_has_queries_and_answers_only(way, send):
     seen = []
     handle = WAYS[way](seen)([])
     assert handle.takes_updates
@@ -298,7 +298,7 @@ def test_a_postprocessor_that_fails_does_not_touch_updates():
 # --- finite communication --------------------------------------------------------------------
 
 
-def test_updates_and_questions_count_together_whatever_arrives():
+def test_updates_and_queries_count_together_whatever_arrives():
     """By steps, which are public: a neighbour with nothing in a step has as many left."""
     left = []
     for items in ([1, 1, 1], [None, None, None], [1, None, 1]):

@@ -89,7 +89,7 @@ def test_a_copy_of_a_copy_is_of_the_same_mechanism():
 
 
 MESSAGES = {
-    "question": lambda handle: handle(None),
+    "query": lambda handle: handle(None),
     "update": lambda handle: handle.update(1),
     "updates": lambda handle: handle.update_all([1]),
 }

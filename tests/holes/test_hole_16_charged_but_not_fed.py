@@ -150,7 +150,7 @@ def test_histogram_mechanisms_refuse_a_stream():
     for make in (
         lambda: oc.m.make_projected_queries(*bits(), ZCDP, 1, [0.5], universe=2, size=10),
         lambda: oc.m.make_private_multiplicative_weights(
-            *bits(), ZCDP, 1, 0.5, universe=2, questions=10, size=10
+            *bits(), ZCDP, 1, 0.5, universe=2, queries=10, size=10
         ),
     ):
         with pytest.raises((InvalidTypeError, InvalidValueError, TypeError)):

@@ -260,7 +260,7 @@ def test_ten_thousand_parts_touch_each_record_once(space, monkeypatch):
     assert sum(converted) == 4 * n  # the whole once, each part once
     assert max(converted[1:]) == 2
     assert [made.map(k) for k in (1, 2, 1, 2)] == [0.5, 1.0, 0.5, 1.0]
-    assert maps == [1, 1, 2] * 2  # once for all parts that share it, and again for each question
+    assert maps == [1, 1, 2] * 2  # once for all parts that share it, and again for each query
 
 
 # --- what is not given away ------------------------------------------------------------------
@@ -332,7 +332,7 @@ def test_bad_spaces(space):
         make_parallel_composition(dp.atom_domain(T=int), space[1], by_key(abs), {1: inner})
 
 
-def test_wrong_questions(space):
+def test_wrong_queries(space):
     parts = parallel(space, [laplace(space)])([1])
     with pytest.raises(
         InvalidValueError, match=r"^the query \(7\) is the key of no part; pass one of the 1 keys"

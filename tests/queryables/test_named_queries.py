@@ -38,7 +38,7 @@ def count(space, epsilon=0.25):
 
 def weights(space):
     return oc.m.make_private_multiplicative_weights(
-        *space, ZCDP, 1, 0.5, universe=4, questions=100, size=10_000
+        *space, ZCDP, 1, 0.5, universe=4, queries=100, size=10_000
     )
 
 
@@ -196,8 +196,8 @@ class Clock:
     def update_all(self, items):
         """Nothing."""
 
-    def ask(self, question):
-        return question
+    def ask(self, query):
+        return query
 
 
 # --- what is around them -----------------------------------------------------------------------
