@@ -49,7 +49,10 @@ def best_rule(d_out: tuple[float, float], typical: Sequence[tuple[float, float]]
     """
     target, losses = checks.epsilon_delta(d_out=d_out), _pairs(typical)
     if not any(epsilon > 0.0 for epsilon, _ in losses):
-        raise InvalidValueError("typical must have a loss with epsilon above 0; pass what you plan")
+        raise InvalidValueError(
+            "typical must have at least one loss with epsilon above 0; pass the losses that "
+            "you plan to launch"
+        )
     rules = [basic(), *_candidates(target, losses)]
     counts = [launches_admitted(rule, target, losses) for rule in rules]
     best = rules[counts.index(max(counts))]
@@ -80,7 +83,9 @@ def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> i
     else:
         target, losses = checks.epsilon_delta(d_out=d_out), _pairs(typical)
     if not callable(getattr(type(accumulator), "start", None)):
-        raise InvalidTypeError(f"accumulator must be an accounting, found {shown(accumulator)}")
+        raise InvalidTypeError(
+            f"accumulator must be one of oc.accumulators, found {shown(accumulator)}"
+        )
     start: Any = accumulator.start(APPROXIMATE_MAX_DIVERGENCE)
 
     def after(rounds: int) -> Any:

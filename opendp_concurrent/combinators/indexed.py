@@ -87,9 +87,10 @@ def make_indexed_composition(
         check_inside(name, one)
     if streams and len(measurements) > 1 and not feeds_many(output_measure):
         raise UnsupportedMeasureError(
-            f"measurements must be one on a stream under {measure.name}, for which continual "
-            "mechanisms compose with bounded messages only [HSV25, Definition 6.1]; launch them on "
-            "make_concurrent_continual(composition, max_messages=...)"
+            f"measurements must have only one element on a stream under {measure.name}, for "
+            "which continual mechanisms compose with bounded messages only [HSV25, "
+            "Definition 6.1]; launch them on make_concurrent_continual(composition, "
+            "max_messages=...)"
         )
     if measure.composability is Composability.SEQUENTIAL and len(measurements) > 1:
         raise UnsupportedMeasureError(

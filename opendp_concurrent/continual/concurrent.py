@@ -47,8 +47,8 @@ from .mechanism import Checked, ContinualQueryable
 from .stream import items_of
 
 NESTED = (
-    "the children of a composition would not get the updates of this stream; wrap it in "
-    "make_concurrent_continual and launch that"
+    "the children of a composition would not receive the updates of this stream; wrap it "
+    "in make_concurrent_continual and launch the result"
 )
 MISSED = (
     "this child has missed updates: it reached its horizon or its limit of messages, or halted; "
@@ -311,12 +311,15 @@ def make_concurrent_continual(
     odometer = composition if isinstance(composition, ConcurrentOdometer) else composition.odometer
     if odometer is not None and odometer.transformation is not None:
         raise InvalidTypeError(
-            "composition must not be chained yet: wrap it first, so that children get what was "
-            "transformed, transformation >> make_concurrent_continual(...)"
+            "composition must not be chained: wrap it first and then chain it, so that its "
+            "children receive the transformed items: transformation >> "
+            "make_concurrent_continual(...)"
         )
     measure = composition_measure(composition.output_measure)
     if measure.composability is Composability.SEQUENTIAL:
-        raise UnsupportedMeasureError(f"{measure.name} is not composed here: {measure.reason}")
+        raise UnsupportedMeasureError(
+            f"output_measure ({measure.name}) is not supported: {measure.reason}"
+        )
     if max_messages is not None:
         max_messages = MESSAGES(max_messages=max_messages)
     elif not measure.adaptive_updates:

@@ -205,8 +205,9 @@ class Checked:
     def _room(self, steps: int) -> None:
         if self._horizon is not None and self._steps + steps > self._horizon:
             raise StreamError(
-                f"{steps} more would go beyond the horizon ({self._horizon} steps), of which "
-                f"{self._steps} have come; none was taken; build with a larger horizon, or without"
+                f"{steps} more steps would exceed the horizon ({self._horizon} steps), of "
+                f"which {self._steps} were taken; no item was added; build with a larger "
+                "horizon, or without one"
             )
         if self._behind is not None:
             self._behind(steps)

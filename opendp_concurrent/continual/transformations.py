@@ -43,9 +43,9 @@ from .users import from_json, to_json
 
 PerItem = Callable[[Any], Any]
 NOT_CONTINUAL = (
-    "a stream transformation is for a continual mechanism, which takes updates: chain with >>, and "
-    "wrap a composition in make_concurrent_continual first, so that its children get what was "
-    "transformed"
+    "a stream transformation must be chained to a continual mechanism with >>; wrap a "
+    "composition in make_concurrent_continual first, so that its children receive the "
+    "transformed items"
 )
 
 
@@ -81,7 +81,10 @@ _INSIDE: dict[int, tuple[ref[Transformation], Inside]] = {}
 def _of(transformation: Transformation) -> Inside:
     known, inside = _INSIDE.get(id(transformation), (None, None))
     if inside is None or known is None or known() is not transformation:
-        raise InvalidTypeError("transformation is none of streams that opendp_concurrent has made")
+        raise InvalidTypeError(
+            "transformation must be a stream transformation made by opendp_concurrent, such as "
+            "oc.t.make_stream_clamp returns"
+        )
     return inside
 
 

@@ -84,7 +84,7 @@ def leaves_for(method: str, horizon: int | None) -> tuple[Callable[[int], Leaves
         raise InvalidValueError(f"method ({method!r}) must be one of {', '.join(METHODS)}")
     if horizon is None:
         if method != "tree":
-            raise InvalidValueError(f"method ({method!r}) needs a horizon")
+            raise InvalidValueError(f"method ({method!r}) needs a horizon; pass horizon")
         return AllLeaves, 1
     return METHODS[method], METHODS[method](checks.count(horizon=horizon)).height
 

@@ -123,7 +123,7 @@ def nodes_of(window: int) -> int:
     return int(nodes.max())
 
 
-MOST_STEPS = at_most(2**62, "more steps do not come")
+MOST_STEPS = at_most(2**62, "no stream has more steps")
 
 
 @checked(

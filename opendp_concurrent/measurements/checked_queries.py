@@ -69,9 +69,10 @@ def sensitivity_at(d_in: Any, sensitivity: Any) -> Any:
     if type(d_in) in (int, float) and d_in == 1:
         return 1
     raise InvalidTypeError(
-        f"sensitivity must be given: how far an answer can move at distance d_in ({d_in}); it is 1 "
-        "if left out at a d_in of 1 only. If one record more or less moves an answer by at most s, "
-        "d_in of them move it by at most d_in times s: pass that for data whose d_in counts records"
+        f"sensitivity must be given at d_in ({d_in}): the largest change of an answer "
+        "between inputs at distance d_in; it is 1 by default only at d_in = 1. If one "
+        "record more or less changes an answer by at most s, then d_in records change it "
+        "by at most d_in times s"
     )
 
 
@@ -154,8 +155,9 @@ class CheckedQueries:
             answer = index(answer)
         if self.steps.whole and not isinstance(answer, int):
             raise InvalidTypeError(
-                f"the query must have an integer answer, found {type(answer).__name__}; "
-                "for floats pass as sensitivity, a float, how far answers can move at distance d_in"
+                f"the query must have an integer answer, found {type(answer).__name__}; for "
+                "floats pass sensitivity as a float: the largest change of an answer at "
+                "distance d_in"
             )
         return self.steps.of("the answer of the query", answer)
 
@@ -178,8 +180,8 @@ class CheckedQueries:
         if not sensitivity <= self._sensitivity:
             raise InvalidValueError(
                 f"the sensitivity of the query ({sensitivity}) must be at most "
-                f"{self._sensitivity} at d_in ({self._d_in}); clamp more tightly, or build with a "
-                "larger sensitivity; nothing was asked"
+                f"{self._sensitivity} at d_in ({self._d_in}); clamp more tightly, or build "
+                "with a larger sensitivity; the query was not run"
             )
         return fixed
 
@@ -198,6 +200,6 @@ def check_query(query: Transformation, space: tuple[Domain, Metric], whole: bool
         raise SpaceMismatchError("output_metric", absolute_distance(T=atom), query.output_metric)
     if whole and atom not in INTEGERS:
         raise InvalidTypeError(
-            f"the query must have an integer answer, found {atom}; "
-            "for floats pass as sensitivity, a float, how far answers can move at distance d_in"
+            f"the query must have an integer answer, found {atom}; for floats pass "
+            "sensitivity as a float: the largest change of an answer at distance d_in"
         )

@@ -83,7 +83,7 @@ class _GuessAndCheck:
         return SparseVectorAnswer(Outcome.ABOVE, self._launch(self._release(query)))
 
 
-_MOST_HITS = at_most(10**5, "each release has a share of its own in a compositor")
+_MOST_HITS = at_most(10**5, "the compositor keeps a share for each release")
 
 
 @checked(

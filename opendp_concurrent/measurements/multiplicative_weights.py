@@ -75,7 +75,7 @@ class _MultiplicativeWeights:
         return _state(state.log_weights - self._rate * direction), ANSWER, message
 
 
-_MOST_QUERIES = at_most(2**62, "there are no more in a lifetime")
+_MOST_QUERIES = at_most(2**62, "no session has more")
 
 
 @checked(
@@ -157,7 +157,8 @@ def make_private_multiplicative_weights(
     measure = composition_measure(output_measure)
     if not measure.is_planned:
         raise UnsupportedMeasureError(
-            f"output_measure ({measure.name}) is not planned for; build it for zCDP, and use cast"
+            f"output_measure ({measure.name}) is not supported; build the mechanism for "
+            "zCDP, and use cast"
         )
     d_in = validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out)

@@ -103,8 +103,8 @@ def plan(
         best = at(high)
     if best is None:
         raise InvalidValueError(
-            f"d_out ({d_out}) must be larger for {size} records, {cells} cells and {queries} "
-            "queries: no error below the number of records can be promised"
+            f"d_out ({d_out}) must be larger for {size} records, {cells} cells and "
+            f"{queries} queries: no error below the number of records can be guaranteed"
         )
     return best
 

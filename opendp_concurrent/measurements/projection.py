@@ -164,7 +164,7 @@ class _Projection:
         return fitted
 
 
-_MOST_ROUNDS = at_most(10**6, "each is a pass over all that was released")
+_MOST_ROUNDS = at_most(10**6, "each is a pass over all released answers")
 
 
 @checked(

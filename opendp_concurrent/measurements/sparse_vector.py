@@ -144,7 +144,7 @@ def _parse(message: Any, threshold: float) -> tuple[Any, float]:
     input_metric=guards.metric,
     output_measure=guards.measure,
     scale=positive,
-    max_hits=at_most(2**63 - 1, "more are never answered"),
+    max_hits=at_most(2**63 - 1, "no session has more"),
     query_scale=optional(positive),
     answer_scale=optional(positive),
     refresh=flag,
@@ -335,7 +335,7 @@ def make_above_threshold(
     )
 
 
-_number = at_most(2**62, "more are not asked in a lifetime")
+_number = at_most(2**62, "no session has more")
 
 
 @checked(

@@ -130,7 +130,7 @@ def test_a_compositor_takes_shares_in_order_and_whole():
 
 
 def test_a_compositor_has_a_loss_at_its_own_distance_only():
-    with pytest.raises(InvalidValueError, match="at its own d_in"):
+    with pytest.raises(InvalidValueError, match="its loss is known only there"):
         compositor(0.5).privacy_loss(2)
 
 
@@ -478,7 +478,7 @@ def test_a_charge_in_a_ledger_is_in_units_of_the_root():
 
 def test_a_budget_in_a_ledger_is_known_at_its_own_distance():
     root = filter_(1.0, d_in=2, book=Book())
-    with pytest.raises(InvalidValueError, match="a budget in a ledger is known at its own d_in"):
+    with pytest.raises(InvalidValueError, match="the d_in of this budget in a ledger"):
         root.privacy_loss(1)
 
 

@@ -104,7 +104,7 @@ def test_an_odometer_and_a_filter_use_it(odometer, count):
 
 
 def test_another_measure_is_refused_in_its_words(space):
-    with pytest.raises(UnsupportedMeasureError, match=r"Eighths\(\)\) is for pure DP"):
+    with pytest.raises(UnsupportedMeasureError, match=r"Eighths\(\)\) supports pure DP"):
         oc.make_concurrent_odometer(
             *space, dp.zero_concentrated_divergence(), accumulator=Eighths()
         )
@@ -116,7 +116,7 @@ def test_what_is_no_accounting_is_refused(space):
             return True
 
     for wrong in (Half(), Eighths, 1.0, EighthsSpent()):
-        with pytest.raises(InvalidTypeError, match="accumulator must be an accounting"):
+        with pytest.raises(InvalidTypeError, match="accumulator must be one of oc.accumulators"):
             oc.make_concurrent_odometer(*space, dp.max_divergence(), accumulator=wrong)
 
 

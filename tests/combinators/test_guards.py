@@ -277,9 +277,9 @@ def test_bad_odometers_and_options(space):
         oc.make_concurrent_filter(odometer(space), 1, 1.0, ledger="file")
     with pytest.raises(InvalidTypeError, match="^accumulator must be"):
         oc.make_concurrent_odometer(*space, PURE, accumulator="basic")
-    with pytest.raises(InvalidTypeError, match="^orders is for"):
+    with pytest.raises(InvalidTypeError, match="^orders must be left out"):
         oc.make_concurrent_filter(odometer(space), 1, 1.0, orders=[2])
-    with pytest.raises(InvalidTypeError, match="^orders is for"):
+    with pytest.raises(InvalidTypeError, match="^orders must be left out"):
         oc.make_concurrent_composition(*space, PURE, 1, [1.0], orders=[2])
 
 

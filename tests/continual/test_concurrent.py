@@ -84,7 +84,7 @@ def test_a_child_refuses_updates_of_its_own(bits, make_stream):
     stream = make_stream(bits)([])
     child = stream(exact(bits))
     for message in (oc.m.Update(1), oc.m.Updates([1])):
-        with pytest.raises(InvalidTypeError, match="the stream of its parent"):
+        with pytest.raises(InvalidTypeError, match="the parent's stream"):
             child(message)
     assert not hasattr(child, "update")
     assert child(None) == 0
@@ -141,7 +141,7 @@ def test_wrapped_children_get_their_updates(bits, make_stream, name):
     stream.update_all([1, 1])
     stream.update(1)
     assert child(None) == 3
-    with pytest.raises(InvalidTypeError, match="the stream of its parent"):
+    with pytest.raises(InvalidTypeError, match="the parent's stream"):
         child(oc.m.Update(1))
 
 

@@ -58,7 +58,7 @@ def test_a_composition_on_a_stream_is_wrapped_first():
     stream = oc.c.make_concurrent_continual(filter_())([])
     compositor = oc.make_concurrent_composition(*bits(), PURE, 1, [1.0])
     for inner in (filter_(1.0), oc.make_concurrent_odometer(*bits(), PURE), compositor):
-        with pytest.raises(InvalidTypeError, match="would not get the updates"):
+        with pytest.raises(InvalidTypeError, match="would not receive the updates"):
             stream(inner)
     nested = stream(oc.c.make_concurrent_continual(filter_(1e6)))
     child = nested(counter())
@@ -152,7 +152,7 @@ def test_saving_stops_the_mechanism():
         before(None)
     after = oc.c.make_resumable(counter(50.0), oc.c.Checkpoint(saved))([])
     assert after(None) == count
-    with pytest.raises(InvalidValueError, match="alive in this process"):
+    with pytest.raises(InvalidValueError, match="still runs in this process"):
         oc.c.make_resumable(counter(50.0), oc.c.Checkpoint(saved))([])
 
 
@@ -162,7 +162,7 @@ def test_nothing_goes_before_what_resumes():
         oc.integer_stream(0, 9), oc.event_presence(), oc.integer_stream(0, 1)
     )
     for transformation in (bounded(), clamp):
-        with pytest.raises(InvalidTypeError, match="make_resumable around everything else"):
+        with pytest.raises(InvalidTypeError, match="call make_resumable last"):
             transformation >> resumable
         around = oc.c.make_resumable(transformation >> counter(), oc.c.Checkpoint())
         assert around.map(1) == counter().map(1)

@@ -159,9 +159,9 @@ def test_steps_come_in_order(options):
     handle = counter(**options)
     handle.update(1, step=1)
     for late in (1, 0, -1):
-        with pytest.raises(StreamError, match="that one has come"):
+        with pytest.raises(StreamError, match="that step has been sent"):
             handle.update(1, step=late)
-    with pytest.raises(StreamError, match="later ones have not come"):
+    with pytest.raises(StreamError, match="the steps before it have not been sent"):
         handle.update(1, step=3)
     assert handle(None) == 1
     handle.update_all([1, 1])

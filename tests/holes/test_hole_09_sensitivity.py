@@ -40,7 +40,7 @@ makers = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @makers
 @pytest.mark.parametrize("d_in", [0, 2, 20, 2**31 - 1])
 def test_there_is_no_sensitivity_but_at_a_distance_of_1(make, d_in):
-    with pytest.raises(InvalidTypeError, match=rf"^sensitivity must .*at distance d_in \({d_in}\)"):
+    with pytest.raises(InvalidTypeError, match=rf"^sensitivity must be given at d_in \({d_in}\)"):
         make(SPACE, d_in)
 
 

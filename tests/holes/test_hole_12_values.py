@@ -155,9 +155,9 @@ def test_a_map_that_asks_for_its_own_loss_is_refused_and_the_process_lives():
         [sys.executable, "-c", RECURSION], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
-    told = "refused it asks for a loss that depends on itself True"
+    told = "refused it queries a loss that depends on the map itself True"
     assert done.stdout.splitlines() == [
-        "refused it has changed since the launch True",
+        "refused the map has changed since the launch True",
         told,
         told,
     ]

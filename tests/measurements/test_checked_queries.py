@@ -129,9 +129,9 @@ def wrong_queries(space):
     yield (
         narrow(*space, "f64", output=dp.atom_domain(T=float, nan=False)),
         InvalidTypeError,
-        "^the query must have an integer answer, found f64; for floats pass as sensitivity",
+        "^the query must have an integer answer, found f64; for floats pass sensitivity as a float",
     )
-    yield narrow(*space, stability=lambda d: 2 * d), InvalidValueError, "nothing was asked"
+    yield narrow(*space, stability=lambda d: 2 * d), InvalidValueError, "the query was not run"
     yield narrow(*space, stability=lambda d: 1 / 0), PrivacyMapError, "ZeroDivisionError"
     yield 5, InvalidTypeError, "^the query must be a transformation, or a callable"
     yield "count", InvalidTypeError, "found str"
@@ -189,7 +189,7 @@ def test_a_refused_query_is_not_computed(ask, space):
     )
     queryable = ask()
     for query in (wide, oc.m.Deviation(wide, 3), (wide, 1)):
-        with pytest.raises(InvalidValueError, match="larger sensitivity; nothing was asked"):
+        with pytest.raises(InvalidValueError, match="larger sensitivity; the query was not run"):
             queryable(query)
     with pytest.raises(InvalidTypeError, match="^threshold"):
         queryable((lambda rows: ran.append(rows) or 0, "x"))
@@ -244,7 +244,9 @@ def test_queries_with_floats(ask, space, kind):
     )
     assert ask(sensitivity=1.0)((made, 2.2))
     assert not ask(sensitivity=1.0)((made, 2.3))
-    with pytest.raises(InvalidTypeError, match=f"found {kind}; for floats pass as sensitivity"):
+    with pytest.raises(
+        InvalidTypeError, match=f"found {kind}; for floats pass sensitivity as a float"
+    ):
         ask()(made)
 
 

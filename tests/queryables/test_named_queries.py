@@ -146,7 +146,7 @@ def test_a_part_is_opened_by_its_key(space):
     assert handle["young"] == handle("young")
     assert handle["old"] is handle("old")
     assert has(handle) == {"__getitem__"}
-    with pytest.raises(InvalidValueError, match="is the key of no part"):
+    with pytest.raises(InvalidValueError, match="must be a key of measurements"):
         handle["middle"]
 
 
