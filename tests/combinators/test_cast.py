@@ -222,7 +222,10 @@ def test_odd_ends_are_refused(under):
         oc.c.cast(under(fixed(8.0), 1.0), fixed(9.0))
     assert oc.c.cast(under(fixed(8.0), 1.0), fixed(2.0)).map(1) == 1.0
     tcdp = under(truncated(16.0), oc.TruncatedConcentrated(0.125, 16.0))
-    with pytest.raises(InvalidValueError, match=r"^omega \(32.0\) must be at most the 16.0"):
+    with pytest.raises(
+        InvalidValueError,
+        match=r"^omega \(32.0\) must be at most the omega of the measurement \(16.0\)",
+    ):
         oc.c.cast(tcdp, truncated(32.0)).map(1)
     assert oc.c.cast(tcdp, truncated(4.0)).map(1) == oc.TruncatedConcentrated(0.125, 4.0)
     with pytest.raises(InvalidValueError, match=r"^alpha \(16.0\) must be below omega"):
