@@ -37,6 +37,5 @@ def open_book(
 
     :raises LedgerError: if the budget has other terms
     """
-    zero = None if measure.needs_orders else measure.zero
-    book = ledger.book(Terms(measure.name, accounting, zero, str(metric), d_in, d_out))
+    book = ledger.book(Terms(measure.name, accounting, str(metric), d_in, d_out))
     return book, book.read()
