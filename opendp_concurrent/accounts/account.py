@@ -357,7 +357,7 @@ class Account:
         query_d_in = self._inward(d_in) if self._inward else d_in
         rule: ContinuationRule = UNLIMITED
         if self._bound and not isinstance(self._bound.rule, Within):
-            rule = self._bound.rule  # the rule of shares: a launch that does not fit takes none
+            rule = self._bound.rule  # the rule for shares: a refused launch uses no share
         for price in prices:
             after = rule.admits(accumulator, price.at(query_d_in))
             if isinstance(after, BudgetExceededError):

@@ -1,4 +1,4 @@
-"""From a specification and sealed data to a handle: odometer, filter, compositor."""
+"""Make the handle of an odometer, filter or compositor from its specification and sealed data."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _recorded(odometer: ConcurrentOdometer, ledger: Ledger, d_in: Any) -> Bound:
 def spawn_odometer(
     odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
 ) -> ConcurrentOdometerQueryable:
-    """Spawn an odometer; below ``parent`` its launches are charged there too."""
+    """Return the handle of an odometer. Its launches are also charged to ``parent``, if given."""
     measure, bound = odometer.measure, None
     if odometer.record is not None:
         if parent is not None:
@@ -79,7 +79,7 @@ def spawn_odometer(
         bound = _recorded(odometer, *odometer.record)
     token, inward = _head(odometer, token)
     if parent is None:
-        unseal(token)  # the data's owner hears of a transformation that fails, at once
+        unseal(token)  # if a transformation fails, it raises here, to the owner of the data
     account = Account(
         None if bound else odometer.accounting.start(measure),
         bound=bound,
@@ -96,12 +96,12 @@ def spawn_odometer(
 def spawn_filter(
     odometer: ConcurrentOdometer, token: Sealed, bound: Bound
 ) -> ConcurrentFilterQueryable:
-    """Spawn a filter over an odometer."""
+    """Return the handle of a filter over an odometer."""
     measure = odometer.measure
     token, inward = _head(odometer, token)
     unseal(token)
     account = Account(
-        None if bound.book else bound.start,  # others charge it too: no history is known here
+        None if bound.book else bound.start,  # other processes charge a ledger: no history here
         bound=bound,
         inward=inward,
         sequential_reason=_reason(measure),
@@ -119,7 +119,7 @@ def spawn_composition(
     bound: Bound,
     opaque: bool,
 ) -> ConcurrentCompositionQueryable:
-    """Spawn a compositor."""
+    """Return the handle of a compositor."""
     account = Account(None, bound=bound, sequential_reason=_reason(measure), opaque=opaque)
     session = Session(account, space, space[1], measure, token, _runner(measure))
     return ConcurrentCompositionQueryable(session, measure.name, bound.d_in)

@@ -144,7 +144,7 @@ def check_items(items: Any) -> Any:
         raise InvalidTypeError("items must be a sequence, found an array of one number")
     try:
         few = len(items) <= MOST_ITEMS
-    except Exception:  # no length that can be told
+    except Exception:  # the length cannot be determined
         few = False
     if not few:
         raise InvalidValueError(
