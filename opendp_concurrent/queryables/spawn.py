@@ -60,7 +60,7 @@ def _session(
 def _recorded(odometer: ConcurrentOdometer, ledger: Ledger, d_in: Any) -> Bound:
     d_in = validate_d_in(odometer.input_metric, d_in)
     book, start = open_book(
-        ledger, odometer.measure, odometer.accounting, odometer.input_metric, d_in, None
+        ledger, odometer.measure, odometer.accumulator, odometer.input_metric, d_in, None
     )
     return Bound(d_in, Unlimited(), start, book=book)
 
@@ -81,7 +81,7 @@ def spawn_odometer(
     if parent is None:
         unseal(token)  # if a transformation fails, it raises here, to the owner of the data
     account = Account(
-        None if bound else odometer.accounting.start(measure),
+        None if bound else odometer.accumulator.start(measure),
         bound=bound,
         inward=inward,
         parent=parent.account if parent else None,
@@ -90,7 +90,7 @@ def spawn_odometer(
     )
     runner = parent.runner if parent else _runner(measure)
     session = _session(odometer, account, token, runner)
-    return ConcurrentOdometerQueryable(session, f"{measure.name}, {odometer.accounting}")
+    return ConcurrentOdometerQueryable(session, f"{measure.name}, {odometer.accumulator}")
 
 
 def spawn_filter(
