@@ -251,8 +251,8 @@ def space_of(measurement: Measurement) -> tuple[Domain, Metric, Measure]:
 def native_only(function: Callable[..., Any], *arguments: Any) -> tuple[Any, bool]:
     """Return ``function(*arguments)``, and whether it ran without calling Python.
 
-    If it did not call Python, the result depends only on the arguments of OpenDP's constructors, and
-    does not change.
+    If it did not call Python, the result depends only on the arguments of OpenDP's constructors,
+    and does not change.
     """
     before = entries()
     answer = function(*arguments)
