@@ -88,13 +88,18 @@ class PrivacyMapError(ConcurrentError, OpenDPException):
 
 
 class ReentrantLaunchError(ConcurrentError, RuntimeError, OpenDPException):
-    """A running mechanism asked itself, or tried to launch on the account that pays for it."""
+    """A call came from within another call that it would change.
 
-    def __init__(self) -> None:
-        super().__init__(
-            "a mechanism may not ask itself, or launch on the account that pays for it, while it "
-            "runs: that could depend on the data; ask after it has answered"
-        )
+    A running mechanism asked itself, or tried to launch on the account that pays for it; or Python
+    ran a finalizer (``__del__``) in the middle of a charge, and it used a handle of the same tree.
+    """
+
+    def __init__(
+        self,
+        message: str = "a mechanism may not ask itself, or launch on the account that pays for it, "
+        "while it runs: that could depend on the data; ask after it has answered",
+    ) -> None:
+        super().__init__(message)
 
 
 class RefusalError(ConcurrentError, OpenDPException):
