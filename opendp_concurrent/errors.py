@@ -88,14 +88,20 @@ class PrivacyMapError(ConcurrentError, OpenDPException):
 
 
 class ReentrantLaunchError(ConcurrentError, RuntimeError, OpenDPException):
-    """A running mechanism queried itself, or tried to launch on the account that pays for it."""
+    """A call came from within another call that it would change.
 
-    def __init__(self) -> None:
-        super().__init__(
-            "a mechanism must not query itself, or launch on the account that pays for it, "
-            "while it runs: the query could depend on the data; send the query after it "
-            "has answered"
-        )
+    A running mechanism queried itself, or tried to launch on the account that pays for it; or
+    Python ran a finalizer (``__del__``) in the middle of a charge, and it used a handle of the same
+    tree.
+    """
+
+    def __init__(
+        self,
+        message: str = "a mechanism must not query itself, or launch on the account that pays for "
+        "it, while it runs: the query could depend on the data; send the query after it has "
+        "answered",
+    ) -> None:
+        super().__init__(message)
 
 
 class RefusalError(ConcurrentError, OpenDPException):
