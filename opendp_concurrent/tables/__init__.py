@@ -1,7 +1,7 @@
 """Tables that stay in an engine: DuckDB, PostgreSQL or Spark.
 
-The engine aggregates, OpenDP adds the noise, and this package charges. Transformations of tables are
-in ``oc.t``.
+The engine aggregates, OpenDP adds the noise, and this package charges. Transformations of tables
+are in ``oc.t``.
 """
 
 from .predicate import Column, Predicate, column

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import floor
 from typing import Any
 
@@ -268,10 +268,10 @@ def _quantised(
     if tables.schema.kind(name) is int:
         if quantum is not None:
             raise InvalidTypeError("quantum is for columns of floats; leave it out")
-        low, high = (checks.integer(bounds=one) for one in (lower, upper))
-        largest = max(abs(low), abs(high))
-        _check_bounds(low <= high, largest <= 2**62, bounds, "2^62 in absolute value")
-        return nodes.Quantised(name, low, high), largest
+        first, last = checks.integer(bounds=lower), checks.integer(bounds=upper)
+        largest = max(abs(first), abs(last))
+        _check_bounds(first <= last, largest <= 2**62, bounds, "2^62 in absolute value")
+        return nodes.Quantised(name, first, last), largest
     if quantum is None:
         raise InvalidTypeError(
             "quantum must be given for a column of floats, for example 0.01: sums of floats depend "
@@ -279,7 +279,7 @@ def _quantised(
         )
     if not 2.0**-500 <= quantum <= 2.0**500:
         raise InvalidValueError(f"quantum ({quantum}) must be from 2^-500 to 2^500")
-    low, high = (checks.real(bounds=one) for one in (lower, upper))
+    low, high = checks.real(bounds=lower), checks.real(bounds=upper)
     factor = 1.0 / quantum
     steps = max(abs(low), abs(high)) * factor
     _check_bounds(low <= high, steps <= MOST_STEPS, bounds, "2^52 quanta")
@@ -366,7 +366,7 @@ def _edges(
         raise InvalidValueError(
             f"{place} must have from {least} to {MOST_EDGES} numbers, found {len(public)}"
         )
-    if not all(one < other for one, other in zip(public, public[1:], strict=False)):
+    if not all(one < other for one, other in pairwise(public)):
         raise InvalidValueError(f"{place} must be increasing numbers")
     return name, public
 

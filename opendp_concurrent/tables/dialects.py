@@ -8,7 +8,7 @@ from math import inf
 from typing import Any, ClassVar
 
 try:
-    from sqlglot import exp
+    from sqlglot import exp as exp
 except ImportError as error:
     raise ImportError(
         "tables need sqlglot, which the extra named tables installs; from a clone: "
@@ -148,6 +148,7 @@ class DuckDB(Dialect):
         if kind == "table":
             return super().source(reference)
         path = exp.Literal.string(parts[0])
+        read: Any
         if kind == "parquet":
             read = exp.ReadParquet(expressions=[path])
         else:

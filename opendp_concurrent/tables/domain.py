@@ -115,6 +115,8 @@ class Tables:
 
 def root_above(squared: int) -> float:
     """Return the square root of an integer, rounded up to a double."""
+    if not squared < 2**1000:  # far beyond any budget, and near the largest double
+        return inf
     root = sqrt(squared)
     while Fraction(root) ** 2 < squared:
         root = nextafter(root, inf)

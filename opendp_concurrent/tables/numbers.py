@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf, nextafter
 from typing import Any
 
 from opendp.domains import atom_domain, vector_domain
@@ -28,14 +27,24 @@ Decode = Callable[[Rows], Any]
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The domain and the metric of an answer, and the stability map of one unit's contribution.
+    """The domain and the metric of an answer, and how far one unit moves it.
 
-    :ivar per_unit: how far one unit moves the answer
+    :ivar per_unit: how far; its square, if ``squared``
     """
 
     domain: Domain
     metric: Metric
-    per_unit: int | float
+    per_unit: int
+    squared: bool = False
+
+    def map(self, d_in: int) -> int | float:
+        """Return how far that many units move the answer: exact for integers, else rounded up."""
+        if self.squared:
+            return root_above(self.per_unit * d_in**2)
+        found = d_in * self.per_unit
+        if found > LARGEST:
+            raise InvalidValueError(f"d_in ({d_in}) times {self.per_unit} must be within 64 bits")
+        return found
 
 
 def norm_of(*, norm: Any) -> str:
@@ -60,7 +69,7 @@ def vector(size: int, norm: str, of: Contribution, factor: int = 1) -> Output:
     if norm == "l1":
         return Output(domain, l1_distance(T=INTEGER), of.l1 * factor)
     if norm == "l2":
-        return Output(domain, l2_distance(T=float), root_above(of.l2_squared * factor**2))
+        return Output(domain, l2_distance(T=float), of.l2_squared * factor**2, squared=True)
     return Output(domain, linf_distance(T=INTEGER), of.linf * factor)
 
 
@@ -78,22 +87,10 @@ def make_answer(
         output.domain,
         output.metric,
         _native.carry(function),
-        _native.carry(lambda d_in: _times(units_in(d_in=d_in), output.per_unit)),
+        _native.carry(lambda d_in: output.map(units_in(d_in=d_in))),
     )
     made.__opendp_dict__ = _native.Unrecorded()
     return made
-
-
-def _times(d_in: int, per_unit: float) -> int | float:
-    """Return the distance of answers: exact for integers, rounded up for doubles."""
-    if isinstance(per_unit, int):
-        found = d_in * per_unit
-        if found > LARGEST:
-            raise InvalidValueError(f"d_in ({d_in}) times {per_unit} must be within 64 bits")
-        return found
-    if d_in in (0, 1):
-        return d_in * per_unit
-    return nextafter(float(d_in) * per_unit, inf) if d_in < 2**53 else inf
 
 
 def saturated(value: int) -> int:

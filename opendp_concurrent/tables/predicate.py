@@ -134,7 +134,7 @@ class Column:
 
     def between(self, lower: Any, upper: Any) -> Predicate:
         """Whether the value is at least ``lower`` and at most ``upper``."""
-        return (self >= lower) & (self <= upper)
+        return Both("and", self >= lower, self <= upper)
 
     def is_in(self, values: Any) -> Predicate:
         """Whether the value is one of at most 1,000 constants; for more, join with public rows."""
@@ -192,7 +192,8 @@ def checked(schema: Schema, predicate: Any) -> Predicate:
             "deterministic and total"
         )
     budget = iter(range(MOST_NODES))
-    return _checked(schema, predicate, budget, 0)
+    found: Predicate = predicate
+    return _checked(schema, found, budget, 0)
 
 
 def _checked(schema: Schema, one: Predicate, budget: Iterator[int], depth: int) -> Predicate:

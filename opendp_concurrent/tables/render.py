@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import plan as nodes
-from .dialects import DIALECTS, Dialect, exp
+from .dialects import DIALECTS, Dialect
+from .dialects import exp as exp
 from .predicate import Both, Compare, IsIn, IsNull, Not, Other, Predicate
 from .schema import Schema
 from .syntax import check_syntax
@@ -274,7 +275,7 @@ class _Renderer:
             middle = (low + high) // 2
             edge = one.edges[middle]
             below = exp.LT(this=_column(own), expression=constant(edge))
-            cases = [(below, between(low, middle))]
+            cases: list[tuple[Any, Any]] = [(below, between(low, middle))]
             if one.exact:
                 equal = exp.EQ(this=_column(own), expression=constant(edge))
                 cases.append((equal, exp.Literal.number(2 * middle + 1)))

@@ -64,7 +64,7 @@ def scan(
     >>> noisy = counts >> dp.m.then_laplace(scale=2.0)
     >>> noisy.map(1)
     0.5
-    >>> noisy(visits)
+    >>> noisy(visits)  # noisy
     [1, 2, -1]
     """
     assert_features("honest-but-curious")

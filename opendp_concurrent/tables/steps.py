@@ -304,7 +304,7 @@ def make_public_join(
     """
     assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
-    if type(rows) is Table:
+    if checks.is_a(rows, Table):
         raise InvalidTypeError(
             "rows must be public, found a table: a join of two private tables can give a unit any "
             "number of rows; pass a mapping from keys to values"

@@ -2,12 +2,12 @@
 
 import pytest
 
-pytest.importorskip("sqlglot", reason="!!! TABLES ARE NOT TESTED: no sqlglot !!!")
-duckdb = pytest.importorskip("duckdb", reason="!!! TABLES ARE NOT TESTED: no duckdb !!!")
-
 import opendp_concurrent as oc
 
 from .pipelines import STORED, quoted
+
+pytest.importorskip("sqlglot", reason="!!! TABLES ARE NOT TESTED: no sqlglot !!!")
+duckdb = pytest.importorskip("duckdb", reason="!!! TABLES ARE NOT TESTED: no duckdb !!!")
 
 
 class OnDuckDB:

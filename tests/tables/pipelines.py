@@ -17,12 +17,15 @@ TEXTS += ("a\nb", "\t", "%s", "%", "$1", "?", ":p1", "{x}", "--", "/*", ";", "NU
 TEXTS += ("\U0001f600", "\uffff", "0", "1", "true", "'; DROP TABLE t; --", "\r", "\x01", "x" * 300)
 VALUES: dict[type, tuple[Any, ...]] = {
     int: (0, 1, 2, 3, -1, -2, 7, 2**31, -(2**31) - 1, LARGE, -LARGE),
-    float: (0.0, -0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 0.1, 0.3, 5e-324, -5e-324, 1e-310)
-    + (1e300, -1e300, inf, -inf, nan, 1e16, 0.005, 1.005, 2.0**53),
+    float: (
+        *(0.0, -0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 0.1, 0.3, 0.005, 1.005),
+        *(5e-324, -5e-324, 1e-310, 1e300, -1e300, 1e16, 2.0**53, inf, -inf, nan),
+    ),
     str: TEXTS,
     bool: (True, False),
     date: (date(1, 1, 1), date(1970, 1, 1), date(2024, 2, 29), date(9999, 12, 31)),
 }
+NORMS = st.sampled_from(["l1", "l2", "linf"])
 NAMES = ("age", "Region", "per son", 'quo"te', "back`tick", "a'b", "select", "c0", "t", "k0")
 NAMES += ("é", "r", "i", "n", "100%", "a.b", "$1", "x\\y", ";--", "group")
 STORED = {int: "BIGINT", float: "DOUBLE PRECISION", str: "TEXT", bool: "BOOLEAN", date: "DATE"}
@@ -79,8 +82,7 @@ class Pipeline:
     def build(self, space):
         """The transformation that the package makes."""
         for name, arguments in self.parts:
-            then = vars(oc.t)[f"then_{name}"](**arguments)
-            space = space >> then if isinstance(space, tuple) else space >> then
+            space = space >> vars(oc.t)[f"then_{name}"](**arguments)
         return space
 
     def answer(self, rows, unit):
@@ -182,6 +184,7 @@ def aggregates(draw, schema):
     if name in ("table_counts", "table_sums"):
         by = draw(columns_of(keyed(schema), 2))
         arguments = {"by": by, "keys": draw(some_keys(schema, by))}
+        arguments["norm"] = draw(NORMS)
     if name == "table_counts":
         return name, arguments
     column = draw(st.sampled_from(numbers))
@@ -199,7 +202,7 @@ def aggregates(draw, schema):
         return name, arguments
     edges = sorted(draw(st.lists(public(schema[column]), min_size=2, max_size=7, unique=True)))
     if name == "table_histogram":
-        return name, {"column": column, "edges": edges}
+        return name, {"column": column, "edges": edges, "norm": draw(NORMS)}
     alpha = draw(st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
     return name, {"column": column, "candidates": edges, "alpha": alpha}
 

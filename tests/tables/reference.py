@@ -5,6 +5,7 @@ It shares no code with the rendering. A row is a dictionary; NaN has become None
 
 import operator
 from fractions import Fraction
+from itertools import pairwise
 from math import floor
 
 from opendp_concurrent.tables import predicate as predicates
@@ -140,8 +141,7 @@ def table_sums(rows, unit, by, keys, column, bounds, quantum=None):
 
 def table_histogram(rows, unit, column, edges):
     found = [row[column] for row in rows if row[column] is not None]
-    pairs = zip(edges, edges[1:], strict=False)
-    return [sum(low <= one < high for one in found) for low, high in pairs]
+    return [sum(low <= one < high for one in found) for low, high in pairwise(edges)]
 
 
 def quantile_scores(rows, unit, column, candidates, alpha):

@@ -1,6 +1,5 @@
 """Random pipelines give the same integers in an engine as in plain Python."""
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

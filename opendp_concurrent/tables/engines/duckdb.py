@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable
 from datetime import date
 from threading import Timer
 from typing import Any, ClassVar
 from uuid import uuid4
 
 from ...errors import InvalidTypeError, InvalidValueError
-from .engine import Engine
+from .engine import Engine, Stored
 
 FILES = {".parquet": "parquet", ".csv": "csv"}
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -116,9 +115,7 @@ class DuckDB(Engine):
                 timer.cancel()
             return found
 
-    def materialize(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None
-    ) -> tuple[tuple[str, ...], Callable[[], None]]:
+    def materialize(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
         """Store rows in a database in memory, which all cursors of the connection see."""
         name = f"oc_{uuid4().hex}"
 

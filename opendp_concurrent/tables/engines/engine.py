@@ -15,6 +15,7 @@ from ..schema import KINDS, Schema
 
 LOGGER = logging.getLogger("opendp_concurrent.tables")
 Rows = list[tuple[int, ...]]
+Stored = tuple[tuple[str, ...], Callable[[], None]]  # a reference, and a function that drops it
 
 
 class Engine(ABC):
@@ -36,11 +37,10 @@ class Engine(ABC):
         from ..render import statement  # which needs the extra
 
         found = statement(self.dialect, relation, aggregate)
-        return _opaque(lambda: integers(self.run(found.text, found.parameters, timeout)))
+        rows: Rows = _opaque(lambda: integers(self.run(found.text, found.parameters, timeout)))
+        return rows
 
-    def store(
-        self, relation: Relation, timeout: float | None
-    ) -> tuple[tuple[str, ...], Callable[[], None]]:
+    def store(self, relation: Relation, timeout: float | None) -> Stored:
         """Store the rows of a relation until they are dropped.
 
         :return: a reference to the stored table, and a function that drops it
@@ -49,7 +49,8 @@ class Engine(ABC):
         from ..render import materialization
 
         found = materialization(self.dialect, relation)
-        return _opaque(lambda: self.materialize(found.text, found.parameters, timeout))
+        stored: Stored = _opaque(lambda: self.materialize(found.text, found.parameters, timeout))
+        return stored
 
     def check_columns(self, reference: tuple[str, ...], schema: Schema) -> None:
         """Raise unless the stored table has the columns of the schema, in types that are read."""
@@ -86,9 +87,7 @@ class Engine(ABC):
         """Run a statement, and return its rows."""
 
     @abstractmethod
-    def materialize(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None
-    ) -> tuple[tuple[str, ...], Callable[[], None]]:
+    def materialize(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
         """Store the rows of a query in a table that others do not see."""
 
 
