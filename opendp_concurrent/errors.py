@@ -268,6 +268,17 @@ class MechanismError(ConcurrentError, OpenDPException):
         )
 
 
+class TableError(ConcurrentError, OpenDPException):
+    """An engine could not run a statement on a table. Always the same, whatever the data are."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the engine could not answer the statement; why is kept from analysts, as it may tell "
+            "of the data, and is in the log of the owner (opendp_concurrent.tables); what it cost "
+            "stays charged"
+        )
+
+
 class ForkedError(RefusalError):
     """The process was forked; its queryables can be used in the parent process only."""
 
