@@ -88,14 +88,20 @@ class PrivacyMapError(ConcurrentError, OpenDPException):
 
 
 class ReentrantLaunchError(ConcurrentError, RuntimeError, OpenDPException):
-    """A running mechanism queried itself, or tried to launch on the account that pays for it."""
+    """A call came from within another call that it would change.
 
-    def __init__(self) -> None:
-        super().__init__(
-            "a mechanism must not query itself, or launch on the account that pays for it, "
-            "while it runs: the query could depend on the data; send the query after it "
-            "has answered"
-        )
+    A running mechanism queried itself, or tried to launch on the account that pays for it; or
+    Python ran a finalizer (``__del__``) in the middle of a charge, and it used a handle of the same
+    tree.
+    """
+
+    def __init__(
+        self,
+        message: str = "a mechanism must not query itself, or launch on the account that pays for "
+        "it, while it runs: the query could depend on the data; send the query after it has "
+        "answered",
+    ) -> None:
+        super().__init__(message)
 
 
 class RefusalError(ConcurrentError, OpenDPException):
@@ -258,6 +264,17 @@ class MechanismError(ConcurrentError, OpenDPException):
         super().__init__(
             "the mechanism has failed; the reason is hidden from analysts, because it may "
             "depend on the data, and is in the owner's log; the cost of the mechanism "
+            "stays charged"
+        )
+
+
+class TableError(ConcurrentError, OpenDPException):
+    """An engine could not run a statement on a table. Always the same, whatever the data are."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the engine could not answer the statement; why is kept from analysts, as it may tell "
+            "of the data, and is in the log of the owner (opendp_concurrent.tables); what it cost "
             "stays charged"
         )
 
