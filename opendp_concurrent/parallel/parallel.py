@@ -112,7 +112,7 @@ def make_parallel_composition(
             f"found {type(partition).__name__}"
         )
     by_key = _by_key(measurements)
-    metric, factor = partition.metric_of_parts(input_metric)
+    metric, factor = partition.metric_of_parts(input_metric, input_domain)
     domain = domain_of_parts(input_domain)
     measure = _check_measurements(by_key, domain, metric)
     cut = partition.cutter(input_domain, tuple(by_key))

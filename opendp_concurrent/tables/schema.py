@@ -131,21 +131,22 @@ def value_of(kind: type, **argument: Any) -> Any:
     return owned.plain(value)
 
 
-def keys_of(kinds: tuple[type, ...], keys: Any) -> tuple[tuple[Any, ...], ...]:
+def keys_of(kinds: tuple[type, ...], **argument: Any) -> tuple[tuple[Any, ...], ...]:
     """Return distinct public keys as tuples with a value for each column, or raise."""
+    ((name, keys),) = argument.items()
     found = []
-    for key in checks.sequence("keys", keys=keys):
-        parts = (key,) if len(kinds) == 1 else tuple(checks.elements("values", keys=key))
+    for key in checks.sequence("keys", **{name: keys}):
+        parts = (key,) if len(kinds) == 1 else tuple(checks.elements("values", **{name: key}))
         if len(parts) != len(kinds):
             raise InvalidValueError(
-                f"keys has {checks.shown(key)}, which must have {len(kinds)} values, one for each "
+                f"{name} has {checks.shown(key)}, which must have {len(kinds)} values, one for each "
                 "column"
             )
         found.append(
-            tuple(value_of(kind, keys=one) for kind, one in zip(kinds, parts, strict=True))
+            tuple(value_of(kind, **{name: one}) for kind, one in zip(kinds, parts, strict=True))
         )
     if len(set(found)) != len(found):
-        raise InvalidValueError("keys must be distinct")
+        raise InvalidValueError(f"{name} must have distinct keys")
     return tuple(found)
 
 
