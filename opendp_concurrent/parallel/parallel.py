@@ -62,8 +62,8 @@ def make_parallel_composition(
     distance of the parts: d_in under symmetric and insert-delete distance, 2 d_in under change-one
     distance (where parts are under symmetric distance) and Hamming distance (where they are under
     insert-delete distance). For tables in an engine k is d_in times the groups of a unit, and no
-    part is further than d_in apart. For k = 1 the loss is e(1), under every measure, since all but one part
-    are equal [HSTVVXZ23, Theorem 2.17]. For k > 1 it is the maximum over k_1 + k_2 + ... = k of the
+    part is further than d_in apart. For k = 1 the loss is e(1), under every measure, since all but
+    one part are equal [HSTVVXZ23, Theorem 2.17]. For k > 1 it is the maximum over k_1 + k_2 + ... = k of the
     composition of e(k_1), e(k_2), ..., with at most one term for each part, since at most that many
     parts differ: by [VW21, Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP,
     Gaussian DP and f-DP, under finite communication; [LW22, Theorem 2 and Corollary 1] for Rényi
