@@ -121,8 +121,10 @@ def make_private_multiplicative_weights(
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param input_domain: vectors of records
-    :param input_metric: symmetric, insert-delete, change-one or Hamming distance
+    :param input_domain: vectors of records; or of counts, one for each value of the universe, such
+        as :func:`.make_table_counts` returns
+    :param input_metric: symmetric, insert-delete, change-one or Hamming distance; of counts,
+        ``dp.l1_distance(T="i64")``
     :param output_measure: pure, (ε, δ), zero-concentrated, Gaussian DP, or one Rényi order
     :param d_in: distance between neighbouring inputs
     :param d_out: bound on the privacy loss
@@ -177,7 +179,7 @@ def make_private_multiplicative_weights(
         )
         return _with_plan(cast(other, output_measure, delta=delta), other.plan)
     known = Universe(universe)
-    size = public_size(input_domain, size)
+    size = public_size(input_domain, input_metric, size)
     if not 0.0 < checks.probability(beta=beta) < 1.0:
         raise InvalidValueError(f"beta ({beta}) must be above 0 and below 1")
     histogram = make_histogram(input_domain, input_metric, known)

@@ -206,8 +206,10 @@ def make_projected_queries(
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param input_domain: vectors of records
-    :param input_metric: symmetric, insert-delete, change-one or Hamming distance
+    :param input_domain: vectors of records; or of counts, one for each value of the universe, such
+        as :func:`.make_table_counts` returns
+    :param input_metric: symmetric, insert-delete, change-one or Hamming distance; of counts,
+        ``dp.l1_distance(T="i64")``
     :param output_measure: zero-concentrated or Gaussian DP
     :param d_in: distance between neighbouring inputs
     :param d_mids: privacy loss of each batch, in order
@@ -244,7 +246,7 @@ def make_projected_queries(
     known = Universe(universe)
     histogram = make_histogram(input_domain, input_metric, known)
     distance = positive_distance(histogram, d_in)
-    size, rounds = public_size(input_domain, size), checks.count(rounds=rounds)
+    size, rounds = public_size(input_domain, input_metric, size), checks.count(rounds=rounds)
     space = histogram.output_domain, histogram.output_metric
     shares = tuple(
         checks.positive(**{f"d_mids[{index}]": d_mid})

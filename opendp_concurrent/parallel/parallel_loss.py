@@ -7,8 +7,9 @@ loss is at most
 
     F(k) = join of e(k_1) ⊕ e(k_2) ⊕ ...  over all k_1 + k_2 + ... = k, at most one term a part.
 
-A loss at j bounds all distances up to j, so sums below k need no separate terms. F(1) is e(1), the
-maximum over the parts, and needs no composition theorem.
+A loss at j bounds all distances up to j, so sums below k need no separate terms. If no part is
+further than m apart, e(j) is e(m) for j above m: then each k_j stands for min(k_j, m). F(1) is
+e(1), the maximum over the parts, and needs no composition theorem.
 
 The join of numbers and pairs is by component, of Rényi curves by order, of (ρ, ω) with the least ω.
 The join of trade-off functions is the one below all others, if there is one. Otherwise it has the
@@ -45,20 +46,24 @@ class ParallelLoss:
         for key, one in measurements.items():
             distinct.setdefault(id(one), (key, one))
         self._prices = [(key, MeasurementPrice(one, measure)) for key, one in distinct.values()]
-        self._seen: dict[int, Any] = {}
+        self._seen: dict[tuple[int, int], Any] = {}
 
-    def at(self, total: int) -> Any:
-        """Return the loss for parts whose distances add up to ``total``."""
-        known = self._seen.get(total)
+    def at(self, total: int, largest: int | None = None) -> Any:
+        """Return the loss for parts whose distances add up to ``total``.
+
+        :param largest: distance of each part at most; ``total`` if left out
+        """
+        most = total if largest is None else min(largest, total)
+        known = self._seen.get((total, most))
         if known is not None:
             return known
         prices = [(key, price.again()) for key, price in self._prices]
-        loss = self._loss(total, prices) if total else self._measure.zero
+        loss = self._loss(total, most, prices) if total else self._measure.zero
         if all(price.fixed for _, price in prices):
-            self._seen[total] = loss
+            self._seen[total, most] = loss
         return loss
 
-    def _loss(self, total: int, prices: list[tuple[Any, MeasurementPrice]]) -> Any:
+    def _loss(self, total: int, most: int, prices: list[tuple[Any, MeasurementPrice]]) -> Any:
         measure, parts = self._measure, self._parts
         if measure.composability is Composability.SEQUENTIAL and min(total, parts) > 1:
             raise UnsupportedMeasureError(
@@ -74,7 +79,8 @@ class ParallelLoss:
                 f"under {measure.name}; pass a smaller d_in"
             )
         # losses[j - 1] has the losses of the distinct measurements at j
-        losses = [[self._read(*price, j) for price in prices] for j in range(1, total + 1)]
+        losses = [[self._read(*price, j) for price in prices] for j in range(1, most + 1)]
+        losses += [losses[-1]] * (total - most)
         return measure.validate("d_out", measure.join(losses, parts))
 
     def _read(self, key: Any, price: MeasurementPrice, distance: int) -> Any:

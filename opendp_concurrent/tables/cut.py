@@ -9,10 +9,10 @@ from typing import Any
 from opendp.mod import Domain, Metric
 
 from .. import checks
-from ..errors import InvalidTypeError
+from ..errors import InvalidTypeError, InvalidValueError
 from .domain import Tables, tables_of, units
 from .plan import Where
-from .predicate import Both, Compare, IsIn, IsNull, Predicate
+from .predicate import MOST_VALUES, Both, Compare, IsIn, IsNull, Predicate
 from .schema import KEYS, names_of, value_of
 from .steps import table_given
 from .table import Table
@@ -73,6 +73,11 @@ def _row(tables: Tables, names: tuple[str, ...], value: Any) -> tuple[Any, ...]:
 
 def _any_of(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Predicate:
     """Return the predicate of rows that have one of some values."""
+    if len(rows) > MOST_VALUES:
+        raise InvalidValueError(
+            f"partition must have at most {MOST_VALUES} values in a part, found {len(rows)}; join "
+            "the table with public rows, by then_public_join, and cut by the column that it adds"
+        )
     if len(names) == 1:
         (name,) = names
         known = tuple(one for (one,) in rows if one is not None)

@@ -139,8 +139,8 @@ def keys_of(kinds: tuple[type, ...], **argument: Any) -> tuple[tuple[Any, ...], 
         parts = (key,) if len(kinds) == 1 else tuple(checks.elements("values", **{name: key}))
         if len(parts) != len(kinds):
             raise InvalidValueError(
-                f"{name} has {checks.shown(key)}, which must have {len(kinds)} values, one for each "
-                "column"
+                f"{name} has {checks.shown(key)}, which must have {len(kinds)} values, one for "
+                "each column"
             )
         found.append(
             tuple(value_of(kind, **{name: one}) for kind, one in zip(kinds, parts, strict=True))
