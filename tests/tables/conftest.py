@@ -1,5 +1,6 @@
 """Engines that the tests of tables run on."""
 
+import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
@@ -8,6 +9,8 @@ from .pipelines import STORED, quoted
 
 pytest.importorskip("sqlglot", reason="!!! TABLES ARE NOT TESTED: no sqlglot !!!")
 duckdb = pytest.importorskip("duckdb", reason="!!! TABLES ARE NOT TESTED: no duckdb !!!")
+
+dp.enable_features("contrib", "honest-but-curious")  # for fixtures of modules
 
 
 class OnDuckDB:
