@@ -10,11 +10,11 @@ import time
 import opendp.prelude as dp
 import pytest
 
-psycopg = pytest.importorskip("psycopg")
-
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, TableError
 from opendp_concurrent.tables.engines.connections import Connections
+
+psycopg = pytest.importorskip("psycopg")
 
 SECRET = "secret-7261"
 SCHEMA = {"person": int, "note": str}

@@ -12,7 +12,12 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, TableError
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    TableError,
+)
 
 SECRET = "secret-7261"
 SCHEMA = {"person": int, "note": str}
@@ -179,5 +184,5 @@ def test_a_filter_on_spark_is_the_script_of_another_engine(session):
     counts = bounded.output_space >> oc.t.then_table_counts("note", ["b", "z"])
     assert len(root(counts >> dp.m.then_laplace(scale=3.0))) == 2
     assert root.privacy_loss() == 1.0
-    with pytest.raises(oc.BudgetExceededError):
+    with pytest.raises(BudgetExceededError):
         root(counts >> dp.m.then_laplace(scale=3.0))
