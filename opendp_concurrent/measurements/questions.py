@@ -22,8 +22,10 @@ from opendp.mod import (
 )
 
 from ..errors import InvalidTypeError, InvalidValueError, PrivacyMapError, SpaceMismatchError
+from ..frames.count import counted
 from ..native import opendp as _native
 from ..queryables.data import Sealed, unseal
+from ..queryables.question import AsTransformation
 from .steps import Steps
 
 INTEGERS = frozenset({"i8", "i16", "i32", "i64", "i128", "u8", "u16", "u32", "u64", "usize"})
@@ -124,9 +126,11 @@ class Questions:
             inner = self.accept(question.question)
             guess = self.steps.of("guess", question.guess)
             return lambda: abs(inner() - guess)
+        if isinstance(question, AsTransformation):
+            question = question.as_transformation()
         if isinstance(question, Transformation):
             own = self._own(question)
-            return lambda: self._read(_native.apply(own, unseal(self._token)))
+            return lambda: self._read(counted(question, own, unseal(self._token)))
         if not callable(question) or isinstance(question, NOT_ASKED):
             raise InvalidTypeError(
                 "the question must be a transformation, or a callable on the data, "
