@@ -154,7 +154,7 @@ def _told(rows: Callable[[], Any]) -> int:
     if not isinstance(error, Exception):
         raise error.with_traceback(None)
     LOGGER.error("the rows of a plan could not be counted", exc_info=error)
-    del error, rows
+    del error
     raise MechanismError
 
 
