@@ -52,6 +52,12 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
             return _counting(self, _ours_again(found))
         return _ours_again(found) if callable(found) else found
 
+    def frame_count(self) -> ConcurrentQuery:
+        """Count the rows of the plan; see :func:`.make_frame_count`."""
+        query, plan = _part(self, "_query"), _part(self, "polars_plan")
+        counted: ConcurrentQuery = query.new_with(chain=make_frame_count(*query._chain, plan))
+        return counted
+
     def as_transformation(self) -> Transformation:
         """Return the count of the plan's rows, if the query is one; else raise."""
         counted = _part(self, "_counted")
@@ -81,15 +87,15 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
         measure, d_out = query._output_measure, query._d_out
         if is_native(measure):
             return _resolved(self, measure, d_out)
-        if d_out is not None:
-            native, loss = native_loss(measure, d_out)
-            return cast(_resolved(self, native, loss), measure)
         for native in native_measures(measure):
-            try:
+            try:  # all scales are in the plan
                 return cast(_resolved(self, native, None), measure)
             except ConcurrentError as error:
                 refusal = error
-        raise refusal
+        if d_out is None:
+            raise refusal
+        native, loss = native_loss(measure, d_out)
+        return cast(_resolved(self, native, loss), measure)
 
 
 def _resolved(frames: ConcurrentLazyFrameQuery, measure: Measure, d_out: Any) -> Measurement:

@@ -35,8 +35,10 @@ def loss_under(source: Measure, target: Measure, d_out: Any, delta: float | None
     except ValueError as error:
         if isinstance(error, ConcurrentError):
             raise
+        loss = 0.0
+    if not loss > 0:
         raise InvalidValueError(
-            f"d_out ({shown(d_out)}) under {target} must be the conversion of a loss under "
-            f"{source}, and none was found; pass a larger loss, or a loss under {source}"
-        ) from error
+            f"d_out ({shown(d_out)}) under {target} is below what each loss under {source} "
+            f"converts to; pass a larger loss, or compose under {target}"
+        )
     return loss

@@ -7,8 +7,16 @@ from typing import Any
 from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
 from opendp.mod import Measure
 
+from ..checks import is_a
 from ..combinators.cast import conversion
-from ..errors import ConcurrentError, InvalidValueError, UnsupportedMeasureError
+from ..errors import (
+    ConcurrentError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnsupportedMeasureError,
+)
+from ..fdp.function import TradeoffFunction
+from ..measures import composition_measure
 from .loss_under import loss_under
 
 
@@ -44,7 +52,15 @@ def native_loss(measure: Measure, d_out: Any) -> tuple[Measure, float]:
     Gaussian noise, for a sensitivity of 1.
     """
     found: list[tuple[float, Measure, float]] = []
-    for native in native_measures(measure):
+    if composition_measure(measure).needs_orders:
+        raise InvalidTypeError(
+            f"the scale must be given under {measure}, whose losses are curves: pass it, such as "
+            "dp.len(scale=10.0, signed=True)"
+        )
+    natives = native_measures(measure)
+    if is_a(d_out, TradeoffFunction) and max_divergence() in natives:
+        natives = [max_divergence()]  # exactly; from zCDP only by chords, which takes minutes
+    for native in natives:
         try:
             loss = loss_under(native, measure, d_out)
         except InvalidValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -200,7 +201,7 @@ class ConcurrentQuery(AsTransformation, Query):
         distance, part_domain = factor * d_in, domain_of_parts(domain)
         measure = composition_measure(self._output_measure)
         differing = min(distance, len(set(names))) or 1
-        share = measure.split(measure.validate_budget("d_out", d_out), [1] * differing)[0]
+        share = measure.split(measure.validate_budget("d_out", d_out), [Fraction(1)] * differing)[0]
         accountant, d_mids, budget = accountant_of(
             part_domain,
             (metric_of_parts, distance),
