@@ -9,7 +9,7 @@ from opendp.domains import atom_domain
 from opendp.measurements import make_user_measurement
 from opendp.measures import approximate, zero_concentrated_divergence
 from opendp.metrics import discrete_distance
-from opendp.mod import Measure
+from opendp.mod import Measure, OpenDPException
 
 from ..combinators.recertify import recertify
 from ..errors import ConcurrentError, InvalidValueError
@@ -50,7 +50,7 @@ class ByOpenDP:
 
         try:
             return nearest_passing([fits], T=float), share
-        except ValueError as error:
+        except (ValueError, OpenDPException) as error:
             if isinstance(error, ConcurrentError):
                 raise
             raise InvalidValueError(

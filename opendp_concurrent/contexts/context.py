@@ -20,7 +20,7 @@ from ..combinators.loss_of import guarded, loss_of
 from ..errors import ConcurrentError, InvalidTypeError, SharesUsedError, SpaceMismatchError
 from ..measures.sums.accumulator import Accounting
 from ..native.columns import atom_of, is_column
-from ..native.frames import as_lazyframe
+from ..native.frames import as_lazyframe, files_of
 from ..owned import plain
 from .accountant import Plan, accountant_of, shares
 from .frame_query import ConcurrentLazyFrameQuery
@@ -124,6 +124,7 @@ def _inferred(data: Any) -> tuple[Any, Domain]:
     if is_column(data):
         return data, vector_domain(atom_domain(T=atom_of(data)))
     data = as_lazyframe(data)
+    files_of(data)  # raises if one is missing, as the types are read from it
     return data, guards.built(domain_of, T=data, infer=True)
 
 

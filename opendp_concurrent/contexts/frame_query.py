@@ -55,7 +55,8 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
     def frame_count(self) -> ConcurrentQuery:
         """Count the rows of the plan; see :func:`.make_frame_count`."""
         query, plan = _part(self, "_query"), _part(self, "polars_plan")
-        counted: ConcurrentQuery = query.new_with(chain=make_frame_count(*query._chain, plan))
+        domain, metric = query._chain
+        counted: ConcurrentQuery = query.new_with(chain=make_frame_count(domain, metric, plan))
         return counted
 
     def as_transformation(self) -> Transformation:
@@ -179,5 +180,6 @@ def _on_rows(frames: ConcurrentLazyFrameQuery) -> ConcurrentQuery:
     if plan is _part(frames, "_start"):
         on_data: ConcurrentQuery = query
         return on_data
-    on_plan: ConcurrentQuery = query.new_with(chain=stable_frame(*query._chain, plan))
+    domain, metric = query._chain
+    on_plan: ConcurrentQuery = query.new_with(chain=stable_frame(domain, metric, plan))
     return on_plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opendp.mod import Measure
+from opendp.mod import Measure, OpenDPException
 
 from ..checks import shown
 from ..combinators.cast import conversion
@@ -32,7 +32,7 @@ def loss_under(source: Measure, target: Measure, d_out: Any, delta: float | None
 
     try:
         loss: float = nearest_passing([fits], T=float)
-    except ValueError as error:
+    except (ValueError, OpenDPException) as error:
         if isinstance(error, ConcurrentError):
             raise
         loss = 0.0

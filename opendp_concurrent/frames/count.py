@@ -113,7 +113,10 @@ def stable_frame(input_domain: Domain, input_metric: Metric, lazyframe: Any) -> 
     refusals = []
     for output in outputs:  # with an identifier, to rows if the plan truncates
         try:
-            return make_stable_lazyframe(input_domain, input_metric, lazyframe, MO=output)
+            stable: Transformation = make_stable_lazyframe(
+                input_domain, input_metric, lazyframe, MO=output
+            )
+            return stable
         except OpenDPException as error:
             refusals.append(error)
     reason = str(refusals[-1]).strip()
@@ -139,7 +142,8 @@ def rows_that_differ(bounds: Sequence[Any]) -> int:
             "d_in must bound the number of rows: pass dp.polars.Bound(per_group=...), or bounds "
             "with both per_group and num_groups"
         )
-    return min(known)
+    fewest: int = min(known)
+    return fewest
 
 
 def _rows(frame: Any) -> int:

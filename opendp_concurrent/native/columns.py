@@ -58,7 +58,7 @@ def is_column(data: Any) -> bool:
 
 def atom_of(column: Any) -> str:
     """Return OpenDP's type of a column's elements, from the column's own type, or raise."""
-    dtype = getattr(column, "dtype", getattr(column, "type", None))
+    dtype: Any = getattr(column, "dtype", getattr(column, "type", None))
     if is_a(dtype, np.dtype) and dtype.kind == "U":
         return "String"
     atom = _ATOMS.get(str(dtype).lower())
