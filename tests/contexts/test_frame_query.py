@@ -201,18 +201,22 @@ def test_each_constructor_of_vectors_is_a_method_on_a_frame(context):
         "sum",
     }
     with pytest.raises(AttributeError, match="no attribute 'sparse_vektor'"):
-        query.sparse_vektor
+        _ = query.sparse_vektor
+
+
+def pair(query):
+    return oc.make_concurrent_composition(*query._query._chain, PURE, 1, [0.125, 0.125])
 
 
 @pytest.mark.parametrize(
     "launch",
     [
         lambda query: query.concurrent_composition(PURE, 1, [0.25, 0.25]),
-        lambda query: query.ordered_composition(PURE, 1, [0.25, 0.25]),
-        lambda query: query.indexed_composition(PURE, 1, [0.5, 0.5], 1),
+        lambda query: query.ordered_composition(PURE, 1, [pair(query), pair(query)]),
+        lambda query: query.indexed_composition(PURE, 1, [pair(query), pair(query)]),
         lambda query: query.sparse_vector(PURE, 1, threshold=10, max_hits=2),
         lambda query: query.above_threshold(PURE, 1, threshold=10),
-        lambda query: query.guess_and_check(PURE, 1, tolerance=10.0, max_failures=2),
+        lambda query: query.guess_and_check(PURE, 1, tolerance=10.0, max_hits=2),
         lambda query: query.compositor(2),
         lambda query: query.compositor(),
         lambda query: query.analyst_quotas({"alice": 0.25, "bob": 0.25}),
@@ -297,8 +301,9 @@ def test_a_plan_from_elsewhere_is_no_longer_the_whole_frame(context):
     plan = open_.query().filter(pl.col("age") > 25).polars_plan.serialize()
     nested = open_.deserialize_polars_plan(plan)
     assert abs(nested.frame_count().laplace(scale=0.02).release() - 100) <= 4
-    spaced = open_.deserialize_polars_plan(plan).concurrent_composition(PURE, 1, [1.0])
-    assert spaced._chain.input_domain == open_.accountant.input_domain  # by way of the plan
+    bounds = [dp.polars.Bound(per_group=1)]
+    spaced = open_.deserialize_polars_plan(plan).concurrent_composition(PURE, bounds, [1.0])
+    assert spaced.resolve().map(1) == 1.0  # by way of the plan
 
 
 # --- measures of this package ----------------------------------------------------------------
