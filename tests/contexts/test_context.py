@@ -1,7 +1,6 @@
 from fractions import Fraction
 
 import opendp.prelude as dp
-import pandas as pd
 import pytest
 
 import opendp_concurrent as oc
@@ -206,11 +205,15 @@ def test_an_accounting_rule_in_a_context():
         )
 
 
+def pandas():
+    return pytest.importorskip("pandas")
+
+
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: pd.DataFrame({"age": [41, 77123], "name": ["zoe", "bob"]}),
-        lambda: pd.Series([41, 77123]),
+        lambda: pandas().DataFrame({"age": [41, 77123], "name": ["zoe", "bob"]}),
+        lambda: pandas().Series([41, 77123]),
         lambda: [77123, "zoe"],
         lambda: {"zoe": [77123]},
         lambda: Unshown(77123),
@@ -237,4 +240,4 @@ class Unshown:
 
 def test_a_pandas_frame_is_told_its_way():
     with pytest.raises(InvalidTypeError, match=r"pl\.from_pandas\(frame\)\.lazy\(\)"):
-        oc.concurrent_context(pd.DataFrame({"age": [1]}), UNIT, dp.loss_of(epsilon=1.0))
+        oc.concurrent_context(pandas().DataFrame({"age": [1]}), UNIT, dp.loss_of(epsilon=1.0))
