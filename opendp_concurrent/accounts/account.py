@@ -371,7 +371,7 @@ class Account:
         query_d_in = self._inward(d_in) if self._inward else d_in
         rule: ContinuationRule = UNLIMITED
         if self._bound and not isinstance(self._bound.rule, Within):
-            rule = self._bound.rule  # the rule of shares: a launch that does not fit takes none
+            rule = self._bound.rule  # the rule for shares: a refused launch uses no share
         for price in prices:
             after = rule.admits(accumulator, price.at(query_d_in))
             if isinstance(after, BudgetExceededError):
@@ -421,8 +421,8 @@ class Account:
             assert self._bound is not None
             what = "compositor" if self._bound.book is None else "budget in a ledger"
             raise InvalidValueError(
-                f"d_in ({d_in}): the loss of a {what} is known at its own d_in "
-                f"({self._bound.d_in}) only"
+                f"d_in ({d_in}) must be {self._bound.d_in}, the d_in of this {what}: its "
+                "loss is known only there"
             )
         d_in, key = own_distance(d_in), distance_key(d_in)
         query_d_in = self._inward(d_in) if self._inward else d_in

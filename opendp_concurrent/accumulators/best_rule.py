@@ -51,7 +51,10 @@ def best_rule(d_out: tuple[float, float], typical: Sequence[tuple[float, float]]
     """
     target, losses = checks.epsilon_delta(d_out=d_out), _pairs(typical)
     if not any(epsilon > 0.0 for epsilon, _ in losses):
-        raise InvalidValueError("typical must have a loss with epsilon above 0; pass what you plan")
+        raise InvalidValueError(
+            "typical must have at least one loss with epsilon above 0; pass the losses that "
+            "you plan to launch"
+        )
     rules = [basic(), *_candidates(target, losses)]
     counts = [launches_admitted(rule, target, losses) for rule in rules]
     best = rules[counts.index(max(counts))]
@@ -98,7 +101,9 @@ def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> i
 def _measure(accumulator: Any) -> CompositionMeasure:
     """Return the measure under which launches are counted."""
     if not callable(getattr(type(accumulator), "supports", None)):
-        raise InvalidTypeError(f"accumulator must be an accounting, found {shown(accumulator)}")
+        raise InvalidTypeError(
+            f"accumulator must be one of oc.accumulators, found {shown(accumulator)}"
+        )
     for measure in _MEASURES:
         if accumulator.supports(measure):
             return measure

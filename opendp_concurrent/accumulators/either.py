@@ -63,7 +63,7 @@ def either(*rules: Any) -> Either:
     for index, rule in enumerate(rules):
         if not callable(getattr(type(rule), "parts", None)):
             raise InvalidTypeError(
-                f"rules[{index}] must be an accounting for (epsilon, delta) such as "
+                f"rules[{index}] must be an accumulator for (epsilon, delta) such as "
                 f"oc.accumulators.basic() or oc.accumulators.zcdp(1e-7), found {shown(rule)}"
             )
     return Either(tuple(rules))

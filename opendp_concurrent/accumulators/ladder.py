@@ -113,5 +113,8 @@ def ladder(unit: TradeoffFunction) -> Ladder:
     562
     """
     if check_function(unit=unit) in (TradeoffFunction.identity(), TradeoffFunction.worst()):
-        raise InvalidValueError(f"unit ({unit}) must have a privacy loss, and some privacy")
+        raise InvalidValueError(
+            f"unit ({unit}) must be neither TradeoffFunction.identity() nor "
+            "TradeoffFunction.worst(); pass for example oc.TradeoffFunction.pure(0.01)"
+        )
     return Ladder(unit)

@@ -29,7 +29,7 @@ from ..measures.sums.accumulator import Accounting
 from ..queryables.session import validate_d_in
 from .search import nearest_passing
 
-_MOST = at_most(2**62, "more are not made in a lifetime")
+_MOST = at_most(2**62, "no session has more")
 
 
 def _launches(**argument: Any) -> Any:
@@ -193,8 +193,9 @@ def smallest_scale(
         if isinstance(error, ConcurrentError):
             raise
         raise InvalidValueError(
-            f"bounds ({bounds}) must hold the smallest scale for {shown(launches)} launches at "
-            f"d_in ({shown(d_in)}) within d_out ({shown(d_out)}), and none was found there"
+            f"bounds ({bounds}) must contain the smallest scale for {shown(launches)} "
+            f"launches at d_in ({shown(d_in)}) within d_out ({shown(d_out)}); it was not "
+            "found there; pass wider bounds"
         ) from error
     return scale
 

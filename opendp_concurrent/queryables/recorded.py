@@ -20,8 +20,8 @@ def check_ledger(ledger: Any, measure: CompositionMeasure) -> None:
         )
     if measure.composability is Composability.SEQUENTIAL:
         raise UnsupportedMeasureError(
-            f"ledger cannot be kept under {measure.name}: {measure.reason}, and a launch in one "
-            "process cannot close the children of another; take another measure"
+            f"ledger is not supported under {measure.name}: {measure.reason}, and a launch "
+            "in one process cannot close the children in another; use another measure"
         )
 
 

@@ -16,5 +16,5 @@ def test_a_plan_consumes_whole_shares_in_their_order():
     assert plan.after(0.1).within(0.5)
     assert not plan.after(0.1, 2).within(0.5)
     assert plan.after(0.1, 2).to_record() == [2, ScalarSum().after(0.75).to_record()]
-    with pytest.raises(InvalidValueError, match="^all 3 d_mids are consumed"):
+    with pytest.raises(InvalidValueError, match="^all 3 d_mids are used"):
         plan.after(0.0, 4)

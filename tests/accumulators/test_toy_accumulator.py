@@ -31,7 +31,7 @@ from opendp_concurrent.plot import plot_ledger, plot_session
 
 @dataclass(frozen=True)
 class EighthsSpent:
-    """So many eighths; None if it is infinitely many."""
+    """The number of eighths spent; None if it is infinite."""
 
     eighths: int | None = 0
 
@@ -62,7 +62,7 @@ class EighthsSpent:
 
 @dataclass(frozen=True)
 class Eighths:
-    """Accounting in eighths."""
+    """Adds up losses in eighths."""
 
     made_for = "pure DP"
 
@@ -97,7 +97,7 @@ class SpentTwice:
 
 @dataclass(frozen=True)
 class Twice(EpsilonDeltaAccounting):
-    """Accounting in doubled ε."""
+    """Adds up doubled ε."""
 
     def parts(self):
         return (SpentTwice(),)
@@ -133,7 +133,7 @@ def test_an_odometer_and_a_filter_use_it(odometer, count):
 
 
 def test_another_measure_is_refused_in_its_words(space):
-    with pytest.raises(UnsupportedMeasureError, match=r"Eighths\(\)\) is for pure DP"):
+    with pytest.raises(UnsupportedMeasureError, match=r"Eighths\(\)\) supports pure DP"):
         oc.make_concurrent_odometer(
             *space, dp.zero_concentrated_divergence(), accumulator=Eighths()
         )
@@ -145,7 +145,7 @@ def test_what_is_no_accounting_is_refused(space):
             return True
 
     for wrong in (Half(), Eighths, 1.0, EighthsSpent()):
-        with pytest.raises(InvalidTypeError, match="accumulator must be an accounting"):
+        with pytest.raises(InvalidTypeError, match="accumulator must be one of oc.accumulators"):
             oc.make_concurrent_odometer(*space, dp.max_divergence(), accumulator=wrong)
 
 

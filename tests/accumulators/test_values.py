@@ -113,7 +113,7 @@ def test_a_rule_of_ones_own_has_no_record():
     for missing in ("start", "after", "continues"):
         methods = {name: None for name in ("start", "after", "continues") if name != missing}
         partial = type("Partial", (), methods)()
-        with pytest.raises(InvalidTypeError, match=f"Partial has no {missing}$"):
+        with pytest.raises(InvalidTypeError, match=f"Partial has no {missing};"):
             oc.accumulators.from_rule(partial)
 
 
