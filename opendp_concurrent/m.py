@@ -3,12 +3,8 @@
 from .continual.mechanism import make_continual, then_continual
 from .counters.accuracy import counter_nodes, square_root_rmse
 from .counters.alarm import make_alarm, then_alarm
-from .counters.counter import (
-    make_counter,
-    make_histogram_counter,
-    then_counter,
-    then_histogram_counter,
-)
+from .counters.counter import make_counter, then_counter
+from .counters.histogram import make_histogram_counter, then_histogram_counter
 from .counters.window import make_window_counter, then_window_counter
 from .individual.individual_filter import make_individual_filter, then_individual_filter
 from .individual.noisy_sum import NoisySum

@@ -8,8 +8,8 @@ from math import pi, sqrt
 import scipy
 
 from ..checks import at_most, one_of
-from .counter import METHODS, leaves_for
 from .dyadic import BalancedLeaves, Leaves
+from .methods import TREES, leaves_for
 
 EACH_STEP = at_most(2**24, "each step is looked at; pass a smaller one")
 MOST_STEPS = at_most(2**62, "more steps do not come")
@@ -37,7 +37,7 @@ def counter_nodes(horizon: int, method: str = "tree") -> tuple[int, float]:
     7
     """
     steps = EACH_STEP(horizon=horizon)
-    leaves, height = leaves_for(one_of(*METHODS)(method=method), steps)
+    leaves, height = leaves_for(one_of(*TREES)(method=method), steps)
     return height, sum(nodes_of_sums(leaves(steps), steps)) / steps
 
 
