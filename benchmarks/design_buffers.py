@@ -4,12 +4,6 @@
 
 The search is deterministic and takes minutes. It uses doubles. The counters do not rely on it:
 they compute the norm of whatever parameters they get, exactly and rounded up.
-
-A buffered counter releases C x + z, where C is the lower-triangular Toeplitz matrix of
-c(z) = 1 + Σ ω_i z/(1 - θ_i z), and answers with A C^-1 of this. Its error at T is |C| times the
-root of the mean of the squared row norms of A C^-1. Everything is in closed form: with
-δ_i = 1 - θ_i, the poles of 1/c are 1 - λ_i, where λ_i are the roots of the secular equation
-1 + Σ ω_i/(δ_i - λ) = 0.
 """
 
 from __future__ import annotations
@@ -20,51 +14,10 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import minimize
 
-BITS = 60
-SMALL = 1e-4
+from opendp_concurrent.counters.buffers_table import BITS
+from opendp_concurrent.counters.factor_error import mean_square, squared_norm
+
 MOST = int(sys.argv[2]) if len(sys.argv) > 2 else 40
-
-
-def roots(delta, omega):
-    """Return the roots of the secular equation, and how far each is above its δ."""
-    gap = np.append(delta[1:], delta[-1] + omega.sum()) - delta
-    away = delta[None, :] - delta[:, None]
-    low, high = gap * 1e-18, gap.copy()
-    for _ in range(90):
-        middle = np.where(high > 4 * low, np.sqrt(low * high), (low + high) / 2)
-        below = 1 + np.sum(omega / (away - middle[:, None]), axis=1) < 0
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    excess = (low + high) / 2
-    return delta + excess, excess
-
-
-def decoder(delta, omega):
-    """Return λ and A with 1/((1 - z) c(z)) = Σ A_i/(1 - (1 - λ_i) z)."""
-    found, excess = roots(delta, omega)
-    lam = np.concatenate([[0.0], found])
-    numerators = np.subtract.outer(delta, lam)
-    numerators[np.arange(len(delta)), np.arange(1, len(lam))] = -excess
-    differences = np.subtract.outer(lam, lam)
-    np.fill_diagonal(differences, 1.0)
-    return lam, numerators.prod(axis=0) / differences.prod(axis=0)
-
-
-def squared_norm(delta, omega, horizon=None):
-    """Return the squared norm of a column of C, of all time without a horizon."""
-    rate = np.add.outer(delta, delta) - np.outer(delta, delta)
-    weight = 1.0 if horizon is None else -np.expm1((horizon - 1) * np.log1p(-rate))
-    return 1 + np.sum(np.outer(omega, omega) * weight / rate)
-
-
-def mean_square(delta, omega, horizon):
-    """Return the mean of the squared row norms of A C^-1 over the steps 1 to T."""
-    lam, factors = decoder(delta, omega)
-    rate = np.add.outer(lam, lam) - np.outer(lam, lam)
-    with np.errstate(all="ignore"):
-        sums = (horizon + (1 - rate) * np.expm1(horizon * np.log1p(-rate)) / rate) / rate
-    few = horizon * (horizon + 1) / 2 - rate * (horizon - 1) * horizon * (horizon + 1) / 6
-    sums = np.where(rate * horizon < SMALL, few, sums)
-    return np.sum(np.outer(factors, factors) * sums) / horizon
 
 
 def search(error: Callable, start):

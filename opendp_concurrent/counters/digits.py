@@ -9,6 +9,7 @@ before their items arrive. An item is in one node of each level.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -48,6 +49,18 @@ class Digits:
     def nodes(self, count: int) -> int:
         """Return how many nodes have noise in the sum of ``count`` items."""
         return sum(abs(digit) for _, _, digit in self.of(count))
+
+    def window_nodes(self, place: int, window: int) -> int:
+        """Return the sum of squared signs of the nodes of a window that ends at a place of a block.
+
+        It has the sum of ``place`` items, and that of the block before without as many.
+        """
+        signs: Counter[tuple[int, int]] = Counter()
+        for count, sign in ((window, 1), (place, -1)):
+            for level, start, digit in self.of(count):
+                for node in range(min(start, start + digit), max(start, start + digit)):
+                    signs[level, node] += sign if digit > 0 else -sign
+        return self.nodes(place) + sum(sign * sign for sign in signs.values())
 
     def total_nodes(self, horizon: int) -> int:
         """Return the sum of :meth:`nodes` over the steps 1 to T."""

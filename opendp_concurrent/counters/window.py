@@ -124,7 +124,8 @@ PLANS = {"trees": _trees, "digits": _digits, "buffered": _buffered}
 METHODS = tuple(PLANS)
 
 
-def _method_for(method: str | None, laplace: bool) -> str:
+def method_for_window(method: str | None, laplace: bool) -> str:
+    """Return the method, or the default for the noise; raise if they do not fit."""
     own, other = ("digits", "buffered") if laplace else ("buffered", "digits")
     if method == other:
         needs, instead = ("Gaussian", "zCDP") if laplace else ("Laplace", "pure DP")
@@ -197,7 +198,7 @@ def make_window_counter(
     shift = items.spread if require_events(input_metric) else items.largest
     largest = max(items.spread, 1)
     scale = check_scale(scale, largest, window=steps)
-    method = _method_for(method, is_laplace(output_measure))
+    method = method_for_window(method, is_laplace(output_measure))
     made = PLANS[method](steps, scale, output_measure, shift, largest)
     described = "" if method == "trees" else f", {method}"
     return continual(
