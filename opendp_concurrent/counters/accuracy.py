@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from math import pi, sqrt
 
 import scipy
-
 from opendp.measures import zero_concentrated_divergence
 from opendp.mod import Measure
 

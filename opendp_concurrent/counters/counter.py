@@ -16,7 +16,6 @@ from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
 from .methods import METHODS, check_scale, plan
-from .node_noise import LARGEST_SUM
 from .prefix import Prefix
 
 
@@ -147,7 +146,7 @@ def make_counter(
         output_measure,
         lambda: _Counter(made.start()),
         privacy_map,
-        LARGEST_SUM // largest if horizon is None else horizon,
+        made.horizon,
         f"Counter[scale={scale}, horizon={horizon}, {made.method}]",
         READ,
     )

@@ -33,12 +33,11 @@ class Coder(Protocol):
 
 
 class Factor(Protocol):
-    """A matrix C.
+    """A matrix C."""
 
-    :ivar horizon: largest number of steps
-    """
-
-    horizon: int
+    @property
+    def horizon(self) -> int:
+        """Largest number of steps."""
 
     def gain(self) -> int:
         """Return a bound on the sum of each row of C."""

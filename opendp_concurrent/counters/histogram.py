@@ -18,7 +18,6 @@ from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
 from .methods import METHODS, check_scale, plan
-from .node_noise import LARGEST_SUM
 from .prefix import Prefix
 
 
@@ -145,7 +144,7 @@ def make_histogram_counter(
         output_measure,
         lambda: _Histogram(made.start(), items),
         privacy_map,
-        LARGEST_SUM if horizon is None else horizon,
+        made.horizon,
         f"HistogramCounter[scale={scale}, horizon={horizon}, {made.method}]",
         READ,
     )

@@ -26,6 +26,7 @@ LAPLACE, GAUSSIAN = ("digits",), ("buffered", "square_root")
 METHODS = (*TREES, *LAPLACE, *GAUSSIAN)
 ENDLESS = ("tree", "buffered")  # methods that need no horizon
 EXACT_BITS = 53
+ENDLESS_STEPS = 2**50  # rounding at each of them costs less than 1e-4 of the loss
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,18 @@ class Plan:
     :ivar method: its name
     :ivar start: returns the state before the first step
     :ivar loss: from a number of events, and of counts that each of them moves, to the privacy loss
+    :ivar horizon: largest number of steps
     """
 
     method: str
     start: Callable[[], Prefix]
     loss: Callable[[int, int], Any]
+    horizon: int
+
+
+def most_steps(largest: int) -> int:
+    """Return the largest number of steps of a factor without a horizon."""
+    return min(ENDLESS_STEPS, LARGEST_SUM // largest)
 
 
 def leaves_for(method: str, horizon: int | None) -> tuple[Callable[[int], Leaves], int]:
@@ -94,6 +102,7 @@ def plan(
             method,
             lambda: make_prefix(leaves, horizon, scale, laplace),
             lambda events, parts: counter_loss(events, shift, height, scale, measure, parts),
+            LARGEST_SUM // largest if horizon is None else horizon,
         )
     if method == "digits":
         assert horizon is not None
@@ -102,10 +111,11 @@ def plan(
             method,
             lambda: DigitsPrefix(digits, NodeNoise(scale, laplace)),
             lambda events, parts: counter_loss(events, shift, digits.height, scale, measure, parts),
+            horizon,
         )
     factor: Factor
     if horizon is None:
-        factor = endless(LARGEST_SUM // largest)
+        factor = endless(most_steps(largest))
     elif method == "buffered":
         factor = buffered(horizon)
     else:
@@ -117,6 +127,7 @@ def plan(
         method,
         lambda: FactorPrefix(factor, bits, NodeNoise(noise_scale, laplace)),
         lambda events, parts: factor_loss(events, moved, noise_scale, measure, parts),
+        factor.horizon,
     )
 
 

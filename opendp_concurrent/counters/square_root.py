@@ -40,7 +40,7 @@ def squares(horizon: int, fine: int) -> int:
 @lru_cache(maxsize=4)
 def doubles(horizon: int, fine: int) -> NDArray[np.float64]:
     """Return the same coefficients as doubles."""
-    found: NDArray[np.float64] = coefficients(horizon, fine) * 2.0**-fine
+    found = np.asarray(coefficients(horizon, fine) * 2.0**-fine, dtype=np.float64)
     found.flags.writeable = False
     return found
 

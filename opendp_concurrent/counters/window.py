@@ -22,8 +22,8 @@ from .buffered import windowed
 from .counter import whole_numbers
 from .factor import grid_bits, sensitivity
 from .factor_prefix import FactorPrefix
-from .methods import check_scale, counter_loss, factor_loss
-from .node_noise import LARGEST_SUM, NodeNoise, is_laplace
+from .methods import check_scale, counter_loss, factor_loss, most_steps
+from .node_noise import NodeNoise, is_laplace
 from .window_digits import DigitsWindow, best_window_digits
 from .window_factor import FactorWindow
 from .window_trees import TreesWindow, nodes_of
@@ -108,7 +108,7 @@ def _digits(steps: int, scale: float, measure: Measure, shift: int, largest: int
 
 
 def _buffered(steps: int, scale: float, measure: Measure, shift: int, largest: int) -> Plan:
-    factor = windowed(steps, LARGEST_SUM // largest)
+    factor = windowed(steps, most_steps(largest))
     bits = grid_bits(factor, scale, largest)
     noise_scale, moved = ldexp(scale, bits), sensitivity(factor, bits, shift)
     return Plan(
