@@ -13,6 +13,7 @@ same sign, so those of two streams differ by less than 17/16.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import mul
 from typing import Any
 
 from .buffers_table import BITS, ENDLESS, HORIZONS, Buffers
@@ -46,17 +47,12 @@ class BufferedCoder:
         return value
 
     def _past(self) -> Any:
-        total = 0
-        for weight, buffer in zip(self._weights, self._buffers, strict=True):
-            total = total + weight * buffer
-        return total >> self._shift
+        return sum(map(mul, self._weights, self._buffers)) >> self._shift
 
     def _absorb(self, value: Any) -> None:
         fine = value << self._guard
-        self._buffers = [
-            (theta * buffer >> BITS) + fine
-            for theta, buffer in zip(self._thetas, self._buffers, strict=True)
-        ]
+        shrunk = map(mul, self._thetas, self._buffers)
+        self._buffers = [(one >> BITS) + fine for one in shrunk]
 
     def to_record(self) -> Any:
         """Return the buffers as a JSON value."""
