@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from ..queryables.session import validate_d_in
 from ..queryables.stream import StreamItems
 
 LARGEST_ITEM = 2**31
+SHOWN = 80  # letters of names of categories
 INTEGERS = (int, np.integer, np.bool_)
 
 
@@ -170,16 +172,19 @@ def category_stream(categories: int | Sequence[str]) -> Domain:
     >>> oc.category_stream(12)
     Stream(12 categories)
     >>> oc.category_stream(["red", "green", "blue"])
-    Stream(3 named categories)
+    Stream(categories 'red', 'green', 'blue')
     """
-    if isinstance(categories, int) or not checks.is_a(categories, list, tuple):
+    if not checks.is_a(categories, list, tuple):
         count = _MOST_CATEGORIES(categories=categories)
         return _stream(f"{count} categories", Categories(count))
-    names = tuple(_name(one) for one in checks.read("names", categories=categories))
+    names = tuple(_name(one) for one in checks.sequence("names", categories=categories))
     count = _MOST_CATEGORIES(categories=len(names))
     if len(set(names)) != count:
         raise InvalidValueError("categories must all have different names")
-    return _stream(f"{count} named categories", Categories(count, names))
+    listed = ", ".join(map(repr, names))
+    if len(listed) > SHOWN:  # OpenDP compares domains by their names
+        listed = f"{count} names, {blake2b(listed.encode(), digest_size=16).hexdigest()}"
+    return _stream(f"categories {listed}", Categories(count, names))
 
 
 def _name(name: Any) -> str:
