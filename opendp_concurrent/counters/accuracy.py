@@ -23,8 +23,8 @@ from .window import method_for_window
 from .window_digits import best_window_digits
 from .window_trees import nodes_of
 
-EACH_STEP = at_most(2**24, "each step is looked at; pass a smaller one")
-MOST_STEPS = at_most(2**62, "more steps do not come")
+EACH_STEP = at_most(2**24, "each step is computed; pass a smaller one")
+MOST_STEPS = at_most(2**62, "no stream has more steps")
 EXACT = 2**16
 
 
@@ -190,7 +190,7 @@ def _ones(count: int) -> int:
     return total
 
 
-_EACH_PLACE = at_most(2**16, "each place in a block is looked at; pass a smaller one")
+_EACH_PLACE = at_most(2**16, "each step is computed; pass a smaller one")
 
 
 @checked(method=optional(one_of(*WINDOW_METHODS)), output_measure=optional(guards.measure))

@@ -33,10 +33,10 @@ class _Counter:
     def update_all(self, items: Any) -> None:
         self._prefix.update_all(whole_numbers(items))
 
-    def ask(self, question: Any) -> int:
-        if question is not None:
+    def ask(self, query: Any) -> int:
+        if query is not None:
             raise InvalidTypeError(
-                f"the question must be None, for the count so far, found {type(question).__name__}"
+                f"the query must be None, for the count so far, found {type(query).__name__}"
             )
         return int(self._prefix.total())
 

@@ -43,8 +43,8 @@ class _Histogram:
     def update_all(self, items: Any) -> None:
         self._prefix.update_all(self._one_hot(items))
 
-    def ask(self, question: Any) -> Any:
-        top = self._top(question)
+    def ask(self, query: Any) -> Any:
+        top = self._top(query)
         counts = np.broadcast_to(self._prefix.total(), self._categories.count).tolist()
         names = self._categories.names
         if top is None:
@@ -58,14 +58,14 @@ class _Histogram:
     def restore(self, record: Any) -> None:
         self._prefix.restore(record)
 
-    def _top(self, question: Any) -> int | None:
-        if question is None:
+    def _top(self, query: Any) -> int | None:
+        if query is None:
             return None
-        if is_a(question, tuple) and len(question) == 2 and question[0] == "top":
-            return checks.count(top=question[1])
+        if is_a(query, tuple) and len(query) == 2 and query[0] == "top":
+            return checks.count(top=query[1])
         raise InvalidTypeError(
-            'the question must be None, for all counts, or ("top", k) for the k largest, '
-            f"found {type(question).__name__}"
+            'the query must be None, for all counts, or ("top", k) for the k largest, '
+            f"found {type(query).__name__}"
         )
 
 

@@ -72,7 +72,7 @@ def method_for(method: str | None, horizon: int | None, measure: Measure) -> str
             f"method ({method!r}) needs {needs} noise; build for {instead}, and use cast"
         )
     if horizon is None and method not in ENDLESS:
-        raise InvalidValueError(f"method ({method!r}) needs a horizon")
+        raise InvalidValueError(f"method ({method!r}) needs a horizon; pass horizon")
     if horizon is not None and method == "square_root" and not horizon <= MOST_STEPS:
         raise InvalidValueError(
             f"horizon ({horizon}) must be at most 2**20 for method 'square_root', whose time and "

@@ -60,11 +60,10 @@ class _Window:
         for item in whole_numbers(items).tolist():
             self._state.update(item)
 
-    def ask(self, question: Any) -> int:
-        if question is not None:
+    def ask(self, query: Any) -> int:
+        if query is not None:
             raise InvalidTypeError(
-                f"the question must be None, for the sum of the window, found "
-                f"{type(question).__name__}"
+                f"the query must be None, for the sum of the window, found {type(query).__name__}"
             )
         return self._state.total()
 
@@ -135,7 +134,7 @@ def method_for_window(method: str | None, laplace: bool) -> str:
     return own if method is None else method
 
 
-MOST_STEPS = at_most(2**62, "more steps do not come")
+MOST_STEPS = at_most(2**62, "no stream has more steps")
 
 
 @checked(

@@ -158,7 +158,7 @@ def around(total, scale):
 def modular(replayed, monkeypatch):
     """The exact law of a handle whose answers are taken modulo a number."""
 
-    def law(spawn, ask=lambda handle, question: handle(question) % MODULUS):
+    def law(spawn, ask=lambda handle, query: handle(query) % MODULUS):
         made = replayed(spawn, low=0, high=1)
         return verify.Replayed(made._make, around, ask=ask)
 

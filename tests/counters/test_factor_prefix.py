@@ -35,7 +35,7 @@ class Bare:
     def update(self, item):
         self.prefix.update(item or 0)
 
-    def __call__(self, question):
+    def __call__(self, query):
         return self.releases
 
 
