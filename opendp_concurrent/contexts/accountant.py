@@ -57,12 +57,12 @@ def accountant_of(
     if weights is not None:
         if plan.accumulator is not None:
             raise InvalidTypeError(
-                f"accumulator ({plan.accumulator!r}) is for losses that are chosen on the way; "
-                "leave it out, or the split"
+                f"accumulator ({plan.accumulator!r}) is for losses that are chosen adaptively; "
+                "pass either accumulator or a split"
             )
         if plan.ledger is not None:
             raise InvalidTypeError(
-                "ledger is for losses that are chosen on the way; leave it out, or the split"
+                "ledger is for losses that are chosen adaptively; pass either ledger or a split"
             )
         measure = composition_measure(output_measure)
         d_mids = measure.split(measure.validate_budget("d_out", d_out), weights)

@@ -120,12 +120,19 @@ def concurrent_context(
 
 
 def _inferred(data: Any) -> tuple[Any, Domain]:
-    """Return the data and the domain of data like them, or raise."""
+    """Return the data and the domain of data like them. The error has no row of them."""
     if is_column(data):
         return data, vector_domain(atom_domain(T=atom_of(data)))
     data = as_lazyframe(data)
     files_of(data)  # raises if one is missing, as the types are read from it
-    return data, guards.built(domain_of, T=data, infer=True)
+    try:
+        return data, domain_of(data, infer=True)
+    except Exception:  # what it says may depend on rows
+        pass
+    raise InvalidTypeError(
+        f"data ({type(data).__name__}) must be one value, a list, an array or a column of values "
+        "of one type, or a Polars LazyFrame, for their domain to be inferred; or pass domain"
+    )
 
 
 def _with_margins(domain: Domain, margins: Any) -> Domain:

@@ -15,7 +15,7 @@ from ..checks import is_a
 from ..combinators.cast import cast
 from ..errors import ConcurrentError, InvalidTypeError
 from ..frames.count import make_frame_count, stable_frame
-from ..queryables.question import AsTransformation
+from ..queryables.as_transformation import AsTransformation
 from .fitted import neither_loss_nor_scale
 from .native_loss import is_native, native_loss, native_measures
 from .query import ConcurrentQuery

@@ -29,7 +29,7 @@ from ..measures.sums.accumulator import Accounting
 from ..parallel.analyst_quotas import make_analyst_quotas
 from ..parallel.parallel import make_parallel_composition
 from ..parallel.partition import Partition, domain_of_parts
-from ..queryables.question import AsTransformation
+from ..queryables.as_transformation import AsTransformation
 from .accountant import Plan, accountant_of
 from .by_opendp import ByOpenDP
 from .fitted import fitted

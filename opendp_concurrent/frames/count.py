@@ -177,13 +177,13 @@ def _remember(made: Transformation, domain: Domain, metric: Metric, plan: Any) -
     _EXACT[place] = ref(made, lambda _: _EXACT.pop(place, None)), _native.address(made), exact
 
 
-def counted(question: Transformation, pinned: Transformation, pointer: Any) -> Any:
+def counted(query: Transformation, pinned: Transformation, pointer: Any) -> Any:
     """Return the answer of a transformation; of a frame count, without converting the frame.
 
-    :param pinned: ``question`` as it was when it was checked
+    :param pinned: ``query`` as it was when it was checked
     """
-    known, place, exact = _EXACT.get(id(question), (None, None, None))
-    ours = known is not None and known() is question and place == _native.address(pinned)
+    known, place, exact = _EXACT.get(id(query), (None, None, None))
+    ours = known is not None and known() is query and place == _native.address(pinned)
     if exact is None or not ours:
         return _native.apply(pinned, pointer)
     return _told(lambda: _native.invoke(exact, pointer))

@@ -86,7 +86,7 @@ class _Batch:
         queries = checks.read("linear queries", **{"the batch": queries})
         if len(queries) == 0:
             raise InvalidValueError("the batch must have at least one query")
-        self.matrix = rounded(np.stack([universe.question(query) for query in queries]))
+        self.matrix = rounded(np.stack([universe.vector(query) for query in queries]))
         columns = np.square((self.matrix * FRACTION).astype(np.int64)).sum(axis=0)
         squared = int(columns.max())
         root = upper(lambda real: real(squared).sqrt() / real(int(FRACTION)))
@@ -117,7 +117,7 @@ class _Batch:
         # the answers of an all-zero batch are constant, so any noise will do
         sensitivity = stability_map(d_in) if self.longest > 0.0 else 1.0
         rough = composition_measure(measure).gaussian_scale(sensitivity, d_mid)
-        assert rough is not None  # the constructor has asked
+        assert rough is not None  # the constructor has checked this
         self.scale = rough
         while True:
             noisy = answers >> make_certified_gaussian(
@@ -164,7 +164,7 @@ class _Projection:
         return fitted
 
 
-_MOST_ROUNDS = at_most(10**6, "each is a pass over all that was released")
+_MOST_ROUNDS = at_most(10**6, "each is a pass over all released answers")
 
 
 @checked(

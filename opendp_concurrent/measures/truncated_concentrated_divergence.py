@@ -71,7 +71,8 @@ def _below(omega: float, ends: Ends) -> float:
 def _truncate(loss: TruncatedConcentrated, ends: Ends) -> TruncatedConcentrated:
     if not loss.omega >= ends.target.omega:
         raise InvalidValueError(
-            f"omega ({ends.target.omega}) must be at most the {loss.omega} there is"
+            f"omega ({ends.target.omega}) must be at most the omega of the measurement "
+            f"({loss.omega})"
         )
     return TruncatedConcentrated(loss.rho, ends.target.omega)
 
@@ -145,7 +146,7 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
             raise InvalidValueError(
                 f"{name}.omega ({value.omega}) must be at least the {self.omega} of the measure"
             )
-        return TruncatedConcentrated(value.rho, value.omega)  # nobody else's to change
+        return TruncatedConcentrated(value.rho, value.omega)  # a copy that nobody else can change
 
     def validate_budget(self, name: str, value: Any) -> TruncatedConcentrated:
         """As ``validate``, with a finite ρ."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from threading import Lock
+from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from opendp.mod import Domain
 
+from ..accounts.reentry import check_not_held
 from ..errors import ForkedError
 from ..native.columns import as_rows
 from ..native.frames import as_lazyframe, check_files, files_of
@@ -55,9 +56,10 @@ class _Pending:
     __slots__ = ("_compute", "_lock")
 
     def __init__(self, compute: Callable[[], Any]) -> None:
-        self._compute, self._lock = compute, Lock()
+        self._compute, self._lock = compute, RLock()
 
     def settle(self, token: Sealed) -> Any:
+        check_not_held(self._lock)
         with self._lock:
             if _CONTENTS[token] is self:
                 _CONTENTS[token] = self._compute()

@@ -262,11 +262,11 @@ def test_a_plan_before_a_child_is_the_childs_data(context):
     assert abs(again - 50) <= 4
 
 
-def test_a_question_that_is_no_count_is_refused_with_the_reason(context):
+def test_a_query_that_is_no_count_is_refused_with_the_reason(context):
     open_ = context(dp.loss_of(epsilon=1.0))
     search = open_.query(epsilon=0.5).above_threshold(PURE, 1, threshold=10).release()
     query = open_.query()
-    for question in (
+    for one in (
         query,
         query.filter(pl.col("age") > 25),
         query.select(pl.col("age").sum()),
@@ -277,7 +277,7 @@ def test_a_question_that_is_no_count_is_refused_with_the_reason(context):
         with pytest.raises(
             InvalidTypeError, match=r"certifies no sensitivity.*select\(pl.len\(\)\)"
         ):
-            search(question)
+            search(one)
     with pytest.raises(InvalidTypeError, match="^the query is a count without noise"):
         open_.query(epsilon=0.1).select(pl.len()).release()
     with pytest.raises(InvalidValueError, match="whose stability OpenDP certifies"):
@@ -289,7 +289,7 @@ def test_a_plan_of_another_sensitivity_is_refused(context):
     unit = dp.unit_of(contributions=1, identifier=pl.col("who"))
     open_ = context(dp.loss_of(epsilon=1.0), unit=unit)
     search = open_.query(epsilon=0.5).above_threshold(PURE, 1, threshold=1).release()
-    with pytest.raises(InvalidValueError, match=r"^the sensitivity of the question \(2\)"):
+    with pytest.raises(InvalidValueError, match=r"^the sensitivity of the query \(2\)"):
         search(open_.query().truncate_per_group(2).select(pl.len()))
     with pytest.raises(InvalidValueError, match="truncate first"):
         search(open_.query().select(pl.len()))

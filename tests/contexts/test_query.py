@@ -315,10 +315,10 @@ def test_what_has_no_loss_or_no_data_is_refused():
         open_.query(epsilon=1.0).parallel_composition("n", keys=[1])
 
 
-# --- queries as questions ------------------------------------------------------------------------
+# --- queries as queries of a mechanism ---------------------------------------------------------
 
 
-def test_a_query_on_a_vector_is_a_question():
+def test_a_query_on_a_vector_is_asked():
     open_ = context("vector")
     search_ = open_.query(epsilon=1.0).above_threshold(PURE, 1, threshold=100).release()
     assert search_(open_.query().count())

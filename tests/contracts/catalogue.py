@@ -28,6 +28,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import ConcurrentError
 from opendp_concurrent.measures import composition_measure
 
+from . import tables
 from .probes import (
     CANARY,
     Seen,
@@ -58,8 +59,8 @@ class Kind(Enum):
     """What a mechanism is."""
 
     NONINTERACTIVE = "answers once"
-    INTERACTIVE = "takes questions"
-    CONTINUAL = "takes updates and questions"
+    INTERACTIVE = "takes queries"
+    CONTINUAL = "takes updates and queries"
     COMPOSITION = "launches measurements, within a bound or without"
     ODOMETER = "an odometer"
 
@@ -151,7 +152,7 @@ class Case:
     :ivar layers: names of the wrappers, outermost first, then of the subject
     :ivar enter: from sending to the handle of ``what``, to sending to what is innermost; adds the
         handles of what it launches on the way
-    :ivar question: one that the innermost mechanism answers
+    :ivar query: one that the innermost mechanism answers
     :ivar data: what ``what`` takes
     :ivar item: from an item of the innermost stream to one of the stream of ``what``
     :ivar loss: that of the innermost one, at its own d_in
@@ -161,7 +162,7 @@ class Case:
     kind: Kind
     layers: tuple[str, ...]
     seen: Seen
-    question: Callable[[], Any]
+    query: Callable[[], Any]
     data: list[Any]
     enter: Callable[[Send, list[Any]], Send] = lambda send, doors: send
     item: Callable[[Any], Any] = lambda item: item
@@ -219,8 +220,8 @@ class Talk:
         self.ask: Send = case.enter(answering(handle), self.doors)
 
     def answer(self) -> Any:
-        """Ask the subject's own question."""
-        return self.ask(self.case.question())
+        """Ask the subject's own query."""
+        return self.ask(self.case.query())
 
     def update(self, item: Any) -> Any:
         """Let an item arrive, wherever it is taken; return where, or None if it is refused."""
@@ -264,7 +265,7 @@ class Subject:
     kind: Kind
     covers: tuple[str, ...]
     make: Callable[[Seen], Any]
-    question: Callable[[], Any] = lambda: None
+    query: Callable[[], Any] = lambda: None
     data: Callable[[], list[Any]] = lambda: list(ROWS)
     item: Callable[[Any], Any] = lambda item: item
     queries: frozenset[str] = frozenset()
@@ -277,7 +278,7 @@ class Subject:
             self.kind,
             (self.name,),
             seen,
-            self.question,
+            self.query,
             self.data(),
             item=self.item,
             innermost=self.kind,
@@ -362,7 +363,7 @@ def composition_on(space: Any, measure: str, seen: Seen, count: int = 2) -> Any:
     return Built("concurrent_composition", space)(make(), D_IN, [loss(D_IN)] * count, **on_orders)
 
 
-def release_question(space: Callable[[], Any], measure: str) -> Callable[[], Any]:
+def release_query(space: Callable[[], Any], measure: str) -> Callable[[], Any]:
     make, loss = MEASURES[measure]
     return lambda: release_on(space(), make(), loss, Seen())
 
@@ -373,7 +374,7 @@ def user_interactive(seen: Seen, measure: str = "pure") -> Any:
 
     def function(rows: Any) -> Any:
         number = len(rows)
-        return native_queryable(lambda question: number)
+        return native_queryable(lambda query: number)
 
     return dp.m.make_user_measurement(*table(), make(), function, loss, TO="ExtrinsicObject")
 
@@ -386,7 +387,7 @@ def multiplicative_weights() -> Any:
         d_in=D_IN,
         d_out=0.5,
         universe=4,
-        questions=4,
+        queries=4,
         size=10_000,
     )
 
@@ -409,7 +410,7 @@ def _probes() -> Iterator[Subject]:
             ("make_continual", "then_continual"),
             lambda seen, make=make, loss=loss: probe_on(stream(), make(), loss, seen),
             data=list,
-            question=lambda: "count",
+            query=lambda: "count",
         )
 
 
@@ -420,7 +421,7 @@ def _compositions() -> Iterator[Subject]:
             Kind.COMPOSITION,
             ("make_concurrent_composition", "then_concurrent_composition"),
             lambda seen, name=name: composition_on(table(), name, seen),
-            release_question(table, name),
+            release_query(table, name),
         )
 
 
@@ -432,6 +433,14 @@ def _interactive() -> Iterator[Subject]:
             (),
             lambda seen, name=name: user_interactive(seen, name),
         )
+
+
+def noisy_table(name: str) -> Any:
+    """Noise on an aggregate of a table."""
+    asked = Built(name, tables.space())(**tables.AGGREGATES[name])
+    if name == "quantile_scores":
+        return asked >> dp.m.then_noisy_max(PURE(), scale=8.0, negate=True)
+    return asked >> dp.m.then_laplace(scale=8.0)
 
 
 def _both(name: str) -> tuple[str, str]:
@@ -473,6 +482,16 @@ SUBJECTS: tuple[Subject, ...] = (
         Kind.NONINTERACTIVE,
         (),
         lambda seen: count_rows() >> dp.m.then_laplace(scale=8.0),
+    ),
+    *(
+        Subject(
+            name.replace("_", " "),
+            Kind.NONINTERACTIVE,
+            _both(name),
+            lambda seen, name=name: noisy_table(name),
+            data=tables.data,
+        )
+        for name in tables.AGGREGATES
     ),
     Subject(
         "count of a frame",
@@ -571,6 +590,28 @@ SUBJECTS: tuple[Subject, ...] = (
         **COUNTER,
     ),
     Subject(
+        "digits counter",
+        covers=_both("counter"),
+        make=lambda seen: Built("counter", stream())(PURE(), scale=2.0**23, horizon=100),
+        **COUNTER,
+    ),
+    Subject(
+        "buffered counter",
+        covers=_both("counter"),
+        make=lambda seen: Built("counter", stream())(
+            dp.zero_concentrated_divergence(), scale=2.0**23
+        ),
+        **COUNTER,
+    ),
+    Subject(
+        "buffered window",
+        covers=_both("window_counter"),
+        make=lambda seen: Built("window_counter", stream())(
+            dp.zero_concentrated_divergence(), scale=2.0**23, window=3
+        ),
+        **COUNTER,
+    ),
+    Subject(
         "window counter",
         covers=_both("window_counter"),
         make=lambda seen: Built("window_counter", stream())(PURE(), scale=2.0**23, window=3),
@@ -593,14 +634,14 @@ SUBJECTS: tuple[Subject, ...] = (
         Kind.ODOMETER,
         _both("concurrent_odometer"),
         lambda seen: Built("concurrent_odometer", table())(PURE()),
-        release_question(table, "pure"),
+        release_query(table, "pure"),
     ),
     Subject(
         "odometer of a stream",
         Kind.ODOMETER,
         (),
         lambda seen: Built("concurrent_odometer", stream())(PURE()),
-        release_question(stream, "pure"),
+        release_query(stream, "pure"),
         list,
     ),
 )
@@ -863,6 +904,17 @@ def _table_step(case: Case) -> Case:
     return after(case, turned >> case.what, case.data, lambda item: item)
 
 
+def _engine_step(name: str, start: Callable[[], Any], *rest: Any, **named: Any) -> Any:
+    """A transformation of tables whose result is the case's space."""
+
+    def make(case: Case) -> Case:
+        table = start()
+        built = Built(name, table.space)(*rest, **named)
+        return after(case, built >> case.what, table, lambda item: item)
+
+    return make
+
+
 def _to_stream(case: Case) -> Case:
     """From a table to the empty stream, by a transformation of the user's."""
     start = dp.t.make_user_transformation(*table(), *case.space, lambda rows: [], lambda d_in: d_in)
@@ -1095,6 +1147,41 @@ WRAPPERS: tuple[Wrapper, ...] = (
         stretch=CONTRIBUTIONS,
     ),
     Wrapper("table step", Role.TRANSFORMATION, (), _table_step, same_map=True),
+    Wrapper(
+        "where",
+        Role.TRANSFORMATION,
+        _both("where"),
+        _engine_step("where", tables.data, oc.tables.column("zone") == "a"),
+        same_map=True,
+    ),
+    Wrapper(
+        "select",
+        Role.TRANSFORMATION,
+        _both("table_select"),
+        _engine_step("table_select", tables.data, list(tables.SCHEMA)),
+        same_map=True,
+    ),
+    Wrapper(
+        "truncate",
+        Role.TRANSFORMATION,
+        _both("truncate"),
+        _engine_step("truncate", tables.data, tables.BOUNDED, materialize=True),
+        same_map=True,
+    ),
+    Wrapper(
+        "group truncate",
+        Role.TRANSFORMATION,
+        _both("group_truncate"),
+        _engine_step("group_truncate", tables.people, **tables.BY),
+        same_map=True,
+    ),
+    Wrapper(
+        "public join",
+        Role.TRANSFORMATION,
+        _both("public_join"),
+        _engine_step("public_join", tables.narrow, "zone", {"hours": float}, {"a": 1.0, "b": None}),
+        same_map=True,
+    ),
     Wrapper("table to stream", Role.TRANSFORMATION, (), _to_stream, same_map=True),
     Wrapper("native step", Role.WRAPPER, (), _native_step, same_map=True),
     Wrapper("odometer tail", Role.WRAPPER, ("make_chain_po",), _tail),
@@ -1186,6 +1273,7 @@ PLAIN: dict[str, str] = {
             "bad_event_probability",
             "composition_measure",
             "counter_nodes",
+            "counter_rmse",
             "group_tcdp",
             "individual_scale",
             "labelled",
@@ -1199,6 +1287,7 @@ PLAIN: dict[str, str] = {
             "sparse_vector_accuracy",
             "square_root_rmse",
             "subsampled_tcdp",
+            "window_rmse",
         ),
         "tool",
     ),

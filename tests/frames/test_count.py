@@ -147,12 +147,12 @@ def test_a_sparse_vector_checks_the_sensitivity_of_a_count():
     pure = dp.max_divergence()
     search = oc.m.make_above_threshold(DOMAIN, BY_WHO, pure, 1, scale=0.01, threshold=2)
     handle = search(frame([(1, 9), (1, 2), (2, 5)]))
-    with pytest.raises(InvalidValueError, match=r"^the sensitivity of the question \(2\)"):
+    with pytest.raises(InvalidValueError, match=r"^the sensitivity of the query \(2\)"):
         handle(oc.t.make_frame_count(DOMAIN, BY_WHO, first_rows(2)))
     assert handle(oc.t.make_frame_count(DOMAIN, BY_WHO, first_rows(1)))
 
 
-@pytest.mark.parametrize("route", ["chain", "question"])
+@pytest.mark.parametrize("route", ["chain", "query"])
 def test_an_error_of_polars_shows_no_row(tmp_path, caplog, route):
     path = tmp_path / "visits.csv"
     rows = "who,age\n" + "1,2\n" * 500  # more than Polars reads to infer the types
