@@ -290,6 +290,16 @@ class ForkedError(RefusalError):
         )
 
 
+class DataSourceError(RefusalError):
+    """A file that the data are scanned from is missing. This is seen before the charge."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a file that the LazyFrame is scanned from was not found; nothing was charged; put the "
+            "file back, or open the data where the files are"
+        )
+
+
 class MessageLimitError(RefusalError):
     """The mechanism was built for a limited number of messages, and has answered them."""
 

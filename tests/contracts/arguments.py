@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
+import polars as pl
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transformation
 
 import opendp_concurrent as oc
@@ -140,6 +141,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "iterable": lambda value: hasattr(type(value), "__iter__") or hasattr(value, "__getitem__"),
 }
 KINDS["wholes"] = each("whole", 0)
+KINDS["plan"] = of_class(pl.LazyFrame)
 KINDS["partition"] = of_class(Partition)
 KINDS["checkpoint"] = of_class(oc.c.Checkpoint)
 KINDS["fraction"] = of_class(Fraction)
@@ -1010,6 +1012,9 @@ maker(
 )
 ROWS = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
 maker("individual_filter", ROWS, output_measure=(ZCDP, "measure"), d_out=(0.5, "finite"))
+
+FRAMES = dp.lazyframe_domain([dp.series_domain("n", dp.atom_domain(T="i64"))]), VECTOR[1]
+maker("frame_count", FRAMES, lazyframe=(pl.LazyFrame(schema={"n": pl.Int64}), "plan"))
 
 # streams
 

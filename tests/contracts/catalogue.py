@@ -21,6 +21,7 @@ from functools import cache, partial
 from typing import Any
 
 import opendp.prelude as dp
+import polars as pl
 from opendp.mod import Measurement, Odometer, OdometerQueryable, OpenDPException, Queryable
 
 import opendp_concurrent as oc
@@ -319,6 +320,17 @@ def parity() -> Any:
     )
 
 
+def as_frame() -> Any:
+    """The rows as a LazyFrame."""
+    return dp.t.make_user_transformation(
+        *table(),
+        dp.lazyframe_domain([dp.series_domain("n", dp.atom_domain(T="i64"))]),
+        dp.symmetric_distance(),
+        lambda rows: pl.LazyFrame({"n": rows}, schema={"n": pl.Int64}),
+        lambda d_in: d_in,
+    )
+
+
 def parity_named() -> Any:
     return dp.t.make_user_transformation(
         *table(),
@@ -480,6 +492,16 @@ SUBJECTS: tuple[Subject, ...] = (
             data=tables.data,
         )
         for name in tables.AGGREGATES
+    ),
+    Subject(
+        "count of a frame",
+        Kind.NONINTERACTIVE,
+        _both("frame_count"),
+        lambda seen: (
+            (frame := as_frame())
+            >> Built("frame_count", frame.output_space)(pl.LazyFrame(schema={"n": pl.Int64}))
+            >> dp.m.then_laplace(scale=8.0)
+        ),
     ),
     Subject(
         "randomized response of two",
