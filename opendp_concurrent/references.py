@@ -12,6 +12,10 @@ REFERENCES = {
     "AP23": _arxiv(
         "2306.09666", "A Smooth Binary Mechanism for Efficient Private Continual Observation"
     ),
+    "APT24": _arxiv(
+        "2408.07021",
+        "Improved Counting under Continual Observation with Pure Differential Privacy",
+    ),
     "BBNS19": _arxiv("1811.03763", "Towards Instance-Optimal Private Query Release"),
     "BBGHS20": _arxiv(
         "1905.09982", "Hypothesis Testing Interpretations and Renyi Differential Privacy"
@@ -28,6 +32,15 @@ REFERENCES = {
     "CSS11": (
         "Private and Continual Release of Statistics",
         "https://doi.org/10.1145/2043621.2043626",
+    ),
+    "DMPST24": _arxiv(
+        "2404.16706",
+        "Efficient and Near-Optimal Noise Generation for Streaming Differential Privacy",
+    ),
+    "DMRST22": _arxiv(
+        "2202.08312",
+        "Improved Differential Privacy for SGD via Optimal Private Linear Operators on Adaptive "
+        "Streams",
     ),
     "DNPR10": (
         "Differential Privacy under Continual Observation",
