@@ -5,12 +5,13 @@ with g(q) = E[K q^(K-1)] times the probability that one run releases it. Let q',
 neighbour, p = 1 - (1-γ)q and p' = 1 - (1-γ)q'.
 
 Without the largest number of runs, g(q) = E[K] (γ/p)^(1+η) for the truncated negative binomial
-distribution [PS22]. The condition K <= most costs nothing. The derivative of log g at q is a mean of
-K-1, divided by q; the condition makes this mean smaller. So for q >= q' the ratio g(q)/g(q') is at
-most (p'/p)^(1+η) with the condition too, and for q < q' it is at most 1. Also g(q) <= g(1) <= E[K].
+distribution [PS22]. The condition K <= most costs nothing. The derivative of log g at q is a mean
+of K-1, divided by q; the condition makes this mean smaller. So for q >= q' the ratio g(q)/g(q') is
+at most (p'/p)^(1+η) with the condition too, and for q < q' it is at most 1. Also g(q) <= g(1) <=
+E[K].
 
-* Pure DP: the loss is at most ε + (1+η) log(p'/p). The numbers 1-q and 1-q' are probabilities of one
-  event, so p'/p is largest for randomized response: (e^ε + γ)/(1 + γe^ε) <= e^ε.
+* Pure DP: the loss is at most ε + (1+η) log(p'/p). The numbers 1-q and 1-q' are probabilities of
+  one event, so p'/p is largest for randomized response: (e^ε + γ)/(1 + γe^ε) <= e^ε.
 * Rényi DP: g(q)^λ g(q')^(1-λ) = g(q) (g(q)/g(q'))^(λ-1), and p and p' are the probabilities of one
   event after postprocessing, so p'/p <= e^((1-1/m) e(m)) γ^(-1/m) for each order m >= 1. In all
   e(λ) + (1+η) ((1 - 1/m) e(m) + log(1/γ)/m) + log(E[K])/(λ-1) [PS22, Theorem 2].
@@ -83,9 +84,7 @@ def best_order(runs: RandomRuns, known: dict[float, float]) -> tuple[float, floa
     )
 
 
-def least_loss(
-    runs: RandomRuns, known: dict[float, float], middle: tuple[float, float]
-) -> float:
+def least_loss(runs: RandomRuns, known: dict[float, float], middle: tuple[float, float]) -> float:
     """Return the least bound over the orders that are known; 0 if a run loses nothing."""
     least = min(known.values())
     if least in (0.0, inf):  # no divergence at one order is none at all

@@ -829,6 +829,16 @@ case(
     measurement=(oc.c.make_interactive(COUNT), "measurement"),
     max_messages=(3, "count"),
 )
+case(
+    "make_private_selection",
+    lambda **given: used(oc.c.make_private_selection(**given)),
+    measurement=(COUNT, "measurement"),
+    mean_runs=(5.0, "above 1"),
+    score=(None, "None or callable"),
+    interact=(None, "None or callable"),
+    eta=(1.0, "probability"),
+    max_runs=(None, "None or count"),
+)
 
 
 def asked_once(state: Any, tag: Any, message: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from opendp_concurrent import verify
 
@@ -25,7 +25,7 @@ def selected(law, runs):
     def moment(q):
         return math.fsum(p * q**k for k, p in enumerate(runs, 1))
 
-    return [moment(high) - moment(low) for low, high in zip(below, below[1:], strict=False)]
+    return [moment(high) - moment(low) for low, high in pairwise(below)]
 
 
 def selection(mechanism, runs):

@@ -98,7 +98,9 @@ def test_no_finite_mechanism_exceeds_the_bounds(one, law, most):
     assert best.epsilon() <= pure_selection(runs, one.epsilon()) + 1e-9
 
     def curve(order):
-        return max(renyi(*pair, order) for pair in ((one.first, one.second), (one.second, one.first)))
+        return max(
+            renyi(*pair, order) for pair in ((one.first, one.second), (one.second, one.first))
+        )
 
     bound = SelectionCurve(runs, curve)
     for order in ORDERS:
@@ -174,9 +176,9 @@ def test_values_of_the_theory():
             *space, dp.zero_concentrated_divergence(), len, lambda d, rho=rho: rho * d * d
         )
         best = oc.c.make_private_selection(one, mean)
-        found = oc.c.cast(
-            best, dp.approximate(dp.max_divergence()), delta=1e-6, orders=READ
-        ).map(1)[0]
+        found = oc.c.cast(best, dp.approximate(dp.max_divergence()), delta=1e-6, orders=READ).map(
+            1
+        )[0]
         assert known - 5e-5 <= found <= 1.01 * known
 
 
@@ -208,7 +210,6 @@ def test_losses_at_the_ends():
     assert beyond(9.0) == math.inf
     assert beyond(8.0) < math.inf
     assert beyond(1.1) <= beyond(8.0)
-
 
 
 def test_the_mean_is_that_of_the_law():

@@ -56,9 +56,7 @@ def test_the_best_answer_is_released_and_no_other(space):
 
 def test_a_score_of_ones_own(space):
     answers = Answers({"error": 3}, {"error": 1}, {"error": 2})
-    best = oc.c.make_private_selection(
-        release(space, answers), 10, score=lambda one: -one["error"]
-    )
+    best = oc.c.make_private_selection(release(space, answers), 10, score=lambda one: -one["error"])
     for _ in range(10):
         answers.given.clear()
         assert best([1])["error"] == min(one["error"] for one in answers.given)
@@ -142,9 +140,7 @@ def test_measures(space):
         with pytest.raises(UnsupportedMeasureError, match="proven for pure DP, zCDP and Rényi DP"):
             oc.c.make_private_selection(oc.c.cast(count, measure), 20)
     with pytest.raises(UnsupportedMeasureError, match="proven for pure DP"):
-        oc.c.make_private_selection(
-            dp.c.make_approximate(oc.c.cast(count, ZCDP)), 20
-        )
+        oc.c.make_private_selection(dp.c.make_approximate(oc.c.cast(count, ZCDP)), 20)
 
 
 def test_a_filter_charges_it_once(space):
