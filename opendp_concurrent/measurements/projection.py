@@ -86,7 +86,7 @@ class _Batch:
         queries = checks.read("linear queries", **{"the batch": queries})
         if len(queries) == 0:
             raise InvalidValueError("the batch must have at least one query")
-        self.matrix = rounded(np.stack([universe.question(query) for query in queries]))
+        self.matrix = rounded(np.stack([universe.vector(query) for query in queries]))
         columns = np.square((self.matrix * FRACTION).astype(np.int64)).sum(axis=0)
         squared = int(columns.max())
         root = upper(lambda real: real(squared).sqrt() / real(int(FRACTION)))
@@ -164,7 +164,7 @@ class _Projection:
         return fitted
 
 
-_MOST_ROUNDS = at_most(10**6, "each is a pass over all that was released")
+_MOST_ROUNDS = at_most(10**6, "each is a pass over all released answers")
 
 
 @checked(
