@@ -502,6 +502,8 @@ case(
     queries=(100, "count"),
     beta=(0.05, "probability"),
     thresholds=(2, "count"),
+    one_sided=(True, "flag"),
+    renyi=(False, "flag"),
 )
 
 # trade-off functions
@@ -956,6 +958,7 @@ maker(
     sensitivity=(1, "None or positive"),
     query_scale=(4.0, "None or positive"),
     monotone=(False, "flag"),
+    one_sided=(True, "flag"),
 )
 maker(
     "sparse_vector",
@@ -967,6 +970,7 @@ maker(
     answer_scale=(4.0, "None or positive"),
     refresh=(False, "flag"),
     monotone=(False, "flag"),
+    one_sided=(True, "flag"),
 )
 maker(
     "guess_and_check",
@@ -980,6 +984,7 @@ maker(
     query_scale=(4.0, "None or positive"),
     answer_scale=(4.0, "None or positive"),
     refresh=(False, "flag"),
+    one_sided=(True, "flag"),
     orders=(None, "None"),
 )
 maker(

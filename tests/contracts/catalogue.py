@@ -539,7 +539,7 @@ SUBJECTS: tuple[Subject, ...] = (
         lambda seen: oc.c.make_private_selection(
             composition_on(table(), "zCDP", seen),
             2.0,
-            interact=lambda root: root(release_question(table, "zCDP")()),
+            interact=lambda root: root(release_query(table, "zCDP")()),
         ),
     ),
     Subject(
