@@ -117,7 +117,7 @@ class _Batch:
         # the answers of an all-zero batch are constant, so any noise will do
         sensitivity = stability_map(d_in) if self.longest > 0.0 else 1.0
         rough = composition_measure(measure).gaussian_scale(sensitivity, d_mid)
-        assert rough is not None  # the constructor has asked
+        assert rough is not None  # the constructor has checked this
         self.scale = rough
         while True:
             noisy = answers >> make_certified_gaussian(
