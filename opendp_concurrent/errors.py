@@ -243,6 +243,16 @@ class ClosedChildError(RefusalError):
         self.reason = reason
 
 
+class EndedRunError(RefusalError):
+    """The queryable belonged to one run of a private selection, and this run is over."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this queryable was one run of a private selection and is closed, since only the best "
+            "run may be seen; ask all of its queries in interact"
+        )
+
+
 class InterruptedHandleError(RefusalError):
     """The mechanism was interrupted while it was answering, and is closed."""
 

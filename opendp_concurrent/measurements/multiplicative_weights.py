@@ -203,6 +203,7 @@ def make_private_multiplicative_weights(
         query_scale=parameters.query_scale,
         answer_scale=parameters.answer_scale,
         refresh=parameters.refresh,
+        one_sided=False,  # the plan is for noise to both sides
     )
     person = _MultiplicativeWeights(known, size, parameters.learning_rate)
     mechanism = histogram >> postprocessing(checker, person, person.start(), queries=SYNTHESISE)

@@ -568,6 +568,22 @@ SUBJECTS: tuple[Subject, ...] = (
         queries=frozenset({"synthetic"}),
     ),
     Subject(
+        "private selection",
+        Kind.NONINTERACTIVE,
+        ("make_private_selection",),
+        lambda seen: oc.c.make_private_selection(counted(seen, "certified_laplace"), 2.0),
+    ),
+    Subject(
+        "private selection of conversations",
+        Kind.NONINTERACTIVE,
+        (),
+        lambda seen: oc.c.make_private_selection(
+            composition_on(table(), "zCDP", seen),
+            2.0,
+            interact=lambda root: root(release_query(table, "zCDP")()),
+        ),
+    ),
+    Subject(
         "individual filter",
         Kind.INTERACTIVE,
         _both("individual_filter"),
