@@ -991,7 +991,6 @@ maker(
     d_mids=([0.25, 0.25], "list of positive"),
     universe=(8, "count or sequence"),
     size=(100, "None or count"),
-    rounds=(10, "count"),
 )
 ROWS = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
 maker("individual_filter", ROWS, output_measure=(ZCDP, "measure"), d_out=(0.5, "finite"))
@@ -1816,7 +1815,7 @@ on_handle(
     lambda handle, query: handle(query),
     query=(lambda value: value % 2, "callable or list of probability"),
 )
-MPQ = oc.m.make_projected_queries(*VECTOR, ZCDP, 1, [1e-3] * 99, universe=8, size=100, rounds=5)
+MPQ = oc.m.make_projected_queries(*VECTOR, ZCDP, 1, [1e-3] * 99, universe=8, size=100)
 on_handle(
     "projection()",
     lambda: MPQ([1, 2] * 50),

@@ -521,7 +521,6 @@ SUBJECTS: tuple[Subject, ...] = (
             d_mids=[0.25] * 4,
             universe=4,
             size=10_000,
-            rounds=10,
         ),
         lambda: [linear()],
         queries=frozenset({"synthetic"}),
