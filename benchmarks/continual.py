@@ -44,7 +44,7 @@ def draw_seconds(draws: int) -> float:
 
 
 def batched_seconds(updates: int, **keywords: object) -> float:
-    """Seconds for ``updates`` updates in batches of ``BATCH``, with a question after each."""
+    """Seconds for ``updates`` updates in batches of ``BATCH``, with a query after each."""
     queryable = oc.m.make_counter(*SPACE, PURE, SCALE, **keywords)([])
     items = np.ones(BATCH, dtype=np.int64)
     start = time.perf_counter()
@@ -55,7 +55,7 @@ def batched_seconds(updates: int, **keywords: object) -> float:
 
 
 def single_us(updates: int, **keywords: object) -> float:
-    """Microseconds for an update that is sent alone, without questions."""
+    """Microseconds for an update that is sent alone, without queries."""
     queryable = oc.m.make_counter(*SPACE, PURE, SCALE, **keywords)([])
     blocks = []
     for _ in range(20):
@@ -67,7 +67,7 @@ def single_us(updates: int, **keywords: object) -> float:
 
 
 def asked_us(updates: int, **keywords: object) -> float:
-    """Microseconds for an update and a question after it."""
+    """Microseconds for an update and a query after it."""
     queryable = oc.m.make_counter(*SPACE, PURE, SCALE, **keywords)([])
     queryable(None)
     start = time.perf_counter()
@@ -125,7 +125,7 @@ def main() -> None:
         ratio = max(ratio, batched / bare)
     print_table(
         f"{updates:,} updates; one draw each: {1e6 * bare / updates:.2f} us",
-        ["counter", "us batched", "over draws", "us single", "us with question"],
+        ["counter", "us batched", "over draws", "us single", "us with query"],
         rows,
     )
     memory = [[steps, state_bytes(steps)] for steps in (10_000, 100_000, updates)]
@@ -167,14 +167,14 @@ def main() -> None:
                 single_us(100_000, horizon=10**6),
                 single_us(100_000, horizon=10**6, method="smooth"),
             ),
-            "single_us_with_question": asked_us(10_000, horizon=10**6),
+            "single_us_with_query": asked_us(10_000, horizon=10**6),
             "tree_rmse_over_formula": measured["tree"] / tree,
             "best_rmse_over_tree": measured["smooth"] / measured["tree"],
         },
         {
             "batched_over_draws": ("at most", 1.5),
             "single_us_beyond_draw": ("at most", 10.0),
-            "single_us_with_question": ("at most", 100.0),
+            "single_us_with_query": ("at most", 100.0),
             "tree_rmse_over_formula": ("within 3% of", 1.0),
             "best_rmse_over_tree": ("within 3% of", smooth / tree),
         },

@@ -3,7 +3,7 @@
     python benchmarks/mechanisms.py [--quick] [--json]
 
 Costs are medians of repeated, alternating blocks in one process. Errors are of real runs: data and
-questions are seeded, noise is OpenDP's and cannot be.
+queries are seeded, noise is OpenDP's and cannot be.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def seconds(ask, repeats: int) -> float:
 
 
 def sparse_vector_costs(blocks: int) -> tuple[float, float, float]:
-    """Seconds for a question by transformation, one by a callable, and a bare Laplace release."""
+    """Seconds for a query by transformation, one by a callable, and a bare Laplace release."""
     rows, count = [1] * 1_000, SPACE
     count = count >> dp.t.then_count()
     queryable = oc.m.make_sparse_vector(*SPACE, PURE, 1, 10.0, 10**6, 1)(rows)
@@ -49,13 +49,13 @@ def sparse_vector_costs(blocks: int) -> tuple[float, float, float]:
     for _ in range(blocks):
         for mine, ask in zip(times, asks, strict=True):
             mine.append(seconds(ask, 200))
-    question, python, release = map(median, times)
-    return question, python, release
+    query, python, release = map(median, times)
+    return query, python, release
 
 
-def weights(rho: float, cells: int, questions: int, size: int, beta: float):
+def weights(rho: float, cells: int, queries: int, size: int, beta: float):
     return oc.m.make_private_multiplicative_weights(
-        *SPACE, ZCDP, 1, rho, cells, questions, size=size, beta=beta
+        *SPACE, ZCDP, 1, rho, cells, queries, size=size, beta=beta
     )
 
 
@@ -64,16 +64,16 @@ def skewed(generator, cells: int, size: int) -> list[int]:
     return generator.choice(cells, size, p=generator.dirichlet(np.full(cells, 0.05))).tolist()
 
 
-def questions_per_second(blocks: int) -> tuple[float, float]:
-    """Fresh questions on a universe of 2^16: all, and those only that update."""
+def queries_per_second(blocks: int) -> tuple[float, float]:
+    """Fresh queries on a universe of 2^16: all, and those only that update."""
     cells, size, generator = 2**16, 10**6, np.random.default_rng(1)
     queryable = weights(1.0, cells, 10**6, size, 0.05)(skewed(generator, cells, size))
     rates, updates = [], []
     for _ in range(blocks):
         fresh = list(generator.random((100, cells)) < 0.5)
         begin = time.perf_counter()
-        for question in fresh:
-            queryable(question)
+        for query in fresh:
+            queryable(query)
         rates.append(len(fresh) / (time.perf_counter() - begin))
     wrong = weights(1.0, cells, 10**6, size, 0.05)(skewed(generator, cells, 2 * size))
     everything = np.ones(cells)
@@ -84,19 +84,19 @@ def questions_per_second(blocks: int) -> tuple[float, float]:
     return median(rates), 1 / median(updates)
 
 
-def largest_error(made, data, cells, questions, generator, worst: int):
-    """The largest error, updates, and of how many questions; some ask what is wrong just now."""
+def largest_error(made, data, cells, queries, generator, worst: int):
+    """The largest error, updates, and of how many queries; some ask what is wrong just now."""
     histogram, queryable = np.bincount(data, minlength=cells), made(data)
     error, updates = 0.0, 0
-    for turn in range(questions):
+    for turn in range(queries):
         if worst and turn % worst == 0:
-            question = (histogram > queryable("synthetic")).astype(float)
+            query = (histogram > queryable("synthetic")).astype(float)
         else:
-            question = (generator.random(cells) < generator.random()).astype(float)
-        answer = queryable(question)
+            query = (generator.random(cells) < generator.random()).astype(float)
+        answer = queryable(query)
         assert answer.outcome is not oc.m.Outcome.EXHAUSTED
         updates += bool(answer)
-        error = max(error, abs(answer.value - float(question @ histogram)))
+        error = max(error, abs(answer.value - float(query @ histogram)))
     return error, updates
 
 
@@ -122,26 +122,26 @@ def published_errors(epsilon: float, delta: float, cells: int, k: int, size: int
 HITS = 3
 
 
-def stated(questions: int, beta: float, refresh: bool):
+def stated(queries: int, beta: float, refresh: bool):
     """A sparse vector, and the accuracy that is stated for it."""
     scale, query_scale = 4.0, 8.0
     mechanism = oc.m.make_sparse_vector(
         *SPACE, PURE, 1, scale, 0, HITS, query_scale=query_scale, refresh=refresh
     )
     return mechanism, oc.m.sparse_vector_accuracy(
-        scale, query_scale, questions, beta, thresholds=HITS if refresh else 1
+        scale, query_scale, queries, beta, thresholds=HITS if refresh else 1
     )
 
 
-def sparse_vector_failures(runs: int, questions: int, beta: float, refresh: bool, generator):
+def sparse_vector_failures(runs: int, queries: int, beta: float, refresh: bool, generator):
     """How many runs have an answer further from the threshold than is stated, and how far."""
-    mechanism, bound = stated(questions, beta, refresh)
+    mechanism, bound = stated(queries, beta, refresh)
     furthest = []
     for _ in range(runs):
         queryable, far, above = mechanism([]), 0.0, 0
         # most are near the threshold from below, where they may err
-        answers = -np.floor(bound * generator.choice([0.2, 0.6, 1.0], questions)).astype(int)
-        answers[generator.random(questions) < HITS / questions] += int(2 * bound)
+        answers = -np.floor(bound * generator.choice([0.2, 0.6, 1.0], queries)).astype(int)
+        answers[generator.random(queries) < HITS / queries] += int(2 * bound)
         for answer in answers.tolist():
             said = queryable(lambda _, a=answer: a)
             if said.outcome is oc.m.Outcome.EXHAUSTED:
@@ -153,13 +153,13 @@ def sparse_vector_failures(runs: int, questions: int, beta: float, refresh: bool
     return bound, failures, float(np.quantile(furthest, 1 - beta))
 
 
-def worst_case_failures(runs: int, questions: int, beta: float, refresh: bool):
+def worst_case_failures(runs: int, queries: int, beta: float, refresh: bool):
     """The same when all answers are just further below the threshold than is stated."""
-    mechanism, bound = stated(questions, beta, refresh)
+    mechanism, bound = stated(queries, beta, refresh)
     answer, failures = -(math.floor(bound) + 1), 0
     for _ in range(runs):
         queryable = mechanism([])
-        failures += any(queryable(lambda _: answer) for _ in range(questions))
+        failures += any(queryable(lambda _: answer) for _ in range(queries))
     return failures
 
 
@@ -174,8 +174,8 @@ def guess_and_check_over_fresh(hits: int, eps1: float, e2: float, delta: float):
     """ε with one sparse vector, and with a new one for each turn, at the same noise.
 
     Without concurrency each release ends the sparse vector: c of them, of one hit each, in the
-    last of which no hit may be needed; their thresholds and questions have the noise that one of c
-    hits has, so each costs the threshold's share and 1/c of the questions'.
+    last of which no hit may be needed; their thresholds and queries have the noise that one of c
+    hits has, so each costs the threshold's share and 1/c of the queries'.
     """
     scale, query_scale, answer_scale = 2 / eps1, 4 * hits / eps1, 1 / e2
     found = []
@@ -202,14 +202,14 @@ def main() -> None:
     quick, generator = options.quick, np.random.default_rng(0)
     print_machine()
 
-    question, python, release = sparse_vector_costs(7 if quick else 31)
-    rate, updating = questions_per_second(3 if quick else 15)
+    query, python, release = sparse_vector_costs(7 if quick else 31)
+    rate, updating = queries_per_second(3 if quick else 15)
     print_table(
-        "Cost of a question",
+        "Cost of a query",
         ["what", "microseconds", "over a release"],
         [
             ["bare native Laplace release", release * 1e6, 1.0],
-            ["sparse vector, count of 1,000 rows", question * 1e6, question / release],
+            ["sparse vector, count of 1,000 rows", query * 1e6, query / release],
             ["sparse vector, a Python callable", python * 1e6, python / release],
             ["multiplicative weights, 2^16 cells", 1e6 / rate, 1 / rate / release],
             ["the same when it updates", 1e6 / updating, 1 / updating / release],
@@ -243,7 +243,7 @@ def main() -> None:
         )
     print_table(
         f"Multiplicative weights: largest error; the promise fails with probability {beta:g}",
-        ["n", "ρ", "|X|", "questions", "promised", "measured", "ratio", "updates", "allowed"],
+        ["n", "ρ", "|X|", "queries", "promised", "measured", "ratio", "updates", "allowed"],
         rows,
     )
     delta = 1e-6
@@ -304,8 +304,8 @@ def main() -> None:
 
     report(
         {
-            "sparse_vector_over_laplace": question / release,
-            "pmw_questions_per_s": rate,
+            "sparse_vector_over_laplace": query / release,
+            "pmw_queries_per_s": rate,
             "pmw_error_over_bound": over,
             "pmw_bound_over_dr14": made.plan.error / dr14,
             "pmw_updates_over_allowed": updates / made.plan.max_updates,
@@ -314,7 +314,7 @@ def main() -> None:
         },
         {
             "sparse_vector_over_laplace": ("at most", 3),
-            "pmw_questions_per_s": ("at least", 1_000),
+            "pmw_queries_per_s": ("at least", 1_000),
             "pmw_error_over_bound": ("at most", 1),
             "pmw_bound_over_dr14": ("below", 1),
             "pmw_updates_over_allowed": ("at most", 1),

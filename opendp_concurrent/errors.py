@@ -96,8 +96,9 @@ class ReentrantLaunchError(ConcurrentError, RuntimeError, OpenDPException):
 
     def __init__(self) -> None:
         super().__init__(
-            "a mechanism may not ask itself, or launch on the account that pays for it, while it "
-            "runs: that could depend on the data; ask after it has answered"
+            "a mechanism must not query itself, or launch on the account that pays for it, "
+            "while it runs: the query could depend on the data; send the query after it "
+            "has answered"
         )
 
 
@@ -180,16 +181,20 @@ class BudgetExceededError(RefusalError):
             left = rounded(self.remaining)
             if asked == left:  # they differ by less than is shown
                 asked, left = shown(self.asked), shown(self.remaining)
-            return asked, f"remaining {left}", "ask for at most what remains"
+            return asked, f"remaining {left}", "pass a query that costs at most what remains"
         count = f"{len(self.remaining)} of {shares}"
         if not self.remaining:
             return asked, f"all {shares} shares used", "build it with more d_mids"
         if any_order:
-            return asked, f"not covered by the {count} shares left", "ask for what they cover"
+            return asked, f"not covered by the {count} shares left", "pass a query that they cover"
         share = rounded(self.remaining[0])
         if asked == share:
             asked, share = shown(self.asked), shown(self.remaining[0])
-        return asked, f"next share {share}, {count} left", "ask for at most the next share"
+        return (
+            asked,
+            f"next share {share}, {count} left",
+            "pass a query that costs at most the next share",
+        )
 
 
 def phrase(account: tuple[str, ...]) -> str:
@@ -242,9 +247,9 @@ class InterruptedHandleError(RefusalError):
 
     def __init__(self) -> None:
         super().__init__(
-            "an interrupt, such as Ctrl-C, stopped this mechanism in the middle of an answer or an "
-            "update, so its state is not known; it is closed, what it cost stays charged: launch "
-            "another"
+            "an interrupt, such as Ctrl-C, stopped this mechanism in the middle of an "
+            "answer or an update, so its state is unknown; it is closed and its cost stays "
+            "charged; launch another"
         )
 
 
@@ -256,8 +261,9 @@ class MechanismError(ConcurrentError, OpenDPException):
 
     def __init__(self) -> None:
         super().__init__(
-            "the mechanism has failed; why is kept from analysts, as it may tell of the data, and "
-            "is in the log of the owner; what it cost stays charged"
+            "the mechanism has failed; the reason is hidden from analysts, because it may "
+            "depend on the data, and is in the owner's log; the cost of the mechanism "
+            "stays charged"
         )
 
 
@@ -266,8 +272,9 @@ class ForkedError(RefusalError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this process was forked from the one that holds the data, whose queryables would give "
-            "the same noise twice and charge for themselves; ask there, or launch here"
+            "this process was forked from the process that holds the data; a copied "
+            "queryable would repeat its noise and keep an account of its own; query it in "
+            "the original process, or launch a mechanism in this one"
         )
 
 
@@ -293,9 +300,10 @@ class StreamHaltedError(RefusalError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the continual mechanism has halted: an update was not an item of its stream (several "
-            "go to update_all), or could not be taken, or its state was saved to go on elsewhere; "
-            "chain it with a clamp or a filter of the stream, and launch it anew"
+            "the continual mechanism has halted: an update was not an item of its stream "
+            "(several items go to update_all), or failed, or its state was saved to "
+            "continue elsewhere; chain the mechanism with a clamp or a filter of the "
+            "stream, and launch it again"
         )
 
 
@@ -303,7 +311,7 @@ class PostprocessorError(ConcurrentError, OpenDPException):
     """A person in the middle broke the protocol. Its state did not change."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"the postprocessor cannot go on: {reason}")
+        super().__init__(f"the postprocessor failed: {reason}")
         self.reason = reason
 
 
@@ -321,7 +329,7 @@ class LedgerMismatchError(LedgerError):
 
     def __init__(self, name: str, recorded: object, given: object) -> None:
         super().__init__(
-            f"{name} does not match: the ledger has {recorded}, given is {given}; "
+            f"{name} does not match: the ledger has {recorded}, given was {given}; "
             + (
                 "check the spelling; opendp_concurrent.ledger.datasets returns all names"
                 if name == "dataset"

@@ -13,6 +13,7 @@ from .counters.window import make_window_counter, then_window_counter
 from .individual.individual_filter import make_individual_filter, then_individual_filter
 from .individual.noisy_sum import NoisySum
 from .individual.price import individual_scale
+from .measurements.checked_queries import Deviation
 from .measurements.gaussian import make_certified_gaussian, then_certified_gaussian
 from .measurements.geometric import make_certified_geometric, then_certified_geometric
 from .measurements.guess_and_check import make_guess_and_check, then_guess_and_check
@@ -25,7 +26,6 @@ from .measurements.multiplicative_weights import (
     then_private_multiplicative_weights,
 )
 from .measurements.projection import make_projected_queries, then_projected_queries
-from .measurements.questions import Deviation
 from .measurements.randomized_response import (
     make_certified_randomized_response,
     make_certified_randomized_response_bool,

@@ -406,8 +406,8 @@ class Account:
             assert self._bound is not None
             what = "compositor" if self._bound.book is None else "budget in a ledger"
             raise InvalidValueError(
-                f"d_in ({d_in}): the loss of a {what} is known at its own d_in "
-                f"({self._bound.d_in}) only"
+                f"d_in ({d_in}) must be {self._bound.d_in}, the d_in of this {what}: its "
+                "loss is known only there"
             )
         d_in, key = own_distance(d_in), distance_key(d_in)
         query_d_in = self._inward(d_in) if self._inward else d_in

@@ -27,7 +27,6 @@ class Terms:
 
     :ivar measure: name of the privacy measure, with its parameters
     :ivar accounting: the kind of accumulator that adds up the losses
-    :ivar zero: loss of no launch, under the measure; None if the accumulator has its own
     :ivar metric: metric that d_in is a distance of
     :ivar d_in: distance between neighbouring inputs
     :ivar d_out: bound on the total loss; None for an odometer
@@ -35,7 +34,6 @@ class Terms:
 
     measure: str
     accounting: Accounting
-    zero: Any
     metric: str
     d_in: Any
     d_out: Any

@@ -30,7 +30,7 @@ class Event(Enum):
     """Events that change a lifecycle."""
 
     REFUSED_WITH_HALT = "a launch was refused and the filter was built with halt=True"
-    INTERRUPTED = "its mechanism was interrupted, and is in the middle of something"
+    INTERRUPTED = "its mechanism was interrupted in the middle of an answer or an update"
     SUPERSEDED = "a newer launch under a measure that composes sequentially"
 
 

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from ..errors import InvalidTypeError, PrivacyMapError
 
 CHANGED = (
-    "it has changed since the launch, so it does not say what that launch costs at another d_in; "
-    "ask for the loss at each d_in before the first launch"
+    "the map has changed since the launch, so the cost of that launch at another d_in is "
+    "unknown; query the loss at each d_in before the first launch"
 )
 _ATOMS = frozenset({int, float, bool, str, bytes, type(None)})
 

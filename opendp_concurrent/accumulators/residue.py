@@ -20,7 +20,7 @@ from .. import checks
 from ..errors import InvalidValueError
 from ..exact.rounding import sqrt_down, sqrt_up, to_units
 from ..fdp.function import TradeoffFunction, check_function
-from ..measures.sums.accumulator import nearly_equal, times
+from ..measures.sums.accumulator import Divided, nearly_equal, times
 from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 
 LARGEST = 1e150  # its square is a double
@@ -99,7 +99,7 @@ def _chosen(which: Any, pair: tuple[Any, Any]) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Residue:
+class Residue(Divided):
     """The accumulator by residuals of one Gaussian budget."""
 
     mu: float

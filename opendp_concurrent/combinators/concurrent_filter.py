@@ -99,8 +99,8 @@ def make_concurrent_filter(
         check_ledger(ledger, measure)
         if halt:
             raise InvalidValueError(
-                "halt must be False with a ledger: a refusal in one process cannot close what is "
-                "open in another"
+                "halt must be False with a ledger: a refusal in one process cannot close "
+                "the children in another"
             )
         book, start = open_book(ledger, measure, accounting, input_metric, d_in, budget)
     bound = Bound(d_in, Within(budget), start, halt, book, measure.name, repr(accounting))

@@ -126,7 +126,7 @@ def constant_map(input_metric: Metric, bound_d_in: Any, d_out: Any) -> Callable[
             return d_out
         raise InvalidValueError(
             f"d_in ({d_in}) must be at most {bound_d_in}, the d_in that this was built for; "
-            "build it for a larger one"
+            "build the measurement for a larger one"
         )
 
     return privacy_map
@@ -147,8 +147,8 @@ def chain(
     check_no_stream(transformation)
     if odometer is not None and odometer.record is not None:
         raise InvalidTypeError(
-            "a filter with a ledger cannot be chained: its d_in, which the ledger has, would be "
-            "that of the transformed data; chain the odometer, and make the filter of that: "
+            "a filter with a ledger cannot be chained: the d_in in its ledger would be "
+            "measured on the transformed data; chain the odometer instead: "
             "make_concurrent_filter(transformation >> odometer, d_in, d_out, ledger=ledger)"
         )
     chained = _direct(

@@ -121,7 +121,8 @@ def postprocessing(
             while tag is QUERY:
                 if asks >= limit:
                     raise PostprocessorError(
-                        f"it asked {limit} times for one message; mend its loop, or raise max_asks"
+                        f"it sent {limit} queries for one message; check that its loop "
+                        "ends, or pass a larger max_asks"
                     )
                 asks += 1
                 after, tag, message = _step(postprocessor, after, ANSWER, ask(message))

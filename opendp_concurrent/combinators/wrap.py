@@ -21,10 +21,10 @@ from ..queryables.saved import Part, list_parts, parts_of
 from ..queryables.stream import (
     Meter,
     OwnStreamQueryable,
-    QuestionQueryable,
+    QueryOnlyQueryable,
     Stream,
     is_stream,
-    question_side,
+    query_side,
     start_of,
 )
 from .guards import check_inside, check_measurement
@@ -53,10 +53,10 @@ def wrap(
     :param queries: the named queries that the machine answers
     """
     check_inside("measurement", check_measurement("measurement", measurement))
-    return wrap_questions(measurement, make_machine, name, queries=queries)
+    return wrap_queries(measurement, make_machine, name, queries=queries)
 
 
-def wrap_questions(
+def wrap_queries(
     measurement: Measurement,
     make_machine: Callable[[Answer], Answer],
     name: str,
@@ -92,7 +92,7 @@ def wrap_questions(
         if inner is not None and outer is None:
             handle = answering(OwnStreamQueryable, named)(machine, name, inner)
         else:
-            handle = answering(QuestionQueryable, named)(machine, name)
+            handle = answering(QueryOnlyQueryable, named)(machine, name)
             handle.stream = inner  # the stream's subscribers hold it weakly
         if carries_state:
             _carry(handle, answer, inner if outer is None else None, meter)
@@ -142,7 +142,7 @@ def _queries_of(answer: Any) -> Queries:
 def as_answering(answer: Any) -> Answer:
     """Return a queryable as it is, or a function that returns the release at each query."""
     if isinstance(answer, (Queryable, OdometerQueryable)):
-        return question_side(answer)
+        return query_side(answer)
     return lambda _: answer
 
 
@@ -171,4 +171,4 @@ def make_interactive(measurement: Measurement) -> ConcurrentMeasurement:
     """
     assert_features("contrib", "honest-but-curious")
     check_inside("measurement", check_measurement("measurement", measurement))
-    return wrap_questions(measurement, unchanged, "Interactive", carries_state=True, queries=None)
+    return wrap_queries(measurement, unchanged, "Interactive", carries_state=True, queries=None)

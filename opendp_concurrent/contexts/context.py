@@ -307,12 +307,12 @@ def _accountant(
     if weights is not None:
         if accumulator is not None:
             raise InvalidTypeError(
-                f"accumulator ({accumulator!r}) is for losses that are chosen on the way; "
-                "leave it out, or the split"
+                f"accumulator ({accumulator!r}) is for losses that are chosen adaptively; "
+                "pass either accumulator or a split"
             )
         if ledger is not None:
             raise InvalidTypeError(
-                "ledger is for losses that are chosen on the way; leave it out, or the split"
+                "ledger is for losses that are chosen adaptively; pass either ledger or a split"
             )
         measure = composition_measure(output_measure)
         d_mids = measure.split(measure.validate_budget("d_out", d_out), weights)

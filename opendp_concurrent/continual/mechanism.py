@@ -57,7 +57,7 @@ class ContinualMachine(Protocol):
     def update_all(self, items: Any) -> None:
         """Take the items of the next steps: a sequence, or an array of integers."""
 
-    def ask(self, question: Any) -> Any:
+    def ask(self, query: Any) -> Any:
         """Answer a query, or raise and change nothing."""
 
 
@@ -205,8 +205,9 @@ class Checked:
     def _room(self, steps: int) -> None:
         if self._horizon is not None and self._steps + steps > self._horizon:
             raise StreamError(
-                f"{steps} more would go beyond the horizon ({self._horizon} steps), of which "
-                f"{self._steps} have come; none was taken; build with a larger horizon, or without"
+                f"{steps} more steps would exceed the horizon ({self._horizon} steps), of "
+                f"which {self._steps} were taken; no item was added; build with a larger "
+                "horizon, or without one"
             )
         if self._behind is not None:
             self._behind(steps)
@@ -317,7 +318,7 @@ def make_continual(
     ...         self.steps += 1
     ...     def update_all(self, items):
     ...         self.steps += len(items)
-    ...     def ask(self, question):
+    ...     def ask(self, query):
     ...         return self.steps
     >>> clock = oc.m.make_continual(
     ...     oc.integer_stream(0, 1), oc.event_presence(), dp.max_divergence(), Clock, lambda d: 0.0

@@ -131,7 +131,7 @@ def integer_stream(lower: int, upper: int) -> Domain:
     lower, upper = checks.integer(lower=lower), checks.integer(upper=upper)
     for name, bound in (("lower", lower), ("upper", upper)):
         if not abs(bound) <= LARGEST_ITEM:
-            raise InvalidValueError(f"{name} ({bound}) must be at most 2**31 from 0")
+            raise InvalidValueError(f"{name} ({bound}) must be from -2**31 to 2**31")
     if not lower <= upper or lower == upper == 0:
         raise InvalidValueError(f"lower ({lower}) must be below upper ({upper})")
     return _stream(f"integers from {lower} to {upper}", Integers(lower, upper))

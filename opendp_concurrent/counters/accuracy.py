@@ -11,8 +11,8 @@ from ..checks import at_most, one_of
 from .counter import METHODS, leaves_for
 from .dyadic import BalancedLeaves, Leaves
 
-EACH_STEP = at_most(2**24, "each step is looked at; pass a smaller one")
-MOST_STEPS = at_most(2**62, "more steps do not come")
+EACH_STEP = at_most(2**24, "each step is computed; pass a smaller one")
+MOST_STEPS = at_most(2**62, "no stream has more steps")
 EXACT = 2**16
 
 

@@ -58,10 +58,10 @@ class _Alarm:
         for item in whole_numbers(items).tolist():
             self.update(item)
 
-    def ask(self, question: Any) -> SparseVectorAnswer:
+    def ask(self, query: Any) -> SparseVectorAnswer:
         level = self._threshold
-        if question is not None:
-            level = STEPS.level("question", question)
+        if query is not None:
+            level = STEPS.level("query", query)
         if self._comparison.exhausted:
             return EXHAUSTED
         return ABOVE if self._comparison.above(self._sum, level) else BELOW
@@ -146,7 +146,7 @@ def make_alarm(
         query_scale = own * least_cost(1 if refresh else hits, monotone=False)
     noise = SparseVectorNoise(
         threshold=own,
-        question=STEPS.scale(query_scale=query_scale),
+        query=STEPS.scale(query_scale=query_scale),
         answer=None,
         hits=hits,
         refresh=refresh,

@@ -39,10 +39,10 @@ class _Counter:
     def update_all(self, items: Any) -> None:
         self._prefix.update_all(whole_numbers(items))
 
-    def ask(self, question: Any) -> int:
-        if question is not None:
+    def ask(self, query: Any) -> int:
+        if query is not None:
             raise InvalidTypeError(
-                f"the question must be None, for the count so far, found {type(question).__name__}"
+                f"the query must be None, for the count so far, found {type(query).__name__}"
             )
         return int(self._prefix.total())
 
@@ -84,7 +84,7 @@ def leaves_for(method: str, horizon: int | None) -> tuple[Callable[[int], Leaves
         raise InvalidValueError(f"method ({method!r}) must be one of {', '.join(METHODS)}")
     if horizon is None:
         if method != "tree":
-            raise InvalidValueError(f"method ({method!r}) needs a horizon")
+            raise InvalidValueError(f"method ({method!r}) needs a horizon; pass horizon")
         return AllLeaves, 1
     return METHODS[method], METHODS[method](checks.count(horizon=horizon)).height
 
@@ -211,8 +211,8 @@ class _Histogram:
     def update_all(self, items: Any) -> None:
         self._prefix.update_all(self._one_hot(items))
 
-    def ask(self, question: Any) -> Any:
-        top = self._top(question)
+    def ask(self, query: Any) -> Any:
+        top = self._top(query)
         counts = np.broadcast_to(self._prefix.total(), self._categories).tolist()
         if top is None:
             return counts
@@ -225,14 +225,14 @@ class _Histogram:
     def restore(self, record: Any) -> None:
         self._prefix.restore(record)
 
-    def _top(self, question: Any) -> int | None:
-        if question is None:
+    def _top(self, query: Any) -> int | None:
+        if query is None:
             return None
-        if is_a(question, tuple) and len(question) == 2 and question[0] == "top":
-            return checks.count(top=question[1])
+        if is_a(query, tuple) and len(query) == 2 and query[0] == "top":
+            return checks.count(top=query[1])
         raise InvalidTypeError(
-            'the question must be None, for all counts, or ("top", k) for the k largest, '
-            f"found {type(question).__name__}"
+            'the query must be None, for all counts, or ("top", k) for the k largest, '
+            f"found {type(query).__name__}"
         )
 
 

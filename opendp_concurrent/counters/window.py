@@ -87,11 +87,10 @@ class _Window:
         for item in whole_numbers(items).tolist():
             self.update(item)
 
-    def ask(self, question: Any) -> int:
-        if question is not None:
+    def ask(self, query: Any) -> int:
+        if query is not None:
             raise InvalidTypeError(
-                f"the question must be None, for the sum of the window, found "
-                f"{type(question).__name__}"
+                f"the query must be None, for the sum of the window, found {type(query).__name__}"
             )
         left = max(0, self._before.length - len(self._block))
         return int(self._now.total()) + self._before.total(left)
@@ -124,7 +123,7 @@ def nodes_of(window: int) -> int:
     return int(nodes.max())
 
 
-MOST_STEPS = at_most(2**62, "more steps do not come")
+MOST_STEPS = at_most(2**62, "no stream has more steps")
 
 
 @checked(

@@ -18,9 +18,9 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
+from .checked_queries import CheckedQueries, Deviation, sensitivity_at
 from .composed import laplace_loss
 from .noise import LaplaceNoise
-from .questions import Deviation, Questions, sensitivity_at
 from .sparse_vector import Outcome, SparseVectorAnswer, make_sparse_vector
 from .steps import Steps
 
@@ -42,12 +42,12 @@ class _Release:
         self._scale = self._steps.scale(**scale)
         self.loss = laplace_loss(self._scale, self._steps.up(sensitivity), measure)
 
-    def __call__(self, question: Any) -> ConcurrentMeasurement:
+    def __call__(self, query: Any) -> ConcurrentMeasurement:
         def spawn(token: Sealed) -> int | float:
-            questions = Questions(
+            queries = CheckedQueries(
                 self._space, self._d_in, self._sensitivity, self._steps, token, monotone=False
             )
-            answer = questions.accept(question)()
+            answer = queries.accept(query)()
             return self._steps.value(answer + LaplaceNoise(self._scale, 1).draw())
 
         return make_measurement(
@@ -72,19 +72,18 @@ class _GuessAndCheck:
         parts = tuple(message) if is_a(message, tuple) else ()
         if len(parts) != 2:
             raise InvalidTypeError(
-                f"the message must be a pair of a question and a guess, found "
-                f"{type(message).__name__}"
+                f"the message must be a pair of a query and a guess, found {type(message).__name__}"
             )
-        question, guess = parts
-        answer: SparseVectorAnswer = self._check(Deviation(question, guess))
+        query, guess = parts
+        answer: SparseVectorAnswer = self._check(Deviation(query, guess))
         if answer.outcome is Outcome.BELOW:
             return SparseVectorAnswer(Outcome.BELOW, guess)
         if answer.outcome is Outcome.EXHAUSTED:
             return answer
-        return SparseVectorAnswer(Outcome.ABOVE, self._launch(self._release(question)))
+        return SparseVectorAnswer(Outcome.ABOVE, self._launch(self._release(query)))
 
 
-_MOST_HITS = at_most(10**5, "each release has a share of its own in a compositor")
+_MOST_HITS = at_most(10**5, "the compositor keeps a share for each release")
 
 
 @checked(

@@ -26,8 +26,8 @@ from opendp.transformations import make_user_transformation
 
 from .. import checks, owned
 from ..errors import InvalidTypeError, InvalidValueError
+from .checked_queries import INTEGERS
 from .grid import atom_type, is_vector
-from .questions import INTEGERS
 
 Array = NDArray[np.float64]
 FRACTION = 2.0**20  # values of queries are multiples of its inverse
@@ -80,25 +80,25 @@ class Universe:
         except Exception:
             return None
 
-    def question(self, question: Any) -> Array:
+    def vector(self, query: Any) -> Array:
         """Return the rounded value of a linear query in each cell, or raise."""
-        if callable(question):
+        if callable(query):
             values = range(self.cells) if self.values is None else self.values
-            question = [question(value) for value in values]
+            query = [query(value) for value in values]
         try:
-            array = owned.array(question, np.float64)  # nobody can change it after the check
+            array = owned.array(query, np.float64)  # nobody can change it after the check
         except Exception:
             raise InvalidTypeError(
-                "the question must be a value for each cell of the universe, or a function of a "
-                f"cell's value, found {type(question).__name__}"
+                "the query must be a value for each cell of the universe, or a function of a "
+                f"cell's value, found {type(query).__name__}"
             ) from None
         if array.shape != (self.cells,):
             raise InvalidValueError(
-                f"the question must have {self.cells} values, one for each cell, "
+                f"the query must have {self.cells} values, one for each cell, "
                 f"found shape {array.shape}"
             )
         if not (array.min() >= 0.0 and array.max() <= 1.0):
-            raise InvalidValueError("the question must have values in [0, 1]; scale it")
+            raise InvalidValueError("the query must have values in [0, 1]; scale it")
         return rounded(array)
 
 
@@ -113,7 +113,7 @@ def inner(one: Array, two: Array) -> float:
     return float(np.einsum("i,i->", one, two))
 
 
-class LinearQuestion:
+class LinearQuery:
     """The sum of a query's values over the records of a histogram."""
 
     __slots__ = ("values",)

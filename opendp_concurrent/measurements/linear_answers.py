@@ -91,7 +91,7 @@ class Batch:
         queries = checks.read("linear queries", **{name: queries})
         if len(queries) == 0:
             raise InvalidValueError(f"{name} must have at least one query")
-        self.matrix: Array = np.stack([universe.question(query) for query in queries])
+        self.matrix: Array = np.stack([universe.vector(query) for query in queries])
         columns = np.square((self.matrix * FRACTION).astype(np.int64)).sum(axis=0)
         squared = int(columns.max())
         root = upper(lambda real: real(squared).sqrt() / real(int(FRACTION)))

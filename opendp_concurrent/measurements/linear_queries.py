@@ -89,7 +89,7 @@ class _Planner:
             raise InvalidValueError(f"method ({chosen!r}) promises nothing: {plan.promise.reason}")
         return plan
 
-    def _weights(self, questions: int, beta: float) -> Any:
+    def _weights(self, queries: int, beta: float) -> Any:
         assert self.size is not None
         return weights(
             self.space,
@@ -97,16 +97,16 @@ class _Planner:
             self.distance,
             self.d_out,
             self.universe,
-            questions=questions,
+            queries=queries,
             size=self.size,
             beta=beta,
         )
 
-    def _by_weights(self, questions: int, beta: float) -> Promise:
+    def _by_weights(self, queries: int, beta: float) -> Promise:
         if self.size is None:
             return nothing(WEIGHTS, "the number of records is not known")
         try:
-            error = self._weights(questions, beta).plan.error
+            error = self._weights(queries, beta).plan.error
         except InvalidValueError:
             return nothing(WEIGHTS, "no error below the number of records")
         return Promise(WEIGHTS, error, error)

@@ -25,7 +25,7 @@ from ..queryables.session import validate_d_in
 from .guess_and_check import make_guess_and_check
 from .histogram import (
     Array,
-    LinearQuestion,
+    LinearQuery,
     Universe,
     inner,
     make_histogram,
@@ -44,7 +44,7 @@ class _State:
 
     log_weights: Array
     distribution: Array
-    question: Array | None = None
+    query: Array | None = None
     guess: float = 0.0
 
 
@@ -66,27 +66,27 @@ class _MultiplicativeWeights:
         if tag is QUERY:
             if type(message) is str and message == SYNTHETIC:
                 return state, ANSWER, self._size * state.distribution
-            question = self._universe.question(message)
-            guess = self._size * inner(question, state.distribution)
-            asking = _State(state.log_weights, state.distribution, question, guess)
-            return asking, QUERY, (LinearQuestion(question), guess)
-        assert state.question is not None
+            query = self._universe.vector(message)
+            guess = self._size * inner(query, state.distribution)
+            asking = _State(state.log_weights, state.distribution, query, guess)
+            return asking, QUERY, (LinearQuery(query), guess)
+        assert state.query is not None
         if message.outcome is not Outcome.ABOVE:
             return state, ANSWER, SparseVectorAnswer(message.outcome, state.guess)
         too_high = message.value < state.guess
-        direction = state.question if too_high else 1 - state.question
+        direction = state.query if too_high else 1 - state.query
         return _state(state.log_weights - self._rate * direction), ANSWER, message
 
 
-_MOST_QUESTIONS = at_most(2**62, "there are no more in a lifetime")
+_MOST_QUERIES = at_most(2**62, "no session has more")
 
 
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,
     output_measure=guards.measure,
-    questions=_MOST_QUESTIONS,
-    size=optional(_MOST_QUESTIONS),
+    queries=_MOST_QUERIES,
+    size=optional(_MOST_QUERIES),
     beta=probability,
 )
 def make_private_multiplicative_weights(
@@ -96,7 +96,7 @@ def make_private_multiplicative_weights(
     d_in: Any,
     d_out: Any,
     universe: Any,
-    questions: int,
+    queries: int,
     *,
     size: int | None = None,
     beta: float = 0.05,
@@ -122,7 +122,7 @@ def make_private_multiplicative_weights(
 
     Privacy: the guarantee of guess and check, by [HSTVVXZ23, Theorem 2.17]; for (ε, δ) with δ > 0,
     zCDP converted at δ. Accuracy: suppose ``size`` is the number of records in the universe. With
-    probability at least 1 - ``beta``, the first ``questions`` answers are all within ``plan.error``
+    probability at least 1 - ``beta``, the first ``queries`` answers are all within ``plan.error``
     (for queries rounded to multiples of 2^-20), and there are at most ``plan.max_updates`` updates.
     The proof is in ``measurements/multiplicative_weights_plan.py``.
 
@@ -134,7 +134,7 @@ def make_private_multiplicative_weights(
     :param d_in: distance between neighbouring inputs
     :param d_out: bound on the privacy loss
     :param universe: the values of a record, or the number of categories if records are 0, 1, ...
-    :param questions: number of queries that the accuracy guarantee covers; more are allowed
+    :param queries: number of queries that the accuracy guarantee covers; more are allowed
     :param size: number of records, if it is public or was estimated privately; the size of
         ``input_domain`` if left out
     :param beta: probability that the accuracy guarantee fails
@@ -148,7 +148,7 @@ def make_private_multiplicative_weights(
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> mechanism = oc.m.make_private_multiplicative_weights(
     ...     *space, dp.zero_concentrated_divergence(), d_in=1, d_out=0.5,
-    ...     universe=64, questions=100, size=10_000
+    ...     universe=64, queries=100, size=10_000
     ... )
     >>> mechanism.map(1) <= 0.5
     True
@@ -164,7 +164,8 @@ def make_private_multiplicative_weights(
     measure = composition_measure(output_measure)
     if not measure.is_planned:
         raise UnsupportedMeasureError(
-            f"output_measure ({measure.name}) is not planned for; build it for zCDP, and use cast"
+            f"output_measure ({measure.name}) is not supported; build the mechanism for "
+            "zCDP, and use cast"
         )
     d_in = validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out)
@@ -182,11 +183,11 @@ def make_private_multiplicative_weights(
         distance,
         bound,
         known,
-        questions=checks.count(questions=questions),
+        queries=checks.count(queries=queries),
         size=size,
         beta=beta,
     )
-    _warn_if_worse(inner.plan.error, space, planned, distance, bound, known, questions, beta)
+    _warn_if_worse(inner.plan.error, space, planned, distance, bound, known, queries, beta)
     mechanism: Any = histogram >> inner
     if planned != measure:
         mechanism = cast(mechanism, output_measure, delta=delta)
@@ -200,7 +201,7 @@ def weights(
     d_out: Any,
     universe: Universe,
     *,
-    questions: int,
+    queries: int,
     size: int,
     beta: float,
 ) -> Any:
@@ -211,7 +212,7 @@ def weights(
         d_out,
         cells=universe.cells,
         size=size,
-        questions=questions,
+        queries=queries,
         beta=beta,
     )
     checker = make_guess_and_check(
@@ -238,7 +239,7 @@ def _warn_if_worse(
     distance: float,
     d_out: Any,
     universe: Universe,
-    questions: int,
+    queries: int,
     beta: float,
 ) -> None:
     """Warn if one noisy histogram promises a smaller error for as many queries, whatever they are.
@@ -249,11 +250,11 @@ def _warn_if_worse(
     if not (has_laplace(own) or measure.gaussian_scale(1.0, 1.0) is not None):
         return
     scale = scale_for(own, column_norm(space, own, 1.0, distance), d_out)
-    worst = Workload.unknown(questions, universe.cells)
+    worst = Workload.unknown(queries, universe.cells)
     promised = cells(worst, tails_of(own), scale, beta).largest
     if promised < error:
         warnings.warn(
-            f"one noisy histogram promises an error of {promised:.4g} for {questions} linear "
+            f"one noisy histogram promises an error of {promised:.4g} for {queries} linear "
             f"queries over {universe.cells} cells, private multiplicative weights {error:.4g}; "
             "use make_linear_queries, or add noise to the histogram",
             AccuracyWarning,

@@ -22,9 +22,9 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
 from ..queryables.stream import check_static
+from .checked_queries import CheckedQueries, sensitivity_at
 from .histogram import known_size
 from .noise import LaplaceNoise
-from .questions import Questions, sensitivity_at
 from .sparse_vector_loss import SparseVectorNoise
 from .steps import Steps
 
@@ -75,11 +75,11 @@ class NoisyComparison:
     Not thread-safe. Holds noise that must stay secret.
     """
 
-    __slots__ = ("_left", "_noise", "_question", "_raised")
+    __slots__ = ("_left", "_noise", "_query", "_raised")
 
     def __init__(self, noise: SparseVectorNoise) -> None:
         self._noise, self._left = noise, noise.hits
-        self._question = LaplaceNoise(noise.question)
+        self._query = LaplaceNoise(noise.query)
         self._raised = self._draw_threshold()
 
     def _draw_threshold(self) -> int:
@@ -92,7 +92,7 @@ class NoisyComparison:
 
     def above(self, answer: int, level: int) -> bool:
         """Compare an answer with a threshold, both in steps. Count a hit if it is above."""
-        if answer + self._question.draw() < level + self._raised:
+        if answer + self._query.draw() < level + self._raised:
             return False
         self._left -= 1
         if self._noise.refresh and self._left:
@@ -103,18 +103,18 @@ class NoisyComparison:
 class _SparseVector:
     """The state machine that answers queries."""
 
-    __slots__ = ("_answer", "_comparison", "_questions", "_threshold")
+    __slots__ = ("_answer", "_comparison", "_queries", "_threshold")
 
-    def __init__(self, questions: Questions, noise: SparseVectorNoise, threshold: float) -> None:
-        self._questions, self._threshold = questions, threshold
+    def __init__(self, queries: CheckedQueries, noise: SparseVectorNoise, threshold: float) -> None:
+        self._queries, self._threshold = queries, threshold
         self._comparison = NoisyComparison(noise)
         self._answer = None if noise.answer is None else LaplaceNoise(noise.answer)
 
     def __call__(self, message: Any) -> SparseVectorAnswer:
-        question, threshold = _parse(message, self._threshold)
-        steps = self._questions.steps
+        query, threshold = _parse(message, self._threshold)
+        steps = self._queries.steps
         level = steps.level("threshold", threshold)
-        compute = self._questions.accept(question)
+        compute = self._queries.accept(query)
         if self._comparison.exhausted:
             return EXHAUSTED
         answer = compute()
@@ -133,7 +133,7 @@ def _parse(message: Any, threshold: float) -> tuple[Any, float]:
     parts = tuple(tuple.__iter__(message))
     if len(parts) != 2:
         raise InvalidTypeError(
-            "the message must be a question, or a question and its threshold, found a tuple of "
+            "the message must be a query, or a query and its threshold, found a tuple of "
             f"length {len(parts)}"
         )
     return parts
@@ -144,7 +144,7 @@ def _parse(message: Any, threshold: float) -> tuple[Any, float]:
     input_metric=guards.metric,
     output_measure=guards.measure,
     scale=positive,
-    max_hits=at_most(2**63 - 1, "more are never answered"),
+    max_hits=at_most(2**63 - 1, "no session has more"),
     query_scale=optional(positive),
     answer_scale=optional(positive),
     refresh=flag,
@@ -245,7 +245,7 @@ def make_sparse_vector(
         query_scale = scale * least_cost(1 if refresh else hits, monotone)
     noise = SparseVectorNoise(
         threshold=own,
-        question=steps.scale(query_scale=query_scale),
+        query=steps.scale(query_scale=query_scale),
         answer=None if answer_scale is None else steps.scale(answer_scale=answer_scale),
         hits=hits,
         refresh=refresh,
@@ -256,8 +256,8 @@ def make_sparse_vector(
     space = input_domain, input_metric
 
     def spawn(token: Sealed) -> MachineQueryable:
-        questions = Questions(space, d_in, sensitivity, steps, token, monotone=monotone)
-        return MachineQueryable(_SparseVector(questions, noise, threshold), "SparseVector")
+        queries = CheckedQueries(space, d_in, sensitivity, steps, token, monotone=monotone)
+        return MachineQueryable(_SparseVector(queries, noise, threshold), "SparseVector")
 
     return make_measurement(
         space,
@@ -335,22 +335,22 @@ def make_above_threshold(
     )
 
 
-_number = at_most(2**62, "more are not asked in a lifetime")
+_number = at_most(2**62, "no session has more")
 
 
 @checked(
     scale=positive,
     query_scale=positive,
-    questions=_number,
+    queries=_number,
     beta=probability,
     thresholds=_number,
 )
 def sparse_vector_accuracy(
-    scale: float, query_scale: float, questions: int, beta: float, *, thresholds: int = 1
+    scale: float, query_scale: float, queries: int, beta: float, *, thresholds: int = 1
 ) -> float:
     """Return the error α of a sparse vector that holds for all its queries at once.
 
-    With probability at least 1 - ``beta``, among the first ``questions`` queries, each that is
+    With probability at least 1 - ``beta``, among the first ``queries`` queries, each that is
     reported above is above T - α, and each that is reported below is below T + α, T the threshold.
     α = scale log(4m/(β(1+e^(-1/scale)))) + query_scale log(2k/(β(1+e^(-1/query_scale)))), which is
     about scale log(2m/β) + query_scale log(k/β) for scales far above 1. Each of the k queries can
@@ -360,7 +360,7 @@ def sparse_vector_accuracy(
 
     :param scale: scale of the threshold's noise
     :param query_scale: scale of the queries' noise
-    :param questions: number of queries, k
+    :param queries: number of queries, k
     :param beta: probability of failure, above 0
     :param thresholds: how often the threshold's noise is drawn, m: 1, or ``max_hits`` if refreshed
     :return: α, in units of the scales
@@ -368,13 +368,13 @@ def sparse_vector_accuracy(
 
     :example:
 
-    >>> oc.m.sparse_vector_accuracy(2.0, 4.0, questions=1000, beta=0.05)
+    >>> oc.m.sparse_vector_accuracy(2.0, 4.0, queries=1000, beta=0.05)
     47.898...
     """
     if not 0.0 < beta:
         raise InvalidValueError(f"beta ({beta}) must be above 0")
     alpha = 0.0
-    for value, tails in ((scale, 2 * thresholds), (query_scale, questions)):
+    for value, tails in ((scale, 2 * thresholds), (query_scale, queries)):
         alpha += value * log(2 * tails / (beta * (1 + exp(-1 / value))))
     return alpha
 

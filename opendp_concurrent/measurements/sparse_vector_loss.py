@@ -52,14 +52,14 @@ class SparseVectorNoise:
     """Scales, in steps of a grid of integers, and how they are used.
 
     :ivar threshold: scale of the threshold's noise
-    :ivar question: scale of each query's noise
+    :ivar query: scale of each query's noise
     :ivar answer: scale of each released number's noise; None if no numbers are released
     :ivar hits: largest number of answers above
     :ivar refresh: whether the threshold gets fresh noise after each answer above
     """
 
     threshold: float
-    question: float
+    query: float
     answer: float | None
     hits: int
     refresh: bool
@@ -78,15 +78,15 @@ class SparseVectorNoise:
 
     def _comparisons(self, sensitivity: int, above: int, measure: Measure) -> tuple[Any, int]:
         threshold = laplace_epsilon(self.threshold, sensitivity)
-        question = laplace_epsilon(self.question, above)
+        query = laplace_epsilon(self.query, above)
         hits, rounds = (1, self.hits) if self.refresh else (self.hits, 1)
-        questions = total([(question, hits)])
-        epsilon = total([(threshold, 1), (questions, 1)])
+        queries = total([(query, hits)])
+        epsilon = total([(threshold, 1), (queries, 1)])
         step = grid_step(atom_domain(T=ATOM), self.threshold, None)
 
         def renyi(alpha: float) -> float:
             shifted = laplace_to_renyi(threshold, alpha, step)
-            return min(pure_to_renyi(epsilon, alpha), total([(shifted, 1), (questions, 1)]))
+            return min(pure_to_renyi(epsilon, alpha), total([(shifted, 1), (queries, 1)]))
 
         exact = best_known(measure, {RENYI_DIVERGENCE: lambda: lambda _: renyi})
         return from_pure(epsilon, measure) if exact is None else exact(epsilon), rounds

@@ -70,7 +70,9 @@ class Steps:
         if denominator == 0:  # outside of the handler, whose error contains the value
             raise InvalidValueError(f"{name} must be finite")
         if not abs(numerator) < LARGEST * denominator:
-            raise InvalidValueError(f"{name} must be within the doubles, about 1.8e308")
+            raise InvalidValueError(
+                f"{name} must be in the range of doubles, at most about 1.8e308"
+            )
         if self.k <= 0:
             return int((numerator << -self.k) // denominator)
         return int(numerator // (denominator << self.k))

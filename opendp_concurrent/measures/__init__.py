@@ -92,7 +92,7 @@ def register(measure: C) -> C:
     """
     if not isinstance(measure, type) or not issubclass(measure, CompositionMeasure):
         raise InvalidTypeError(
-            f"measure must be a class below CompositionMeasure, found {shown(measure)}"
+            f"measure must be a subclass of CompositionMeasure, found {shown(measure)}"
         )
     needed = ("kind", "zero", "reason", "distance_form")
     missing = [name for name in needed if not hasattr(measure, name)]
@@ -106,12 +106,16 @@ def register(measure: C) -> C:
     )
     if known is not None and (not same or known.__module__.startswith(f"{__name__}.")):
         raise InvalidValueError(
-            f"measure.kind ({measure.kind!r}) is that of {known.__module__}.{known.__qualname__}"
+            f"measure.kind ({measure.kind!r}) is already the kind of "
+            f"{known.__module__}.{known.__qualname__}; choose another"
         )
     if not any("find" in vars(one) for one in measure.__mro__ if one is not Convertible):
         other = _found(only(measure).opendp())
         if other is not None and not (same and isinstance(other, known or measure)):
-            raise InvalidValueError(f"measure.opendp() is known already, as {other.name}")
+            raise InvalidValueError(
+                f"measure.opendp() is already registered, as {other.name}; return another "
+                "measure of OpenDP"
+            )
     _KNOWN[measure.kind] = measure  # a class that was defined anew takes the older one's place
     return measure
 

@@ -8,7 +8,7 @@ A measure is one class. To add one, derive from :class:`CompositionMeasure`, or 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
@@ -130,6 +130,11 @@ class CompositionMeasure(Convertible):
         """Return what ledgers write beside the tag."""
         return {}
 
+    @property
+    def written_zero(self) -> Any:
+        """Return what terms in a ledger write for the zero: None, if it depends on the orders."""
+        return None if self.needs_orders else self.zero
+
     @classmethod
     def of_parameters(cls, **given: float) -> CompositionMeasure:
         """Inverse of :meth:`parameters`."""
@@ -152,6 +157,20 @@ class CompositionMeasure(Convertible):
     @abstractmethod
     def split(self, d_out: Any, weights: list[Fraction]) -> list[Any]:
         """Return shares in proportion to the weights, which compose to at most ``d_out``."""
+
+    def line(self, d_out: Any, delta: float) -> tuple[float, Callable[[float, Fraction], Any]]:
+        """Return distances of which any two can be compared, for the search for equal shares.
+
+        :param d_out: a bound near which the search starts
+        :param delta: probability of failure of each distance, where distances have one
+        :return: the number at which the search starts, and a function that returns the distance for
+            a fraction of a number, rounded down
+        """
+        del d_out, delta
+        raise InvalidTypeError(
+            f"accumulator must add up losses as {self.name} does: shares of a bound are searched "
+            "for only where distances are numbers, or pairs of numbers"
+        )
 
     # --- sums ------------------------------------------------------------------------------------
 

@@ -155,7 +155,7 @@ class RenyiDivergence(CompositionMeasure):
 
     def read_sum(self, record: Any) -> Accumulator:
         """Refuse: a curve is a program."""
-        raise InvalidTypeError("a Rényi curve has no exact record; account on a grid of orders")
+        raise InvalidTypeError("a Rényi curve has no exact record; use a grid of orders")
 
     def join(self, losses: list[list[Callable[[float], float]]], parts: int) -> Any:
         """The largest sum at each order."""

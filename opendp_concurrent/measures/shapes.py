@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -45,6 +46,11 @@ class NumberMeasure(CompositionMeasure):
     def split(self, d_out: float, weights: list[Fraction]) -> list[Any]:
         """Shares that add up to at most ``d_out``."""
         return list(split(d_out, weights))
+
+    def line(self, d_out: float, delta: float) -> tuple[float, Callable[[float, Fraction], Any]]:
+        """All distances."""
+        del delta
+        return d_out, _part
 
     def empty(self) -> Accumulator:
         return ScalarSum()
@@ -106,6 +112,12 @@ class PairMeasure(CompositionMeasure):
         """Shares that add up to at most ``d_out``, component by component."""
         return list(zip(*(split(part, weights) for part in d_out), strict=True))
 
+    def line(
+        self, d_out: tuple[float, float], delta: float
+    ) -> tuple[float, Callable[[float, Fraction], Any]]:
+        """The distances that have this ``delta``."""
+        return d_out[0], lambda top, part: (_part(top, part), delta)
+
     def empty(self) -> Accumulator:
         return PairSum()
 
@@ -137,3 +149,9 @@ def split_squares(d_out: float, weights: list[Fraction]) -> list[Any]:
     """Shares whose squares add up to at most that of ``d_out``."""
     square, whole = to_units(d_out) ** 2, sum(weights)
     return [sqrt_down(int(square * weight / whole)) for weight in weights]
+
+
+def _part(top: float, part: Fraction) -> float:
+    """Return a part of a number, rounded down."""
+    first, _ = split(top, [part, 1 - part])
+    return first

@@ -116,13 +116,12 @@ class TradeoffDivergence(CompositionMeasure):
         function = self.validate(name, value)
         if function == TradeoffFunction.worst():
             raise InvalidValueError(
-                f"{name} ({value}) must bound the loss; the worst function does not"
+                f"{name} ({value}) must bound the loss; TradeoffFunction.worst() bounds nothing"
             )
         if function.upper_only:
             raise InvalidValueError(
-                f"{name} ({value}) must be known from both sides, and this is only an upper bound "
-                "on what it stands for; pass from_profile() at some points of it, or another "
-                "function"
+                f"{name} ({value}) must be exact, and this function is only an upper bound; "
+                "pass from_profile() at some of its points, or another function"
             )
         return function
 
@@ -137,10 +136,11 @@ class TradeoffDivergence(CompositionMeasure):
     def sum(self) -> Accounting:
         """Refuse: the product bounds nothing then."""
         raise UnsupportedMeasureError(
-            "accumulator must be oc.accumulators.ladder(unit) or oc.accumulators.residue(mu) under "
-            "Tradeoff: the product of trade-off functions that are chosen on the way bounds "
-            "nothing [RHLMTL26], [TKRH26]; docs/refused.rst has analysts who exceed it. Gaussian "
-            "DP has an odometer of its own: oc.gaussian_tradeoff()"
+            "accumulator must be oc.accumulators.ladder(unit) or "
+            "oc.accumulators.residue(mu) under Tradeoff: the product of adaptively chosen "
+            "trade-off functions is not a bound [RHLMTL26], [TKRH26]; docs/refused.rst has "
+            "analysts who exceed it. Gaussian DP has an odometer of its own: "
+            "oc.gaussian_tradeoff()"
         )
 
     def fixed_sum(self) -> Accounting:

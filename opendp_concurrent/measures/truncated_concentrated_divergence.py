@@ -71,7 +71,8 @@ def _below(omega: float, ends: Ends) -> float:
 def _truncate(loss: TruncatedConcentrated, ends: Ends) -> TruncatedConcentrated:
     if not loss.omega >= ends.target.omega:
         raise InvalidValueError(
-            f"omega ({ends.target.omega}) must be at most the {loss.omega} there is"
+            f"omega ({ends.target.omega}) must be at most the omega of the measurement "
+            f"({loss.omega})"
         )
     return TruncatedConcentrated(loss.rho, ends.target.omega)
 

@@ -202,7 +202,7 @@ def _unbreakable(function: Any) -> CodeType:
             instructions = bytearray(code.co_code)
             instructions[instruction.offset + 1] = _GOES_ON
             return code.replace(co_code=bytes(instructions))
-    raise AssertionError("a function without an entry")
+    raise AssertionError("the bytecode of the function has no RESUME instruction")
 
 
 _GOES_ON = 2  # after ``yield from``: dis, RESUME

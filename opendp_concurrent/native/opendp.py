@@ -381,10 +381,10 @@ class Unrecorded(dict[str, Any]):
     def keys(self) -> NoReturn:
         """Raise: only ``dp.serialize`` asks."""
         raise InvalidTypeError(
-            "what opendp_concurrent makes cannot be serialised: dp.serialize keeps the calls of "
-            "OpenDP's own constructors, and dp.deserialize knows no others; send its arguments, "
-            "and call the constructor where it is received. Queries that are made of OpenDP's "
-            "constructors can be serialised"
+            "dp.serialize cannot serialise objects made by opendp_concurrent: "
+            "dp.deserialize can call OpenDP's own constructors only; send the arguments, "
+            "and call the constructor in the process that receives them. Queries made by "
+            "OpenDP's constructors can be serialised"
         )
 
 

@@ -31,9 +31,9 @@ from .parallel_loss import ParallelLoss
 from .partition import Partition, check_key, domain_of_parts
 
 ADAPTIVE = (
-    "with updates that an adversary chooses on the way, the parts that differ are its choice, and "
-    "the loss is not the maximum over the parts, but for pure DP [HSV25, version 4]; use "
-    "make_parallel_continual, or compose them with make_concurrent_continual"
+    "an adversary that chooses updates adaptively also chooses which parts differ, so the "
+    "loss is not the maximum over the parts, except under pure DP [HSV25, version 4]; use "
+    "make_parallel_continual, or compose the parts with make_concurrent_continual"
 )
 
 
@@ -159,16 +159,16 @@ class _Parts:
         measurement = self._measurements.get(key)
         if measurement is None:
             raise InvalidValueError(
-                f"the query ({shown(key)}) is the key of no part; pass one of the "
-                f"{len(self._measurements)} keys of measurements"
+                f"the query ({shown(key)}) must be a key of measurements; pass one of its "
+                f"{len(self._measurements)} keys"
             )
         if key not in self._opened:
             self._opened[key] = _FAILED  # until it answers: each part is charged once
             self._opened[key] = self._open(key, measurement)
         if self._opened[key] is _FAILED:
             raise RefusalError(
-                f"the measurement of the key {key!r} has failed, and is run once only; "
-                "launch another composition"
+                f"the measurement of the key {key} has failed, and each measurement runs "
+                "only once; launch another composition"
             )
         return self._opened[key]
 
@@ -187,8 +187,8 @@ class _Parts:
             failure = type(error).__name__
         # raised outside the handler: the original error and its traceback's frames may hold data
         raise InvalidValueError(
-            f"partition could not cut the data, by {failure}; "
-            "it must return a part of the parts' domain for each key, whatever the data"
+            f"partition failed to split the data ({failure}); for each key it must return a "
+            "part in the domain of the parts, whatever the data"
         )
 
 

@@ -62,9 +62,10 @@ class ParallelLoss:
         measure, parts = self._measure, self._parts
         if measure.composability is Composability.SEQUENTIAL and min(total, parts) > 1:
             raise UnsupportedMeasureError(
-                f"up to {min(total, parts)} parts differ between neighbours, and parts are asked "
-                f"in any order, which is not known to compose under {measure.name}: "
-                f"{measure.reason}; at total distance 1 the loss is the maximum over the parts"
+                f"up to {min(total, parts)} parts differ between neighbours, and concurrent "
+                f"queries to them are not known to compose under {measure.name}: "
+                f"{measure.reason}; at total distance 1 the loss is the maximum over the "
+                "parts"
             )
         if total > measure.most_parallel:
             raise InvalidValueError(

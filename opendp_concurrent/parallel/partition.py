@@ -249,7 +249,7 @@ def domain_of_parts(input_domain: Domain) -> Domain:
     if isinstance(input_domain, ExtrinsicDomain):
         return input_domain
     raise InvalidTypeError(
-        f"input_domain ({input_domain}) cannot be cut into parts; it must be made by "
+        f"input_domain ({input_domain}) cannot be split into parts; it must be made by "
         "dp.vector_domain, dp.lazyframe_domain or dp.user_domain"
     )
 

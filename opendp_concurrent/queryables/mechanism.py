@@ -25,9 +25,9 @@ from .stream import feeds_many, is_stream
 
 Spawn = Callable[[Sealed], Any]
 CHECKPOINTED = (
-    "a mechanism with a checkpoint cannot be launched, nor put into another: whoever has the "
-    "checkpoint reads the data, and what is around it would not be saved; put make_resumable "
-    "around everything else, and call the measurement that it returns where the data are"
+    "a mechanism with a checkpoint cannot be launched or wrapped: its checkpoint can read "
+    "the data, and the state of the wrapper would not be saved; call make_resumable last, "
+    "and call the measurement that it returns where the data are"
 )
 
 
@@ -72,7 +72,7 @@ def inside(measurement: ConcurrentMeasurement) -> Inside:
     """Return the parts of a measurement of this package."""
     found = _inside(measurement)
     if found is None:
-        raise InvalidTypeError("the measurement is none that opendp_concurrent has made")
+        raise InvalidTypeError("the measurement must be made by opendp_concurrent")
     return found
 
 
@@ -244,7 +244,9 @@ class ConcurrentOdometer(Odometer):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "sealed" in vars(self) and not name.startswith("__"):
-            raise AttributeError(f"{name} of an odometer is fixed when it is made")
+            raise AttributeError(
+                f"{name} cannot be set: the attributes of an odometer do not change"
+            )
         super().__setattr__(name, value)
 
     def __del__(self) -> None:
@@ -317,9 +319,10 @@ def postprocess(odometer: ConcurrentOdometer, postprocessor: Any) -> ConcurrentO
         postprocessor = function(postprocessor=postprocessor)
     if is_stream(odometer.query_space[0]):
         raise InvalidTypeError(
-            f"postprocessor would get the handles that take updates of {odometer.query_space[0]}, "
-            "which are data; use make_interactive_postprocessing on what is launched, whose "
-            "postprocessor gets questions and answers only"
+            "postprocessor would receive the handles that take updates of "
+            f"{odometer.query_space[0]}, which are data; use "
+            "make_interactive_postprocessing on what is launched, whose postprocessor gets "
+            "queries and answers only"
         )
     tail = (*odometer.postprocessors, postprocessor)
     return replace(odometer, postprocessors=tail)

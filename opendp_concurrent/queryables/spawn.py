@@ -73,8 +73,8 @@ def spawn_odometer(
     if odometer.record is not None:
         if parent is not None:
             raise InvalidTypeError(
-                "an odometer with a ledger cannot be launched: what launches it charges for each "
-                "of its launches; pass the ledger to that one"
+                "an odometer with a ledger cannot be launched as a child: its parent "
+                "charges for each of its launches; pass the ledger to the parent"
             )
         bound = _recorded(odometer, *odometer.record)
     token, inward = _head(odometer, token)

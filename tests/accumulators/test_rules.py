@@ -440,7 +440,7 @@ def test_a_slack_out_of_range(make, slack):
         (
             lambda: oc.accumulators.launches_admitted(3, (1.0, 0.1), [(0.1, 0.0)]),
             InvalidTypeError,
-            "^accumulator must be an accounting",
+            "^accumulator must be one of oc.accumulators",
         ),
     ],
 )
@@ -451,14 +451,14 @@ def test_bad_input(call, error, match):
 
 def test_a_rule_for_another_measure_is_refused(space):
     for measure in (dp.max_divergence(), dp.approximate(dp.zero_concentrated_divergence())):
-        with pytest.raises(UnsupportedMeasureError, match="^accumulator .* is for Approximate"):
+        with pytest.raises(UnsupportedMeasureError, match="^accumulator .* supports Approximate"):
             oc.make_concurrent_odometer(*space, measure, accumulator=oc.accumulators.zcdp(1e-6))
     with pytest.raises(UnsupportedMeasureError, match="whose distance is one number"):
         oc.make_concurrent_odometer(
             *space, APPROXIMATE, accumulator=oc.accumulators.from_rule(SumRule())
         )
     for wrong in (3, "zcdp", oc.accumulators.zcdp):
-        with pytest.raises(InvalidTypeError, match="^accumulator must be an accounting"):
+        with pytest.raises(InvalidTypeError, match="^accumulator must be one of oc.accumulators"):
             oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=wrong)
 
 

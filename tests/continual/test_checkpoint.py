@@ -128,7 +128,7 @@ def test_another_version_is_refused():
 def test_a_checkpoint_is_for_one_launch():
     checkpoint = oc.c.Checkpoint()
     measurement = oc.c.make_resumable(mechanisms(1.0)["tree"], checkpoint)
-    with pytest.raises(InvalidValueError, match="nothing was launched"):
+    with pytest.raises(InvalidValueError, match="no mechanism was launched"):
         checkpoint.save(go_on=True)
     measurement([])
     with pytest.raises(InvalidValueError, match="one launch"):

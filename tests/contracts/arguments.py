@@ -460,7 +460,7 @@ case(
     step=(1, "None or count"),
 )
 case("Updates", lambda items: COUNTER([])(oc.m.Updates(items)), items=([1, None], "sequence"))
-case("Deviation", oc.m.Deviation, question=(len, "anything"), guess=(1.0, "anything"))
+case("Deviation", oc.m.Deviation, query=(len, "anything"), guess=(1.0, "anything"))
 case(
     "SparseVectorAnswer",
     lambda **given: bool(oc.m.SparseVectorAnswer(**given)),
@@ -499,7 +499,7 @@ case(
     oc.m.sparse_vector_accuracy,
     scale=(2.0, "positive"),
     query_scale=(4.0, "positive"),
-    questions=(100, "count"),
+    queries=(100, "count"),
     beta=(0.05, "probability"),
     thresholds=(2, "count"),
 )
@@ -938,7 +938,7 @@ SPARSE = {
     "scale": (2.0, "positive"),
     "threshold": (5.0, "finite real"),
 }
-QUESTION = VECTOR >> dp.t.then_count()
+QUERY = VECTOR >> dp.t.then_count()
 maker(
     "above_threshold",
     VECTOR,
@@ -979,7 +979,7 @@ maker(
     d_in=(1, "d_in"),
     d_out=(50.0, "positive"),
     universe=(8, "count or sequence"),
-    questions=(10, "count"),
+    queries=(10, "count"),
     size=(10_000, "None or count"),
     beta=(0.05, "probability"),
 )
@@ -1007,7 +1007,7 @@ class Clock:
     def update_all(self, items):
         self.steps += len(items)
 
-    def ask(self, question):
+    def ask(self, query):
         return self.steps
 
 
@@ -1563,7 +1563,7 @@ class Running:
     def update(self, item):
         self.total += item if type(item) is int and 0 <= item < 9 else 0
 
-    def __call__(self, question):
+    def __call__(self, query):
         return self.release(self.total, 2.0)
 
 
@@ -1584,8 +1584,8 @@ case(
     lambda **given: verify.continual_epsilon([verify.Replayed(**given)], (None, 1), NEIGHBOURS, 1),
     make=(Running, "callable"),
     noise=(verify.clamped_noise(0, 1), "callable"),
-    questions=((None,), "iterable"),
-    ask=(lambda machine, question: machine(question), "callable"),
+    queries=((None,), "iterable"),
+    ask=(lambda machine, query: machine(query), "callable"),
 )
 case(
     "verify.events_differ",
@@ -1608,7 +1608,7 @@ class Total:
     def update(self, item):
         self.total += item if type(item) is int and 0 <= item < 9 else 0
 
-    def __call__(self, question):
+    def __call__(self, query):
         return self.total
 
 
@@ -1784,13 +1784,13 @@ SVT = oc.m.make_sparse_vector(*VECTOR, PURE, 1, 2.0, 1e6, 3)
 on_handle(
     "sparse vector()",
     lambda: SVT([1, 2]),
-    lambda handle, question: handle(question),
-    question=(QUESTION, "callable"),
+    lambda handle, query: handle(query),
+    query=(QUERY, "callable"),
 )
 on_handle(
     "sparse vector(Deviation)",
     lambda: SVT([1, 2]),
-    lambda handle, guess: handle(oc.m.Deviation(QUESTION, guess)),
+    lambda handle, guess: handle(oc.m.Deviation(QUERY, guess)),
     guess=(3, "guess"),
 )
 GUESS = oc.m.make_guess_and_check(*VECTOR, PURE, 1, 2.0, 5.0, 99)
@@ -1798,16 +1798,16 @@ on_handle(
     "guess and check()",
     lambda: GUESS([1, 2]),
     lambda handle, message: handle(message),
-    message=((QUESTION, 2.0), NOTHING),
+    message=((QUERY, 2.0), NOTHING),
 )
 on_handle(
     "guess and check(guess)",
     lambda: GUESS([1, 2]),
-    lambda handle, guess: handle((QUESTION, guess)),
+    lambda handle, guess: handle((QUERY, guess)),
     guess=(2.0, "guess"),
 )
 PMW = oc.m.make_private_multiplicative_weights(
-    *VECTOR, ZCDP, 1, 1e4, universe=8, questions=1000, size=10_000
+    *VECTOR, ZCDP, 1, 1e4, universe=8, queries=1000, size=10_000
 )
 on_handle(
     "weights()",
@@ -1930,10 +1930,10 @@ for name, fresh in STREAMS.items():
     )
     if name not in ("stream of compositor", "parallel stream"):
         on_handle(
-            f"{name}(question)",
+            f"{name}(query)",
             fresh,
-            lambda handle, question: handle(question),
-            question=(("top", 1) if name == "histogram" else None, "anything"),
+            lambda handle, query: handle(query),
+            query=(("top", 1) if name == "histogram" else None, "anything"),
         )
 on_handle(
     "parallel stream(key)",

@@ -57,8 +57,8 @@ class Kind(Enum):
     """What a mechanism is."""
 
     NONINTERACTIVE = "answers once"
-    INTERACTIVE = "takes questions"
-    CONTINUAL = "takes updates and questions"
+    INTERACTIVE = "takes queries"
+    CONTINUAL = "takes updates and queries"
     COMPOSITION = "launches measurements, within a bound or without"
     ODOMETER = "an odometer"
 
@@ -150,7 +150,7 @@ class Case:
     :ivar layers: names of the wrappers, outermost first, then of the subject
     :ivar enter: from sending to the handle of ``what``, to sending to what is innermost; adds the
         handles of what it launches on the way
-    :ivar question: one that the innermost mechanism answers
+    :ivar query: one that the innermost mechanism answers
     :ivar data: what ``what`` takes
     :ivar item: from an item of the innermost stream to one of the stream of ``what``
     :ivar loss: that of the innermost one, at its own d_in
@@ -160,7 +160,7 @@ class Case:
     kind: Kind
     layers: tuple[str, ...]
     seen: Seen
-    question: Callable[[], Any]
+    query: Callable[[], Any]
     data: list[Any]
     enter: Callable[[Send, list[Any]], Send] = lambda send, doors: send
     item: Callable[[Any], Any] = lambda item: item
@@ -218,8 +218,8 @@ class Talk:
         self.ask: Send = case.enter(answering(handle), self.doors)
 
     def answer(self) -> Any:
-        """Ask the subject's own question."""
-        return self.ask(self.case.question())
+        """Ask the subject's own query."""
+        return self.ask(self.case.query())
 
     def update(self, item: Any) -> Any:
         """Let an item arrive, wherever it is taken; return where, or None if it is refused."""
@@ -263,7 +263,7 @@ class Subject:
     kind: Kind
     covers: tuple[str, ...]
     make: Callable[[Seen], Any]
-    question: Callable[[], Any] = lambda: None
+    query: Callable[[], Any] = lambda: None
     data: Callable[[], list[Any]] = lambda: list(ROWS)
     item: Callable[[Any], Any] = lambda item: item
     queries: frozenset[str] = frozenset()
@@ -276,7 +276,7 @@ class Subject:
             self.kind,
             (self.name,),
             seen,
-            self.question,
+            self.query,
             self.data(),
             item=self.item,
             innermost=self.kind,
@@ -350,7 +350,7 @@ def composition_on(space: Any, measure: str, seen: Seen, count: int = 2) -> Any:
     return Built("concurrent_composition", space)(make(), D_IN, [loss(D_IN)] * count, **on_orders)
 
 
-def release_question(space: Callable[[], Any], measure: str) -> Callable[[], Any]:
+def release_query(space: Callable[[], Any], measure: str) -> Callable[[], Any]:
     make, loss = MEASURES[measure]
     return lambda: release_on(space(), make(), loss, Seen())
 
@@ -361,7 +361,7 @@ def user_interactive(seen: Seen, measure: str = "pure") -> Any:
 
     def function(rows: Any) -> Any:
         number = len(rows)
-        return native_queryable(lambda question: number)
+        return native_queryable(lambda query: number)
 
     return dp.m.make_user_measurement(*table(), make(), function, loss, TO="ExtrinsicObject")
 
@@ -374,7 +374,7 @@ def multiplicative_weights() -> Any:
         d_in=D_IN,
         d_out=0.5,
         universe=4,
-        questions=4,
+        queries=4,
         size=10_000,
     )
 
@@ -397,7 +397,7 @@ def _probes() -> Iterator[Subject]:
             ("make_continual", "then_continual"),
             lambda seen, make=make, loss=loss: probe_on(stream(), make(), loss, seen),
             data=list,
-            question=lambda: "count",
+            query=lambda: "count",
         )
 
 
@@ -408,7 +408,7 @@ def _compositions() -> Iterator[Subject]:
             Kind.COMPOSITION,
             ("make_concurrent_composition", "then_concurrent_composition"),
             lambda seen, name=name: composition_on(table(), name, seen),
-            release_question(table, name),
+            release_query(table, name),
         )
 
 
@@ -570,14 +570,14 @@ SUBJECTS: tuple[Subject, ...] = (
         Kind.ODOMETER,
         _both("concurrent_odometer"),
         lambda seen: Built("concurrent_odometer", table())(PURE()),
-        release_question(table, "pure"),
+        release_query(table, "pure"),
     ),
     Subject(
         "odometer of a stream",
         Kind.ODOMETER,
         (),
         lambda seen: Built("concurrent_odometer", stream())(PURE()),
-        release_question(stream, "pure"),
+        release_query(stream, "pure"),
         list,
     ),
 )

@@ -88,7 +88,7 @@ def test_a_histogram_loses_what_it_declares(replayed, metric, declared):
     space = oc.category_stream(2), getattr(oc, f"event_{metric}")()
     histogram = oc.m.make_histogram_counter(*space, PURE, 8.0, horizon=2)
     assert histogram.map(1) == declared
-    law = replayed(lambda: histogram([]), ask=lambda handle, question: tuple(handle(None)))
+    law = replayed(lambda: histogram([]), ask=lambda handle, query: tuple(handle(None)))
     neighbouring = PRESENCE if metric == "presence" else CHANGE
     assert exact(law, 2, (None, 0, 1), neighbouring) == pytest.approx(declared, abs=1e-9)
 
@@ -112,7 +112,7 @@ def test_a_gaussian_counter_stays_below_its_gaussian_dp(bits, replayed):
 
 
 class FanOut:
-    """A stream with children: question i asks child i, which is launched when first asked."""
+    """A stream with children: query i asks child i, which is launched when first asked."""
 
     def __init__(self, stream, measurements):
         self.stream, self.measurements, self.children = stream, measurements, {}
@@ -135,7 +135,7 @@ def test_children_of_one_stream_lose_what_the_filter_bounds(
     """Two counters, launched when the adversary likes, asked in any order."""
     counters = [oc.m.make_counter(*bits, PURE, scale, horizon=steps) for scale in (8.0, 16.0)]
     stream = make_stream(bits, declared)
-    law = replayed(lambda: FanOut(stream([]), counters), questions=(0, 1))
+    law = replayed(lambda: FanOut(stream([]), counters), queries=(0, 1))
     assert exact(law, steps) == pytest.approx(declared, abs=1e-9)
     assert verify.continual_delta([law], BIT, PRESENCE, steps, declared) <= 1e-9
 
@@ -160,7 +160,7 @@ def test_parallel_parts_lose_the_most_of_those_touched(replayed, metric, declare
     law = replayed(
         lambda: parallel([]),
         high=2,
-        questions=(0, 1),
+        queries=(0, 1),
         ask=lambda handle, part: handle(part)(None),
     )
     neighbouring = PRESENCE if metric == "presence" else CHANGE
@@ -178,7 +178,7 @@ def test_parallel_parts_over_two_steps(bits, replayed):
     }
     parallel = oc.c.make_parallel_continual(*space, lambda item: item, parts)
     law = replayed(
-        lambda: parallel([]), questions=(0, 1), ask=lambda handle, part: handle(part)(None)
+        lambda: parallel([]), queries=(0, 1), ask=lambda handle, part: handle(part)(None)
     )
     assert exact(law, 2, (None, 0, 1)) == pytest.approx(parallel.map(1), abs=1e-9)
 

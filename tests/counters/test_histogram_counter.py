@@ -97,7 +97,7 @@ def test_what_is_no_category_halts(options):
 
 
 @pytest.mark.parametrize(
-    ("question", "error"),
+    ("query", "error"),
     [
         ("top", InvalidTypeError),
         (("top", 0), InvalidValueError),
@@ -106,11 +106,11 @@ def test_what_is_no_category_halts(options):
         (1, InvalidTypeError),
     ],
 )
-def test_other_questions_are_refused(question, error):
+def test_other_queries_are_refused(query, error):
     handle = histogram()([])
     handle.update(1)
     with pytest.raises(error):
-        handle(question)
+        handle(query)
     assert handle(None) == [0, 1, 0, 0]
 
 

@@ -123,7 +123,7 @@ def test_bad_windows(bits, size, error):
 def test_bad_messages(bits):
     handle = oc.m.make_window_counter(*bits, PURE, TINY, 3)([])
     handle.update(1)
-    with pytest.raises(InvalidTypeError, match="^the question must be None"):
+    with pytest.raises(InvalidTypeError, match="^the query must be None"):
         handle("sum")
     assert handle(None) == 1
     with pytest.raises(StreamHaltedError):

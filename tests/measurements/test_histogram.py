@@ -1,4 +1,4 @@
-"""Histograms of datasets and linear questions on them, by brute force and exactly."""
+"""Histograms of datasets and linear queries on them, by brute force and exactly."""
 
 import math
 from collections import Counter
@@ -12,7 +12,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.measurements.histogram import LinearQuestion, Universe, make_histogram
+from opendp_concurrent.measurements.histogram import LinearQuery, Universe, make_histogram
 from opendp_concurrent.measurements.projection import _Batch
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -95,20 +95,20 @@ def exact(values, histogram):
     return sum(Fraction(v) * int(h) for v, h in zip(values, histogram, strict=True))
 
 
-QUESTIONS = [np.array(one) for one in product((0.0, float(GRID), 0.333333, 1.0), repeat=CELLS)]
+QUERIES = [np.array(one) for one in product((0.0, float(GRID), 0.333333, 1.0), repeat=CELLS)]
 
 
 @EACH_METRIC
 @SPACES
-def test_linear_questions_move_by_no_more_than_the_distance(metric, sized):
+def test_linear_queries_move_by_no_more_than_the_distance(metric, sized):
     made = histogram_of(metric, sized)
     universe, reached = Universe(CELLS), {}
     for first, second, apart in histograms(metric, sized):
-        for question in QUESTIONS:
-            values = universe.question(question)
+        for query in QUERIES:
+            values = universe.vector(query)
             moved = abs(exact(values, first) - exact(values, second))
             assert moved <= Fraction(made.map(apart)), (first, second, apart)
-            assert Fraction(LinearQuestion(values)(np.array(first))) == exact(values, first)
+            assert Fraction(LinearQuery(values)(np.array(first))) == exact(values, first)
             reached[apart] = max(reached.get(apart, 0), moved)
     assert len(reached) >= 2
     for apart, moved in reached.items():
@@ -196,38 +196,38 @@ def test_answers_are_exact_in_doubles():
         for _ in range(40):
             cuts = np.sort(generator.integers(0, total + 1, 49))
             histogram = np.diff(np.concatenate([[0], cuts, [total]])).astype(np.float64)
-            values = universe.question(generator.random(50))
-            assert Fraction(LinearQuestion(values)(histogram)) == exact(values, histogram)
-    values = universe.question(np.full(50, 1 - 1e-6))
+            values = universe.vector(generator.random(50))
+            assert Fraction(LinearQuery(values)(histogram)) == exact(values, histogram)
+    values = universe.vector(np.full(50, 1 - 1e-6))
     histogram = np.zeros(50)
     histogram[7] = 2.0**32 - 1
-    assert Fraction(LinearQuestion(values)(histogram)) == exact(values, histogram)
+    assert Fraction(LinearQuery(values)(histogram)) == exact(values, histogram)
 
 
-def test_questions_are_rounded_to_the_grid():
+def test_queries_are_rounded_to_the_grid():
     universe, generator = Universe(200), np.random.default_rng(2)
     asked = generator.random(200)
     asked[:4] = 0.0, 1.0, 1 - 1e-9, 1e-9
-    values = universe.question(asked)
+    values = universe.vector(asked)
     for one, value in zip(asked, values, strict=True):
         assert (Fraction(float(value)) / GRID).denominator == 1
         assert abs(Fraction(float(value)) - Fraction(float(one))) <= GRID / 2
         assert 0 <= value <= 1
-    assert (universe.question(values) == values).all()
+    assert (universe.vector(values) == values).all()
     asked[:] = 0.5  # the array handed in is not kept
     assert values[1] == 1.0
 
 
-def test_questions_as_functions_see_values_in_order():
-    assert Universe(4).question(lambda cell: cell / 4).tolist() == [0.0, 0.25, 0.5, 0.75]
+def test_queries_as_functions_see_values_in_order():
+    assert Universe(4).vector(lambda cell: cell / 4).tolist() == [0.0, 0.25, 0.5, 0.75]
     named = Universe(["x", "longer"])
-    assert named.question(lambda value: len(value) > 1).tolist() == [0.0, 1.0]
-    assert named.question([True, False]).tolist() == [1.0, 0.0]
-    assert named.question((1, 0)).tolist() == [1.0, 0.0]
+    assert named.vector(lambda value: len(value) > 1).tolist() == [0.0, 1.0]
+    assert named.vector([True, False]).tolist() == [1.0, 0.0]
+    assert named.vector((1, 0)).tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(
-    ("question", "error", "match"),
+    ("query", "error", "match"),
     [
         ([0.5], InvalidValueError, "must have 2 values, .* found shape \\(1,\\)"),
         ([[0.5, 0.5]], InvalidValueError, "found shape \\(1, 2\\)"),
@@ -238,19 +238,19 @@ def test_questions_as_functions_see_values_in_order():
         ([0.5, math.nan], InvalidValueError, r"values in \[0, 1\]"),
         ([math.nan, 0.5], InvalidValueError, r"values in \[0, 1\]"),
         ([math.inf, 0.5], InvalidValueError, r"values in \[0, 1\]"),
-        ([0.5, None], (InvalidTypeError, InvalidValueError), "the question must"),
-        ([0.5, "x"], InvalidTypeError, "the question must be a value for each cell"),
-        ([0.5, 1j], InvalidTypeError, "the question must be a value for each cell"),
+        ([0.5, None], (InvalidTypeError, InvalidValueError), "the query must"),
+        ([0.5, "x"], InvalidTypeError, "the query must be a value for each cell"),
+        ([0.5, 1j], InvalidTypeError, "the query must be a value for each cell"),
         ("synthetics", InvalidTypeError, "found str"),
         ({0: 1.0}, InvalidTypeError, "found dict"),
-        (None, (InvalidTypeError, InvalidValueError), "the question must"),
-        (lambda cell: "x", InvalidTypeError, "the question must"),
+        (None, (InvalidTypeError, InvalidValueError), "the query must"),
+        (lambda cell: "x", InvalidTypeError, "the query must"),
         (lambda cell: 2.0, InvalidValueError, r"values in \[0, 1\]"),
     ],
 )
-def test_bad_questions(question, error, match):
+def test_bad_queries(query, error, match):
     with pytest.raises(error, match=match):
-        Universe(2).question(question)
+        Universe(2).vector(query)
 
 
 @pytest.mark.parametrize(

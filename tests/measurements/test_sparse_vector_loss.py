@@ -1,7 +1,7 @@
 """What a sparse vector costs, against its exact law, summed over the threshold's noise.
 
 The oracle knows nothing of the package: noise is discrete Laplace with tails in closed form, and
-outcomes are enumerated, over questions that may depend on the outcomes so far.
+outcomes are enumerated, over queries that may depend on the outcomes so far.
 """
 
 import math
@@ -36,7 +36,7 @@ class Noise:
     """Scales in whole steps, and what is done with them."""
 
     threshold: float
-    question: float
+    query: float
     hits: int = 1
     refresh: bool = False
     monotone: bool = False
@@ -50,7 +50,7 @@ class Noise:
             0,
             self.hits,
             sensitivity=sensitivity,
-            query_scale=self.question,
+            query_scale=self.query,
             refresh=self.refresh,
             monotone=self.monotone,
             **more,
@@ -72,7 +72,7 @@ def threshold_noise(scale):
 
 
 def leaves(noise, choose, length, value, best):
-    """The best value, question by question, against all who ask adaptively.
+    """The best value, query by query, against all who ask adaptively.
 
     :param choose: from the outcomes so far, the pairs (q, q') of which one may be asked, as answers
         minus the threshold
@@ -88,8 +88,8 @@ def leaves(noise, choose, length, value, best):
         found = []
         for pair in choose(string):
             least = [grid - answer for answer in pair]
-            below = [w * tail(noise.question, 1 - t) for w, t in zip(weights, least, strict=True)]
-            above = [w * tail(noise.question, t) for w, t in zip(weights, least, strict=True)]
+            below = [w * tail(noise.query, 1 - t) for w, t in zip(weights, least, strict=True)]
+            above = [w * tail(noise.query, t) for w, t in zip(weights, least, strict=True)]
             if noise.refresh:
                 above = [w.sum() * prior for w in above]
             found.append(
@@ -101,7 +101,7 @@ def leaves(noise, choose, length, value, best):
 
 
 def law(noise, answers):
-    """Probabilities of the outcomes on one dataset, for questions fixed up front."""
+    """Probabilities of the outcomes on one dataset, for queries fixed up front."""
     found = {}
 
     def keep(p, _, string):
@@ -152,7 +152,7 @@ def renyi(noise, choose, length, alpha, released=0.0):
 
 
 def menu(sensitivity, monotone, values=(-2, 1)):
-    """Questions with every way in which they may move."""
+    """Queries with every way in which they may move."""
     moves = (0, sensitivity) if monotone else (-sensitivity, 0, sensitivity)
     return [(value, value + move) for value in values for move in moves]
 
@@ -198,13 +198,13 @@ def patterns(length, sensitivity, monotone):
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize("refresh", [False, True])
 @pytest.mark.parametrize(
-    ("threshold", "question", "hits", "sensitivity", "length"),
+    ("threshold", "query", "hits", "sensitivity", "length"),
     [(1.0, 2.0, 1, 1, 4), (2.0, 3.0, 2, 1, 5), (3.0, 2.0, 3, 1, 4), (4.0, 5.0, 2, 3, 4)],
 )
 def test_no_outcome_costs_more_than_the_map_says(
-    threshold, question, hits, sensitivity, length, refresh, monotone
+    threshold, query, hits, sensitivity, length, refresh, monotone
 ):
-    noise = Noise(threshold, question, hits, refresh, monotone)
+    noise = Noise(threshold, query, hits, refresh, monotone)
     epsilon, found = noise.map(PURE, sensitivity), 0.0
     for pairs in patterns(length, sensitivity, monotone):
         loss = pair_of(noise, pairs).epsilon()
@@ -215,7 +215,7 @@ def test_no_outcome_costs_more_than_the_map_says(
 
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize("refresh", [False, True])
-def test_adaptive_questions_cost_no_more_than_the_map_says(refresh, monotone):
+def test_adaptive_queries_cost_no_more_than_the_map_says(refresh, monotone):
     noise = Noise(1.0, 1.5, 2, refresh, monotone)
 
     def choose(string):
@@ -308,8 +308,8 @@ def long_loss(noise, below, above, count):
     hits, rounds = (1, noise.hits) if noise.refresh else (noise.hits, 1)
     logs = []
     for dataset in (0, 1):
-        under = np.log(tail(noise.question, 1 - (grid - below[dataset])))
-        over = np.log(tail(noise.question, grid - above[dataset]))
+        under = np.log(tail(noise.query, 1 - (grid - below[dataset])))
+        over = np.log(tail(noise.query, grid - above[dataset]))
         logs.append(np.logaddexp.reduce(np.log(prior) + count * under + hits * over))
     return abs(rounds * (logs[0] - logs[1]))
 
@@ -329,7 +329,7 @@ def test_the_bound_is_reached_by_long_conversations(refresh, hits, sensitivity):
     assert 0.99 * epsilon <= long_loss(monotone, (0, d), (0, 0), 1_000_000) <= epsilon + 1e-9
 
 
-def test_a_false_promise_of_monotone_questions_is_seen_by_the_oracle():
+def test_a_false_promise_of_monotone_queries_is_seen_by_the_oracle():
     noise = Noise(1.0, 1.5, 2, monotone=True)
     claimed = noise.map(PURE)
 
@@ -525,16 +525,16 @@ def test_a_shift_of_several_steps_costs_more_than_the_laplace_formula():
 
 
 def failure(noise, distances, alpha, step=1):
-    """P(some answer is wrong) for fixed questions at ``distances`` from the threshold."""
+    """P(some answer is wrong) for fixed queries at ``distances`` from the threshold."""
     grid, prior = threshold_noise(noise.threshold)
     right = np.ones_like(prior)
     for distance in distances:
         steps = distance // step
         if distance <= -alpha:
-            right *= tail(noise.question, 1 - (grid - steps))
+            right *= tail(noise.query, 1 - (grid - steps))
         elif distance >= alpha:
             # above as often as is asked: hits are not bounded here
-            right *= tail(noise.question, grid - steps)
+            right *= tail(noise.query, grid - steps)
     return 1.0 - float((prior * right).sum())
 
 
@@ -548,7 +548,7 @@ def test_accuracy_holds_on_whole_and_on_fine_grids(scale, query, beta):
         for below in (0, count // 2, count):
             distances = [-edge] * below + [edge] * (count - below)
             assert failure(Noise(scale, query), distances, alpha) <= beta
-        fine = 16  # steps to one; a question just outside
+        fine = 16  # steps to one; a query just outside
         noise = Noise(scale * fine, query * fine)
         steps = math.ceil(alpha * fine) + 1  # one for numbers that are compared in whole steps
         for below in (0, count // 2, count):
@@ -559,7 +559,7 @@ def test_accuracy_holds_on_whole_and_on_fine_grids(scale, query, beta):
 
 
 def test_accuracy_for_refreshed_thresholds():
-    """m thresholds, each followed by its share of the questions."""
+    """m thresholds, each followed by its share of the queries."""
     for m in (1, 2, 5):
         alpha = oc.m.sparse_vector_accuracy(2.0, 3.0, 4 * m, 0.05, thresholds=m)
         edge = math.ceil(alpha)
@@ -568,13 +568,13 @@ def test_accuracy_for_refreshed_thresholds():
 
 
 def test_accuracy_moves_as_it_should():
-    def at(scale=2.0, query=4.0, questions=100, beta=0.05, thresholds=1):
-        return oc.m.sparse_vector_accuracy(scale, query, questions, beta, thresholds=thresholds)
+    def at(scale=2.0, query=4.0, queries=100, beta=0.05, thresholds=1):
+        return oc.m.sparse_vector_accuracy(scale, query, queries, beta, thresholds=thresholds)
 
     for name, values in (
         ("scale", (0.01, 1.0, 2.0, 1e6)),
         ("query", (0.01, 1.0, 2.0, 1e6)),
-        ("questions", (1, 2, 10**6)),
+        ("queries", (1, 2, 10**6)),
         ("thresholds", (1, 2, 10)),
     ):
         found = [at(**{name: value}) for value in values]
@@ -594,8 +594,8 @@ def test_accuracy_moves_as_it_should():
         ((1.0, math.inf, 1, 0.1), InvalidValueError, "^query_scale .inf. must be finite"),
         ((1.0, math.nan, 1, 0.1), InvalidValueError, "^query_scale .nan. must be at least 0"),
         ((1.0, "1", 1, 0.1), InvalidTypeError, "^query_scale must be a number"),
-        ((1.0, 1.0, 0, 0.1), InvalidValueError, "^questions .0. must be at least 1"),
-        ((1.0, 1.0, 1.0, 0.1), InvalidTypeError, "^questions must be an integer"),
+        ((1.0, 1.0, 0, 0.1), InvalidValueError, "^queries .0. must be at least 1"),
+        ((1.0, 1.0, 1.0, 0.1), InvalidTypeError, "^queries must be an integer"),
         ((1.0, 1.0, 1, 0.0), InvalidValueError, "^beta .0.0. must be above 0"),
         ((1.0, 1.0, 1, 1.5), InvalidValueError, "^beta .1.5. must be at most 1"),
     ],
@@ -619,7 +619,7 @@ def test_rises_and_falls_that_are_rounded_down_cost_one_step_more():
 
 
 def test_a_float_sensitivity_pays_for_rounding_down():
-    """The answers of two questions on neighbours, 1 and 2 for each other, at the limit."""
+    """The answers of two queries on neighbours, 1 and 2 for each other, at the limit."""
     steps = Steps.for_sensitivity(1.0)
     most, step = steps.up(1.0), 2.0**steps.k
     rise, fall = (step / 2, 1.0), (step, step / 2)  # on [2], and on [1]

@@ -38,7 +38,7 @@ def count(space, epsilon=0.25):
 
 def weights(space):
     return oc.m.make_private_multiplicative_weights(
-        *space, ZCDP, 1, 0.5, universe=4, questions=100, size=10_000
+        *space, ZCDP, 1, 0.5, universe=4, queries=100, size=10_000
     )
 
 
@@ -146,7 +146,7 @@ def test_a_part_is_opened_by_its_key(space):
     assert handle["young"] == handle("young")
     assert handle["old"] is handle("old")
     assert has(handle) == {"__getitem__"}
-    with pytest.raises(InvalidValueError, match="is the key of no part"):
+    with pytest.raises(InvalidValueError, match="must be a key of measurements"):
         handle["middle"]
 
 
@@ -196,8 +196,8 @@ class Clock:
     def update_all(self, items):
         """Nothing."""
 
-    def ask(self, question):
-        return question
+    def ask(self, query):
+        return query
 
 
 # --- what is around them -----------------------------------------------------------------------

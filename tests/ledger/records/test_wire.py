@@ -268,11 +268,11 @@ def test_no_record_changes_when_a_field_is_renamed(monkeypatch):
 # --- terms -----------------------------------------------------------------------------------
 
 
-def terms_of(measure, accounting, d_out, zero):
-    return Terms(measure, accounting, zero, "SymmetricDistance()", 1, d_out)
+def terms_of(measure, accounting, d_out):
+    return Terms(measure, accounting, "SymmetricDistance()", 1, d_out)
 
 
-PAIRS = terms_of("Approximate(MaxDivergence)", zcdp(0.25), (2.0, 0.25), (0.0, 0.0))
+PAIRS = terms_of("Approximate(MaxDivergence)", zcdp(0.25), (2.0, 0.25))
 
 
 def test_terms_say_their_form_and_leave_out_what_follows_from_the_measure():
