@@ -19,7 +19,6 @@ from .measurements.geometric import make_certified_geometric, then_certified_geo
 from .measurements.guess_and_check import make_guess_and_check, then_guess_and_check
 from .measurements.laplace import make_certified_laplace, then_certified_laplace
 from .measurements.linear_answers import LinearAnswers
-from .measurements.linear_plan import LinearPlan, Promise
 from .measurements.linear_queries import make_linear_queries, then_linear_queries
 from .measurements.multiplicative_weights import (
     make_private_multiplicative_weights,
@@ -44,10 +43,8 @@ from .queryables.stream import Update, Updates
 __all__ = [
     "Deviation",
     "LinearAnswers",
-    "LinearPlan",
     "NoisySum",
     "Outcome",
-    "Promise",
     "SparseVectorAnswer",
     "Update",
     "Updates",

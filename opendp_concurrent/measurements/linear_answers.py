@@ -76,6 +76,7 @@ class Batch:
     __slots__ = ("heaviest", "longest", "matrix")
 
     def __init__(self, queries: Any, universe: Universe, name: str = "the batch") -> None:
+        each = "the query" if name == "the batch" else f"{name}[{{}}]"
         if checks.is_a(queries, np.ndarray):
             try:
                 rows = owned.array(queries)
@@ -91,7 +92,9 @@ class Batch:
         queries = checks.read("linear queries", **{name: queries})
         if len(queries) == 0:
             raise InvalidValueError(f"{name} must have at least one query")
-        self.matrix: Array = np.stack([universe.vector(query) for query in queries])
+        self.matrix: Array = np.stack(
+            [universe.vector(query, each.format(row)) for row, query in enumerate(queries)]
+        )
         columns = np.square((self.matrix * FRACTION).astype(np.int64)).sum(axis=0)
         squared = int(columns.max())
         root = upper(lambda real: real(squared).sqrt() / real(int(FRACTION)))

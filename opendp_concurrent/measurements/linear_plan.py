@@ -39,11 +39,6 @@ class Promise:
         records; exact for noise that is not projected; equal to ``largest`` for weights
     :ivar largest: bound on the largest error, in records, with probability at least 1 - β
     :ivar reason: why nothing is promised, if both are infinite
-
-    :example:
-
-    >>> oc.m.Promise("queries", root_mean_square=10.0, largest=31.5)
-    Promise(method='queries', root_mean_square=10.0, largest=31.5, reason='')
     """
 
     method: str
@@ -60,14 +55,6 @@ class LinearPlan:
     :ivar minimize: the error that was compared: ``"root_mean_square"`` or ``"largest"``
     :ivar beta: probability that a promise of the largest error fails
     :ivar promises: one for each mechanism
-
-    :example:
-
-    >>> one, other = oc.m.Promise("queries", 10.0, 31.5), oc.m.Promise("histogram", 12.0, 30.25)
-    >>> oc.m.LinearPlan("queries", "root_mean_square", 0.05, (one, other))
-                      root mean square    largest (0.95)
-    queries (chosen)                10              31.5
-    histogram                       12             30.25
     """
 
     method: str
@@ -124,7 +111,8 @@ class Workload:
         """Return the worst workload of so many queries with values in [0, 1]."""
 
         def shape(rows: int, columns: int, top: float) -> Shape:
-            return Shape(np.full(1, top * sqrt(columns)), top, rows)
+            norm = np.full(1, top * sqrt(columns))
+            return Shape(norm, top, top * sqrt(rows * columns), rows)
 
         # columns are taken less 1/2, so that entries are at most 1/2
         return Workload(
@@ -138,10 +126,14 @@ def direct(work: Workload, tails: Tails, scale: float, beta: float) -> Promise:
     return _promise(QUERIES, scale * sqrt(tails.variance), largest)
 
 
-def cells(work: Workload, tails: Tails, scale: float, beta: float) -> Promise:
-    """Noise of this scale on each cell."""
-    largest = scale * tails.largest(work.rows, beta)
-    return _promise(HISTOGRAM, scale * sqrt(tails.variance * work.square), largest)
+def cells(
+    work: Workload, tails: Tails, scale: float, beta: float, *, projects: bool = False
+) -> Promise:
+    """Noise of this scale on each cell. A projection keeps the norm of the errors, at most."""
+    largest = tails.largest(work.rows, beta)
+    if projects:
+        largest = min(sqrt(work.count) * largest, tails.norm(work.rows, beta))
+    return _promise(HISTOGRAM, scale * sqrt(tails.variance * work.square), scale * largest)
 
 
 def projected(work: Workload, tails: Tails, scale: float, beta: float, size: int | None) -> Promise:

@@ -17,8 +17,9 @@ from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidValueError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
+from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed
-from ..queryables.mechanism import ConcurrentMeasurement, read_map, run
+from ..queryables.mechanism import ConcurrentMeasurement, accuracy_of, read_map, run
 from ..queryables.session import validate_d_in
 from .histogram import Array, Universe, known_size, make_histogram, positive_distance, public_size
 from .linear_answers import Batch, LinearAnswers, has_laplace, noisy_product, tails_of
@@ -60,7 +61,7 @@ class _Planner:
     ) -> None:
         self.batch, self.universe, self.space, self.distance = batch, universe, space, distance
         self.measure, self.d_out, self.size = measure, d_out, size
-        self.own = measure.opendp()
+        self.own, self.work = measure.opendp(), Workload.of(batch.matrix)
         count, cells_ = batch.matrix.shape
         self.solved = count * cells_ * min(count, cells_) <= SOLVED
 
@@ -71,23 +72,29 @@ class _Planner:
         return self.batch.release(self.space, self.distance, self.own, self.d_out)
 
     def plan(self, beta: float, minimize: str, method: str | None) -> LinearPlan:
-        work, tails = Workload.of(self.batch.matrix), tails_of(self.own)
-        scales = {one: self._noisy(one)[1] for one in (QUERIES, HISTOGRAM)}
-        if self.solved:
-            nearest_one = projected(work, tails, scales[QUERIES], beta, self.size)
-        else:
-            nearest_one = nothing(PROJECTION, "too many queries and cells to solve for")
-        promises = (
-            direct(work, tails, scales[QUERIES], beta),
-            cells(work, tails, scales[HISTOGRAM], beta),
-            nearest_one,
-            self._by_weights(work.count, beta),
-        )
+        projects = self.solved and minimize == "root_mean_square"
+        promises = tuple(self.promise(one, beta, projects=projects) for one in METHODS)
         chosen = choose(promises, minimize) if method is None else method
         plan = LinearPlan(chosen, minimize, beta, promises)
         if plan.promise.reason:
             raise InvalidValueError(f"method ({chosen!r}) promises nothing: {plan.promise.reason}")
         return plan
+
+    def promise(self, method: str, beta: float, *, projects: bool) -> Promise:
+        """Return what a mechanism promises.
+
+        :param projects: whether answers of a noisy histogram are projected
+        """
+        if method == WEIGHTS:
+            return self._by_weights(self.work.count, beta)
+        if method == PROJECTION and not self.solved:
+            return nothing(PROJECTION, "too many queries and cells to solve for")
+        tails, scale = tails_of(self.own), self._noisy(method)[1]
+        if method == PROJECTION:
+            return projected(self.work, tails, scale, beta, self.size)
+        if method == QUERIES:
+            return direct(self.work, tails, scale, beta)
+        return cells(self.work, tails, scale, beta, projects=projects)
 
     def _weights(self, queries: int, beta: float) -> Any:
         assert self.size is not None
@@ -117,7 +124,13 @@ class _Planner:
             noisy, scale = self._weights(len(self.batch.matrix), plan.beta), 1.0
         else:
             noisy, scale = self._noisy(plan.method)
-        finish = self._finish(plan, scale)
+        projects = self.solved and plan.minimize == "root_mean_square"
+        finish = self._finish(plan, scale, projects=projects)
+
+        def error(beta: float, answers: int) -> float:
+            if plan.method == WEIGHTS:
+                return accuracy_of(noisy).at(beta, answers)
+            return self.promise(plan.method, beta, projects=projects).largest
 
         def spawn(token: Sealed) -> LinearAnswers:
             return finish(run(noisy, token))
@@ -128,12 +141,19 @@ class _Planner:
             spawn,
             lambda d_in: read_map(noisy, d_in),
             f"LinearQueries({self.own}, method={plan.method})",
+            accuracy=Accuracy(
+                "Laplace" if has_laplace(self.own) else "Gaussian",
+                scale,
+                error,
+                len(self.batch.matrix),
+            ),
         )
 
-    def _finish(self, plan: LinearPlan, scale: float) -> Callable[[Any], LinearAnswers]:
+    def _finish(
+        self, plan: LinearPlan, scale: float, *, projects: bool
+    ) -> Callable[[Any], LinearAnswers]:
         """Return the function from what was released to the answers."""
         batch, size, matrix = self.batch, self.size, self.batch.matrix
-        projects = self.solved and plan.minimize == "root_mean_square"
 
         def project(noisy: Array, unit: float) -> LinearAnswers:
             found = nearest(noisy / unit, matrix / unit, size)
@@ -194,9 +214,10 @@ def make_linear_queries(
     ``plan`` of the measurement says which one was chosen, and what each of them promises. If the
     root mean square is minimized, answers of a noisy histogram are projected too, which never makes
     this error larger; and a projection is chosen up to 1/0.85 times the least promise, because it
-    usually does better than it promises. The plan depends on the arguments only: neither the choice nor the promises
-    depend on the data. Interactive mechanisms for batches that are chosen one after the other are
-    :func:`.make_projected_queries` and :func:`.make_private_multiplicative_weights`.
+    usually does better than it promises. The plan depends on the arguments only: neither the choice
+    nor the promises depend on the data. Interactive mechanisms, for batches that are chosen one
+    after the other, are :func:`.make_projected_queries` and
+    :func:`.make_private_multiplicative_weights`.
 
     Guarantee: at most ``d_out``. It does not depend on ``size``. Accuracy: if ``size`` is left out,
     or is the number of records in the universe, the errors are as promised, for queries rounded to
@@ -235,7 +256,7 @@ def make_linear_queries(
     >>> mechanism.plan
                         root mean square    largest (0.95)
     queries                        11.31             37.93
-    histogram (chosen)             8.062             32.01
+    histogram (chosen)             8.062             256.1
     projection                     11.31             103.5
     weights                         1468              1468
     >>> answers = mechanism([3] * 9000 + [40] * 1000)

@@ -19,6 +19,7 @@ from ..combinators.postprocessing import ANSWER, QUERY, Tag, postprocessing
 from ..errors import AccuracyWarning, InvalidValueError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
+from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import SYNTHESISE, SYNTHETIC
 from ..queryables.session import validate_d_in
@@ -228,7 +229,18 @@ def weights(
         refresh=parameters.refresh,
     )
     person = _MultiplicativeWeights(universe, size, parameters.learning_rate)
-    mechanism = postprocessing(checker, person, person.start(), queries=SYNTHESISE)
+
+    def error(failing: float, answers: int) -> float:
+        if not (beta <= failing and answers <= queries):
+            raise InvalidValueError(
+                f"beta ({failing}) must be at least {beta}, and answers ({answers}) at most "
+                f"{queries}, which the mechanism was planned for; plan it for others"
+            )
+        return parameters.error
+
+    accuracy = Accuracy("Laplace", None, error, queries)
+    start = person.start()
+    mechanism = postprocessing(checker, person, start, queries=SYNTHESISE, accuracy=accuracy)
     return _with_plan(mechanism, parameters)
 
 
@@ -258,7 +270,7 @@ def _warn_if_worse(
             f"queries over {universe.cells} cells, private multiplicative weights {error:.4g}; "
             "use make_linear_queries, or add noise to the histogram",
             AccuracyWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..combinators.wrap import Answer, wrap
 from ..errors import MessageLimitError, UnsupportedMeasureError
 from ..measures import composition_measure
 from ..native import opendp as _native
+from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import SYNTHESISE, SYNTHETIC
 from ..queryables.session import validate_d_in
@@ -27,8 +29,10 @@ from .histogram import (
     positive_distance,
     public_size,
 )
-from .linear_answers import Batch, LinearAnswers
+from .linear_answers import Batch, LinearAnswers, column_norm, scale_for
+from .linear_plan import ROUNDING
 from .nearest import nearest
+from .tails import UP, NormalTails
 
 
 class _Projection:
@@ -158,11 +162,19 @@ def make_projected_queries(
     def release(batch: Batch, d_mid: float) -> tuple[Any, float]:
         return batch.release(space, distance, output_measure, d_mid)
 
+    def error(beta: float, answers: int) -> float:
+        """Bound the norm of the errors of a batch; each of its columns is at most this long."""
+        longest = column_norm(space, output_measure, sqrt(answers), distance)
+        scale = scale_for(output_measure, longest, min(shares)) * UP
+        rank = min(known.cells, answers) if len(shares) == 1 else known.cells
+        return scale * sqrt(NormalTails().energy(rank, beta)) + ROUNDING
+
     inner = wrap(
         compositor,
         lambda launch: _Projection(launch, known, size, release, shares),
         "ProjectedQueries",
         queries=SYNTHESISE,
+        accuracy=Accuracy("Gaussian, projected", None, error),
     )
     concurrent: ConcurrentMeasurement = histogram >> inner
     return concurrent

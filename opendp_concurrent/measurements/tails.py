@@ -28,23 +28,31 @@ class Shape:
 
     :ivar norms: of its rows
     :ivar top: largest magnitude of an entry
+    :ivar spectral: upper bound on the spectral norm of A
     :ivar repeated: how many rows have each of the norms
     """
 
     norms: Array
     top: float
+    spectral: float
     repeated: int = 1
 
     @staticmethod
     def of(matrix: Array) -> Shape:
         """Return the shape of a matrix."""
-        norms = np.sqrt(np.square(matrix).sum(axis=1))
-        return Shape(norms, float(np.abs(matrix).max()))
+        norms, absolute = np.sqrt(np.square(matrix).sum(axis=1)), np.abs(matrix)
+        sums = absolute.sum(axis=0).max() * absolute.sum(axis=1).max()  # Schur's test
+        return Shape(norms, float(absolute.max()), sqrt(float(sums)) * UP)
 
     @property
     def rows(self) -> int:
         """The number of rows."""
         return len(self.norms) * self.repeated
+
+    @property
+    def trace(self) -> float:
+        """The sum of squares of the entries."""
+        return float(np.square(self.norms).sum()) * self.repeated
 
     @property
     def longest(self) -> float:
@@ -71,6 +79,9 @@ class Tails(Protocol):
 
     def energy(self, dimensions: int, beta: float) -> float:
         """Bound on the squared norm of w, projected onto a space of so many dimensions."""
+
+    def norm(self, shape: Shape, beta: float) -> float:
+        """Bound on the norm of A w."""
 
 
 class NormalTails:
@@ -106,6 +117,10 @@ class NormalTails:
     def energy(self, dimensions: int, beta: float) -> float:
         """Chi squared."""
         return float(chi2.isf(beta, dimensions)) * UP
+
+    def norm(self, shape: Shape, beta: float) -> float:
+        """By the concentration of Lipschitz functions of normal noise [BLM13, Theorem 5.6]."""
+        return (sqrt(shape.trace) + shape.spectral * sqrt(2 * log(1 / beta))) * UP
 
 
 class LaplaceTails:
@@ -148,3 +163,8 @@ class LaplaceTails:
         For a projection P with diagonal p, wᵀP w has mean 2 Σ p and variance 8 Σ p + 12 Σ p².
         """
         return (2 * dimensions + sqrt(20 * dimensions * (1 - beta) / beta)) * UP
+
+    def norm(self, shape: Shape, beta: float) -> float:
+        """By Cantelli's inequality: the variance is at most 20 times the squares of AᵀA."""
+        square = shape.spectral**2 * shape.trace
+        return sqrt((2 * shape.trace + sqrt(20 * square * (1 - beta) / beta)) * UP)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import expm1, log1p
 
 from ..checks import at_most, count, probability
 from ..errors import InvalidTypeError, InvalidValueError
@@ -44,9 +45,8 @@ class Accuracy:
 
 
 def of_one(bound: Callable[[float], float]) -> Callable[[float, int], float]:
-    """Return the bound of independent answers, each of which fails with the same probability.
+    """Return the bound of independent answers, from that of one at the probability that it fails.
 
-    Independent: all are within with probability at least 1 - β if each fails with at most
-    1 - (1-β)^(1/answers). This is at least β/answers, which holds without independence too.
+    All are within with probability 1 - β if each fails with probability 1 - (1-β)^(1/answers).
     """
-    return lambda beta, answers: bound(beta / answers)
+    return lambda beta, answers: bound(-expm1(log1p(-beta) / answers))

@@ -139,6 +139,10 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "sequence": lambda value: elements(value) is not None,
     "iterable": lambda value: hasattr(type(value), "__iter__") or hasattr(value, "__getitem__"),
 }
+KINDS["finite number"] = lambda value: (
+    KINDS["finite real"](value)
+    or (is_kind(value, Decimal, Fraction) and value == value and abs(value) < inf)
+)
 KINDS["wholes"] = each("whole", 0)
 KINDS["partition"] = of_class(Partition)
 KINDS["checkpoint"] = of_class(oc.c.Checkpoint)
@@ -466,6 +470,13 @@ case(
     lambda **given: bool(oc.m.SparseVectorAnswer(**given)),
     outcome=(oc.m.Outcome.ABOVE, "anything"),
     value=(1.0, "anything"),
+)
+case(
+    "LinearAnswers",
+    lambda **given: type(oc.m.LinearAnswers(**given)),
+    values=([1.0], "anything"),
+    gap=(0.0, "anything"),
+    never_worse=(True, "anything"),
 )
 case(
     "NoisySum",
@@ -936,7 +947,7 @@ SPARSE = {
     "output_measure": (PURE, "measure"),
     "d_in": (1, "d_in"),
     "scale": (2.0, "positive"),
-    "threshold": (5.0, "finite real"),
+    "threshold": (5.0, "finite number"),
 }
 QUERY = VECTOR >> dp.t.then_count()
 maker(
@@ -991,6 +1002,19 @@ maker(
     d_mids=([0.25, 0.25], "list of positive"),
     universe=(8, "count or sequence"),
     size=(100, "None or count"),
+)
+maker(
+    "linear_queries",
+    VECTOR,
+    output_measure=(ZCDP, "measure"),
+    d_in=(1, "d_in"),
+    d_out=(0.5, "positive"),
+    universe=(4, "count or sequence"),
+    queries=([lambda value: 1.0], "sequence"),
+    size=(100, "None or count"),
+    beta=(0.05, "probability"),
+    minimize=("largest", "nothing hostile"),
+    method=(None, "None"),
 )
 ROWS = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
 maker("individual_filter", ROWS, output_measure=(ZCDP, "measure"), d_out=(0.5, "finite"))

@@ -526,6 +526,14 @@ SUBJECTS: tuple[Subject, ...] = (
         queries=frozenset({"synthetic"}),
     ),
     Subject(
+        "linear queries",
+        Kind.NONINTERACTIVE,
+        _both("linear_queries"),
+        lambda seen: Built("linear_queries", table())(
+            PURE(), d_in=D_IN, d_out=0.5, universe=4, queries=[linear(), [1.0] * 4]
+        ),
+    ),
+    Subject(
         "individual filter",
         Kind.INTERACTIVE,
         _both("individual_filter"),
@@ -1126,7 +1134,7 @@ OPENDPS = ("in OpenDP's composition", "in OpenDP's filter")
 PLAIN: dict[str, str] = {
     **dict.fromkeys(("ANSWER", "QUERY"), "tag"),
     **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum"), "message"),
-    **dict.fromkeys(("Outcome", "SparseVectorAnswer"), "answer"),
+    **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
     "Checkpoint": "store",
     **dict.fromkeys(
         ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
