@@ -145,7 +145,7 @@ def _facts(summary: Summary) -> dict[str, Any]:
     if terms is not None:
         facts |= {
             "measure": terms.measure,
-            "accumulator": repr(terms.accounting),
+            "accumulator": repr(terms.accumulator),
             "metric": terms.metric,
             "d_in": _plain(terms.d_in),
             "d_out": _plain(terms.d_out),

@@ -1,12 +1,12 @@
-"""What can go wrong, as types that carry the values.
+"""Exceptions, which carry their values as fields.
 
-Three families under one root:
+There are three families under one root:
 
-* misuse (``TypeError`` and ``ValueError`` subclasses): the caller passed something wrong;
-* refusal (:class:`RefusalError`): a budget, a halted filter or a closed child said no;
-* the world (:class:`LedgerError`): a charge could not be written down.
+* misuse (``TypeError`` and ``ValueError`` subclasses): the caller passed an invalid argument;
+* refusal (:class:`RefusalError`): a budget, a halted filter or a closed child refused a query;
+* ledger (:class:`LedgerError`): a charge could not be read or written.
 
-Where a user of OpenDP would catch ``OpenDPException``, ours is one as well.
+Where OpenDP raises ``OpenDPException``, the exception of this package is a subclass of it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ConcurrentError(Exception):
 
 
 def _again(kind: type[ConcurrentError], args: tuple[Any, ...], fields: dict[str, Any]) -> Any:
-    """Make an exception again that was pickled or copied, whatever its constructor takes."""
+    """Rebuild an exception that was pickled or copied, without calling its constructor."""
     error = kind.__new__(kind, *args)
     vars(error).update(fields)
     return error
@@ -51,7 +51,7 @@ class InvalidTypeError(ConcurrentError, TypeError):
 
 
 class InvalidValueError(ConcurrentError, ValueError):
-    """An argument has the right type and a value that it must not have."""
+    """An argument has a valid type and an invalid value."""
 
 
 class SpaceMismatchError(InvalidValueError, OpenDPException):
@@ -81,7 +81,7 @@ class NativeConstructorError(InvalidValueError, OpenDPException):
 
 
 class PrivacyMapError(ConcurrentError, OpenDPException):
-    """A measurement's privacy map raised, or returned what is not a privacy loss."""
+    """The privacy map of a measurement raised, or returned a value that is not a privacy loss."""
 
     def __init__(self, d_in: object, reason: str) -> None:
         super().__init__(
@@ -92,14 +92,20 @@ class PrivacyMapError(ConcurrentError, OpenDPException):
 
 
 class ReentrantLaunchError(ConcurrentError, RuntimeError, OpenDPException):
-    """A running mechanism asked itself, or tried to launch on the account that pays for it."""
+    """A call came from within another call that it would change.
 
-    def __init__(self) -> None:
-        super().__init__(
-            "a mechanism must not query itself, or launch on the account that pays for it, "
-            "while it runs: the query could depend on the data; send the query after it "
-            "has answered"
-        )
+    A running mechanism queried itself, or tried to launch on the account that pays for it; or
+    Python ran a finalizer (``__del__``) in the middle of a charge, and it used a handle of the same
+    tree.
+    """
+
+    def __init__(
+        self,
+        message: str = "a mechanism must not query itself, or launch on the account that pays for "
+        "it, while it runs: the query could depend on the data; send the query after it has "
+        "answered",
+    ) -> None:
+        super().__init__(message)
 
 
 class RefusalError(ConcurrentError, OpenDPException):
@@ -109,16 +115,15 @@ class RefusalError(ConcurrentError, OpenDPException):
 class BudgetExceededError(RefusalError):
     """The launch would take the privacy loss above a bound.
 
-    The bound may be the handle's own, or that of an account further up, which the launch is charged
-    to as well: ``account`` says which one refused. All fields are functions of public numbers and
-    of labels.
+    The bound is that of the handle or of one of its ancestors, to which the launch is also charged;
+    ``account`` says which one refused. All fields are functions of public numbers and of labels.
 
-    :ivar spent: privacy loss so far, under the bound that refused
+    :ivar spent: privacy loss so far, in the account that refused
     :ivar asked: privacy loss of the refused launch, at ``d_in``
     :ivar remaining: what may still be spent; the unused shares of a compositor
     :ivar d_out: the bound of a filter; None for a compositor
-    :ivar account: whose bound refused: the names of the accounts from the root to it, such as
-        ``("odometer", "filter 'report'")``. A label is the one under which the account was launched
+    :ivar account: the account that refused: the names of the accounts from the root to it, such as
+        ``("odometer", "filter 'report'")``. A label is that of the launch of the account
         (:func:`.labelled`)
     :ivar d_in: the distance at which the bound holds
     :ivar measure: name of the privacy measure
@@ -148,7 +153,7 @@ class BudgetExceededError(RefusalError):
     def told_by(
         self, account: tuple[str, ...], d_in: Any, measure: str, accumulator: str
     ) -> BudgetExceededError:
-        """Return this refusal with whose it is."""
+        """Return this refusal with the account that refused."""
         shares, any_order = self._plan
         return BudgetExceededError(
             self.spent,
@@ -174,12 +179,12 @@ class BudgetExceededError(RefusalError):
         )
 
     def _left(self) -> tuple[str, str, str]:
-        """What was asked, what is left, and what to do."""
+        """Return what was asked, what is left, and what to do."""
         asked = rounded(self.asked)
         shares, any_order = self._plan
         if shares is None:
             left = rounded(self.remaining)
-            if asked == left:  # they differ by less than is shown
+            if asked == left:  # rounding hides the difference
                 asked, left = shown(self.asked), shown(self.remaining)
             return asked, f"remaining {left}", "pass a query that costs at most what remains"
         count = f"{len(self.remaining)} of {shares}"
@@ -198,7 +203,7 @@ class BudgetExceededError(RefusalError):
 
 
 def phrase(account: tuple[str, ...]) -> str:
-    """Return names from the root on as one, such as ``filter 2 of the odometer``."""
+    """Return the names of accounts as one name, such as ``filter 2 of the odometer``."""
     return " of ".join(map(_with_article, reversed(account)))
 
 
@@ -220,7 +225,7 @@ class SharesUsedError(RefusalError, ValueError):
 class HaltedError(RefusalError):
     """The filter was built with ``halt=True`` and has refused a launch before.
 
-    :ivar account: which filter: the names of the accounts from the root to it
+    :ivar account: the names of the accounts from the root to the filter
     """
 
     def __init__(self, account: tuple[str, ...] = ()) -> None:
@@ -232,7 +237,7 @@ class HaltedError(RefusalError):
 
 
 class ClosedChildError(RefusalError):
-    """An interactive child was closed, since its measure is only known to compose sequentially."""
+    """A child was closed by a newer launch, because its measure composes sequentially only."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
@@ -243,7 +248,7 @@ class ClosedChildError(RefusalError):
 
 
 class InterruptedHandleError(RefusalError):
-    """The mechanism was interrupted while it answered, and is closed."""
+    """The mechanism was interrupted while it was answering, and is closed."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -254,9 +259,9 @@ class InterruptedHandleError(RefusalError):
 
 
 class MechanismError(ConcurrentError, OpenDPException):
-    """A mechanism has failed, and the owner of the data keeps errors from analysts.
+    """A mechanism has failed, and the owner of the data hides errors from analysts.
 
-    Always the same: without cause, context or frames of the mechanism.
+    The exception is always the same. It has no cause, context or frames of the mechanism.
     """
 
     def __init__(self) -> None:
@@ -267,8 +272,19 @@ class MechanismError(ConcurrentError, OpenDPException):
         )
 
 
+class TableError(ConcurrentError, OpenDPException):
+    """An engine could not run a statement on a table. Always the same, whatever the data are."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the engine could not answer the statement; why is kept from analysts, as it may tell "
+            "of the data, and is in the log of the owner (opendp_concurrent.tables); what it cost "
+            "stays charged"
+        )
+
+
 class ForkedError(RefusalError):
-    """The process was forked: its queryables stay with the parent."""
+    """The process was forked; its queryables can be used in the parent process only."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -292,7 +308,7 @@ class MessageLimitError(RefusalError):
 
 
 class StreamError(RefusalError):
-    """An update came at the wrong step, or after the horizon; nothing changed."""
+    """An update has the wrong step, or is beyond the horizon; nothing changed."""
 
 
 class StreamHaltedError(RefusalError):
@@ -308,7 +324,7 @@ class StreamHaltedError(RefusalError):
 
 
 class PostprocessorError(ConcurrentError, OpenDPException):
-    """A person in the middle broke the protocol. Its state did not change."""
+    """A postprocessor (person in the middle) broke the protocol. Its state did not change."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"the postprocessor failed: {reason}")
@@ -320,7 +336,7 @@ class LedgerError(ConcurrentError):
 
 
 class LedgerMismatchError(LedgerError):
-    """A ledger was opened under other terms than those it was made for; nothing was charged.
+    """A ledger was opened with terms that differ from its own; nothing was charged.
 
     :ivar name: the argument that differs
     :ivar recorded: its value in the ledger
@@ -340,7 +356,7 @@ class LedgerMismatchError(LedgerError):
 
 
 class UnregisteredError(LedgerError):
-    """A ledger has a value of another package, whose class is not registered in this process.
+    """A ledger has a value of another package whose class is not registered in this process.
 
     :ivar tag: tag of the value
     """

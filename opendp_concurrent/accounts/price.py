@@ -81,7 +81,7 @@ def distance_key(d_in: Any) -> Hashable:
         return kind, frozenset((distance_key(key), distance_key(d_in[key])) for key in d_in)
     buffer = BytesIO()
     pickler = Pickler(buffer, 5)
-    pickler.fast = True  # no memo: it makes no difference whether two parts are one object
+    pickler.fast = True  # no memo, so that shared and equal parts give the same pickle
     try:
         pickler.dump(d_in)
     except Exception as error:

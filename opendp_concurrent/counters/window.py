@@ -27,7 +27,7 @@ from .dyadic import AllLeaves
 from .node_noise import NodeNoise, is_laplace
 from .prefix import TreePrefix
 
-MOST_PLACES = 2**18  # nodes_of looks at every place up to this many
+MOST_PLACES = 2**18  # up to this window, nodes_of examines every position
 
 
 class _Shrinking:

@@ -83,5 +83,5 @@ def _parquet(path: str, name: str) -> Iterable[Any]:
         if not kind.is_numeric():
             raise SystemExit(f"--column ({name}) must have numbers, its type is {kind}")
         return polars.read_parquet(path, columns=[name]).get_column(name).to_list()
-    except polars.exceptions.PolarsError:  # its text may tell of rows
+    except polars.exceptions.PolarsError:  # its text may contain rows
         raise SystemExit(f"{path} cannot be read as a Parquet file") from None

@@ -183,7 +183,7 @@ def scale_for(measure: Measure, sensitivity: float, d_mid: float) -> float:
     if has_laplace(measure):
         return sensitivity / d_mid
     scale = composition_measure(measure).gaussian_scale(sensitivity, d_mid)
-    assert scale is not None  # the constructor has asked
+    assert scale is not None  # the constructor has checked this
     return scale
 
 

@@ -54,7 +54,7 @@ class Steps:
 
     def of(self, name: str, value: Any) -> int:
         """Return whole steps in ``value``, rounded down. Errors have ``name``, never the value."""
-        if not checks.is_a(value, Number):  # another type may claim anything of itself
+        if not checks.is_a(value, Number):  # another class may return anything
             raise InvalidTypeError(f"{name} must be a number, found {type(value).__name__}")
         with suppress(TypeError):  # an integer, of NumPy's too
             value = index(value)

@@ -175,7 +175,7 @@ class CompositionMeasure(Convertible):
     # --- sums ------------------------------------------------------------------------------------
 
     def sum(self) -> Accounting:
-        """Return how losses add up that are chosen on the way, unless the user says otherwise."""
+        """Return the default accumulator of adaptively chosen losses."""
         return Basic()
 
     def fixed_sum(self) -> Accounting:

@@ -146,7 +146,7 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
             raise InvalidValueError(
                 f"{name}.omega ({value.omega}) must be at least the {self.omega} of the measure"
             )
-        return TruncatedConcentrated(value.rho, value.omega)  # nobody else's to change
+        return TruncatedConcentrated(value.rho, value.omega)  # a copy that nobody else can change
 
     def validate_budget(self, name: str, value: Any) -> TruncatedConcentrated:
         """As ``validate``, with a finite ρ."""

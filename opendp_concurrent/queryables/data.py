@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from threading import Lock
+from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..accounts.reentry import check_not_held
 from ..errors import ForkedError
 from ..native.opendp import Unrecorded
 
@@ -51,9 +52,10 @@ class _Pending:
     __slots__ = ("_compute", "_lock")
 
     def __init__(self, compute: Callable[[], Any]) -> None:
-        self._compute, self._lock = compute, Lock()
+        self._compute, self._lock = compute, RLock()
 
     def settle(self, token: Sealed) -> Any:
+        check_not_held(self._lock)
         with self._lock:
             if _CONTENTS[token] is self:
                 _CONTENTS[token] = self._compute()

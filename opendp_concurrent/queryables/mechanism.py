@@ -264,7 +264,7 @@ class ConcurrentOdometer(Odometer):
         self,
         query_space: tuple[Domain, Metric],
         measure: CompositionMeasure,
-        accounting: Accounting,
+        accumulator: Accounting,
         spawn: Callable[[ConcurrentOdometer, Sealed, Any], Any],
         transformation: Transformation | None = None,
         postprocessors: tuple[Callable[[Any], Any], ...] = (),
@@ -273,7 +273,7 @@ class ConcurrentOdometer(Odometer):
     ) -> None:
         self.query_space = query_space
         self.measure = measure
-        self.accounting = accounting
+        self.accumulator = accumulator
         self.transformation = transformation
         self.postprocessors = postprocessors
         self.spawn, self.record, self.opaque = spawn, record, opaque
@@ -329,7 +329,7 @@ class ConcurrentOdometer(Odometer):
             f"    input_domain   = {self.input_domain},\n"
             f"    input_metric   = {self.input_metric},\n"
             f"    output_measure = {self.measure.name},\n"
-            f"    accumulator    = {self.accounting})"
+            f"    accumulator    = {self.accumulator})"
         )
 
 
@@ -342,7 +342,7 @@ def replace(odometer: ConcurrentOdometer, **changes: Any) -> ConcurrentOdometer:
     return ConcurrentOdometer(
         odometer.query_space,
         odometer.measure,
-        odometer.accounting,
+        odometer.accumulator,
         odometer.spawn,
         **{**kept, **changes},
     )

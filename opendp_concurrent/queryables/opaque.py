@@ -29,4 +29,4 @@ def hide_errors(opaque: bool, function: Callable[..., Any], *arguments: Any) -> 
             "a mechanism has failed; the reason was hidden from the analyst", exc_info=error
         )
     del error
-    raise MechanismError  # out here, where it has no context
+    raise MechanismError  # raised outside the handler, so it has no context

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
-from threading import Lock, RLock
+from threading import RLock
 from typing import Any, Protocol
 from weakref import ref
 
@@ -25,6 +25,7 @@ from opendp.mod import Domain, Measure
 
 from .. import owned
 from ..accounts.lifecycle import innermost_running
+from ..accounts.reentry import check_not_held
 from ..checks import at_most, integer, shown
 from ..errors import InvalidTypeError, InvalidValueError, MessageLimitError, StreamError
 from ..native import opendp as _native
@@ -144,7 +145,7 @@ def check_items(items: Any) -> Any:
         raise InvalidTypeError("items must be a sequence, found an array of one number")
     try:
         few = len(items) <= MOST_ITEMS
-    except Exception:  # no length that can be told
+    except Exception:  # the length cannot be determined
         few = False
     if not few:
         raise InvalidValueError(
@@ -253,7 +254,7 @@ class Stream:
         self._feeds: list[ref[Any]] = []
         # a subscriber may hold the lock of a mechanism that waits for an update, so it must not
         # wait for `lock`; it waits for this lock, under which no other lock is taken
-        self._listing = Lock()
+        self._listing = RLock()
         self._steps, self.lock, self.subscribed = 0, RLock(), False
 
     # --- as a dataset, which is empty -----------------------------------------------------
@@ -286,6 +287,7 @@ class Stream:
 
         :return: the stream that ``feed`` must hold
         """
+        check_not_held(self._listing)
         with self._listing:
             first, refused = not self.subscribed, self.subscribed and not self._many
             if not refused:
@@ -306,6 +308,7 @@ class Stream:
     @property
     def live(self) -> list[Feed]:
         """The subscribers that still exist."""
+        check_not_held(self._listing)
         with self._listing:
             feeds = [feed() for feed in self._feeds]
             if None in feeds:

@@ -31,7 +31,7 @@ from opendp_concurrent.plot import plot_ledger, plot_session
 
 @dataclass(frozen=True)
 class EighthsSpent:
-    """So many eighths; None if it is infinitely many."""
+    """The number of eighths spent; None if it is infinite."""
 
     eighths: int | None = 0
 
@@ -62,7 +62,7 @@ class EighthsSpent:
 
 @dataclass(frozen=True)
 class Eighths:
-    """Accounting in eighths."""
+    """Adds up losses in eighths."""
 
     made_for = "pure DP"
 
@@ -97,7 +97,7 @@ class SpentTwice:
 
 @dataclass(frozen=True)
 class Twice(EpsilonDeltaAccounting):
-    """Accounting in doubled ε."""
+    """Adds up doubled ε."""
 
     def parts(self):
         return (SpentTwice(),)

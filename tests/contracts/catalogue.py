@@ -27,6 +27,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import ConcurrentError
 from opendp_concurrent.measures import composition_measure
 
+from . import tables
 from .probes import (
     CANARY,
     Seen,
@@ -422,6 +423,14 @@ def _interactive() -> Iterator[Subject]:
         )
 
 
+def noisy_table(name: str) -> Any:
+    """Noise on an aggregate of a table."""
+    asked = Built(name, tables.space())(**tables.AGGREGATES[name])
+    if name == "quantile_scores":
+        return asked >> dp.m.then_noisy_max(PURE(), scale=8.0, negate=True)
+    return asked >> dp.m.then_laplace(scale=8.0)
+
+
 def _both(name: str) -> tuple[str, str]:
     return f"make_{name}", f"then_{name}"
 
@@ -461,6 +470,16 @@ SUBJECTS: tuple[Subject, ...] = (
         Kind.NONINTERACTIVE,
         (),
         lambda seen: count_rows() >> dp.m.then_laplace(scale=8.0),
+    ),
+    *(
+        Subject(
+            name.replace("_", " "),
+            Kind.NONINTERACTIVE,
+            _both(name),
+            lambda seen, name=name: noisy_table(name),
+            data=tables.data,
+        )
+        for name in tables.AGGREGATES
     ),
     Subject(
         "randomized response of two",
@@ -848,6 +867,17 @@ def _table_step(case: Case) -> Case:
     return after(case, turned >> case.what, case.data, lambda item: item)
 
 
+def _engine_step(name: str, start: Callable[[], Any], *rest: Any, **named: Any) -> Any:
+    """A transformation of tables whose result is the case's space."""
+
+    def make(case: Case) -> Case:
+        table = start()
+        built = Built(name, table.space)(*rest, **named)
+        return after(case, built >> case.what, table, lambda item: item)
+
+    return make
+
+
 def _to_stream(case: Case) -> Case:
     """From a table to the empty stream, by a transformation of the user's."""
     start = dp.t.make_user_transformation(*table(), *case.space, lambda rows: [], lambda d_in: d_in)
@@ -1080,6 +1110,41 @@ WRAPPERS: tuple[Wrapper, ...] = (
         stretch=CONTRIBUTIONS,
     ),
     Wrapper("table step", Role.TRANSFORMATION, (), _table_step, same_map=True),
+    Wrapper(
+        "where",
+        Role.TRANSFORMATION,
+        _both("where"),
+        _engine_step("where", tables.data, oc.tables.column("zone") == "a"),
+        same_map=True,
+    ),
+    Wrapper(
+        "select",
+        Role.TRANSFORMATION,
+        _both("table_select"),
+        _engine_step("table_select", tables.data, list(tables.SCHEMA)),
+        same_map=True,
+    ),
+    Wrapper(
+        "truncate",
+        Role.TRANSFORMATION,
+        _both("truncate"),
+        _engine_step("truncate", tables.data, tables.BOUNDED, materialize=True),
+        same_map=True,
+    ),
+    Wrapper(
+        "group truncate",
+        Role.TRANSFORMATION,
+        _both("group_truncate"),
+        _engine_step("group_truncate", tables.people, **tables.BY),
+        same_map=True,
+    ),
+    Wrapper(
+        "public join",
+        Role.TRANSFORMATION,
+        _both("public_join"),
+        _engine_step("public_join", tables.narrow, "zone", {"hours": float}, {"a": 1.0, "b": None}),
+        same_map=True,
+    ),
     Wrapper("table to stream", Role.TRANSFORMATION, (), _to_stream, same_map=True),
     Wrapper("native step", Role.WRAPPER, (), _native_step, same_map=True),
     Wrapper("odometer tail", Role.WRAPPER, ("make_chain_po",), _tail),

@@ -26,8 +26,9 @@ from .encoding import canonical, decode, encode, from_shape, to_shape
 from .readable import UNREADABLE, is_text
 from .wire import NEWEST
 
-_FIELDS = ("measure", "accounting", "metric", "d_in", "d_out")
-_KEYS = {"accumulator": "accounting", "d_in": "d_in", "d_out": "d_out"}
+_FIELDS = ("measure", "accumulator", "metric", "d_in", "d_out")
+_KEYS_1 = ("measure", "accounting", "metric", "d_in", "d_out")  # of the same fields, in form 1
+_KEYS = ("accumulator", "d_in", "d_out")
 
 
 def write_terms(terms: Terms, form: int = NEWEST) -> str:
@@ -40,9 +41,12 @@ def write_terms(terms: Terms, form: int = NEWEST) -> str:
 
 def _written(terms: Terms, form: int, zero: Any) -> str:
     if form == 1:
-        fields = {name: encode(_argument(name), getattr(terms, name), 1) for name in _FIELDS}
+        fields = {
+            key: encode(_argument(name), getattr(terms, name), 1)
+            for key, name in zip(_KEYS_1, _FIELDS, strict=True)
+        }
         return canonical(fields | {"zero": encode("zero", zero, 1)})
-    shape = {key: to_shape(key, getattr(terms, name), form) for key, name in _KEYS.items()}
+    shape = {name: to_shape(name, getattr(terms, name), form) for name in _KEYS}
     measure = measures.written(checks.text(output_measure=terms.measure))
     shape |= {"form": form, "measure": measure, "metric": checks.text(input_metric=terms.metric)}
     if measures.read(measure)[1]:
@@ -75,14 +79,15 @@ def read_terms(text: str) -> tuple[Terms, int]:
 
 
 def _terms_1(shape: Any) -> tuple[Terms, Any]:
-    terms = Terms(**{name: decode(shape[name], 1) for name in _FIELDS})
+    values = [decode(shape[key], 1) for key in _KEYS_1]
+    terms = Terms(**dict(zip(_FIELDS, values, strict=True)))
     return terms, measures.zero(terms.measure, decode(shape["zero"], 1))
 
 
 def _terms(shape: Any) -> tuple[Terms, Any]:
-    values = {name: from_shape(shape[key]) for key, name in _KEYS.items()}
+    values = {name: from_shape(shape[name]) for name in _KEYS}
     measure, outside = measures.read(shape["measure"])
-    if by_tag(measure) is None and getattr(type(values["accounting"]), "needs_measure", False):
+    if by_tag(measure) is None and getattr(type(values["accumulator"]), "needs_measure", False):
         raise UnregisteredError(measure, "opendp_concurrent.measures.register")
     zero = from_shape(shape["zero"]) if outside else None
     return Terms(measure=measure, metric=shape["metric"], **values), measures.zero(measure, zero)
@@ -106,7 +111,6 @@ def first_record(terms: Terms) -> str:
 
     :raises InvalidTypeError: if the ledger cannot record the accumulator
     """
-    accounting = terms.accounting
     try:
         text = canonical(terms.empty_total().to_record())
         again = terms.read_total(json.loads(text)).to_record()
@@ -115,7 +119,9 @@ def first_record(terms: Terms) -> str:
         reason = "its record, read again, gives another record"
     except UNREADABLE as error:
         reason = f"its record cannot be written and read as JSON: {error}"
-    raise InvalidTypeError(f"accumulator ({accounting!r}) cannot be kept in a ledger: {reason}")
+    raise InvalidTypeError(
+        f"accumulator ({terms.accumulator!r}) cannot be kept in a ledger: {reason}"
+    )
 
 
 def require_same(recorded: str, terms: Terms) -> None:
@@ -124,16 +130,14 @@ def require_same(recorded: str, terms: Terms) -> None:
     :raises LedgerMismatchError: naming the first argument that differs
     """
     before, _ = read_terms(recorded)
-    for name in ("measure", "metric", "accounting", "d_in", "d_out"):
+    for name in ("measure", "metric", "accumulator", "d_in", "d_out"):
         one, other = getattr(before, name), getattr(terms, name)
         if encode(name, one) != encode(name, other) and one != other:
             raise LedgerMismatchError(_argument(name), _shown(name, one), _shown(name, other))
 
 
 def _argument(name: str) -> str:
-    return {"measure": "output_measure", "metric": "input_metric", "accounting": "accumulator"}.get(
-        name, name
-    )
+    return {"measure": "output_measure", "metric": "input_metric"}.get(name, name)
 
 
 def _shown(name: str, value: Any) -> Any:

@@ -1,0 +1,24 @@
+"""Which engine a connection belongs to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...checks import shown
+from ...errors import InvalidTypeError
+from .duckdb import DuckDB
+from .engine import Engine
+
+ENGINES: dict[str, type[Engine]] = {"duckdb": DuckDB, "_duckdb": DuckDB}
+
+
+def engine_of(connection: Any) -> Engine:
+    """Return the engine of a connection, or raise."""
+    for kind in type(connection).__mro__:
+        engine = ENGINES.get(kind.__module__.partition(".")[0])
+        if engine is not None:
+            return engine(connection)  # type: ignore[call-arg]
+    raise InvalidTypeError(
+        "connection must be a DuckDB connection, such as duckdb.connect('survey.db'), found "
+        f"{shown(type(connection).__name__)}"
+    )
