@@ -67,7 +67,7 @@ def _solve(answers: Array, queries: Array, size: int | None) -> Array:
         firm = FIRM * max(float(queries.max()), 1e-300)
         matrix = np.vstack([queries, np.full((1, cells), firm)])
         target = np.append(answers / size, firm)
-    if len(matrix) > 4 * cells:  # the same distances, up to a constant
+    if len(matrix) > 16 * cells:  # the same distances, up to a constant
         short: Any = np.linalg.qr(np.column_stack([matrix, target]), mode="r")
         matrix, target = short[:, :-1], short[:, -1]
     try:
