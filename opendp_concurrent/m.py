@@ -1,14 +1,10 @@
 """Measurements: mechanisms to launch."""
 
 from .continual.mechanism import make_continual, then_continual
-from .counters.accuracy import counter_nodes, square_root_rmse
+from .counters.accuracy import counter_nodes, counter_rmse, square_root_rmse, window_rmse
 from .counters.alarm import make_alarm, then_alarm
-from .counters.counter import (
-    make_counter,
-    make_histogram_counter,
-    then_counter,
-    then_histogram_counter,
-)
+from .counters.counter import make_counter, then_counter
+from .counters.histogram import make_histogram_counter, then_histogram_counter
 from .counters.window import make_window_counter, then_window_counter
 from .individual.individual_filter import make_individual_filter, then_individual_filter
 from .individual.noisy_sum import NoisySum
@@ -49,6 +45,7 @@ __all__ = [
     "Update",
     "Updates",
     "counter_nodes",
+    "counter_rmse",
     "individual_scale",
     "make_above_threshold",
     "make_alarm",
@@ -84,4 +81,5 @@ __all__ = [
     "then_projected_queries",
     "then_sparse_vector",
     "then_window_counter",
+    "window_rmse",
 ]

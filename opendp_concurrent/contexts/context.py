@@ -112,7 +112,7 @@ def concurrent_context(
     metric, d_in = privacy_unit
     d_in = plain(own_distance(d_in))
     if domain is None:
-        domain = guards.built(domain_of, T=data, infer=True)
+        domain = _inferred(data)
     domain = _with_margins(domain, margins)
     accountant, d_mids, d_out = _accountant(
         domain,
@@ -135,6 +135,21 @@ def concurrent_context(
             ) from error
         raise
     return ConcurrentContext(accountant, queryable, d_in, d_mids, d_out)
+
+
+def _inferred(data: Any) -> Domain:
+    """Return the domain of the data. The error has no row of them, nor OpenDP's error, if any."""
+    try:
+        return domain_of(data, infer=True)
+    except Exception:  # what it says may depend on rows
+        pass
+    hint = ""
+    if type(data).__module__.partition(".")[0] == "pandas":
+        hint = "; of a pandas frame, pass a column's .tolist(), or pl.from_pandas(frame).lazy()"
+    raise InvalidTypeError(
+        f"data ({type(data).__name__}) must be one value, a list or array of values of one type, "
+        f"or a Polars LazyFrame, for their domain to be inferred; or pass domain{hint}"
+    )
 
 
 def _with_margins(domain: Domain, margins: Any) -> Domain:

@@ -158,6 +158,8 @@ class Checked:
         """Return valid integers as an array; None if each item must be checked by itself."""
         if not isinstance(self._items, (Integers, Categories)):
             return None
+        if isinstance(self._items, Categories) and self._items.names is not None:
+            return None
         try:
             array = items if isinstance(items, np.ndarray) else np.array(items)
         except ValueError:  # of sequences of several lengths

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..checks import at_most, checked, count, mapping, non_negative, one_of, optional, positive
 from ..counters.accuracy import nodes_of_sums, square_root_sums
-from ..counters.counter import leaves_for
+from ..counters.methods import leaves_for
 from ..errors import InvalidValueError
 from .drawing import Axes, axes, curve, drawable, finish, listed
 

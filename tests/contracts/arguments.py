@@ -506,6 +506,21 @@ case(
 )
 case("square_root_rmse", oc.m.square_root_rmse, horizon=(100, "count"))
 case(
+    "counter_rmse",
+    oc.m.counter_rmse,
+    steps=(100, "count"),
+    method=("tree", "None or nothing hostile"),
+    output_measure=(PURE, "None or measure"),
+    endless=(False, "flag"),
+)
+case(
+    "window_rmse",
+    oc.m.window_rmse,
+    window=(100, "count"),
+    method=("trees", "None or nothing hostile"),
+    output_measure=(PURE, "None or measure"),
+)
+case(
     "sparse_vector_accuracy",
     oc.m.sparse_vector_accuracy,
     scale=(2.0, "positive"),
@@ -1062,7 +1077,7 @@ for name in ("counter", "histogram_counter"):
         output_measure=(PURE, "measure"),
         scale=(4.0, "finite"),
         horizon=(10, "None or count"),
-        method=("tree", "nothing hostile"),
+        method=("tree", "None or nothing hostile"),
     )
 maker(
     "window_counter",
@@ -1072,6 +1087,7 @@ maker(
     output_measure=(PURE, "measure"),
     scale=(4.0, "finite"),
     window=(7, "count"),
+    method=("trees", "None or nothing hostile"),
 )
 maker(
     "alarm",

@@ -575,6 +575,28 @@ SUBJECTS: tuple[Subject, ...] = (
         **COUNTER,
     ),
     Subject(
+        "digits counter",
+        covers=_both("counter"),
+        make=lambda seen: Built("counter", stream())(PURE(), scale=2.0**23, horizon=100),
+        **COUNTER,
+    ),
+    Subject(
+        "buffered counter",
+        covers=_both("counter"),
+        make=lambda seen: Built("counter", stream())(
+            dp.zero_concentrated_divergence(), scale=2.0**23
+        ),
+        **COUNTER,
+    ),
+    Subject(
+        "buffered window",
+        covers=_both("window_counter"),
+        make=lambda seen: Built("window_counter", stream())(
+            dp.zero_concentrated_divergence(), scale=2.0**23, window=3
+        ),
+        **COUNTER,
+    ),
+    Subject(
         "window counter",
         covers=_both("window_counter"),
         make=lambda seen: Built("window_counter", stream())(PURE(), scale=2.0**23, window=3),
@@ -1236,6 +1258,7 @@ PLAIN: dict[str, str] = {
             "bad_event_probability",
             "composition_measure",
             "counter_nodes",
+            "counter_rmse",
             "group_tcdp",
             "individual_scale",
             "labelled",
@@ -1249,6 +1272,7 @@ PLAIN: dict[str, str] = {
             "sparse_vector_accuracy",
             "square_root_rmse",
             "subsampled_tcdp",
+            "window_rmse",
         ),
         "tool",
     ),

@@ -59,7 +59,7 @@ def test_an_item_is_in_no_more_nodes_than_declared(size, bits, monkeypatch):
 
     monkeypatch.setattr(window, "NodeNoise", Counting)
     monkeypatch.setattr(prefix, "NodeNoise", Counting)
-    measurement = oc.m.make_window_counter(*bits, PURE, 1.0, size)
+    measurement = oc.m.make_window_counter(*bits, PURE, 1.0, size, method="trees")
     declared = round(measurement.map(1))
     most = 0
     for place in range(2 * size):
@@ -98,11 +98,13 @@ def test_noise_is_forgotten_with_its_block(bits):
 def test_losses_are_those_of_the_declared_nodes(d_in, size):
     for metric, shift in ((oc.event_presence, 5), (oc.event_change, 8)):
         space = oc.integer_stream(-3, 5), metric()
-        nodes = round(oc.m.make_window_counter(*space, PURE, 1.0, size).map(1)) / shift
+        nodes = (
+            round(oc.m.make_window_counter(*space, PURE, 1.0, size, method="trees").map(1)) / shift
+        )
         assert nodes <= 2 * size.bit_length()
-        pure = oc.m.make_window_counter(*space, PURE, 20.0, size)
+        pure = oc.m.make_window_counter(*space, PURE, 20.0, size, method="trees")
         assert pure.map(d_in) == pytest.approx(d_in * nodes * shift / 20)
-        zcdp = oc.m.make_window_counter(*space, ZCDP, 20.0, size)
+        zcdp = oc.m.make_window_counter(*space, ZCDP, 20.0, size, method="trees")
         assert zcdp.map(d_in) == pytest.approx(nodes * (d_in * shift / 20) ** 2 / 2)
 
 
