@@ -42,6 +42,10 @@ def _again(kind: type[ConcurrentError], args: tuple[Any, ...], fields: dict[str,
     return error
 
 
+class AccuracyWarning(UserWarning):
+    """A mechanism promises a larger error than another one would."""
+
+
 class InvalidTypeError(ConcurrentError, TypeError):
     """An argument has the wrong type."""
 

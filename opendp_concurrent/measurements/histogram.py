@@ -80,7 +80,7 @@ class Universe:
         except Exception:
             return None
 
-    def vector(self, query: Any) -> Array:
+    def vector(self, query: Any, name: str = "the query") -> Array:
         """Return the rounded value of a linear query in each cell, or raise."""
         if callable(query):
             values = range(self.cells) if self.values is None else self.values
@@ -89,16 +89,16 @@ class Universe:
             array = owned.array(query, np.float64)  # nobody can change it after the check
         except Exception:
             raise InvalidTypeError(
-                "the query must be a value for each cell of the universe, or a function of a "
+                f"{name} must be a value for each cell of the universe, or a function of a "
                 f"cell's value, found {type(query).__name__}"
             ) from None
         if array.shape != (self.cells,):
             raise InvalidValueError(
-                f"the query must have {self.cells} values, one for each cell, "
+                f"{name} must have {self.cells} values, one for each cell, "
                 f"found shape {array.shape}"
             )
         if not (array.min() >= 0.0 and array.max() <= 1.0):
-            raise InvalidValueError("the query must have values in [0, 1]; scale it")
+            raise InvalidValueError(f"{name} must have values in [0, 1]; scale it")
         return rounded(array)
 
 

@@ -140,6 +140,10 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "sequence": lambda value: elements(value) is not None,
     "iterable": lambda value: hasattr(type(value), "__iter__") or hasattr(value, "__getitem__"),
 }
+KINDS["finite number"] = lambda value: (
+    KINDS["finite real"](value)
+    or (is_kind(value, Decimal, Fraction) and value == value and abs(value) < inf)
+)
 KINDS["wholes"] = each("whole", 0)
 KINDS["plan"] = of_class(pl.LazyFrame)
 KINDS["partition"] = of_class(Partition)
@@ -468,6 +472,13 @@ case(
     lambda **given: bool(oc.m.SparseVectorAnswer(**given)),
     outcome=(oc.m.Outcome.ABOVE, "anything"),
     value=(1.0, "anything"),
+)
+case(
+    "LinearAnswers",
+    lambda **given: type(oc.m.LinearAnswers(**given)),
+    values=([1.0], "anything"),
+    gap=(0.0, "anything"),
+    never_worse=(True, "anything"),
 )
 case(
     "NoisySum",
@@ -965,7 +976,7 @@ SPARSE = {
     "output_measure": (PURE, "measure"),
     "d_in": (1, "d_in"),
     "scale": (2.0, "positive"),
-    "threshold": (5.0, "finite real"),
+    "threshold": (5.0, "finite number"),
 }
 QUERY = VECTOR >> dp.t.then_count()
 maker(
@@ -1023,7 +1034,19 @@ maker(
     d_mids=([0.25, 0.25], "list of positive"),
     universe=(8, "count or sequence"),
     size=(100, "None or count"),
-    rounds=(10, "count"),
+)
+maker(
+    "linear_queries",
+    VECTOR,
+    output_measure=(ZCDP, "measure"),
+    d_in=(1, "d_in"),
+    d_out=(0.5, "positive"),
+    universe=(4, "count or sequence"),
+    queries=([lambda value: 1.0], "sequence"),
+    size=(100, "None or count"),
+    beta=(0.05, "probability"),
+    minimize=("largest", "nothing hostile"),
+    method=(None, "None"),
 )
 ROWS = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
 maker("individual_filter", ROWS, output_measure=(ZCDP, "measure"), d_out=(0.5, "finite"))
@@ -1852,7 +1875,7 @@ on_handle(
     lambda handle, query: handle(query),
     query=(lambda value: value % 2, "callable or list of probability"),
 )
-MPQ = oc.m.make_projected_queries(*VECTOR, ZCDP, 1, [1e-3] * 99, universe=8, size=100, rounds=5)
+MPQ = oc.m.make_projected_queries(*VECTOR, ZCDP, 1, [1e-3] * 99, universe=8, size=100)
 on_handle(
     "projection()",
     lambda: MPQ([1, 2] * 50),

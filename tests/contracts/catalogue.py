@@ -562,7 +562,6 @@ SUBJECTS: tuple[Subject, ...] = (
             d_mids=[0.25] * 4,
             universe=4,
             size=10_000,
-            rounds=10,
         ),
         lambda: [linear()],
         queries=frozenset({"synthetic"}),
@@ -581,6 +580,14 @@ SUBJECTS: tuple[Subject, ...] = (
             composition_on(table(), "zCDP", seen),
             2.0,
             interact=lambda root: root(release_query(table, "zCDP")()),
+        ),
+    ),
+    Subject(
+        "linear queries",
+        Kind.NONINTERACTIVE,
+        _both("linear_queries"),
+        lambda seen: Built("linear_queries", table())(
+            PURE(), d_in=D_IN, d_out=0.5, universe=4, queries=[linear(), [1.0] * 4]
         ),
     ),
     Subject(
@@ -1252,7 +1259,7 @@ OPENDPS = ("in OpenDP's composition", "in OpenDP's filter")
 PLAIN: dict[str, str] = {
     **dict.fromkeys(("ANSWER", "QUERY"), "tag"),
     **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum"), "message"),
-    **dict.fromkeys(("Outcome", "SparseVectorAnswer"), "answer"),
+    **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
     "Checkpoint": "store",
     **dict.fromkeys(
         ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
