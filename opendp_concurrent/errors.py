@@ -42,6 +42,10 @@ def _again(kind: type[ConcurrentError], args: tuple[Any, ...], fields: dict[str,
     return error
 
 
+class AccuracyWarning(UserWarning):
+    """A mechanism promises a larger error than another one would."""
+
+
 class InvalidTypeError(ConcurrentError, TypeError):
     """An argument has the wrong type."""
 
@@ -241,6 +245,16 @@ class ClosedChildError(RefusalError):
             "finish with a child before you launch the next"
         )
         self.reason = reason
+
+
+class EndedRunError(RefusalError):
+    """The queryable belonged to one run of a private selection, and this run is over."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this queryable was one run of a private selection and is closed, since only the best "
+            "run may be seen; ask all of its queries in interact"
+        )
 
 
 class InterruptedHandleError(RefusalError):

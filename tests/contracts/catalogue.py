@@ -435,6 +435,9 @@ def _interactive() -> Iterator[Subject]:
         )
 
 
+assert tables.UNIT == CANARY
+
+
 def noisy_table(name: str) -> Any:
     """Noise on an aggregate of a table."""
     asked = Built(name, tables.space())(**tables.AGGREGATES[name])
@@ -562,10 +565,33 @@ SUBJECTS: tuple[Subject, ...] = (
             d_mids=[0.25] * 4,
             universe=4,
             size=10_000,
-            rounds=10,
         ),
         lambda: [linear()],
         queries=frozenset({"synthetic"}),
+    ),
+    Subject(
+        "private selection",
+        Kind.NONINTERACTIVE,
+        ("make_private_selection",),
+        lambda seen: oc.c.make_private_selection(counted(seen, "certified_laplace"), 2.0),
+    ),
+    Subject(
+        "private selection of conversations",
+        Kind.NONINTERACTIVE,
+        (),
+        lambda seen: oc.c.make_private_selection(
+            composition_on(table(), "zCDP", seen),
+            2.0,
+            interact=lambda root: root(release_query(table, "zCDP")()),
+        ),
+    ),
+    Subject(
+        "linear queries",
+        Kind.NONINTERACTIVE,
+        _both("linear_queries"),
+        lambda seen: Built("linear_queries", table())(
+            PURE(), d_in=D_IN, d_out=0.5, universe=4, queries=[linear(), [1.0] * 4]
+        ),
     ),
     Subject(
         "individual filter",
@@ -1236,7 +1262,7 @@ OPENDPS = ("in OpenDP's composition", "in OpenDP's filter")
 PLAIN: dict[str, str] = {
     **dict.fromkeys(("ANSWER", "QUERY"), "tag"),
     **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum"), "message"),
-    **dict.fromkeys(("Outcome", "SparseVectorAnswer"), "answer"),
+    **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
     "Checkpoint": "store",
     **dict.fromkeys(
         ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
