@@ -42,6 +42,10 @@ def _again(kind: type[ConcurrentError], args: tuple[Any, ...], fields: dict[str,
     return error
 
 
+class AccuracyWarning(UserWarning):
+    """A mechanism promises a larger error than another one would."""
+
+
 class InvalidTypeError(ConcurrentError, TypeError):
     """An argument has the wrong type."""
 
@@ -297,6 +301,16 @@ class ForkedError(RefusalError):
             "this process was forked from the process that holds the data; a copied "
             "queryable would repeat its noise and keep an account of its own; query it in "
             "the original process, or launch a mechanism in this one"
+        )
+
+
+class DataSourceError(RefusalError):
+    """A file that the data are scanned from is missing. This is seen before the charge."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a file that the LazyFrame is scanned from was not found; nothing was charged; put the "
+            "file back, or open the data where the files are"
         )
 
 

@@ -17,6 +17,7 @@ from ..combinators.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import composition_measure
 from ..native import opendp as _native
+from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -25,6 +26,7 @@ from ..queryables.stream import check_static
 from .checked_queries import CheckedQueries, sensitivity_at
 from .histogram import known_size
 from .noise import LaplaceNoise, OneSidedNoise
+from .noise_accuracy import released
 from .sparse_vector_loss import SparseVectorNoise, reads_curves
 from .steps import Steps
 
@@ -269,6 +271,15 @@ def make_sparse_vector(
     d_out = noise.loss(most, output_measure, spread=spread)
     space = input_domain, input_metric
 
+    def error(beta: float, answers: int) -> float:
+        share = beta if noise.answer is None else beta / 2
+        bound = sparse_vector_accuracy(
+            scale, query_scale, answers, share, thresholds=hits if refresh else 1
+        ) + (0 if steps.whole else steps.value(1))
+        if noise.answer is None:
+            return bound
+        return max(bound, released(noise.answer, steps, share, min(hits, answers)))
+
     def spawn(token: Sealed) -> MachineQueryable:
         queries = CheckedQueries(space, d_in, sensitivity, steps, token, monotone=monotone)
         return MachineQueryable(_SparseVector(queries, noise, threshold), "SparseVector")
@@ -279,6 +290,7 @@ def make_sparse_vector(
         spawn,
         constant_map(input_metric, d_in, d_out),
         f"SparseVector({output_measure}, d_in={d_in}, max_hits={hits})",
+        accuracy=Accuracy("Laplace", scale, error),
     )
 
 
