@@ -79,9 +79,7 @@ def horizons() -> None:
             start[count:] -= np.log(exponent / (exponent - 1)) * start[:count] / 2
 
         def error(delta, omega, horizon=horizon):
-            return np.log(
-                squared_norm(delta, omega, horizon) * mean_square(delta, omega, horizon)
-            )
+            return np.log(squared_norm(delta, omega, horizon) * mean_square(delta, omega, horizon))
 
         before = search(error, start)
         print(shown(exponent, before), f" # {np.exp(before.fun / 2):.6f}", flush=True)

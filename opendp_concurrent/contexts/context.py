@@ -43,6 +43,7 @@ from ..owned import plain
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 from .fitted import fitted
 from .frame_query import concurrent_frames
+from .summary import Summary, summarize
 
 _SHARES = at_most(MOST_LAUNCHES, "each query has a share of its own")
 
@@ -251,6 +252,16 @@ class ConcurrentQuery(Query):
         return fitted(
             lambda number: under(chain(number)), measure, self._d_in, self._d_out, bounds, T
         )
+
+    def summarize(self, alpha: float | None = None, *, answers: int | None = None) -> Summary:
+        """Return the noise that the query would have, and its accuracy, without releasing it.
+
+        Nothing is charged. OpenDP's queries on frames have the same method.
+
+        :param alpha: probability of a larger error, for the accuracy
+        :param answers: number of answers that are all within it, if the query does not fix it
+        """
+        return summarize(self.resolve(), alpha, answers)
 
     def compositor(
         self,
