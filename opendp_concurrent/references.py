@@ -12,6 +12,10 @@ REFERENCES = {
     "AP23": _arxiv(
         "2306.09666", "A Smooth Binary Mechanism for Efficient Private Continual Observation"
     ),
+    "APT24": _arxiv(
+        "2408.07021",
+        "Improved Counting under Continual Observation with Pure Differential Privacy",
+    ),
     "BBNS19": _arxiv("1811.03763", "Towards Instance-Optimal Private Query Release"),
     "BBGHS20": _arxiv(
         "1905.09982", "Hypothesis Testing Interpretations and Renyi Differential Privacy"
@@ -32,6 +36,15 @@ REFERENCES = {
     "CSS11": (
         "Private and Continual Release of Statistics",
         "https://doi.org/10.1145/2043621.2043626",
+    ),
+    "DMPST24": _arxiv(
+        "2404.16706",
+        "Efficient and Near-Optimal Noise Generation for Streaming Differential Privacy",
+    ),
+    "DMRST22": _arxiv(
+        "2202.08312",
+        "Improved Differential Privacy for SGD via Optimal Private Linear Operators on Adaptive "
+        "Streams",
     ),
     "DNPR10": (
         "Differential Privacy under Continual Observation",
@@ -63,6 +76,7 @@ REFERENCES = {
         "Concurrent Composition for Interactive Differential Privacy "
         "with Adaptive Privacy-Loss Parameters",
     ),
+    "KRW24": _arxiv("2402.06701", "Privacy Profiles for Private Selection"),
     "KOV15": _arxiv("1311.0776", "The Composition Theorem for Differential Privacy"),
     "KTCGL23": _arxiv("2306.16163", "Turbo: Effective Caching in Differentially-Private Databases"),
     "KTH22": _arxiv(
@@ -71,6 +85,7 @@ REFERENCES = {
     "LSL17": _arxiv(
         "1603.01699", "Understanding the Sparse Vector Technique for Differential Privacy"
     ),
+    "LT19": _arxiv("1811.07971", "Private Selection from Private Candidates"),
     "LW22": _arxiv("2207.09397", "Composition Theorems for Interactive Differential Privacy"),
     "Mir17": _arxiv("1702.07476", "Renyi Differential Privacy"),
     "MV16": _arxiv(
@@ -79,6 +94,7 @@ REFERENCES = {
     "NTZ13": _arxiv(
         "1212.0297", "The Geometry of Differential Privacy: the Sparse and Approximate Cases"
     ),
+    "PS22": _arxiv("2110.03620", "Hyperparameter Tuning with Renyi Differential Privacy"),
     "RHLMTL26": _arxiv("2602.15815", "Privacy Filters are Captured by Residues"),
     "RRUV21": _arxiv("1605.08294", "Privacy Odometers and Filters: Pay-as-you-Go Composition"),
     "Sid67": (

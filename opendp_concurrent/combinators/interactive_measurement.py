@@ -160,7 +160,9 @@ def chain(
         (transformation.input_domain, transformation.input_metric, measurement.output_measure),
         f"{transformation} >> {measurement.summary}",
         what._replace(
-            spawn=lambda token: spawn(seal(_native.transform(transformation, unseal(token)))),
+            spawn=lambda token: spawn(
+                seal(_native.transform(transformation, unseal(token)), token)
+            ),
             privacy_map=lambda d_in: privacy_map(_native.transformation_map(transformation, d_in)),
             odometer=None if odometer is None else make_chain_ot(odometer, transformation),
         ),

@@ -1,6 +1,6 @@
 """Buffered factors: C is a rational generating function, and its state is a few numbers.
 
-c(z) = 1 + Σ ω_i z/(1 - θ_i z), with 0 < θ_i < 1 and ω_i > 0 [DMS24]. Buffer i is the sum of past
+c(z) = 1 + Σ ω_i z/(1 - θ_i z), with 0 < θ_i < 1 and ω_i > 0 [DMPST24]. Buffer i is the sum of past
 items with weights θ_i^age, and C x is the current item plus Σ ω_i buffer_i. Both are computed in
 integers: the buffers with ``guard`` more bits than the grid, and rounded down at each step.
 

@@ -88,7 +88,7 @@ def make_counter(
     Under zCDP, tCDP, Rényi and Gaussian DP it is discrete Gaussian noise, on a fine grid:
 
     * ``method="buffered"``, the default: a factorisation with a rational generating function
-      [DMS24], with O(log T) state. One release for each step has noise of ``scale``. With or
+      [DMPST24], with O(log T) state. One release for each step has noise of ``scale``. With or
       without a horizon the sum of squares of an event's moves is bounded, by about 3 to 6.
     * ``method="square_root"``: the square root of the prefix sums [FHU23], with O(T) state. To
       compare; ``"buffered"`` has a smaller error.

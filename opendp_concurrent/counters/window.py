@@ -162,7 +162,7 @@ def make_window_counter(
     * ``method="digits"``, the default for Laplace noise: a tree of odd degree for each block of W
       steps [APT24]. An item is in h nodes, where (k^h - 1)/2 >= W.
     * ``method="buffered"``, the default for Gaussian noise: the difference of two prefix sums of a
-      factorisation [DMS24]. One release for each step has noise of ``scale``.
+      factorisation [DMPST24]. One release for each step has noise of ``scale``.
     * ``method="trees"``: two binary trees for each block. An item is in at most log2 W + 1 nodes if
       W is a power of two, and in at most 2 (floor(log2 W) + 1) nodes for any W. It has either
       noise, and draws it only when a query needs it.

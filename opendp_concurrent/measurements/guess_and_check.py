@@ -102,6 +102,7 @@ _MOST_HITS = at_most(10**5, "the compositor keeps a share for each release")
     query_scale=optional(positive),
     answer_scale=optional(positive),
     refresh=flag,
+    one_sided=flag,
 )
 def make_guess_and_check(
     input_domain: Domain,
@@ -116,6 +117,7 @@ def make_guess_and_check(
     query_scale: float | None = None,
     answer_scale: float | None = None,
     refresh: bool = False,
+    one_sided: bool = True,
     orders: Sequence[float] | None = None,
 ) -> ConcurrentMeasurement:
     """Check guesses of queries' answers, and release the answers that were guessed badly.
@@ -145,6 +147,7 @@ def make_guess_and_check(
     :param query_scale: scale of each check's noise; by default as in :func:`.make_sparse_vector`
     :param answer_scale: scale of each release's noise; ``scale`` if left out
     :param refresh: give the tolerance fresh noise after each release
+    :param one_sided: whether the noise of checks is one-sided, as in :func:`.make_sparse_vector`
     :param orders: for Rényi curves only, as in :func:`.make_concurrent_composition`
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -181,6 +184,7 @@ def make_guess_and_check(
         sensitivity=sensitivity,
         query_scale=query_scale,
         refresh=refresh,
+        one_sided=one_sided,
     )
     answer_scale = scale if answer_scale is None else answer_scale
     release = _Release(space, output_measure, d_in, sensitivity, answer_scale=answer_scale)

@@ -227,6 +227,7 @@ def weights(
         query_scale=parameters.query_scale,
         answer_scale=parameters.answer_scale,
         refresh=parameters.refresh,
+        one_sided=False,  # the plan is for noise to both sides
     )
     person = _MultiplicativeWeights(universe, size, parameters.learning_rate)
 

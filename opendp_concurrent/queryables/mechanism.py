@@ -21,7 +21,7 @@ from ..measures.sums.accumulator import Accounting
 from ..native import opendp as _native
 from .accuracy import Accuracy
 from .child import adopt
-from .data import Sealed, seal, unseal
+from .data import Sealed, take_in, unseal
 from .stream import feeds_many, is_stream
 
 Spawn = Callable[[Sealed], Any]
@@ -187,8 +187,8 @@ class ConcurrentMeasurement(Measurement):
 
     def __call__(self, arg: Any) -> Any:
         """Return an answer, or a queryable, on the data ``arg``, which is converted once."""
-        pointer = _native.to_pointer(arg, self.input_carrier_type)
-        answer = _native.typed(self.spawn, seal(pointer))
+        token = take_in(arg, self.input_domain, self.input_carrier_type)
+        answer = _native.typed(self.spawn, token)
         return adopt(answer, Lifecycle(innermost_running()), None)
 
     def invoke(self, arg: Any) -> Any:
@@ -296,8 +296,8 @@ class ConcurrentOdometer(Odometer):
 
     def __call__(self, arg: Any) -> Any:
         """Spawn an odometer queryable on the data ``arg``, converted once."""
-        pointer = _native.to_pointer(arg, self.input_carrier_type)
-        return _native.typed(self.spawn, self, seal(pointer), None)
+        token = take_in(arg, self.input_domain, self.input_carrier_type)
+        return _native.typed(self.spawn, self, token, None)
 
     def invoke(self, arg: Any) -> Any:
         """Spawn an odometer queryable on the data ``arg``, converted once."""

@@ -8,7 +8,7 @@ from opendp_concurrent.accounts.account import Account, Bound
 from opendp_concurrent.accounts.rule import Shares, Within
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.accumulators.planned import Planned
-from opendp_concurrent.contexts.context import _weights
+from opendp_concurrent.contexts.accountant import weights_of
 from opendp_concurrent.errors import (
     BudgetExceededError,
     ClosedChildError,
@@ -44,7 +44,7 @@ def at_most(left, right):
 def test_an_even_split_admits_all_k_launches_and_never_one_more(budget):
     """opendp#2131 and opendp#2789: with the very accumulators and rules of the constructors."""
     for k in range(1, 1001):
-        shares = split(budget, _weights(k, None))
+        shares = split(budget, weights_of(k, None))
         start = basic().start(MAX_DIVERGENCE)
         compositor = Account(
             None, bound=Bound(1, Shares(at_most), Planned(tuple(shares), 0, start))

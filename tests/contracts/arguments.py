@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
+import polars as pl
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transformation
 
 import opendp_concurrent as oc
@@ -144,6 +145,7 @@ KINDS["finite number"] = lambda value: (
     or (is_kind(value, Decimal, Fraction) and value == value and abs(value) < inf)
 )
 KINDS["wholes"] = each("whole", 0)
+KINDS["plan"] = of_class(pl.LazyFrame)
 KINDS["partition"] = of_class(Partition)
 KINDS["checkpoint"] = of_class(oc.c.Checkpoint)
 KINDS["fraction"] = of_class(Fraction)
@@ -528,6 +530,8 @@ case(
     queries=(100, "count"),
     beta=(0.05, "probability"),
     thresholds=(2, "count"),
+    one_sided=(True, "flag"),
+    renyi=(False, "flag"),
 )
 
 # trade-off functions
@@ -855,6 +859,16 @@ case(
     measurement=(oc.c.make_interactive(COUNT), "measurement"),
     max_messages=(3, "count"),
 )
+case(
+    "make_private_selection",
+    lambda **given: used(oc.c.make_private_selection(**given)),
+    measurement=(COUNT, "measurement"),
+    mean_runs=(5.0, "above 1"),
+    score=(None, "None or callable"),
+    interact=(None, "None or callable"),
+    eta=(1.0, "probability"),
+    max_runs=(None, "None or count"),
+)
 
 
 def asked_once(state: Any, tag: Any, message: Any) -> Any:
@@ -972,6 +986,7 @@ maker(
     sensitivity=(1, "None or positive"),
     query_scale=(4.0, "None or positive"),
     monotone=(False, "flag"),
+    one_sided=(True, "flag"),
 )
 maker(
     "sparse_vector",
@@ -983,6 +998,7 @@ maker(
     answer_scale=(4.0, "None or positive"),
     refresh=(False, "flag"),
     monotone=(False, "flag"),
+    one_sided=(True, "flag"),
 )
 maker(
     "guess_and_check",
@@ -996,6 +1012,7 @@ maker(
     query_scale=(4.0, "None or positive"),
     answer_scale=(4.0, "None or positive"),
     refresh=(False, "flag"),
+    one_sided=(True, "flag"),
     orders=(None, "None"),
 )
 maker(
@@ -1033,6 +1050,9 @@ maker(
 )
 ROWS = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
 maker("individual_filter", ROWS, output_measure=(ZCDP, "measure"), d_out=(0.5, "finite"))
+
+FRAMES = dp.lazyframe_domain([dp.series_domain("n", dp.atom_domain(T="i64"))]), VECTOR[1]
+maker("frame_count", FRAMES, lazyframe=(pl.LazyFrame(schema={"n": pl.Int64}), "plan"))
 
 # streams
 

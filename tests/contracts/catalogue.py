@@ -21,6 +21,7 @@ from functools import cache, partial
 from typing import Any
 
 import opendp.prelude as dp
+import polars as pl
 from opendp.mod import Measurement, Odometer, OdometerQueryable, OpenDPException, Queryable
 
 import opendp_concurrent as oc
@@ -319,6 +320,17 @@ def parity() -> Any:
     )
 
 
+def as_frame() -> Any:
+    """The rows as a LazyFrame."""
+    return dp.t.make_user_transformation(
+        *table(),
+        dp.lazyframe_domain([dp.series_domain("n", dp.atom_domain(T="i64"))]),
+        dp.symmetric_distance(),
+        lambda rows: pl.LazyFrame({"n": rows}, schema={"n": pl.Int64}),
+        lambda d_in: d_in,
+    )
+
+
 def parity_named() -> Any:
     return dp.t.make_user_transformation(
         *table(),
@@ -482,6 +494,16 @@ SUBJECTS: tuple[Subject, ...] = (
         for name in tables.AGGREGATES
     ),
     Subject(
+        "count of a frame",
+        Kind.NONINTERACTIVE,
+        _both("frame_count"),
+        lambda seen: (
+            (frame := as_frame())
+            >> Built("frame_count", frame.output_space)(pl.LazyFrame(schema={"n": pl.Int64}))
+            >> dp.m.then_laplace(scale=8.0)
+        ),
+    ),
+    Subject(
         "randomized response of two",
         Kind.NONINTERACTIVE,
         ("make_certified_randomized_response_bool",),
@@ -543,6 +565,22 @@ SUBJECTS: tuple[Subject, ...] = (
         ),
         lambda: [linear()],
         queries=frozenset({"synthetic"}),
+    ),
+    Subject(
+        "private selection",
+        Kind.NONINTERACTIVE,
+        ("make_private_selection",),
+        lambda seen: oc.c.make_private_selection(counted(seen, "certified_laplace"), 2.0),
+    ),
+    Subject(
+        "private selection of conversations",
+        Kind.NONINTERACTIVE,
+        (),
+        lambda seen: oc.c.make_private_selection(
+            composition_on(table(), "zCDP", seen),
+            2.0,
+            interact=lambda root: root(release_query(table, "zCDP")()),
+        ),
     ),
     Subject(
         "linear queries",
