@@ -273,7 +273,13 @@ def make_sparse_vector(
     def error(beta: float, answers: int) -> float:
         share = beta if noise.answer is None else beta / 2
         bound = sparse_vector_accuracy(
-            scale, query_scale, answers, share, thresholds=hits if refresh else 1
+            scale,
+            query_scale,
+            answers,
+            share,
+            thresholds=hits if refresh else 1,
+            one_sided=one_sided,
+            renyi=reads_curves(output_measure),
         ) + (0 if steps.whole else steps.value(1))
         if noise.answer is None:
             return bound
@@ -289,7 +295,7 @@ def make_sparse_vector(
         spawn,
         constant_map(input_metric, d_in, d_out),
         f"SparseVector({output_measure}, d_in={d_in}, max_hits={hits})",
-        accuracy=Accuracy("Laplace", scale, error),
+        accuracy=Accuracy("one-sided" if one_sided else "Laplace", scale, error),
     )
 
 

@@ -1448,6 +1448,13 @@ def drawn(draw: Any) -> Any:
 
 
 case(
+    "plot.plot_accuracy",
+    drawn(plot.plot_accuracy),
+    mechanisms=({"count": oc.m.make_certified_laplace(*NUMBER, 1.0, ZCDP)}, "nothing hostile"),
+    answers=(3, "None or count"),
+    ax=(None, "None"),
+)
+case(
     "plot.plot_tradeoff",
     drawn(plot.plot_tradeoff),
     functions=([F, F2], "function or list of function"),
