@@ -1,6 +1,7 @@
 """The syntax that a statement may be made of. What is not listed is never sent to an engine.
 
-No function is called by name, but the one with which Spark reads a list. Nothing is random, ordered by arrival, or a sum of floats.
+No function is called by name, but the one with which Spark reads a list. Nothing is random, ordered
+by arrival, or a sum of floats.
 """
 
 from __future__ import annotations

@@ -31,7 +31,6 @@ class Stored:
     drop: Callable[[], None] = _nothing
 
 
-
 class Engine(ABC):
     """Runs statements on one connection, from any thread.
 

@@ -11,7 +11,12 @@ from .engine import Engine
 from .postgres import PostgreSQL
 from .spark import Spark
 
-ENGINES: dict[str, type[Engine]] = {"duckdb": DuckDB, "_duckdb": DuckDB, "psycopg": PostgreSQL, "pyspark": Spark}
+ENGINES: dict[str, type[Engine]] = {
+    "duckdb": DuckDB,
+    "_duckdb": DuckDB,
+    "psycopg": PostgreSQL,
+    "pyspark": Spark,
+}
 
 
 def engine_of(connection: Any) -> Engine:
