@@ -14,6 +14,8 @@ from .measurements.gaussian import make_certified_gaussian, then_certified_gauss
 from .measurements.geometric import make_certified_geometric, then_certified_geometric
 from .measurements.guess_and_check import make_guess_and_check, then_guess_and_check
 from .measurements.laplace import make_certified_laplace, then_certified_laplace
+from .measurements.linear_answers import LinearAnswers
+from .measurements.linear_queries import make_linear_queries, then_linear_queries
 from .measurements.multiplicative_weights import (
     make_private_multiplicative_weights,
     then_private_multiplicative_weights,
@@ -36,6 +38,7 @@ from .queryables.stream import Update, Updates
 
 __all__ = [
     "Deviation",
+    "LinearAnswers",
     "NoisySum",
     "Outcome",
     "SparseVectorAnswer",
@@ -56,6 +59,7 @@ __all__ = [
     "make_guess_and_check",
     "make_histogram_counter",
     "make_individual_filter",
+    "make_linear_queries",
     "make_private_multiplicative_weights",
     "make_projected_queries",
     "make_sparse_vector",
@@ -72,6 +76,7 @@ __all__ = [
     "then_guess_and_check",
     "then_histogram_counter",
     "then_individual_filter",
+    "then_linear_queries",
     "then_private_multiplicative_weights",
     "then_projected_queries",
     "then_sparse_vector",

@@ -60,8 +60,8 @@ def register(measure: C) -> C:
     """Let a measure of your own be composed; also works as a decorator of the class.
 
     The class derives from :class:`CompositionMeasure`, or from :class:`NumberMeasure` if its
-    distance is one number and losses add up. Its methods are believed: the author has a proof that
-    the sum of losses that are chosen on the way bounds the loss of the children, queried as
+    distance is one number and losses add up. Its methods are trusted: the author has a proof that
+    the sum of adaptively chosen losses bounds the loss of the children, queried as
     ``composability`` says, and that conversions hold. Every process that opens a ledger under the
     measure must register it before. A class with parameters also defines ``find``, which knows
     OpenDP's objects by their descriptor, and ``from_tag``, which knows their names.

@@ -12,6 +12,7 @@ import inspect
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -21,6 +22,8 @@ from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
+import polars as pl
+import tables  # beside this file
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transformation
 
 import opendp_concurrent as oc
@@ -139,7 +142,12 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "sequence": lambda value: elements(value) is not None,
     "iterable": lambda value: hasattr(type(value), "__iter__") or hasattr(value, "__getitem__"),
 }
+KINDS["finite number"] = lambda value: (
+    KINDS["finite real"](value)
+    or (is_kind(value, Decimal, Fraction) and value == value and abs(value) < inf)
+)
 KINDS["wholes"] = each("whole", 0)
+KINDS["plan"] = of_class(pl.LazyFrame)
 KINDS["partition"] = of_class(Partition)
 KINDS["checkpoint"] = of_class(oc.c.Checkpoint)
 KINDS["fraction"] = of_class(Fraction)
@@ -153,6 +161,9 @@ KINDS["counts"] = each("count", 0)
 KINDS["guess"] = lambda value: (
     KINDS["finite real"](value) or is_kind(value, bool, Fraction, Decimal)
 )
+KINDS["constant"] = of_class(int, float, str, date)
+KINDS["predicate"] = of_class(oc.tables.Predicate)
+KINDS["bounds"] = lambda value: is_kind(value, tuple) and each("finite real", 2)(value)
 KINDS["pair"] = lambda value: (
     is_kind(value, tuple)
     and len(inner := list(tuple.__iter__(value))) == 2
@@ -468,6 +479,13 @@ case(
     value=(1.0, "anything"),
 )
 case(
+    "LinearAnswers",
+    lambda **given: type(oc.m.LinearAnswers(**given)),
+    values=([1.0], "anything"),
+    gap=(0.0, "anything"),
+    never_worse=(True, "anything"),
+)
+case(
     "NoisySum",
     oc.m.NoisySum,
     per_row=(lambda rows: rows[:, 0], "callable"),
@@ -517,6 +535,8 @@ case(
     queries=(100, "count"),
     beta=(0.05, "probability"),
     thresholds=(2, "count"),
+    one_sided=(True, "flag"),
+    renyi=(False, "flag"),
 )
 
 # trade-off functions
@@ -844,6 +864,16 @@ case(
     measurement=(oc.c.make_interactive(COUNT), "measurement"),
     max_messages=(3, "count"),
 )
+case(
+    "make_private_selection",
+    lambda **given: used(oc.c.make_private_selection(**given)),
+    measurement=(COUNT, "measurement"),
+    mean_runs=(5.0, "above 1"),
+    score=(None, "None or callable"),
+    interact=(None, "None or callable"),
+    eta=(1.0, "probability"),
+    max_runs=(None, "None or count"),
+)
 
 
 def asked_once(state: Any, tag: Any, message: Any) -> Any:
@@ -951,7 +981,7 @@ SPARSE = {
     "output_measure": (PURE, "measure"),
     "d_in": (1, "d_in"),
     "scale": (2.0, "positive"),
-    "threshold": (5.0, "finite real"),
+    "threshold": (5.0, "finite number"),
 }
 QUERY = VECTOR >> dp.t.then_count()
 maker(
@@ -961,6 +991,7 @@ maker(
     sensitivity=(1, "None or positive"),
     query_scale=(4.0, "None or positive"),
     monotone=(False, "flag"),
+    one_sided=(True, "flag"),
 )
 maker(
     "sparse_vector",
@@ -972,6 +1003,7 @@ maker(
     answer_scale=(4.0, "None or positive"),
     refresh=(False, "flag"),
     monotone=(False, "flag"),
+    one_sided=(True, "flag"),
 )
 maker(
     "guess_and_check",
@@ -985,6 +1017,7 @@ maker(
     query_scale=(4.0, "None or positive"),
     answer_scale=(4.0, "None or positive"),
     refresh=(False, "flag"),
+    one_sided=(True, "flag"),
     orders=(None, "None"),
 )
 maker(
@@ -1006,10 +1039,25 @@ maker(
     d_mids=([0.25, 0.25], "list of positive"),
     universe=(8, "count or sequence"),
     size=(100, "None or count"),
-    rounds=(10, "count"),
+)
+maker(
+    "linear_queries",
+    VECTOR,
+    output_measure=(ZCDP, "measure"),
+    d_in=(1, "d_in"),
+    d_out=(0.5, "positive"),
+    universe=(4, "count or sequence"),
+    queries=([lambda value: 1.0], "sequence"),
+    size=(100, "None or count"),
+    beta=(0.05, "probability"),
+    minimize=("largest", "nothing hostile"),
+    method=(None, "None"),
 )
 ROWS = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
 maker("individual_filter", ROWS, output_measure=(ZCDP, "measure"), d_out=(0.5, "finite"))
+
+FRAMES = dp.lazyframe_domain([dp.series_domain("n", dp.atom_domain(T="i64"))]), VECTOR[1]
+maker("frame_count", FRAMES, lazyframe=(pl.LazyFrame(schema={"n": pl.Int64}), "plan"))
 
 # streams
 
@@ -1104,6 +1152,99 @@ maker(
     output_domain=(oc.integer_stream(0, 1), "domain"),
     max_contributions=(3, "count"),
 )
+BOUNDED = tables.space()
+COLUMNS = "text or list of text"
+
+
+def asked_table(made: Any, d_in: Any) -> Any:
+    """Use a transformation of tables."""
+    made(tables.data())
+    return used(made, d_in)
+
+
+maker("where", BOUNDED, 1, asked_table, predicate=(oc.tables.column("zone") == "a", "predicate"))
+maker("table_select", BOUNDED, 1, asked_table, columns=(["zone"], COLUMNS))
+maker(
+    "truncate",
+    BOUNDED,
+    1,
+    asked_table,
+    per_unit=(2, "count"),
+    order_by=(["zone"], COLUMNS + " or sequence"),
+    materialize=(False, "flag"),
+)
+maker(
+    "group_truncate",
+    BOUNDED,
+    1,
+    asked_table,
+    by=("zone", COLUMNS),
+    groups=(2, "count"),
+    rows=(1, "count"),
+    materialize=(False, "flag"),
+)
+maker(
+    "public_join",
+    BOUNDED,
+    1,
+    asked_table,
+    on=("zone", COLUMNS),
+    schema=({"big": bool}, "mapping"),
+    rows=({"a": True}, "mapping"),
+)
+maker("table_count", BOUNDED, 1, asked_table)
+maker("distinct_units", BOUNDED, 1, asked_table)
+GROUPS = {"by": ("zone", COLUMNS), "keys": (["a"], "list of text")}
+VALUE = {
+    "column": ("hours", "text"),
+    "bounds": ((0.0, 1.0), "bounds"),
+    "quantum": (0.5, "positive"),
+}
+NORM = {"norm": ("l1", "nothing hostile")}
+maker("table_counts", BOUNDED, 1, asked_table, **GROUPS, **NORM)
+maker("table_sum", BOUNDED, 1, asked_table, **VALUE)
+maker("table_sums", BOUNDED, 1, asked_table, **GROUPS, **VALUE, **NORM)
+maker(
+    "table_histogram",
+    BOUNDED,
+    1,
+    asked_table,
+    column=("hours", "text"),
+    edges=([0.0, 1.0], "list of real"),
+    **NORM,
+)
+maker(
+    "quantile_scores",
+    BOUNDED,
+    1,
+    asked_table,
+    column=("hours", "text"),
+    candidates=([0.0, 1.0], "list of real"),
+    alpha=(0.5, "probability"),
+)
+case(
+    "tables.scan",
+    lambda **given: oc.tables.scan(**given),
+    connection=(tables.connection(), "nothing hostile"),
+    table=("people", COLUMNS),
+    schema=({"person": int}, "mapping"),
+    unit=("person", "text"),
+    timeout=(None, "None or positive"),
+    snapshot=(False, "flag"),
+)
+HOURS = oc.tables.column("hours")
+case(
+    "tables.Column.is_in",
+    lambda **given: HOURS.is_in(**given),
+    values=([1.0], "list of constant"),
+)
+case(
+    "tables.Column.between",
+    lambda **given: HOURS.between(**given),
+    lower=(0.0, "constant"),
+    upper=(1.0, "constant"),
+)
+case("tables.column", oc.tables.column, name=("age", "text"))
 maker("stream_clamp", BITS, 1, only, output_domain=(oc.integer_stream(0, 1), "domain"))
 maker(
     "stream_filter",
@@ -1832,7 +1973,7 @@ on_handle(
     lambda handle, query: handle(query),
     query=(lambda value: value % 2, "callable or list of probability"),
 )
-MPQ = oc.m.make_projected_queries(*VECTOR, ZCDP, 1, [1e-3] * 99, universe=8, size=100, rounds=5)
+MPQ = oc.m.make_projected_queries(*VECTOR, ZCDP, 1, [1e-3] * 99, universe=8, size=100)
 on_handle(
     "projection()",
     lambda: MPQ([1, 2] * 50),
@@ -2013,7 +2154,12 @@ def public_callables() -> set[str]:
     """Names that must have a case: what is exported, and the methods of exported classes."""
     names = set()
     groups = dict.fromkeys((oc.c, oc.m, oc.t, oc.accumulators, oc.fdp, oc.measures, oc), "")
-    extras = {ledger: "ledger.", plot: "plot.", verify: "verify."}
+    extras = {
+        ledger: "ledger.",
+        plot: "plot.",
+        verify: "verify.",
+        oc.tables: "tables.",
+    }
     for module, prefix in (groups | extras).items():
         for name in module.__all__:
             public = getattr(module, name)
@@ -2035,6 +2181,8 @@ def public_callables() -> set[str]:
 NO_ARGUMENTS = {
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
+    "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.materialized",
+    "tables.Predicate", "tables.Column", "tables.Column.is_null",
     "ledger.Entry", "ledger.Summary", "ledger.SqlLedger", "ledger.SqlLedger.entries",
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",
     "verify.ContinualLaw", "verify.ContinualLaw.update", "verify.ContinualLaw.answers",
@@ -2046,7 +2194,12 @@ NO_ARGUMENTS = {
 
 def arguments_of(name: str) -> set[str] | None:
     """Names of the arguments of a public callable; None where Python cannot tell."""
-    public: Any = PUBLIC | {"ledger": vars(ledger), "plot": vars(plot), "verify": vars(verify)}
+    public: Any = PUBLIC | {
+        "ledger": vars(ledger),
+        "plot": vars(plot),
+        "verify": vars(verify),
+        "tables": vars(oc.tables),
+    }
     for part in name.split("."):
         public = public[part] if isinstance(public, Mapping) else getattr(public, part)
     try:

@@ -18,6 +18,7 @@ from opendp.mod import OpenDPException
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ForkedError, InvalidTypeError, InvalidValueError, TableError
 from opendp_concurrent.tables.domain import Tables, table_domain, tables_of, units
+from opendp_concurrent.tables.engines.duckdb import DuckDB
 from opendp_concurrent.tables.schema import schema_of
 
 SECRET = "secret-7261"
@@ -313,6 +314,7 @@ def test_threads_run_their_statements_side_by_side():
     connection.execute("CREATE TABLE t (person INT)")
     table = oc.tables.scan(connection, "t", {"person": int}, "person")
     engine, meet = table._engine, threading.Barrier(2, timeout=20)
+    assert type(engine) is DuckDB
     run = engine.run
 
     def waiting(*arguments):
