@@ -13,7 +13,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.measurements.histogram import LinearQuery, Universe, make_histogram
-from opendp_concurrent.measurements.projection import _Batch
+from opendp_concurrent.measurements.linear_answers import Batch
 
 dp.enable_features("contrib", "honest-but-curious")
 ZCDP = dp.zero_concentrated_divergence()
@@ -129,7 +129,7 @@ def test_batches_move_by_no_more_than_their_stability(metric, sized):
         [[1.0, 0.2]] * 5,
     ]
     for matrix in matrices:
-        batch, reached = _Batch(matrix, universe), Fraction(0)
+        batch, reached = Batch(matrix, universe), Fraction(0)
         squares, longest = {}, 0
         for first, second, apart in histograms(metric, sized):
             difference = np.subtract(first, second)
@@ -142,10 +142,10 @@ def test_batches_move_by_no_more_than_their_stability(metric, sized):
                 (ZCDP, 0.125, Fraction(1, 4)),
                 (oc.gaussian_tradeoff(), 0.5, Fraction(1, 4)),
             ):
-                noisy = batch.measurement(space, distance, measure, d_mid)
+                noisy, scale = batch.release(space, distance, measure, d_mid)
                 assert noisy.map(distance) <= d_mid
-                assert moved <= Fraction(batch.scale) ** 2 * ratio  # (scale times sqrt(2ρ) or μ)²
-            reached = max(reached, moved / (Fraction(batch.scale) ** 2 / 4))
+                assert moved <= Fraction(scale) ** 2 * ratio  # (scale times sqrt(2ρ) or μ)²
+            reached = max(reached, moved / (Fraction(scale) ** 2 / 4))
         longest = max(sum(Fraction(v) ** 2 for v in column) for column in batch.matrix.T)
         assert longest <= Fraction(batch.longest) ** 2 <= longest * (1 + Fraction(1, 2**50))
         assert reached > 0.45
