@@ -68,6 +68,15 @@ def mean_square(delta: Numbers, omega: Numbers, horizon: float) -> float:
     return float(np.sum(np.outer(factors, factors) * sums)) / horizon
 
 
+def prefix_square(delta: Numbers, omega: Numbers, steps: float) -> float:
+    """Return the squared norm of the row of A C^-1 at a step; it grows with the step."""
+    lam, factors = decoder(delta, omega)
+    rate = np.add.outer(lam, lam) - np.outer(lam, lam)
+    with np.errstate(all="ignore"):
+        sums = -np.expm1(steps * np.log1p(-rate)) / rate
+    return float(np.sum(np.outer(factors, factors) * np.where(rate == 0, steps, sums)))
+
+
 def row_squares(delta: Numbers, omega: Numbers, horizon: int) -> Numbers:
     """Return the squared row norms of A C^-1 at the steps 1 to T, one by one."""
     lam, factors = decoder(delta, omega)
