@@ -77,6 +77,15 @@ def prefix_square(delta: Numbers, omega: Numbers, steps: float) -> float:
     return float(np.sum(np.outer(factors, factors) * np.where(rate == 0, steps, sums)))
 
 
+def row_squares(delta: Numbers, omega: Numbers, horizon: int) -> Numbers:
+    """Return the squared row norms of A C^-1 at the steps 1 to T, one by one."""
+    lam, factors = decoder(delta, omega)
+    entries = np.zeros(horizon)
+    for one, factor in zip(lam, factors, strict=True):
+        entries += factor * np.exp(np.log1p(-one) * np.arange(horizon))
+    return np.cumsum(entries**2)
+
+
 def window_square(delta: Numbers, omega: Numbers, window: float) -> float:
     """Return the squared norm of a row of the last W steps' sum times C^-1, late in a stream."""
     lam, factors = decoder(delta, omega)

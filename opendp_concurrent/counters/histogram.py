@@ -118,7 +118,7 @@ def make_histogram_counter(
     >>> zcdp = dp.zero_concentrated_divergence()
     >>> histogram = oc.m.make_histogram_counter(*space, zcdp, scale=10.0, horizon=1023)
     >>> round(histogram.map(1), 6)
-    0.015029
+    0.015235
     >>> queryable = histogram([])
     >>> queryable.update_all(["blue"] * 900 + ["red"] * 100)
     >>> len(queryable.read())

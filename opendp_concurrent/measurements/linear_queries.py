@@ -21,7 +21,7 @@ from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed
 from ..queryables.mechanism import ConcurrentMeasurement, accuracy_of, read_map, run
 from ..queryables.session import validate_d_in
-from .histogram import Array, Universe, known_size, make_histogram, positive_distance, public_size
+from .histogram import Array, Universe, make_histogram, positive_distance, size_if_public
 from .linear_answers import Batch, LinearAnswers, has_laplace, noisy_product, tails_of
 from .linear_plan import (
     CRITERIA,
@@ -283,8 +283,7 @@ def make_linear_queries(
     known = Universe(universe)
     histogram = make_histogram(input_domain, input_metric, known)
     distance = positive_distance(histogram, d_in)
-    if size is not None or known_size(input_domain) is not None:
-        size = public_size(input_domain, size)
+    size = size_if_public(input_domain, input_metric, size)
     batch = Batch(queries, known, "queries")
     if not batch.matrix.size <= MOST_VALUES:
         raise InvalidValueError(

@@ -129,8 +129,10 @@ def make_private_multiplicative_weights(
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param input_domain: vectors of records
-    :param input_metric: symmetric, insert-delete, change-one or Hamming distance
+    :param input_domain: vectors of records; or of counts, one for each value of the universe, such
+        as :func:`.make_table_counts` returns
+    :param input_metric: symmetric, insert-delete, change-one or Hamming distance; of counts,
+        ``dp.l1_distance(T="i64")``
     :param output_measure: pure, (ε, δ), zero-concentrated, Gaussian DP, or one Rényi order
     :param d_in: distance between neighbouring inputs
     :param d_out: bound on the privacy loss
@@ -172,7 +174,7 @@ def make_private_multiplicative_weights(
     budget = measure.validate_budget("d_out", d_out)
     planned, bound, delta = measure.planned_under(budget)
     known = Universe(universe)
-    size = public_size(input_domain, size)
+    size = public_size(input_domain, input_metric, size)
     if not 0.0 < checks.probability(beta=beta) < 1.0:
         raise InvalidValueError(f"beta ({beta}) must be above 0 and below 1")
     histogram = make_histogram(input_domain, input_metric, known)

@@ -24,10 +24,9 @@ from ..queryables.session import validate_d_in
 from .histogram import (
     Array,
     Universe,
-    known_size,
     make_histogram,
     positive_distance,
-    public_size,
+    size_if_public,
 )
 from .linear_answers import Batch, LinearAnswers, column_norm, scale_for
 from .linear_plan import ROUNDING
@@ -112,8 +111,10 @@ def make_projected_queries(
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param input_domain: vectors of records
-    :param input_metric: symmetric, insert-delete, change-one or Hamming distance
+    :param input_domain: vectors of records; or of counts, one for each value of the universe, such
+        as :func:`.make_table_counts` returns
+    :param input_metric: symmetric, insert-delete, change-one or Hamming distance; of counts,
+        ``dp.l1_distance(T="i64")``
     :param output_measure: zero-concentrated or Gaussian DP
     :param d_in: distance between neighbouring inputs
     :param d_mids: privacy loss of each batch, in order
@@ -150,8 +151,7 @@ def make_projected_queries(
     known = Universe(universe)
     histogram = make_histogram(input_domain, input_metric, known)
     distance = positive_distance(histogram, d_in)
-    if size is not None or known_size(input_domain) is not None:
-        size = public_size(input_domain, size)
+    size = size_if_public(input_domain, input_metric, size)
     space = histogram.output_domain, histogram.output_metric
     shares = tuple(
         checks.positive(**{f"d_mids[{index}]": d_mid})

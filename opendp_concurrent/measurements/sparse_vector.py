@@ -77,18 +77,17 @@ class NoisyComparison:
     Not thread-safe. Holds noise that must stay secret.
     """
 
-    __slots__ = ("_center", "_left", "_noise", "_query", "_raised")
+    __slots__ = ("_left", "_noise", "_query", "_raised")
 
     def __init__(self, noise: SparseVectorNoise) -> None:
         self._noise, self._left = noise, noise.hits
         kind = OneSidedNoise if noise.one_sided_query else LaplaceNoise
         self._query: LaplaceNoise | OneSidedNoise = kind(noise.query)
-        self._center = noise.center
         self._raised = self._draw_threshold()
 
     def _draw_threshold(self) -> int:
         kind = OneSidedNoise if self._noise.one_sided_threshold else LaplaceNoise
-        return self._center + kind(self._noise.threshold, 1).draw()
+        return self._noise.center + kind(self._noise.threshold, 1).draw()
 
     @property
     def exhausted(self) -> bool:

@@ -7,8 +7,9 @@ compose, and the loss is at most
     F(k) = join of the compositions of e_b(k_b) over the parts b with k_b > 0, over all sums
            k_1 + k_2 + ... = k.
 
-A loss at j bounds all distances up to j, so sums below k need no separate terms. F(1) is the
-maximum over the parts, and needs no composition theorem.
+A loss at j bounds all distances up to j, so sums below k need no separate terms. If no part is
+further than m apart, e_b(j) is e_b(m) for j above m: then each k_b stands for min(k_b, m). F(1) is
+the maximum over the parts, and needs no composition theorem.
 
 The join of numbers and pairs is by component, of Rényi curves by order, of (ρ, ω) with the least ω.
 The join of trade-off functions is the one below all others, if there is one. Otherwise it has the
@@ -48,20 +49,24 @@ class ParallelLoss:
         number = Counter(map(id, measurements.values()))
         self._parts = tuple(number[one] for one in distinct)
         self._prices = [(key, MeasurementPrice(one, measure)) for key, one in distinct.values()]
-        self._seen: dict[int, Any] = {}
+        self._seen: dict[tuple[int, int], Any] = {}
 
-    def at(self, total: int) -> Any:
-        """Return the loss for parts whose distances add up to ``total``."""
-        known = self._seen.get(total)
+    def at(self, total: int, largest: int | None = None) -> Any:
+        """Return the loss for parts whose distances add up to ``total``.
+
+        :param largest: distance of each part at most; ``total`` if left out
+        """
+        most = total if largest is None else min(largest, total)
+        known = self._seen.get((total, most))
         if known is not None:
             return known
         prices = [(key, price.again()) for key, price in self._prices]
-        loss = self._loss(total, prices) if total else self._measure.zero
+        loss = self._loss(total, most, prices) if total else self._measure.zero
         if all(price.fixed for _, price in prices):
-            self._seen[total] = loss
+            self._seen[total, most] = loss
         return loss
 
-    def _loss(self, total: int, prices: list[tuple[Any, MeasurementPrice]]) -> Any:
+    def _loss(self, total: int, most: int, prices: list[tuple[Any, MeasurementPrice]]) -> Any:
         measure, parts = self._measure, self._parts
         differ = min(total, sum(parts))
         if measure.composability is Composability.SEQUENTIAL and differ > 1:
@@ -78,7 +83,8 @@ class ParallelLoss:
                 f"under {measure.name}; pass a smaller d_in"
             )
         # losses[j - 1] has the losses of the distinct measurements at j
-        losses = [[self._read(*price, j) for price in prices] for j in range(1, total + 1)]
+        losses = [[self._read(*price, j) for price in prices] for j in range(1, most + 1)]
+        losses += [losses[-1]] * (total - most)
         return measure.validate("d_out", measure.join(losses, parts))
 
     def _read(self, key: Any, price: MeasurementPrice, distance: int) -> Any:

@@ -145,7 +145,7 @@ def _groups(
     tables: Tables, by: Any, keys: Any
 ) -> tuple[tuple[str, ...], nodes.Values, Contribution]:
     names = names_of("by", tables.schema, by, KEYS)
-    public = nodes.Values(keys_of(tuple(tables.schema.kind(name) for name in names), keys))
+    public = nodes.Values(keys_of(tuple(tables.schema.kind(name) for name in names), keys=keys))
     return names, public, tables.contribution(frozenset(names), len(public))
 
 
@@ -270,7 +270,7 @@ def _quantised(
             raise InvalidTypeError("quantum is for columns of floats; leave it out")
         first, last = checks.integer(bounds=lower), checks.integer(bounds=upper)
         largest = max(abs(first), abs(last))
-        _check_bounds(first <= last, largest <= 2**62, bounds, "2^62 in absolute value")
+        _check_bounds(first <= last, largest <= 2**62, bounds, "of at most 2^62 in absolute value")
         return nodes.Quantised(name, first, last), largest
     if quantum is None:
         raise InvalidTypeError(
@@ -282,7 +282,7 @@ def _quantised(
     low, high = checks.real(bounds=lower), checks.real(bounds=upper)
     factor = 1.0 / quantum
     steps = max(abs(low), abs(high)) * factor
-    _check_bounds(low <= high, steps <= MOST_STEPS, bounds, "2^52 quanta")
+    _check_bounds(low <= high, steps <= MOST_STEPS, bounds, f"of at most 2^52 quantum ({quantum})")
     # as the engine computes them, and both operations are monotone
     largest = max(abs(floor(one * factor + 0.5)) for one in (low, high))
     return nodes.Quantised(name, low, high, factor), largest
@@ -292,7 +292,7 @@ def _check_bounds(ordered: bool, small: bool, bounds: Any, most: str) -> None:
     if not (ordered and small):
         raise InvalidValueError(
             f"bounds ({checks.shown(bounds)}) must be a lower and an upper bound, in this order, "
-            f"at most {most}"
+            f"{most}"
         )
 
 

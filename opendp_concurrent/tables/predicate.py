@@ -9,9 +9,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, NoReturn
 
-from .. import checks
+from .. import checks, owned
 from ..errors import InvalidTypeError, InvalidValueError
 from .schema import Schema, column_name, value_of
 
@@ -134,11 +135,14 @@ class Column:
 
     def between(self, lower: Any, upper: Any) -> Predicate:
         """Whether the value is at least ``lower`` and at most ``upper``."""
-        return Both("and", self >= lower, self <= upper)
+        low, high = _constant(lower, "lower"), _constant(upper, "upper")
+        return Both("and", Compare(self.name, ">=", low), Compare(self.name, "<=", high))
 
     def is_in(self, values: Any) -> Predicate:
         """Whether the value is one of at most 1,000 constants; for more, join with public rows."""
-        found = tuple(map(_constant, checks.sequence("constants", values=values)))
+        found = tuple(
+            _constant(one, "values") for one in checks.sequence("constants", values=values)
+        )
         if len(found) > MOST_VALUES:
             raise InvalidValueError(
                 f"values must be at most {MOST_VALUES}, found {len(found)}; use then_public_join"
@@ -165,12 +169,18 @@ def column(name: str) -> Column:
     return Column(column_name(name=name))
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: Any, name: str = "the constant") -> Any:
+    """Return a value that a column can be compared with, or raise."""
     if type(value) is Column:
         return Other(value.name)
     if value is None:
-        raise InvalidTypeError("a column cannot be compared with None: use is_null()")
-    return value
+        raise InvalidTypeError(f"{name} cannot be None: use is_null()")
+    if not checks.is_a(value, int, float, str, date):
+        raise InvalidTypeError(
+            f"{name} must be an int, a float, a text, a Boolean or a date, found "
+            f"{type(value).__name__}"
+        )
+    return owned.plain(value)
 
 
 def _predicate(value: Any) -> Predicate:

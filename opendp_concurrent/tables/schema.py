@@ -34,8 +34,9 @@ class Schema:
 
     def kind(self, column: Any, name: str = "column") -> type:
         """Return the type of a column, or raise naming the argument."""
+        text = str.__str__(column) if checks.is_a(column, str) else None
         for known, kind in self.columns:
-            if checks.is_a(column, str) and known == column:
+            if known == text:
                 return kind
         raise InvalidValueError(
             f"{name} ({checks.shown(column)}) must be a column of the table; its columns are: "
@@ -130,21 +131,22 @@ def value_of(kind: type, **argument: Any) -> Any:
     return owned.plain(value)
 
 
-def keys_of(kinds: tuple[type, ...], keys: Any) -> tuple[tuple[Any, ...], ...]:
+def keys_of(kinds: tuple[type, ...], **argument: Any) -> tuple[tuple[Any, ...], ...]:
     """Return distinct public keys as tuples with a value for each column, or raise."""
+    ((name, keys),) = argument.items()
     found = []
-    for key in checks.sequence("keys", keys=keys):
-        parts = (key,) if len(kinds) == 1 else tuple(checks.elements("values", keys=key))
+    for key in checks.sequence("keys", **{name: keys}):
+        parts = (key,) if len(kinds) == 1 else tuple(checks.elements("values", **{name: key}))
         if len(parts) != len(kinds):
             raise InvalidValueError(
-                f"keys has {checks.shown(key)}, which must have {len(kinds)} values, one for each "
-                "column"
+                f"{name} has {checks.shown(key)}, which must have {len(kinds)} values, one for "
+                "each column"
             )
         found.append(
-            tuple(value_of(kind, keys=one) for kind, one in zip(kinds, parts, strict=True))
+            tuple(value_of(kind, **{name: one}) for kind, one in zip(kinds, parts, strict=True))
         )
     if len(set(found)) != len(found):
-        raise InvalidValueError("keys must be distinct")
+        raise InvalidValueError(f"{name} must have distinct keys")
     return tuple(found)
 
 
@@ -152,14 +154,15 @@ def names_of(place: str, schema: Schema, names: Any, kinds: tuple[type, ...]) ->
     """Return names of distinct columns whose types are among ``kinds``, or raise."""
     given = (names,) if checks.is_a(names, str) else checks.sequence("columns", **{place: names})
     found = []
-    for one in given:
+    for each in given:
+        one = str.__str__(each) if checks.is_a(each, str) else each
         kind = schema.kind(one, place)
         if kind not in kinds:
             raise InvalidTypeError(
                 f"{place} ({checks.shown(one)}) must be a column of type "
                 f"{', '.join(KINDS[one] for one in kinds)}, found {KINDS[kind]}"
             )
-        found.append(str.__str__(one))
+        found.append(one)
     if len(set(found)) != len(found):
         raise InvalidValueError(f"{place} must name each column once")
     return tuple(found)

@@ -312,7 +312,7 @@ def make_public_join(
     names = names_of("on", tables.schema, on, KEYS)
     added = _added(tables.schema, schema)
     given = checks.mapping("keys to values", rows=rows)
-    keys = keys_of(tuple(tables.schema.kind(name) for name in names), list(given))
+    keys = keys_of(tuple(tables.schema.kind(name) for name in names), rows=list(given))
     values = [_row(added, one) for one in given.values()]
     after = Schema(tables.schema.columns + added, tables.schema.unit)
     public = nodes.Values(keys), nodes.Values(values)

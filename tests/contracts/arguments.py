@@ -12,6 +12,7 @@ import inspect
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 import opendp.prelude as dp
 import polars as pl
+import tables  # beside this file
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transformation
 
 import opendp_concurrent as oc
@@ -159,6 +161,9 @@ KINDS["counts"] = each("count", 0)
 KINDS["guess"] = lambda value: (
     KINDS["finite real"](value) or is_kind(value, bool, Fraction, Decimal)
 )
+KINDS["constant"] = of_class(int, float, str, date)
+KINDS["predicate"] = of_class(oc.tables.Predicate)
+KINDS["bounds"] = lambda value: is_kind(value, tuple) and each("finite real", 2)(value)
 KINDS["pair"] = lambda value: (
     is_kind(value, tuple)
     and len(inner := list(tuple.__iter__(value))) == 2
@@ -559,6 +564,18 @@ for name, arguments in {
         "first": ([0.75, 0.25], "list of probability"),
         "second": ([0.25, 0.75], "list of probability"),
     },
+    "subsampled_gaussian": {
+        "sigma": (1.0, "positive"),
+        "rate": (0.1, "probability"),
+        "unit": ("removed", "nothing hostile"),
+        "sampling": ("poisson", "nothing hostile"),
+    },
+    "subsampled_laplace": {
+        "epsilon": (0.5, "non_negative"),
+        "rate": (0.1, "probability"),
+        "unit": ("added", "nothing hostile"),
+        "sampling": ("poisson", "nothing hostile"),
+    },
     "from_profile": {
         "epsilons": ([0.0, 1.0], "list of non_negative"),
         "deltas": ([0.5, 0.1], "list of probability"),
@@ -589,6 +606,25 @@ for name, arguments in {
         lambda name=name, **given: answers(getattr(T, name)(**given)),
         **arguments,
     )
+SESSION = oc.fdp.Session.subsampled_gaussian(1.0, 0.1)
+KINDS["session"] = of_class(T, oc.fdp.Session)
+case("Session", oc.fdp.Session, removed=(F, "function"), added=(F, "function"))
+case(
+    "Session.subsampled_gaussian",
+    oc.fdp.Session.subsampled_gaussian,
+    sigma=(1.0, "positive"),
+    rate=(0.1, "probability"),
+    sampling=("poisson", "nothing hostile"),
+)
+case(
+    "Session.subsampled_laplace",
+    oc.fdp.Session.subsampled_laplace,
+    epsilon=(0.5, "non_negative"),
+    rate=(0.1, "probability"),
+    sampling=("poisson", "nothing hostile"),
+)
+case("Session.compose", lambda other: SESSION.compose(other), other=(SESSION, "session"))
+case("Session.power", SESSION.power, count=(2, "whole"))
 KINDS["reals"] = lambda value: (
     KINDS["real"](value)
     or (
@@ -598,6 +634,13 @@ KINDS["reals"] = lambda value: (
         and not np.isnan(array.ravel()[:10].astype(float)).any()
     )
 )
+for name, arguments in {
+    "delta": {"epsilon": (0.5, "reals")},
+    "delta_bounds": {"epsilon": (0.5, "reals"), "width": (1e-3, "non_negative")},
+    "epsilon": {"delta": (1e-3, "probability")},
+    "epsilon_bounds": {"delta": (1e-3, "probability"), "width": (1e-3, "non_negative")},
+}.items():
+    case(f"Session.{name}", getattr(SESSION, name), **arguments)
 PRODUCT = T.laplace(0.5).compose(T.gaussian(0.5))
 for title, function in {"": F, ", product": PRODUCT, ", worst": T.worst()}.items():
     for name, arguments in {
@@ -1147,6 +1190,99 @@ maker(
     output_domain=(oc.integer_stream(0, 1), "domain"),
     max_contributions=(3, "count"),
 )
+BOUNDED = tables.space()
+COLUMNS = "text or list of text"
+
+
+def asked_table(made: Any, d_in: Any) -> Any:
+    """Use a transformation of tables."""
+    made(tables.data())
+    return used(made, d_in)
+
+
+maker("where", BOUNDED, 1, asked_table, predicate=(oc.tables.column("zone") == "a", "predicate"))
+maker("table_select", BOUNDED, 1, asked_table, columns=(["zone"], COLUMNS))
+maker(
+    "truncate",
+    BOUNDED,
+    1,
+    asked_table,
+    per_unit=(2, "count"),
+    order_by=(["zone"], COLUMNS + " or sequence"),
+    materialize=(False, "flag"),
+)
+maker(
+    "group_truncate",
+    BOUNDED,
+    1,
+    asked_table,
+    by=("zone", COLUMNS),
+    groups=(2, "count"),
+    rows=(1, "count"),
+    materialize=(False, "flag"),
+)
+maker(
+    "public_join",
+    BOUNDED,
+    1,
+    asked_table,
+    on=("zone", COLUMNS),
+    schema=({"big": bool}, "mapping"),
+    rows=({"a": True}, "mapping"),
+)
+maker("table_count", BOUNDED, 1, asked_table)
+maker("distinct_units", BOUNDED, 1, asked_table)
+GROUPS = {"by": ("zone", COLUMNS), "keys": (["a"], "list of text")}
+VALUE = {
+    "column": ("hours", "text"),
+    "bounds": ((0.0, 1.0), "bounds"),
+    "quantum": (0.5, "positive"),
+}
+NORM = {"norm": ("l1", "nothing hostile")}
+maker("table_counts", BOUNDED, 1, asked_table, **GROUPS, **NORM)
+maker("table_sum", BOUNDED, 1, asked_table, **VALUE)
+maker("table_sums", BOUNDED, 1, asked_table, **GROUPS, **VALUE, **NORM)
+maker(
+    "table_histogram",
+    BOUNDED,
+    1,
+    asked_table,
+    column=("hours", "text"),
+    edges=([0.0, 1.0], "list of real"),
+    **NORM,
+)
+maker(
+    "quantile_scores",
+    BOUNDED,
+    1,
+    asked_table,
+    column=("hours", "text"),
+    candidates=([0.0, 1.0], "list of real"),
+    alpha=(0.5, "probability"),
+)
+case(
+    "tables.scan",
+    lambda **given: oc.tables.scan(**given),
+    connection=(tables.connection(), "nothing hostile"),
+    table=("people", COLUMNS),
+    schema=({"person": int}, "mapping"),
+    unit=("person", "text"),
+    timeout=(None, "None or positive"),
+    snapshot=(False, "flag"),
+)
+HOURS = oc.tables.column("hours")
+case(
+    "tables.Column.is_in",
+    lambda **given: HOURS.is_in(**given),
+    values=([1.0], "list of constant"),
+)
+case(
+    "tables.Column.between",
+    lambda **given: HOURS.between(**given),
+    lower=(0.0, "constant"),
+    upper=(1.0, "constant"),
+)
+case("tables.column", oc.tables.column, name=("age", "text"))
 maker("stream_clamp", BITS, 1, only, output_domain=(oc.integer_stream(0, 1), "domain"))
 maker(
     "stream_filter",
@@ -2063,7 +2199,12 @@ def public_callables() -> set[str]:
     """Names that must have a case: what is exported, and the methods of exported classes."""
     names = set()
     groups = dict.fromkeys((oc.c, oc.m, oc.t, oc.accumulators, oc.fdp, oc.measures, oc), "")
-    extras = {ledger: "ledger.", plot: "plot.", verify: "verify."}
+    extras = {
+        ledger: "ledger.",
+        plot: "plot.",
+        verify: "verify.",
+        oc.tables: "tables.",
+    }
     for module, prefix in (groups | extras).items():
         for name in module.__all__:
             public = getattr(module, name)
@@ -2085,6 +2226,8 @@ def public_callables() -> set[str]:
 NO_ARGUMENTS = {
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
+    "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.materialized",
+    "tables.Predicate", "tables.Column", "tables.Column.is_null",
     "ledger.Entry", "ledger.Summary", "ledger.SqlLedger", "ledger.SqlLedger.entries",
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",
     "verify.ContinualLaw", "verify.ContinualLaw.update", "verify.ContinualLaw.answers",
@@ -2096,7 +2239,12 @@ NO_ARGUMENTS = {
 
 def arguments_of(name: str) -> set[str] | None:
     """Names of the arguments of a public callable; None where Python cannot tell."""
-    public: Any = PUBLIC | {"ledger": vars(ledger), "plot": vars(plot), "verify": vars(verify)}
+    public: Any = PUBLIC | {
+        "ledger": vars(ledger),
+        "plot": vars(plot),
+        "verify": vars(verify),
+        "tables": vars(oc.tables),
+    }
     for part in name.split("."):
         public = public[part] if isinstance(public, Mapping) else getattr(public, part)
     try:

@@ -435,6 +435,9 @@ def _interactive() -> Iterator[Subject]:
         )
 
 
+assert tables.UNIT == CANARY
+
+
 def noisy_table(name: str) -> Any:
     """Noise on an aggregate of a table."""
     asked = Built(name, tables.space())(**tables.AGGREGATES[name])

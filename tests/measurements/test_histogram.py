@@ -324,3 +324,41 @@ def test_the_domain_fixes_the_number_of_records():
         with pytest.raises(InvalidValueError, match="^d_in .* at least 2 if records are added"):
             oc.m.make_projected_queries(sized, metric, ZCDP, 1, [0.5], 4)
         oc.m.make_projected_queries(sized, metric, ZCDP, 2, [0.5], 4)
+
+
+# --- counts by cell, which an engine has computed ----------------------------------------------
+
+
+def counts_of(size):
+    return dp.vector_domain(dp.atom_domain(T="i64"), size=size), dp.l1_distance(T="i64")
+
+
+def test_counts_are_the_histogram():
+    made = make_histogram(*counts_of(3), Universe(["a", "b", "c"]))
+    assert made([2, 0, 5]).tolist() == [2.0, 0.0, 5.0]
+    assert [made.map(d_in) for d_in in (0, 1, 7)] == [0.0, 1.0, 7.0]
+    assert made.output_space == make_histogram(WHOLE_RECORDS, SYMMETRIC, Universe(3)).output_space
+
+
+def test_counts_are_clamped_and_no_further_apart():
+    made = make_histogram(*counts_of(2), Universe(2))
+    counts = (-3, -1, 0, 1, 2**53 - 1, 2**53 + 5, 2**63 - 1)
+    for one, other in product(product(counts, repeat=2), repeat=2):
+        distance = sum(abs(x - y) for x, y in zip(one, other, strict=True))
+        moved = np.abs(made(list(one)) - made(list(other))).sum()
+        assert moved <= distance
+
+
+def test_counts_of_another_number_of_cells_are_refused():
+    with pytest.raises(InvalidValueError, match="as many cells"):
+        make_histogram(*counts_of(3), Universe(2))
+    with pytest.raises(InvalidTypeError, match="then_table_counts"):
+        make_histogram(dp.user_domain("x", lambda x: True), dp.user_distance("y"), Universe(2))
+
+
+def test_the_number_of_cells_is_no_number_of_records():
+    with pytest.raises(InvalidTypeError, match="size must be given"):
+        oc.m.make_projected_queries(*counts_of(2), ZCDP, 1, [1.0], universe=2)
+
+
+WHOLE_RECORDS, SYMMETRIC = dp.vector_domain(WHOLE), dp.symmetric_distance()

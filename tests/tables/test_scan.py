@@ -18,6 +18,7 @@ from opendp.mod import OpenDPException
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ForkedError, InvalidTypeError, InvalidValueError, TableError
 from opendp_concurrent.tables.domain import Tables, table_domain, tables_of, units
+from opendp_concurrent.tables.engines.duckdb import DuckDB
 from opendp_concurrent.tables.schema import schema_of
 
 SECRET = "secret-7261"
@@ -307,12 +308,24 @@ def test_a_collation_that_is_not_binary_is_refused(connection):
         notes(connection)
 
 
+def test_texts_of_a_column_with_a_collation_are_compared_by_their_bytes(connection):
+    connection.execute("CREATE TABLE c (person TEXT COLLATE NOCASE, x TEXT COLLATE NOCASE)")
+    connection.execute("INSERT INTO c VALUES ('a', 'x'), ('A', 'X'), ('a', 'X')")
+    table = oc.tables.scan(connection, "c", {"person": str, "x": str}, "person")
+    assert (table.space >> oc.t.then_distinct_units())(table) == 2
+    once = table.space >> oc.t.then_truncate(1)
+    assert (once >> oc.t.then_table_counts("x", ["x", "X"]))(table) == [0, 2]
+    large = table.space >> oc.t.then_where(oc.tables.column("x") == "X")
+    assert (large >> oc.t.then_distinct_units())(table) == 2
+
+
 def test_threads_run_their_statements_side_by_side():
     """Each statement waits for the other: a connection that they shared would not get there."""
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t (person INT)")
     table = oc.tables.scan(connection, "t", {"person": int}, "person")
     engine, meet = table._engine, threading.Barrier(2, timeout=20)
+    assert type(engine) is DuckDB
     run = engine.run
 
     def waiting(*arguments):
