@@ -117,9 +117,15 @@ def test_small_data_bound_the_error_of_a_projection():
     """2 n σ max_j |<w, Q_j - c>|: halving n divides the root mean square by sqrt(2)."""
     queries = np.random.default_rng(0).integers(0, 2, (500, 64)).astype(float)
 
+    work, tails = Workload.of(queries), NormalTails()
+
     def promised(size):
-        work = Workload.of(queries)
-        return projected(work, NormalTails(), 1e3, 0.05, size).root_mean_square
+        return projected(work, tails, 1e3, 0.05, size).root_mean_square
+
+    largest = projected(work, tails, 1e3, 0.05, 100).largest
+    assert largest == pytest.approx(math.sqrt(2e5 * tails.largest(work.columns, 0.05)), rel=1e-6)
+    centred = queries - queries.mean(axis=1, keepdims=True)
+    assert work.columns.longest == pytest.approx(np.linalg.norm(centred, axis=0).max())
 
     assert promised(100) * math.sqrt(2) == pytest.approx(promised(200), rel=1e-6)
     assert promised(100) < 0.4 * promised(None)

@@ -3,6 +3,7 @@
 import contextlib
 from itertools import count
 
+import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
@@ -11,6 +12,8 @@ from .pipelines import STORED, quoted
 
 pytest.importorskip("sqlglot", reason="!!! TABLES ARE NOT TESTED: no sqlglot !!!")
 duckdb = pytest.importorskip("duckdb", reason="!!! TABLES ARE NOT TESTED: no duckdb !!!")
+
+dp.enable_features("contrib", "honest-but-curious")  # for fixtures of modules
 
 
 class OnDuckDB:
