@@ -115,7 +115,7 @@ def _check(
                 "data.fill_null(0) in Polars or data.fillna(0) in pandas"
             )
         raise InvalidTypeError(
-            f"data ({_named(data)}) must have {kind.words} for vectors of {atom}, found "
+            f"data ({_named(data)}) must be {kind.words} for vectors of {atom}, found "
             f"{', '.join(others)}; convert the column, or declare another domain"
         )
     if kind is _INTEGERS and rows:

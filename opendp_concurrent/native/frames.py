@@ -69,7 +69,7 @@ def as_lazyframe(data: Any) -> Any:
     if package in ("pandas", "pyarrow"):
         convert = "from_pandas" if package == "pandas" else "from_arrow"
         raise InvalidTypeError(
-            f"data must be a Polars LazyFrame, found {type(data).__name__} of {package}; "
-            f"pass pl.{convert}(data).lazy()"
+            f"data ({type(data).__name__} of {package}) must be a Polars LazyFrame; "
+            f"pass pl.{convert}(frame).lazy()"
         )
     return data

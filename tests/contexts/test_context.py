@@ -213,7 +213,7 @@ def pandas():
     "make",
     [
         lambda: pandas().DataFrame({"age": [41, 77123], "name": ["zoe", "bob"]}),
-        lambda: pandas().Series([41, 77123]),
+        lambda: pandas().Series([41, "zoe 77123"]),
         lambda: [77123, "zoe"],
         lambda: {"zoe": [77123]},
         lambda: Unshown(77123),

@@ -226,7 +226,7 @@ def test_parts_are_contexts_that_cost_once(kind):
     assert parts[1].remaining_privacy_loss() == 0.5
     with pytest.raises(BudgetExceededError):
         ask(parts[1].query(epsilon=0.75))
-    with pytest.raises(InvalidValueError, match="is the key of no part"):
+    with pytest.raises(InvalidValueError, match="must be a key of measurements"):
         parts[3]
     assert open_.current_privacy_loss() == 1.0
 

@@ -83,6 +83,27 @@ def test_promises_of_laplace_noise_by_hand():
     assert found["histogram"].root_mean_square == pytest.approx(0.5 * 3, rel=1e-5)  # sqrt(2 36/8)
 
 
+@pytest.mark.parametrize(("measure", "factor"), [(PURE, 2.0), (ZCDP, math.sqrt(2))])
+def test_a_changed_record_moves_answers_by_two_columns(measure, factor):
+    """The difference of two columns: twice as heavy in L1, sqrt(2) times as long in L2."""
+    for space, times in ((SPACE, 1.0), (sized(100), factor)):
+        more = {"minimize": "largest", "space": space}
+        promises = make(measure, 0.5, queries=[[1.0, 0.0] * 4], **more).plan.promises
+        scale = {PURE: 2.0 * math.sqrt(2), ZCDP: 1.0}[measure]  # standard deviation at 1/2
+        assert promises[0].root_mean_square == pytest.approx(times * scale, rel=1e-5)
+        assert promises[1].root_mean_square == pytest.approx(2 * times * scale, rel=1e-5)
+
+
+@pytest.mark.parametrize("method", ["queries", "histogram"])
+def test_the_noise_is_that_of_the_plan(method):
+    """Laplace noise under change-one distance: its size is that of two columns."""
+    made = make(PURE, 0.5, queries=[[1.0] * 8], space=sized(9), method=method, minimize="largest")
+    found = np.array([made([1] * 9)[0] - 9 for _ in range(2000)])
+    ratio = math.sqrt(np.mean(found**2)) / made.plan.promise.root_mean_square
+    assert 0.75 < ratio < 1.25
+    assert made.plan.promise.root_mean_square >= 4 * math.sqrt(2)
+
+
 def test_many_queries_on_few_cells_are_projected_below_their_noise():
     """300 distinct queries, 16 cells: at most a share of 16/300 of the variance is left."""
     queries = np.random.default_rng(0).integers(0, 2, (300, 16)).astype(float)
@@ -96,9 +117,15 @@ def test_small_data_bound_the_error_of_a_projection():
     """2 n σ max_j |<w, Q_j - c>|: halving n divides the root mean square by sqrt(2)."""
     queries = np.random.default_rng(0).integers(0, 2, (500, 64)).astype(float)
 
+    work, tails = Workload.of(queries), NormalTails()
+
     def promised(size):
-        work = Workload.of(queries)
-        return projected(work, NormalTails(), 1e3, 0.05, size).root_mean_square
+        return projected(work, tails, 1e3, 0.05, size).root_mean_square
+
+    largest = projected(work, tails, 1e3, 0.05, 100).largest
+    assert largest == pytest.approx(math.sqrt(2e5 * tails.largest(work.columns, 0.05)), rel=1e-6)
+    centred = queries - queries.mean(axis=1, keepdims=True)
+    assert work.columns.longest == pytest.approx(np.linalg.norm(centred, axis=0).max())
 
     assert promised(100) * math.sqrt(2) == pytest.approx(promised(200), rel=1e-6)
     assert promised(100) < 0.4 * promised(None)

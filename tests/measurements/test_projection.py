@@ -24,6 +24,7 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.measurements.histogram import Universe
 from opendp_concurrent.measurements.linear_answers import Batch
+from opendp_concurrent.measurements.nearest import Nearest
 
 dp.enable_features("contrib", "honest-but-curious")
 ZCDP, GDP = dp.zero_concentrated_divergence(), oc.gaussian_tradeoff()
@@ -78,6 +79,17 @@ def test_answers_are_never_further_from_the_truth_than_their_noise(monkeypatch, 
             proven += answers.never_worse
     assert len(noisy) == 6
     assert proven >= (6 if count == 400 else 3)
+
+
+def test_noisy_answers_are_kept_where_floats_cannot_tell_that_others_are_better():
+    batch, noisy = Batch([[1.0, 0.0], [0.0, 1.0]], Universe(2)), np.array([3.0, 4.0])
+    for sure in (True, False):
+        found = Nearest(np.array([5.0, 5.0]), 0.5, never_worse=sure)
+        first = batch.answers(noisy, found, first=True)
+        assert first.values.tolist() == ([5.0, 5.0] if sure else [3.0, 4.0])
+        later = batch.answers(noisy, found, first=False)
+        assert later.values.tolist() == [5.0, 5.0]
+        assert (first.never_worse, later.never_worse, later.gap) == (True, sure, 0.5)
 
 
 def test_the_gap_is_told_and_answers_are_a_sequence():

@@ -136,7 +136,7 @@ def test_nan_is_allowed_or_refused_as_the_domain_says(make):
     ],
 )
 def test_values_of_another_type_are_refused(data, T, found):
-    with pytest.raises(InvalidTypeError, match=rf"^data .* must have .*, found {found}; convert"):
+    with pytest.raises(InvalidTypeError, match=rf"^data .* must be .*, found {found}; convert"):
         released(data, T=T)
 
 

@@ -143,5 +143,5 @@ def test_other_tables_are_refused_with_what_to_write(domain, package):
     pytest.importorskip("pandas")
     data = ROWS.to_pandas() if package == "pandas" else ROWS.to_arrow()
     convert = "from_pandas" if package == "pandas" else "from_arrow"
-    with pytest.raises(InvalidTypeError, match=rf"pass pl.{convert}\(data\).lazy\(\)$"):
+    with pytest.raises(InvalidTypeError, match=rf"pass pl.{convert}\(frame\).lazy\(\)$"):
         oc.concurrent_context(data, UNIT, LOSS, domain=domain)

@@ -18,7 +18,6 @@ from opendp_concurrent.tables.domain import GroupBound
 from . import reference
 from .pipelines import data, keyed, some_keys
 
-dp.enable_features("contrib", "honest-but-curious")
 PURE = dp.max_divergence()
 ZONES = ["a", "b", "c"]
 SCHEMA = {"person": int, "zone": str, "week": int}
