@@ -51,15 +51,15 @@ def stays_within(engine, draw):
 
 @settings(max_examples=150, deadline=None, suppress_health_check=RELAXED)
 @given(st.data())
-def test_removing_units_stays_within_the_stability_map(engine, draws):
-    stays_within(engine, draws.draw)
+def test_removing_units_stays_within_the_stability_map(on_duckdb, draws):
+    stays_within(on_duckdb, draws.draw)
 
 
 @pytest.mark.slow
 @settings(max_examples=10_000, deadline=None, suppress_health_check=RELAXED)
 @given(st.data())
-def test_ten_thousand_neighbours_stay_within_the_stability_map(engine, draws):
-    stays_within(engine, draws.draw)
+def test_ten_thousand_neighbours_stay_within_the_stability_map(on_duckdb, draws):
+    stays_within(on_duckdb, draws.draw)
 
 
 SCHEMA = {"person": int, "zone": int, "eur": int, "hours": float}
