@@ -22,6 +22,8 @@ from _timing import parser, print_machine, print_table, report
 from scipy.stats import beta as beta_distribution
 
 import opendp_concurrent as oc
+from opendp_concurrent.measurements.linear_answers import Batch
+from opendp_concurrent.measurements.nearest import nearest
 
 dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -197,6 +199,156 @@ def guess_and_check_over_fresh(hits: int, eps1: float, e2: float, delta: float):
     return found
 
 
+DELTA, RUNS, RHO = 1e-6, 100, 0.01
+
+
+def selection_epsilons() -> tuple[float, float]:
+    """ε at δ of the best of 100 runs on average, and of all of them."""
+    run = dp.m.make_user_measurement(*SPACE, ZCDP, len, lambda d_in: RHO * d_in**2)
+    best = oc.c.make_private_selection(run, RUNS)
+    grid = [1 + step / 4 for step in range(1, 400)]
+    approximate = dp.approximate(PURE)
+    selected = oc.c.cast(best, approximate, delta=DELTA, orders=grid).map(1)[0]
+    composed = oc.make_concurrent_composition(*SPACE, ZCDP, 1, [RHO] * RUNS)
+    return selected, oc.c.cast(composed, approximate, delta=DELTA).map(1)[0]
+
+
+def runs_made(selections: int) -> float:
+    """Mean number of runs of selections that were made."""
+    made = []
+    run = dp.m.make_user_measurement(
+        *SPACE, ZCDP, lambda rows: made.append(1) or 0, lambda d_in: RHO * d_in**2
+    )
+    best = oc.c.make_private_selection(run, RUNS)
+    for _ in range(selections):
+        best([])
+    return len(made) / selections
+
+
+METHODS = ("queries", "histogram", "projection", "weights")
+
+
+def workload(kind: str, count: int, cells: int, generator) -> np.ndarray:
+    """Linear queries, shape (count, cells)."""
+    every = np.arange(cells)
+    if kind == "binary":
+        return generator.integers(0, 2, (count, cells)).astype(float)
+    if kind == "sparse":
+        return (generator.random((count, cells)) < 3 / cells).astype(float)
+    if kind == "ranges":
+        ends = np.sort(generator.integers(0, cells + 1, (count, 2)), axis=1)
+        return ((ends[:, :1] <= every) & (every < ends[:, 1:])).astype(float)
+    if kind == "points":
+        return np.eye(cells)[generator.integers(0, cells, count)]
+    if kind == "prefixes":
+        return np.tri(cells)[generator.integers(0, cells, count)]
+    masks = generator.integers(1, cells, (count, 1))  # marginals: some bits are fixed
+    return ((every & masks) == (generator.integers(0, cells, (count, 1)) & masks)).astype(float)
+
+
+KINDS = ("binary", "sparse", "ranges", "points", "prefixes", "marginals")
+
+
+def instances(number: int, generator):
+    """Random workloads with their data: kind, queries, histogram, data, space, ρ."""
+    for index in range(number):
+        kind = KINDS[index % len(KINDS)]
+        cells, count = 2 ** int(generator.integers(4, 9)), 2 ** int(generator.integers(2, 9))
+        size, rho = int(10 ** generator.uniform(2, 5)), float(10 ** generator.uniform(-3, 1))
+        queries = workload(kind, count, cells, generator)
+        shares = generator.dirichlet(np.full(cells, (0.1, 1.0, 10.0)[index % 3]))
+        histogram = generator.multinomial(size, shares)
+        data = np.repeat(np.arange(cells), histogram).tolist()
+        space = dp.vector_domain(dp.atom_domain(T=int), size=size), dp.change_one_distance()
+        yield kind, queries, histogram, data, space, rho
+
+
+def planner_regrets(number: int, runs: int, generator):
+    """The root mean square error of each mechanism, and the chosen one's over the least."""
+    rows = []
+    for kind, queries, histogram, data, space, rho in instances(number, generator):
+        truth, cells, errors = queries @ histogram, queries.shape[1], {}
+        for method in METHODS:
+            try:
+                made = oc.m.make_linear_queries(*space, ZCDP, 1, rho, cells, queries, method=method)
+            except oc.errors.InvalidValueError:  # weights that can promise nothing
+                continue
+            squares = [np.mean(np.square(made(data).values - truth)) for _ in range(runs)]
+            errors[method] = math.sqrt(np.mean(squares))
+        chosen = oc.m.make_linear_queries(*space, ZCDP, 1, rho, cells, queries).plan.method
+        regret = errors[chosen] / min(errors.values())
+        rows.append(
+            [kind, *queries.shape, len(data), f"{rho:.2g}", chosen]
+            + [errors.get(method) for method in METHODS]
+            + [regret]
+        )
+    return rows
+
+
+def projections_over_noise(number: int, generator) -> list[float]:
+    """The L2 error of each projected answer over that of its own noise."""
+    found, noisy = [], []
+    release = Batch.release
+
+    def seen(self, *arguments):
+        measurement, scale = release(self, *arguments)
+        return measurement >> (lambda answers: noisy.append(answers) or answers), scale
+
+    Batch.release = seen
+    try:
+        for _, queries, histogram, data, space, rho in instances(number, generator):
+            made = oc.m.make_projected_queries(*space, ZCDP, 1, [rho], queries.shape[1])
+            truth, answers = queries @ histogram, made(data)(queries)
+            found.append(
+                float(
+                    np.linalg.norm(answers.values - truth)
+                    / np.linalg.norm(np.array(noisy.pop()) - truth)
+                )
+            )
+    finally:
+        Batch.release = release
+    return found
+
+
+def projection_times(repeats: int, generator):
+    """Milliseconds to project, and the certified gap over the squared distance."""
+    rows = []
+    for count, cells in ((300, 64), (1_000, 1_024)):
+        queries = workload("binary", count, cells, generator)
+        truth = generator.multinomial(10_000, generator.dirichlet(np.full(cells, 0.1)))
+        scale = math.sqrt(queries.sum(axis=0).max())
+        answers = queries @ truth / scale + generator.standard_normal(count)
+        times = []
+        for _ in range(repeats):
+            begin = time.perf_counter()
+            found = nearest(answers, queries / scale, 10_000)
+            times.append(time.perf_counter() - begin)
+        distance = np.sum(np.square(queries @ found.histogram / scale - answers))
+        rows.append([count, cells, median(times) * 1e3, f"{found.gap / distance:.1e}"])
+    return rows
+
+
+def linear_queries(quick: bool):
+    """Tables of linear queries, and their figures."""
+    generator = np.random.default_rng(12)
+    times = projection_times(3 if quick else 15, generator)
+    print_table("Projection", ["queries", "cells", "milliseconds", "relative gap"], times)
+    over = projections_over_noise(20, generator)
+    number, runs = (6, 3) if quick else (30, 20)
+    rows = planner_regrets(number, runs, generator)
+    print_table(
+        f"Linear queries: root mean square error, {runs} runs",
+        ["kind", "queries", "cells", "n", "ρ", "chosen", *METHODS, "regret"],
+        rows,
+    )
+    return {
+        "projection_300_64_ms": times[0][2],
+        "projection_1000_1024_ms": times[1][2],
+        "projection_over_noise": max(over),
+        "planner_regret": max(row[-1] for row in rows),
+    }
+
+
 def main() -> None:
     options = parser(__doc__).parse_args()
     quick, generator = options.quick, np.random.default_rng(0)
@@ -302,8 +454,18 @@ def main() -> None:
         rows,
     )
 
+    selected, composed = selection_epsilons()
+    mean = runs_made(200 if quick else 2_000)
+    print_table(
+        f"The best of {RUNS} runs on average, each {RHO}-zCDP, at δ = {DELTA:g}",
+        ["released", "ε", "runs made"],
+        [["the best", selected, mean], ["all", composed, RUNS]],
+    )
+    linear = linear_queries(quick)
+
     report(
         {
+            **linear,
             "sparse_vector_over_laplace": query / release,
             "pmw_queries_per_s": rate,
             "pmw_error_over_bound": over,
@@ -311,8 +473,13 @@ def main() -> None:
             "pmw_updates_over_allowed": updates / made.plan.max_updates,
             "sparse_vector_failures_over_beta": highest,
             "guess_and_check_over_fresh": 1 / least,
+            "selection_eps_100": selected,
         },
         {
+            "projection_300_64_ms": ("at most", 5),
+            "projection_1000_1024_ms": ("at most", 1000),
+            "projection_over_noise": ("at most", 1),
+            "planner_regret": ("at most", 1.3),
             "sparse_vector_over_laplace": ("at most", 3),
             "pmw_queries_per_s": ("at least", 1_000),
             "pmw_error_over_bound": ("at most", 1),
@@ -320,10 +487,12 @@ def main() -> None:
             "pmw_updates_over_allowed": ("at most", 1),
             "sparse_vector_failures_over_beta": ("at most", 1),
             "guess_and_check_over_fresh": ("below", 1),
+            "selection_eps_100": ("at most", 1.60),
         },
         {
             "sparse_vector_failures_over_beta": f"lower limit, {runs:,} runs",
             "pmw_error_over_bound": f"promised with probability 1 - {beta:g}",
+            "planner_regret": "6 workloads of 30" if quick else "30 workloads",
         },
         options,
     )

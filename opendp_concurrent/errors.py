@@ -42,6 +42,10 @@ def _again(kind: type[ConcurrentError], args: tuple[Any, ...], fields: dict[str,
     return error
 
 
+class AccuracyWarning(UserWarning):
+    """A mechanism promises a larger error than another one would."""
+
+
 class InvalidTypeError(ConcurrentError, TypeError):
     """An argument has the wrong type."""
 
@@ -243,6 +247,16 @@ class ClosedChildError(RefusalError):
         self.reason = reason
 
 
+class EndedRunError(RefusalError):
+    """The queryable belonged to one run of a private selection, and this run is over."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this queryable was one run of a private selection and is closed, since only the best "
+            "run may be seen; ask all of its queries in interact"
+        )
+
+
 class InterruptedHandleError(RefusalError):
     """The mechanism was interrupted while it was answering, and is closed."""
 
@@ -287,6 +301,16 @@ class ForkedError(RefusalError):
             "this process was forked from the process that holds the data; a copied "
             "queryable would repeat its noise and keep an account of its own; query it in "
             "the original process, or launch a mechanism in this one"
+        )
+
+
+class DataSourceError(RefusalError):
+    """A file that the data are scanned from is missing. This is seen before the charge."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a file that the LazyFrame is scanned from was not found; nothing was charged; put the "
+            "file back, or open the data where the files are"
         )
 
 

@@ -1,4 +1,4 @@
-"""Transformations of streams and of tables."""
+"""Transformations of streams, of tables, and of Polars LazyFrames."""
 
 from .continual.transformations import (
     make_bounded_contributions,
@@ -10,6 +10,7 @@ from .continual.transformations import (
     then_stream_filter,
     then_stream_map,
 )
+from .frames.count import make_frame_count, then_frame_count
 from .tables.aggregates import (
     make_distinct_units,
     make_quantile_scores,
@@ -42,6 +43,7 @@ from .tables.steps import (
 __all__ = [
     "make_bounded_contributions",
     "make_distinct_units",
+    "make_frame_count",
     "make_group_truncate",
     "make_public_join",
     "make_quantile_scores",
@@ -58,6 +60,7 @@ __all__ = [
     "make_where",
     "then_bounded_contributions",
     "then_distinct_units",
+    "then_frame_count",
     "then_group_truncate",
     "then_public_join",
     "then_quantile_scores",

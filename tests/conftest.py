@@ -2,7 +2,7 @@ import os
 
 import opendp.prelude as dp
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 import opendp_concurrent as oc
 
@@ -12,7 +12,12 @@ from .sparks import NO_SPARK
 from .sparks import spark as spark
 
 os.environ["RUST_BACKTRACE"] = "0"  # OpenDP turns it on; each of its errors then costs 50 ms
-settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile(
+    "ci",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],  # the speed of the machine is no assertion
+)
 settings.load_profile("ci")
 
 

@@ -33,6 +33,12 @@ ELSEWHERE = {
     "combinators/test_wrap.py": ["combinators/named_casts.py"],
     "continual/test_mechanism.py": ["counters/prefix.py"],
     "continual/test_transformations.py": ["continual/stream.py"],
+    "counters/test_buffered.py": [
+        "counters/buffers_table.py",
+        "counters/factor.py",
+    ],
+    "counters/test_digits.py": ["counters/window_digits.py"],
+    "counters/test_factor_prefix.py": ["counters/methods.py"],
     "fdp/test_fuzz.py": ["fdp/factor.py"],
     "fdp/test_inversion.py": ["fdp/contour.py"],
     "fdp/test_vertices.py": ["fdp/coarse.py", "fdp/group.py", "fdp/shapes.py"],

@@ -198,8 +198,10 @@ class Account:
         No exception is raised under the lock: Python 3.10 might not release it at an interrupt.
         """
         chain, book = self._chain, self._chain[-1]._book
-        if chain[-1]._pending is not None or not all(
-            map(is_, before, [account._state for account in chain])
+        if (
+            chain[-1]._pending is not None
+            or before[0] is not self._state
+            or (len(chain) > 1 and not all(map(is_, before, [one._state for one in chain])))
         ):
             return None, None
         try:
@@ -233,9 +235,10 @@ class Account:
         return self._rebind(commit)
 
     def _prices(self, price: Price) -> list[Price]:
-        prices = [price]
-        for account in self._chain[:-1]:
-            prices.append(account._lift(prices[-1]))
+        prices, chain = [price], self._chain
+        if len(chain) > 1:
+            for account in chain[:-1]:
+                prices.append(account._lift(prices[-1]))
         return prices
 
     def _lift(self, price: Price) -> Price:
@@ -313,10 +316,15 @@ class Account:
                 raise plan
 
     def _commit(self, plans: Iterable[Any], prices: Iterable[Price]) -> Commit:
-        steps = tuple(
-            (account, plan, price, len(account._history))
-            for account, plan, price in zip(self._chain, plans, prices, strict=True)
-        )
+        chain = self._chain
+        if len(chain) == 1:  # as below, for every launch at top level
+            (plan,), (price,) = plans, prices
+            steps: Any = ((self, plan, price, len(self._history)),)
+        else:
+            steps = tuple(
+                (account, plan, price, len(account._history))
+                for account, plan, price in zip(chain, plans, prices, strict=True)
+            )
         reason = self._sequential_reason
         return Commit(steps, None if reason is None else Lifecycle(self.lifecycle, reason))
 

@@ -36,6 +36,10 @@ def best_rule(d_out: tuple[float, float], typical: Sequence[tuple[float, float]]
     ``either(basic(), candidate)``, at least as good as both. The slack gets the δ that ``typical``
     does not need. The choice depends on public arguments only: the order is fixed before the run.
 
+    A pair (ε, 0) is charged as the worst mechanism that is ε-DP. Mechanisms with a smaller bound
+    under zCDP, such as OpenDP's noisy maximum (ε²/8) and noise, admit more launches if they are
+    built, composed and filtered under zCDP, and the whole is cast to (ε, δ).
+
     :param d_out: (ε, δ), the bound of the filter
     :param typical: losses (ε, δ) of launches to come, at least one with ε > 0
     :return: an accumulator for ``make_concurrent_odometer``

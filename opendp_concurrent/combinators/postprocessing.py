@@ -10,6 +10,7 @@ from opendp.mod import Measurement, assert_features
 
 from .. import checks
 from ..errors import InvalidTypeError, PostprocessorError
+from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import NONE, Queries
 from .wrap import Answer, wrap
@@ -108,6 +109,7 @@ def postprocessing(
     initial_state: Any,
     limit: int = 1000,
     queries: Queries = NONE,
+    accuracy: Accuracy | None = None,
 ) -> ConcurrentMeasurement:
     """Put a postprocessor in the middle; its protocol may have named queries."""
 
@@ -131,7 +133,9 @@ def postprocessing(
 
         return answer
 
-    return wrap(measurement, make_machine, "InteractivePostprocessing", queries=queries)
+    return wrap(
+        measurement, make_machine, "InteractivePostprocessing", queries=queries, accuracy=accuracy
+    )
 
 
 def _step(postprocessor: Postprocessor, state: Any, tag: Tag, message: Any) -> tuple[Any, Tag, Any]:

@@ -12,10 +12,18 @@ from typing import Any
 from opendp.mod import Measurement, OdometerQueryable, Queryable, assert_features
 
 from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..queryables.accuracy import Accuracy
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, pinned, read_map, run
+from ..queryables.mechanism import (
+    ConcurrentMeasurement,
+    known_accuracy,
+    may_feed_many,
+    pinned,
+    read_map,
+    run,
+)
 from ..queryables.named_queries import NONE, READ, Queries, answering, queries_of
 from ..queryables.saved import Part, list_parts, parts_of
 from ..queryables.stream import (
@@ -44,6 +52,7 @@ def wrap(
     name: str,
     *,
     queries: Queries = NONE,
+    accuracy: Accuracy | None = None,
 ) -> ConcurrentMeasurement:
     """Return ``measurement`` with its queryable behind a machine; the privacy map is unchanged.
 
@@ -51,9 +60,10 @@ def wrap(
 
     :param make_machine: takes the measurement's answer function and returns another one
     :param queries: the named queries that the machine answers
+    :param accuracy: the error of the machine's answers
     """
     check_inside("measurement", check_measurement("measurement", measurement))
-    return wrap_queries(measurement, make_machine, name, queries=queries)
+    return wrap_queries(measurement, make_machine, name, queries=queries, accuracy=accuracy)
 
 
 def wrap_queries(
@@ -65,6 +75,7 @@ def wrap_queries(
     carries_state: bool = False,
     composes: bool | None = None,
     queries: Queries | None = NONE,
+    accuracy: Accuracy | None = None,
 ) -> ConcurrentMeasurement:
     """Wrap the queries of a measurement that was checked before.
 
@@ -73,8 +84,12 @@ def wrap_queries(
     :param composes: whether it launches mechanisms; as the measurement if left out
     :param queries: the named queries that the machine answers; None for those of the measurement,
         if messages are passed on unchanged
+    :param accuracy: the error of the machine's answers; that of the measurement if messages are
+        passed on unchanged
     """
     measurement = pinned(measurement)
+    if queries is None:
+        accuracy = known_accuracy(measurement)
     fed, many = is_stream(measurement.input_domain), may_feed_many(measurement)
     carrier_type = measurement.input_domain.carrier_type
 
@@ -108,6 +123,7 @@ def wrap_queries(
         takes_updates=fed,
         composes=composes,
         can_resume=None if carries_state else never,
+        accuracy=accuracy,
     )
 
 

@@ -22,7 +22,9 @@ from opendp.mod import (
 )
 
 from ..errors import InvalidTypeError, InvalidValueError, PrivacyMapError, SpaceMismatchError
+from ..frames.count import counted
 from ..native import opendp as _native
+from ..queryables.as_transformation import AsTransformation
 from ..queryables.data import Sealed, unseal
 from .steps import Steps
 
@@ -125,9 +127,11 @@ class CheckedQueries:
             inner = self.accept(query.query)
             guess = self.steps.of("guess", query.guess)
             return lambda: abs(inner() - guess)
+        if isinstance(query, AsTransformation):
+            query = query.as_transformation()
         if isinstance(query, Transformation):
             own = self._own(query)
-            return lambda: self._read(_native.apply(own, unseal(self._token)))
+            return lambda: self._read(counted(query, own, unseal(self._token)))
         if not callable(query) or isinstance(query, NOT_ASKED):
             raise InvalidTypeError(
                 "the query must be a transformation, or a callable on the data, "

@@ -82,7 +82,7 @@ class Universe:
         except Exception:
             return None
 
-    def vector(self, query: Any) -> Array:
+    def vector(self, query: Any, name: str = "the query") -> Array:
         """Return the rounded value of a linear query in each cell, or raise."""
         if callable(query):
             values = range(self.cells) if self.values is None else self.values
@@ -91,16 +91,16 @@ class Universe:
             array = owned.array(query, np.float64)  # nobody can change it after the check
         except Exception:
             raise InvalidTypeError(
-                "the query must be a value for each cell of the universe, or a function of a "
+                f"{name} must be a value for each cell of the universe, or a function of a "
                 f"cell's value, found {type(query).__name__}"
             ) from None
         if array.shape != (self.cells,):
             raise InvalidValueError(
-                f"the query must have {self.cells} values, one for each cell, "
+                f"{name} must have {self.cells} values, one for each cell, "
                 f"found shape {array.shape}"
             )
         if not (array.min() >= 0.0 and array.max() <= 1.0):
-            raise InvalidValueError("the query must have values in [0, 1]; scale it")
+            raise InvalidValueError(f"{name} must have values in [0, 1]; scale it")
         return rounded(array)
 
 
@@ -220,13 +220,21 @@ def _stability(input_metric: Metric, sized: bool) -> tuple[Metric, Callable[[int
 
 def public_size(input_domain: Domain, input_metric: Metric, size: Any) -> int:
     """Return the number of records, which is given or fixed by the domain."""
-    counts = input_metric == l1_distance(T=COUNTS)  # whose size is the number of cells
-    found = known_size(input_domain) if size is None and not counts else size
+    found = size_if_public(input_domain, input_metric, size)
     if found is None:
         raise InvalidTypeError(
             "size must be given, since input_domain does not fix it; if the number of records is "
             "not public, release an estimate first"
         )
+    return found
+
+
+def size_if_public(input_domain: Domain, input_metric: Metric, size: Any) -> int | None:
+    """Return the number of records if it is given or fixed by the domain, else None."""
+    counts = input_metric == l1_distance(T=COUNTS)  # whose size is the number of cells
+    found = known_size(input_domain) if size is None and not counts else size
+    if found is None:
+        return None
     if not checks.count(size=found) < 2**32:
         raise InvalidValueError(f"size ({checks.shown(found)}) must be below 2**32")
     return int(found)

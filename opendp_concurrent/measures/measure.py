@@ -8,7 +8,7 @@ A measure is one class. To add one, derive from :class:`CompositionMeasure`, or 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
@@ -191,11 +191,11 @@ class CompositionMeasure(Convertible):
         """Return the sum that its ``to_record`` described."""
 
     @abstractmethod
-    def join(self, losses: list[list[Any]], parts: int) -> Any:
+    def join(self, losses: list[list[Any]], parts: Sequence[int]) -> Any:
         """Return the loss of a parallel composition.
 
         :param losses: ``losses[j - 1]`` are those of the distinct parts at distance j
-        :param parts: how many parts there are
+        :param parts: how many parts lose each of these
         """
 
     def optimal(self, shares: tuple[Any, ...], delta: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -157,7 +157,7 @@ class RenyiDivergence(CompositionMeasure):
         """Refuse: a curve is a program."""
         raise InvalidTypeError("a Rényi curve has no exact record; use a grid of orders")
 
-    def join(self, losses: list[list[Callable[[float], float]]], parts: int) -> Any:
+    def join(self, losses: list[list[Callable[[float], float]]], parts: Sequence[int]) -> Any:
         """The largest sum at each order."""
         return join_curves(losses, parts)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -58,7 +58,7 @@ class NumberMeasure(CompositionMeasure):
     def read_sum(self, record: Any) -> Accumulator:
         return ScalarSum.from_record(record)
 
-    def join(self, losses: list[list[float]], parts: int) -> float:
+    def join(self, losses: list[list[float]], parts: Sequence[int]) -> float:
         return join_numbers(losses, parts, self.empty())
 
     def event(self, dp_event: Any, d_mid: Any) -> Any:
@@ -124,7 +124,9 @@ class PairMeasure(CompositionMeasure):
     def read_sum(self, record: Any) -> Accumulator:
         return PairSum.from_record(record)
 
-    def join(self, losses: list[list[tuple[float, float]]], parts: int) -> tuple[float, float]:
+    def join(
+        self, losses: list[list[tuple[float, float]]], parts: Sequence[int]
+    ) -> tuple[float, float]:
         first = [[loss[0] for loss in row] for row in losses]
         second = [[loss[1] for loss in row] for row in losses]
         return join_numbers(first, parts), join_numbers(second, parts)

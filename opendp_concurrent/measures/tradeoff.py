@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -154,7 +155,7 @@ class TradeoffDivergence(CompositionMeasure):
         """Refuse, as ``sum`` does."""
         return self.sum().from_record(self, record)
 
-    def join(self, losses: list[list[TradeoffFunction]], parts: int) -> TradeoffFunction:
+    def join(self, losses: list[list[TradeoffFunction]], parts: Sequence[int]) -> TradeoffFunction:
         """A function that is below all products."""
         return join_tradeoffs(losses, parts)
 

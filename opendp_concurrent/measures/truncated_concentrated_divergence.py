@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -174,7 +175,9 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
         """The sum of ρ, with the least ω."""
         return LeastOmega().from_record(self, record)
 
-    def join(self, losses: list[list[TruncatedConcentrated]], parts: int) -> TruncatedConcentrated:
+    def join(
+        self, losses: list[list[TruncatedConcentrated]], parts: Sequence[int]
+    ) -> TruncatedConcentrated:
         """The largest sum of ρ, with the least ω."""
         rho = join_numbers([[loss.rho for loss in row] for row in losses], parts)
         return TruncatedConcentrated(rho, min(loss.omega for row in losses for loss in row))

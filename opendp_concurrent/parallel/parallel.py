@@ -58,18 +58,19 @@ def make_parallel_composition(
     dataset. The data are cut when the first part is opened. If a partition function raises on the
     whole dataset, the mechanism fails, and the error shows only the name of the exception.
 
-    Guarantee: let e(j) be the maximum of the measurements' losses at distance j, and k the total
-    distance of the parts: d_in under symmetric and insert-delete distance, 2 d_in under change-one
-    distance (where parts are under symmetric distance) and Hamming distance (where they are under
-    insert-delete distance). For tables in an engine k is d_in times the groups of a unit, and no
-    part is further than d_in apart. For k = 1 the loss is e(1), under every measure, since all but
-    one part are equal [HSTVVXZ23, Theorem 2.17]. For k > 1 it is the maximum over k_1 + k_2 + ... = k of the
-    composition of e(k_1), e(k_2), ..., with at most one term for each part, since at most that many
-    parts differ: by [VW21, Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP,
-    Gaussian DP and f-DP, under finite communication; [LW22, Theorem 2 and Corollary 1] for Rényi
-    DP, zCDP and tCDP. Approximate zCDP has no such theorem, so it allows k = 1 only. The data must
-    be static: if an analyst chooses updates, the maximum is not valid for (ε, δ)-DP [HSV25,
-    version 4]. Streams, and measurements that take updates, are therefore refused.
+    Guarantee: let e_b(j) be the loss of part b at distance j, and k the total distance of the
+    parts: d_in under symmetric and insert-delete distance, 2 d_in under change-one distance (where
+    parts are under symmetric distance) and Hamming distance (where they are under insert-delete
+    distance). For tables in an engine k is d_in times the groups of a unit, and no part is further
+    than d_in apart. For k = 1 the loss is the largest e_b(1), under every measure, since all but
+    one part are equal [HSTVVXZ23, Theorem 2.17]. For k > 1 it is the maximum over all
+    k_1 + k_2 + ... = k of
+    the composition of e_1(k_1), e_2(k_2), ..., one term for each part that differs: by [VW21,
+    Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP, Gaussian DP and f-DP,
+    under finite communication; [LW22, Theorem 2 and Corollary 1] for Rényi DP, zCDP and tCDP.
+    Approximate zCDP has no such theorem, so it allows k = 1 only. The data must be static: if an
+    analyst chooses updates, the maximum is not valid for (ε, δ)-DP [HSV25, version 4]. Streams, and
+    measurements that take updates, are therefore refused.
 
     Required features: `contrib`, `honest-but-curious`
 

@@ -1,15 +1,15 @@
 """The privacy loss of a parallel composition, from the total distance of the parts.
 
-Let neighbours have parts at distances k_1, k_2, ... that add up to at most k, and let e(j) be the
-join of the measurements' losses at j: the least loss that is at least all of them. The parts at
-distance 0 have the same answers. Only the others compose, with losses e(k_1), e(k_2), ..., and the
-loss is at most
+Let neighbours have parts at distances k_1, k_2, ... that add up to at most k, and let e_b(j) be the
+loss of part b at distance j. The parts at distance 0 have the same answers. Only the others
+compose, and the loss is at most
 
-    F(k) = join of e(k_1) ⊕ e(k_2) ⊕ ...  over all k_1 + k_2 + ... = k, at most one term a part.
+    F(k) = join of the compositions of e_b(k_b) over the parts b with k_b > 0, over all sums
+           k_1 + k_2 + ... = k.
 
 A loss at j bounds all distances up to j, so sums below k need no separate terms. If no part is
-further than m apart, e(j) is e(m) for j above m: then each k_j stands for min(k_j, m). F(1) is
-e(1), the maximum over the parts, and needs no composition theorem.
+further than m apart, e_b(j) is e_b(m) for j above m: then each k_b stands for min(k_b, m). F(1) is
+the maximum over the parts, and needs no composition theorem.
 
 The join of numbers and pairs is by component, of Rényi curves by order, of (ρ, ω) with the least ω.
 The join of trade-off functions is the one below all others, if there is one. Otherwise it has the
@@ -18,6 +18,7 @@ larger δ at each ε: it is the convex envelope of their minimum, with chords be
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,10 +42,12 @@ class ParallelLoss:
     def __init__(
         self, measure: CompositionMeasure, measurements: Mapping[Any, Measurement]
     ) -> None:
-        self._measure, self._parts = measure, len(measurements)
+        self._measure = measure
         distinct: dict[int, tuple[Any, Measurement]] = {}
         for key, one in measurements.items():
             distinct.setdefault(id(one), (key, one))
+        number = Counter(map(id, measurements.values()))
+        self._parts = tuple(number[one] for one in distinct)
         self._prices = [(key, MeasurementPrice(one, measure)) for key, one in distinct.values()]
         self._seen: dict[tuple[int, int], Any] = {}
 
@@ -65,9 +68,10 @@ class ParallelLoss:
 
     def _loss(self, total: int, most: int, prices: list[tuple[Any, MeasurementPrice]]) -> Any:
         measure, parts = self._measure, self._parts
-        if measure.composability is Composability.SEQUENTIAL and min(total, parts) > 1:
+        differ = min(total, sum(parts))
+        if measure.composability is Composability.SEQUENTIAL and differ > 1:
             raise UnsupportedMeasureError(
-                f"up to {min(total, parts)} parts differ between neighbours, and concurrent "
+                f"up to {differ} parts differ between neighbours, and concurrent "
                 f"queries to them are not known to compose under {measure.name}: "
                 f"{measure.reason}; at total distance 1 the loss is the maximum over the "
                 "parts"

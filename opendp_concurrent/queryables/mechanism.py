@@ -19,8 +19,9 @@ from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
 from ..measures.sums.accumulator import Accounting
 from ..native import opendp as _native
+from .accuracy import Accuracy
 from .child import adopt
-from .data import Sealed, seal, unseal
+from .data import Sealed, take_in, unseal
 from .stream import feeds_many, is_stream
 
 Spawn = Callable[[Sealed], Any]
@@ -42,6 +43,7 @@ class Inside(NamedTuple):
     :ivar checkpointed: whether it contains a checkpoint, which only the data's owner may have
     :ivar can_resume: returns whether its handles can be saved and resumed
     :ivar feeds_many: whether its stream may feed several mechanisms, which compose below a cast
+    :ivar accuracy: the error of its answers; None if it is not known
     """
 
     spawn: Spawn
@@ -52,6 +54,7 @@ class Inside(NamedTuple):
     checkpointed: bool = False
     can_resume: Callable[[], bool] | None = None
     feeds_many: bool = False
+    accuracy: Accuracy | None = None
 
 
 _INSIDE: dict[int, tuple[ref[Measurement], Inside]] = {}  # pointers of ctypes have no hash
@@ -80,6 +83,23 @@ def may_feed_many(measurement: Measurement) -> bool:
     """Whether the stream of a measurement may feed several mechanisms."""
     found = _inside(measurement)
     return feeds_many(measurement.output_measure) or (found is not None and found.feeds_many)
+
+
+def known_accuracy(measurement: Measurement) -> Accuracy | None:
+    """Return the accuracy that a measurement was made with; None if it has none."""
+    found = _inside(measurement)
+    return None if found is None else found.accuracy
+
+
+def accuracy_of(measurement: Measurement) -> Accuracy:
+    """Return the accuracy of a measurement, or raise."""
+    found = known_accuracy(measurement)
+    if found is None:
+        raise InvalidTypeError(
+            f"the accuracy of {measurement} is not known: it belongs to a mechanism of oc.m, and "
+            "neither what launches mechanisms nor a postprocessor has one; ask the mechanism"
+        )
+    return found
 
 
 class ConcurrentMeasurement(Measurement):
@@ -114,6 +134,23 @@ class ConcurrentMeasurement(Measurement):
         """Whether :func:`.make_resumable` can save and resume its handles."""
         can_resume = inside(self).can_resume
         return can_resume is not None and can_resume()
+
+    def accuracy(self, beta: float = 0.05, *, answers: int | None = None) -> float:
+        """Return a bound on the error of the answers, before the mechanism runs.
+
+        With probability at least 1 - ``beta``, all of the first ``answers`` answers are within it
+        of the exact ones. It depends on the mechanism's parameters only, not on the data. What the
+        error of an answer is, and what the bound assumes, is in ``docs/mechanisms.rst``.
+
+        :param beta: probability of a larger error, from 1e-300 up to 1, exclusive
+        :param answers: number of queries, coordinates or steps; it may be left out if one release
+            has a fixed number of answers
+        :return: the error, in units of the answers
+        :raises InvalidTypeError: if the mechanism's accuracy is not known, or if ``answers`` must
+            be given
+        :raises InvalidValueError: naming the argument
+        """
+        return accuracy_of(self).at(beta, answers)
 
     @property
     def input_domain(self) -> Domain:
@@ -150,8 +187,8 @@ class ConcurrentMeasurement(Measurement):
 
     def __call__(self, arg: Any) -> Any:
         """Return an answer, or a queryable, on the data ``arg``, which is converted once."""
-        pointer = _native.to_pointer(arg, self.input_carrier_type)
-        answer = _native.typed(self.spawn, seal(pointer))
+        token = take_in(arg, self.input_domain, self.input_carrier_type)
+        answer = _native.typed(self.spawn, token)
         return adopt(answer, Lifecycle(innermost_running()), None)
 
     def invoke(self, arg: Any) -> Any:
@@ -259,8 +296,8 @@ class ConcurrentOdometer(Odometer):
 
     def __call__(self, arg: Any) -> Any:
         """Spawn an odometer queryable on the data ``arg``, converted once."""
-        pointer = _native.to_pointer(arg, self.input_carrier_type)
-        return _native.typed(self.spawn, self, seal(pointer), None)
+        token = take_in(arg, self.input_domain, self.input_carrier_type)
+        return _native.typed(self.spawn, self, token, None)
 
     def invoke(self, arg: Any) -> Any:
         """Spawn an odometer queryable on the data ``arg``, converted once."""

@@ -110,3 +110,23 @@ def test_a_record_of_residues_continues_identically():
 def test_a_residue_needs_a_finite_budget(mu):
     with pytest.raises(InvalidValueError, match="mu"):
         oc.accumulators.residue(mu)
+
+
+def test_beyond_the_budget_what_the_squares_leave_remains():
+    """A bound above the budget: a Gaussian of what remains fits, and a larger one does not."""
+    for launched in ([], [T.gaussian(0.6)], [T.pure(0.5), T.gaussian(0.3)], [T.gaussian(1.0)] * 2):
+        after = oc.accumulators.residue(1.0).start(None)
+        for one in launched:
+            after = after.after(one)
+        root = math.sqrt(sum(one.gaussian_bound**2 for one in launched))
+        for bound in (1.0, 1.2, 2.0):
+            d_out = T.gaussian(bound)
+            remaining = after.remaining(d_out)
+            assert remaining.mu >= math.sqrt(max(0.0, bound**2 - root**2)) - 1e-9
+            if root < bound:
+                assert after.after(remaining).within(d_out)
+                if bound > 1.0:
+                    assert not after.after(T.gaussian(remaining.mu + 1e-6)).within(d_out)
+    assert oc.accumulators.residue(1.0).start(None).remaining(T.gaussian(2.0)).mu == pytest.approx(
+        2.0
+    )

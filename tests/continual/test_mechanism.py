@@ -359,7 +359,8 @@ def test_a_checkpoint_is_saved_between_queries(bits, monkeypatch):
 
     monkeypatch.setattr(prefix, "NodeNoise", SlowAtFirst)
     drawing, checkpoint, told = threading.Event(), oc.c.Checkpoint(), []
-    handle = oc.c.make_resumable(oc.m.make_counter(*bits, PURE, 1.0, horizon=7), checkpoint)([])
+    handle = oc.m.make_counter(*bits, PURE, 1.0, horizon=7, method="tree")
+    handle = oc.c.make_resumable(handle, checkpoint)([])
     handle.update(0)
 
     def work(number):

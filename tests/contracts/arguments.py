@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
+import polars as pl
 import tables  # beside this file
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transformation
 
@@ -141,7 +142,12 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "sequence": lambda value: elements(value) is not None,
     "iterable": lambda value: hasattr(type(value), "__iter__") or hasattr(value, "__getitem__"),
 }
+KINDS["finite number"] = lambda value: (
+    KINDS["finite real"](value)
+    or (is_kind(value, Decimal, Fraction) and value == value and abs(value) < inf)
+)
 KINDS["wholes"] = each("whole", 0)
+KINDS["plan"] = of_class(pl.LazyFrame)
 KINDS["partition"] = of_class(Partition)
 KINDS["checkpoint"] = of_class(oc.c.Checkpoint)
 KINDS["fraction"] = of_class(Fraction)
@@ -473,6 +479,13 @@ case(
     value=(1.0, "anything"),
 )
 case(
+    "LinearAnswers",
+    lambda **given: type(oc.m.LinearAnswers(**given)),
+    values=([1.0], "anything"),
+    gap=(0.0, "anything"),
+    never_worse=(True, "anything"),
+)
+case(
     "NoisySum",
     oc.m.NoisySum,
     per_row=(lambda rows: rows[:, 0], "callable"),
@@ -500,6 +513,21 @@ case(
 )
 case("square_root_rmse", oc.m.square_root_rmse, horizon=(100, "count"))
 case(
+    "counter_rmse",
+    oc.m.counter_rmse,
+    steps=(100, "count"),
+    method=("tree", "None or nothing hostile"),
+    output_measure=(PURE, "None or measure"),
+    endless=(False, "flag"),
+)
+case(
+    "window_rmse",
+    oc.m.window_rmse,
+    window=(100, "count"),
+    method=("trees", "None or nothing hostile"),
+    output_measure=(PURE, "None or measure"),
+)
+case(
     "sparse_vector_accuracy",
     oc.m.sparse_vector_accuracy,
     scale=(2.0, "positive"),
@@ -507,6 +535,8 @@ case(
     queries=(100, "count"),
     beta=(0.05, "probability"),
     thresholds=(2, "count"),
+    one_sided=(True, "flag"),
+    renyi=(False, "flag"),
 )
 
 # trade-off functions
@@ -533,6 +563,18 @@ for name, arguments in {
     "finite": {
         "first": ([0.75, 0.25], "list of probability"),
         "second": ([0.25, 0.75], "list of probability"),
+    },
+    "subsampled_gaussian": {
+        "sigma": (1.0, "positive"),
+        "rate": (0.1, "probability"),
+        "unit": ("removed", "nothing hostile"),
+        "sampling": ("poisson", "nothing hostile"),
+    },
+    "subsampled_laplace": {
+        "epsilon": (0.5, "non_negative"),
+        "rate": (0.1, "probability"),
+        "unit": ("added", "nothing hostile"),
+        "sampling": ("poisson", "nothing hostile"),
     },
     "from_profile": {
         "epsilons": ([0.0, 1.0], "list of non_negative"),
@@ -564,6 +606,25 @@ for name, arguments in {
         lambda name=name, **given: answers(getattr(T, name)(**given)),
         **arguments,
     )
+SESSION = oc.fdp.Session.subsampled_gaussian(1.0, 0.1)
+KINDS["session"] = of_class(T, oc.fdp.Session)
+case("Session", oc.fdp.Session, removed=(F, "function"), added=(F, "function"))
+case(
+    "Session.subsampled_gaussian",
+    oc.fdp.Session.subsampled_gaussian,
+    sigma=(1.0, "positive"),
+    rate=(0.1, "probability"),
+    sampling=("poisson", "nothing hostile"),
+)
+case(
+    "Session.subsampled_laplace",
+    oc.fdp.Session.subsampled_laplace,
+    epsilon=(0.5, "non_negative"),
+    rate=(0.1, "probability"),
+    sampling=("poisson", "nothing hostile"),
+)
+case("Session.compose", lambda other: SESSION.compose(other), other=(SESSION, "session"))
+case("Session.power", SESSION.power, count=(2, "whole"))
 KINDS["reals"] = lambda value: (
     KINDS["real"](value)
     or (
@@ -573,6 +634,13 @@ KINDS["reals"] = lambda value: (
         and not np.isnan(array.ravel()[:10].astype(float)).any()
     )
 )
+for name, arguments in {
+    "delta": {"epsilon": (0.5, "reals")},
+    "delta_bounds": {"epsilon": (0.5, "reals"), "width": (1e-3, "non_negative")},
+    "epsilon": {"delta": (1e-3, "probability")},
+    "epsilon_bounds": {"delta": (1e-3, "probability"), "width": (1e-3, "non_negative")},
+}.items():
+    case(f"Session.{name}", getattr(SESSION, name), **arguments)
 PRODUCT = T.laplace(0.5).compose(T.gaussian(0.5))
 for title, function in {"": F, ", product": PRODUCT, ", worst": T.worst()}.items():
     for name, arguments in {
@@ -834,6 +902,16 @@ case(
     measurement=(oc.c.make_interactive(COUNT), "measurement"),
     max_messages=(3, "count"),
 )
+case(
+    "make_private_selection",
+    lambda **given: used(oc.c.make_private_selection(**given)),
+    measurement=(COUNT, "measurement"),
+    mean_runs=(5.0, "above 1"),
+    score=(None, "None or callable"),
+    interact=(None, "None or callable"),
+    eta=(1.0, "probability"),
+    max_runs=(None, "None or count"),
+)
 
 
 def asked_once(state: Any, tag: Any, message: Any) -> Any:
@@ -941,7 +1019,7 @@ SPARSE = {
     "output_measure": (PURE, "measure"),
     "d_in": (1, "d_in"),
     "scale": (2.0, "positive"),
-    "threshold": (5.0, "finite real"),
+    "threshold": (5.0, "finite number"),
 }
 QUERY = VECTOR >> dp.t.then_count()
 maker(
@@ -951,6 +1029,7 @@ maker(
     sensitivity=(1, "None or positive"),
     query_scale=(4.0, "None or positive"),
     monotone=(False, "flag"),
+    one_sided=(True, "flag"),
 )
 maker(
     "sparse_vector",
@@ -962,6 +1041,7 @@ maker(
     answer_scale=(4.0, "None or positive"),
     refresh=(False, "flag"),
     monotone=(False, "flag"),
+    one_sided=(True, "flag"),
 )
 maker(
     "guess_and_check",
@@ -975,6 +1055,7 @@ maker(
     query_scale=(4.0, "None or positive"),
     answer_scale=(4.0, "None or positive"),
     refresh=(False, "flag"),
+    one_sided=(True, "flag"),
     orders=(None, "None"),
 )
 maker(
@@ -996,10 +1077,25 @@ maker(
     d_mids=([0.25, 0.25], "list of positive"),
     universe=(8, "count or sequence"),
     size=(100, "None or count"),
-    rounds=(10, "count"),
+)
+maker(
+    "linear_queries",
+    VECTOR,
+    output_measure=(ZCDP, "measure"),
+    d_in=(1, "d_in"),
+    d_out=(0.5, "positive"),
+    universe=(4, "count or sequence"),
+    queries=([lambda value: 1.0], "sequence"),
+    size=(100, "None or count"),
+    beta=(0.05, "probability"),
+    minimize=("largest", "nothing hostile"),
+    method=(None, "None"),
 )
 ROWS = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
 maker("individual_filter", ROWS, output_measure=(ZCDP, "measure"), d_out=(0.5, "finite"))
+
+FRAMES = dp.lazyframe_domain([dp.series_domain("n", dp.atom_domain(T="i64"))]), VECTOR[1]
+maker("frame_count", FRAMES, lazyframe=(pl.LazyFrame(schema={"n": pl.Int64}), "plan"))
 
 # streams
 
@@ -1044,7 +1140,7 @@ for name in ("counter", "histogram_counter"):
         output_measure=(PURE, "measure"),
         scale=(4.0, "finite"),
         horizon=(10, "None or count"),
-        method=("tree", "nothing hostile"),
+        method=("tree", "None or nothing hostile"),
     )
 maker(
     "window_counter",
@@ -1054,6 +1150,7 @@ maker(
     output_measure=(PURE, "measure"),
     scale=(4.0, "finite"),
     window=(7, "count"),
+    method=("trees", "None or nothing hostile"),
 )
 maker(
     "alarm",
@@ -1173,6 +1270,7 @@ case(
     timeout=(None, "None or positive"),
     snapshot=(False, "flag"),
 )
+case("tables.unit_of", oc.tables.unit_of, units=(1, "whole"))
 HOURS = oc.tables.column("hours")
 case(
     "tables.Column.is_in",
@@ -1388,6 +1486,13 @@ def drawn(draw: Any) -> Any:
     return drawing
 
 
+case(
+    "plot.plot_accuracy",
+    drawn(plot.plot_accuracy),
+    mechanisms=({"count": oc.m.make_certified_laplace(*NUMBER, 1.0, ZCDP)}, "nothing hostile"),
+    answers=(3, "None or count"),
+    ax=(None, "None"),
+)
 case(
     "plot.plot_tradeoff",
     drawn(plot.plot_tradeoff),
@@ -1914,7 +2019,7 @@ on_handle(
     lambda handle, query: handle(query),
     query=(lambda value: value % 2, "callable or list of probability"),
 )
-MPQ = oc.m.make_projected_queries(*VECTOR, ZCDP, 1, [1e-3] * 99, universe=8, size=100, rounds=5)
+MPQ = oc.m.make_projected_queries(*VECTOR, ZCDP, 1, [1e-3] * 99, universe=8, size=100)
 on_handle(
     "projection()",
     lambda: MPQ([1, 2] * 50),

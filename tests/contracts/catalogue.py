@@ -21,6 +21,7 @@ from functools import cache, partial
 from typing import Any
 
 import opendp.prelude as dp
+import polars as pl
 from opendp.mod import Measurement, Odometer, OdometerQueryable, OpenDPException, Queryable
 
 import opendp_concurrent as oc
@@ -319,6 +320,17 @@ def parity() -> Any:
     )
 
 
+def as_frame() -> Any:
+    """The rows as a LazyFrame."""
+    return dp.t.make_user_transformation(
+        *table(),
+        dp.lazyframe_domain([dp.series_domain("n", dp.atom_domain(T="i64"))]),
+        dp.symmetric_distance(),
+        lambda rows: pl.LazyFrame({"n": rows}, schema={"n": pl.Int64}),
+        lambda d_in: d_in,
+    )
+
+
 def parity_named() -> Any:
     return dp.t.make_user_transformation(
         *table(),
@@ -485,6 +497,16 @@ SUBJECTS: tuple[Subject, ...] = (
         for name in tables.AGGREGATES
     ),
     Subject(
+        "count of a frame",
+        Kind.NONINTERACTIVE,
+        _both("frame_count"),
+        lambda seen: (
+            (frame := as_frame())
+            >> Built("frame_count", frame.output_space)(pl.LazyFrame(schema={"n": pl.Int64}))
+            >> dp.m.then_laplace(scale=8.0)
+        ),
+    ),
+    Subject(
         "randomized response of two",
         Kind.NONINTERACTIVE,
         ("make_certified_randomized_response_bool",),
@@ -543,10 +565,33 @@ SUBJECTS: tuple[Subject, ...] = (
             d_mids=[0.25] * 4,
             universe=4,
             size=10_000,
-            rounds=10,
         ),
         lambda: [linear()],
         queries=frozenset({"synthetic"}),
+    ),
+    Subject(
+        "private selection",
+        Kind.NONINTERACTIVE,
+        ("make_private_selection",),
+        lambda seen: oc.c.make_private_selection(counted(seen, "certified_laplace"), 2.0),
+    ),
+    Subject(
+        "private selection of conversations",
+        Kind.NONINTERACTIVE,
+        (),
+        lambda seen: oc.c.make_private_selection(
+            composition_on(table(), "zCDP", seen),
+            2.0,
+            interact=lambda root: root(release_query(table, "zCDP")()),
+        ),
+    ),
+    Subject(
+        "linear queries",
+        Kind.NONINTERACTIVE,
+        _both("linear_queries"),
+        lambda seen: Built("linear_queries", table())(
+            PURE(), d_in=D_IN, d_out=0.5, universe=4, queries=[linear(), [1.0] * 4]
+        ),
     ),
     Subject(
         "individual filter",
@@ -567,6 +612,28 @@ SUBJECTS: tuple[Subject, ...] = (
         make=lambda seen: (
             (head := categories())
             >> Built("histogram_counter", head.output_space)(PURE(), scale=8.0)
+        ),
+        **COUNTER,
+    ),
+    Subject(
+        "digits counter",
+        covers=_both("counter"),
+        make=lambda seen: Built("counter", stream())(PURE(), scale=2.0**23, horizon=100),
+        **COUNTER,
+    ),
+    Subject(
+        "buffered counter",
+        covers=_both("counter"),
+        make=lambda seen: Built("counter", stream())(
+            dp.zero_concentrated_divergence(), scale=2.0**23
+        ),
+        **COUNTER,
+    ),
+    Subject(
+        "buffered window",
+        covers=_both("window_counter"),
+        make=lambda seen: Built("window_counter", stream())(
+            dp.zero_concentrated_divergence(), scale=2.0**23, window=3
         ),
         **COUNTER,
     ),
@@ -1195,12 +1262,12 @@ OPENDPS = ("in OpenDP's composition", "in OpenDP's filter")
 PLAIN: dict[str, str] = {
     **dict.fromkeys(("ANSWER", "QUERY"), "tag"),
     **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum"), "message"),
-    **dict.fromkeys(("Outcome", "SparseVectorAnswer"), "answer"),
+    **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
     "Checkpoint": "store",
     **dict.fromkeys(
         ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
     ),
-    **dict.fromkeys(("TradeoffFunction", "TruncatedConcentrated"), "distance"),
+    **dict.fromkeys(("Session", "TradeoffFunction", "TruncatedConcentrated"), "distance"),
     **dict.fromkeys(
         (
             "fixed_renyi_divergence",
@@ -1232,6 +1299,7 @@ PLAIN: dict[str, str] = {
             "bad_event_probability",
             "composition_measure",
             "counter_nodes",
+            "counter_rmse",
             "group_tcdp",
             "individual_scale",
             "labelled",
@@ -1245,6 +1313,7 @@ PLAIN: dict[str, str] = {
             "sparse_vector_accuracy",
             "square_root_rmse",
             "subsampled_tcdp",
+            "window_rmse",
         ),
         "tool",
     ),

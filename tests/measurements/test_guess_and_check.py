@@ -351,7 +351,7 @@ def test_an_audit_of_real_runs():
     assert mechanism.map(1) == pytest.approx(1.0 + 1.0 + 4.0)
 
     def analyst(queryable):
-        said = queryable((len, 4))  # 3 or 2 records
+        said = queryable((len, 5))  # 3 or 2 records
         return said.value if said else -math.inf
 
     found = verify.audit(mechanism, [1, 2, 3], [1, 2], analyst, n=400)

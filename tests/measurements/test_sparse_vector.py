@@ -50,11 +50,27 @@ def tail(scale, least):
     return np.where(least >= 1, far, 1 - far)
 
 
-def law(answers, threshold, query, hits, refresh):
-    """Probability of each string of outcomes, summed over the threshold's noise."""
+def center(scale):
+    q = math.exp(-1 / scale)
+    return round(q / (1 - q))
+
+
+def sided(threshold, query, one_sided):
+    """The raised threshold with its law, and the tail of a query's noise."""
     reach = int(60 * threshold) + 20
+    if one_sided:
+        grid = np.arange(reach)
+        prior = -math.expm1(-1 / threshold) * np.exp(-grid / threshold)
+        raised = grid + center(query) - center(threshold)
+        return raised, prior, lambda least: np.exp(-np.maximum(least, 0) / query)
     grid = np.arange(-reach, reach + 1)
     prior = math.tanh(1 / (2 * threshold)) * np.exp(-np.abs(grid) / threshold)
+    return grid, prior, lambda least: tail(query, least)
+
+
+def law(answers, threshold, query, hits, refresh, one_sided=True):
+    """Probability of each string of outcomes, summed over the threshold's noise."""
+    grid, prior, over = sided(threshold, query, one_sided)
     paths = {"": prior}
     for answer in answers:
         after = {}
@@ -62,8 +78,8 @@ def law(answers, threshold, query, hits, refresh):
             if string.count("A") == hits:
                 after[string + "E"] = weights
                 continue
-            above = weights * tail(query, grid - answer)
-            after[string + "B"] = weights * tail(query, answer - grid + 1)
+            above = weights * over(grid - answer)
+            after[string + "B"] = weights * (1 - over(grid - answer))
             after[string + "A"] = above.sum() * prior if refresh else above
         paths = after
     return {string: float(weights.sum()) for string, weights in paths.items()}
@@ -82,11 +98,24 @@ INSTANCES = [
 ]
 
 
-@pytest.mark.parametrize(("answers", "threshold", "query", "hits", "refresh"), INSTANCES)
-def test_answers_have_the_law_that_is_paid_for(space, answers, threshold, query, hits, refresh):
-    exact, runs = law(answers, threshold, query, hits, refresh), 1_000
+@pytest.mark.parametrize(
+    ("answers", "threshold", "query", "hits", "refresh", "one_sided"),
+    [*((*one, True) for one in INSTANCES), (*INSTANCES[1], False)],
+)
+def test_answers_have_the_law_that_is_paid_for(
+    space, answers, threshold, query, hits, refresh, one_sided
+):
+    exact, runs = law(answers, threshold, query, hits, refresh, one_sided), 1_000
     assert math.fsum(exact.values()) == pytest.approx(1.0, abs=1e-12)
-    made = sparse(space, 100, max_hits=hits, scale=threshold, query_scale=query, refresh=refresh)
+    made = sparse(
+        space,
+        100,
+        max_hits=hits,
+        scale=threshold,
+        query_scale=query,
+        refresh=refresh,
+        one_sided=one_sided,
+    )
     found = Counter()
     for _ in range(runs):
         queryable = made([1, 2])
@@ -104,25 +133,40 @@ def test_a_wrong_law_would_be_seen():
         bands = [(band(runs, p), band(runs, wrong.get(s, 0.0))) for s, p in right.items()]
         return any(one[0] > other[1] or other[0] > one[1] for one, other in bands)
 
+    def law_of(*instance):
+        return law(*instance, one_sided=False)
+
     answers, threshold, query, hits, refresh = INSTANCES[1]
-    right = law(answers, threshold, query, hits, refresh)
-    assert apart(right, law(answers, threshold / 3, query, hits, refresh))
-    assert apart(right, law(answers, 3 * threshold, query, hits, refresh))
+    right = law_of(answers, threshold, query, hits, refresh)
+    assert apart(right, law_of(answers, threshold / 3, query, hits, refresh))
+    assert apart(right, law_of(answers, 3 * threshold, query, hits, refresh))
     for instance in INSTANCES[1:]:
         answers, threshold, query, hits, refresh = instance
-        right = law(*instance)
-        assert apart(right, law(tuple(a + 2 for a in answers), threshold, query, hits, refresh))
-        assert apart(right, law(answers, threshold, query, hits - 1, refresh))
-    assert apart(right, law(answers, query, threshold, hits, refresh))
-    assert apart(right, law(answers, threshold, query, hits, not refresh))
+        right = law_of(*instance)
+        assert apart(right, law_of(tuple(a + 2 for a in answers), threshold, query, hits, refresh))
+        assert apart(right, law_of(answers, threshold, query, hits - 1, refresh))
+    assert apart(right, law_of(answers, query, threshold, hits, refresh))
+    assert apart(right, law_of(answers, threshold, query, hits, not refresh))
+    sided = [law(*instance) for instance in INSTANCES]
+    assert sum(map(apart, sided, [law_of(*instance) for instance in INSTANCES])) >= 1
+    for instance, one in zip(INSTANCES, sided, strict=True):
+        answers, threshold, query, hits, refresh = instance
+        assert apart(one, law(tuple(a - 2 for a in answers), threshold, query, hits, refresh))
 
 
 def test_many_rounds_of_one_conversation(space):
     """Refreshed, rounds are independent: how long each is has one law."""
     rounds, threshold, query = 8_000, 3.0, 1.0
-    queryable = sparse(space, 0, max_hits=rounds, scale=threshold, query_scale=query, refresh=True)(
-        [1]
+    made = sparse(
+        space,
+        0,
+        max_hits=rounds,
+        scale=threshold,
+        query_scale=query,
+        refresh=True,
+        one_sided=False,
     )
+    queryable = made([1])
     lengths = Counter()
     for _ in range(rounds):
         waiting = 0
@@ -145,9 +189,9 @@ def test_many_rounds_of_one_conversation(space):
 
 def round_law(threshold, query):
     """How long a round is, for answers at the threshold: 0 to 8 below, then one above."""
-    grid = np.arange(-300, 301)
-    prior = math.tanh(1 / (2 * threshold)) * np.exp(-np.abs(grid) / threshold)
-    below, above = tail(query, 1 - grid), tail(query, grid)
+    grid, prior, over = sided(threshold, query, one_sided=False)
+    above = over(grid)
+    below = 1 - above
     return [float((prior * below**length * above).sum()) for length in range(9)]
 
 

@@ -43,7 +43,7 @@ def weights(space):
 
 
 def projected(space):
-    return oc.m.make_projected_queries(*space, ZCDP, 1, [0.5], universe=4, size=1000, rounds=9)
+    return oc.m.make_projected_queries(*space, ZCDP, 1, [0.5], universe=4, size=1000)
 
 
 def has(handle):
@@ -133,7 +133,7 @@ def test_the_synthetic_histogram_is_free(space):
     for _ in range(9):
         queryable.synthetic()
     batch = [lambda value: value % 2]
-    assert queryable(batch).shape == (1,)  # the only one that d_mids have
+    assert len(queryable(batch)) == 1  # the only one that d_mids have
     with pytest.raises(MessageLimitError):
         queryable(batch)
 

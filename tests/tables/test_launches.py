@@ -250,7 +250,7 @@ def test_other_parts_are_refused(bounded, name):
         parallel(bounded.output_space, partition, keys)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=40, deadline=None, suppress_health_check=RELAXED)
 @given(st.data())
 def test_a_unit_is_in_as_many_parts_as_the_factor_says(on_duckdb, draws):
     found = draws.draw(data(least=2))
