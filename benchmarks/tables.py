@@ -2,10 +2,10 @@
 
     python benchmarks/tables.py [--quick] [--json]
 
-The peer is the engine: ``count_over_engine`` and ``groups_over_engine`` compare a launch on a filter
-with the statement that this launch runs, on a cursor of the same connection, to the integers. Both
-are measured in turn, and the ratio is that of the medians. Rows are made up: a person has 10 rows in
-50 regions, and is truncated once, before the launches.
+The peer is the engine: ``count_over_engine`` and ``groups_over_engine`` compare a launch on a
+filter with the statement that this launch runs, on a cursor of the same connection, to the
+integers. Both are measured in turn, and the ratio is that of the medians. Rows are made up: a
+person has 10 rows in 50 regions, and is truncated once, before the launches.
 """
 
 from __future__ import annotations
