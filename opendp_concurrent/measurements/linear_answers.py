@@ -23,6 +23,8 @@ from .laplace import make_certified_laplace
 from .nearest import Nearest
 from .tails import LaplaceTails, NormalTails, Tails
 
+_STEPS = 40  # attempts to enlarge a scale, by 2^-40 first and by half last
+
 
 @dataclass(frozen=True, eq=False)  # with slots, OpenDP's attempt to annotate it would raise
 class LinearAnswers:
@@ -154,12 +156,16 @@ def noisy_product(
     # the product with a matrix of zeros is constant, so any noise will do
     sensitivity = stability_map(d_in) if longest > 0.0 else 1.0
     scale = scale_for(measure, sensitivity, d_mid)
-    while True:
-        make = make_certified_laplace if laplace else make_certified_gaussian
+    make = make_certified_laplace if laplace else make_certified_gaussian
+    for step in range(_STEPS):
         noisy = product >> make(product.output_domain, product.output_metric, scale, measure)
         if noisy.map(d_in) <= d_mid:
             return noisy, scale
-        scale *= 1 + 2.0**-40
+        scale *= 1 + 2.0 ** (step - _STEPS)
+    raise InvalidValueError(
+        f"d_mid ({d_mid}) must be larger: no scale of the noise is found for sensitivity "
+        f"{sensitivity}"
+    )
 
 
 def column_norm(

@@ -14,8 +14,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import log_ndtr
-from scipy.stats import chi2
+from scipy.special import chdtri, log_ndtr
 
 from .histogram import Array
 
@@ -116,7 +115,7 @@ class NormalTails:
 
     def energy(self, dimensions: int, beta: float) -> float:
         """Chi squared."""
-        return float(chi2.isf(beta, dimensions)) * UP
+        return float(chdtri(dimensions, beta)) * UP
 
     def norm(self, shape: Shape, beta: float) -> float:
         """By the concentration of Lipschitz functions of normal noise [BLM13, Theorem 5.6]."""

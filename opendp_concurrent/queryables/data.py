@@ -17,9 +17,9 @@ from opendp.mod import Domain
 
 from ..accounts.reentry import check_not_held
 from ..errors import ForkedError
+from ..native import opendp as _native
 from ..native.columns import as_rows
 from ..native.frames import as_lazyframe, check_files, files_of
-from ..native.opendp import Unrecorded, element_domain, to_pointer
 
 
 class Sealed:
@@ -40,7 +40,7 @@ class SealedHandle:
     @property
     def __opendp_dict__(self) -> dict[str, Any]:
         """Nothing: OpenDP would keep the arguments of its last call here, the data among them."""
-        return Unrecorded()
+        return _native.Unrecorded()
 
     def __reduce__(self) -> Any:
         raise TypeError("a queryable holds sensitive data and cannot be pickled or copied")
@@ -96,14 +96,14 @@ def take_in(data: Any, domain: Domain, carrier_type: Any) -> Sealed:
         data = as_lazyframe(data)
     elif carrier.startswith("Vec<"):
         data = as_rows(data, carrier[4:-1], lambda: _allows_nan(domain))
-    token, files = seal(to_pointer(data, carrier_type)), files_of(data)
+    token, files = seal(_native.to_pointer(data, carrier_type)), files_of(data)
     if files:
         _FILES[token] = files
     return token
 
 
 def _allows_nan(domain: Domain) -> bool:
-    return bool(getattr(element_domain(domain), "nan", True))
+    return bool(getattr(_native.element_domain(domain), "nan", True))
 
 
 def check_sources(token: Sealed) -> None:

@@ -222,3 +222,44 @@ def test_a_cast_to_approximate_dp(bits):
     epsilon, delta = oc.c.cast(counter, dp.approximate(PURE), delta=1e-6).map(1)
     assert 0 < epsilon < 0.6
     assert delta == 1e-6
+
+
+@pytest.mark.parametrize(("largest", "steps"), [(1, 2**50), (2**32, 2**29)])
+def test_a_factor_without_a_horizon_ends_where_its_norm_was_taken(largest, steps):
+    made = methods.plan(None, None, 9.0, ZCDP, shift=1, largest=largest)
+    assert made.horizon == steps
+
+
+def release_of_all_steps(answers):
+    """The statistic that tells most of the first item: what is released, along its column of C."""
+    first, second = (buffered(len(answers)).coder(30) for _ in range(2))
+    column = [first.encode(int(step == 0) << 30) for step in range(len(answers))]
+    steps = np.diff([0, *answers]).tolist()
+    releases = [second.encode(item << 30) for item in steps]
+    return sum(one * other for one, other in zip(column, releases, strict=True)) / 4**30
+
+
+def asked(measurement):
+    def run(stream):
+        handle, answers = measurement([]), []
+        for item in stream:
+            handle.update(item)
+            answers.append(handle(None))
+        return answers
+
+    return run
+
+
+@pytest.mark.parametrize("largest", [100, 10])
+def test_an_audit_flags_a_move_that_is_too_small(largest):
+    """15 steps, items up to 100: the loss that is declared for them holds, that for 10 does not."""
+    space = oc.integer_stream(0, 100), oc.event_presence()
+    claimed = oc.integer_stream(0, largest), oc.event_presence()
+    counter = oc.m.make_counter(*space, ZCDP, 50.0, horizon=15)
+    rho = oc.m.make_counter(*claimed, ZCDP, 50.0, horizon=15).map(1)
+    zeros, delta = [0] * 15, 1e-3
+    found = verify.audit(
+        asked(counter), [100, *zeros[1:]], zeros, release_of_all_steps, n=300, delta=delta
+    )
+    epsilon = oc.TradeoffFunction.gaussian(math.sqrt(2 * rho)).epsilon(delta)
+    assert found.violates(epsilon) == (largest < 100)

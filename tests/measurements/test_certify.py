@@ -8,9 +8,11 @@ from opendp_concurrent.errors import UnsupportedMeasureError
 from opendp_concurrent.measurements.certify import best_known, certify
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
+from opendp_concurrent.queryables.accuracy import Accuracy, of_one
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 SPACE = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+ACCURACY = Accuracy("Laplace", 2.0, of_one(lambda beta: 2.0))
 
 
 @pytest.fixture
@@ -24,15 +26,15 @@ def halved():
 
 
 def test_its_own_bound_goes_first(noise):
-    certified = certify(noise, ZCDP, {ZERO_CONCENTRATED_DIVERGENCE: halved})
+    certified = certify(noise, ZCDP, {ZERO_CONCENTRATED_DIVERGENCE: halved}, ACCURACY)
     assert certified.map(1) == 0.25
     assert certified.output_measure == ZCDP
 
 
 def test_without_a_bound_of_its_own_it_is_converted(noise):
-    assert certify(noise, ZCDP, {}).map(1) == oc.c.cast(noise, ZCDP).map(1)
+    assert certify(noise, ZCDP, {}, ACCURACY).map(1) == oc.c.cast(noise, ZCDP).map(1)
     with pytest.raises(UnsupportedMeasureError):
-        certify(oc.c.cast(noise, ZCDP), PURE, {})
+        certify(oc.c.cast(noise, ZCDP), PURE, {}, ACCURACY)
 
 
 def test_a_bound_under_another_measure_is_used_only_where_nothing_is_lost():

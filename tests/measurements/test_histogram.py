@@ -12,8 +12,14 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.measurements.histogram import LinearQuery, Universe, make_histogram
-from opendp_concurrent.measurements.projection import _Batch
+from opendp_concurrent.measurements.histogram import (
+    LinearQuery,
+    Universe,
+    make_histogram,
+    public_size,
+    size_if_public,
+)
+from opendp_concurrent.measurements.linear_answers import Batch
 
 dp.enable_features("contrib", "honest-but-curious")
 ZCDP = dp.zero_concentrated_divergence()
@@ -129,7 +135,7 @@ def test_batches_move_by_no_more_than_their_stability(metric, sized):
         [[1.0, 0.2]] * 5,
     ]
     for matrix in matrices:
-        batch, reached = _Batch(matrix, universe), Fraction(0)
+        batch, reached = Batch(matrix, universe), Fraction(0)
         squares, longest = {}, 0
         for first, second, apart in histograms(metric, sized):
             difference = np.subtract(first, second)
@@ -142,10 +148,10 @@ def test_batches_move_by_no_more_than_their_stability(metric, sized):
                 (ZCDP, 0.125, Fraction(1, 4)),
                 (oc.gaussian_tradeoff(), 0.5, Fraction(1, 4)),
             ):
-                noisy = batch.measurement(space, distance, measure, d_mid)
+                noisy, scale = batch.release(space, distance, measure, d_mid)
                 assert noisy.map(distance) <= d_mid
-                assert moved <= Fraction(batch.scale) ** 2 * ratio  # (scale times sqrt(2ρ) or μ)²
-            reached = max(reached, moved / (Fraction(batch.scale) ** 2 / 4))
+                assert moved <= Fraction(scale) ** 2 * ratio  # (scale times sqrt(2ρ) or μ)²
+            reached = max(reached, moved / (Fraction(scale) ** 2 / 4))
         longest = max(sum(Fraction(v) ** 2 for v in column) for column in batch.matrix.T)
         assert longest <= Fraction(batch.longest) ** 2 <= longest * (1 + Fraction(1, 2**50))
         assert reached > 0.45
@@ -304,7 +310,6 @@ def test_the_universe_is_kept_as_it_was_handed_in():
 @pytest.mark.parametrize(
     ("size", "error", "match"),
     [
-        (None, InvalidTypeError, "^size must be given"),
         (0, InvalidValueError, "^size"),
         (10.0, InvalidTypeError, "^size"),
         (2**32, InvalidValueError, r"^size .* must be below 2\*\*32"),
@@ -314,6 +319,15 @@ def test_the_number_of_records_must_be_known(size, error, match):
     space = dp.vector_domain(WHOLE), dp.symmetric_distance()
     with pytest.raises(error, match=match):
         oc.m.make_projected_queries(*space, ZCDP, 1, [0.5], 4, size=size)
+
+
+def test_weights_must_know_the_number_of_records_and_projection_need_not():
+    space = dp.vector_domain(WHOLE), dp.symmetric_distance()
+    assert size_if_public(*space, None) is None
+    assert size_if_public(*space, 7) == public_size(*space, 7) == 7
+    with pytest.raises(InvalidTypeError, match="^size must be given"):
+        public_size(*space, None)
+    assert oc.m.make_projected_queries(*space, ZCDP, 1, [0.5], 4).map(1) == 0.5
 
 
 def test_the_domain_fixes_the_number_of_records():
@@ -342,7 +356,7 @@ def test_counts_are_the_histogram():
 
 def test_counts_are_clamped_and_no_further_apart():
     made = make_histogram(*counts_of(2), Universe(2))
-    counts = (-3, -1, 0, 1, 2**53 - 1, 2**53 + 5, 2**63 - 1)
+    counts = (-3, -1, 0, 1, 2**53 - 1, 2**53 + 2, 2**53 + 3, 2**63 - 1)
     for one, other in product(product(counts, repeat=2), repeat=2):
         distance = sum(abs(x - y) for x, y in zip(one, other, strict=True))
         moved = np.abs(made(list(one)) - made(list(other))).sum()
@@ -357,8 +371,9 @@ def test_counts_of_another_number_of_cells_are_refused():
 
 
 def test_the_number_of_cells_is_no_number_of_records():
+    assert size_if_public(*counts_of(2), None) is None
     with pytest.raises(InvalidTypeError, match="size must be given"):
-        oc.m.make_projected_queries(*counts_of(2), ZCDP, 1, [1.0], universe=2)
+        public_size(*counts_of(2), None)
 
 
 WHOLE_RECORDS, SYMMETRIC = dp.vector_domain(WHOLE), dp.symmetric_distance()

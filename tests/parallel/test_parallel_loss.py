@@ -236,11 +236,11 @@ def test_a_large_knapsack_is_an_upper_bound(space, monkeypatch):
     assert joins.join_tradeoffs(functions, [1, 1]) == F.pure(2.0).power(2)
 
 
-def test_hundreds_of_parts_that_all_differ_take_no_long_time(space):
+def test_many_parts_that_all_differ_take_no_long_time(space):
     """Those that count are at most as many as the distance, if one order holds at all distances."""
-    kinds = [user(space, lambda d_in, e=e: e / 1000 * d_in**0.5) for e in range(1, 301)]
+    kinds = [user(space, lambda d_in, e=e: e / 1000 * d_in**0.5) for e in range(1, 101)]
     made = parallel(space, kinds)
-    assert made.map(64) == pytest.approx(sum(e / 1000 for e in range(237, 301)), rel=1e-12)
+    assert made.map(24) == pytest.approx(sum(e / 1000 for e in range(77, 101)), rel=1e-12)
 
 
 def test_pairs_are_joined_by_component(space):

@@ -3,6 +3,7 @@
 import contextlib
 from itertools import count
 
+import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
@@ -11,6 +12,8 @@ from .pipelines import STORED, quoted
 
 pytest.importorskip("sqlglot", reason="!!! TABLES ARE NOT TESTED: no sqlglot !!!")
 duckdb = pytest.importorskip("duckdb", reason="!!! TABLES ARE NOT TESTED: no duckdb !!!")
+
+dp.enable_features("contrib", "honest-but-curious")  # for fixtures of modules
 
 
 class OnDuckDB:
@@ -65,21 +68,24 @@ class OnPostgreSQL:
         self.connection.close()
 
 
-class OnSpark(OnDuckDB):
+class OnSpark:
     """Parquet files, which DuckDB writes and Spark reads."""
 
     name = "spark"
 
     def __init__(self, session, folder):
-        super().__init__()
-        self.session, self._folder, self._files = session, folder, count()
+        self.connection, self._folder, self._files = session, folder, count()
+        self._writer = OnDuckDB()
 
     def load(self, data, name="t", **options):
         """Store rows, and return the table."""
-        super().load(data, name)
+        self._writer.load(data, name)
         path = str(self._folder / f"{next(self._files)}.parquet")
-        self.connection.execute(f"COPY {quoted(name)} TO '{path}' (FORMAT parquet)")
-        return oc.tables.scan(self.session, path, data.schema, data.unit, **options)
+        self._writer.connection.execute(f"COPY {quoted(name)} TO '{path}' (FORMAT parquet)")
+        return oc.tables.scan(self.connection, path, data.schema, data.unit, **options)
+
+    def close(self):
+        self._writer.close()
 
 
 @pytest.fixture(scope="module")
