@@ -252,14 +252,14 @@ def test_other_parts_are_refused(bounded, name):
 
 @settings(max_examples=40, deadline=None, suppress_health_check=RELAXED)
 @given(st.data())
-def test_a_unit_is_in_as_many_parts_as_the_factor_says(engine, draws):
+def test_a_unit_is_in_as_many_parts_as_the_factor_says(on_duckdb, draws):
     found = draws.draw(data(least=2))
     by = draws.draw(
         st.lists(st.sampled_from(keyed(found.schema)), min_size=1, max_size=2, unique=True)
     )
     keys = draws.draw(some_keys(found.schema, by))
     groups, rows = draws.draw(st.integers(1, 3)), draws.draw(st.integers(1, 2))
-    table = engine.load(found)
+    table = on_duckdb.load(found)
     truncate = table.space >> oc.t.then_group_truncate(by, groups, rows)
     space = truncate.output_space
     partition = oc.c.by_column(*by)
