@@ -154,7 +154,7 @@ def test_linear_queries_on_counts_of_a_table(visits, bounded):
     answer = weights(visits)(lambda key: float(key == ("a", 0)))
     assert answer.value is None or answer.value == pytest.approx(10, abs=1)
     with pytest.raises(InvalidTypeError, match="size must be given"):
-        counts >> oc.m.then_projected_queries(zcdp, 3, [1.0], universe=keys)
+        counts >> oc.m.then_private_multiplicative_weights(PURE, 3, 1.0, universe=keys, queries=1)
     with pytest.raises(InvalidValueError, match="as many cells"):
         counts >> oc.m.then_projected_queries(zcdp, 3, [1.0], universe=keys[1:], size=60)
 
