@@ -12,12 +12,13 @@ import numpy as np
 from .. import checks
 from ..checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
-from ..fdp.function import check_function
+from ..fdp.function import TradeoffFunction, check_function
 from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from .advanced import Advanced
 from .basic import Basic, basic
 from .either import either
 from .ladder import Ladder
+from .ladder_at_delta import EpsilonDeltaLadder
 from .renyi import Renyi
 from .zcdp import Zcdp
 
@@ -25,17 +26,23 @@ MOST = 10**15  # larger numbers of launches are not counted
 _ORDERS = np.unique(np.round(1.0 + np.geomspace(1e-3, 1e6, 4000), 3))
 
 
-def best_rule(d_out: tuple[float, float], typical: Sequence[tuple[float, float]]) -> Any:
+def best_rule(
+    d_out: tuple[float, float], typical: Sequence[tuple[float, float]], *, alike: bool = False
+) -> Any:
     """Choose the accumulator that admits the most launches of a typical kind, before any are made.
 
     The candidates are ``basic``, ``advanced``, ``zcdp`` and ``renyi`` at the best order. Each is
     judged by the number of launches, with losses that cycle through ``typical``, that a filter for
     ``d_out`` would admit. If a candidate with a slack beats ``basic``, the result is
     ``either(basic(), candidate)``, at least as good as both. The slack gets the δ that ``typical``
-    does not need. The choice depends on public arguments only: the order is fixed before the run.
+    does not need. With ``alike=True``, and if all typical losses are the same, a ladder with that
+    loss as its unit is a candidate, too: it reaches the optimum for losses that are fixed up front,
+    but charges whole units for other launches. The choice depends on public arguments only: the
+    order is fixed before the run.
 
     :param d_out: (ε, δ), the bound of the filter
     :param typical: losses (ε, δ) of launches to come, at least one with ε > 0
+    :param alike: whether launches to come have the typical loss
     :return: an accumulator for ``make_concurrent_odometer``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -46,13 +53,23 @@ def best_rule(d_out: tuple[float, float], typical: Sequence[tuple[float, float]]
     either(basic(), renyi(order=22..., delta_slack=1e-06))
     >>> oc.accumulators.launches_admitted(rule, (1.0, 1e-6), [(0.01, 0.0)])
     490
+    >>> rule = oc.accumulators.best_rule((1.0, 1e-6), typical=[(0.01, 0.0)], alike=True)
+    >>> oc.accumulators.launches_admitted(rule, (1.0, 1e-6), [(0.01, 0.0)])
+    562
     """
+    alike = checks.flag(alike=alike)
     target, losses = checks.epsilon_delta(d_out=d_out), _pairs(typical)
     if not any(epsilon > 0.0 for epsilon, _ in losses):
         raise InvalidValueError("typical must have a loss with epsilon above 0; pass what you plan")
     rules = [basic(), *_candidates(target, losses)]
     counts = [launches_admitted(rule, target, losses) for rule in rules]
     best = rules[counts.index(max(counts))]
+    if alike and len(set(losses)) == 1 and 0.0 < target[1] < 1.0:
+        unit = TradeoffFunction.approximate(*losses[0])
+        if unit != TradeoffFunction.worst():
+            rungs = EpsilonDeltaLadder(unit, target[1])
+            if launches_admitted(rungs, target, losses) > max(counts):
+                return rungs
     return best if isinstance(best, Basic) else either(basic(), best)
 
 
