@@ -61,14 +61,15 @@ def report(
     """Print the figures beside what is aimed at, then, if asked for, as one line of JSON.
 
     :param figures: NaN where there was nothing to measure with
-    :param targets: ``"at most"``, ``"at least"``, ``"below"`` or ``"within 3% of"``, and the
-        number; figures without one are printed only
+    :param targets: ``"at most"``, ``"at least"``, ``"below"``, ``"within 2% of"`` or
+        ``"within 3% of"``, and the number; figures without one are printed only
     :param estimated: figures that were not measured as the target says, and how they were found
     """
     reached: dict[str, Callable[[float, float], bool]] = {
         "at most": lambda figure, target: figure <= target,
         "at least": lambda figure, target: figure >= target,
         "below": lambda figure, target: figure < target,
+        "within 2% of": lambda figure, target: abs(figure - target) <= 0.02 * target,
         "within 3% of": lambda figure, target: abs(figure - target) <= 0.03 * target,
     }
     rows = []

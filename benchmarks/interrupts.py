@@ -175,7 +175,7 @@ class OfOpenDP:
 
 
 class Machine:
-    """A sparse vector: a state machine with questions in Python."""
+    """A sparse vector: a state machine with queries in Python."""
 
     def __init__(self):
         self.measurement = oc.m.make_sparse_vector(*SPACE, PURE, 1, 2.0, 50, 1000)
@@ -200,7 +200,7 @@ class Machine:
 
 
 class Continual:
-    """A counter on a stream: updates and questions."""
+    """A counter on a stream: updates and queries."""
 
     def __init__(self):
         space = oc.integer_stream(0, 1), oc.event_presence()

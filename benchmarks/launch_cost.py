@@ -126,7 +126,7 @@ def against_native_filter(measurement, data, d_in, quick):
     return costs[0] + slope * (5_000 - size / 2), ours_mean
 
 
-def question(handle, d_in):
+def query(handle, d_in):
     """Median microseconds of ``privacy_loss``, asked before."""
     handle.privacy_loss(d_in)
     times = []
@@ -216,7 +216,7 @@ def main() -> None:
             "growth": ours[100_000] / ours[1_000] if longest else 0.0,
             "over_native_odometer_max": over,
             "over_floor": ours_now / floor,
-            "privacy_loss_us": question(handle, d_in) if longest else 0.0,
+            "privacy_loss_us": query(handle, d_in) if longest else 0.0,
         }
         for figure, value in worst.items():
             figures[figure] = max(figures[figure], value)

@@ -3,7 +3,7 @@
     python benchmarks/mechanisms.py [--quick] [--json]
 
 Costs are medians of repeated, alternating blocks in one process. Errors are of real runs: data and
-questions are seeded, noise is OpenDP's and cannot be.
+queries are seeded, noise is OpenDP's and cannot be.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from _timing import parser, print_machine, print_table, report
 from scipy.stats import beta as beta_distribution
 
 import opendp_concurrent as oc
+from opendp_concurrent.measurements.linear_answers import Batch
+from opendp_concurrent.measurements.nearest import nearest
 
 dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -38,7 +40,7 @@ def seconds(ask, repeats: int) -> float:
 
 
 def sparse_vector_costs(blocks: int) -> tuple[float, float, float]:
-    """Seconds for a question by transformation, one by a callable, and a bare Laplace release."""
+    """Seconds for a query by transformation, one by a callable, and a bare Laplace release."""
     rows, count = [1] * 1_000, SPACE
     count = count >> dp.t.then_count()
     queryable = oc.m.make_sparse_vector(*SPACE, PURE, 1, 10.0, 10**6, 1)(rows)
@@ -49,13 +51,13 @@ def sparse_vector_costs(blocks: int) -> tuple[float, float, float]:
     for _ in range(blocks):
         for mine, ask in zip(times, asks, strict=True):
             mine.append(seconds(ask, 200))
-    question, python, release = map(median, times)
-    return question, python, release
+    query, python, release = map(median, times)
+    return query, python, release
 
 
-def weights(rho: float, cells: int, questions: int, size: int, beta: float):
+def weights(rho: float, cells: int, queries: int, size: int, beta: float):
     return oc.m.make_private_multiplicative_weights(
-        *SPACE, ZCDP, 1, rho, cells, questions, size=size, beta=beta
+        *SPACE, ZCDP, 1, rho, cells, queries, size=size, beta=beta
     )
 
 
@@ -64,16 +66,16 @@ def skewed(generator, cells: int, size: int) -> list[int]:
     return generator.choice(cells, size, p=generator.dirichlet(np.full(cells, 0.05))).tolist()
 
 
-def questions_per_second(blocks: int) -> tuple[float, float]:
-    """Fresh questions on a universe of 2^16: all, and those only that update."""
+def queries_per_second(blocks: int) -> tuple[float, float]:
+    """Fresh queries on a universe of 2^16: all, and those only that update."""
     cells, size, generator = 2**16, 10**6, np.random.default_rng(1)
     queryable = weights(1.0, cells, 10**6, size, 0.05)(skewed(generator, cells, size))
     rates, updates = [], []
     for _ in range(blocks):
         fresh = list(generator.random((100, cells)) < 0.5)
         begin = time.perf_counter()
-        for question in fresh:
-            queryable(question)
+        for query in fresh:
+            queryable(query)
         rates.append(len(fresh) / (time.perf_counter() - begin))
     wrong = weights(1.0, cells, 10**6, size, 0.05)(skewed(generator, cells, 2 * size))
     everything = np.ones(cells)
@@ -84,19 +86,19 @@ def questions_per_second(blocks: int) -> tuple[float, float]:
     return median(rates), 1 / median(updates)
 
 
-def largest_error(made, data, cells, questions, generator, worst: int):
-    """The largest error, updates, and of how many questions; some ask what is wrong just now."""
+def largest_error(made, data, cells, queries, generator, worst: int):
+    """The largest error, updates, and of how many queries; some ask what is wrong just now."""
     histogram, queryable = np.bincount(data, minlength=cells), made(data)
     error, updates = 0.0, 0
-    for turn in range(questions):
+    for turn in range(queries):
         if worst and turn % worst == 0:
-            question = (histogram > queryable("synthetic")).astype(float)
+            query = (histogram > queryable("synthetic")).astype(float)
         else:
-            question = (generator.random(cells) < generator.random()).astype(float)
-        answer = queryable(question)
+            query = (generator.random(cells) < generator.random()).astype(float)
+        answer = queryable(query)
         assert answer.outcome is not oc.m.Outcome.EXHAUSTED
         updates += bool(answer)
-        error = max(error, abs(answer.value - float(question @ histogram)))
+        error = max(error, abs(answer.value - float(query @ histogram)))
     return error, updates
 
 
@@ -122,26 +124,26 @@ def published_errors(epsilon: float, delta: float, cells: int, k: int, size: int
 HITS = 3
 
 
-def stated(questions: int, beta: float, refresh: bool):
+def stated(queries: int, beta: float, refresh: bool):
     """A sparse vector, and the accuracy that is stated for it."""
     scale, query_scale = 4.0, 8.0
     mechanism = oc.m.make_sparse_vector(
         *SPACE, PURE, 1, scale, 0, HITS, query_scale=query_scale, refresh=refresh
     )
     return mechanism, oc.m.sparse_vector_accuracy(
-        scale, query_scale, questions, beta, thresholds=HITS if refresh else 1
+        scale, query_scale, queries, beta, thresholds=HITS if refresh else 1
     )
 
 
-def sparse_vector_failures(runs: int, questions: int, beta: float, refresh: bool, generator):
+def sparse_vector_failures(runs: int, queries: int, beta: float, refresh: bool, generator):
     """How many runs have an answer further from the threshold than is stated, and how far."""
-    mechanism, bound = stated(questions, beta, refresh)
+    mechanism, bound = stated(queries, beta, refresh)
     furthest = []
     for _ in range(runs):
         queryable, far, above = mechanism([]), 0.0, 0
         # most are near the threshold from below, where they may err
-        answers = -np.floor(bound * generator.choice([0.2, 0.6, 1.0], questions)).astype(int)
-        answers[generator.random(questions) < HITS / questions] += int(2 * bound)
+        answers = -np.floor(bound * generator.choice([0.2, 0.6, 1.0], queries)).astype(int)
+        answers[generator.random(queries) < HITS / queries] += int(2 * bound)
         for answer in answers.tolist():
             said = queryable(lambda _, a=answer: a)
             if said.outcome is oc.m.Outcome.EXHAUSTED:
@@ -153,13 +155,13 @@ def sparse_vector_failures(runs: int, questions: int, beta: float, refresh: bool
     return bound, failures, float(np.quantile(furthest, 1 - beta))
 
 
-def worst_case_failures(runs: int, questions: int, beta: float, refresh: bool):
+def worst_case_failures(runs: int, queries: int, beta: float, refresh: bool):
     """The same when all answers are just further below the threshold than is stated."""
-    mechanism, bound = stated(questions, beta, refresh)
+    mechanism, bound = stated(queries, beta, refresh)
     answer, failures = -(math.floor(bound) + 1), 0
     for _ in range(runs):
         queryable = mechanism([])
-        failures += any(queryable(lambda _: answer) for _ in range(questions))
+        failures += any(queryable(lambda _: answer) for _ in range(queries))
     return failures
 
 
@@ -174,8 +176,8 @@ def guess_and_check_over_fresh(hits: int, eps1: float, e2: float, delta: float):
     """ε with one sparse vector, and with a new one for each turn, at the same noise.
 
     Without concurrency each release ends the sparse vector: c of them, of one hit each, in the
-    last of which no hit may be needed; their thresholds and questions have the noise that one of c
-    hits has, so each costs the threshold's share and 1/c of the questions'.
+    last of which no hit may be needed; their thresholds and queries have the noise that one of c
+    hits has, so each costs the threshold's share and 1/c of the queries'.
     """
     scale, query_scale, answer_scale = 2 / eps1, 4 * hits / eps1, 1 / e2
     found = []
@@ -197,19 +199,169 @@ def guess_and_check_over_fresh(hits: int, eps1: float, e2: float, delta: float):
     return found
 
 
+DELTA, RUNS, RHO = 1e-6, 100, 0.01
+
+
+def selection_epsilons() -> tuple[float, float]:
+    """ε at δ of the best of 100 runs on average, and of all of them."""
+    run = dp.m.make_user_measurement(*SPACE, ZCDP, len, lambda d_in: RHO * d_in**2)
+    best = oc.c.make_private_selection(run, RUNS)
+    grid = [1 + step / 4 for step in range(1, 400)]
+    approximate = dp.approximate(PURE)
+    selected = oc.c.cast(best, approximate, delta=DELTA, orders=grid).map(1)[0]
+    composed = oc.make_concurrent_composition(*SPACE, ZCDP, 1, [RHO] * RUNS)
+    return selected, oc.c.cast(composed, approximate, delta=DELTA).map(1)[0]
+
+
+def runs_made(selections: int) -> float:
+    """Mean number of runs of selections that were made."""
+    made = []
+    run = dp.m.make_user_measurement(
+        *SPACE, ZCDP, lambda rows: made.append(1) or 0, lambda d_in: RHO * d_in**2
+    )
+    best = oc.c.make_private_selection(run, RUNS)
+    for _ in range(selections):
+        best([])
+    return len(made) / selections
+
+
+METHODS = ("queries", "histogram", "projection", "weights")
+
+
+def workload(kind: str, count: int, cells: int, generator) -> np.ndarray:
+    """Linear queries, shape (count, cells)."""
+    every = np.arange(cells)
+    if kind == "binary":
+        return generator.integers(0, 2, (count, cells)).astype(float)
+    if kind == "sparse":
+        return (generator.random((count, cells)) < 3 / cells).astype(float)
+    if kind == "ranges":
+        ends = np.sort(generator.integers(0, cells + 1, (count, 2)), axis=1)
+        return ((ends[:, :1] <= every) & (every < ends[:, 1:])).astype(float)
+    if kind == "points":
+        return np.eye(cells)[generator.integers(0, cells, count)]
+    if kind == "prefixes":
+        return np.tri(cells)[generator.integers(0, cells, count)]
+    masks = generator.integers(1, cells, (count, 1))  # marginals: some bits are fixed
+    return ((every & masks) == (generator.integers(0, cells, (count, 1)) & masks)).astype(float)
+
+
+KINDS = ("binary", "sparse", "ranges", "points", "prefixes", "marginals")
+
+
+def instances(number: int, generator):
+    """Random workloads with their data: kind, queries, histogram, data, space, ρ."""
+    for index in range(number):
+        kind = KINDS[index % len(KINDS)]
+        cells, count = 2 ** int(generator.integers(4, 9)), 2 ** int(generator.integers(2, 9))
+        size, rho = int(10 ** generator.uniform(2, 5)), float(10 ** generator.uniform(-3, 1))
+        queries = workload(kind, count, cells, generator)
+        shares = generator.dirichlet(np.full(cells, (0.1, 1.0, 10.0)[index % 3]))
+        histogram = generator.multinomial(size, shares)
+        data = np.repeat(np.arange(cells), histogram).tolist()
+        space = dp.vector_domain(dp.atom_domain(T=int), size=size), dp.change_one_distance()
+        yield kind, queries, histogram, data, space, rho
+
+
+def planner_regrets(number: int, runs: int, generator):
+    """The root mean square error of each mechanism, and the chosen one's over the least."""
+    rows = []
+    for kind, queries, histogram, data, space, rho in instances(number, generator):
+        truth, cells, errors = queries @ histogram, queries.shape[1], {}
+        for method in METHODS:
+            try:
+                made = oc.m.make_linear_queries(*space, ZCDP, 1, rho, cells, queries, method=method)
+            except oc.errors.InvalidValueError:  # weights that can promise nothing
+                continue
+            squares = [np.mean(np.square(made(data).values - truth)) for _ in range(runs)]
+            errors[method] = math.sqrt(np.mean(squares))
+        chosen = oc.m.make_linear_queries(*space, ZCDP, 1, rho, cells, queries).plan.method
+        regret = errors[chosen] / min(errors.values())
+        rows.append(
+            [kind, *queries.shape, len(data), f"{rho:.2g}", chosen]
+            + [errors.get(method) for method in METHODS]
+            + [regret]
+        )
+    return rows
+
+
+def projections_over_noise(number: int, generator) -> list[float]:
+    """The L2 error of each projected answer over that of its own noise."""
+    found, noisy = [], []
+    release = Batch.release
+
+    def seen(self, *arguments):
+        measurement, scale = release(self, *arguments)
+        return measurement >> (lambda answers: noisy.append(answers) or answers), scale
+
+    Batch.release = seen
+    try:
+        for _, queries, histogram, data, space, rho in instances(number, generator):
+            made = oc.m.make_projected_queries(*space, ZCDP, 1, [rho], queries.shape[1])
+            truth, answers = queries @ histogram, made(data)(queries)
+            found.append(
+                float(
+                    np.linalg.norm(answers.values - truth)
+                    / np.linalg.norm(np.array(noisy.pop()) - truth)
+                )
+            )
+    finally:
+        Batch.release = release
+    return found
+
+
+def projection_times(repeats: int, generator):
+    """Milliseconds to project, and the certified gap over the squared distance."""
+    rows = []
+    for count, cells in ((300, 64), (1_000, 1_024)):
+        queries = workload("binary", count, cells, generator)
+        truth = generator.multinomial(10_000, generator.dirichlet(np.full(cells, 0.1)))
+        scale = math.sqrt(queries.sum(axis=0).max())
+        answers = queries @ truth / scale + generator.standard_normal(count)
+        times = []
+        for _ in range(repeats):
+            begin = time.perf_counter()
+            found = nearest(answers, queries / scale, 10_000)
+            times.append(time.perf_counter() - begin)
+        distance = np.sum(np.square(queries @ found.histogram / scale - answers))
+        rows.append([count, cells, median(times) * 1e3, f"{found.gap / distance:.1e}"])
+    return rows
+
+
+def linear_queries(quick: bool):
+    """Tables of linear queries, and their figures."""
+    generator = np.random.default_rng(12)
+    times = projection_times(3 if quick else 15, generator)
+    print_table("Projection", ["queries", "cells", "milliseconds", "relative gap"], times)
+    over = projections_over_noise(20, generator)
+    number, runs = (6, 3) if quick else (30, 20)
+    rows = planner_regrets(number, runs, generator)
+    print_table(
+        f"Linear queries: root mean square error, {runs} runs",
+        ["kind", "queries", "cells", "n", "ρ", "chosen", *METHODS, "regret"],
+        rows,
+    )
+    return {
+        "projection_300_64_ms": times[0][2],
+        "projection_1000_1024_ms": times[1][2],
+        "projection_over_noise": max(over),
+        "planner_regret": max(row[-1] for row in rows),
+    }
+
+
 def main() -> None:
     options = parser(__doc__).parse_args()
     quick, generator = options.quick, np.random.default_rng(0)
     print_machine()
 
-    question, python, release = sparse_vector_costs(7 if quick else 31)
-    rate, updating = questions_per_second(3 if quick else 15)
+    query, python, release = sparse_vector_costs(7 if quick else 31)
+    rate, updating = queries_per_second(3 if quick else 15)
     print_table(
-        "Cost of a question",
+        "Cost of a query",
         ["what", "microseconds", "over a release"],
         [
             ["bare native Laplace release", release * 1e6, 1.0],
-            ["sparse vector, count of 1,000 rows", question * 1e6, question / release],
+            ["sparse vector, count of 1,000 rows", query * 1e6, query / release],
             ["sparse vector, a Python callable", python * 1e6, python / release],
             ["multiplicative weights, 2^16 cells", 1e6 / rate, 1 / rate / release],
             ["the same when it updates", 1e6 / updating, 1 / updating / release],
@@ -243,7 +395,7 @@ def main() -> None:
         )
     print_table(
         f"Multiplicative weights: largest error; the promise fails with probability {beta:g}",
-        ["n", "ρ", "|X|", "questions", "promised", "measured", "ratio", "updates", "allowed"],
+        ["n", "ρ", "|X|", "queries", "promised", "measured", "ratio", "updates", "allowed"],
         rows,
     )
     delta = 1e-6
@@ -302,28 +454,45 @@ def main() -> None:
         rows,
     )
 
+    selected, composed = selection_epsilons()
+    mean = runs_made(200 if quick else 2_000)
+    print_table(
+        f"The best of {RUNS} runs on average, each {RHO}-zCDP, at δ = {DELTA:g}",
+        ["released", "ε", "runs made"],
+        [["the best", selected, mean], ["all", composed, RUNS]],
+    )
+    linear = linear_queries(quick)
+
     report(
         {
-            "sparse_vector_over_laplace": question / release,
-            "pmw_questions_per_s": rate,
+            **linear,
+            "sparse_vector_over_laplace": query / release,
+            "pmw_queries_per_s": rate,
             "pmw_error_over_bound": over,
             "pmw_bound_over_dr14": made.plan.error / dr14,
             "pmw_updates_over_allowed": updates / made.plan.max_updates,
             "sparse_vector_failures_over_beta": highest,
             "guess_and_check_over_fresh": 1 / least,
+            "selection_eps_100": selected,
         },
         {
+            "projection_300_64_ms": ("at most", 5),
+            "projection_1000_1024_ms": ("at most", 1000),
+            "projection_over_noise": ("at most", 1),
+            "planner_regret": ("at most", 1.3),
             "sparse_vector_over_laplace": ("at most", 3),
-            "pmw_questions_per_s": ("at least", 1_000),
+            "pmw_queries_per_s": ("at least", 1_000),
             "pmw_error_over_bound": ("at most", 1),
             "pmw_bound_over_dr14": ("below", 1),
             "pmw_updates_over_allowed": ("at most", 1),
             "sparse_vector_failures_over_beta": ("at most", 1),
             "guess_and_check_over_fresh": ("below", 1),
+            "selection_eps_100": ("at most", 1.60),
         },
         {
             "sparse_vector_failures_over_beta": f"lower limit, {runs:,} runs",
             "pmw_error_over_bound": f"promised with probability 1 - {beta:g}",
+            "planner_regret": "6 workloads of 30" if quick else "30 workloads",
         },
         options,
     )

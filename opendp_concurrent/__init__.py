@@ -5,6 +5,7 @@ Constructors stand in groups, as OpenDP's do:
 * ``oc.c`` has combinators, ``oc.m`` measurements, ``oc.t`` transformations;
 * ``oc.accumulators`` has the theorems that add privacy losses up;
 * ``oc.fdp`` has trade-off functions, ``oc.measures`` calculators for privacy measures;
+* ``oc.tables`` has tables that stay in a database engine;
 * ``oc.handles`` has the classes of what is queried, for annotations;
 * ``oc.ledger``, ``oc.plot`` and ``oc.verify`` are imported when they are first used.
 """
@@ -16,7 +17,7 @@ from types import ModuleType
 
 from opendp.context import constructors, register
 
-from . import accumulators, c, fdp, handles, m, measures, t
+from . import accumulators, c, fdp, handles, m, measures, t, tables
 from .accounts.charge import labelled
 from .combinators.concurrent_composition import (
     make_concurrent_composition,
@@ -70,6 +71,7 @@ __all__ = [
     "plot",
     "record_stream",
     "t",
+    "tables",
     "then_concurrent_composition",
     "then_concurrent_odometer",
     "tradeoff",

@@ -50,6 +50,7 @@ from .continual.parallel import make_parallel_continual, then_parallel_continual
 from .parallel.analyst_quotas import AnalystQuotas, make_analyst_quotas
 from .parallel.parallel import make_parallel_composition, then_parallel_composition
 from .parallel.partition import by_column, by_key, by_split, by_values
+from .selection.private_selection import make_private_selection
 
 __all__ = [
     "ANSWER",
@@ -88,6 +89,7 @@ __all__ = [
     "make_ordered_composition",
     "make_parallel_composition",
     "make_parallel_continual",
+    "make_private_selection",
     "make_profile_to_fDP",
     "make_pureDP_to_GDP",
     "make_pureDP_to_RDP",

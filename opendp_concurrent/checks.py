@@ -76,9 +76,13 @@ def number(**argument: Any) -> float:
     try:
         double = float(whole)
     except OverflowError:
-        raise InvalidValueError(f"{name} must be within the doubles, about 1.8e308") from None
+        raise InvalidValueError(
+            f"{name} must be in the range of doubles, at most about 1.8e308"
+        ) from None
     if double != whole:
-        raise InvalidValueError(f"{name} ({whole}) has no exact double; pass a float")
+        raise InvalidValueError(
+            f"{name} ({whole}) cannot be represented exactly as a double; pass a float"
+        )
     return double
 
 

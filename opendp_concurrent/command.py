@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
         ("verify", "check that the charges are consistent"),
         ("plot", "plot the privacy loss over the launches (needs the extra 'plot')"),
         ("backup", "copy an SQLite ledger with all budgets, even while it is in use"),
-        ("restore", "make a copy of an SQLite ledger the ledger, so that it accepts launches"),
+        ("restore", "turn a copy of an SQLite ledger into the ledger, so that it accepts launches"),
     ):
         action = actions.add_parser(name, help=what, description=what)
         action.add_argument("ledger", metavar="PATH_OR_URL")
@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
             known.add_argument(
                 "--without-anchor",
                 action="store_true",
-                help="no anchor was kept, and you know that the copy has all charges",
+                help="to use if no anchor was kept and you know that the copy has all charges",
             )
         elif name == "plot":
             action.add_argument("--output", default="ledger.svg", help="path of the plot")
@@ -145,7 +145,7 @@ def _facts(summary: Summary) -> dict[str, Any]:
     if terms is not None:
         facts |= {
             "measure": terms.measure,
-            "accumulator": repr(terms.accounting),
+            "accumulator": repr(terms.accumulator),
             "metric": terms.metric,
             "d_in": _plain(terms.d_in),
             "d_out": _plain(terms.d_out),

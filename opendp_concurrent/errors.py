@@ -1,12 +1,12 @@
-"""What can go wrong, as types that carry the values.
+"""Exceptions, which carry their values as fields.
 
-Three families under one root:
+There are three families under one root:
 
-* misuse (``TypeError`` and ``ValueError`` subclasses): the caller passed something wrong;
-* refusal (:class:`RefusalError`): a budget, a halted filter or a closed child said no;
-* the world (:class:`LedgerError`): a charge could not be written down.
+* misuse (``TypeError`` and ``ValueError`` subclasses): the caller passed an invalid argument;
+* refusal (:class:`RefusalError`): a budget, a halted filter or a closed child refused a query;
+* ledger (:class:`LedgerError`): a charge could not be read or written.
 
-Where a user of OpenDP would catch ``OpenDPException``, ours is one as well.
+Where OpenDP raises ``OpenDPException``, the exception of this package is a subclass of it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,14 @@ class ConcurrentError(Exception):
 
 
 def _again(kind: type[ConcurrentError], args: tuple[Any, ...], fields: dict[str, Any]) -> Any:
-    """Make an exception again that was pickled or copied, whatever its constructor takes."""
+    """Rebuild an exception that was pickled or copied, without calling its constructor."""
     error = kind.__new__(kind, *args)
     vars(error).update(fields)
     return error
+
+
+class AccuracyWarning(UserWarning):
+    """A mechanism promises a larger error than another one would."""
 
 
 class InvalidTypeError(ConcurrentError, TypeError):
@@ -47,7 +51,7 @@ class InvalidTypeError(ConcurrentError, TypeError):
 
 
 class InvalidValueError(ConcurrentError, ValueError):
-    """An argument has the right type and a value that it must not have."""
+    """An argument has a valid type and an invalid value."""
 
 
 class SpaceMismatchError(InvalidValueError, OpenDPException):
@@ -77,7 +81,7 @@ class NativeConstructorError(InvalidValueError, OpenDPException):
 
 
 class PrivacyMapError(ConcurrentError, OpenDPException):
-    """A measurement's privacy map raised, or returned what is not a privacy loss."""
+    """The privacy map of a measurement raised, or returned a value that is not a privacy loss."""
 
     def __init__(self, d_in: object, reason: str) -> None:
         super().__init__(
@@ -88,13 +92,20 @@ class PrivacyMapError(ConcurrentError, OpenDPException):
 
 
 class ReentrantLaunchError(ConcurrentError, RuntimeError, OpenDPException):
-    """A running mechanism asked itself, or tried to launch on the account that pays for it."""
+    """A call came from within another call that it would change.
 
-    def __init__(self) -> None:
-        super().__init__(
-            "a mechanism may not ask itself, or launch on the account that pays for it, while it "
-            "runs: that could depend on the data; ask after it has answered"
-        )
+    A running mechanism queried itself, or tried to launch on the account that pays for it; or
+    Python ran a finalizer (``__del__``) in the middle of a charge, and it used a handle of the same
+    tree.
+    """
+
+    def __init__(
+        self,
+        message: str = "a mechanism must not query itself, or launch on the account that pays for "
+        "it, while it runs: the query could depend on the data; send the query after it has "
+        "answered",
+    ) -> None:
+        super().__init__(message)
 
 
 class RefusalError(ConcurrentError, OpenDPException):
@@ -104,16 +115,15 @@ class RefusalError(ConcurrentError, OpenDPException):
 class BudgetExceededError(RefusalError):
     """The launch would take the privacy loss above a bound.
 
-    The bound may be the handle's own, or that of an account further up, which the launch is charged
-    to as well: ``account`` says which one refused. All fields are functions of public numbers and
-    of labels.
+    The bound is that of the handle or of one of its ancestors, to which the launch is also charged;
+    ``account`` says which one refused. All fields are functions of public numbers and of labels.
 
-    :ivar spent: privacy loss so far, under the bound that refused
+    :ivar spent: privacy loss so far, in the account that refused
     :ivar asked: privacy loss of the refused launch, at ``d_in``
     :ivar remaining: what may still be spent; the unused shares of a compositor
     :ivar d_out: the bound of a filter; None for a compositor
-    :ivar account: whose bound refused: the names of the accounts from the root to it, such as
-        ``("odometer", "filter 'report'")``. A label is the one under which the account was launched
+    :ivar account: the account that refused: the names of the accounts from the root to it, such as
+        ``("odometer", "filter 'report'")``. A label is that of the launch of the account
         (:func:`.labelled`)
     :ivar d_in: the distance at which the bound holds
     :ivar measure: name of the privacy measure
@@ -143,7 +153,7 @@ class BudgetExceededError(RefusalError):
     def told_by(
         self, account: tuple[str, ...], d_in: Any, measure: str, accumulator: str
     ) -> BudgetExceededError:
-        """Return this refusal with whose it is."""
+        """Return this refusal with the account that refused."""
         shares, any_order = self._plan
         return BudgetExceededError(
             self.spent,
@@ -169,27 +179,31 @@ class BudgetExceededError(RefusalError):
         )
 
     def _left(self) -> tuple[str, str, str]:
-        """What was asked, what is left, and what to do."""
+        """Return what was asked, what is left, and what to do."""
         asked = rounded(self.asked)
         shares, any_order = self._plan
         if shares is None:
             left = rounded(self.remaining)
-            if asked == left:  # they differ by less than is shown
+            if asked == left:  # rounding hides the difference
                 asked, left = shown(self.asked), shown(self.remaining)
-            return asked, f"remaining {left}", "ask for at most what remains"
+            return asked, f"remaining {left}", "pass a query that costs at most what remains"
         count = f"{len(self.remaining)} of {shares}"
         if not self.remaining:
             return asked, f"all {shares} shares used", "build it with more d_mids"
         if any_order:
-            return asked, f"not covered by the {count} shares left", "ask for what they cover"
+            return asked, f"not covered by the {count} shares left", "pass a query that they cover"
         share = rounded(self.remaining[0])
         if asked == share:
             asked, share = shown(self.asked), shown(self.remaining[0])
-        return asked, f"next share {share}, {count} left", "ask for at most the next share"
+        return (
+            asked,
+            f"next share {share}, {count} left",
+            "pass a query that costs at most the next share",
+        )
 
 
 def phrase(account: tuple[str, ...]) -> str:
-    """Return names from the root on as one, such as ``filter 2 of the odometer``."""
+    """Return the names of accounts as one name, such as ``filter 2 of the odometer``."""
     return " of ".join(map(_with_article, reversed(account)))
 
 
@@ -211,7 +225,7 @@ class SharesUsedError(RefusalError, ValueError):
 class HaltedError(RefusalError):
     """The filter was built with ``halt=True`` and has refused a launch before.
 
-    :ivar account: which filter: the names of the accounts from the root to it
+    :ivar account: the names of the accounts from the root to the filter
     """
 
     def __init__(self, account: tuple[str, ...] = ()) -> None:
@@ -223,7 +237,7 @@ class HaltedError(RefusalError):
 
 
 class ClosedChildError(RefusalError):
-    """An interactive child was closed, since its measure is only known to compose sequentially."""
+    """A child was closed by a newer launch, because its measure composes sequentially only."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
@@ -233,37 +247,70 @@ class ClosedChildError(RefusalError):
         self.reason = reason
 
 
-class InterruptedHandleError(RefusalError):
-    """The mechanism was interrupted while it answered, and is closed."""
+class EndedRunError(RefusalError):
+    """The queryable belonged to one run of a private selection, and this run is over."""
 
     def __init__(self) -> None:
         super().__init__(
-            "an interrupt, such as Ctrl-C, stopped this mechanism in the middle of an answer or an "
-            "update, so its state is not known; it is closed, what it cost stays charged: launch "
-            "another"
+            "this queryable was one run of a private selection and is closed, since only the best "
+            "run may be seen; ask all of its queries in interact"
+        )
+
+
+class InterruptedHandleError(RefusalError):
+    """The mechanism was interrupted while it was answering, and is closed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "an interrupt, such as Ctrl-C, stopped this mechanism in the middle of an "
+            "answer or an update, so its state is unknown; it is closed and its cost stays "
+            "charged; launch another"
         )
 
 
 class MechanismError(ConcurrentError, OpenDPException):
-    """A mechanism has failed, and the owner of the data keeps errors from analysts.
+    """A mechanism has failed, and the owner of the data hides errors from analysts.
 
-    Always the same: without cause, context or frames of the mechanism.
+    The exception is always the same. It has no cause, context or frames of the mechanism.
     """
 
     def __init__(self) -> None:
         super().__init__(
-            "the mechanism has failed; why is kept from analysts, as it may tell of the data, and "
-            "is in the log of the owner; what it cost stays charged"
+            "the mechanism has failed; the reason is hidden from analysts, because it may "
+            "depend on the data, and is in the owner's log; the cost of the mechanism "
+            "stays charged"
+        )
+
+
+class TableError(ConcurrentError, OpenDPException):
+    """An engine could not run a statement on a table. Always the same, whatever the data are."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the engine could not answer the statement; why is kept from analysts, as it may tell "
+            "of the data, and is in the log of the owner (opendp_concurrent.tables); what it cost "
+            "stays charged"
         )
 
 
 class ForkedError(RefusalError):
-    """The process was forked: its queryables stay with the parent."""
+    """The process was forked; its queryables can be used in the parent process only."""
 
     def __init__(self) -> None:
         super().__init__(
-            "this process was forked from the one that holds the data, whose queryables would give "
-            "the same noise twice and charge for themselves; ask there, or launch here"
+            "this process was forked from the process that holds the data; a copied "
+            "queryable would repeat its noise and keep an account of its own; query it in "
+            "the original process, or launch a mechanism in this one"
+        )
+
+
+class DataSourceError(RefusalError):
+    """A file that the data are scanned from is missing. This is seen before the charge."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a file that the LazyFrame is scanned from was not found; nothing was charged; put the "
+            "file back, or open the data where the files are"
         )
 
 
@@ -281,7 +328,7 @@ class MessageLimitError(RefusalError):
 
 
 class StreamError(RefusalError):
-    """An update came at the wrong step, or after the horizon; nothing changed."""
+    """An update has the wrong step, or is beyond the horizon; nothing changed."""
 
 
 class StreamHaltedError(RefusalError):
@@ -289,17 +336,18 @@ class StreamHaltedError(RefusalError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the continual mechanism has halted: an update was not an item of its stream (several "
-            "go to update_all), or could not be taken, or its state was saved to go on elsewhere; "
-            "chain it with a clamp or a filter of the stream, and launch it anew"
+            "the continual mechanism has halted: an update was not an item of its stream "
+            "(several items go to update_all), or failed, or its state was saved to "
+            "continue elsewhere; chain the mechanism with a clamp or a filter of the "
+            "stream, and launch it again"
         )
 
 
 class PostprocessorError(ConcurrentError, OpenDPException):
-    """A person in the middle broke the protocol. Its state did not change."""
+    """A postprocessor (person in the middle) broke the protocol. Its state did not change."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"the postprocessor cannot go on: {reason}")
+        super().__init__(f"the postprocessor failed: {reason}")
         self.reason = reason
 
 
@@ -308,7 +356,7 @@ class LedgerError(ConcurrentError):
 
 
 class LedgerMismatchError(LedgerError):
-    """A ledger was opened under other terms than those it was made for; nothing was charged.
+    """A ledger was opened with terms that differ from its own; nothing was charged.
 
     :ivar name: the argument that differs
     :ivar recorded: its value in the ledger
@@ -317,7 +365,7 @@ class LedgerMismatchError(LedgerError):
 
     def __init__(self, name: str, recorded: object, given: object) -> None:
         super().__init__(
-            f"{name} does not match: the ledger has {recorded}, given is {given}; "
+            f"{name} does not match: the ledger has {recorded}, given was {given}; "
             + (
                 "check the spelling; opendp_concurrent.ledger.datasets returns all names"
                 if name == "dataset"
@@ -328,7 +376,7 @@ class LedgerMismatchError(LedgerError):
 
 
 class UnregisteredError(LedgerError):
-    """A ledger has a value of another package, whose class is not registered in this process.
+    """A ledger has a value of another package whose class is not registered in this process.
 
     :ivar tag: tag of the value
     """

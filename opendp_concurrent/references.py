@@ -12,6 +12,10 @@ REFERENCES = {
     "AP23": _arxiv(
         "2306.09666", "A Smooth Binary Mechanism for Efficient Private Continual Observation"
     ),
+    "APT24": _arxiv(
+        "2408.07021",
+        "Improved Counting under Continual Observation with Pure Differential Privacy",
+    ),
     "BBNS19": _arxiv("1811.03763", "Towards Instance-Optimal Private Query Release"),
     "BBGHS20": _arxiv(
         "1905.09982", "Hypothesis Testing Interpretations and Renyi Differential Privacy"
@@ -24,10 +28,23 @@ REFERENCES = {
         "1605.02065",
         "Concentrated Differential Privacy: Simplifications, Extensions, and Lower Bounds",
     ),
+    "BLM13": (
+        "Concentration Inequalities: A Nonasymptotic Theory of Independence",
+        "https://doi.org/10.1093/acprof:oso/9780199535255.001.0001",
+    ),
     "CKS20": _arxiv("2004.00010", "The Discrete Gaussian for Differential Privacy"),
     "CSS11": (
         "Private and Continual Release of Statistics",
         "https://doi.org/10.1145/2043621.2043626",
+    ),
+    "DMPST24": _arxiv(
+        "2404.16706",
+        "Efficient and Near-Optimal Noise Generation for Streaming Differential Privacy",
+    ),
+    "DMRST22": _arxiv(
+        "2202.08312",
+        "Improved Differential Privacy for SGD via Optimal Private Linear Operators on Adaptive "
+        "Streams",
     ),
     "DNPR10": (
         "Differential Privacy under Continual Observation",
@@ -59,13 +76,16 @@ REFERENCES = {
         "Concurrent Composition for Interactive Differential Privacy "
         "with Adaptive Privacy-Loss Parameters",
     ),
+    "KRW24": _arxiv("2402.06701", "Privacy Profiles for Private Selection"),
     "KOV15": _arxiv("1311.0776", "The Composition Theorem for Differential Privacy"),
+    "KTCGL23": _arxiv("2306.16163", "Turbo: Effective Caching in Differentially-Private Databases"),
     "KTH22": _arxiv(
         "2209.15596", "Individual Privacy Accounting with Gaussian Differential Privacy"
     ),
     "LSL17": _arxiv(
         "1603.01699", "Understanding the Sparse Vector Technique for Differential Privacy"
     ),
+    "LT19": _arxiv("1811.07971", "Private Selection from Private Candidates"),
     "LW22": _arxiv("2207.09397", "Composition Theorems for Interactive Differential Privacy"),
     "Mir17": _arxiv("1702.07476", "Renyi Differential Privacy"),
     "MV16": _arxiv(
@@ -74,8 +94,13 @@ REFERENCES = {
     "NTZ13": _arxiv(
         "1212.0297", "The Geometry of Differential Privacy: the Sparse and Approximate Cases"
     ),
+    "PS22": _arxiv("2110.03620", "Hyperparameter Tuning with Renyi Differential Privacy"),
     "RHLMTL26": _arxiv("2602.15815", "Privacy Filters are Captured by Residues"),
     "RRUV21": _arxiv("1605.08294", "Privacy Odometers and Filters: Pay-as-you-Go Composition"),
+    "Sid67": (
+        "Rectangular Confidence Regions for the Means of Multivariate Normal Distributions",
+        "https://doi.org/10.1080/01621459.1967.10482935",
+    ),
     "ST22": _arxiv("2210.17520", "Fully Adaptive Composition for Gaussian Differential Privacy"),
     "Ste24": (
         "Tight RDP & zCDP Bounds from Pure DP",

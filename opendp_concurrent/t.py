@@ -1,4 +1,4 @@
-"""Transformations of streams."""
+"""Transformations of streams, of tables, and of Polars LazyFrames."""
 
 from .continual.transformations import (
     make_bounded_contributions,
@@ -10,14 +10,69 @@ from .continual.transformations import (
     then_stream_filter,
     then_stream_map,
 )
+from .frames.count import make_frame_count, then_frame_count
+from .tables.aggregates import (
+    make_distinct_units,
+    make_quantile_scores,
+    make_table_count,
+    make_table_counts,
+    make_table_histogram,
+    make_table_sum,
+    make_table_sums,
+    then_distinct_units,
+    then_quantile_scores,
+    then_table_count,
+    then_table_counts,
+    then_table_histogram,
+    then_table_sum,
+    then_table_sums,
+)
+from .tables.steps import (
+    make_group_truncate,
+    make_public_join,
+    make_table_select,
+    make_truncate,
+    make_where,
+    then_group_truncate,
+    then_public_join,
+    then_table_select,
+    then_truncate,
+    then_where,
+)
 
 __all__ = [
     "make_bounded_contributions",
+    "make_distinct_units",
+    "make_frame_count",
+    "make_group_truncate",
+    "make_public_join",
+    "make_quantile_scores",
     "make_stream_clamp",
     "make_stream_filter",
     "make_stream_map",
+    "make_table_count",
+    "make_table_counts",
+    "make_table_histogram",
+    "make_table_select",
+    "make_table_sum",
+    "make_table_sums",
+    "make_truncate",
+    "make_where",
     "then_bounded_contributions",
+    "then_distinct_units",
+    "then_frame_count",
+    "then_group_truncate",
+    "then_public_join",
+    "then_quantile_scores",
     "then_stream_clamp",
     "then_stream_filter",
     "then_stream_map",
+    "then_table_count",
+    "then_table_counts",
+    "then_table_histogram",
+    "then_table_select",
+    "then_table_sum",
+    "then_table_sums",
+    "then_truncate",
+    "then_where",
 ]

@@ -20,7 +20,7 @@ def test_what_is_not_a_number_is_refused_by_name(value):
 
 
 def test_an_integer_without_an_exact_double_is_refused():
-    with pytest.raises(InvalidValueError, match="no exact double"):
+    with pytest.raises(InvalidValueError, match="cannot be represented exactly as a double"):
         checks.non_negative(epsilon=2**53 + 1)
 
 

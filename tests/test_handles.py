@@ -36,7 +36,7 @@ def parts():
 
 def weights():
     return oc.m.make_private_multiplicative_weights(
-        *SPACE, PURE, d_in=1, d_out=1.0, universe=4, questions=9, size=9000
+        *SPACE, PURE, d_in=1, d_out=1.0, universe=4, queries=9, size=9000
     )
 
 

@@ -15,7 +15,12 @@ from . import rst
 ROOT = Path(__file__).parent.parent
 EXTRAS = [f"opendp_concurrent.{name}" for name in ("handles", "ledger", "plot", "verify")]
 GROUPS = [
-    f"opendp_concurrent.{name}" for name in ("c", "m", "t", "accumulators", "fdp", "measures")
+    "opendp_concurrent.c",
+    "opendp_concurrent.m",
+    "opendp_concurrent.t",
+    "opendp_concurrent.accumulators",
+    "opendp_concurrent.fdp",
+    "opendp_concurrent.measures",
 ]
 DOCUMENTING = (
     *("module", "currentmodule", "automodule"),

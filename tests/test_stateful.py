@@ -191,7 +191,7 @@ class Trees(RuleBasedStateMachine):
         assert self.readings(node) == before
         return self.keep(Node(handle, parent=node, stability=stability))
 
-    # --- questions -------------------------------------------------------------------------
+    # --- queries -------------------------------------------------------------------------
 
     def readings(self, node):
         return node.handle.privacy_loss(node.d_in or 1)

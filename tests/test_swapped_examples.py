@@ -108,7 +108,7 @@ def test_privacy_filter(api, meas_count):
     assert qbl_fully_adaptive_comp.privacy_loss(1) == 2.0
     with pytest.raises(OpenDPException):
         qbl_fully_adaptive_comp(meas_count)
-    if api is OURS:  # native answers no question after it has refused
+    if api is OURS:  # native answers no query after it has refused
         assert qbl_fully_adaptive_comp.privacy_loss(1) == 2.0
 
 

@@ -314,7 +314,7 @@ def test_a_person_in_the_middle_does_not_raise_the_loss(seed):
 class Telling:
     """Tells the sum so far, clamped and with noise; a law, written as one."""
 
-    questions, start = (None,), (0, False)
+    queries, start = (None,), (0, False)
 
     def __init__(self, scale):
         noise = verify.clamped_noise(0, 1)
@@ -323,7 +323,7 @@ class Telling:
     def update(self, state, item):
         return state[0] + (item or 0), False
 
-    def answers(self, state, question):
+    def answers(self, state, query):
         if state[1]:
             return [("asked already", 1.0, state)]
         return [(said, chance, (state[0], True)) for said, chance in self.law[state[0]]]

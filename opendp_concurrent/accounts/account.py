@@ -9,6 +9,7 @@
 * A refused launch changes nothing, except that ``halt`` closes the account.
 * Reading a loss changes no loss. An odometer without a bound tracks the loss at each d_in that was
   read. From then on it refuses a launch whose loss at that d_in is not known.
+* A finalizer that runs while this thread holds the lock is refused (``reentry.py``).
 * A ledger overrides the account. A launch is decided on the ledger's state, in an exclusive turn,
   and is charged when it is durable. The account then takes over that state.
 """
@@ -19,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from operator import is_
-from threading import Lock
+from threading import RLock
 from typing import Any, NamedTuple
 
 from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError, PrivacyMapError
@@ -28,6 +29,7 @@ from .charge import Book, Charge, current_label
 from .lifecycle import Event, Lifecycle, innermost_running
 from .name import name_of_account
 from .price import Inward, Lifted, Price, distance_key, own_distance
+from .reentry import check_not_held, held
 from .rule import ContinuationRule, Unlimited, Within
 
 UNLIMITED = Unlimited()
@@ -113,7 +115,7 @@ class Account:
         self._start, self._bound, self._inward = start, bound, inward
         self._chain: tuple[Account, ...] = (self, *(parent._chain if parent else ()))
         root = self._chain[-1]
-        self._lock: Lock = root._lock if parent else Lock()
+        self._lock: Any = root._lock if parent else RLock()  # see reentry.py
         below = parent.lifecycle if parent else innermost_running()
         self.lifecycle: Lifecycle = Lifecycle(
             below,
@@ -153,6 +155,7 @@ class Account:
 
         :return: the lifecycle of the child that is about to run
         :raises BudgetExceededError, HaltedError, ClosedChildError: if the launch is refused
+        :raises ReentrantLaunchError: if it comes from within a mechanism, or from a finalizer
         :raises PrivacyMapError: if the price cannot be used
         :raises LedgerError: if the charge could not be made durable; the mechanism must not run
         :raises ForkedError: the ledger was opened before this process was forked
@@ -160,6 +163,8 @@ class Account:
         chain, book = self._chain, self._chain[-1]._book
         if book is not None:
             book.check_process()
+        if self._lock._is_owned():
+            raise held()
         for account in chain:
             account.lifecycle.check_not_running()
         self.lifecycle.check()
@@ -193,8 +198,10 @@ class Account:
         No exception is raised under the lock: Python 3.10 might not release it at an interrupt.
         """
         chain, book = self._chain, self._chain[-1]._book
-        if chain[-1]._pending is not None or not all(
-            map(is_, before, [account._state for account in chain])
+        if (
+            chain[-1]._pending is not None
+            or before[0] is not self._state
+            or (len(chain) > 1 and not all(map(is_, before, [one._state for one in chain])))
         ):
             return None, None
         try:
@@ -228,9 +235,10 @@ class Account:
         return self._rebind(commit)
 
     def _prices(self, price: Price) -> list[Price]:
-        prices = [price]
-        for account in self._chain[:-1]:
-            prices.append(account._lift(prices[-1]))
+        prices, chain = [price], self._chain
+        if len(chain) > 1:
+            for account in chain[:-1]:
+                prices.append(account._lift(prices[-1]))
         return prices
 
     def _lift(self, price: Price) -> Price:
@@ -308,10 +316,15 @@ class Account:
                 raise plan
 
     def _commit(self, plans: Iterable[Any], prices: Iterable[Price]) -> Commit:
-        steps = tuple(
-            (account, plan, price, len(account._history))
-            for account, plan, price in zip(self._chain, plans, prices, strict=True)
-        )
+        chain = self._chain
+        if len(chain) == 1:  # as below, for every launch at top level
+            (plan,), (price,) = plans, prices
+            steps: Any = ((self, plan, price, len(self._history)),)
+        else:
+            steps = tuple(
+                (account, plan, price, len(account._history))
+                for account, plan, price in zip(chain, plans, prices, strict=True)
+            )
         reason = self._sequential_reason
         return Commit(steps, None if reason is None else Lifecycle(self.lifecycle, reason))
 
@@ -325,6 +338,7 @@ class Account:
         """Complete a charge that an interrupt cut short."""
         root = self._chain[-1]
         if root._pending is not None:
+            check_not_held(root._lock)
             with root._lock:
                 if root._pending is not None:
                     root._follow_up(root._pending)
@@ -357,7 +371,7 @@ class Account:
         query_d_in = self._inward(d_in) if self._inward else d_in
         rule: ContinuationRule = UNLIMITED
         if self._bound and not isinstance(self._bound.rule, Within):
-            rule = self._bound.rule  # the rule of shares: a launch that does not fit takes none
+            rule = self._bound.rule  # the rule for shares: a refused launch uses no share
         for price in prices:
             after = rule.admits(accumulator, price.at(query_d_in))
             if isinstance(after, BudgetExceededError):
@@ -392,6 +406,7 @@ class Account:
         self._settle()
         if self._book is not None:
             self._book.check_process()
+            check_not_held(self._lock)
             with self._lock:
                 self._follow(self._book.read())
 
@@ -406,8 +421,8 @@ class Account:
             assert self._bound is not None
             what = "compositor" if self._bound.book is None else "budget in a ledger"
             raise InvalidValueError(
-                f"d_in ({d_in}): the loss of a {what} is known at its own d_in "
-                f"({self._bound.d_in}) only"
+                f"d_in ({d_in}) must be {self._bound.d_in}, the d_in of this {what}: its "
+                "loss is known only there"
             )
         d_in, key = own_distance(d_in), distance_key(d_in)
         query_d_in = self._inward(d_in) if self._inward else d_in
@@ -418,6 +433,7 @@ class Account:
                 price, *more = run
                 accumulator = accumulator.after(price.later(query_d_in), 1 + len(more))
                 read += 1 + len(more)
+            check_not_held(self._lock)
             with self._lock:
                 if read == len(self._history) and self._chain[-1]._pending is None:
                     tracked = Tracked(d_in, query_d_in, accumulator)

@@ -26,16 +26,14 @@ class Terms:
     """The terms of a budget. A ledger refuses to continue a budget under other terms.
 
     :ivar measure: name of the privacy measure, with its parameters
-    :ivar accounting: the kind of accumulator that adds up the losses
-    :ivar zero: loss of no launch, under the measure; None if the accumulator has its own
+    :ivar accumulator: the kind of accumulator that adds up the losses
     :ivar metric: metric that d_in is a distance of
     :ivar d_in: distance between neighbouring inputs
     :ivar d_out: bound on the total loss; None for an odometer
     """
 
     measure: str
-    accounting: Accounting
-    zero: Any
+    accumulator: Accounting
     metric: str
     d_in: Any
     d_out: Any
@@ -45,11 +43,11 @@ class Terms:
 
         The measure of another package may not be registered here. Most accumulators do not need it.
         """
-        return self.accounting.start(by_tag(self.measure))
+        return self.accumulator.start(by_tag(self.measure))
 
     def read_total(self, record: Any) -> Accumulator:
         """Return the accumulator that ``to_record`` wrote as ``record``."""
-        return self.accounting.from_record(by_tag(self.measure), record)
+        return self.accumulator.from_record(by_tag(self.measure), record)
 
 
 @dataclass(frozen=True, slots=True)

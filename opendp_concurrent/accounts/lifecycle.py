@@ -14,7 +14,13 @@ from contextvars import ContextVar, copy_context
 from enum import Enum
 from typing import Any
 
-from ..errors import ClosedChildError, HaltedError, InterruptedHandleError, ReentrantLaunchError
+from ..errors import (
+    ClosedChildError,
+    EndedRunError,
+    HaltedError,
+    InterruptedHandleError,
+    ReentrantLaunchError,
+)
 
 
 class State(Enum):
@@ -24,14 +30,16 @@ class State(Enum):
     HALTED = "halted"
     INTERRUPTED = "interrupted"
     CLOSED = "closed"
+    ENDED = "ended"
 
 
 class Event(Enum):
     """Events that change a lifecycle."""
 
     REFUSED_WITH_HALT = "a launch was refused and the filter was built with halt=True"
-    INTERRUPTED = "its mechanism was interrupted, and is in the middle of something"
+    INTERRUPTED = "its mechanism was interrupted in the middle of an answer or an update"
     SUPERSEDED = "a newer launch under a measure that composes sequentially"
+    ENDED = "it was one run of a private selection, and this run is over"
 
 
 TRANSITIONS: dict[tuple[State, Event], State] = {
@@ -47,6 +55,10 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.CLOSED, Event.REFUSED_WITH_HALT): State.CLOSED,
     (State.CLOSED, Event.INTERRUPTED): State.CLOSED,
     (State.CLOSED, Event.SUPERSEDED): State.CLOSED,
+    (State.ENDED, Event.REFUSED_WITH_HALT): State.ENDED,
+    (State.ENDED, Event.INTERRUPTED): State.ENDED,
+    (State.ENDED, Event.SUPERSEDED): State.ENDED,
+    **{(state, Event.ENDED): State.ENDED for state in State},
 }
 
 _RUNNING: ContextVar[tuple[Lifecycle, ...]] = ContextVar("_RUNNING", default=())
@@ -152,6 +164,8 @@ class Lifecycle:
                 raise HaltedError(one.path)
             if one.state is State.INTERRUPTED:
                 raise InterruptedHandleError
+            if one.state is State.ENDED:
+                raise EndedRunError
             raise ClosedChildError(one._reason)
 
     def check_not_running(self) -> None:

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from ..errors import InvalidTypeError, PrivacyMapError
 
 CHANGED = (
-    "it has changed since the launch, so it does not say what that launch costs at another d_in; "
-    "ask for the loss at each d_in before the first launch"
+    "the map has changed since the launch, so the cost of that launch at another d_in is "
+    "unknown; query the loss at each d_in before the first launch"
 )
 _ATOMS = frozenset({int, float, bool, str, bytes, type(None)})
 
@@ -81,7 +81,7 @@ def distance_key(d_in: Any) -> Hashable:
         return kind, frozenset((distance_key(key), distance_key(d_in[key])) for key in d_in)
     buffer = BytesIO()
     pickler = Pickler(buffer, 5)
-    pickler.fast = True  # no memo: it makes no difference whether two parts are one object
+    pickler.fast = True  # no memo, so that shared and equal parts give the same pickle
     try:
         pickler.dump(d_in)
     except Exception as error:

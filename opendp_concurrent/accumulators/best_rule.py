@@ -12,17 +12,20 @@ import numpy as np
 from .. import checks
 from ..checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
-from ..fdp.function import TradeoffFunction, check_function
+from ..fdp.function import TradeoffFunction
+from ..measures import CompositionMeasure
 from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from ..measures.max_divergence import MAX_DIVERGENCE
+from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 from .advanced import Advanced
-from .basic import Basic, basic
+from .basic import basic
 from .either import either
-from .ladder import Ladder
 from .ladder_at_delta import EpsilonDeltaLadder
 from .renyi import Renyi
 from .zcdp import Zcdp
 
 MOST = 10**15  # larger numbers of launches are not counted
+_MEASURES = APPROXIMATE_MAX_DIVERGENCE, TRADEOFF_DIVERGENCE, MAX_DIVERGENCE
 _ORDERS = np.unique(np.round(1.0 + np.geomspace(1e-3, 1e6, 4000), 3))
 
 
@@ -39,6 +42,10 @@ def best_rule(
     loss as its unit is a candidate, too: it reaches the optimum for losses that are fixed up front,
     but charges whole units for other launches. The choice depends on public arguments only: the
     order is fixed before the run.
+
+    A pair (ε, 0) is charged as the worst mechanism that is ε-DP. Mechanisms with a smaller bound
+    under zCDP, such as OpenDP's noisy maximum (ε²/8) and noise, admit more launches if they are
+    built, composed and filtered under zCDP, and the whole is cast to (ε, δ).
 
     :param d_out: (ε, δ), the bound of the filter
     :param typical: losses (ε, δ) of launches to come, at least one with ε > 0
@@ -60,7 +67,10 @@ def best_rule(
     alike = checks.flag(alike=alike)
     target, losses = checks.epsilon_delta(d_out=d_out), _pairs(typical)
     if not any(epsilon > 0.0 for epsilon, _ in losses):
-        raise InvalidValueError("typical must have a loss with epsilon above 0; pass what you plan")
+        raise InvalidValueError(
+            "typical must have at least one loss with epsilon above 0; pass the losses that "
+            "you plan to launch"
+        )
     rules = [basic(), *_candidates(target, losses)]
     counts = [launches_admitted(rule, target, losses) for rule in rules]
     best = rules[counts.index(max(counts))]
@@ -70,14 +80,14 @@ def best_rule(
             rungs = EpsilonDeltaLadder(unit, target[1])
             if launches_admitted(rungs, target, losses) > max(counts):
                 return rungs
-    return best if isinstance(best, Basic) else either(basic(), best)
+    return best if best is rules[0] else either(basic(), best)
 
 
 def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> int:
     """Count the launches that a filter admits, if their losses cycle through ``typical``.
 
-    :param accumulator: an accumulator for (ε, δ), or ``ladder`` for trade-off functions
-    :param d_out: the bound of the filter: (ε, δ), or a trade-off function
+    :param accumulator: an accumulator for (ε, δ), for trade-off functions, or for ε alone
+    :param d_out: the bound of the filter: (ε, δ), a trade-off function, or ε
     :param typical: losses of launches, of the same kind
     :return: the number of launches, at most 10^15
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -88,17 +98,11 @@ def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> i
     >>> oc.accumulators.launches_admitted(rule, (1.0, 1e-6), [(0.01, 0.0)])
     349
     """
-    target: Any
-    losses: Any
-    if isinstance(accumulator, Ladder):
-        given = checks.sequence("trade-off functions", typical=typical)
-        target = check_function(d_out=d_out)
-        losses = [check_function(**{f"typical[{i}]": loss}) for i, loss in enumerate(given)]
-    else:
-        target, losses = checks.epsilon_delta(d_out=d_out), _pairs(typical)
-    if not callable(getattr(type(accumulator), "start", None)):
-        raise InvalidTypeError(f"accumulator must be an accounting, found {shown(accumulator)}")
-    start: Any = accumulator.start(APPROXIMATE_MAX_DIVERGENCE)
+    measure = _measure(accumulator)
+    target = measure.validate("d_out", d_out)
+    given = checks.sequence("losses", typical=typical)
+    losses = [measure.validate(f"typical[{i}]", loss) for i, loss in enumerate(given)]
+    start: Any = accumulator.start(measure)
 
     def after(rounds: int) -> Any:
         state = start
@@ -114,6 +118,22 @@ def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> i
             break
         admitted += 1
     return min(admitted, MOST)
+
+
+def _measure(accumulator: Any) -> CompositionMeasure:
+    """Return the measure under which launches are counted."""
+    if not callable(getattr(type(accumulator), "supports", None)):
+        raise InvalidTypeError(
+            f"accumulator must be one of oc.accumulators, found {shown(accumulator)}"
+        )
+    for measure in _MEASURES:
+        if accumulator.supports(measure):
+            return measure
+    made_for = getattr(type(accumulator), "made_for", "other measures")
+    raise InvalidTypeError(
+        f"accumulator ({shown(accumulator)}) must support (epsilon, delta), f-DP or pure DP; it is "
+        f"for {made_for}"
+    )
 
 
 def _largest_count(holds: Callable[[int], bool], most: int) -> int:

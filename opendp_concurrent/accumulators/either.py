@@ -12,32 +12,7 @@ from typing import Any
 
 from ..checks import shown
 from ..errors import InvalidTypeError
-from ..exact.rounding import from_units_up, to_units
-from .basic import Basic
 from .epsilon_delta_sum import EpsilonDeltaAccounting, EpsilonRule
-
-
-@dataclass(frozen=True, slots=True)
-class PlainSum:
-    """Basic composition as one of the rules: adds up ε, and needs no slack."""
-
-    delta_slack: float = 0.0
-
-    def cost(self, epsilon: float) -> int:
-        """ε, exactly."""
-        return to_units(epsilon)
-
-    def spent(self, units: float) -> float:
-        """Return the least double at or above the sum."""
-        return from_units_up(int(units))
-
-    def epsilon(self, spent: float) -> float:
-        """Return the sum itself."""
-        return spent
-
-    def largest(self, epsilon: float) -> float:
-        """Return the bound itself."""
-        return epsilon
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +33,7 @@ class Either(EpsilonDeltaAccounting):
 def _parts(rules: tuple[Any, ...]) -> tuple[EpsilonRule, ...]:
     parts: list[EpsilonRule] = []
     for rule in rules:
-        parts += [PlainSum()] if isinstance(rule, Basic) else rule.parts()
+        parts += rule.parts()
     return tuple(parts)
 
 
@@ -86,9 +61,9 @@ def either(*rules: Any) -> Either:
     if len(rules) < 2:
         raise InvalidTypeError(f"rules must be at least two, found {len(rules)}")
     for index, rule in enumerate(rules):
-        if not isinstance(rule, (Basic, EpsilonDeltaAccounting)):
+        if not callable(getattr(type(rule), "parts", None)):
             raise InvalidTypeError(
-                f"rules[{index}] must be an accounting for (epsilon, delta) such as "
+                f"rules[{index}] must be an accumulator for (epsilon, delta) such as "
                 f"oc.accumulators.basic() or oc.accumulators.zcdp(1e-7), found {shown(rule)}"
             )
     return Either(tuple(rules))

@@ -188,7 +188,7 @@ def slack(value: Any) -> float:
     double = checks.number(delta_slack=value)
     if not 0.0 < double < 1.0:
         raise InvalidValueError(
-            f"delta_slack ({value}) must be above 0 and below 1; "
-            "it is the part of delta that the rule spends once, such as half of it"
+            f"delta_slack ({value}) must be above 0 and below 1; it is the part of delta "
+            "that the accumulator spends once; pass for example half of your delta"
         )
     return double

@@ -121,6 +121,7 @@ def from_rule(rule: RuleFamily) -> FromRule:
             known = False
         if not known:
             raise InvalidTypeError(
-                f"rule must have start, after and continues; {type(rule).__name__} has no {name}"
+                f"rule must have start, after and continues; {type(rule).__name__} has no "
+                f"{name}; define it"
             )
     return FromRule(rule)

@@ -10,6 +10,7 @@ postprocessing of the spent samples, and so unit^K-DP for every adaptive choice 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from .. import checks
@@ -81,6 +82,14 @@ class Ladder:
         del measure
         return Rungs(self.unit, None if record is None else checks.whole(record=record))
 
+    def shares(
+        self, measure: Any, d_out: TradeoffFunction, weights: list[Fraction]
+    ) -> list[TradeoffFunction]:
+        """Return whole units in proportion to the weights, rounded down."""
+        del measure
+        units, whole = d_out.admits(self.unit), sum(weights)
+        return [self.unit.power(int(units * weight / whole)) for weight in weights]
+
     def __repr__(self) -> str:
         return f"ladder({self.unit})"
 
@@ -114,7 +123,10 @@ def ladder(unit: TradeoffFunction, delta_slack: float | None = None) -> Ladder |
     562
     """
     if check_function(unit=unit) in (TradeoffFunction.identity(), TradeoffFunction.worst()):
-        raise InvalidValueError(f"unit ({unit}) must have a privacy loss, and some privacy")
+        raise InvalidValueError(
+            f"unit ({unit}) must be neither TradeoffFunction.identity() nor "
+            "TradeoffFunction.worst(); pass for example oc.TradeoffFunction.pure(0.01)"
+        )
     if delta_slack is None:
         return Ladder(unit)
     return EpsilonDeltaLadder(unit, slack(delta_slack))

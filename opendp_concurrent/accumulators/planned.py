@@ -40,7 +40,7 @@ class Planned:
         del d_mid
         upto = self.consumed + times(count)
         if upto > len(self.d_mids):
-            raise InvalidValueError(f"all {len(self.d_mids)} d_mids are consumed")
+            raise InvalidValueError(f"all {len(self.d_mids)} d_mids are used")
         total = self.total
         for share in self.d_mids[self.consumed : upto]:
             total = total.after(share)

@@ -20,7 +20,7 @@ from .. import checks
 from ..errors import InvalidValueError
 from ..exact.rounding import sqrt_down, sqrt_up, to_units
 from ..fdp.function import TradeoffFunction, check_function
-from ..measures.sums.accumulator import nearly_equal, times
+from ..measures.sums.accumulator import Divided, nearly_equal, times
 from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 
 LARGEST = 1e150  # its square is a double
@@ -69,11 +69,15 @@ class Residual:
         return self.loss <= d_out
 
     def remaining(self, d_out: TradeoffFunction) -> TradeoffFunction:
-        """Return the residual if ``d_out`` is at least the budget, else what the squares leave."""
-        if TradeoffFunction.gaussian(self.mu) <= d_out:
-            return TradeoffFunction.gaussian(self.left or 0.0)
+        """Return what the squares leave of ``d_out``, or the residual if it is larger and counts.
+
+        The residual counts if ``d_out`` is at least the budget.
+        """
         left = 0 if self.squares is None else to_units(d_out.mu_down) ** 2 - self.squares
-        return TradeoffFunction.gaussian(sqrt_down(max(0, left)))
+        mu = sqrt_down(max(0, left))
+        if TradeoffFunction.gaussian(self.mu) <= d_out:
+            mu = max(mu, self.left or 0.0)
+        return TradeoffFunction.gaussian(mu)
 
     def to_record(self) -> Any:
         """Residual and squares, exactly."""
@@ -99,7 +103,7 @@ def _chosen(which: Any, pair: tuple[Any, Any]) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Residue:
+class Residue(Divided):
     """The accumulator by residuals of one Gaussian budget."""
 
     mu: float

@@ -23,18 +23,18 @@ def accounting_for(measure: CompositionMeasure, accumulator: Any = None) -> Acco
         return measure.sum()
     if not all(callable(getattr(type(accumulator), name, None)) for name in _METHODS):
         raise InvalidTypeError(
-            "accumulator must be an accounting such as oc.accumulators.basic() or "
-            f"oc.accumulators.zcdp(1e-7), found {shown(accumulator)}; the class of one of your own "
-            f"has the methods {', '.join(_METHODS)}"
+            "accumulator must be one of oc.accumulators, such as oc.accumulators.basic(), "
+            f"or of your own, whose class has the methods {', '.join(_METHODS)}; found "
+            f"{shown(accumulator)}"
         )
     found: Accounting = accumulator
     if not found.supports(measure):
         measure.sum()  # may refuse with a better reason
         made_for = getattr(type(found), "made_for", "other measures")
         raise UnsupportedMeasureError(
-            f"accumulator ({shown(found)}) is for {made_for}, output_measure is {measure.name}, "
-            f"whose distance is {measure.distance_form}; leave it out, or cast the measurements to "
-            "the other measure"
+            f"accumulator ({shown(found)}) supports {made_for}, but output_measure is "
+            f"{measure.name}, whose distance is {measure.distance_form}; leave accumulator "
+            "out, or cast the measurements to a supported measure"
         )
     return found
 

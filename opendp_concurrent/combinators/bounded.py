@@ -7,7 +7,7 @@ from opendp.mod import Measurement, assert_features
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.stream import MESSAGES
 from .guards import check_inside, check_measurement
-from .wrap import unchanged, wrap_questions
+from .wrap import unchanged, wrap_queries
 
 
 def make_bounded_interactive(measurement: Measurement, max_messages: int) -> ConcurrentMeasurement:
@@ -47,7 +47,7 @@ def make_bounded_interactive(measurement: Measurement, max_messages: int) -> Con
     assert_features("contrib", "honest-but-curious")
     limit = MESSAGES(max_messages=max_messages)
     check_inside("measurement", check_measurement("measurement", measurement))
-    return wrap_questions(
+    return wrap_queries(
         measurement,
         unchanged,
         "BoundedInteractive",

@@ -94,7 +94,9 @@ def conversion(
     one, other = convertible_measure(source), convertible_measure(target)
     steps = _path(one.kind, other.kind)
     if at_delta is not None and not other.takes_delta:
-        raise InvalidTypeError(f"delta is for a cast to (epsilon, delta), not to {target}")
+        raise InvalidTypeError(
+            f"delta must be left out for a cast to {target}; it is for a cast to (epsilon, delta)"
+        )
     ends = Ends(one, other, at_delta, grid)
     for step in steps:
         step.require(ends)
@@ -133,5 +135,5 @@ def _path(source: str, target: str) -> list[Conversion]:
     reached = sorted({other for one, other in known if one == source})
     raise UnsupportedMeasureError(
         f"there is no conversion from {source} to {target}: {convertible_kinds()[source].why_not}"
-        + (f"; from {source} one reaches {', '.join(reached)}" if reached else "")
+        + (f"; measures that can be reached from {source}: {', '.join(reached)}" if reached else "")
     )

@@ -17,9 +17,10 @@ def check_no_stream(transformation: Transformation) -> None:
     """Raise if the transformation returns a stream: OpenDP's would not see later items."""
     if is_stream(transformation.output_domain):
         raise InvalidTypeError(
-            f"transformation returns a stream ({transformation.output_domain}), and would be run "
-            "on the empty one only, before any item comes; use make_stream_map, "
-            "make_stream_filter, make_stream_clamp or make_bounded_contributions"
+            f"transformation returns a stream ({transformation.output_domain}), and would "
+            "run only once, on the empty stream, before any item arrives; use "
+            "make_stream_map, make_stream_filter, make_stream_clamp or "
+            "make_bounded_contributions"
         )
 
 

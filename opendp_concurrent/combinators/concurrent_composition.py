@@ -118,8 +118,8 @@ def _shares(measure: CompositionMeasure, d_mids: Any, orders: Any) -> tuple[tupl
         raise InvalidValueError("d_mids must have at least one element; pass one per launch")
     if not len(given) <= MOST_LAUNCHES:
         raise InvalidValueError(
-            f"d_mids must have at most {MOST_LAUNCHES:,} elements, found {len(given)}: each is "
-            "kept; a filter takes any number of launches"
+            f"d_mids must have at most {MOST_LAUNCHES:,} elements, found {len(given)}: all "
+            "are kept in memory; a filter takes any number of launches"
         )
     shares = tuple(measure.validate(f"d_mids[{index}]", share) for index, share in enumerate(given))
     on_orders = check_orders(measure, orders)
@@ -132,8 +132,8 @@ def _any_order(measure: CompositionMeasure, order: str) -> bool:
     checks.one_of("given", "any")(order=order)
     if order == "any" and not AnyOrder().supports(measure):
         raise UnsupportedMeasureError(
-            f"order ('any') is for f-DP, output_measure is {measure.name}; "
-            "its losses add up, so make_concurrent_filter takes launches in any order"
+            f"order ('any') is for f-DP, but output_measure is {measure.name}; leave order "
+            "out, or use make_concurrent_filter, which admits launches in any order"
         )
     return order == "any"
 

@@ -90,8 +90,8 @@ def make_concurrent_filter(
     _, input_metric = odometer.input_space
     d_in = validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out)
-    check_budget(odometer.accounting, budget)
-    on_orders, accounting = check_orders(measure, orders), odometer.accounting
+    check_budget(odometer.accumulator, budget)
+    on_orders, accounting = check_orders(measure, orders), odometer.accumulator
     if on_orders is not None:
         accounting, budget = on_orders, grid_curve(on_orders.orders, budget, "d_out")
     book, start = None, accounting.start(measure)
@@ -99,8 +99,8 @@ def make_concurrent_filter(
         check_ledger(ledger, measure)
         if halt:
             raise InvalidValueError(
-                "halt must be False with a ledger: a refusal in one process cannot close what is "
-                "open in another"
+                "halt must be False with a ledger: a refusal in one process cannot close "
+                "the children in another"
             )
         book, start = open_book(ledger, measure, accounting, input_metric, d_in, budget)
     bound = Bound(d_in, Within(budget), start, halt, book, measure.name, repr(accounting))
@@ -109,7 +109,7 @@ def make_concurrent_filter(
         measure.opendp(),
         lambda token: spawn_filter(odometer, token, bound),
         constant_map(input_metric, d_in, budget),
-        f"ConcurrentFilter({measure.name}, {odometer.accounting}, d_in={d_in}, d_out={budget})",
+        f"ConcurrentFilter({measure.name}, {odometer.accumulator}, d_in={d_in}, d_out={budget})",
         odometer if ledger is None else replace(odometer, record=(ledger, d_in)),
         composes=True,
     )

@@ -79,14 +79,16 @@ def make_concurrent_odometer(
     accounting = accounting_for(measure, accumulator)
     if (ledger is None) != (d_in is None):
         raise InvalidTypeError(
-            "ledger and d_in go together: a ledger has losses at one d_in, so pass both or neither"
+            "ledger and d_in must be given together: a ledger records losses at one d_in; "
+            "pass both or neither"
         )
     if ledger is not None:
         check_ledger(ledger, measure)
         if measure.needs_orders:
             raise InvalidTypeError(
-                "ledger needs a filter under Rényi curves, with orders; an odometer of one order "
-                "is under oc.fixed_renyi_divergence"
+                "ledger is not supported for an odometer under Rényi curves; pass it to "
+                "make_concurrent_filter with orders, or build the odometer under "
+                "oc.fixed_renyi_divergence"
             )
     record = None if ledger is None else (ledger, own_distance(d_in))
     return ConcurrentOdometer(

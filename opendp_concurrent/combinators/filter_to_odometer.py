@@ -36,7 +36,8 @@ def make_filter_to_odometer(measurement: ConcurrentMeasurement) -> ConcurrentOdo
     odometer: Any = getattr(measurement, "odometer", None)
     if not isinstance(odometer, ConcurrentOdometer):
         raise InvalidTypeError(
-            "measurement must be made by make_concurrent_filter, or be a chain to that; "
-            f"no continuation rule for every d_out is known for {shown(measurement)}"
+            f"measurement ({shown(measurement)}) must be made by make_concurrent_filter, or "
+            "be a transformation chained to such a filter: for others no continuation rule "
+            "is known for every d_out"
         )
     return odometer

@@ -98,8 +98,8 @@ def check_inside(name: str, measurement: Measurement) -> None:
         raise InvalidTypeError(f"{name}: {CHECKPOINTED}")
     if measurement.composes and is_stream(measurement.input_domain):
         raise InvalidTypeError(
-            f"{name} composes mechanisms on a stream ({measurement.input_domain}), whose updates "
-            "would not reach them; put make_concurrent_continual around it first"
+            f"{name} composes mechanisms on a stream ({measurement.input_domain}), whose "
+            "updates would not reach them; wrap it in make_concurrent_continual first"
         )
 
 
@@ -139,7 +139,9 @@ def check_orders(known: CompositionMeasure, orders: Sequence[float] | None) -> O
     """Return the sum on ``orders`` for Rényi curves, or None for a measure without curves."""
     if not known.needs_orders:
         if orders is not None:
-            raise InvalidTypeError(f"orders is for Rényi curves; {known.name} has none")
+            raise InvalidTypeError(
+                f"orders must be left out under {known.name}; it is for Rényi curves"
+            )
         return None
     if orders is None:
         raise InvalidTypeError(

@@ -23,7 +23,7 @@ from ..queryables.stream import feeds_many, is_stream
 from .concurrent_composition import make_concurrent_composition
 from .guards import check_inside, check_measurement_on, check_space
 from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
-from .wrap import Answer, as_answering, wrap_questions
+from .wrap import Answer, as_answering, wrap_queries
 
 
 def make_indexed_composition(
@@ -87,9 +87,10 @@ def make_indexed_composition(
         check_inside(name, one)
     if streams and len(measurements) > 1 and not feeds_many(output_measure):
         raise UnsupportedMeasureError(
-            f"measurements must be one on a stream under {measure.name}, for which continual "
-            "mechanisms compose with bounded messages only [HSV25, Definition 6.1]; launch them on "
-            "make_concurrent_continual(composition, max_messages=...)"
+            f"measurements must have only one element on a stream under {measure.name}, for "
+            "which continual mechanisms compose with bounded messages only [HSV25, "
+            "Definition 6.1]; launch them on make_concurrent_continual(composition, "
+            "max_messages=...)"
         )
     if measure.composability is Composability.SEQUENTIAL and len(measurements) > 1:
         raise UnsupportedMeasureError(
@@ -113,7 +114,7 @@ def make_indexed_composition(
         return answer
 
     # all of its mechanisms are launched together with it
-    return wrap_questions(compositor, make_machine, "IndexedComposition", composes=False)
+    return wrap_queries(compositor, make_machine, "IndexedComposition", composes=False)
 
 
 def _pair(message: Any, count: int) -> tuple[int, Any]:

@@ -20,6 +20,7 @@ from opendp.mod import (
 from ..accounts.price import distance_key
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, PrivacyMapError
 from ..native import opendp as _native
+from ..queryables.accuracy import Accuracy
 from ..queryables.data import seal, unseal
 from ..queryables.mechanism import (
     ConcurrentMeasurement,
@@ -47,6 +48,7 @@ def make_measurement(
     composes: bool | None = None,
     checkpointed: bool = False,
     can_resume: Callable[[], bool] | None = None,
+    accuracy: Accuracy | None = None,
 ) -> ConcurrentMeasurement:
     """Make a measurement that is invoked on sealed data.
 
@@ -58,6 +60,7 @@ def make_measurement(
     :param composes: whether it launches mechanisms; as ``around`` if left out
     :param checkpointed: whether it has the checkpoint of the party that holds the data
     :param can_resume: says whether the spawned handle can be saved; as ``around`` if left out
+    :param accuracy: the error of its answers; None if it is not known
     """
     carrier_type = input_space[0].carrier_type
 
@@ -102,6 +105,7 @@ def make_measurement(
         checkpointed,
         can_resume,
         many,
+        accuracy,
     )
     return _direct(measurement, made_on, summary, what)
 
@@ -126,7 +130,7 @@ def constant_map(input_metric: Metric, bound_d_in: Any, d_out: Any) -> Callable[
             return d_out
         raise InvalidValueError(
             f"d_in ({d_in}) must be at most {bound_d_in}, the d_in that this was built for; "
-            "build it for a larger one"
+            "build the measurement for a larger one"
         )
 
     return privacy_map
@@ -147,8 +151,8 @@ def chain(
     check_no_stream(transformation)
     if odometer is not None and odometer.record is not None:
         raise InvalidTypeError(
-            "a filter with a ledger cannot be chained: its d_in, which the ledger has, would be "
-            "that of the transformed data; chain the odometer, and make the filter of that: "
+            "a filter with a ledger cannot be chained: the d_in in its ledger would be "
+            "measured on the transformed data; chain the odometer instead: "
             "make_concurrent_filter(transformation >> odometer, d_in, d_out, ledger=ledger)"
         )
     chained = _direct(
@@ -156,7 +160,9 @@ def chain(
         (transformation.input_domain, transformation.input_metric, measurement.output_measure),
         f"{transformation} >> {measurement.summary}",
         what._replace(
-            spawn=lambda token: spawn(seal(_native.transform(transformation, unseal(token)))),
+            spawn=lambda token: spawn(
+                seal(_native.transform(transformation, unseal(token)), token)
+            ),
             privacy_map=lambda d_in: privacy_map(_native.transformation_map(transformation, d_in)),
             odometer=None if odometer is None else make_chain_ot(odometer, transformation),
         ),

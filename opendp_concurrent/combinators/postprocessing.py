@@ -10,6 +10,7 @@ from opendp.mod import Measurement, assert_features
 
 from .. import checks
 from ..errors import InvalidTypeError, PostprocessorError
+from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import NONE, Queries
 from .wrap import Answer, wrap
@@ -108,6 +109,7 @@ def postprocessing(
     initial_state: Any,
     limit: int = 1000,
     queries: Queries = NONE,
+    accuracy: Accuracy | None = None,
 ) -> ConcurrentMeasurement:
     """Put a postprocessor in the middle; its protocol may have named queries."""
 
@@ -121,7 +123,8 @@ def postprocessing(
             while tag is QUERY:
                 if asks >= limit:
                     raise PostprocessorError(
-                        f"it asked {limit} times for one message; mend its loop, or raise max_asks"
+                        f"it sent {limit} queries for one message; check that its loop "
+                        "ends, or pass a larger max_asks"
                     )
                 asks += 1
                 after, tag, message = _step(postprocessor, after, ANSWER, ask(message))
@@ -130,7 +133,9 @@ def postprocessing(
 
         return answer
 
-    return wrap(measurement, make_machine, "InteractivePostprocessing", queries=queries)
+    return wrap(
+        measurement, make_machine, "InteractivePostprocessing", queries=queries, accuracy=accuracy
+    )
 
 
 def _step(postprocessor: Postprocessor, state: Any, tag: Tag, message: Any) -> tuple[Any, Tag, Any]:

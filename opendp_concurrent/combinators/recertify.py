@@ -10,17 +10,22 @@ from opendp.mod import Measure, Measurement
 
 from ..measures import convertible_measure
 from ..measures.conversion import Profile
-from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map, run
+from ..queryables.accuracy import Accuracy
+from ..queryables.mechanism import ConcurrentMeasurement, known_accuracy, pinned, read_map, run
 from .interactive_measurement import make_measurement
 
 
 def recertify(
-    measurement: Measurement, to_measure: Measure, convert: Callable[[Any], Any]
+    measurement: Measurement,
+    to_measure: Measure,
+    convert: Callable[[Any], Any],
+    accuracy: Accuracy | None = None,
 ) -> ConcurrentMeasurement:
     """Return ``measurement`` under ``to_measure``, with ``convert`` applied to its privacy map.
 
     :param convert: from a distance of the measurement's measure to one of ``to_measure``, or to a
         :class:`Profile`
+    :param accuracy: the error of its answers; that of ``measurement`` if left out
     """
     measurement = pinned(measurement)
     validate = convertible_measure(measurement.output_measure).validate
@@ -37,4 +42,5 @@ def recertify(
         privacy_map,
         summary,
         around=measurement,
+        accuracy=accuracy or known_accuracy(measurement),
     )

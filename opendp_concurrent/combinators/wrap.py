@@ -12,19 +12,27 @@ from typing import Any
 from opendp.mod import Measurement, OdometerQueryable, Queryable, assert_features
 
 from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..queryables.accuracy import Accuracy
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, pinned, read_map, run
+from ..queryables.mechanism import (
+    ConcurrentMeasurement,
+    known_accuracy,
+    may_feed_many,
+    pinned,
+    read_map,
+    run,
+)
 from ..queryables.named_queries import NONE, READ, Queries, answering, queries_of
 from ..queryables.saved import Part, list_parts, parts_of
 from ..queryables.stream import (
     Meter,
     OwnStreamQueryable,
-    QuestionQueryable,
+    QueryOnlyQueryable,
     Stream,
     is_stream,
-    question_side,
+    query_side,
     start_of,
 )
 from .guards import check_inside, check_measurement
@@ -44,6 +52,7 @@ def wrap(
     name: str,
     *,
     queries: Queries = NONE,
+    accuracy: Accuracy | None = None,
 ) -> ConcurrentMeasurement:
     """Return ``measurement`` with its queryable behind a machine; the privacy map is unchanged.
 
@@ -51,12 +60,13 @@ def wrap(
 
     :param make_machine: takes the measurement's answer function and returns another one
     :param queries: the named queries that the machine answers
+    :param accuracy: the error of the machine's answers
     """
     check_inside("measurement", check_measurement("measurement", measurement))
-    return wrap_questions(measurement, make_machine, name, queries=queries)
+    return wrap_queries(measurement, make_machine, name, queries=queries, accuracy=accuracy)
 
 
-def wrap_questions(
+def wrap_queries(
     measurement: Measurement,
     make_machine: Callable[[Answer], Answer],
     name: str,
@@ -65,6 +75,7 @@ def wrap_questions(
     carries_state: bool = False,
     composes: bool | None = None,
     queries: Queries | None = NONE,
+    accuracy: Accuracy | None = None,
 ) -> ConcurrentMeasurement:
     """Wrap the queries of a measurement that was checked before.
 
@@ -73,8 +84,12 @@ def wrap_questions(
     :param composes: whether it launches mechanisms; as the measurement if left out
     :param queries: the named queries that the machine answers; None for those of the measurement,
         if messages are passed on unchanged
+    :param accuracy: the error of the machine's answers; that of the measurement if messages are
+        passed on unchanged
     """
     measurement = pinned(measurement)
+    if queries is None:
+        accuracy = known_accuracy(measurement)
     fed, many = is_stream(measurement.input_domain), may_feed_many(measurement)
     carrier_type = measurement.input_domain.carrier_type
 
@@ -92,7 +107,7 @@ def wrap_questions(
         if inner is not None and outer is None:
             handle = answering(OwnStreamQueryable, named)(machine, name, inner)
         else:
-            handle = answering(QuestionQueryable, named)(machine, name)
+            handle = answering(QueryOnlyQueryable, named)(machine, name)
             handle.stream = inner  # the stream's subscribers hold it weakly
         if carries_state:
             _carry(handle, answer, inner if outer is None else None, meter)
@@ -108,6 +123,7 @@ def wrap_questions(
         takes_updates=fed,
         composes=composes,
         can_resume=None if carries_state else never,
+        accuracy=accuracy,
     )
 
 
@@ -142,7 +158,7 @@ def _queries_of(answer: Any) -> Queries:
 def as_answering(answer: Any) -> Answer:
     """Return a queryable as it is, or a function that returns the release at each query."""
     if isinstance(answer, (Queryable, OdometerQueryable)):
-        return question_side(answer)
+        return query_side(answer)
     return lambda _: answer
 
 
@@ -171,4 +187,4 @@ def make_interactive(measurement: Measurement) -> ConcurrentMeasurement:
     """
     assert_features("contrib", "honest-but-curious")
     check_inside("measurement", check_measurement("measurement", measurement))
-    return wrap_questions(measurement, unchanged, "Interactive", carries_state=True, queries=None)
+    return wrap_queries(measurement, unchanged, "Interactive", carries_state=True, queries=None)

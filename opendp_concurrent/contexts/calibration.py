@@ -8,8 +8,6 @@ from typing import Any
 
 from opendp.mod import Measure, Measurement, OpenDPException, assert_features
 
-from ..accumulators.epsilon_delta_sum import EpsilonDeltaAccounting
-from ..accumulators.from_rule import FromRule
 from ..checks import (
     at_most,
     checked,
@@ -25,12 +23,13 @@ from ..checks import (
 from ..combinators import guards
 from ..combinators.accounting import accounting_for, check_budget
 from ..errors import ConcurrentError, InvalidValueError
-from ..exact.rounding import largest_double, split
-from ..measures import composition_measure
+from ..exact.rounding import largest_double
+from ..measures import CompositionMeasure, composition_measure
+from ..measures.sums.accumulator import Accounting
 from ..queryables.session import validate_d_in
 from .search import nearest_passing
 
-_MOST = at_most(2**62, "more are not made in a lifetime")
+_MOST = at_most(2**62, "no session has more")
 
 
 def _launches(**argument: Any) -> Any:
@@ -87,31 +86,39 @@ def largest_share(
     measure, d_out = _measure_and_bound(privacy_loss)
     budget = measure.validate_budget("d_out", d_out)
     accounting = accounting_for(measure, accumulator)
-    if not isinstance(accounting, (EpsilonDeltaAccounting, FromRule)):
-        if isinstance(launches, int):  # the first of k shares, and the rest in one
-            rest = Fraction(launches - 1)
-            return measure.split(budget, [Fraction(1), rest])[0]
-        return measure.split(budget, [Fraction(weight) for weight in launches])
     check_budget(accounting, budget)
-    pairs = isinstance(accounting, EpsilonDeltaAccounting)
     if isinstance(launches, int):
-        counts = [(Fraction(1), launches)]
+        counts, rest = [(Fraction(1), launches)], [Fraction(launches - 1)]
     else:
-        counts = [(Fraction(weight), 1) for weight in launches]
-    whole = max(weight for weight, _ in counts)
+        counts, rest = [(Fraction(weight), 1) for weight in launches], []
+    divide = getattr(type(accounting), "shares", None)
+    if divide is None:
+        shares = _searched(measure, accounting, budget, counts, delta)
+    else:  # of an even division, the first share, and the others in one
+        shares = divide(accounting, measure, budget, [weight for weight, _ in counts] + rest)
+    return shares[0] if isinstance(launches, int) else shares
 
-    def share(top: float, weight: Fraction) -> Any:
-        epsilon, _ = split(top, [weight, whole - weight])
-        return (epsilon, delta) if pairs else epsilon
+
+def _searched(
+    measure: CompositionMeasure,
+    accounting: Accounting,
+    budget: Any,
+    counts: list[tuple[Fraction, int]],
+    delta: float,
+) -> list[Any]:
+    """Return the largest shares whose launches the accumulator admits."""
+    near, loss = measure.line(budget, delta)
+    whole = max(weight for weight, _ in counts)
 
     def fits(top: float) -> bool:
         total = accounting.start(measure)
         for weight, number in counts:
-            total = total.after(share(top, weight), number)
+            total = total.after(loss(top, weight / whole), number)
         return bool(total.within(budget))
 
     if not fits(0.0):
-        if not pairs:
+        launches, least = sum(number for _, number in counts), loss(0.0, Fraction(1))
+        if least == measure.zero:
             raise InvalidValueError(
                 f"launches ({launches}) of loss 0 already exceed {budget} under {accounting!r}; "
                 "plan fewer, or pass a larger bound"
@@ -120,9 +127,8 @@ def largest_share(
             f"delta ({delta}) of each launch is too large for {launches} launches: with the slack "
             f"of {accounting!r} they exceed {budget[1]}; pass a smaller one"
         )
-    top = largest_double(fits, near=budget[0] if pairs else budget)
-    shares = [share(top, weight) for weight, _ in counts]
-    return shares[0] if isinstance(launches, int) else shares
+    top = largest_double(fits, near=near)
+    return [loss(top, weight / whole) for weight, _ in counts]
 
 
 @checked(make_measurement=function, launches=_MOST, delta=probability, bounds=optional(_bounds))
@@ -187,8 +193,9 @@ def smallest_scale(
         if isinstance(error, ConcurrentError):
             raise
         raise InvalidValueError(
-            f"bounds ({bounds}) must hold the smallest scale for {shown(launches)} launches at "
-            f"d_in ({shown(d_in)}) within d_out ({shown(d_out)}), and none was found there"
+            f"bounds ({bounds}) must contain the smallest scale for {shown(launches)} "
+            f"launches at d_in ({shown(d_in)}) within d_out ({shown(d_out)}); it was not "
+            "found there; pass wider bounds"
         ) from error
     return scale
 

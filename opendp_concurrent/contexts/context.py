@@ -4,53 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
-from functools import partial
-from math import inf
 from typing import Any
 
-from opendp.context import Context, PartialChain, Query, domain_of
-from opendp.domains import vector_domain, with_margin
-from opendp.mod import (
-    Domain,
-    ExtrinsicDivergence,
-    Measurement,
-    Odometer,
-    Transformation,
-    assert_features,
-)
+from opendp.context import Context, Query, domain_of
+from opendp.domains import atom_domain, vector_domain, with_margin
+from opendp.extras.polars import LazyFrameQuery
+from opendp.mod import Domain, ExtrinsicDivergence, Measurement, Odometer, assert_features
 
 from .. import checks
 from ..accounts.charge import Ledger
 from ..accounts.price import own_distance
-from ..checks import at_most, checked, optional
+from ..checks import checked, optional
 from ..combinators import guards
-from ..combinators.cast import cast
-from ..combinators.concurrent_composition import MOST_LAUNCHES, make_concurrent_composition
-from ..combinators.concurrent_filter import make_concurrent_filter
-from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..combinators.loss_of import guarded, loss_of
-from ..errors import (
-    ConcurrentError,
-    InvalidTypeError,
-    InvalidValueError,
-    SharesUsedError,
-    SpaceMismatchError,
-)
-from ..measures import composition_measure
+from ..errors import ConcurrentError, InvalidTypeError, SharesUsedError, SpaceMismatchError
 from ..measures.sums.accumulator import Accounting
+from ..native.columns import atom_of, is_column
+from ..native.frames import as_lazyframe, files_of
 from ..owned import plain
-from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
-from .fitted import fitted
-from .frame_query import concurrent_frames
-
-_SHARES = at_most(MOST_LAUNCHES, "each query has a share of its own")
+from .accountant import Plan, accountant_of, shares
+from .frame_query import ConcurrentLazyFrameQuery
+from .query import concurrent_query
 
 
 @checked(
     privacy_unit=guards.privacy_unit,
     privacy_loss=guards.privacy_loss,
-    split_evenly_over=optional(_SHARES),
+    split_evenly_over=optional(shares),
     domain=optional(guards.domain),
 )
 def concurrent_context(
@@ -112,18 +92,20 @@ def concurrent_context(
     metric, d_in = privacy_unit
     d_in = plain(own_distance(d_in))
     if domain is None:
-        domain = guards.built(domain_of, T=data, infer=True)
+        data, domain = _inferred(data)
     domain = _with_margins(domain, margins)
-    accountant, d_mids, d_out = _accountant(
+    accountant, d_mids, d_out = accountant_of(
         domain,
         (metric, d_in),
         privacy_loss,
-        split_evenly_over,
-        split_by_weights,
-        orders,
-        accumulator,
-        ledger,
-        opaque_errors,
+        Plan(
+            split_evenly_over,
+            split_by_weights,
+            orders,
+            accumulator,
+            ledger,
+            opaque_errors,
+        ),
     )
     try:
         queryable = accountant(data)
@@ -135,6 +117,22 @@ def concurrent_context(
             ) from error
         raise
     return ConcurrentContext(accountant, queryable, d_in, d_mids, d_out)
+
+
+def _inferred(data: Any) -> tuple[Any, Domain]:
+    """Return the data and the domain of data like them. The error has no row of them."""
+    if is_column(data):
+        return data, vector_domain(atom_domain(T=atom_of(data)))
+    data = as_lazyframe(data)
+    files_of(data)  # raises if one is missing, as the types are read from it
+    try:
+        return data, domain_of(data, infer=True)
+    except Exception:  # what it says may depend on rows
+        pass
+    raise InvalidTypeError(
+        f"data ({type(data).__name__}) must be one value, a list, an array or a column of values "
+        "of one type, or a Polars LazyFrame, for their domain to be inferred; or pass domain"
+    )
 
 
 def _with_margins(domain: Domain, margins: Any) -> Domain:
@@ -164,7 +162,7 @@ def _is_of_one(domain: Domain, data: Any) -> bool:
 
 
 class ConcurrentContext(Context):
-    """A context with exact sums, whose nested compositors are concurrent too."""
+    """A context with exact sums, whose children are contexts of this package."""
 
     def __call__(self, query: Measurement | Odometer) -> Any:
         """Launch the query."""
@@ -174,6 +172,9 @@ class ConcurrentContext(Context):
 
     def query(self, **kwargs: Any) -> Any:
         """Start a query; see :meth:`opendp.context.Context.query`.
+
+        On a LazyFrame, the query also has the mechanisms of this package: ``query.x(...)`` is
+        ``oc.m.make_x`` on the rows of the plan so far.
 
         :param kwargs: the privacy loss of the query, as for :func:`.loss_of`
         """
@@ -186,12 +187,15 @@ class ConcurrentContext(Context):
             if found != measure:
                 raise SpaceMismatchError("output_measure", measure, found)
             kwargs = {}
-        query = concurrent_frames(super().query(**kwargs))
-        if type(query) is not Query:
-            return query
-        concurrent = _concurrent(query)
+        made = super().query(**kwargs)
+        frames = type(made) is LazyFrameQuery
+        query: Query = object.__getattribute__(made, "_query") if frames else made
+        concurrent = concurrent_query(query)
         concurrent._d_out = query._d_out if d_out is None else d_out
-        return concurrent
+        if not frames:
+            return concurrent
+        plan = object.__getattribute__(made, "polars_plan")
+        return ConcurrentLazyFrameQuery(plan, concurrent, untouched=True)
 
     def remaining_privacy_loss(self) -> Any:
         """Return the largest loss that can still be spent, or the d_mids that are left."""
@@ -199,156 +203,14 @@ class ConcurrentContext(Context):
             return super().remaining_privacy_loss()
         return self.queryable.remaining()
 
-
-class ConcurrentQuery(Query):
-    """A query whose ``compositor`` method returns a compositor of this package."""
-
-    def new_with(self, *, chain: Any, wrap_release: Any = None) -> ConcurrentQuery:
-        """Return the query with another chain."""
-        return _concurrent(super().new_with(chain=chain, wrap_release=wrap_release))
-
-    def __getattr__(self, name: str) -> Any:
-        """Add a constructor; under this package's measures, noise is certified for the measure."""
-        measure = self.__dict__.get("_output_measure")
-        if name in ("laplace", "gaussian") and isinstance(measure, ExtrinsicDivergence):
-            return partial(super().__getattr__(f"certified_{name}"), output_measure=measure)
-        return super().__getattr__(name)
-
-    def resolve(
+    def nested(
         self,
-        allow_transformations: bool = False,
-        bounds: tuple[float | None, float | None] | None = None,
-        T: Any = None,  # noqa: N803 - OpenDP's name
-    ) -> Any:
-        """Find the missing parameter of the query and cast the result to the context's measure.
-
-        See :meth:`opendp.context.Query.resolve`. OpenDP casts between its own measures.
-        """
-        measure, chain = self._output_measure, self._chain
-
-        def under(made: Any) -> Any:
-            if isinstance(measure, ExtrinsicDivergence) and isinstance(made, Measurement):
-                made = made if made.output_measure == measure else cast(made, measure)
-            return super(ConcurrentQuery, self).new_with(chain=made).resolve(allow_transformations)
-
-        if not isinstance(chain, PartialChain):
-            return under(chain)
-        return fitted(
-            lambda number: under(chain(number)), measure, self._d_in, self._d_out, bounds, T
-        )
-
-    def compositor(
-        self,
-        split_evenly_over: int | None = None,
-        split_by_weights: Sequence[float] | None = None,
-        d_out: Any = None,
-        output_measure: Any = None,
-        alpha: float | None = None,
-    ) -> Query:
-        """Nest a context; see :meth:`opendp.context.Query.compositor`.
-
-        OpenDP handles a change of ``output_measure``, because it needs OpenDP's casts.
-        """
-        d_out = self._d_out if d_out is None else d_out
-        if output_measure is not None or d_out is None or self._d_in is None:
-            return super().compositor(
-                split_evenly_over, split_by_weights, d_out, output_measure, alpha
-            )
-        chain, d_in = self._chain, self._d_in
-        space = chain
-        if isinstance(chain, Transformation):
-            space, d_in = chain.output_space, chain.map(d_in)
-        domain, metric = space
-        accountant, d_mids, budget = _accountant(
-            domain,
-            (metric, d_in),
-            (self._output_measure, d_out),
-            split_evenly_over,
-            split_by_weights,
-            None,
-            None,
-            None,
-            False,  # a nested context belongs to the lineage of this one
-        )
-
-        def wrap_release(queryable: Any) -> Context:
-            return ConcurrentContext(accountant, queryable, d_in, d_mids, budget, space)
-
-        launched = chain >> accountant if isinstance(chain, Transformation) else accountant
-        return self.new_with(chain=launched, wrap_release=wrap_release)
-
-
-def _concurrent(query: Query) -> ConcurrentQuery:
-    return ConcurrentQuery(
-        query._chain,
-        query._output_measure,
-        query._d_in,
-        query._d_out,
-        query._context,
-        query._wrap_release,
-    )
-
-
-def _accountant(
-    domain: Domain,
-    privacy_unit: tuple[Any, Any],
-    privacy_loss: tuple[Any, Any],
-    split_evenly_over: int | None,
-    split_by_weights: Sequence[float] | None,
-    orders: Sequence[float] | None,
-    accumulator: Accounting | None,
-    ledger: Ledger | None,
-    opaque_errors: bool,
-) -> tuple[ConcurrentMeasurement | ConcurrentOdometer, list[Any] | None, Any]:
-    """Return the mechanism that spawns the queryable, its d_mids if fixed, and its bound if any."""
-    metric, d_in = privacy_unit
-    output_measure, d_out = privacy_loss
-    weights = _weights(split_evenly_over, split_by_weights)
-    if weights is not None:
-        if accumulator is not None:
-            raise InvalidTypeError(
-                f"accumulator ({accumulator!r}) is for losses that are chosen on the way; "
-                "leave it out, or the split"
-            )
-        if ledger is not None:
-            raise InvalidTypeError(
-                "ledger is for losses that are chosen on the way; leave it out, or the split"
-            )
-        measure = composition_measure(output_measure)
-        d_mids = measure.split(measure.validate_budget("d_out", d_out), weights)
-        compositor = make_concurrent_composition(
-            domain,
-            metric,
-            output_measure,
-            d_in,
-            d_mids,
-            orders=orders,
-            opaque_errors=opaque_errors,
-        )
-        return compositor, d_mids, None
-    unbounded = d_out in (inf, (inf, inf), (inf, 1.0)) or getattr(d_out, "rho", None) == inf
-    kept = {"ledger": ledger, "d_in": d_in} if unbounded and ledger is not None else {}
-    odometer = make_concurrent_odometer(
-        domain,
-        metric,
-        output_measure,
-        accumulator=accumulator,
-        opaque_errors=opaque_errors,
-        **kept,
-    )
-    if unbounded:
-        return odometer, None, None
-    limit = make_concurrent_filter(odometer, d_in, d_out, orders=orders, ledger=ledger)
-    return limit, None, d_out
-
-
-def _weights(evenly: int | None, weights: Sequence[float] | None) -> list[Fraction] | None:
-    if evenly is not None and weights is not None:
-        raise InvalidValueError(
-            "split_evenly_over and split_by_weights exclude each other; pass one of them"
-        )
-    if evenly is not None:
-        return [Fraction(1)] * _SHARES(split_evenly_over=evenly)
-    if weights is None:
-        return None
-    return checks.weights(split_by_weights=weights)
+        accountant: Any,
+        queryable: Any,
+        d_in: Any,
+        d_mids: Any,
+        d_out: Any,
+        space: tuple[Any, Any],
+    ) -> ConcurrentContext:
+        """Return the context of a child."""
+        return ConcurrentContext(accountant, queryable, d_in, d_mids, d_out, space)

@@ -1,4 +1,4 @@
-"""Queries on LazyFrames, which find the scale and the threshold from the privacy loss."""
+"""Queries on LazyFrames: plans of Polars, and the mechanisms of this package on a plan."""
 
 from __future__ import annotations
 
@@ -6,59 +6,128 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
+from opendp.context import constructors
+from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery, pl
 from opendp.measurements import make_private_lazyframe
-from opendp.mod import ApproximateDivergence, Measurement, OpenDPException
+from opendp.mod import ApproximateDivergence, Measure, Measurement, OpenDPException, Transformation
 
+from ..checks import is_a
+from ..combinators.cast import cast
+from ..errors import ConcurrentError, InvalidTypeError
+from ..frames.count import make_frame_count, stable_frame
+from ..queryables.as_transformation import AsTransformation
 from .fitted import neither_loss_nor_scale
+from .native_loss import is_native, native_loss, native_measures
+from .query import ConcurrentQuery
 from .search import nearest_passing
 
 _NO_CENSORING = 2**32 - 1  # the threshold at which OpenDP looks for the scale
+_CHILDREN = ("compositor", "analyst_quotas", "parallel_composition")
 
 _part = object.__getattribute__  # because a query looks up its attributes in its plan first
 
 
-class ConcurrentLazyFrameQuery(LazyFrameQuery):
-    """A query on a LazyFrame. Queries derived from it have this class too."""
+class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
+    """A query on a LazyFrame. Queries derived from it have this class too.
+
+    It has the methods of Polars, and each constructor that ``context.query().x(...)`` has on
+    vectors: ``x`` is applied to the rows of the plan.
+    """
+
+    def __init__(
+        self, polars_plan: Any, query: ConcurrentQuery, *, untouched: bool = False
+    ) -> None:
+        super().__init__(polars_plan, query)
+        self._start = polars_plan if untouched else None
+        self._counted = None
 
     def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
+        try:
+            found = super().__getattribute__(name)
+        except AttributeError:
+            if name not in _CHILDREN and name not in constructors:
+                raise
+            return getattr(_on_rows(self), name)
+        if name == "select":
+            return _counting(self, _ours_again(found))
         return _ours_again(found) if callable(found) else found
+
+    def frame_count(self) -> ConcurrentQuery:
+        """Count the rows of the plan; see :func:`.make_frame_count`."""
+        query, plan = _part(self, "_query"), _part(self, "polars_plan")
+        domain, metric = query._chain
+        counted: ConcurrentQuery = query.new_with(chain=make_frame_count(domain, metric, plan))
+        return counted
+
+    def as_transformation(self) -> Transformation:
+        """Return the count of the plan's rows, if the query is one; else raise."""
+        counted = _part(self, "_counted")
+        if counted is None:
+            raise InvalidTypeError(
+                "the query must count rows, since OpenDP certifies no sensitivity of other answers "
+                "without noise: end the plan with .select(pl.len()) or .frame_count(); pass a "
+                "function on the frame for an answer whose sensitivity you promise"
+            )
+        domain, metric = _part(self, "_query")._chain
+        return make_frame_count(domain, metric, counted)
 
     def resolve(self) -> Measurement:
         """Resolve the query into a measurement.
 
-        See :meth:`opendp.extras.polars.LazyFrameQuery.resolve`. There are two differences. This
+        See :meth:`opendp.extras.polars.LazyFrameQuery.resolve`. There are three differences. This
         method reaches a limit on ε or δ where OpenDP stays below it. It also resolves a query
-        without a privacy loss, if the plan has all scales.
+        without a privacy loss, if the plan has all scales. Under a measure that OpenDP has no noise
+        for, it makes the query under pure DP or zCDP, whichever needs less noise, and casts it.
         """
-        query, plan = _part(self, "_query"), _part(self, "polars_plan")
-        d_in, d_out, measure = query._d_in, query._d_out, query._output_measure
-
-        def make(scale: float | None, threshold: int | None = None) -> Measurement:
-            return make_private_lazyframe(*query._chain, measure, plan, scale, threshold)
-
+        if _part(self, "_counted") is not None:
+            raise InvalidTypeError(
+                "the query is a count without noise: write select(dp.len(signed=True)), or pass it "
+                "as a query to a mechanism that adds noise, such as a sparse vector"
+            )
+        query = _part(self, "_query")
+        measure, d_out = query._output_measure, query._d_out
+        if is_native(measure):
+            return _resolved(self, measure, d_out)
+        for native in native_measures(measure):
+            try:  # all scales are in the plan
+                return cast(_resolved(self, native, None), measure)
+            except ConcurrentError as error:
+                refusal = error
         if d_out is None:
-            try:
-                return make(None)  # all scales are in the plan
-            except OpenDPException as error:
-                raise neither_loss_nor_scale() from error
+            raise refusal
+        native, loss = native_loss(measure, d_out)
+        return cast(_resolved(self, native, loss), measure)
+
+
+def _resolved(frames: ConcurrentLazyFrameQuery, measure: Measure, d_out: Any) -> Measurement:
+    """Return the measurement of a plan under a measure that OpenDP has noise for."""
+    query, plan = _part(frames, "_query"), _part(frames, "polars_plan")
+    d_in = query._d_in
+
+    def make(scale: float | None, threshold: int | None = None) -> Measurement:
+        return make_private_lazyframe(*query._chain, measure, plan, scale, threshold)
+
+    if d_out is None:
         try:
-            exact = make(0.0)
-            if exact.check(d_in, d_out):
-                return exact
-        except OpenDPException:
-            pass  # it needs noise
-        if not isinstance(measure, ApproximateDivergence):
-            return make(nearest_passing([lambda scale: make(scale).check(d_in, d_out)], T=float))
-        epsilon, delta = d_out
-        scale = nearest_passing([lambda s: make(s, _NO_CENSORING).map(d_in)[0] <= epsilon], T=float)
-        try:
-            return make(scale)
-        except OpenDPException:
-            pass  # it needs a threshold; keys below the threshold are omitted
-        threshold = nearest_passing([lambda t: make(scale, t).map(d_in)[1] <= delta], T=int)
-        return make(scale, threshold)
+            return make(None)  # all scales are in the plan
+        except OpenDPException as error:
+            raise neither_loss_nor_scale() from error
+    try:
+        exact = make(0.0)
+        if exact.check(d_in, d_out):
+            return exact
+    except OpenDPException:
+        pass  # it needs noise
+    if not isinstance(measure, ApproximateDivergence):
+        return make(nearest_passing([lambda scale: make(scale).check(d_in, d_out)], T=float))
+    epsilon, delta = d_out
+    scale = nearest_passing([lambda s: make(s, _NO_CENSORING).map(d_in)[0] <= epsilon], T=float)
+    try:
+        return make(scale)
+    except OpenDPException:
+        pass  # it needs a threshold; keys below the threshold are omitted
+    threshold = nearest_passing([lambda t: make(scale, t).map(d_in)[1] <= delta], T=int)
+    return make(scale, threshold)
 
 
 class ConcurrentLazyGroupByQuery(LazyGroupByQuery):
@@ -85,3 +154,32 @@ def _ours_again(method: Callable[..., Any]) -> Callable[..., Any]:
         return concurrent_frames(method(*args, **kwargs))
 
     return call
+
+
+def _counting(frames: ConcurrentLazyFrameQuery, select: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``select``, which marks the result of ``select(pl.len())`` as a count of the plan."""
+    plan = _part(frames, "polars_plan")
+
+    @wraps(select)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        made = select(*args, **kwargs)
+        if len(args) == 1 and not kwargs and _is_len(args[0]):
+            made._counted = plan
+        return made
+
+    return call
+
+
+def _is_len(expression: Any) -> bool:
+    return is_a(expression, pl.Expr) and bool(expression.meta.undo_aliases().meta.eq(pl.len()))
+
+
+def _on_rows(frames: ConcurrentLazyFrameQuery) -> ConcurrentQuery:
+    """Return the query for the rows of the plan, to which a constructor can be added."""
+    query, plan = _part(frames, "_query"), _part(frames, "polars_plan")
+    if plan is _part(frames, "_start"):
+        on_data: ConcurrentQuery = query
+        return on_data
+    domain, metric = query._chain
+    on_plan: ConcurrentQuery = query.new_with(chain=stable_frame(domain, metric, plan))
+    return on_plan

@@ -65,20 +65,22 @@ class Lineage:
         """Raise unless this generation may be resumed."""
         if self.alive:
             raise InvalidValueError(
-                "saved is of a mechanism that is alive in this process, or the one that it was "
-                "forked from, and two that go on from one state draw noise twice; stop it by "
-                "checkpoint.save(), and resume what that returns"
+                "saved is the state of a mechanism that still runs in this process, or in "
+                "the process that it was forked from; two mechanisms that continue from "
+                "one state would draw noise twice; stop it with checkpoint.save(), and "
+                "resume what that returns"
             )
         if generation <= self.resumed or generation < self.saved:
             raise InvalidValueError(
                 f"saved is generation {generation} of a mechanism of which generation "
-                f"{max(self.saved, self.resumed)} was saved or resumed in this process; a state is "
-                "resumed once, and no older one after it"
+                f"{max(self.saved, self.resumed)} was saved or resumed in this process; "
+                "only the newest state can be resumed, and only once"
             )
         if generation == self.saved and self.moved:
             raise InvalidValueError(
-                "saved is of a mechanism that got messages after it was saved, which would be "
-                "answered again with other noise; there is no newer state to resume"
+                "saved is the state of a mechanism that received messages after it was "
+                "saved; a resumed mechanism would answer them again with other noise; "
+                "launch a new mechanism"
             )
 
 
@@ -139,7 +141,8 @@ class Checkpoint:
             raise InvalidValueError(_NOT_SAVED)
         if self._record["version"] != 2:
             raise InvalidValueError(
-                "saved is of another version of this package; resume it with that one"
+                "saved was made by another version of opendp_concurrent; resume it with "
+                "that version"
             )
         types = {name: type(self._record.get(name)) for name in _FIELDS}
         if types != {"version": int, "lineage": str, "generation": int, "parts": list}:
@@ -161,7 +164,9 @@ class Checkpoint:
         :raises InvalidTypeError: if a user with bounded contributions cannot be written as JSON
         """
         if self._parts is None:
-            raise InvalidValueError("nothing was launched with this checkpoint; launch it first")
+            raise InvalidValueError(
+                "no mechanism was launched with this checkpoint; launch the measurement first"
+            )
         parts: Parts = unseal(self._parts)
         with ExitStack() as turn:
             for lock, _ in parts:  # from the outside in, in the order of messages
@@ -188,7 +193,8 @@ class Checkpoint:
         with _LOCK:
             if self._parts is not None:
                 raise InvalidValueError(
-                    "checkpoint is for one launch, and has had it; take another Checkpoint"
+                    "checkpoint was used for a launch already, and is for one launch; make "
+                    "another Checkpoint"
                 )
             self._lineage, self._of = uuid4().hex, Lineage()
             if self._record is not None:
@@ -210,8 +216,8 @@ def _restore(parts: Parts, records: Any) -> None:
         mine = [part.name for _, part in parts]
         if names != mine:
             raise InvalidValueError(
-                f"checkpoint is of {' in '.join(reversed(names))}, and cannot be resumed by "
-                f"{' in '.join(reversed(mine))}"
+                f"checkpoint has the state of {' in '.join(reversed(names))}, and cannot be "
+                f"resumed by {' in '.join(reversed(mine))}"
             )
         for (_, part), (_, record) in zip(parts, records, strict=True):
             part.restore(record)

@@ -36,19 +36,19 @@ from ..queryables.stream import (
     FedQueryable,
     Feed,
     Meter,
-    QuestionQueryable,
+    QueryOnlyQueryable,
     Stream,
     Update,
     Updates,
-    question_side,
+    query_side,
     start_of,
 )
 from .mechanism import Checked, ContinualQueryable
 from .stream import items_of
 
 NESTED = (
-    "the children of a composition would not get the updates of this stream; wrap it in "
-    "make_concurrent_continual and launch that"
+    "the children of a composition would not receive the updates of this stream; wrap it "
+    "in make_concurrent_continual and launch the result"
 )
 MISSED = (
     "this child has missed updates: it reached its horizon or its limit of messages, or halted; "
@@ -98,16 +98,16 @@ class Branch(Stream):
             if isinstance(answer, OdometerQueryable) and self.meter is not None:
                 raise InvalidTypeError(NESTED)
             return answer
-        ask: Callable[[Any], Any] = question_side(answer)
+        ask: Callable[[Any], Any] = query_side(answer)
 
-        def counted(question: Any) -> Any:
+        def counted(query: Any) -> Any:
             self.check()
             if self.meter is None:
-                return ask(question)
+                return ask(query)
             self.meter.spend(1)
-            return self.asking(ask(question))
+            return self.asking(ask(query))
 
-        handle = answering(QuestionQueryable, queries_of(answer))(counted, "Subscriber")
+        handle = answering(QueryOnlyQueryable, queries_of(answer))(counted, "Subscriber")
         handle.stream = self  # the whole stream holds the branch weakly only
         return handle
 
@@ -179,30 +179,30 @@ class _FanOut:
     def update_all(self, items: Any) -> None:
         self._stream.receive(Updates(items))
 
-    def ask(self, question: Any) -> Any:
-        composes = isinstance(question, ConcurrentMeasurement) and question.composes
-        if isinstance(question, Odometer) or composes:
+    def ask(self, query: Any) -> Any:
+        composes = isinstance(query, ConcurrentMeasurement) and query.composes
+        if isinstance(query, Odometer) or composes:
             raise InvalidTypeError(NESTED)
-        check_launch(question)
-        self._rehearse(question)
+        check_launch(query)
+        self._rehearse(query)
         branch = Branch(self._limit)
         with self._stream.launching(branch):
-            answer = self._root(question)
+            answer = self._root(query)
         self._check_fed(answer, branch)
         return branch.asking(answer) if branch.subscribed else answer
 
-    def _rehearse(self, question: Any) -> None:
+    def _rehearse(self, query: Any) -> None:
         """Raise, before any charge, if the measurement would launch others beyond the limit.
 
         For OpenDP's own measurements only the spawned queryable shows this, so the measurement is
         run. It is run on the empty stream, which has no data, so the run reveals nothing.
         """
-        if self._limit is None or isinstance(question, ConcurrentMeasurement):
+        if self._limit is None or isinstance(query, ConcurrentMeasurement):
             return
-        if not isinstance(question, Measurement) or question.input_domain != self._domain:
+        if not isinstance(query, Measurement) or query.input_domain != self._domain:
             return  # the root refuses it
         branch = Branch(self._limit)
-        self._check_fed(run(question, branch.token(self._domain.carrier_type)), branch)
+        self._check_fed(run(query, branch.token(self._domain.carrier_type)), branch)
 
     def _check_fed(self, answer: Any, branch: Branch) -> None:
         composes = isinstance(answer, (OdometerQueryable, ConcurrentCompositionQueryable))
@@ -294,7 +294,7 @@ def make_concurrent_continual(
     >>> stream = oc.c.make_concurrent_continual(budget)([])
     >>> forever = stream(oc.m.make_counter(*space, dp.max_divergence(), scale=2.0))
     >>> stream.update_all([1, 0, 1])
-    >>> recent = stream(oc.m.make_window_counter(*space, dp.max_divergence(), scale=16.0, window=7))
+    >>> recent = stream(oc.m.make_window_counter(*space, dp.max_divergence(), scale=4.0, window=7))
     >>> stream.update(1)
     >>> answers = forever.read(), recent.read()
     >>> stream.privacy_loss()
@@ -311,12 +311,15 @@ def make_concurrent_continual(
     odometer = composition if isinstance(composition, ConcurrentOdometer) else composition.odometer
     if odometer is not None and odometer.transformation is not None:
         raise InvalidTypeError(
-            "composition must not be chained yet: wrap it first, so that children get what was "
-            "transformed, transformation >> make_concurrent_continual(...)"
+            "composition must not be chained: wrap it first and then chain it, so that its "
+            "children receive the transformed items: transformation >> "
+            "make_concurrent_continual(...)"
         )
     measure = composition_measure(composition.output_measure)
     if measure.composability is Composability.SEQUENTIAL:
-        raise UnsupportedMeasureError(f"{measure.name} is not composed here: {measure.reason}")
+        raise UnsupportedMeasureError(
+            f"output_measure ({measure.name}) is not supported: {measure.reason}"
+        )
     if max_messages is not None:
         max_messages = MESSAGES(max_messages=max_messages)
     elif not measure.adaptive_updates:

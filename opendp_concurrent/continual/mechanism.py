@@ -28,6 +28,7 @@ from ..errors import (
 )
 from ..measures import composition_measure
 from ..native import opendp as _native
+from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -57,7 +58,7 @@ class ContinualMachine(Protocol):
     def update_all(self, items: Any) -> None:
         """Take the items of the next steps: a sequence, or an array of integers."""
 
-    def ask(self, question: Any) -> Any:
+    def ask(self, query: Any) -> Any:
         """Answer a query, or raise and change nothing."""
 
 
@@ -158,6 +159,8 @@ class Checked:
         """Return valid integers as an array; None if each item must be checked by itself."""
         if not isinstance(self._items, (Integers, Categories)):
             return None
+        if isinstance(self._items, Categories) and self._items.names is not None:
+            return None
         try:
             array = items if isinstance(items, np.ndarray) else np.array(items)
         except ValueError:  # of sequences of several lengths
@@ -205,8 +208,9 @@ class Checked:
     def _room(self, steps: int) -> None:
         if self._horizon is not None and self._steps + steps > self._horizon:
             raise StreamError(
-                f"{steps} more would go beyond the horizon ({self._horizon} steps), of which "
-                f"{self._steps} have come; none was taken; build with a larger horizon, or without"
+                f"{steps} more steps would exceed the horizon ({self._horizon} steps), of "
+                f"which {self._steps} were taken; no item was added; build with a larger "
+                "horizon, or without one"
             )
         if self._behind is not None:
             self._behind(steps)
@@ -317,7 +321,7 @@ def make_continual(
     ...         self.steps += 1
     ...     def update_all(self, items):
     ...         self.steps += len(items)
-    ...     def ask(self, question):
+    ...     def ask(self, query):
     ...         return self.steps
     >>> clock = oc.m.make_continual(
     ...     oc.integer_stream(0, 1), oc.event_presence(), dp.max_divergence(), Clock, lambda d: 0.0
@@ -343,8 +347,9 @@ def continual(
     horizon: int | None,
     name: str,
     queries: Queries = NONE,
+    accuracy: Accuracy | None = None,
 ) -> ConcurrentMeasurement:
-    """Make a continual mechanism whose machine may answer named queries."""
+    """Make a continual mechanism whose machine may answer named queries, with its accuracy."""
     input_domain, input_metric = space
     items = items_of(input_domain)
     full_name = f"{name}({input_domain}, {input_metric}, {output_measure})"
@@ -365,6 +370,7 @@ def continual(
         full_name,
         takes_updates=True,
         can_resume=lambda: isinstance(_started(start), Resumable),
+        accuracy=accuracy,
     )
 
 

@@ -82,9 +82,9 @@ class _Parts:
                 )
             )
 
-    def ask(self, question: Any) -> Any:
+    def ask(self, query: Any) -> Any:
         try:
-            return self._branches[question].asking(self._answers[question])
+            return self._branches[query].asking(self._answers[query])
         except Exception:  # no such part, or not hashable
             raise InvalidValueError(
                 f"the part must be one of {', '.join(map(repr, self._answers))}"

@@ -7,8 +7,10 @@ slots, since OpenDP tries to set an attribute on descriptors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from ..queryables.session import validate_d_in
 from ..queryables.stream import StreamItems
 
 LARGEST_ITEM = 2**31
+SHOWN = 80  # letters of names of categories
 INTEGERS = (int, np.integer, np.bool_)
 
 
@@ -50,13 +53,24 @@ class Integers(StreamItems):
 
 @dataclass(frozen=True)
 class Categories(StreamItems):
-    """Items from 0 to ``count`` - 1, each counted separately."""
+    """Items from 0 to ``count`` - 1, or their names; each is counted separately."""
 
     count: int
+    names: tuple[str, ...] | None = None
 
     def holds(self, item: Any) -> bool:
         """Whether this is an item."""
+        if self.names is not None:
+            return isinstance(item, str) and item in self._places
         return isinstance(item, INTEGERS) and 0 <= int(item) < self.count
+
+    def place(self, item: Any) -> int:
+        """Return the number of an item, from 0 to ``count`` - 1."""
+        return int(item) if self.names is None else self._places[item]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names or ())}
 
 
 @dataclass(frozen=True)
@@ -104,6 +118,8 @@ def valid_item(items: Items, item: Any) -> Any:
     try:
         if not isinstance(items, Records) and isinstance(item, INTEGERS):
             item = int.__int__(item) if isinstance(item, int) else int(item)
+        elif isinstance(items, Categories) and isinstance(item, str):
+            item = str.__str__(item)
         return item if items.holds(item) else INVALID
     except Exception:  # the error's own message may reveal data
         return INVALID
@@ -131,7 +147,7 @@ def integer_stream(lower: int, upper: int) -> Domain:
     lower, upper = checks.integer(lower=lower), checks.integer(upper=upper)
     for name, bound in (("lower", lower), ("upper", upper)):
         if not abs(bound) <= LARGEST_ITEM:
-            raise InvalidValueError(f"{name} ({bound}) must be at most 2**31 from 0")
+            raise InvalidValueError(f"{name} ({bound}) must be from -2**31 to 2**31")
     if not lower <= upper or lower == upper == 0:
         raise InvalidValueError(f"lower ({lower}) must be below upper ({upper})")
     return _stream(f"integers from {lower} to {upper}", Integers(lower, upper))
@@ -140,12 +156,14 @@ def integer_stream(lower: int, upper: int) -> Domain:
 _MOST_CATEGORIES = checks.at_most(2**24, "a number is kept for each category")
 
 
-def category_stream(categories: int) -> Domain:
-    """Return the domain of streams of categories, from 0 to ``categories`` - 1.
+def category_stream(categories: int | Sequence[str]) -> Domain:
+    """Return the domain of streams of categories: from 0 to ``categories`` - 1, or named.
+
+    Names must not come from the data.
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param categories: number of categories, from 1 to 2^24
+    :param categories: number of categories, or their names, all different; from 1 to 2^24
     :return: a domain whose only initial dataset is the empty stream, ``[]``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -153,9 +171,26 @@ def category_stream(categories: int) -> Domain:
 
     >>> oc.category_stream(12)
     Stream(12 categories)
+    >>> oc.category_stream(["red", "green", "blue"])
+    Stream(categories 'red', 'green', 'blue')
     """
-    count = _MOST_CATEGORIES(categories=categories)
-    return _stream(f"{count} categories", Categories(count))
+    if not checks.is_a(categories, list, tuple):
+        count = _MOST_CATEGORIES(categories=categories)
+        return _stream(f"{count} categories", Categories(count))
+    names = tuple(_name(one) for one in checks.sequence("names", categories=categories))
+    count = _MOST_CATEGORIES(categories=len(names))
+    if len(set(names)) != count:
+        raise InvalidValueError("categories must all have different names")
+    listed = ", ".join(map(repr, names))
+    if len(listed) > SHOWN:  # OpenDP compares domains by their names
+        listed = f"{count} names, {blake2b(listed.encode(), digest_size=16).hexdigest()}"
+    return _stream(f"categories {listed}", Categories(count, names))
+
+
+def _name(name: Any) -> str:
+    if not checks.is_a(name, str):
+        raise InvalidTypeError(f"categories must be names, found {type(name).__name__}")
+    return str.__str__(name)
 
 
 def record_stream(name: str, member: Callable[[Any], bool]) -> Domain:

@@ -26,7 +26,7 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, pinned, read_map, run
 from ..queryables.named_queries import queries_of
 from ..queryables.saved import list_parts, parts_of
-from ..queryables.stream import Room, Stream, Update, Updates, question_side, start_of
+from ..queryables.stream import Room, Stream, Update, Updates, query_side, start_of
 from .concurrent import FedStreamQueryable, StreamQueryable, launching_handle
 from .mechanism import Checked, hand_out
 from .stream import (
@@ -43,9 +43,9 @@ from .users import from_json, to_json
 
 PerItem = Callable[[Any], Any]
 NOT_CONTINUAL = (
-    "a stream transformation is for a continual mechanism, which takes updates: chain with >>, and "
-    "wrap a composition in make_concurrent_continual first, so that its children get what was "
-    "transformed"
+    "a stream transformation must be chained to a continual mechanism with >>; wrap a "
+    "composition in make_concurrent_continual first, so that its children receive the "
+    "transformed items"
 )
 
 
@@ -81,7 +81,10 @@ _INSIDE: dict[int, tuple[ref[Transformation], Inside]] = {}
 def _of(transformation: Transformation) -> Inside:
     known, inside = _INSIDE.get(id(transformation), (None, None))
     if inside is None or known is None or known() is not transformation:
-        raise InvalidTypeError("transformation is none of streams that opendp_concurrent has made")
+        raise InvalidTypeError(
+            "transformation must be a stream transformation made by opendp_concurrent, such as "
+            "oc.t.make_stream_clamp returns"
+        )
     return inside
 
 
@@ -176,7 +179,7 @@ class _Transformed:
     __slots__ = ("_ask", "_behind", "_of")
 
     def __init__(self, of: PerItem, behind: Stream, inner: Any) -> None:
-        self._of, self._behind, self._ask = of, behind, question_side(inner)
+        self._of, self._behind, self._ask = of, behind, query_side(inner)
 
     def room(self, steps: int) -> None:
         """Refuse steps before the transformation's state counts items that are then refused."""
@@ -189,8 +192,8 @@ class _Transformed:
         plain = items.tolist() if isinstance(items, np.ndarray) else items
         self._behind.receive(Updates([None if item is None else self._of(item) for item in plain]))
 
-    def ask(self, question: Any) -> Any:
-        return self._ask(question)
+    def ask(self, query: Any) -> Any:
+        return self._ask(query)
 
     def to_record(self) -> Any:
         return _memory(self._of)
@@ -276,7 +279,7 @@ def make_stream_map(
     >>> minutes = oc.t.make_stream_map(
     ...     *space, oc.integer_stream(0, 60), lambda visit: min(60, max(0, int(visit["minutes"])))
     ... )
-    >>> total = minutes >> oc.m.then_counter(dp.max_divergence(), scale=600.0, horizon=1023)
+    >>> total = minutes >> oc.m.then_counter(dp.max_divergence(), scale=180.0, horizon=1023)
     >>> total.map(1)
     1.0
     >>> queryable = total([])

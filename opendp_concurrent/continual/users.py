@@ -28,8 +28,8 @@ def to_json(user: Any) -> Any:
     if type(user) is tuple:
         return {"tuple": [to_json(one) for one in user]}
     raise InvalidTypeError(
-        f"a user is a {type(user).__name__}, which a checkpoint cannot keep; "
-        "send users as numbers, strings, bytes, or tuples of these"
+        f"a user has the type {type(user).__name__}, which a checkpoint cannot save; send "
+        "users as numbers, strings, bytes, or tuples of these"
     )
 
 

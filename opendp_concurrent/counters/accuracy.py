@@ -1,4 +1,4 @@
-"""Error of a counter, computed before it runs."""
+"""Errors of counters, computed before they run."""
 
 from __future__ import annotations
 
@@ -6,13 +6,25 @@ from collections.abc import Iterator
 from math import pi, sqrt
 
 import scipy
+from opendp.measures import zero_concentrated_divergence
+from opendp.mod import Measure
 
-from ..checks import at_most, one_of
-from .counter import METHODS, leaves_for
+from ..checks import at_most, checked, flag, one_of, optional
+from ..combinators import guards
+from .buffered import buffered, windowed
+from .buffers_table import ENDLESS, Buffers
+from .digits import best_digits
 from .dyadic import BalancedLeaves, Leaves
+from .factor_error import mean_square, parameters, squared_norm, window_square
+from .methods import METHODS, TREES, leaves_for, method_for
+from .node_noise import is_laplace
+from .window import METHODS as WINDOW_METHODS
+from .window import method_for_window
+from .window_digits import best_window_digits
+from .window_trees import nodes_of
 
-EACH_STEP = at_most(2**24, "each step is looked at; pass a smaller one")
-MOST_STEPS = at_most(2**62, "more steps do not come")
+EACH_STEP = at_most(2**24, "each step is computed; pass a smaller one")
+MOST_STEPS = at_most(2**62, "no stream has more steps")
 EXACT = 2**16
 
 
@@ -37,7 +49,7 @@ def counter_nodes(horizon: int, method: str = "tree") -> tuple[int, float]:
     7
     """
     steps = EACH_STEP(horizon=horizon)
-    leaves, height = leaves_for(one_of(*METHODS)(method=method), steps)
+    leaves, height = leaves_for(one_of(*TREES)(method=method), steps)
     return height, sum(nodes_of_sums(leaves(steps), steps)) / steps
 
 
@@ -95,3 +107,125 @@ def square_root_sums(steps: int) -> Iterator[float]:
         square += factor * factor
         yield square
         factor *= 1 - 1 / (2 * step)
+
+
+@checked(
+    steps=MOST_STEPS,
+    method=optional(one_of(*METHODS)),
+    output_measure=optional(guards.measure),
+    endless=flag,
+)
+def counter_rmse(
+    steps: int,
+    method: str | None = None,
+    output_measure: Measure | None = None,
+    *,
+    endless: bool = False,
+) -> float:
+    """Return the root mean square error of a counter over its steps, by formula.
+
+    The error is for items from 0 to 1, and for one event: at ρ = 1/2 for Gaussian noise, at ε = 1
+    for Laplace noise. For a larger range of the items, it grows in proportion. For other losses,
+    divide by sqrt(2ρ), or by ε.
+
+    :param steps: T, the number of steps, at most 2^62; at most 2^24 for trees with a horizon
+    :param method: as in :func:`.make_counter`
+    :param output_measure: tells the kind of noise; zCDP if left out
+    :param endless: of the counter without a horizon, over its first T steps; else T is the horizon
+    :return: the root mean square error
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: if the measure has no noise of its own here
+
+    :example:
+
+    >>> round(oc.m.counter_rmse(1023), 3), round(oc.m.counter_rmse(1023, "tree"), 3)
+    (3.058, 7.075)
+    >>> round(oc.m.counter_rmse(1023, output_measure=dp.max_divergence()), 3)
+    13.058
+    """
+    measure = zero_concentrated_divergence() if output_measure is None else output_measure
+    laplace = is_laplace(measure)
+    method = method_for(method, None if endless else steps, measure)
+    if method == "square_root":
+        return square_root_rmse(steps)
+    if method == "buffered":
+        return _buffered_rmse(ENDLESS if endless else buffered(steps).buffers, steps, endless)
+    if method == "digits":
+        digits = best_digits(steps)
+        return digits.height * sqrt(2 * digits.total_nodes(steps) / steps)
+    if endless:
+        return sqrt(_doubling_total(steps, laplace) / steps)
+    height, average = counter_nodes(steps, method)
+    return height * sqrt(2 * average) if laplace else sqrt(height * average)
+
+
+def _buffered_rmse(buffers: Buffers, steps: int, endless: bool) -> float:
+    found = parameters(buffers)
+    norm = squared_norm(*found, None if endless else steps)
+    return sqrt(norm * mean_square(*found, steps))
+
+
+def _doubling_total(steps: int, laplace: bool) -> float:
+    """Return the sum of the variances over the steps, as in :class:`.DoublingPrefix`.
+
+    In the epoch of 2^j steps, a sum has j totals, with twice the unit's variance (four times, for
+    Laplace noise, whose unit is 2), and nodes with 2j times it (4j² times).
+    """
+    total, first = 0.0, 2  # step t is number t + 1 of all epochs
+    while first <= steps + 1:
+        epoch = first.bit_length() - 1
+        count = min(first, steps + 2 - first)
+        whole, node = (8.0, 8.0 * epoch**2) if laplace else (2.0, 2.0 * epoch)
+        total += whole * epoch * count + node * _ones(count)
+        first *= 2
+    return total
+
+
+def _ones(count: int) -> int:
+    """Return the number of set bits in 0, 1, ..., count - 1."""
+    total = 0
+    for bit in range(count.bit_length()):
+        cycles, rest = divmod(count, 2 << bit)
+        total += (cycles << bit) + max(0, rest - (1 << bit))
+    return total
+
+
+_EACH_PLACE = at_most(2**16, "each step is computed; pass a smaller one")
+
+
+@checked(method=optional(one_of(*WINDOW_METHODS)), output_measure=optional(guards.measure))
+def window_rmse(
+    window: int, method: str | None = None, output_measure: Measure | None = None
+) -> float:
+    """Return the root mean square error of a window counter, late in a stream, by formula.
+
+    The error is for items from 0 to 1, and for one event: at ρ = 1/2 for Gaussian noise, at ε = 1
+    for Laplace noise.
+
+    :param window: W, the number of steps in the window, at most 2^62; at most 2^16 for trees
+    :param method: as in :func:`.make_window_counter`
+    :param output_measure: tells the kind of noise; zCDP if left out
+    :return: the root mean square error
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: if the measure has no noise of its own here
+
+    :example:
+
+    >>> round(oc.m.window_rmse(1023), 3), round(oc.m.window_rmse(1023, "trees"), 3)
+    (4.127, 10.488)
+    """
+    measure = zero_concentrated_divergence() if output_measure is None else output_measure
+    laplace = is_laplace(measure)
+    method = method_for_window(method, laplace)
+    if method == "buffered":
+        steps = MOST_STEPS(window=window)
+        found = parameters(windowed(steps, steps).buffers)
+        return sqrt(squared_norm(*found) * window_square(*found, steps))
+    steps = _EACH_PLACE(window=window)
+    if method == "digits":
+        digits = best_window_digits(steps)
+        total = sum(digits.window_nodes(place, steps) for place in range(1, steps + 1))
+        return digits.height * sqrt(2 * total / steps)
+    height = nodes_of(steps)
+    total = sum(place.bit_count() + (steps - place).bit_count() for place in range(1, steps + 1))
+    return height * sqrt(2 * total / steps) if laplace else sqrt(height * total / steps)

@@ -26,10 +26,12 @@ from ..measurements.sparse_vector import (
     NoisyComparison,
     SparseVectorAnswer,
     least_cost,
+    sparse_vector_accuracy,
 )
 from ..measurements.sparse_vector_loss import SparseVectorNoise
 from ..measurements.steps import Steps
 from ..native import opendp as _native
+from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
 from .counter import whole_numbers
@@ -58,10 +60,10 @@ class _Alarm:
         for item in whole_numbers(items).tolist():
             self.update(item)
 
-    def ask(self, question: Any) -> SparseVectorAnswer:
+    def ask(self, query: Any) -> SparseVectorAnswer:
         level = self._threshold
-        if question is not None:
-            level = STEPS.level("question", question)
+        if query is not None:
+            level = STEPS.level("query", query)
         if self._comparison.exhausted:
             return EXHAUSTED
         return ABOVE if self._comparison.above(self._sum, level) else BELOW
@@ -146,7 +148,7 @@ def make_alarm(
         query_scale = own * least_cost(1 if refresh else hits, monotone=False)
     noise = SparseVectorNoise(
         threshold=own,
-        question=STEPS.scale(query_scale=query_scale),
+        query=STEPS.scale(query_scale=query_scale),
         answer=None,
         hits=hits,
         refresh=refresh,
@@ -158,6 +160,12 @@ def make_alarm(
             return composed(output_measure, [])
         return noise.loss(events * shift, output_measure)
 
+    def error(beta: float, answers: int) -> float:
+        times = hits if refresh else 1
+        return sparse_vector_accuracy(
+            own, query_scale, answers, beta, thresholds=times, one_sided=False
+        )
+
     privacy_map(1)  # raises for a measure that pure DP does not convert to
     return continual(
         (input_domain, input_metric),
@@ -167,6 +175,7 @@ def make_alarm(
         None,
         f"Alarm[scale={scale}, query_scale={query_scale}, {hits} hits, window={window}]",
         READ,
+        Accuracy("Laplace", own, error),
     )
 
 

@@ -24,6 +24,7 @@ from ..native import opendp as _native
 
 FIRST_AHEAD, MOST_AHEAD = 16, 256
 LARGEST_SUM, LARGEST_RELEASE = 2**61, 2**62
+HIGHEST, LOWEST = 2**63 - 1, -(2**63)  # OpenDP's integers saturate here
 
 
 def is_laplace(measure: Measure) -> bool:
@@ -72,8 +73,25 @@ class NodeNoise:
         drawn: list[int] = _native.invoke(self._sample, self._zeros)
         return drawn
 
-    def release(self, total: int) -> int:
-        """Return ``total`` plus the next draw, clamped."""
+    def _next(self) -> int:
         if not self._drawn:
             self._drawn = self._draw()
-        return max(-LARGEST_RELEASE, min(LARGEST_RELEASE, total + self._drawn.pop()))
+        return self._drawn.pop()
+
+    def release(self, total: int) -> int:
+        """Return ``total`` plus the next draw, clamped."""
+        return max(-LARGEST_RELEASE, min(LARGEST_RELEASE, total + self._next()))
+
+    def whole(self) -> int:
+        """Return the next draw of Laplace noise, on all integers.
+
+        At the highest integer the noise is that or more. By how much more has the law of noise that
+        is not negative, since Laplace noise has no memory. The same holds at the lowest.
+        """
+        drawn = self._next()
+        if LOWEST < drawn < HIGHEST:
+            return drawn
+        further = -1
+        while further < 0:
+            further = self.whole()
+        return drawn + further if drawn > 0 else drawn - further

@@ -1,130 +1,147 @@
-"""Sliding-window counters: the noisy sum of the last W steps.
-
-Time is cut into blocks of W steps. The last W steps are the end of the previous block and the
-beginning of the current one. The current block gives a prefix of its tree. The previous block gives
-a prefix of its mirrored tree, which loses one item per step. An item is in nodes of both trees.
-The counter keeps the last W items, as any window must, and the noise of O(log W) nodes.
-"""
+"""Sliding-window counters: the noisy sum of the last W steps."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ldexp
+from typing import Any, Protocol
 
-import numpy as np
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import checks
-from ..checks import at_most, checked, finite
+from ..checks import at_most, checked, finite, one_of, optional
 from ..combinators import guards
 from ..continual.mechanism import continual
 from ..continual.stream import integers_of, require_events, whole_distance
-from ..errors import InvalidTypeError
+from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
-from .counter import check_scale, counter_loss, whole_numbers
-from .dyadic import AllLeaves
+from .buffered import windowed
+from .counter import whole_numbers
+from .factor import grid_bits, sensitivity
+from .factor_prefix import FactorPrefix
+from .methods import check_scale, counter_loss, factor_loss, most_steps
 from .node_noise import NodeNoise, is_laplace
-from .prefix import TreePrefix
+from .spread import SpreadOf, accuracy_of_steps, of_digits, of_nodes, of_window_factor
+from .window_digits import DigitsWindow, best_window_digits
+from .window_factor import FactorWindow
+from .window_trees import TreesWindow, nodes_of
 
-MOST_PLACES = 2**18  # nodes_of looks at every place up to this many
 
+class WindowState(Protocol):
+    """The noisy sum of the last steps."""
 
-class _Shrinking:
-    """Noisy sums of the last items of a finished block; the number of items shrinks."""
+    def update(self, item: int) -> None:
+        """Take the item of the next step."""
 
-    __slots__ = ("_noise", "_noisy", "_suffix", "length")
-
-    def __init__(self, items: list[int], noise: NodeNoise) -> None:
-        self._suffix = np.concatenate([[0], np.cumsum(items[::-1])]).tolist()
-        self._noise, self.length = noise, len(items)
-        self._noisy: dict[tuple[int, int], int] = {}
-
-    def total(self, left: int) -> int:
-        """Return the noisy sum of the last ``left`` items."""
-        nodes = {}
-        low = 0
-        for bit in reversed(range(left.bit_length())):
-            if left >> bit & 1:
-                node = (low, bit)
-                known = self._noisy.get(node)
-                if known is None:
-                    exact = self._suffix[low + (1 << bit)] - self._suffix[low]
-                    known = self._noise.release(exact)
-                nodes[node] = known
-                low += 1 << bit
-        self._noisy = nodes
-        return sum(nodes.values())
+    def total(self) -> int:
+        """Return the noisy sum of the window."""
 
     def to_record(self) -> Any:
-        noisy = [[low, bit, value] for (low, bit), value in self._noisy.items()]
-        return {"suffix": self._suffix, "noisy": noisy}
+        """Return the state as a JSON value."""
 
     def restore(self, record: Any) -> None:
-        self._suffix, self.length = record["suffix"], len(record["suffix"]) - 1
-        self._noisy = {(low, bit): value for low, bit, value in record["noisy"]}
+        """Restore the state from a record."""
 
 
 class _Window:
     """State machine of a window; the only query is None."""
 
-    __slots__ = ("_before", "_block", "_noise", "_now", "_window")
+    __slots__ = ("_state",)
 
-    def __init__(self, window: int, noise: NodeNoise) -> None:
-        self._window, self._noise = window, noise
-        self._before = _Shrinking([], noise)
-        self._block: list[int] = []
-        self._now = TreePrefix(AllLeaves(window), noise)
+    def __init__(self, state: WindowState) -> None:
+        self._state = state
 
     def update(self, item: Any) -> None:
-        if len(self._block) == self._window:
-            self._before = _Shrinking(self._block, self._noise)
-            self._block, self._now = [], TreePrefix(AllLeaves(self._window), self._noise)
-        self._block.append(int(item or 0))
-        self._now.update(int(item or 0))
+        self._state.update(int(item or 0))
 
     def update_all(self, items: Any) -> None:
         for item in whole_numbers(items).tolist():
-            self.update(item)
+            self._state.update(item)
 
-    def ask(self, question: Any) -> int:
-        if question is not None:
+    def ask(self, query: Any) -> int:
+        if query is not None:
             raise InvalidTypeError(
-                f"the question must be None, for the sum of the window, found "
-                f"{type(question).__name__}"
+                f"the query must be None, for the sum of the window, found {type(query).__name__}"
             )
-        left = max(0, self._before.length - len(self._block))
-        return int(self._now.total()) + self._before.total(left)
+        return self._state.total()
 
     def to_record(self) -> Any:
-        self.ask(None)  # draws the noise of all nodes in use
-        parts = self._before.to_record(), self._now.to_record()
-        return {"before": parts[0], "now": parts[1], "block": [int(one) for one in self._block]}
+        return self._state.to_record()
 
     def restore(self, record: Any) -> None:
-        self._before.restore(record["before"])
-        self._now.restore(record["now"])
-        self._block = record["block"]
+        self._state.restore(record)
 
 
-def nodes_of(window: int) -> int:
-    """Return the largest number of nodes that an item is in, over its places in a block.
+@dataclass(frozen=True)
+class Plan:
+    """A method with its parameters.
 
-    At level p, an item is in a node of its own tree if bit p of its place is not set and the node
-    is within the block. The same holds in the mirrored tree, of which queries use one leaf less.
+    :ivar start: returns the state before the first step
+    :ivar loss: from numbers of events, and of counts that each moves, to the privacy loss
+    :ivar horizon: largest number of steps
+    :ivar spread: from a number of steps to the noise in their sums
     """
-    if window > MOST_PLACES:
-        return window.bit_length() + (window - 1).bit_length()
-    forward = np.arange(window)
-    nodes = np.zeros(window, dtype=np.int64)
-    for place, leaves in ((forward, window), (forward[::-1], window - 1)):
-        for bit in range(window.bit_length()):
-            low = place >> bit << bit
-            nodes += ((place >> bit & 1) == 0) & (low + (1 << bit) <= leaves)
-    return int(nodes.max())
+
+    start: Callable[[], WindowState]
+    loss: Callable[[int, int], Any]
+    horizon: int | None = None
+    spread: SpreadOf | None = None
 
 
-MOST_STEPS = at_most(2**62, "more steps do not come")
+def _trees(steps: int, scale: float, measure: Measure, shift: int, largest: int) -> Plan:
+    del largest
+    height, laplace = nodes_of(steps), is_laplace(measure)
+    return Plan(
+        lambda: TreesWindow(steps, NodeNoise(scale, laplace)),
+        lambda events, parts: counter_loss(events, shift, height, scale, measure, parts),
+        spread=of_nodes(scale, lambda _: 2 * steps.bit_length()),
+    )
+
+
+def _digits(steps: int, scale: float, measure: Measure, shift: int, largest: int) -> Plan:
+    del largest
+    digits = best_window_digits(steps)
+    return Plan(
+        lambda: DigitsWindow(steps, digits, NodeNoise(scale, True)),
+        lambda events, parts: counter_loss(events, shift, digits.height, scale, measure, parts),
+        # three prefixes; a node of two of them counts twice, with a square of 4
+        spread=of_nodes(scale, lambda _: 5 * of_digits(digits), most=2.0),
+    )
+
+
+def _buffered(steps: int, scale: float, measure: Measure, shift: int, largest: int) -> Plan:
+    factor = windowed(steps, most_steps(largest))
+    bits = grid_bits(factor, scale, largest)
+    noise_scale, moved = ldexp(scale, bits), sensitivity(factor, bits, shift)
+    return Plan(
+        lambda: FactorWindow(
+            steps, FactorPrefix(factor, bits, NodeNoise(noise_scale, False)), bits
+        ),
+        lambda events, parts: factor_loss(events, moved, noise_scale, measure, parts),
+        factor.horizon,
+        of_window_factor(factor.buffers, steps, scale, bits),
+    )
+
+
+PLANS = {"trees": _trees, "digits": _digits, "buffered": _buffered}
+METHODS = tuple(PLANS)
+
+
+def method_for_window(method: str | None, laplace: bool) -> str:
+    """Return the method, or the default for the noise; raise if they do not fit."""
+    own, other = ("digits", "buffered") if laplace else ("buffered", "digits")
+    if method == other:
+        needs, instead = ("Gaussian", "zCDP") if laplace else ("Laplace", "pure DP")
+        raise InvalidValueError(
+            f"method ({method!r}) needs {needs} noise; build for {instead}, and use cast"
+        )
+    return own if method is None else method
+
+
+MOST_STEPS = at_most(2**62, "no stream has more steps")
 
 
 @checked(
@@ -133,6 +150,7 @@ MOST_STEPS = at_most(2**62, "more steps do not come")
     output_measure=guards.measure,
     scale=finite,
     window=MOST_STEPS,
+    method=optional(one_of(*METHODS)),
 )
 def make_window_counter(
     input_domain: Domain,
@@ -140,24 +158,32 @@ def make_window_counter(
     output_measure: Measure,
     scale: float,
     window: int,
+    *,
+    method: str | None = None,
 ) -> ConcurrentMeasurement:
     """Make a measurement that returns the noisy count, or sum, of the last ``window`` steps.
 
     ``queryable.read()``, or ``queryable(None)``, returns the noisy sum at any time, and there is no
-    horizon. An item is in nodes of two trees: the tree of its block of W steps, and the
-    mirrored tree, from which it leaves the window. It is in at most log2 W + 1 nodes in all if W is
-    a power of two, and in at most 2 (floor(log2 W) + 1) nodes for any W.
+    horizon. The noise is that of :func:`.make_counter`.
 
-    Guarantee: the composition of one release per node that contains an item, as in
-    :func:`.make_counter`.
+    * ``method="digits"``, the default for Laplace noise: a tree of odd degree for each block of W
+      steps [APT24]. An item is in h nodes, where (k^h - 1)/2 >= W.
+    * ``method="buffered"``, the default for Gaussian noise: the difference of two prefix sums of a
+      factorisation [DMPST24]. One release for each step has noise of ``scale``.
+    * ``method="trees"``: two binary trees for each block. An item is in at most log2 W + 1 nodes if
+      W is a power of two, and in at most 2 (floor(log2 W) + 1) nodes for any W. It has either
+      noise, and draws it only when a query needs it.
+
+    Guarantee: as for :func:`.make_counter`.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: ``oc.integer_stream(lower, upper)``
     :param input_metric: ``oc.event_presence()`` or ``oc.event_change()``
     :param output_measure: how privacy is measured
-    :param scale: scale of the noise of one node
+    :param scale: scale of the noise of one node, or of one release of a factorisation
     :param window: W, the number of steps in the window
+    :param method: one of the names above; the default for the noise if left out
     :return: a measurement on the empty stream
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: as :func:`.make_counter`
@@ -165,7 +191,7 @@ def make_window_counter(
     :example:
 
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
-    >>> recent = oc.m.make_window_counter(*space, dp.max_divergence(), scale=8.0, window=7)
+    >>> recent = oc.m.make_window_counter(*space, dp.max_divergence(), scale=2.0, window=7)
     >>> recent.map(1)
     0.5
     >>> queryable = recent([])
@@ -176,19 +202,20 @@ def make_window_counter(
     items = integers_of(input_domain)
     steps = checks.count(window=window)
     shift = items.spread if require_events(input_metric) else items.largest
-    laplace = is_laplace(output_measure)
-    scale = check_scale(scale, max(items.spread, 1), window=steps)
-    height = nodes_of(steps)
+    largest = max(items.spread, 1)
+    scale = check_scale(scale, largest, window=steps)
+    method = method_for_window(method, is_laplace(output_measure))
+    made = PLANS[method](steps, scale, output_measure, shift, largest)
+    described = "" if method == "trees" else f", {method}"
     return continual(
         (input_domain, input_metric),
         output_measure,
-        lambda: _Window(steps, NodeNoise(scale, laplace)),
-        lambda d_in: counter_loss(
-            whole_distance(input_metric, d_in), shift, height, scale, output_measure
-        ),
-        None,
-        f"WindowCounter[scale={scale}, window={steps}]",
+        lambda: _Window(made.start()),
+        lambda d_in: made.loss(whole_distance(input_metric, d_in), 1),
+        made.horizon,
+        f"WindowCounter[scale={scale}, window={steps}{described}]",
         READ,
+        accuracy_of_steps(made.spread, is_laplace(output_measure), scale, made.horizon),
     )
 
 

@@ -18,8 +18,9 @@ def ages() -> list[float]:
     package = find_spec("statsmodels")  # found, not imported: that takes a second
     if package is None or package.origin is None:
         raise SystemExit(
-            "the demonstration reads a survey that statsmodels ships: the extra named demo brings "
-            "it; from a clone: pip install -e '.[demo]'. Or pass --csv, --column and --bounds"
+            "the demonstration reads a survey from statsmodels, which the extra 'demo' "
+            "installs (in a clone: pip install -e '.[demo]'); or pass --csv, --column and "
+            "--bounds"
         )
     return column(str(Path(package.origin).parent / "datasets/fair/fair.csv"), "age")
 
@@ -82,5 +83,5 @@ def _parquet(path: str, name: str) -> Iterable[Any]:
         if not kind.is_numeric():
             raise SystemExit(f"--column ({name}) must have numbers, its type is {kind}")
         return polars.read_parquet(path, columns=[name]).get_column(name).to_list()
-    except polars.exceptions.PolarsError:  # its text may tell of rows
+    except polars.exceptions.PolarsError:  # its text may contain rows
         raise SystemExit(f"{path} cannot be read as a Parquet file") from None

@@ -17,7 +17,7 @@ import opendp_concurrent as oc
 
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 D_OUT, EACH = (1.0, 1e-6), 0.01
-QUESTIONS, SURE = 1000, 0.95
+QUERIES, SURE = 1000, 0.95
 RHO = 0.5
 LAUNCHES = 1000
 
@@ -58,9 +58,9 @@ def threshold_error() -> tuple[float, float]:
         threshold=0,
         monotone=True,
     )
-    deviation = sqrt(QUESTIONS / (2 * above.map(1)))
-    ours = oc.m.sparse_vector_accuracy(scale, scale, QUESTIONS, beta=1 - SURE)
-    return ours, deviation * float(norm.ppf((1 + SURE ** (1 / QUESTIONS)) / 2))
+    deviation = sqrt(QUERIES / (2 * above.map(1)))
+    ours = oc.m.sparse_vector_accuracy(scale, scale, QUERIES, beta=1 - SURE)
+    return ours, deviation * float(norm.ppf((1 + SURE ** (1 / QUERIES)) / 2))
 
 
 def counter_error(steps: int) -> tuple[float, float, float]:
@@ -68,10 +68,9 @@ def counter_error(steps: int) -> tuple[float, float, float]:
 
     :return: by a counter; by noise on each arrival, added up; by fresh noise on each count
     """
-    height, nodes = oc.m.counter_nodes(steps, "smooth")
     deviation = 1 / sqrt(2 * RHO)
     return (
-        deviation * sqrt(height * nodes),
+        deviation * oc.m.counter_rmse(steps),
         deviation * sqrt((steps + 1) / 2),
         deviation * sqrt(steps),
     )
@@ -109,7 +108,7 @@ def show(arrivals: int) -> None:
             "",
         ),
         (
-            f"largest error of {QUESTIONS:,} comparisons with a threshold",
+            f"largest error of {QUERIES:,} comparisons with a threshold",
             f"{judged:.0f}",
             f"{noised:.0f}",
         ),

@@ -171,7 +171,7 @@ def show_published(title: str, values: list[float], bounds: tuple[float, float])
     show(Session(OURS, values, bounds))
     session = Session(OPENDP, values, bounds)
     steps = [step for step, _ in session.steps() if step != session.child_odometer]
-    print("of this, OpenDP's own constructors refuse")
+    print("OpenDP's own constructors refuse these steps of the session:")
     for step in (*steps, session.chained_odometer, session.approximate_zcdp):
         said, ran = attempt(step)
         if not ran and step != session.ask_too_much:

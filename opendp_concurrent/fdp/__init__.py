@@ -1,20 +1,22 @@
 """Trade-off functions: exact families, certified composition, and the order between them.
 
-Numbers and arrays in, numbers and arrays out: no data, no OpenDP. With a pair of distributions
-(P, Q) and the loss L = ln P/Q, the profile is δ(ε) = E_P[(1 - e^(ε-L))₊], for every real ε.
+The functions take and return numbers and arrays. They use no data and nothing of OpenDP. For a
+pair of distributions (P, Q) and the loss L = ln P/Q, the profile is δ(ε) = E_P[(1 - e^(ε-L))₊],
+for every real ε.
 
-* ``factor.py``: what a product needs to know of a factor; ``gaussian.py``, ``laplace.py`` and
-  ``finite.py`` are factors, and ``subsampled.py`` is subsampled noise, with its quadrature in
-  ``quadrature.py`` and the decay of its characteristic function in ``decay.py``;
-  ``discrete_gaussian.py``, ``vertices.py`` and ``densities.py`` make finite ones.
-* ``contour.py`` and ``inversion.py``: the profile of a product, by Fourier inversion, between two
-  bounds; ``atoms.py``: the same exactly, where the losses are few, of equal factors by
-  ``repeated.py`` and ``binomial.py``; ``bounds.py``: two doubles around an exact value.
-* ``product.py`` puts them together; ``search.py`` and ``curve.py`` turn a profile into ε and f(α);
-  ``coarse.py`` finds a product that is quicker to ask and loses at least as much.
-* ``order.py`` compares; ``powers.py`` counts units; ``residue.py`` is the residual of a Gaussian
-  budget; ``shapes.py`` makes functions of others; ``function.py`` is the class that users see, and
-  ``arguments.py`` its guards; ``session.py`` keeps both directions of neighbours apart.
+* ``factor.py`` has the protocol of a factor of a product. ``gaussian.py``, ``laplace.py``,
+  ``finite.py`` and ``subsampled.py`` have the factors. ``discrete_gaussian.py``, ``vertices.py``
+  and ``densities.py`` make finite factors. ``quadrature.py`` has the integrals of subsampled noise,
+  and ``decay.py`` the decay of its characteristic function.
+* ``contour.py`` and ``inversion.py`` bound the profile of a product by Fourier inversion.
+  ``atoms.py`` computes it exactly if there are few losses; for equal factors ``repeated.py`` and
+  ``binomial.py`` do. ``bounds.py`` has pairs of doubles that enclose an exact value.
+* ``product.py`` chooses among these methods. ``search.py`` and ``curve.py`` turn a profile into ε
+  and f(α). ``coarse.py`` finds a product that is faster to evaluate and has at least the same loss.
+* ``order.py`` compares functions, ``powers.py`` counts units, and ``residue.py`` computes the
+  residual of a Gaussian budget. ``shapes.py`` makes functions from others. ``function.py`` has the
+  public class, and ``arguments.py`` its guards. ``session.py`` keeps both directions of neighbours
+  apart.
 """
 
 from .function import TradeoffFunction

@@ -12,6 +12,7 @@ from math import exp, inf, sqrt, tanh
 
 import scipy
 
+from ..exact.quantile import twice_quantile
 from ..exact.rounding import sqrt_down, sqrt_up, to_units
 from .coarse import with_few_outcomes
 from .gaussian import gaussian_profile
@@ -62,7 +63,17 @@ def _residual(budget: float, child: Product) -> float | None:
 
 
 def _pure_to_gaussian(bound: float) -> float:
-    """2 Φ⁻¹(e^ε/(1+e^ε)), rounded up."""
+    """2 Φ⁻¹(e^ε/(1+e^ε)), rounded up.
+
+    The value in doubles has a margin for SciPy's errors. Ledgers record what follows from it, so it
+    stays the result wherever it is an upper bound; the exact bound says whether it is.
+    """
+    if bound <= 700.0:
+        return max(_in_doubles(bound), twice_quantile(bound))
+    return _in_doubles(bound)
+
+
+def _in_doubles(bound: float) -> float:
     if bound < _LEAST:
         return 1.26 * bound + _LEAST * (bound > 0.0)  # at least sqrt(π/2) times ε
     if bound < 1.0:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..errors import ReentrantLaunchError
 from .price import UNITS, Price
 
-CHUNK = 2**16  # people at a time: buffers stay in the cache, and Python is called seldom
+CHUNK = 2**16  # people at a time: buffers fit in the cache, and few calls of Python are needed
 
 
 class Bank:
@@ -50,7 +50,9 @@ class Bank:
             self._spare = None
             buffers = _Buffers(min(CHUNK, len(left)))
             with np.errstate(all="ignore"):  # a warning would reveal a value
-                for start in range(0, max(1, len(left)), CHUNK):  # asks even if there is nobody
+                for start in range(
+                    0, max(1, len(left)), CHUNK
+                ):  # calls per_row even if there is nobody
                     part = slice(start, min(start + CHUNK, len(left)))
                     total += buffers.charge(values(part), left[part], after[part], price)
             self._left = after

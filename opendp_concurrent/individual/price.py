@@ -61,9 +61,9 @@ class Price:
         reach = whole_steps(bound, exponent)
         if not loss.of(Fraction(reach), scale) <= Fraction(d_out):
             raise InvalidValueError(
-                f"scale ({query.scale}) must be at least {least_scale(loss, d_out, bound, 1)} for "
-                f"bound ({query.bound}), so that one query cannot cost a person more than d_out "
-                f"({d_out}); nothing was asked"
+                f"scale ({query.scale}) must be at least "
+                f"{least_scale(loss, d_out, bound, 1)} for bound ({query.bound}), so that "
+                f"one query cannot cost a person more than d_out ({d_out}); nothing was run"
             )
         return Price.in_steps(reach, scale, loss, d_out, exponent)
 
@@ -126,8 +126,8 @@ def individual_scale(output_measure: Any, d_out: float, bound: float, launches: 
     scale = least_scale(loss, budget, float(bound), count)
     if not scale <= highest:
         raise InvalidValueError(
-            f"d_out ({d_out}) is too small for {launches} launches with bound ({bound}): noise is "
-            f"up to {highest:.3g} there"
+            f"d_out ({d_out}) must be larger for {launches} launches with bound ({bound}): "
+            f"the scale of the noise can be at most {highest}"
         )
     return max(scale, lowest)
 

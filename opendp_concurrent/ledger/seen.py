@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Lock
+from threading import RLock
 
 from .audit import Milestone
 
@@ -11,16 +11,15 @@ class Seen:
     """The newest charge of one budget that this process has seen. Safe to use from all threads."""
 
     def __init__(self) -> None:
-        self._newest, self._lock = Milestone(-1, "", ""), Lock()
+        self._newest, self._lock = Milestone(-1, "", ""), RLock()  # a finalizer may run
 
     def see(self, sequence: int, head: str) -> None:
         """Record a charge that is in the ledger."""
         if sequence >= self._newest.sequence:
+            milestone = Milestone(sequence, head, "the newest charge that this process has seen")
             with self._lock:
                 if sequence >= self._newest.sequence:
-                    self._newest = Milestone(
-                        sequence, head, "the newest charge that this process has seen"
-                    )
+                    self._newest = milestone
 
     def milestones(self) -> list[Milestone]:
         """Return the charge that the ledger must have, if there is one."""

@@ -7,10 +7,11 @@ from typing import Any
 
 from opendp.mod import Measure, Measurement
 
-from ..combinators.cast import cast, conversion
+from ..combinators.cast import conversion
 from ..combinators.recertify import recertify
 from ..measures import composition_measure
 from ..measures.measure import CompositionMeasure
+from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 
 Reading = Callable[[Any], Any]
@@ -18,17 +19,21 @@ Losses = Mapping[CompositionMeasure, Callable[[], Reading]]
 
 
 def certify(
-    measurement: Measurement, output_measure: Measure, losses: Losses
+    measurement: Measurement,
+    output_measure: Measure,
+    losses: Losses,
+    accuracy: Accuracy,
 ) -> ConcurrentMeasurement:
     """Return the measurement under ``output_measure``.
 
     :param losses: for each measure with a bound tighter than conversions, a function that returns
         the reading: a map from the loss of ``measurement`` to its loss under that measure
+    :param accuracy: the error of its answers
     """
     reading = best_known(output_measure, losses)
     if reading is None:
-        return cast(measurement, output_measure)
-    return recertify(measurement, output_measure, reading)
+        reading = conversion(measurement.output_measure, output_measure)
+    return recertify(measurement, output_measure, reading, accuracy)
 
 
 def best_known(output_measure: Measure, losses: Losses) -> Reading | None:

@@ -40,6 +40,7 @@ from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from .certify import Reading, certify
 from .grid import FINEST, atom_type, grid_exponent, grid_step, is_vector
+from .noise_accuracy import gaussian_accuracy
 
 LISTED = 4096.0  # scale up to which the outcomes of a discrete Gaussian are listed
 MOST_COORDINATES = 2.0**62  # more than a machine's memory holds
@@ -127,7 +128,7 @@ def make_certified_gaussian(
     losses: dict[CompositionMeasure, Callable[[], Reading]] = {GAUSSIAN_TRADEOFF: gaussian}
     if not (whole and many):
         losses[TRADEOFF_DIVERGENCE] = tradeoff
-    return certify(zcdp, output_measure, losses)
+    return certify(zcdp, output_measure, losses, gaussian_accuracy(input_domain, scale, k))
 
 
 def _on_integers(rho: float, scale: float) -> TradeoffFunction:

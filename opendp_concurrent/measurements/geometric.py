@@ -9,10 +9,11 @@ from opendp.mod import Domain, Measure, Metric, assert_features
 
 from ..checks import checked, finite, integer, optional, pair
 from ..combinators import guards
-from ..combinators.cast import cast
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
+from .certify import certify
 from .laplace import make_certified_laplace
+from .noise_accuracy import laplace_accuracy
 
 
 def _bounds(**argument: Any) -> tuple[int, int]:
@@ -69,7 +70,8 @@ def make_certified_geometric(
         bounds=bounds,
     )
     if bounds is not None:
-        return cast(geometric, output_measure)
+        accuracy = laplace_accuracy(input_domain, scale, None)  # the bounds cut noise off
+        return certify(geometric, output_measure, {}, accuracy)
     return make_certified_laplace(input_domain, input_metric, scale, output_measure)
 
 

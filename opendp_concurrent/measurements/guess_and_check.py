@@ -14,13 +14,15 @@ from ..combinators.concurrent_composition import make_concurrent_composition
 from ..combinators.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
+from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
+from .checked_queries import CheckedQueries, Deviation, sensitivity_at
 from .composed import laplace_loss
 from .noise import LaplaceNoise
-from .questions import Deviation, Questions, sensitivity_at
+from .noise_accuracy import released
 from .sparse_vector import Outcome, SparseVectorAnswer, make_sparse_vector
 from .steps import Steps
 
@@ -42,12 +44,16 @@ class _Release:
         self._scale = self._steps.scale(**scale)
         self.loss = laplace_loss(self._scale, self._steps.up(sensitivity), measure)
 
-    def __call__(self, question: Any) -> ConcurrentMeasurement:
+    def error(self, beta: float, answers: int) -> float:
+        """Return the error of so many releases."""
+        return released(self._scale, self._steps, beta, answers)
+
+    def __call__(self, query: Any) -> ConcurrentMeasurement:
         def spawn(token: Sealed) -> int | float:
-            questions = Questions(
+            queries = CheckedQueries(
                 self._space, self._d_in, self._sensitivity, self._steps, token, monotone=False
             )
-            answer = questions.accept(question)()
+            answer = queries.accept(query)()
             return self._steps.value(answer + LaplaceNoise(self._scale, 1).draw())
 
         return make_measurement(
@@ -72,19 +78,18 @@ class _GuessAndCheck:
         parts = tuple(message) if is_a(message, tuple) else ()
         if len(parts) != 2:
             raise InvalidTypeError(
-                f"the message must be a pair of a question and a guess, found "
-                f"{type(message).__name__}"
+                f"the message must be a pair of a query and a guess, found {type(message).__name__}"
             )
-        question, guess = parts
-        answer: SparseVectorAnswer = self._check(Deviation(question, guess))
+        query, guess = parts
+        answer: SparseVectorAnswer = self._check(Deviation(query, guess))
         if answer.outcome is Outcome.BELOW:
             return SparseVectorAnswer(Outcome.BELOW, guess)
         if answer.outcome is Outcome.EXHAUSTED:
             return answer
-        return SparseVectorAnswer(Outcome.ABOVE, self._launch(self._release(question)))
+        return SparseVectorAnswer(Outcome.ABOVE, self._launch(self._release(query)))
 
 
-_MOST_HITS = at_most(10**5, "each release has a share of its own in a compositor")
+_MOST_HITS = at_most(10**5, "the compositor keeps a share for each release")
 
 
 @checked(
@@ -97,6 +102,7 @@ _MOST_HITS = at_most(10**5, "each release has a share of its own in a compositor
     query_scale=optional(positive),
     answer_scale=optional(positive),
     refresh=flag,
+    one_sided=flag,
 )
 def make_guess_and_check(
     input_domain: Domain,
@@ -111,6 +117,7 @@ def make_guess_and_check(
     query_scale: float | None = None,
     answer_scale: float | None = None,
     refresh: bool = False,
+    one_sided: bool = True,
     orders: Sequence[float] | None = None,
 ) -> ConcurrentMeasurement:
     """Check guesses of queries' answers, and release the answers that were guessed badly.
@@ -140,6 +147,7 @@ def make_guess_and_check(
     :param query_scale: scale of each check's noise; by default as in :func:`.make_sparse_vector`
     :param answer_scale: scale of each release's noise; ``scale`` if left out
     :param refresh: give the tolerance fresh noise after each release
+    :param one_sided: whether the noise of checks is one-sided, as in :func:`.make_sparse_vector`
     :param orders: for Rényi curves only, as in :func:`.make_concurrent_composition`
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -176,6 +184,7 @@ def make_guess_and_check(
         sensitivity=sensitivity,
         query_scale=query_scale,
         refresh=refresh,
+        one_sided=one_sided,
     )
     answer_scale = scale if answer_scale is None else answer_scale
     release = _Release(space, output_measure, d_in, sensitivity, answer_scale=answer_scale)
@@ -187,6 +196,10 @@ def make_guess_and_check(
         orders=orders,
     )
 
+    def error(beta: float, answers: int) -> float:
+        confirmed = tolerance + checker.accuracy(beta / 2, answers=answers)
+        return max(confirmed, release.error(beta / 2, min(max_hits, answers)))
+
     def spawn(token: Sealed) -> MachineQueryable:
         machine = _GuessAndCheck(compositor.spawn(token), checker, release)
         return MachineQueryable(machine, "GuessAndCheck")
@@ -197,6 +210,7 @@ def make_guess_and_check(
         spawn,
         compositor.privacy_map,
         f"GuessAndCheck({output_measure}, d_in={d_in}, max_hits={max_hits})",
+        accuracy=Accuracy("Laplace", scale, error),
     )
 
 

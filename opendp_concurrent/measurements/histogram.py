@@ -18,6 +18,7 @@ from opendp.metrics import (
     change_one_distance,
     hamming_distance,
     insert_delete_distance,
+    l1_distance,
     symmetric_distance,
     user_distance,
 )
@@ -26,10 +27,11 @@ from opendp.transformations import make_user_transformation
 
 from .. import checks, owned
 from ..errors import InvalidTypeError, InvalidValueError
+from .checked_queries import INTEGERS
 from .grid import atom_type, is_vector
-from .questions import INTEGERS
 
 Array = NDArray[np.float64]
+COUNTS = "i64"  # of counts that a table's engine computes
 FRACTION = 2.0**20  # values of queries are multiples of its inverse
 MOST_CELLS = checks.at_most(2**24, "a number is kept for each cell")
 
@@ -80,25 +82,25 @@ class Universe:
         except Exception:
             return None
 
-    def question(self, question: Any) -> Array:
+    def vector(self, query: Any, name: str = "the query") -> Array:
         """Return the rounded value of a linear query in each cell, or raise."""
-        if callable(question):
+        if callable(query):
             values = range(self.cells) if self.values is None else self.values
-            question = [question(value) for value in values]
+            query = [query(value) for value in values]
         try:
-            array = owned.array(question, np.float64)  # nobody can change it after the check
+            array = owned.array(query, np.float64)  # nobody can change it after the check
         except Exception:
             raise InvalidTypeError(
-                "the question must be a value for each cell of the universe, or a function of a "
-                f"cell's value, found {type(question).__name__}"
+                f"{name} must be a value for each cell of the universe, or a function of a "
+                f"cell's value, found {type(query).__name__}"
             ) from None
         if array.shape != (self.cells,):
             raise InvalidValueError(
-                f"the question must have {self.cells} values, one for each cell, "
+                f"{name} must have {self.cells} values, one for each cell, "
                 f"found shape {array.shape}"
             )
         if not (array.min() >= 0.0 and array.max() <= 1.0):
-            raise InvalidValueError("the question must have values in [0, 1]; scale it")
+            raise InvalidValueError(f"{name} must have values in [0, 1]; scale it")
         return rounded(array)
 
 
@@ -113,7 +115,7 @@ def inner(one: Array, two: Array) -> float:
     return float(np.einsum("i,i->", one, two))
 
 
-class LinearQuestion:
+class LinearQuery:
     """The sum of a query's values over the records of a histogram."""
 
     __slots__ = ("values",)
@@ -147,7 +149,12 @@ def make_histogram(
     is known, two of these are one change. Change-one and Hamming distance count changed records.
     """
     if not is_vector(input_domain):
-        raise InvalidTypeError(f"input_domain ({input_domain}) must be of vectors")
+        raise InvalidTypeError(
+            f"input_domain ({input_domain}) must be of vectors; chain a table in an engine with "
+            "oc.t.then_table_counts, whose keys are the universe"
+        )
+    if input_metric == l1_distance(T=COUNTS):
+        return _from_counts(input_domain, input_metric, universe)
     if universe.values is None and atom_type(input_domain) not in INTEGERS:
         raise InvalidTypeError(
             f"universe must list its values for records of {input_domain}; "
@@ -157,10 +164,38 @@ def make_histogram(
     return make_user_transformation(
         input_domain,
         input_metric,
-        user_domain(f"Histogram({universe.cells} cells)", lambda x: isinstance(x, np.ndarray)),
+        _space(universe)[0],
         metric,
         function=universe.count,
         stability_map=stability_map,
+    )
+
+
+def _from_counts(input_domain: Domain, input_metric: Metric, universe: Universe) -> Transformation:
+    """Take a vector of counts, one for each cell of the universe, as the histogram.
+
+    Stability: a record added or removed moves one count by 1. Counts are clamped to [0, 2^53],
+    which increases no distance, and so that doubles hold them.
+    """
+    if atom_type(input_domain) != COUNTS or known_size(input_domain) != universe.cells:
+        raise InvalidValueError(
+            f"universe must have as many cells as input_domain ({input_domain}) has counts, found "
+            f"{universe.cells}"
+        )
+
+    def function(counts: Sequence[int]) -> Array:
+        return np.array([min(max(one, 0), 2**53) for one in counts], dtype=np.float64)
+
+    return make_user_transformation(
+        input_domain, input_metric, *_space(universe), function=function, stability_map=float
+    )
+
+
+def _space(universe: Universe) -> tuple[Domain, Metric]:
+    """Return the domain of histograms, and the metric of records added or removed."""
+    return (
+        user_domain(f"Histogram({universe.cells} cells)", lambda x: isinstance(x, np.ndarray)),
+        records_added(),
     )
 
 
@@ -183,14 +218,23 @@ def _stability(input_metric: Metric, sized: bool) -> tuple[Metric, Callable[[int
     return records_added(), float
 
 
-def public_size(input_domain: Domain, size: Any) -> int:
+def public_size(input_domain: Domain, input_metric: Metric, size: Any) -> int:
     """Return the number of records, which is given or fixed by the domain."""
-    found = known_size(input_domain) if size is None else size
+    found = size_if_public(input_domain, input_metric, size)
     if found is None:
         raise InvalidTypeError(
             "size must be given, since input_domain does not fix it; if the number of records is "
             "not public, release an estimate first"
         )
+    return found
+
+
+def size_if_public(input_domain: Domain, input_metric: Metric, size: Any) -> int | None:
+    """Return the number of records if it is given or fixed by the domain, else None."""
+    counts = input_metric == l1_distance(T=COUNTS)  # whose size is the number of cells
+    found = known_size(input_domain) if size is None and not counts else size
+    if found is None:
+        return None
     if not checks.count(size=found) < 2**32:
         raise InvalidValueError(f"size ({checks.shown(found)}) must be below 2**32")
     return int(found)

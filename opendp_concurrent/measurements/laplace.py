@@ -16,6 +16,7 @@ from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from .certify import certify
 from .grid import grid_exponent, grid_step
+from .noise_accuracy import laplace_accuracy
 
 
 @checked(
@@ -84,6 +85,7 @@ def make_certified_laplace(
             RENYI_DIVERGENCE: lambda: lambda e: lambda alpha: laplace_to_renyi(e, alpha, step),
             TRADEOFF_DIVERGENCE: lambda: lambda e: laplace_to_tradeoff(e, step),
         },
+        laplace_accuracy(input_domain, scale, k),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from math import log
 from typing import Any
@@ -15,22 +16,25 @@ from ..combinators import guards
 from ..combinators.cast import cast
 from ..combinators.guards import check_space
 from ..combinators.postprocessing import ANSWER, QUERY, Tag, postprocessing
-from ..errors import InvalidValueError, UnsupportedMeasureError
-from ..measures import composition_measure
+from ..errors import AccuracyWarning, InvalidValueError, UnsupportedMeasureError
+from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
+from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import SYNTHESISE, SYNTHETIC
 from ..queryables.session import validate_d_in
 from .guess_and_check import make_guess_and_check
 from .histogram import (
     Array,
-    LinearQuestion,
+    LinearQuery,
     Universe,
     inner,
     make_histogram,
     positive_distance,
     public_size,
 )
+from .linear_answers import column_norm, has_laplace, scale_for, tails_of
+from .linear_plan import Workload, cells
 from .multiplicative_weights_plan import MultiplicativeWeightsPlan, plan
 from .sparse_vector import Outcome, SparseVectorAnswer
 
@@ -41,7 +45,7 @@ class _State:
 
     log_weights: Array
     distribution: Array
-    question: Array | None = None
+    query: Array | None = None
     guess: float = 0.0
 
 
@@ -63,27 +67,27 @@ class _MultiplicativeWeights:
         if tag is QUERY:
             if type(message) is str and message == SYNTHETIC:
                 return state, ANSWER, self._size * state.distribution
-            question = self._universe.question(message)
-            guess = self._size * inner(question, state.distribution)
-            asking = _State(state.log_weights, state.distribution, question, guess)
-            return asking, QUERY, (LinearQuestion(question), guess)
-        assert state.question is not None
+            query = self._universe.vector(message)
+            guess = self._size * inner(query, state.distribution)
+            asking = _State(state.log_weights, state.distribution, query, guess)
+            return asking, QUERY, (LinearQuery(query), guess)
+        assert state.query is not None
         if message.outcome is not Outcome.ABOVE:
             return state, ANSWER, SparseVectorAnswer(message.outcome, state.guess)
         too_high = message.value < state.guess
-        direction = state.question if too_high else 1 - state.question
+        direction = state.query if too_high else 1 - state.query
         return _state(state.log_weights - self._rate * direction), ANSWER, message
 
 
-_MOST_QUESTIONS = at_most(2**62, "there are no more in a lifetime")
+_MOST_QUERIES = at_most(2**62, "no session has more")
 
 
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,
     output_measure=guards.measure,
-    questions=_MOST_QUESTIONS,
-    size=optional(_MOST_QUESTIONS),
+    queries=_MOST_QUERIES,
+    size=optional(_MOST_QUERIES),
     beta=probability,
 )
 def make_private_multiplicative_weights(
@@ -93,7 +97,7 @@ def make_private_multiplicative_weights(
     d_in: Any,
     d_out: Any,
     universe: Any,
-    questions: int,
+    queries: int,
     *,
     size: int | None = None,
     beta: float = 0.05,
@@ -108,6 +112,10 @@ def make_private_multiplicative_weights(
     ``queryable.synthetic()``, or ``queryable("synthetic")``, returns the synthetic histogram at no
     charge.
 
+    The error that can be promised is small for very many queries only, over more cells than there
+    are records: elsewhere one noisy histogram promises less, and a warning says so
+    (:class:`.AccuracyWarning`). Use :func:`.make_linear_queries` if the queries are known.
+
     The mechanism is interactive postprocessing of :func:`.make_guess_and_check`: a person in the
     middle guesses from the synthetic histogram, and updates it with the answers to bad guesses. The
     parameters are those with the least guaranteed error within ``d_out``. They are in ``plan`` of
@@ -115,19 +123,21 @@ def make_private_multiplicative_weights(
 
     Privacy: the guarantee of guess and check, by [HSTVVXZ23, Theorem 2.17]; for (ε, δ) with δ > 0,
     zCDP converted at δ. Accuracy: suppose ``size`` is the number of records in the universe. With
-    probability at least 1 - ``beta``, the first ``questions`` answers are all within ``plan.error``
+    probability at least 1 - ``beta``, the first ``queries`` answers are all within ``plan.error``
     (for queries rounded to multiples of 2^-20), and there are at most ``plan.max_updates`` updates.
     The proof is in ``measurements/multiplicative_weights_plan.py``.
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param input_domain: vectors of records
-    :param input_metric: symmetric, insert-delete, change-one or Hamming distance
+    :param input_domain: vectors of records; or of counts, one for each value of the universe, such
+        as :func:`.make_table_counts` returns
+    :param input_metric: symmetric, insert-delete, change-one or Hamming distance; of counts,
+        ``dp.l1_distance(T="i64")``
     :param output_measure: pure, (ε, δ), zero-concentrated, Gaussian DP, or one Rényi order
     :param d_in: distance between neighbouring inputs
     :param d_out: bound on the privacy loss
     :param universe: the values of a record, or the number of categories if records are 0, 1, ...
-    :param questions: number of queries that the accuracy guarantee covers; more are allowed
+    :param queries: number of queries that the accuracy guarantee covers; more are allowed
     :param size: number of records, if it is public or was estimated privately; the size of
         ``input_domain`` if left out
     :param beta: probability that the accuracy guarantee fails
@@ -141,7 +151,7 @@ def make_private_multiplicative_weights(
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> mechanism = oc.m.make_private_multiplicative_weights(
     ...     *space, dp.zero_concentrated_divergence(), d_in=1, d_out=0.5,
-    ...     universe=64, questions=100, size=10_000
+    ...     universe=64, queries=100, size=10_000
     ... )
     >>> mechanism.map(1) <= 0.5
     True
@@ -157,43 +167,60 @@ def make_private_multiplicative_weights(
     measure = composition_measure(output_measure)
     if not measure.is_planned:
         raise UnsupportedMeasureError(
-            f"output_measure ({measure.name}) is not planned for; build it for zCDP, and use cast"
+            f"output_measure ({measure.name}) is not supported; build the mechanism for "
+            "zCDP, and use cast"
         )
     d_in = validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out)
     planned, bound, delta = measure.planned_under(budget)
-    if planned != measure:
-        other = make_private_multiplicative_weights(
-            input_domain,
-            input_metric,
-            planned.opendp(),
-            d_in,
-            bound,
-            universe=universe,
-            questions=questions,
-            size=size,
-            beta=beta,
-        )
-        return _with_plan(cast(other, output_measure, delta=delta), other.plan)
     known = Universe(universe)
-    size = public_size(input_domain, size)
+    size = public_size(input_domain, input_metric, size)
     if not 0.0 < checks.probability(beta=beta) < 1.0:
         raise InvalidValueError(f"beta ({beta}) must be above 0 and below 1")
     histogram = make_histogram(input_domain, input_metric, known)
     distance = positive_distance(histogram, d_in)
+    space = histogram.output_domain, histogram.output_metric
+    inner = weights(
+        space,
+        planned,
+        distance,
+        bound,
+        known,
+        queries=checks.count(queries=queries),
+        size=size,
+        beta=beta,
+    )
+    _warn_if_worse(inner.plan.error, space, planned, distance, bound, known, queries, beta)
+    mechanism: Any = histogram >> inner
+    if planned != measure:
+        mechanism = cast(mechanism, output_measure, delta=delta)
+    return _with_plan(mechanism, inner.plan)
+
+
+def weights(
+    space: tuple[Domain, Metric],
+    measure: CompositionMeasure,
+    distance: float,
+    d_out: Any,
+    universe: Universe,
+    *,
+    queries: int,
+    size: int,
+    beta: float,
+) -> Any:
+    """Return the mechanism on histograms, under a measure that is planned for, with its plan."""
     parameters = plan(
         measure,
         distance,
-        budget,
-        cells=known.cells,
+        d_out,
+        cells=universe.cells,
         size=size,
-        questions=checks.count(questions=questions),
+        queries=queries,
         beta=beta,
     )
     checker = make_guess_and_check(
-        histogram.output_domain,
-        histogram.output_metric,
-        output_measure,
+        *space,
+        measure.opendp(),
         distance,
         parameters.scale,
         parameters.tolerance,
@@ -202,10 +229,52 @@ def make_private_multiplicative_weights(
         query_scale=parameters.query_scale,
         answer_scale=parameters.answer_scale,
         refresh=parameters.refresh,
+        one_sided=False,  # the plan is for noise to both sides
     )
-    person = _MultiplicativeWeights(known, size, parameters.learning_rate)
-    mechanism = histogram >> postprocessing(checker, person, person.start(), queries=SYNTHESISE)
+    person = _MultiplicativeWeights(universe, size, parameters.learning_rate)
+
+    def error(failing: float, answers: int) -> float:
+        if not (beta <= failing and answers <= queries):
+            raise InvalidValueError(
+                f"beta ({failing}) must be at least {beta}, and answers ({answers}) at most "
+                f"{queries}, which the mechanism was planned for; plan it for others"
+            )
+        return parameters.error
+
+    accuracy = Accuracy("Laplace", None, error, queries)
+    start = person.start()
+    mechanism = postprocessing(checker, person, start, queries=SYNTHESISE, accuracy=accuracy)
     return _with_plan(mechanism, parameters)
+
+
+def _warn_if_worse(
+    error: float,
+    space: tuple[Domain, Metric],
+    measure: CompositionMeasure,
+    distance: float,
+    d_out: Any,
+    universe: Universe,
+    queries: int,
+    beta: float,
+) -> None:
+    """Warn if one noisy histogram promises a smaller error for as many queries, whatever they are.
+
+    The promise is that of queries of 1 in each cell, which have the most noise.
+    """
+    own = measure.opendp()
+    if not (has_laplace(own) or measure.gaussian_scale(1.0, 1.0) is not None):
+        return
+    scale = scale_for(own, column_norm(space, own, 1.0, distance), d_out)
+    worst = Workload.unknown(queries, universe.cells)
+    promised = cells(worst, tails_of(own), scale, beta).largest
+    if promised < error:
+        warnings.warn(
+            f"one noisy histogram promises an error of {promised:.4g} for {queries} linear "
+            f"queries over {universe.cells} cells, private multiplicative weights {error:.4g}; "
+            "use make_linear_queries, or add noise to the histogram",
+            AccuracyWarning,
+            stacklevel=4,
+        )
 
 
 def _with_plan(mechanism: Any, parameters: MultiplicativeWeightsPlan) -> ConcurrentMeasurement:

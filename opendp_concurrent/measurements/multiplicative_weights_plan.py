@@ -60,7 +60,7 @@ class MultiplicativeWeightsPlan:
         steps, opendp = Steps.for_sensitivity(sensitivity), measure.opendp()
         noise = SparseVectorNoise(
             threshold=steps.scale(scale=self.scale),
-            question=steps.scale(query_scale=self.query_scale),
+            query=steps.scale(query_scale=self.query_scale),
             answer=None,
             hits=self.max_updates,
             refresh=self.refresh,
@@ -77,7 +77,7 @@ def plan(
     *,
     cells: int,
     size: int,
-    questions: int,
+    queries: int,
     beta: float,
 ) -> MultiplicativeWeightsPlan:
     """Return the parameters with the least error, among those with a loss of at most ``d_out``."""
@@ -90,7 +90,7 @@ def plan(
     for share in SHARES:
 
         def at(error: float, share: float = share) -> MultiplicativeWeightsPlan:
-            return _at(error, share, refresh, cells, size, questions, beta)
+            return _at(error, share, refresh, cells, size, queries, beta)
 
         low, high = 0.0, float(size) if best is None else best.error
         if not fits(at(high)):
@@ -103,8 +103,8 @@ def plan(
         best = at(high)
     if best is None:
         raise InvalidValueError(
-            f"d_out ({d_out}) must be larger for {size} records, {cells} cells and {questions} "
-            "questions: no error below the number of records can be promised"
+            f"d_out ({d_out}) must be larger for {size} records, {cells} cells and "
+            f"{queries} queries: no error below the number of records can be guaranteed"
         )
     return best
 
@@ -115,20 +115,20 @@ def _at(
     refresh: bool,
     cells: int,
     size: int,
-    questions: int,
+    queries: int,
     beta: float,
 ) -> MultiplicativeWeightsPlan:
     tolerance = error / (1 + share)
     gap = (1 - share) * tolerance
     distance = gap / size
-    updates = max(1, min(questions, ceil(log(cells) / (2 * distance**2))))
+    updates = max(1, min(queries, ceil(log(cells) / (2 * distance**2))))
     third = TAIL * beta / 3
     if not third > LEAST:
         raise InvalidValueError(f"beta ({beta}) must be at least 1e-300")
     threshold_tail = log((updates if refresh else 1) / third)
-    question_tail = log(max(2.0, questions / (2 * third)))
-    ratio = sqrt(2 * (1 if refresh else updates) * threshold_tail / question_tail)
-    scale = share * tolerance / (threshold_tail + ratio * question_tail)
+    query_tail = log(max(2.0, queries / (2 * third)))
+    ratio = sqrt(2 * (1 if refresh else updates) * threshold_tail / query_tail)
+    scale = share * tolerance / (threshold_tail + ratio * query_tail)
     return MultiplicativeWeightsPlan(
         error=error,
         tolerance=tolerance,

@@ -7,6 +7,8 @@ probability exactly proportional to exp(-|k|/scale), and a proof may shift noise
 
 from __future__ import annotations
 
+from math import exp, expm1
+
 from opendp.domains import atom_domain, vector_domain
 from opendp.measurements import make_laplace
 from opendp.metrics import absolute_distance, l1_distance
@@ -50,6 +52,33 @@ class LaplaceNoise:
         while (noise := self.draw()) < 0:
             pass
         return noise
+
+
+class OneSidedNoise:
+    """Noise on 0, 1, 2, ...: Laplace noise, given that it is not negative. Not thread-safe.
+
+    Its probabilities are exactly proportional to exp(-k/scale), so a shift up by one step costs as
+    much as for Laplace noise. A shift down leaves its range.
+
+    :param scale: scale in steps of the grid of integers
+    :param ahead: number of two-sided draws per batch
+    """
+
+    __slots__ = ("_noise",)
+
+    def __init__(self, scale: float, ahead: int = AHEAD) -> None:
+        self._noise = LaplaceNoise(scale, ahead)
+
+    def draw(self) -> int:
+        """Return the next draw."""
+        while (noise := self._noise.draw()) < 0:
+            pass
+        return noise
+
+
+def one_sided_center(scale: float) -> int:
+    """Return the mean of one-sided noise, rounded to a whole step."""
+    return round(exp(-1 / scale) / -expm1(-1 / scale))
 
 
 def laplace_epsilon(scale: float, shift: int) -> float:

@@ -3,129 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from opendp.domains import atom_domain, vector_domain
-from opendp.metrics import l2_distance
 from opendp.mod import Domain, Measure, Metric, assert_features
-from opendp.transformations import make_user_transformation
 
-from .. import checks, owned
-from ..checks import at_most, checked, count, each, optional, positive
+from .. import checks
+from ..checks import checked, count, each, optional, positive
 from ..combinators import guards
 from ..combinators.concurrent_composition import make_concurrent_composition
 from ..combinators.wrap import Answer, wrap
-from ..errors import InvalidTypeError, InvalidValueError, MessageLimitError, UnsupportedMeasureError
-from ..exact.bracket import upper
+from ..errors import MessageLimitError, UnsupportedMeasureError
 from ..measures import composition_measure
 from ..native import opendp as _native
+from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import SYNTHESISE, SYNTHETIC
 from ..queryables.session import validate_d_in
-from .gaussian import make_certified_gaussian
 from .histogram import (
-    FRACTION,
+    Array,
     Universe,
     make_histogram,
     positive_distance,
-    public_size,
-    records_changed,
-    rounded,
+    size_if_public,
 )
-
-Array = NDArray[np.float64]
-
-
-def project(answers: Array, queries: Array, size: int, rounds: int) -> Array:
-    """Return a histogram of ``size`` records whose answers are nearly the nearest in L2.
-
-    This is Frank and Wolfe's algorithm with exact steps on the simplex. Each round moves towards
-    the cell of steepest descent.
-
-    :param answers: shape (queries,)
-    :param queries: shape (queries, cells)
-    :param rounds: number of rounds; the squared distance is within O(1/rounds) of the least
-    :return: shape (cells,), nonnegative, with sum ``size``
-    """
-    cells = queries.shape[1]
-    weights = np.full(cells, 1 / cells)
-    target, fitted = answers / size, queries @ weights
-    for _ in range(rounds):
-        residual = fitted - target
-        best = int(np.argmin(residual @ queries))
-        move = queries[:, best] - fitted
-        length = float(move @ move)
-        step = min(1.0, max(0.0, -float(residual @ move) / length)) if length > 0.0 else 0.0
-        if step == 0.0:
-            break
-        weights *= 1 - step
-        weights[best] += step
-        fitted += step * move
-    histogram: Array = size * weights
-    return histogram
-
-
-class _Batch:
-    """A batch of queries, and the measurement that releases noisy answers to them."""
-
-    def __init__(self, queries: Any, universe: Universe) -> None:
-        if checks.is_a(queries, np.ndarray):
-            try:
-                rows = owned.array(queries)
-            except (TypeError, ValueError) as error:
-                raise InvalidTypeError(f"the batch {error}") from error
-            queries = list(rows) if rows.ndim else None
-        if checks.is_a(queries, str, bytes) or not checks.is_a(queries, Sequence):
-            raise InvalidTypeError(
-                "the batch must be a sequence of linear queries, each a value for each cell or a "
-                f"function of a cell's value, found {type(queries).__name__}"
-            )
-        # at most 10^6 of them, so that squares of columns, at most 2^40 each, add up in 64 bits
-        queries = checks.read("linear queries", **{"the batch": queries})
-        if len(queries) == 0:
-            raise InvalidValueError("the batch must have at least one query")
-        self.matrix = rounded(np.stack([universe.question(query) for query in queries]))
-        columns = np.square((self.matrix * FRACTION).astype(np.int64)).sum(axis=0)
-        squared = int(columns.max())
-        root = upper(lambda real: real(squared).sqrt() / real(int(FRACTION)))
-        self.longest = root if squared else 0.0
-
-    def measurement(
-        self, space: tuple[Domain, Metric], d_in: float, measure: Measure, d_mid: float
-    ) -> Any:
-        """Return a measurement that adds Gaussian noise to the answers; its loss is at most d_mid.
-
-        The answers are a nonnegative combination of columns. Adding a record moves them by one
-        column. Changing one moves them by the difference of two, at most sqrt(2) columns long.
-        """
-        matrix, columns = self.matrix, 2 if space[1] == records_changed() else 1
-
-        def stability_map(distance: float) -> float:
-            if self.longest == 0.0:
-                return 0.0
-            return upper(lambda real: real(columns).sqrt() * real(self.longest) * real(distance))
-
-        answers = make_user_transformation(
-            *space,
-            vector_domain(atom_domain(T=float, nan=False)),
-            l2_distance(T=float),
-            function=lambda histogram: (matrix @ histogram).tolist(),
-            stability_map=stability_map,
-        )
-        # the answers of an all-zero batch are constant, so any noise will do
-        sensitivity = stability_map(d_in) if self.longest > 0.0 else 1.0
-        rough = composition_measure(measure).gaussian_scale(sensitivity, d_mid)
-        assert rough is not None  # the constructor has asked
-        self.scale = rough
-        while True:
-            noisy = answers >> make_certified_gaussian(
-                answers.output_domain, answers.output_metric, self.scale, measure
-            )
-            if noisy.map(d_in) <= d_mid:
-                return noisy
-            self.scale *= 1 + 2.0**-40
+from .linear_answers import Batch, LinearAnswers, column_norm, scale_for
+from .linear_plan import ROUNDING
+from .nearest import nearest
+from .tails import UP, NormalTails
 
 
 class _Projection:
@@ -135,36 +41,32 @@ class _Projection:
         self,
         launch: Answer,
         universe: Universe,
-        size: int,
-        release: Callable[[_Batch, float], Any],
+        size: int | None,
+        release: Callable[[Batch, float], tuple[Any, float]],
         d_mids: tuple[float, ...],
-        rounds: int,
     ) -> None:
         self._launch, self._universe, self._size = launch, universe, size
-        self._release, self._d_mids, self._rounds = release, d_mids, rounds
+        self._release, self._d_mids = release, d_mids
         self._asked = 0
         self._queries = np.zeros((0, universe.cells))
         self._answers = np.zeros(0)
-        self._histogram = np.full(universe.cells, size / universe.cells)
+        self._histogram = np.full(universe.cells, (size or 0) / universe.cells)
 
-    def __call__(self, message: Any) -> Array:
+    def __call__(self, message: Any) -> Array | LinearAnswers:
         if type(message) is str and message == SYNTHETIC:
             histogram: Array = self._histogram.copy()
             return histogram
-        batch = _Batch(message, self._universe)
+        batch = Batch(message, self._universe)
         if self._asked == len(self._d_mids):
             raise MessageLimitError(self._asked, "batches", "more d_mids")
-        measurement = self._release(batch, self._d_mids[self._asked])
+        measurement, scale = self._release(batch, self._d_mids[self._asked])
         self._asked += 1
-        answers = np.asarray(self._launch(measurement))
-        self._queries = np.vstack([self._queries, batch.matrix / batch.scale])
-        self._answers = np.concatenate([self._answers, answers / batch.scale])
-        self._histogram = project(self._answers, self._queries, self._size, self._rounds)
-        fitted: Array = batch.matrix @ self._histogram
-        return fitted
-
-
-_MOST_ROUNDS = at_most(10**6, "each is a pass over all that was released")
+        noisy = np.asarray(self._launch(measurement))
+        self._queries = np.vstack([self._queries, batch.matrix / scale])
+        self._answers = np.concatenate([self._answers, noisy / scale])
+        found = nearest(self._answers, self._queries, self._size)
+        self._histogram = found.histogram
+        return batch.answers(noisy, found, first=self._asked == 1)
 
 
 @checked(
@@ -173,7 +75,6 @@ _MOST_ROUNDS = at_most(10**6, "each is a pass over all that was released")
     output_measure=guards.measure,
     d_mids=each("positive numbers", positive),
     size=optional(count),
-    rounds=_MOST_ROUNDS,
 )
 def make_projected_queries(
     input_domain: Domain,
@@ -184,7 +85,6 @@ def make_projected_queries(
     universe: Any,
     *,
     size: int | None = None,
-    rounds: int = 1000,
 ) -> ConcurrentMeasurement:
     """Answer batches of linear queries by projection.
 
@@ -192,29 +92,36 @@ def make_projected_queries(
     measurement spawns a queryable that takes one batch for each of ``d_mids``. A batch is a
     sequence of queries, such as one-way marginals. Each query is a value in [0, 1] for each cell of
     the universe, or a function of a cell's value. The mechanism first adds Gaussian noise to the
-    batch's answers. It then projects all noisy answers so far, each divided by the scale of its
-    noise, onto the answers of a histogram of ``size`` records. It returns the batch's answers on
-    this histogram, in records. ``queryable.synthetic()``, or ``queryable("synthetic")``, returns
-    the histogram itself at no charge.
+    batch's answers. It then finds the histogram whose answers are nearest to all noisy answers so
+    far, each divided by the scale of its noise. It returns :class:`.LinearAnswers`: the batch's
+    answers on this histogram, in records, and the certified duality gap of the projection.
+    ``queryable.synthetic()``, or ``queryable("synthetic")``, returns the histogram itself at no
+    charge. Batches may be chosen adaptively, and interleaved with other mechanisms.
 
-    Batches may be chosen adaptively, and interleaved with other mechanisms. With q queries, m
-    cells, n records and noise of scale σ, the error per query is about the root of
-    n σ sqrt(log m)/q, if that is less than σ: projection removes noise that no histogram explains.
+    Accuracy: suppose ``size`` is the number of records in the universe, or is left out. Then the
+    answers to all batches so far are at most as far from the truth as the noisy answers were, in L2
+    and in units of their noise, if ``never_worse`` of the last answer is true. It is always true
+    for the first batch, and false where the noise is below what floats can resolve. With q queries,
+    m cells, n records and noise of scale σ, the mean squared error of a batch is at most
+    n σ sqrt(8 log(2m/β)/q) with probability 1 - β, and in expectation at most σ² min(1, m/q):
+    projection removes noise that no histogram explains.
 
     Guarantee: the sum of ``d_mids`` for zCDP; the root of the sum of their squares for Gaussian DP
     [VZ23]. Projection is postprocessing.
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param input_domain: vectors of records
-    :param input_metric: symmetric, insert-delete, change-one or Hamming distance
+    :param input_domain: vectors of records; or of counts, one for each value of the universe, such
+        as :func:`.make_table_counts` returns
+    :param input_metric: symmetric, insert-delete, change-one or Hamming distance; of counts,
+        ``dp.l1_distance(T="i64")``
     :param output_measure: zero-concentrated or Gaussian DP
     :param d_in: distance between neighbouring inputs
     :param d_mids: privacy loss of each batch, in order
     :param universe: the values of a record, or the number of categories if records are 0, 1, ...
-    :param size: number of records, if it is public or was estimated privately; the size of
-        ``input_domain`` if left out
-    :param rounds: rounds of Frank and Wolfe's algorithm per projection; at most 10^6
+    :param size: number of records, if it is public; the size of ``input_domain`` if left out; if
+        that has none either, the number is taken to be unknown. An estimate of it is no help: its
+        error becomes an error of the answers
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: for other measures; build for zCDP, and use :func:`.cast`
@@ -230,8 +137,8 @@ def make_projected_queries(
     0.5
     >>> queryable = mechanism([3, 5, 7, 9] * 250)
     >>> marginals = queryable([lambda value, bit=bit: value >> bit & 1 for bit in range(4)])
-    >>> marginals.shape, queryable.synthetic().shape
-    ((4,), (16,))
+    >>> len(marginals), marginals.gap < 1e-3, queryable.synthetic().shape
+    (4, True, (16,))
     """
     assert_features("contrib", "honest-but-curious")
     measure = composition_measure(output_measure)
@@ -244,7 +151,7 @@ def make_projected_queries(
     known = Universe(universe)
     histogram = make_histogram(input_domain, input_metric, known)
     distance = positive_distance(histogram, d_in)
-    size, rounds = public_size(input_domain, size), checks.count(rounds=rounds)
+    size = size_if_public(input_domain, input_metric, size)
     space = histogram.output_domain, histogram.output_metric
     shares = tuple(
         checks.positive(**{f"d_mids[{index}]": d_mid})
@@ -252,14 +159,22 @@ def make_projected_queries(
     )
     compositor = make_concurrent_composition(*space, output_measure, distance, shares)
 
-    def release(batch: _Batch, d_mid: float) -> Any:
-        return batch.measurement(space, distance, output_measure, d_mid)
+    def release(batch: Batch, d_mid: float) -> tuple[Any, float]:
+        return batch.release(space, distance, output_measure, d_mid)
+
+    def error(beta: float, answers: int) -> float:
+        """Bound the norm of the errors of a batch; each of its columns is at most this long."""
+        longest = column_norm(space, output_measure, sqrt(answers), distance)
+        scale = scale_for(output_measure, longest, min(shares)) * UP
+        rank = min(known.cells, answers) if len(shares) == 1 else known.cells
+        return scale * sqrt(NormalTails().energy(rank, beta)) + ROUNDING
 
     inner = wrap(
         compositor,
-        lambda launch: _Projection(launch, known, size, release, shares, rounds),
+        lambda launch: _Projection(launch, known, size, release, shares),
         "ProjectedQueries",
         queries=SYNTHESISE,
+        accuracy=Accuracy("Gaussian, projected", None, error),
     )
     concurrent: ConcurrentMeasurement = histogram >> inner
     return concurrent

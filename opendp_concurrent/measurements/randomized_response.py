@@ -16,6 +16,7 @@ from ..fdp.function import TradeoffFunction
 from ..measures.conversions.randomized_response import response_to_renyi
 from ..measures.renyi_divergence import RENYI_DIVERGENCE
 from ..measures.tradeoff import TRADEOFF_DIVERGENCE
+from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from .certify import Losses, certify
 
@@ -110,4 +111,8 @@ def _certify(
         return lambda alpha: response_to_renyi(prob, categories, alpha) if epsilon > 0.0 else 0.0
 
     losses: Losses = {RENYI_DIVERGENCE: lambda: divergence, TRADEOFF_DIVERGENCE: lambda: function}
-    return certify(pure, output_measure, losses)
+
+    def wrong(beta: float, answers: int) -> float:
+        return 0.0 if 1.0 - prob**answers <= beta else 1.0
+
+    return certify(pure, output_measure, losses, Accuracy("randomized response", prob, wrong, 1))

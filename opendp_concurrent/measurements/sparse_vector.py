@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from math import exp, log
+from math import exp, expm1, log
 from typing import Any
 
 from opendp.metrics import change_one_distance, hamming_distance
@@ -17,15 +17,17 @@ from ..combinators.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import composition_measure
 from ..native import opendp as _native
+from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
 from ..queryables.stream import check_static
+from .checked_queries import CheckedQueries, sensitivity_at
 from .histogram import known_size
-from .noise import LaplaceNoise
-from .questions import Questions, sensitivity_at
-from .sparse_vector_loss import SparseVectorNoise
+from .noise import LaplaceNoise, OneSidedNoise
+from .noise_accuracy import released
+from .sparse_vector_loss import SparseVectorNoise, reads_curves
 from .steps import Steps
 
 
@@ -75,15 +77,17 @@ class NoisyComparison:
     Not thread-safe. Holds noise that must stay secret.
     """
 
-    __slots__ = ("_left", "_noise", "_question", "_raised")
+    __slots__ = ("_left", "_noise", "_query", "_raised")
 
     def __init__(self, noise: SparseVectorNoise) -> None:
         self._noise, self._left = noise, noise.hits
-        self._question = LaplaceNoise(noise.question)
+        kind = OneSidedNoise if noise.one_sided_query else LaplaceNoise
+        self._query: LaplaceNoise | OneSidedNoise = kind(noise.query)
         self._raised = self._draw_threshold()
 
     def _draw_threshold(self) -> int:
-        return LaplaceNoise(self._noise.threshold, 1).draw()
+        kind = OneSidedNoise if self._noise.one_sided_threshold else LaplaceNoise
+        return self._noise.center + kind(self._noise.threshold, 1).draw()
 
     @property
     def exhausted(self) -> bool:
@@ -92,7 +96,7 @@ class NoisyComparison:
 
     def above(self, answer: int, level: int) -> bool:
         """Compare an answer with a threshold, both in steps. Count a hit if it is above."""
-        if answer + self._question.draw() < level + self._raised:
+        if answer + self._query.draw() < level + self._raised:
             return False
         self._left -= 1
         if self._noise.refresh and self._left:
@@ -103,18 +107,18 @@ class NoisyComparison:
 class _SparseVector:
     """The state machine that answers queries."""
 
-    __slots__ = ("_answer", "_comparison", "_questions", "_threshold")
+    __slots__ = ("_answer", "_comparison", "_queries", "_threshold")
 
-    def __init__(self, questions: Questions, noise: SparseVectorNoise, threshold: float) -> None:
-        self._questions, self._threshold = questions, threshold
+    def __init__(self, queries: CheckedQueries, noise: SparseVectorNoise, threshold: float) -> None:
+        self._queries, self._threshold = queries, threshold
         self._comparison = NoisyComparison(noise)
         self._answer = None if noise.answer is None else LaplaceNoise(noise.answer)
 
     def __call__(self, message: Any) -> SparseVectorAnswer:
-        question, threshold = _parse(message, self._threshold)
-        steps = self._questions.steps
+        query, threshold = _parse(message, self._threshold)
+        steps = self._queries.steps
         level = steps.level("threshold", threshold)
-        compute = self._questions.accept(question)
+        compute = self._queries.accept(query)
         if self._comparison.exhausted:
             return EXHAUSTED
         answer = compute()
@@ -133,7 +137,7 @@ def _parse(message: Any, threshold: float) -> tuple[Any, float]:
     parts = tuple(tuple.__iter__(message))
     if len(parts) != 2:
         raise InvalidTypeError(
-            "the message must be a question, or a question and its threshold, found a tuple of "
+            "the message must be a query, or a query and its threshold, found a tuple of "
             f"length {len(parts)}"
         )
     return parts
@@ -144,11 +148,12 @@ def _parse(message: Any, threshold: float) -> tuple[Any, float]:
     input_metric=guards.metric,
     output_measure=guards.measure,
     scale=positive,
-    max_hits=at_most(2**63 - 1, "more are never answered"),
+    max_hits=at_most(2**63 - 1, "no session has more"),
     query_scale=optional(positive),
     answer_scale=optional(positive),
     refresh=flag,
     monotone=flag,
+    one_sided=flag,
 )
 def make_sparse_vector(
     input_domain: Domain,
@@ -164,6 +169,7 @@ def make_sparse_vector(
     answer_scale: float | None = None,
     refresh: bool = False,
     monotone: bool = False,
+    one_sided: bool = True,
 ) -> ConcurrentMeasurement:
     """Report which of many queries are above a threshold, until ``max_hits`` were above.
 
@@ -186,6 +192,11 @@ def make_sparse_vector(
     Numbers released with ``answer_scale`` compose concurrently. ``sparse_vector_loss.py`` has
     proofs.
 
+    The noise of comparisons is one-sided: Laplace noise, given that it is not negative. It costs
+    the same and has half the variance, since the proofs shift noise upward only. The threshold is
+    raised by the public difference of its mean values, so that the noise adds up to about 0. Under
+    Rényi DP the threshold's noise is two-sided, whose curve is lower.
+
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: domain of the data, and of the queries
@@ -204,7 +215,9 @@ def make_sparse_vector(
     :param refresh: draw fresh noise for the threshold after each hit
     :param monotone: a promise: between two neighbours, the largest rise of any answer plus the
         largest fall of any answer is at most ``sensitivity``. Counts satisfy it if records are
-        added and removed
+        added and removed. A negated count, which asks whether a count is *below* a level, falls
+        where counts rise: queries of both kinds break the promise, queries of one kind keep it
+    :param one_sided: whether the noise of comparisons is one-sided; if not, it is Laplace noise
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
@@ -245,19 +258,36 @@ def make_sparse_vector(
         query_scale = scale * least_cost(1 if refresh else hits, monotone)
     noise = SparseVectorNoise(
         threshold=own,
-        question=steps.scale(query_scale=query_scale),
+        query=steps.scale(query_scale=query_scale),
         answer=None if answer_scale is None else steps.scale(answer_scale=answer_scale),
         hits=hits,
         refresh=refresh,
+        one_sided_threshold=one_sided and not reads_curves(output_measure),
+        one_sided_query=one_sided,
     )
     most = steps.up(sensitivity)
     spread = most + (0 if steps.whole else 1) if monotone else None  # rounding down may add a step
     d_out = noise.loss(most, output_measure, spread=spread)
     space = input_domain, input_metric
 
+    def error(beta: float, answers: int) -> float:
+        share = beta if noise.answer is None else beta / 2
+        bound = sparse_vector_accuracy(
+            scale,
+            query_scale,
+            answers,
+            share,
+            thresholds=hits if refresh else 1,
+            one_sided=one_sided,
+            renyi=reads_curves(output_measure),
+        ) + (0 if steps.whole else steps.value(1))
+        if noise.answer is None:
+            return bound
+        return max(bound, released(noise.answer, steps, share, min(hits, answers)))
+
     def spawn(token: Sealed) -> MachineQueryable:
-        questions = Questions(space, d_in, sensitivity, steps, token, monotone=monotone)
-        return MachineQueryable(_SparseVector(questions, noise, threshold), "SparseVector")
+        queries = CheckedQueries(space, d_in, sensitivity, steps, token, monotone=monotone)
+        return MachineQueryable(_SparseVector(queries, noise, threshold), "SparseVector")
 
     return make_measurement(
         space,
@@ -265,6 +295,7 @@ def make_sparse_vector(
         spawn,
         constant_map(input_metric, d_in, d_out),
         f"SparseVector({output_measure}, d_in={d_in}, max_hits={hits})",
+        accuracy=Accuracy("one-sided" if one_sided else "Laplace", scale, error),
     )
 
 
@@ -285,6 +316,7 @@ def make_above_threshold(
     sensitivity: float | None = None,
     query_scale: float | None = None,
     monotone: bool = False,
+    one_sided: bool = True,
 ) -> ConcurrentMeasurement:
     """Answer queries until one is above a threshold.
 
@@ -304,6 +336,7 @@ def make_above_threshold(
     :param query_scale: scale of each query's noise; by default 2^(1/3) times ``scale``, or
         ``scale`` for monotone queries
     :param monotone: a promise, as in :func:`.make_sparse_vector`
+    :param one_sided: whether the noise is one-sided, as in :func:`.make_sparse_vector`
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
@@ -332,6 +365,7 @@ def make_above_threshold(
         sensitivity=sensitivity,
         query_scale=query_scale,
         monotone=monotone,
+        one_sided=one_sided,
     )
 
 
@@ -341,42 +375,72 @@ _number = at_most(2**62, "more are not asked in a lifetime")
 @checked(
     scale=positive,
     query_scale=positive,
-    questions=_number,
+    queries=_number,
     beta=probability,
     thresholds=_number,
+    one_sided=flag,
+    renyi=flag,
 )
 def sparse_vector_accuracy(
-    scale: float, query_scale: float, questions: int, beta: float, *, thresholds: int = 1
+    scale: float,
+    query_scale: float,
+    queries: int,
+    beta: float,
+    *,
+    thresholds: int = 1,
+    one_sided: bool = True,
+    renyi: bool = False,
 ) -> float:
     """Return the error α of a sparse vector that holds for all its queries at once.
 
-    With probability at least 1 - ``beta``, among the first ``questions`` queries, each that is
+    With probability at least 1 - ``beta``, among the first ``queries`` queries, each that is
     reported above is above T - α, and each that is reported below is below T + α, T the threshold.
-    α = scale log(4m/(β(1+e^(-1/scale)))) + query_scale log(2k/(β(1+e^(-1/query_scale)))), which is
-    about scale log(2m/β) + query_scale log(k/β) for scales far above 1. Each of the k queries can
-    err in one direction only, each of the m thresholds in both. Noise of scale s on the integers or
-    a finer grid exceeds α to one side with probability at most e^(-α/s) / (1 + e^(-1/s)). Answers
-    are compared in whole steps, see :func:`.make_sparse_vector`. After [DR14, Theorem 3.24].
+    With one-sided noise, of which each kind can err in one direction only, α is the larger one of
+    query_scale log(2k/β) - (c' - c - 1) and scale log(2m/β) + (c' - c + 1). Here c' is the mean of
+    the queries' noise on the integers, c that of the threshold's, about query_scale and scale. With
+    two-sided noise α = scale log(4m/(β(1+e^(-1/scale)))) + query_scale
+    log(2k/(β(1+e^(-1/query_scale)))). Answers are compared in whole steps, of 1 or less, see
+    :func:`.make_sparse_vector`. ``docs/proofs/sparse-vector.rst`` has the proof. After [DR14,
+    Theorem 3.24].
 
     :param scale: scale of the threshold's noise
     :param query_scale: scale of the queries' noise
-    :param questions: number of queries, k
+    :param queries: number of queries, k
     :param beta: probability of failure, above 0
     :param thresholds: how often the threshold's noise is drawn, m: 1, or ``max_hits`` if refreshed
+    :param one_sided: whether the noise is one-sided, as :func:`.make_sparse_vector` was given it
+    :param renyi: whether the measure is Rényi DP, under which the threshold's noise is two-sided
     :return: α, in units of the scales
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
-    >>> oc.m.sparse_vector_accuracy(2.0, 4.0, questions=1000, beta=0.05)
-    47.898...
+    >>> oc.m.sparse_vector_accuracy(2.0, 4.0, queries=1000, beta=0.05)
+    41.40...
+    >>> oc.m.sparse_vector_accuracy(2.0, 4.0, queries=1000, beta=0.05, one_sided=False)
+    47.89...
     """
     if not 0.0 < beta:
         raise InvalidValueError(f"beta ({beta}) must be above 0")
-    alpha = 0.0
-    for value, tails in ((scale, 2 * thresholds), (query_scale, questions)):
-        alpha += value * log(2 * tails / (beta * (1 + exp(-1 / value))))
-    return alpha
+    if not one_sided:
+        return _two_sided(scale, 2 * thresholds, beta) + _two_sided(query_scale, queries, beta)
+    query = query_scale * log(2 * queries / beta)
+    if renyi:
+        centre = _mean(query_scale)
+        errors = query - max(0.0, centre - 0.5), centre + 1
+        return _two_sided(scale, 2 * thresholds, beta) + max(0.0, *errors)
+    centre = _mean(query_scale) - _mean(scale)
+    return max(0.0, query - centre + 1, scale * log(2 * thresholds / beta) + centre + 1)
+
+
+def _two_sided(scale: float, tails: int, beta: float) -> float:
+    """Return what Laplace noise exceeds with probability β/2, in one of several tails."""
+    return scale * log(2 * tails / (beta * (1 + exp(-1 / scale))))
+
+
+def _mean(scale: float) -> float:
+    """Return the mean of one-sided noise on the integers."""
+    return exp(-1 / scale) / -expm1(-1 / scale)
 
 
 then_sparse_vector = _native.to_then(make_sparse_vector)

@@ -2,8 +2,8 @@
 
 A threshold T gets noise ρ of scale s. Each query's answer q gets fresh noise ν of scale s', and is
 above if q + ν >= T + ρ, at most c times. Answers are whole steps, at most D apart on neighbours.
-ρ and ν are whole steps too, with probabilities p(k) proportional to exp(-|k|/scale). The noise is
-unbounded and sums of integers are exact, so the proofs hold for the code without rounding.
+ρ and ν are whole steps too, with probabilities p(k) proportional to exp(-|k|/scale). The noise has
+no upper bound and sums of integers are exact, so the proofs hold for the code without rounding.
 
 **Threshold noised once** [LSL17, Algorithm 7]. Let a be outcomes, at most c of them above, F(ρ)
 their probability on the data given ρ, F'(ρ) that on a neighbour, whose answers are q'. Below,
@@ -22,6 +22,11 @@ or u records were added and v removed. Below, q' + ν < T + ρ + u; above, q' + 
 T + ρ + u. So ρ is shifted by u <= D, and ν by at most Δ. The neighbours fix u and v, whatever the
 queries. Integers that rise and fall by at most D together have Δ = D. If numbers are rounded down
 to steps, a rise of r and a fall of f become at most ceil(r) and ceil(f): Δ = D + 1.
+
+**One-sided noise** [Derived]. All shifts of ρ and ν are upward, in both directions of the
+neighbours. So noise on 0, 1, 2, ... with probabilities proportional to exp(-k/scale) has the same
+ε, at half of the variance. The sum over the ρ that are reached is at most that over all. Its Rényi
+divergence is all of its ε, so under Rényi DP the threshold keeps two-sided noise.
 
 **Threshold refreshed** after each answer above [DR14, Algorithm 2]: c rounds of the case c = 1, in
 sequence, composed under the output measure.
@@ -44,7 +49,7 @@ from ..measures.renyi_divergence import RENYI_DIVERGENCE
 from .certify import best_known
 from .composed import composed, from_pure, laplace_loss, total
 from .grid import grid_step
-from .noise import ATOM, laplace_epsilon
+from .noise import ATOM, laplace_epsilon, one_sided_center
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +57,27 @@ class SparseVectorNoise:
     """Scales, in steps of a grid of integers, and how they are used.
 
     :ivar threshold: scale of the threshold's noise
-    :ivar question: scale of each query's noise
+    :ivar query: scale of each query's noise
     :ivar answer: scale of each released number's noise; None if no numbers are released
     :ivar hits: largest number of answers above
     :ivar refresh: whether the threshold gets fresh noise after each answer above
+    :ivar one_sided_threshold: whether the threshold's noise is never negative
+    :ivar one_sided_query: whether each query's noise is never negative
     """
 
     threshold: float
-    question: float
+    query: float
     answer: float | None
     hits: int
     refresh: bool
+    one_sided_threshold: bool = False
+    one_sided_query: bool = False
+
+    @property
+    def center(self) -> int:
+        """The steps by which the threshold is raised, so that the noises' sum has about mean 0."""
+        threshold = one_sided_center(self.threshold) if self.one_sided_threshold else 0
+        return (one_sided_center(self.query) if self.one_sided_query else 0) - threshold
 
     def loss(self, sensitivity: int, measure: Measure, *, spread: int | None = None) -> Any:
         """Privacy loss if answers on neighbours are at most ``sensitivity`` steps apart.
@@ -78,15 +93,21 @@ class SparseVectorNoise:
 
     def _comparisons(self, sensitivity: int, above: int, measure: Measure) -> tuple[Any, int]:
         threshold = laplace_epsilon(self.threshold, sensitivity)
-        question = laplace_epsilon(self.question, above)
+        query = laplace_epsilon(self.query, above)
         hits, rounds = (1, self.hits) if self.refresh else (self.hits, 1)
-        questions = total([(question, hits)])
-        epsilon = total([(threshold, 1), (questions, 1)])
+        queries = total([(query, hits)])
+        epsilon = total([(threshold, 1), (queries, 1)])
         step = grid_step(atom_domain(T=ATOM), self.threshold, None)
 
         def renyi(alpha: float) -> float:
             shifted = laplace_to_renyi(threshold, alpha, step)
-            return min(pure_to_renyi(epsilon, alpha), total([(shifted, 1), (questions, 1)]))
+            return min(pure_to_renyi(epsilon, alpha), total([(shifted, 1), (queries, 1)]))
 
-        exact = best_known(measure, {RENYI_DIVERGENCE: lambda: lambda _: renyi})
+        known = not self.one_sided_threshold  # a shift of one-sided noise has all of its ε
+        exact = best_known(measure, {RENYI_DIVERGENCE: lambda: lambda _: renyi}) if known else None
         return from_pure(epsilon, measure) if exact is None else exact(epsilon), rounds
+
+
+def reads_curves(measure: Measure) -> bool:
+    """Whether the Rényi curve of the threshold's two-sided noise counts under the measure."""
+    return best_known(measure, {RENYI_DIVERGENCE: lambda: lambda loss: loss}) is not None

@@ -54,7 +54,7 @@ class Steps:
 
     def of(self, name: str, value: Any) -> int:
         """Return whole steps in ``value``, rounded down. Errors have ``name``, never the value."""
-        if not checks.is_a(value, Number):  # another type may claim anything of itself
+        if not checks.is_a(value, Number):  # another class may return anything
             raise InvalidTypeError(f"{name} must be a number, found {type(value).__name__}")
         with suppress(TypeError):  # an integer, of NumPy's too
             value = index(value)
@@ -70,7 +70,9 @@ class Steps:
         if denominator == 0:  # outside of the handler, whose error contains the value
             raise InvalidValueError(f"{name} must be finite")
         if not abs(numerator) < LARGEST * denominator:
-            raise InvalidValueError(f"{name} must be within the doubles, about 1.8e308")
+            raise InvalidValueError(
+                f"{name} must be in the range of doubles, at most about 1.8e308"
+            )
         if self.k <= 0:
             return int((numerator << -self.k) // denominator)
         return int(numerator // (denominator << self.k))

@@ -60,8 +60,8 @@ def register(measure: C) -> C:
     """Let a measure of your own be composed; also works as a decorator of the class.
 
     The class derives from :class:`CompositionMeasure`, or from :class:`NumberMeasure` if its
-    distance is one number and losses add up. Its methods are believed: the author has a proof that
-    the sum of losses that are chosen on the way bounds the loss of the children, queried as
+    distance is one number and losses add up. Its methods are trusted: the author has a proof that
+    the sum of adaptively chosen losses bounds the loss of the children, queried as
     ``composability`` says, and that conversions hold. Every process that opens a ledger under the
     measure must register it before. A class with parameters also defines ``find``, which knows
     OpenDP's objects by their descriptor, and ``from_tag``, which knows their names.
@@ -92,7 +92,7 @@ def register(measure: C) -> C:
     """
     if not isinstance(measure, type) or not issubclass(measure, CompositionMeasure):
         raise InvalidTypeError(
-            f"measure must be a class below CompositionMeasure, found {shown(measure)}"
+            f"measure must be a subclass of CompositionMeasure, found {shown(measure)}"
         )
     needed = ("kind", "zero", "reason", "distance_form")
     missing = [name for name in needed if not hasattr(measure, name)]
@@ -106,12 +106,16 @@ def register(measure: C) -> C:
     )
     if known is not None and (not same or known.__module__.startswith(f"{__name__}.")):
         raise InvalidValueError(
-            f"measure.kind ({measure.kind!r}) is that of {known.__module__}.{known.__qualname__}"
+            f"measure.kind ({measure.kind!r}) is already the kind of "
+            f"{known.__module__}.{known.__qualname__}; choose another"
         )
     if not any("find" in vars(one) for one in measure.__mro__ if one is not Convertible):
         other = _found(only(measure).opendp())
         if other is not None and not (same and isinstance(other, known or measure)):
-            raise InvalidValueError(f"measure.opendp() is known already, as {other.name}")
+            raise InvalidValueError(
+                f"measure.opendp() is already registered, as {other.name}; return another "
+                "measure of OpenDP"
+            )
     _KNOWN[measure.kind] = measure  # a class that was defined anew takes the older one's place
     return measure
 

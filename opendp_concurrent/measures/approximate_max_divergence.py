@@ -56,7 +56,7 @@ class ApproximateMaxDivergence(PairMeasure):
         epsilon = optimal_composition(shares).epsilon(failure)
         if not epsilon < inf:
             raise InvalidValueError(
-                f"delta ({delta}) must be above the probability that the d_mids fail with together"
+                f"delta ({delta}) must be above the total failure probability of the d_mids"
             )
         return epsilon, failure
 

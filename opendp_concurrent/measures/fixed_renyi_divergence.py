@@ -19,7 +19,7 @@ from .noise import Noise, NoiseLoss
 from .opendp import Measure, descriptor, user_divergence
 from .shapes import NumberMeasure
 
-_WHY_NOT = "one order says nothing of higher ones"
+_WHY_NOT = "one order bounds no higher order"
 
 
 @dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
@@ -59,8 +59,8 @@ def _lower(ends: Ends) -> None:
     """Raise unless the order of the target is at most that of the source."""
     if not ends.target.alpha <= ends.source.alpha:
         raise InvalidValueError(
-            f"alpha ({ends.target.alpha}) must be at most the {ends.source.alpha} there is; "
-            f"{_WHY_NOT}"
+            f"alpha ({ends.target.alpha}) must be at most the order of the measurement "
+            f"({ends.source.alpha}); {_WHY_NOT}"
         )
 
 

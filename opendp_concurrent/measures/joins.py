@@ -1,13 +1,13 @@
 """Joins: the largest composition of the losses of parallel parts, for each kind of distance.
 
 ``losses[j - 1]`` are the losses of the distinct parts at distance j. The result is at least every
-composition of losses at distances that add up to ``len(losses)``, with at most one term for each of
-the ``parts``.
+composition of losses at distances that add up to ``len(losses)``, each of another part. ``parts``
+has how many parts lose each element of a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from math import inf, prod
 from operator import add
@@ -22,34 +22,73 @@ from ..fdp.function import TradeoffFunction
 from .sums.scalar_sum import ScalarSum
 
 _MOST_PRODUCTS = 64  # of trade-off functions, before those at one distance are joined
+_MOST_STEPS = 2**22  # of a knapsack
 _SHOWN = 1 + 2.0**-32  # so far above, that rounding does not hide the order of functions
 _LARGEST = 650.0  # e^ε is a double
 
 
-def join_numbers(losses: list[list[float]], parts: int, empty: Any = None) -> float:
-    """Largest sum of at most ``parts`` losses, exact and then rounded up once.
+def join_numbers(losses: list[list[float]], parts: Sequence[int], empty: Any = None) -> float:
+    """Largest sum of losses of different parts, exact and then rounded up once.
 
-    Any number of terms is taken in one pass, since a sum is found before it is needed; else a pass
-    adds one term.
+    This is a knapsack: each part has at most one distance. If it were too much work, each part has
+    the largest loss at each distance, which is an upper bound.
 
     :param empty: the accumulator in whose ``units`` losses add up; their plain sum if left out
     """
     total, empty = len(losses), ScalarSum() if empty is None else empty
     # as exact integers, in the units of the accumulator
-    units = [empty.after(max(row)).units for row in losses]
-    if None in units:
+    units = [[empty.after(loss).units for loss in row] for row in losses]
+    if any(None in row for row in units):
         return inf
-    sums = [0] * (total + 1)
-    unlimited = parts >= total
-    for _ in range(1 if unlimited else parts):
-        before = sums if unlimited else list(sums)
-        for k in range(1, total + 1):
-            sums[k] = max(sums[k], *map(add, reversed(before[:k]), units))
-    return float(type(empty)(sums[total]).loss)
+    copies = _copies(units, parts)
+    if len(copies) * total**2 > _MOST_STEPS:
+        units, copies = [[max(row)] for row in units], [0] * min(sum(parts), total)
+    if len(set(copies)) == 1 and len(copies) >= total:  # one kind of part, enough of them
+        found = _unlimited([row[copies[0]] for row in units])
+    else:
+        found = _knapsack(units, copies)
+    return float(type(empty)(found).loss)
+
+
+def _copies(units: list[list[int]], parts: Sequence[int]) -> list[int]:
+    """Return the parts that count, each by the place of its losses in a row.
+
+    At most as many parts as the distance have a loss. So a part that is not among that many with
+    the largest losses at its distance can be exchanged for one of these that has none.
+    """
+    total, counted = len(units), set[int]()
+    for row in units:
+        left = total
+        for place in sorted(range(len(row)), key=row.__getitem__, reverse=True):
+            if left <= 0:
+                break
+            counted.add(place)
+            left -= parts[place]
+    return [place for place in sorted(counted) for _ in range(min(parts[place], total))]
+
+
+def _unlimited(losses: list[int]) -> int:
+    """Return the largest sum, with any number of parts: a sum is found before it is needed."""
+    sums = [0]
+    for k in range(1, len(losses) + 1):
+        sums.append(max(map(add, reversed(sums), losses[:k])))
+        sums[k] = max(sums[k], sums[k - 1])
+    return sums[-1]
+
+
+def _knapsack(units: list[list[int]], copies: list[int]) -> int:
+    """Return the largest sum, with one distance for each of the parts."""
+    sums = [0] * (len(units) + 1)
+    for place in copies:
+        own = [row[place] for row in units]
+        before = list(sums)
+        for k in range(1, len(sums)):
+            sums[k] = max(sums[k], *map(add, reversed(before[:k]), own))
+    return sums[-1]
 
 
 def join_curves(
-    losses: list[list[Callable[[float], float]]], parts: int
+    losses: list[list[Callable[[float], float]]], parts: Sequence[int]
 ) -> Callable[[float], float]:
     """The loss at each Rényi order."""
 
@@ -61,14 +100,27 @@ def join_curves(
     return curve
 
 
-def join_tradeoffs(losses: list[list[TradeoffFunction]], parts: int) -> TradeoffFunction:
-    """The join of all products."""
-    rows = [largest(row) for row in losses]
-    distances = list(partitions(len(rows), parts, len(rows)))
-    if sum(prod(len(rows[j - 1]) for j in one) for one in distances) > _MOST_PRODUCTS:
-        rows = [[join(row)] for row in rows]
-    ways = (way for one in distances for way in product(*(rows[j - 1] for j in one)))
-    return join([first.compose(*others) for first, *others in ways])
+def join_tradeoffs(losses: list[list[TradeoffFunction]], parts: Sequence[int]) -> TradeoffFunction:
+    """The join of all products of functions of different parts.
+
+    If there are too many, of all products of the functions at each distance, of whatever parts.
+    """
+    total, places = len(losses), range(len(parts))
+    distances = list(partitions(total, sum(parts), total))
+    if sum(len(places) ** len(one) for one in distances) <= _MOST_PRODUCTS:
+        ways = {
+            tuple(sorted(zip(one, choice, strict=True)))
+            for one in distances
+            for choice in product(places, repeat=len(one))
+            if all(choice.count(place) <= parts[place] for place in choice)
+        }
+        found = [[losses[j - 1][place] for j, place in way] for way in sorted(ways)]
+    else:
+        rows = [largest(row) for row in losses]
+        if sum(prod(len(rows[j - 1]) for j in one) for one in distances) > _MOST_PRODUCTS:
+            rows = [[join(row)] for row in rows]
+        found = [list(w) for one in distances for w in product(*(rows[j - 1] for j in one))]
+    return join([first.compose(*others) for first, *others in found])
 
 
 def partitions(total: int, terms: int, most: int) -> Iterator[tuple[int, ...]]:

@@ -8,7 +8,7 @@ A measure is one class. To add one, derive from :class:`CompositionMeasure`, or 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
@@ -130,6 +130,11 @@ class CompositionMeasure(Convertible):
         """Return what ledgers write beside the tag."""
         return {}
 
+    @property
+    def written_zero(self) -> Any:
+        """Return what terms in a ledger write for the zero: None, if it depends on the orders."""
+        return None if self.needs_orders else self.zero
+
     @classmethod
     def of_parameters(cls, **given: float) -> CompositionMeasure:
         """Inverse of :meth:`parameters`."""
@@ -153,10 +158,24 @@ class CompositionMeasure(Convertible):
     def split(self, d_out: Any, weights: list[Fraction]) -> list[Any]:
         """Return shares in proportion to the weights, which compose to at most ``d_out``."""
 
+    def line(self, d_out: Any, delta: float) -> tuple[float, Callable[[float, Fraction], Any]]:
+        """Return distances of which any two can be compared, for the search for equal shares.
+
+        :param d_out: a bound near which the search starts
+        :param delta: probability of failure of each distance, where distances have one
+        :return: the number at which the search starts, and a function that returns the distance for
+            a fraction of a number, rounded down
+        """
+        del d_out, delta
+        raise InvalidTypeError(
+            f"accumulator must add up losses as {self.name} does: shares of a bound are searched "
+            "for only where distances are numbers, or pairs of numbers"
+        )
+
     # --- sums ------------------------------------------------------------------------------------
 
     def sum(self) -> Accounting:
-        """Return how losses add up that are chosen on the way, unless the user says otherwise."""
+        """Return the default accumulator of adaptively chosen losses."""
         return Basic()
 
     def fixed_sum(self) -> Accounting:
@@ -172,11 +191,11 @@ class CompositionMeasure(Convertible):
         """Return the sum that its ``to_record`` described."""
 
     @abstractmethod
-    def join(self, losses: list[list[Any]], parts: int) -> Any:
+    def join(self, losses: list[list[Any]], parts: Sequence[int]) -> Any:
         """Return the loss of a parallel composition.
 
         :param losses: ``losses[j - 1]`` are those of the distinct parts at distance j
-        :param parts: how many parts there are
+        :param parts: how many parts lose each of these
         """
 
     def optimal(self, shares: tuple[Any, ...], delta: Any) -> Any:

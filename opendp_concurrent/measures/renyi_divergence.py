@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -155,9 +155,9 @@ class RenyiDivergence(CompositionMeasure):
 
     def read_sum(self, record: Any) -> Accumulator:
         """Refuse: a curve is a program."""
-        raise InvalidTypeError("a Rényi curve has no exact record; account on a grid of orders")
+        raise InvalidTypeError("a Rényi curve has no exact record; use a grid of orders")
 
-    def join(self, losses: list[list[Callable[[float], float]]], parts: int) -> Any:
+    def join(self, losses: list[list[Callable[[float], float]]], parts: Sequence[int]) -> Any:
         """The largest sum at each order."""
         return join_curves(losses, parts)
 

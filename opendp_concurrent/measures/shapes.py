@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -46,13 +47,18 @@ class NumberMeasure(CompositionMeasure):
         """Shares that add up to at most ``d_out``."""
         return list(split(d_out, weights))
 
+    def line(self, d_out: float, delta: float) -> tuple[float, Callable[[float, Fraction], Any]]:
+        """All distances."""
+        del delta
+        return d_out, _part
+
     def empty(self) -> Accumulator:
         return ScalarSum()
 
     def read_sum(self, record: Any) -> Accumulator:
         return ScalarSum.from_record(record)
 
-    def join(self, losses: list[list[float]], parts: int) -> float:
+    def join(self, losses: list[list[float]], parts: Sequence[int]) -> float:
         return join_numbers(losses, parts, self.empty())
 
     def event(self, dp_event: Any, d_mid: Any) -> Any:
@@ -106,13 +112,21 @@ class PairMeasure(CompositionMeasure):
         """Shares that add up to at most ``d_out``, component by component."""
         return list(zip(*(split(part, weights) for part in d_out), strict=True))
 
+    def line(
+        self, d_out: tuple[float, float], delta: float
+    ) -> tuple[float, Callable[[float, Fraction], Any]]:
+        """The distances that have this ``delta``."""
+        return d_out[0], lambda top, part: (_part(top, part), delta)
+
     def empty(self) -> Accumulator:
         return PairSum()
 
     def read_sum(self, record: Any) -> Accumulator:
         return PairSum.from_record(record)
 
-    def join(self, losses: list[list[tuple[float, float]]], parts: int) -> tuple[float, float]:
+    def join(
+        self, losses: list[list[tuple[float, float]]], parts: Sequence[int]
+    ) -> tuple[float, float]:
         first = [[loss[0] for loss in row] for row in losses]
         second = [[loss[1] for loss in row] for row in losses]
         return join_numbers(first, parts), join_numbers(second, parts)
@@ -137,3 +151,9 @@ def split_squares(d_out: float, weights: list[Fraction]) -> list[Any]:
     """Shares whose squares add up to at most that of ``d_out``."""
     square, whole = to_units(d_out) ** 2, sum(weights)
     return [sqrt_down(int(square * weight / whole)) for weight in weights]
+
+
+def _part(top: float, part: Fraction) -> float:
+    """Return a part of a number, rounded down."""
+    first, _ = split(top, [part, 1 - part])
+    return first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -116,13 +117,12 @@ class TradeoffDivergence(CompositionMeasure):
         function = self.validate(name, value)
         if function == TradeoffFunction.worst():
             raise InvalidValueError(
-                f"{name} ({value}) must bound the loss; the worst function does not"
+                f"{name} ({value}) must bound the loss; TradeoffFunction.worst() bounds nothing"
             )
         if function.upper_only:
             raise InvalidValueError(
-                f"{name} ({value}) must be known from both sides, and this is only an upper bound "
-                "on what it stands for; pass from_profile() at some points of it, or another "
-                "function"
+                f"{name} ({value}) must be exact, and this function is only an upper bound; "
+                "pass from_profile() at some of its points, or another function"
             )
         return function
 
@@ -137,10 +137,11 @@ class TradeoffDivergence(CompositionMeasure):
     def sum(self) -> Accounting:
         """Refuse: the product bounds nothing then."""
         raise UnsupportedMeasureError(
-            "accumulator must be oc.accumulators.ladder(unit) or oc.accumulators.residue(mu) under "
-            "Tradeoff: the product of trade-off functions that are chosen on the way bounds "
-            "nothing [RHLMTL26], [TKRH26]; docs/refused.rst has analysts who exceed it. Gaussian "
-            "DP has an odometer of its own: oc.gaussian_tradeoff()"
+            "accumulator must be oc.accumulators.ladder(unit) or "
+            "oc.accumulators.residue(mu) under Tradeoff: the product of adaptively chosen "
+            "trade-off functions is not a bound [RHLMTL26], [TKRH26]; docs/refused.rst has "
+            "analysts who exceed it. Gaussian DP has an odometer of its own: "
+            "oc.gaussian_tradeoff()"
         )
 
     def fixed_sum(self) -> Accounting:
@@ -154,7 +155,7 @@ class TradeoffDivergence(CompositionMeasure):
         """Refuse, as ``sum`` does."""
         return self.sum().from_record(self, record)
 
-    def join(self, losses: list[list[TradeoffFunction]], parts: int) -> TradeoffFunction:
+    def join(self, losses: list[list[TradeoffFunction]], parts: Sequence[int]) -> TradeoffFunction:
         """A function that is below all products."""
         return join_tradeoffs(losses, parts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -71,7 +72,8 @@ def _below(omega: float, ends: Ends) -> float:
 def _truncate(loss: TruncatedConcentrated, ends: Ends) -> TruncatedConcentrated:
     if not loss.omega >= ends.target.omega:
         raise InvalidValueError(
-            f"omega ({ends.target.omega}) must be at most the {loss.omega} there is"
+            f"omega ({ends.target.omega}) must be at most the omega of the measurement "
+            f"({loss.omega})"
         )
     return TruncatedConcentrated(loss.rho, ends.target.omega)
 
@@ -145,7 +147,7 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
             raise InvalidValueError(
                 f"{name}.omega ({value.omega}) must be at least the {self.omega} of the measure"
             )
-        return TruncatedConcentrated(value.rho, value.omega)  # nobody else's to change
+        return TruncatedConcentrated(value.rho, value.omega)  # a copy that nobody else can change
 
     def validate_budget(self, name: str, value: Any) -> TruncatedConcentrated:
         """As ``validate``, with a finite ρ."""
@@ -173,7 +175,9 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
         """The sum of ρ, with the least ω."""
         return LeastOmega().from_record(self, record)
 
-    def join(self, losses: list[list[TruncatedConcentrated]], parts: int) -> TruncatedConcentrated:
+    def join(
+        self, losses: list[list[TruncatedConcentrated]], parts: Sequence[int]
+    ) -> TruncatedConcentrated:
         """The largest sum of ρ, with the least ω."""
         rho = join_numbers([[loss.rho for loss in row] for row in losses], parts)
         return TruncatedConcentrated(rho, min(loss.omega for row in losses for loss in row))

@@ -12,7 +12,7 @@ from typing import Any
 
 from opendp._lib import lib
 
-_LOCK = threading.RLock()  # the garbage collector may free an object, and come here, inside
+_LOCK = threading.RLock()  # reentrant: garbage collection under the lock may free an object
 _FUNCTION: Any = type(lib.ffiresult_ok)
 _NATIVE = _FUNCTION.__base__.argtypes
 

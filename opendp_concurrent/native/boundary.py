@@ -1,7 +1,7 @@
-"""Callbacks from native code that let no exception out, whenever an interrupt arrives.
+"""Callbacks from native code that never raise, even if an interrupt arrives.
 
 OpenDP calls Python through four functions: for functions and maps, for queryables, for comparisons,
-and for counting references. They let out a ``KeyboardInterrupt``, or anything else that is not an
+and for counting references. They pass on a ``KeyboardInterrupt``, or anything else that is not an
 ``Exception``. The native code then reads a result that was never written, and the process crashes.
 An interrupt can arrive between any two instructions: in a signal handler (in the main thread), or
 by ``PyThreadState_SetAsyncExc`` (in any thread). So this code replaces these four, once, at import:
@@ -35,13 +35,13 @@ from opendp.mod import OpenDPException
 _PLAIN = ctypes.POINTER(AnyObject)  # without the destructor of AnyObjectPtr
 _USER_ERROR = b"Continued stack trace from Exception in user-defined function"
 _INTERRUPTED = re.compile(r"interrupted in a callback, by \w+ number (\d+)")
-_MOST_KEPT = 1000  # one whose error goes no further is never asked for
+_MOST_KEPT = 1000  # an error that is caught on the way is never removed
 _KEPT: dict[int, BaseException] = {}
 _NUMBERS = count()
 
 
 class _Entries(threading.local):
-    """How often OpenDP asked Python for a value, in this thread."""
+    """Number of values that OpenDP requested from Python in this thread."""
 
     count = 0
 
@@ -50,7 +50,7 @@ _ENTRIES = _Entries()
 
 
 def entries() -> int:
-    """Return how often native calls of this thread have asked Python for a value so far."""
+    """Return how many values native calls of this thread have requested from Python so far."""
     return _ENTRIES.count
 
 
@@ -68,7 +68,7 @@ _error = _function("ffiresult_err", ctypes.c_char_p, ctypes.c_char_p)
 
 
 def _give(value: Any, kind: Any) -> int:
-    """Hand a value to OpenDP, which owns it then."""
+    """Pass a value to OpenDP, which then owns it."""
     pointer = py_to_c(value, c_type=AnyObjectPtr, type_name=kind)
     pointer.__class__ = _PLAIN
     address: int = _ok(ctypes.addressof(pointer.contents))
@@ -99,7 +99,7 @@ def _order(left: Any, right: Any) -> int:
 
 
 def _fail(error: BaseException) -> int:
-    """Tell OpenDP of an error; an interrupt is kept for when the native call returns."""
+    """Pass an error to OpenDP. An interrupt is stored until the native call returns."""
     if isinstance(error, Exception):
         try:
             raise error
@@ -139,8 +139,8 @@ class _Decrease(_Counting):
 
 
 # --- the callbacks -----------------------------------------------------------------------------
-# Their names for things outside are arguments, as they run among the globals of OpenDP's modules.
-# A second interrupt may arrive while the first is dealt with, and others after it.
+# They run with the globals of OpenDP's modules, so all other names that they use are arguments.
+# A second interrupt, and further ones, may arrive while the first is handled.
 
 
 def _owned(*arguments: Any, step: Any, fail: Any, plain: Any) -> Any:
@@ -202,7 +202,7 @@ def _unbreakable(function: Any) -> CodeType:
             instructions = bytearray(code.co_code)
             instructions[instruction.offset + 1] = _GOES_ON
             return code.replace(co_code=bytes(instructions))
-    raise AssertionError("a function without an entry")
+    raise AssertionError("the bytecode of the function has no RESUME instruction")
 
 
 _GOES_ON = 2  # after ``yield from``: dis, RESUME

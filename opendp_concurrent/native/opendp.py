@@ -171,7 +171,7 @@ def to_python(pointer: Any) -> Any:
 def element_domain(domain: Domain) -> Domain | None:
     """Return the domain of a vector's elements, or None.
 
-    OpenDP cannot tell it for elements of a user's own domain, other than by how it was made.
+    For elements of a user's own domain, OpenDP has it only in the record of how it was made.
     """
     if isinstance(domain, VectorDomain):
         return domain.element_domain
@@ -201,21 +201,21 @@ def check_distance(metric: Metric, name: str, d_in: Any) -> None:
 
 
 class _PinnedMeasurement(Measurement):
-    """Points where another did, and frees nothing."""
+    """A copy of a pointer that does not free the native object."""
 
     _type_ = Measurement._type_
 
     def __del__(self) -> None:
-        """Nothing: what it was made of does."""
+        """Do nothing: the original object frees the native object."""
 
 
 class _PinnedTransformation(Transformation):
-    """Points where another did, and frees nothing."""
+    """A copy of a pointer that does not free the native object."""
 
     _type_ = Transformation._type_
 
     def __del__(self) -> None:
-        """Nothing: what it was made of does."""
+        """Do nothing: the original object frees the native object."""
 
 
 Pinnable = TypeVar("Pinnable", Measurement, Transformation)
@@ -251,8 +251,8 @@ def space_of(measurement: Measurement) -> tuple[Domain, Metric, Measure]:
 def native_only(function: Callable[..., Any], *arguments: Any) -> tuple[Any, bool]:
     """Return ``function(*arguments)``, and whether it ran without calling Python.
 
-    Then it is what OpenDP's own code makes of the numbers that it was constructed with, which do
-    not change.
+    If it did not call Python, the result depends only on the arguments of OpenDP's constructors,
+    and does not change.
     """
     before = entries()
     answer = function(*arguments)
@@ -344,9 +344,9 @@ def infer_as_measurement(kind: type) -> None:
 
 
 def refuse_in_filters(kind: type) -> None:
-    """Let OpenDP's privacy filter say what to do with an odometer of ``kind``. Idempotent.
+    """Make OpenDP's privacy filter refuse an odometer of ``kind`` with advice. Idempotent.
 
-    There is no native object behind it, and so a null pointer would be told of.
+    An odometer of ``kind`` has no native object, so OpenDP's own message names a null pointer.
     """
     original = combinators.make_privacy_filter
     if kind in getattr(original, "_refused", ()):
@@ -369,9 +369,9 @@ def refuse_in_filters(kind: type) -> None:
 
 
 class Unrecorded(dict[str, Any]):
-    """The record of what OpenDP cannot make again: empty, and it refuses to be written down.
+    """The record of an object that OpenDP cannot rebuild: empty, and it refuses serialisation.
 
-    ``dp.serialize`` writes down the constructor and the arguments that OpenDP keeps in
+    ``dp.serialize`` writes the constructor and the arguments that OpenDP keeps in
     ``__opendp_dict__``, and takes an empty record for an object without content.
     """
 
@@ -379,12 +379,12 @@ class Unrecorded(dict[str, Any]):
         self.keys()
 
     def keys(self) -> NoReturn:
-        """Raise: only ``dp.serialize`` asks."""
+        """Raise: only ``dp.serialize`` calls this method."""
         raise InvalidTypeError(
-            "what opendp_concurrent makes cannot be serialised: dp.serialize keeps the calls of "
-            "OpenDP's own constructors, and dp.deserialize knows no others; send its arguments, "
-            "and call the constructor where it is received. Queries that are made of OpenDP's "
-            "constructors can be serialised"
+            "dp.serialize cannot serialise objects made by opendp_concurrent: "
+            "dp.deserialize can call OpenDP's own constructors only; send the arguments, "
+            "and call the constructor in the process that receives them. Queries made by "
+            "OpenDP's constructors can be serialised"
         )
 
 
@@ -410,9 +410,9 @@ def unchained(name: str) -> str:
 
 
 def made_as(one: Any, original: Any) -> Any:
-    """Return ``one``, which equals ``original``, with the record of how that was made.
+    """Return ``one``, which equals ``original``, with the record of how ``original`` was made.
 
-    What it is stays what the native library says: a record is only for ``dp.serialize``.
+    The native object is unchanged; only ``dp.serialize`` reads the record.
     """
     record = getattr(original, "__opendp_dict__", None)
     if record is not None:

@@ -178,7 +178,7 @@ def make_analyst_quotas(
         measure.opendp(),
         spawn,
         whole.privacy_map,
-        f"AnalystQuotas({measure.name}, {odometer.accounting}, d_in={d_in}, {dict(bounds)})",
+        f"AnalystQuotas({measure.name}, {odometer.accumulator}, d_in={d_in}, {dict(bounds)})",
         composes=True,
     )
     measurement.__class__ = AnalystQuotas
@@ -200,7 +200,7 @@ def _checked(odometer: ConcurrentOdometer, quotas: Any) -> dict[str, Any]:
         argument = f"quotas[{name!r}]"
         checked[name] = odometer.measure.validate_budget(argument, quota)
         try:
-            check_budget(odometer.accounting, checked[name])
+            check_budget(odometer.accumulator, checked[name])
         except InvalidValueError as error:
             raise InvalidValueError(f"{argument}: {error}") from None
     return checked

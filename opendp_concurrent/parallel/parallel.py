@@ -27,13 +27,14 @@ from ..queryables.mechanism import ConcurrentMeasurement, pinned, run
 from ..queryables.named_queries import PARTS, answering
 from ..queryables.session import validate_d_in
 from ..queryables.stream import is_stream
+from ..tables.cut import is_of_tables
 from .parallel_loss import ParallelLoss
 from .partition import Partition, check_key, domain_of_parts
 
 ADAPTIVE = (
-    "with updates that an adversary chooses on the way, the parts that differ are its choice, and "
-    "the loss is not the maximum over the parts, but for pure DP [HSV25, version 4]; use "
-    "make_parallel_continual, or compose them with make_concurrent_continual"
+    "an adversary that chooses updates adaptively also chooses which parts differ, so the "
+    "loss is not the maximum over the parts, except under pure DP [HSV25, version 4]; use "
+    "make_parallel_continual, or compose the parts with make_concurrent_continual"
 )
 
 
@@ -57,21 +58,24 @@ def make_parallel_composition(
     dataset. The data are cut when the first part is opened. If a partition function raises on the
     whole dataset, the mechanism fails, and the error shows only the name of the exception.
 
-    Guarantee: let e(j) be the maximum of the measurements' losses at distance j, and k the total
-    distance of the parts: d_in under symmetric and insert-delete distance, 2 d_in under change-one
-    distance (where parts are under symmetric distance) and Hamming distance (where they are under
-    insert-delete distance). For k = 1 the loss is e(1), under every measure, since all but one part
-    are equal [HSTVVXZ23, Theorem 2.17]. For k > 1 it is the maximum over k_1 + k_2 + ... = k of the
-    composition of e(k_1), e(k_2), ..., with at most one term for each part, since at most that many
-    parts differ: by [VW21, Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP,
-    Gaussian DP and f-DP, under finite communication; [LW22, Theorem 2 and Corollary 1] for Rényi
-    DP, zCDP and tCDP. Approximate zCDP has no such theorem, so it allows k = 1 only. The data must
-    be static: if an analyst chooses updates, the maximum is not valid for (ε, δ)-DP [HSV25,
-    version 4]. Streams, and measurements that take updates, are therefore refused.
+    Guarantee: let e_b(j) be the loss of part b at distance j, and k the total distance of the
+    parts: d_in under symmetric and insert-delete distance, 2 d_in under change-one distance (where
+    parts are under symmetric distance) and Hamming distance (where they are under insert-delete
+    distance). For tables in an engine k is d_in times the groups of a unit, and no part is further
+    than d_in apart. For k = 1 the loss is the largest e_b(1), under every measure, since all but
+    one part are equal [HSTVVXZ23, Theorem 2.17]. For k > 1 it is the maximum over all
+    k_1 + k_2 + ... = k of
+    the composition of e_1(k_1), e_2(k_2), ..., one term for each part that differs: by [VW21,
+    Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP, Gaussian DP and f-DP,
+    under finite communication; [LW22, Theorem 2 and Corollary 1] for Rényi DP, zCDP and tCDP.
+    Approximate zCDP has no such theorem, so it allows k = 1 only. The data must be static: if an
+    analyst chooses updates, the maximum is not valid for (ε, δ)-DP [HSV25, version 4]. Streams, and
+    measurements that take updates, are therefore refused.
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param input_domain: a domain of vectors of records or of LazyFrames, or a user's domain
+    :param input_domain: a domain of vectors of records, of LazyFrames or of tables in an engine, or
+        a user's domain
     :param input_metric: symmetric, insert-delete, change-one or Hamming distance; for
         :func:`.by_split` also a user's metric
     :param partition: made by :func:`.by_key`, :func:`.by_column`, :func:`.by_values` or
@@ -112,7 +116,7 @@ def make_parallel_composition(
             f"found {type(partition).__name__}"
         )
     by_key = _by_key(measurements)
-    metric, factor = partition.metric_of_parts(input_metric)
+    metric, factor = partition.metric_of_parts(input_metric, input_domain)
     domain = domain_of_parts(input_domain)
     measure = _check_measurements(by_key, domain, metric)
     cut = partition.cutter(input_domain, tuple(by_key))
@@ -127,7 +131,8 @@ def make_parallel_composition(
         d_in = validate_d_in(input_metric, d_in)
         if not isinstance(d_in, int):
             raise InvalidTypeError(f"d_in ({d_in!r}) must be an integer, to be divided over parts")
-        return loss.at(factor * d_in)
+        # a unit of a table has rows in several parts, which then differ by this unit only
+        return loss.at(factor * d_in, d_in if is_of_tables(input_domain) else None)
 
     return make_measurement(
         (input_domain, input_metric),
@@ -159,16 +164,16 @@ class _Parts:
         measurement = self._measurements.get(key)
         if measurement is None:
             raise InvalidValueError(
-                f"the query ({shown(key)}) is the key of no part; pass one of the "
-                f"{len(self._measurements)} keys of measurements"
+                f"the query ({shown(key)}) must be a key of measurements; pass one of its "
+                f"{len(self._measurements)} keys"
             )
         if key not in self._opened:
             self._opened[key] = _FAILED  # until it answers: each part is charged once
             self._opened[key] = self._open(key, measurement)
         if self._opened[key] is _FAILED:
             raise RefusalError(
-                f"the measurement of the key {key!r} has failed, and is run once only; "
-                "launch another composition"
+                f"the measurement of the key {key} has failed, and each measurement runs "
+                "only once; launch another composition"
             )
         return self._opened[key]
 
@@ -187,8 +192,8 @@ class _Parts:
             failure = type(error).__name__
         # raised outside the handler: the original error and its traceback's frames may hold data
         raise InvalidValueError(
-            f"partition could not cut the data, by {failure}; "
-            "it must return a part of the parts' domain for each key, whatever the data"
+            f"partition failed to split the data ({failure}); for each key it must return a "
+            "part in the domain of the parts, whatever the data"
         )
 
 

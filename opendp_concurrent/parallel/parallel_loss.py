@@ -1,14 +1,15 @@
 """The privacy loss of a parallel composition, from the total distance of the parts.
 
-Let neighbours have parts at distances k_1, k_2, ... that add up to at most k, and let e(j) be the
-join of the measurements' losses at j: the least loss that is at least all of them. The parts at
-distance 0 have the same answers. Only the others compose, with losses e(k_1), e(k_2), ..., and the
-loss is at most
+Let neighbours have parts at distances k_1, k_2, ... that add up to at most k, and let e_b(j) be the
+loss of part b at distance j. The parts at distance 0 have the same answers. Only the others
+compose, and the loss is at most
 
-    F(k) = join of e(k_1) ⊕ e(k_2) ⊕ ...  over all k_1 + k_2 + ... = k, at most one term a part.
+    F(k) = join of the compositions of e_b(k_b) over the parts b with k_b > 0, over all sums
+           k_1 + k_2 + ... = k.
 
-A loss at j bounds all distances up to j, so sums below k need no separate terms. F(1) is e(1), the
-maximum over the parts, and needs no composition theorem.
+A loss at j bounds all distances up to j, so sums below k need no separate terms. If no part is
+further than m apart, e_b(j) is e_b(m) for j above m: then each k_b stands for min(k_b, m). F(1) is
+the maximum over the parts, and needs no composition theorem.
 
 The join of numbers and pairs is by component, of Rényi curves by order, of (ρ, ω) with the least ω.
 The join of trade-off functions is the one below all others, if there is one. Otherwise it has the
@@ -17,6 +18,7 @@ larger δ at each ε: it is the convex envelope of their minimum, with chords be
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,31 +42,39 @@ class ParallelLoss:
     def __init__(
         self, measure: CompositionMeasure, measurements: Mapping[Any, Measurement]
     ) -> None:
-        self._measure, self._parts = measure, len(measurements)
+        self._measure = measure
         distinct: dict[int, tuple[Any, Measurement]] = {}
         for key, one in measurements.items():
             distinct.setdefault(id(one), (key, one))
+        number = Counter(map(id, measurements.values()))
+        self._parts = tuple(number[one] for one in distinct)
         self._prices = [(key, MeasurementPrice(one, measure)) for key, one in distinct.values()]
-        self._seen: dict[int, Any] = {}
+        self._seen: dict[tuple[int, int], Any] = {}
 
-    def at(self, total: int) -> Any:
-        """Return the loss for parts whose distances add up to ``total``."""
-        known = self._seen.get(total)
+    def at(self, total: int, largest: int | None = None) -> Any:
+        """Return the loss for parts whose distances add up to ``total``.
+
+        :param largest: distance of each part at most; ``total`` if left out
+        """
+        most = total if largest is None else min(largest, total)
+        known = self._seen.get((total, most))
         if known is not None:
             return known
         prices = [(key, price.again()) for key, price in self._prices]
-        loss = self._loss(total, prices) if total else self._measure.zero
+        loss = self._loss(total, most, prices) if total else self._measure.zero
         if all(price.fixed for _, price in prices):
-            self._seen[total] = loss
+            self._seen[total, most] = loss
         return loss
 
-    def _loss(self, total: int, prices: list[tuple[Any, MeasurementPrice]]) -> Any:
+    def _loss(self, total: int, most: int, prices: list[tuple[Any, MeasurementPrice]]) -> Any:
         measure, parts = self._measure, self._parts
-        if measure.composability is Composability.SEQUENTIAL and min(total, parts) > 1:
+        differ = min(total, sum(parts))
+        if measure.composability is Composability.SEQUENTIAL and differ > 1:
             raise UnsupportedMeasureError(
-                f"up to {min(total, parts)} parts differ between neighbours, and parts are asked "
-                f"in any order, which is not known to compose under {measure.name}: "
-                f"{measure.reason}; at total distance 1 the loss is the maximum over the parts"
+                f"up to {differ} parts differ between neighbours, and concurrent "
+                f"queries to them are not known to compose under {measure.name}: "
+                f"{measure.reason}; at total distance 1 the loss is the maximum over the "
+                "parts"
             )
         if total > measure.most_parallel:
             raise InvalidValueError(
@@ -73,7 +83,8 @@ class ParallelLoss:
                 f"under {measure.name}; pass a smaller d_in"
             )
         # losses[j - 1] has the losses of the distinct measurements at j
-        losses = [[self._read(*price, j) for price in prices] for j in range(1, total + 1)]
+        losses = [[self._read(*price, j) for price in prices] for j in range(1, most + 1)]
+        losses += [losses[-1]] * (total - most)
         return measure.validate("d_out", measure.join(losses, parts))
 
     def _read(self, key: Any, price: MeasurementPrice, distance: int) -> Any:

@@ -12,6 +12,9 @@
   - change-one distance, 2: a change is one deletion, in one part, and one insertion, in the same
     part or another, so the parts are under symmetric distance;
   - Hamming distance, 2: the same, in place, so the parts are under insert-delete distance.
+
+  For tables in an engine, the distance counts units, and the factor is the number of parts in which
+  a unit has rows at most, which a truncation bounds.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ from ..checks import mapping, shown
 from ..combinators.guards import check_callable
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
+from ..tables.cut import is_of_tables, parts_of_a_unit, table_cutter
 
 Cut = Callable[[Any], Mapping[Any, Any]]
 _MOST_VALUES = 1_000_000
@@ -53,8 +57,14 @@ class Partition(ABC):
     def cutter(self, input_domain: Domain, keys: tuple[Any, ...]) -> Cut:
         """Return the function that cuts a dataset of Python values into a part for each key."""
 
-    def metric_of_parts(self, input_metric: Metric) -> tuple[Metric, int]:
-        """Return the parts' metric and the factor on the distance, or raise."""
+    def metric_of_parts(
+        self, input_metric: Metric, input_domain: Domain | None = None
+    ) -> tuple[Metric, int]:
+        """Return the parts' metric and the factor on the distance, or raise.
+
+        :param input_domain: which the factor depends on for tables only
+        """
+        del input_domain
         for metric, parts, factor in (
             (symmetric_distance(), symmetric_distance(), 1),
             (insert_delete_distance(), insert_delete_distance(), 1),
@@ -87,9 +97,12 @@ class ByRecord(Partition):
         """Return the function that cuts a vector or a LazyFrame."""
         owners = self._owners(keys)
         if isinstance(self.of, tuple):
+            if is_of_tables(input_domain):
+                return table_cutter(self.of, input_domain, owners, keys)
             if not isinstance(input_domain, LazyFrameDomain):
                 raise InvalidTypeError(
-                    f"partition ({self.name}) is for LazyFrames, input_domain is {input_domain}"
+                    f"partition ({self.name}) is for LazyFrames and tables, input_domain is "
+                    f"{input_domain}"
                 )
             return _frame_cutter(self.of, input_domain, owners, keys)
         if _native.element_domain(input_domain) is None:
@@ -98,6 +111,14 @@ class ByRecord(Partition):
                 f"{input_domain}; LazyFrames have columns, and other data by_split"
             )
         return _vector_cutter(self.of, owners, keys)
+
+    def metric_of_parts(
+        self, input_metric: Metric, input_domain: Domain | None = None
+    ) -> tuple[Metric, int]:
+        """Return the parts' metric and the factor on the distance, or raise."""
+        if isinstance(self.of, tuple) and input_domain is not None and is_of_tables(input_domain):
+            return input_metric, parts_of_a_unit(self.of, input_domain, input_metric)
+        return Partition.metric_of_parts(self, input_metric)
 
     def _owners(self, keys: tuple[Any, ...]) -> Mapping[Any, Any]:
         if self.owners is None:
@@ -132,7 +153,9 @@ class BySplit(Partition):
 
         return cut
 
-    def metric_of_parts(self, input_metric: Metric) -> tuple[Metric, int]:
+    def metric_of_parts(
+        self, input_metric: Metric, input_domain: Domain | None = None
+    ) -> tuple[Metric, int]:
         """Return the parts' metric; for a user's metric, the user vouches for the factor."""
         if isinstance(input_metric, ExtrinsicDistance):
             return input_metric, 1
@@ -161,10 +184,10 @@ def by_key(function: Callable[[Any], Any]) -> Partition:
 
 
 def by_column(*names: str) -> Partition:
-    """Cut a LazyFrame by the values of a column, or of several.
+    """Cut a LazyFrame or a table in an engine by the values of a column, or of several.
 
     A row is in the part of its value. With several columns the keys are tuples. None stands for a
-    missing value.
+    missing value. A table needs a truncation first: a unit may have rows in several parts.
 
     :param names: the names of the columns
     :return: a partition for :func:`.make_parallel_composition`
@@ -193,7 +216,7 @@ def by_values(
 
     :param groups: a mapping from the key of each part to its values, at most a million in all
     :param of: the value of a record: the record itself if left out, a function of the record, or
-        for LazyFrames the name of a column
+        for LazyFrames and tables the name of a column
     :return: a partition for :func:`.make_parallel_composition`
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -249,7 +272,7 @@ def domain_of_parts(input_domain: Domain) -> Domain:
     if isinstance(input_domain, ExtrinsicDomain):
         return input_domain
     raise InvalidTypeError(
-        f"input_domain ({input_domain}) cannot be cut into parts; it must be made by "
+        f"input_domain ({input_domain}) cannot be split into parts; it must be made by "
         "dp.vector_domain, dp.lazyframe_domain or dp.user_domain"
     )
 

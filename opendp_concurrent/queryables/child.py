@@ -12,6 +12,7 @@ from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, Module
 from typing import Any
 
 import numpy as np
+from opendp.extras.polars import OnceFrame
 from opendp.mod import Measurement, OdometerQueryable, Queryable
 
 from ..accounts.lifecycle import Lifecycle
@@ -20,6 +21,7 @@ from ..errors import ConcurrentError, InvalidTypeError
 from ..native import opendp as _native
 from .data import SealedHandle, seal, unseal
 from .opaque import hide_errors
+from .released import ReleasedFrame
 from .turn import in_turn, lock_for_turns
 
 _PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None)})
@@ -120,6 +122,10 @@ def adopt(answer: Any, lifecycle: Lifecycle, lock: Any) -> Any:
         return ChildQueryable(answer.value, answer.query_type, lifecycle, lock or lock_for_turns())
     if kind is OdometerQueryable:
         return ChildOdometerQueryable(answer.value, lifecycle, lock or lock_for_turns())
+    if kind is OnceFrame:
+        return ReleasedFrame(answer, lock or lock_for_turns())
+    if kind is list and answer and type(answer[0]) is OnceFrame:  # of OpenDP's make_composition
+        return [adopt(one, lifecycle, lock) for one in answer]
     if lifecycle.matters:
         _adopt_all(answer, lifecycle, lock)
     return answer

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from threading import Lock
+from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from opendp.mod import Domain
+
+from ..accounts.reentry import check_not_held
 from ..errors import ForkedError
-from ..native.opendp import Unrecorded
+from ..native import opendp as _native
+from ..native.columns import as_rows
+from ..native.frames import as_lazyframe, check_files, files_of
 
 
 class Sealed:
@@ -35,7 +40,7 @@ class SealedHandle:
     @property
     def __opendp_dict__(self) -> dict[str, Any]:
         """Nothing: OpenDP would keep the arguments of its last call here, the data among them."""
-        return Unrecorded()
+        return _native.Unrecorded()
 
     def __reduce__(self) -> Any:
         raise TypeError("a queryable holds sensitive data and cannot be pickled or copied")
@@ -51,9 +56,10 @@ class _Pending:
     __slots__ = ("_compute", "_lock")
 
     def __init__(self, compute: Callable[[], Any]) -> None:
-        self._compute, self._lock = compute, Lock()
+        self._compute, self._lock = compute, RLock()
 
     def settle(self, token: Sealed) -> Any:
+        check_not_held(self._lock)
         with self._lock:
             if _CONTENTS[token] is self:
                 _CONTENTS[token] = self._compute()
@@ -61,16 +67,53 @@ class _Pending:
 
 
 _CONTENTS: WeakKeyDictionary[Sealed, Any] = WeakKeyDictionary()
+_FILES: WeakKeyDictionary[Sealed, tuple[str, ...]] = WeakKeyDictionary()  # of scanned data only
 if hasattr(os, "register_at_fork"):
     # both processes would hold the same noise, and each would charge for itself
     os.register_at_fork(after_in_child=_CONTENTS.clear)
 
 
-def seal(pointer: Any) -> Sealed:
-    """Store converted data and return their token."""
+def seal(pointer: Any, source: Sealed | None = None) -> Sealed:
+    """Store converted data and return their token.
+
+    :param source: what they were computed from, if that is still to be read from files
+    """
     token = Sealed()
     _CONTENTS[token] = pointer
+    if source is not None and source in _FILES:
+        _FILES[token] = _FILES[source]
     return token
+
+
+def take_in(data: Any, domain: Domain, carrier_type: Any) -> Sealed:
+    """Convert data that are a member of ``domain``, store them, and return their token, or raise.
+
+    A column of pandas, Polars, NumPy or PyArrow is taken for a list, a Polars DataFrame for a
+    LazyFrame.
+    """
+    carrier = str(carrier_type)
+    if carrier == "LazyFrame":
+        data = as_lazyframe(data)
+    elif carrier.startswith("Vec<"):
+        data = as_rows(data, carrier[4:-1], lambda: _allows_nan(domain))
+    token, files = seal(_native.to_pointer(data, carrier_type)), files_of(data)
+    if files:
+        _FILES[token] = files
+    return token
+
+
+def _allows_nan(domain: Domain) -> bool:
+    return bool(getattr(_native.element_domain(domain), "nan", True))
+
+
+def check_sources(token: Sealed) -> None:
+    """Raise :class:`DataSourceError` if a file that the data are scanned from is missing.
+
+    Call this before a charge: the data are read when the mechanism runs, or later.
+    """
+    files = _FILES.get(token) if _FILES else None
+    if files is not None:
+        check_files(files)
 
 
 def seal_transformed(source: Sealed, function: Callable[[Any], Any]) -> Sealed:
@@ -79,7 +122,7 @@ def seal_transformed(source: Sealed, function: Callable[[Any], Any]) -> Sealed:
     Whether a transformation fails can depend on the data. So it runs with the first mechanism that
     was charged.
     """
-    return seal(_Pending(lambda: function(unseal(source))))
+    return seal(_Pending(lambda: function(unseal(source))), source)
 
 
 def check_process(token: Sealed) -> None:

@@ -60,9 +60,9 @@ class MachineQueryable(SealedHandle, Queryable):
         self._lifecycle, self._unfinished = Lifecycle(innermost_running()), False
         self._gate = Context()  # entered while the machine runs: ends with that, whatever happens
         native, inherited = _native.inside_native_call(), inherited_lock()
-        # boxed: OpenDP would set an attribute on an answer, and some do not take it
+        # boxed, because OpenDP sets an attribute on an answer, and some answers do not allow this
         self._transport = _native.python_queryable(lambda q: (machine(q),)) if native else None
-        # what native code made asks it for permission later, so all of it takes turns on one lock
+        # native queryables ask it for permission later, so they all share one lock
         self._shared = native or inherited is not None
         self._lock: Any = lock_for_turns() if self._shared else RLock()
 

@@ -19,15 +19,16 @@ from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
 from ..measures.sums.accumulator import Accounting
 from ..native import opendp as _native
+from .accuracy import Accuracy
 from .child import adopt
-from .data import Sealed, seal, unseal
+from .data import Sealed, take_in, unseal
 from .stream import feeds_many, is_stream
 
 Spawn = Callable[[Sealed], Any]
 CHECKPOINTED = (
-    "a mechanism with a checkpoint cannot be launched, nor put into another: whoever has the "
-    "checkpoint reads the data, and what is around it would not be saved; put make_resumable "
-    "around everything else, and call the measurement that it returns where the data are"
+    "a mechanism with a checkpoint cannot be launched or wrapped: its checkpoint can read "
+    "the data, and the state of the wrapper would not be saved; call make_resumable last, "
+    "and call the measurement that it returns where the data are"
 )
 
 
@@ -42,6 +43,7 @@ class Inside(NamedTuple):
     :ivar checkpointed: whether it contains a checkpoint, which only the data's owner may have
     :ivar can_resume: returns whether its handles can be saved and resumed
     :ivar feeds_many: whether its stream may feed several mechanisms, which compose below a cast
+    :ivar accuracy: the error of its answers; None if it is not known
     """
 
     spawn: Spawn
@@ -52,6 +54,7 @@ class Inside(NamedTuple):
     checkpointed: bool = False
     can_resume: Callable[[], bool] | None = None
     feeds_many: bool = False
+    accuracy: Accuracy | None = None
 
 
 _INSIDE: dict[int, tuple[ref[Measurement], Inside]] = {}  # pointers of ctypes have no hash
@@ -72,7 +75,7 @@ def inside(measurement: ConcurrentMeasurement) -> Inside:
     """Return the parts of a measurement of this package."""
     found = _inside(measurement)
     if found is None:
-        raise InvalidTypeError("the measurement is none that opendp_concurrent has made")
+        raise InvalidTypeError("the measurement must be made by opendp_concurrent")
     return found
 
 
@@ -80,6 +83,23 @@ def may_feed_many(measurement: Measurement) -> bool:
     """Whether the stream of a measurement may feed several mechanisms."""
     found = _inside(measurement)
     return feeds_many(measurement.output_measure) or (found is not None and found.feeds_many)
+
+
+def known_accuracy(measurement: Measurement) -> Accuracy | None:
+    """Return the accuracy that a measurement was made with; None if it has none."""
+    found = _inside(measurement)
+    return None if found is None else found.accuracy
+
+
+def accuracy_of(measurement: Measurement) -> Accuracy:
+    """Return the accuracy of a measurement, or raise."""
+    found = known_accuracy(measurement)
+    if found is None:
+        raise InvalidTypeError(
+            f"the accuracy of {measurement} is not known: it belongs to a mechanism of oc.m, and "
+            "neither what launches mechanisms nor a postprocessor has one; ask the mechanism"
+        )
+    return found
 
 
 class ConcurrentMeasurement(Measurement):
@@ -114,6 +134,23 @@ class ConcurrentMeasurement(Measurement):
         """Whether :func:`.make_resumable` can save and resume its handles."""
         can_resume = inside(self).can_resume
         return can_resume is not None and can_resume()
+
+    def accuracy(self, beta: float = 0.05, *, answers: int | None = None) -> float:
+        """Return a bound on the error of the answers, before the mechanism runs.
+
+        With probability at least 1 - ``beta``, all of the first ``answers`` answers are within it
+        of the exact ones. It depends on the mechanism's parameters only, not on the data. What the
+        error of an answer is, and what the bound assumes, is in ``docs/mechanisms.rst``.
+
+        :param beta: probability of a larger error, from 1e-300 up to 1, exclusive
+        :param answers: number of queries, coordinates or steps; it may be left out if one release
+            has a fixed number of answers
+        :return: the error, in units of the answers
+        :raises InvalidTypeError: if the mechanism's accuracy is not known, or if ``answers`` must
+            be given
+        :raises InvalidValueError: naming the argument
+        """
+        return accuracy_of(self).at(beta, answers)
 
     @property
     def input_domain(self) -> Domain:
@@ -150,8 +187,8 @@ class ConcurrentMeasurement(Measurement):
 
     def __call__(self, arg: Any) -> Any:
         """Return an answer, or a queryable, on the data ``arg``, which is converted once."""
-        pointer = _native.to_pointer(arg, self.input_carrier_type)
-        answer = _native.typed(self.spawn, seal(pointer))
+        token = take_in(arg, self.input_domain, self.input_carrier_type)
+        answer = _native.typed(self.spawn, token)
         return adopt(answer, Lifecycle(innermost_running()), None)
 
     def invoke(self, arg: Any) -> Any:
@@ -227,7 +264,7 @@ class ConcurrentOdometer(Odometer):
         self,
         query_space: tuple[Domain, Metric],
         measure: CompositionMeasure,
-        accounting: Accounting,
+        accumulator: Accounting,
         spawn: Callable[[ConcurrentOdometer, Sealed, Any], Any],
         transformation: Transformation | None = None,
         postprocessors: tuple[Callable[[Any], Any], ...] = (),
@@ -236,7 +273,7 @@ class ConcurrentOdometer(Odometer):
     ) -> None:
         self.query_space = query_space
         self.measure = measure
-        self.accounting = accounting
+        self.accumulator = accumulator
         self.transformation = transformation
         self.postprocessors = postprocessors
         self.spawn, self.record, self.opaque = spawn, record, opaque
@@ -244,7 +281,9 @@ class ConcurrentOdometer(Odometer):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "sealed" in vars(self) and not name.startswith("__"):
-            raise AttributeError(f"{name} of an odometer is fixed when it is made")
+            raise AttributeError(
+                f"{name} cannot be set: the attributes of an odometer do not change"
+            )
         super().__setattr__(name, value)
 
     def __del__(self) -> None:
@@ -257,8 +296,8 @@ class ConcurrentOdometer(Odometer):
 
     def __call__(self, arg: Any) -> Any:
         """Spawn an odometer queryable on the data ``arg``, converted once."""
-        pointer = _native.to_pointer(arg, self.input_carrier_type)
-        return _native.typed(self.spawn, self, seal(pointer), None)
+        token = take_in(arg, self.input_domain, self.input_carrier_type)
+        return _native.typed(self.spawn, self, token, None)
 
     def invoke(self, arg: Any) -> Any:
         """Spawn an odometer queryable on the data ``arg``, converted once."""
@@ -290,7 +329,7 @@ class ConcurrentOdometer(Odometer):
             f"    input_domain   = {self.input_domain},\n"
             f"    input_metric   = {self.input_metric},\n"
             f"    output_measure = {self.measure.name},\n"
-            f"    accumulator    = {self.accounting})"
+            f"    accumulator    = {self.accumulator})"
         )
 
 
@@ -303,7 +342,7 @@ def replace(odometer: ConcurrentOdometer, **changes: Any) -> ConcurrentOdometer:
     return ConcurrentOdometer(
         odometer.query_space,
         odometer.measure,
-        odometer.accounting,
+        odometer.accumulator,
         odometer.spawn,
         **{**kept, **changes},
     )
@@ -317,9 +356,10 @@ def postprocess(odometer: ConcurrentOdometer, postprocessor: Any) -> ConcurrentO
         postprocessor = function(postprocessor=postprocessor)
     if is_stream(odometer.query_space[0]):
         raise InvalidTypeError(
-            f"postprocessor would get the handles that take updates of {odometer.query_space[0]}, "
-            "which are data; use make_interactive_postprocessing on what is launched, whose "
-            "postprocessor gets questions and answers only"
+            "postprocessor would receive the handles that take updates of "
+            f"{odometer.query_space[0]}, which are data; use "
+            "make_interactive_postprocessing on what is launched, whose postprocessor gets "
+            "queries and answers only"
         )
     tail = (*odometer.postprocessors, postprocessor)
     return replace(odometer, postprocessors=tail)

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from .machine import MachineQueryable
 
-SYNTHETIC = "synthetic"  # the message that asks for the histogram that answers come from
+SYNTHETIC = "synthetic"  # the message that requests the histogram from which answers are computed
 Handle = TypeVar("Handle", bound=MachineQueryable)
 
 

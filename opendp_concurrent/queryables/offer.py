@@ -133,7 +133,7 @@ class MeasurementPrice:
     def _validated(self, d_in: Any) -> Any:
         reading, place = _READING.get(), id(self.measurement)
         if place in reading or len(reading) >= _DEEPEST:
-            raise PrivacyMapError(d_in, "it asks for a loss that depends on itself")
+            raise PrivacyMapError(d_in, "it queries a loss that depends on the map itself")
         try:
             raw, native = _native.typed(self._ask, (*reading, place), own_distance(d_in))
         except PrivacyMapError:

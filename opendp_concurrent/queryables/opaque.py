@@ -25,6 +25,8 @@ def hide_errors(opaque: bool, function: Callable[..., Any], *arguments: Any) -> 
     if not isinstance(error, Exception):
         raise error.with_traceback(None)
     if type(error) is not MechanismError:
-        LOGGER.error("a mechanism has failed; the analyst was not told why", exc_info=error)
+        LOGGER.error(
+            "a mechanism has failed; the reason was hidden from the analyst", exc_info=error
+        )
     del error
-    raise MechanismError  # out here, where it has no context
+    raise MechanismError  # raised outside the handler, so it has no context

@@ -20,8 +20,8 @@ def check_ledger(ledger: Any, measure: CompositionMeasure) -> None:
         )
     if measure.composability is Composability.SEQUENTIAL:
         raise UnsupportedMeasureError(
-            f"ledger cannot be kept under {measure.name}: {measure.reason}, and a launch in one "
-            "process cannot close the children of another; take another measure"
+            f"ledger is not supported under {measure.name}: {measure.reason}, and a launch "
+            "in one process cannot close the children in another; use another measure"
         )
 
 
@@ -37,6 +37,5 @@ def open_book(
 
     :raises LedgerError: if the budget has other terms
     """
-    zero = None if measure.needs_orders else measure.zero
-    book = ledger.book(Terms(measure.name, accounting, zero, str(metric), d_in, d_out))
+    book = ledger.book(Terms(measure.name, accounting, str(metric), d_in, d_out))
     return book, book.read()

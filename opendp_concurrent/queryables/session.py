@@ -22,7 +22,7 @@ from ..measures import CompositionMeasure
 from ..native import opendp as _native
 from ..owned import plain
 from .child import adopt
-from .data import Sealed
+from .data import Sealed, check_sources
 from .mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, run
 from .offer import MeasurementPrice, Offers
 from .opaque import hide_errors
@@ -98,6 +98,7 @@ class Session:
         return self._postprocess(answer)
 
     def _walk(self, query: Any, price: MeasurementPrice) -> Any:
+        check_sources(self._token)
         if not self.account.asked:
             price.witness()
         permit = self.account.launch(price)

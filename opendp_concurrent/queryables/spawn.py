@@ -1,4 +1,4 @@
-"""From a specification and sealed data to a handle: odometer, filter, compositor."""
+"""Make the handle of an odometer, filter or compositor from its specification and sealed data."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _session(
 def _recorded(odometer: ConcurrentOdometer, ledger: Ledger, d_in: Any) -> Bound:
     d_in = validate_d_in(odometer.input_metric, d_in)
     book, start = open_book(
-        ledger, odometer.measure, odometer.accounting, odometer.input_metric, d_in, None
+        ledger, odometer.measure, odometer.accumulator, odometer.input_metric, d_in, None
     )
     return Bound(d_in, Unlimited(), start, book=book)
 
@@ -68,20 +68,20 @@ def _recorded(odometer: ConcurrentOdometer, ledger: Ledger, d_in: Any) -> Bound:
 def spawn_odometer(
     odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
 ) -> ConcurrentOdometerQueryable:
-    """Spawn an odometer; below ``parent`` its launches are charged there too."""
+    """Return the handle of an odometer. Its launches are also charged to ``parent``, if given."""
     measure, bound = odometer.measure, None
     if odometer.record is not None:
         if parent is not None:
             raise InvalidTypeError(
-                "an odometer with a ledger cannot be launched: what launches it charges for each "
-                "of its launches; pass the ledger to that one"
+                "an odometer with a ledger cannot be launched as a child: its parent "
+                "charges for each of its launches; pass the ledger to the parent"
             )
         bound = _recorded(odometer, *odometer.record)
     token, inward = _head(odometer, token)
     if parent is None:
-        unseal(token)  # the data's owner hears of a transformation that fails, at once
+        unseal(token)  # if a transformation fails, it raises here, to the owner of the data
     account = Account(
-        None if bound else odometer.accounting.start(measure),
+        None if bound else odometer.accumulator.start(measure),
         bound=bound,
         inward=inward,
         parent=parent.account if parent else None,
@@ -90,18 +90,18 @@ def spawn_odometer(
     )
     runner = parent.runner if parent else _runner(measure)
     session = _session(odometer, account, token, runner)
-    return ConcurrentOdometerQueryable(session, f"{measure.name}, {odometer.accounting}")
+    return ConcurrentOdometerQueryable(session, f"{measure.name}, {odometer.accumulator}")
 
 
 def spawn_filter(
     odometer: ConcurrentOdometer, token: Sealed, bound: Bound
 ) -> ConcurrentFilterQueryable:
-    """Spawn a filter over an odometer."""
+    """Return the handle of a filter over an odometer."""
     measure = odometer.measure
     token, inward = _head(odometer, token)
     unseal(token)
     account = Account(
-        None if bound.book else bound.start,  # others charge it too: no history is known here
+        None if bound.book else bound.start,  # other processes charge a ledger: no history here
         bound=bound,
         inward=inward,
         sequential_reason=_reason(measure),
@@ -119,7 +119,7 @@ def spawn_composition(
     bound: Bound,
     opaque: bool,
 ) -> ConcurrentCompositionQueryable:
-    """Spawn a compositor."""
+    """Return the handle of a compositor."""
     account = Account(None, bound=bound, sequential_reason=_reason(measure), opaque=opaque)
     session = Session(account, space, space[1], measure, token, _runner(measure))
     return ConcurrentCompositionQueryable(session, measure.name, bound.d_in)

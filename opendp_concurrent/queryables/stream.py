@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
-from threading import Lock, RLock
+from threading import RLock
 from typing import Any, Protocol
 from weakref import ref
 
@@ -25,6 +25,7 @@ from opendp.mod import Domain, Measure
 
 from .. import owned
 from ..accounts.lifecycle import innermost_running
+from ..accounts.reentry import check_not_held
 from ..checks import at_most, integer, shown
 from ..errors import InvalidTypeError, InvalidValueError, MessageLimitError, StreamError
 from ..native import opendp as _native
@@ -32,18 +33,18 @@ from .data import Sealed, check_process, seal, unseal
 from .machine import MachineQueryable
 
 MOST_ITEMS = 10**8  # at once
-MESSAGES = at_most(2**63 - 1, "more are never sent")
-NO_QUESTION = (
-    "an update is data, and this handle takes questions; if it is of a continual mechanism, it "
-    "gets its updates from the stream of its parent: update that"
+MESSAGES = at_most(2**63 - 1, "no session has more")
+UPDATE_REFUSED = (
+    "an update is data, and this handle takes queries only; a continual mechanism launched "
+    "on a parent gets its updates from the parent's stream: update the parent"
 )
 NOBODY = (
-    "nothing here takes updates: no continual mechanism of this package was launched on the stream"
+    "no continual mechanism of this package was launched on the stream, so nothing takes updates"
 )
 NO_PART = (
-    "the query takes updates, and would be launched below a part of static data: with updates that "
-    "an adversary chooses, the loss is not the maximum over the parts [HSV25]; use "
-    "make_parallel_continual"
+    "the query takes updates, and would be launched on a part of static data: if an "
+    "adversary chooses the updates, the loss is not the maximum over the parts [HSV25]; "
+    "use make_parallel_continual"
 )
 ONE_ONLY = (
     "one stream feeds one continual mechanism here, except under pure DP: the theorems for other "
@@ -144,7 +145,7 @@ def check_items(items: Any) -> Any:
         raise InvalidTypeError("items must be a sequence, found an array of one number")
     try:
         few = len(items) <= MOST_ITEMS
-    except Exception:  # no length that can be told
+    except Exception:  # the length cannot be determined
         few = False
     if not few:
         raise InvalidValueError(
@@ -163,7 +164,11 @@ def check_step(step: Any, steps: int) -> None:
     if step != steps + 1:
         raise StreamError(
             f"the update's step ({shown(step)}) must be {steps + 1}: "
-            + ("later ones have not come" if step > steps else "that one has come")
+            + (
+                "the steps before it have not been sent"
+                if step > steps
+                else "that step has been sent"
+            )
         )
 
 
@@ -193,8 +198,9 @@ class Meter:
             raise MessageLimitError(self._limit)
         if self._left < messages:
             raise StreamError(
-                f"{messages} updates would go beyond the limit ({self._limit} messages), of which "
-                f"{self._left} are left; none was taken; build it with a larger max_messages"
+                f"{messages} updates would exceed the limit ({self._limit} messages), of "
+                f"which {self._left} are left; no update was taken; build it with a larger "
+                "max_messages"
             )
 
     def spend(self, messages: int) -> None:
@@ -248,7 +254,7 @@ class Stream:
         self._feeds: list[ref[Any]] = []
         # a subscriber may hold the lock of a mechanism that waits for an update, so it must not
         # wait for `lock`; it waits for this lock, under which no other lock is taken
-        self._listing = Lock()
+        self._listing = RLock()
         self._steps, self.lock, self.subscribed = 0, RLock(), False
 
     # --- as a dataset, which is empty -----------------------------------------------------
@@ -281,6 +287,7 @@ class Stream:
 
         :return: the stream that ``feed`` must hold
         """
+        check_not_held(self._listing)
         with self._listing:
             first, refused = not self.subscribed, self.subscribed and not self._many
             if not refused:
@@ -301,6 +308,7 @@ class Stream:
     @property
     def live(self) -> list[Feed]:
         """The subscribers that still exist."""
+        check_not_held(self._listing)
         with self._listing:
             feeds = [feed() for feed in self._feeds]
             if None in feeds:
@@ -381,14 +389,14 @@ def start_of(token: Sealed) -> Stream | None:
         raise InvalidTypeError(NO_PART)
     below = payer is not None or _native.inside_native_call()
     if not below and (not isinstance(data, Sized) or len(data)):
-        raise InvalidValueError("a stream starts empty: pass [], and let items come by update_all")
+        raise InvalidValueError("a stream starts empty: pass [], and send items with update_all")
     return None
 
 
 # --- handles ---------------------------------------------------------------------------------
 
 
-class QuestionQueryable(MachineQueryable):
+class QueryOnlyQueryable(MachineQueryable):
     """A handle that takes queries only.
 
     :ivar stream: the stream inside; this reference keeps it alive
@@ -401,11 +409,11 @@ class QuestionQueryable(MachineQueryable):
     def __call__(self, query: Any) -> Any:
         """Query the mechanism. An update is refused."""
         if isinstance(query, DataMessage):
-            raise InvalidTypeError(NO_QUESTION)
+            raise InvalidTypeError(UPDATE_REFUSED)
         return super().__call__(query)
 
 
-class FedQueryable(QuestionQueryable):
+class FedQueryable(QueryOnlyQueryable):
     """A handle of a continual mechanism that receives its updates from its parent's stream."""
 
     def __init__(self, machine: Callable[[Any], Any], description: str, stream: Stream) -> None:
@@ -416,7 +424,9 @@ class FedQueryable(QuestionQueryable):
         """Query the mechanism. An update is refused."""
         self._stream.check()
         answer = super().__call__(query)
-        if isinstance(answer, QuestionQueryable) and all(one is not self for one in answer.holders):
+        if isinstance(answer, QueryOnlyQueryable) and all(
+            one is not self for one in answer.holders
+        ):
             answer.holders += (self,)  # its updates come through here
         return answer
 
@@ -448,7 +458,7 @@ class Updatable:
         raise NotImplementedError
 
 
-class OwnStreamQueryable(Updatable, QuestionQueryable):
+class OwnStreamQueryable(Updatable, QueryOnlyQueryable):
     """A handle of something wrapped around continual mechanisms, with a stream of its own."""
 
     def __init__(self, machine: Callable[[Any], Any], description: str, stream: Stream) -> None:
@@ -471,12 +481,12 @@ class OwnStreamQueryable(Updatable, QuestionQueryable):
         self._stream.receive(message)
 
 
-def question_side(answer: Any) -> Callable[[Any], Any]:
+def query_side(answer: Any) -> Callable[[Any], Any]:
     """Return a function that queries a queryable and refuses to send it data."""
 
     def ask(message: Any) -> Any:
         if isinstance(message, DataMessage):
-            raise InvalidTypeError(NO_QUESTION)
+            raise InvalidTypeError(UPDATE_REFUSED)
         return answer(message)
 
     return ask

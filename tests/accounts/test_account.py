@@ -130,7 +130,7 @@ def test_a_compositor_takes_shares_in_order_and_whole():
 
 
 def test_a_compositor_has_a_loss_at_its_own_distance_only():
-    with pytest.raises(InvalidValueError, match="at its own d_in"):
+    with pytest.raises(InvalidValueError, match="its loss is known only there"):
         compositor(0.5).privacy_loss(2)
 
 
@@ -147,7 +147,7 @@ def test_a_launch_is_charged_at_every_ancestor_or_none():
     assert (leaf.launches, middle.launches, root.launches) == (1, 1, 1)
 
 
-def test_questions_change_no_loss():
+def test_queries_change_no_loss():
     account = filter_(1.0)
     account.launch(Linear(0.25))
     readings = [account.privacy_loss(d_in) for d_in in (1, 5, 1, 5)]
@@ -213,7 +213,7 @@ class Doing(Linear):
         return super().at(d_in)
 
 
-def test_a_first_question_counts_what_a_price_launches_while_it_is_read():
+def test_a_first_query_counts_what_a_price_launches_while_it_is_read():
     root = odometer()
     price = Doing(0.125, lambda: root.launch(Linear(0.25)))
     root._history.append(price)  # charged, and never read at any distance yet
@@ -478,7 +478,7 @@ def test_a_charge_in_a_ledger_is_in_units_of_the_root():
 
 def test_a_budget_in_a_ledger_is_known_at_its_own_distance():
     root = filter_(1.0, d_in=2, book=Book())
-    with pytest.raises(InvalidValueError, match="a budget in a ledger is known at its own d_in"):
+    with pytest.raises(InvalidValueError, match="the d_in of this budget in a ledger"):
         root.privacy_loss(1)
 
 
@@ -533,7 +533,7 @@ def test_threads_spend_exactly_the_budget():
     assert account.privacy_loss(1) == 300.0
 
 
-def test_a_first_question_is_right_while_others_launch():
+def test_a_first_query_is_right_while_others_launch():
     account, price = odometer(), Linear(1.0)
     stop = threading.Event()
 

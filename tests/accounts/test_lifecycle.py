@@ -3,7 +3,12 @@ import itertools
 import pytest
 
 from opendp_concurrent.accounts.lifecycle import TRANSITIONS, Event, Lifecycle, State
-from opendp_concurrent.errors import ClosedChildError, HaltedError, InterruptedHandleError
+from opendp_concurrent.errors import (
+    ClosedChildError,
+    EndedRunError,
+    HaltedError,
+    InterruptedHandleError,
+)
 
 
 def test_the_table_is_complete_and_nothing_opens_again():
@@ -17,7 +22,7 @@ def test_a_lifecycle_follows_the_table(state, event):
     one.state = state
     one.happen(event)
     assert one.state is TRANSITIONS[state, event]
-    with pytest.raises((HaltedError, InterruptedHandleError, ClosedChildError)):
+    with pytest.raises((HaltedError, InterruptedHandleError, ClosedChildError, EndedRunError)):
         one.check()
 
 

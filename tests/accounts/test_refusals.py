@@ -90,7 +90,8 @@ def test_the_message_has_the_subject_first_and_rounded_numbers():
     root(user(1 / 3))
     assert str(refused(root, user(0.9))) == (
         "filter 'report' refuses: spent 0.333333 of 1, asked 0.9, remaining 0.666667 "
-        "(MaxDivergence, basic(), d_in=1); nothing was charged; ask for at most what remains"
+        "(MaxDivergence, basic(), d_in=1); nothing was charged; "
+        "pass a query that costs at most what remains"
     )
 
 
@@ -124,7 +125,7 @@ def test_a_verdict_without_an_account_has_the_values_only():
     assert (verdict.account, verdict.d_in, verdict.measure) == ((), None, "")
     assert str(verdict) == (
         "the launch is refused: spent 0.5 of 1, asked 0.75, remaining 0.5; nothing was charged; "
-        "ask for at most what remains"
+        "pass a query that costs at most what remains"
     )
 
 
@@ -249,7 +250,8 @@ def test_a_compositor_says_its_next_share():
     assert (error.remaining, error.d_out, error.account) == ((0.25, 0.25), None, ("compositor",))
     assert str(error) == (
         "the compositor refuses: spent 0.5, asked 0.5, next share 0.25, 2 of 3 left "
-        "(MaxDivergence, basic(), d_in=1); nothing was charged; ask for at most the next share"
+        "(MaxDivergence, basic(), d_in=1); nothing was charged; "
+        "pass a query that costs at most the next share"
     )
 
 

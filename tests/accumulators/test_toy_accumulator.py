@@ -14,12 +14,14 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import checks, verify
 from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.accumulators.epsilon_delta_sum import EpsilonDeltaAccounting
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
     UnsupportedMeasureError,
 )
+from opendp_concurrent.exact.rounding import from_units_up, to_units
 from opendp_concurrent.ledger import create_ledger, open_ledger, register
 from opendp_concurrent.measures import composition_measure
 from opendp_concurrent.plot import plot_ledger, plot_session
@@ -29,7 +31,7 @@ from opendp_concurrent.plot import plot_ledger, plot_session
 
 @dataclass(frozen=True)
 class EighthsSpent:
-    """So many eighths; None if it is infinitely many."""
+    """The number of eighths spent; None if it is infinite."""
 
     eighths: int | None = 0
 
@@ -60,7 +62,7 @@ class EighthsSpent:
 
 @dataclass(frozen=True)
 class Eighths:
-    """Accounting in eighths."""
+    """Adds up losses in eighths."""
 
     made_for = "pure DP"
 
@@ -72,6 +74,33 @@ class Eighths:
 
     def from_record(self, measure, record):
         return EighthsSpent(record)
+
+
+@dataclass(frozen=True)
+class SpentTwice:
+    """A rule for (ε, δ) that adds up 2 ε, in units of 2**-1074, and needs no slack."""
+
+    delta_slack: float = 0.0
+
+    def cost(self, epsilon):
+        return to_units(2 * epsilon)
+
+    def spent(self, units):
+        return from_units_up(int(units))
+
+    def epsilon(self, spent):
+        return spent
+
+    def largest(self, epsilon):
+        return epsilon
+
+
+@dataclass(frozen=True)
+class Twice(EpsilonDeltaAccounting):
+    """Adds up doubled ε."""
+
+    def parts(self):
+        return (SpentTwice(),)
 
 
 register("toy:eighths", Eighths, {})
@@ -104,7 +133,7 @@ def test_an_odometer_and_a_filter_use_it(odometer, count):
 
 
 def test_another_measure_is_refused_in_its_words(space):
-    with pytest.raises(UnsupportedMeasureError, match=r"Eighths\(\)\) is for pure DP"):
+    with pytest.raises(UnsupportedMeasureError, match=r"Eighths\(\)\) supports pure DP"):
         oc.make_concurrent_odometer(
             *space, dp.zero_concentrated_divergence(), accumulator=Eighths()
         )
@@ -116,7 +145,7 @@ def test_what_is_no_accounting_is_refused(space):
             return True
 
     for wrong in (Half(), Eighths, 1.0, EighthsSpent()):
-        with pytest.raises(InvalidTypeError, match="accumulator must be an accounting"):
+        with pytest.raises(InvalidTypeError, match="accumulator must be one of oc.accumulators"):
             oc.make_concurrent_odometer(*space, dp.max_divergence(), accumulator=wrong)
 
 
@@ -143,6 +172,30 @@ def test_a_ledger_goes_on_with_it(odometer, count, tmp_path):
         with pytest.raises(BudgetExceededError):
             bounded(count)
         assert plot_ledger(ledger).get_lines()[0].get_ydata().tolist() == [0.125, 0.25]
+
+
+@pytest.mark.parametrize(("launches", "each"), [(3, 0.25), (8, 0.125), (9, 0.0), ([1, 2], 0.3125)])
+def test_the_largest_shares_are_those_it_admits(odometer, space, launches, each):
+    """Three equal parts of 1 cost 3/8 each, which is too much."""
+    pure = dp.max_divergence()
+    shares = oc.c.largest_share((pure, 1.0), launches, accumulator=Eighths())
+    assert (shares[0] if isinstance(shares, list) else shares) == each
+    if shares == 0.25:
+        bounded = oc.make_concurrent_filter(odometer, 1, 1.0)([1, 2, 3])
+        count = space >> dp.t.then_count() >> dp.m.then_laplace(4.0)
+        assert [type(bounded(count)) for _ in range(3)] == [int] * 3
+
+
+def test_its_launches_are_counted():
+    assert oc.accumulators.launches_admitted(Eighths(), 1.0, [0.1]) == 8
+    assert oc.accumulators.launches_admitted(Eighths(), 1.0, [0.1, 0.2]) == 5
+
+
+def test_a_rule_from_outside_is_combined_with_others():
+    both = oc.accumulators.either(Twice(), oc.accumulators.basic())
+    assert both.start().after((0.25, 0.0), 3).loss == (0.75, 0.0)
+    both = oc.accumulators.either(Twice(), oc.accumulators.advanced(1e-6))
+    assert both.start().after((0.25, 0.0), 3).loss == (1.5, 1e-6)
 
 
 def test_no_analyst_exceeds_its_filter():

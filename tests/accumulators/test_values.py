@@ -12,11 +12,10 @@ import opendp_concurrent as oc
 from opendp_concurrent import accounts, accumulators
 from opendp_concurrent.accumulators.planned import Planned
 from opendp_concurrent.accumulators.slots import AnyOrder, Slots
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.errors import InvalidTypeError
 from opendp_concurrent.measures import conversions
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.renyi_divergence import RENYI_DIVERGENCE
 from opendp_concurrent.measures.sums.curve_sum import CurveSum
 from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
 from opendp_concurrent.measures.sums.pair_sum import PairSum
@@ -105,57 +104,6 @@ def test_what_is_counted_is_the_loss_itself(start, d_mid):
     assert start.read(d_mid) == d_mid
 
 
-def test_curves_are_read_at_the_orders_that_count():
-    assert GRID.start(None).read(lambda order: order / 4) == GridCurve((2.0, 3.0), (0.5, 0.75))
-    falling = GRID.start(None).read(lambda order: 1 / order)  # no Rényi curve falls
-    assert falling == GridCurve((2.0, 3.0), (1 / 3, 1 / 3))
-    for wrong in (None, 1.0, (0.5, 0.75)):
-        with pytest.raises(InvalidTypeError, match="^d_mid must be a function of the order"):
-            GRID.start(None).read(wrong)
-    with pytest.raises(InvalidValueError, match=r"^d_mid\(3\)"):
-        GRID.start(None).read(lambda order: -1.0 if order == 3.0 else 1.0)
-
-
-def test_curves_on_a_grid_are_compared_there_only():
-    low, high = GridCurve((2.0, 3.0), (0.5, 0.75)), GridCurve((2.0, 3.0), (0.5, 1.0))
-    other = GridCurve((2.0, 4.0), (0.5, 0.75))
-    assert low <= high
-    assert low < high
-    assert low <= low
-    assert not low < low
-    assert not high <= low
-    assert not high < low
-    crossing = GridCurve((2.0, 3.0), (0.25, 1.0))
-    assert not low <= crossing
-    assert not crossing <= low
-    for one, another in ((low, other), (low, 1.0), (low, None)):
-        with pytest.raises(TypeError):
-            one <= another  # noqa: B015
-        with pytest.raises(TypeError):
-            one < another  # noqa: B015
-
-
-def test_a_curve_on_a_grid_between_its_orders():
-    curve = GridCurve((2.0, 3.0), (0.5, 0.75))
-    assert [curve(order) for order in (1.5, 2.0, 2.5, 3.0)] == [0.5, 0.5, 0.75, 0.75]
-    assert curve(3.5) == float("inf")
-    for order in (1.0, 0.5, float("nan")):
-        with pytest.raises(InvalidValueError, match="^alpha"):
-            curve(order)
-
-
-def test_curves_without_a_grid_have_no_bound_no_record_and_nothing_remains():
-    start = oc.accumulators.basic().start(RENYI_DIVERGENCE)
-    for call in (
-        lambda: start.within(1.0),
-        lambda: start.remaining(1.0),
-        start.to_record,
-        lambda: oc.accumulators.basic().from_record(RENYI_DIVERGENCE, None),
-    ):
-        with pytest.raises(InvalidTypeError, match="grid of orders"):
-            call()
-
-
 def test_a_rule_of_ones_own_has_no_record():
     rule = oc.accumulators.from_rule(Rule())
     with pytest.raises(InvalidTypeError, match="no exact record"):
@@ -165,7 +113,7 @@ def test_a_rule_of_ones_own_has_no_record():
     for missing in ("start", "after", "continues"):
         methods = {name: None for name in ("start", "after", "continues") if name != missing}
         partial = type("Partial", (), methods)()
-        with pytest.raises(InvalidTypeError, match=f"Partial has no {missing}$"):
+        with pytest.raises(InvalidTypeError, match=f"Partial has no {missing};"):
             oc.accumulators.from_rule(partial)
 
 
@@ -209,32 +157,6 @@ def test_a_record_of_slots_has_the_places_that_are_left():
     assert slots.after(large).within(oc.TradeoffFunction.identity().compose(*plan))
     assert not slots.after(large).within(large)
     assert slots.remaining() == AnyOrder().remaining(slots) == slots.left
-
-
-def test_what_remains_of_truncated_losses_has_the_omega_of_the_bound():
-    bound = oc.TruncatedConcentrated(0.75, 4.0)
-    spent = Truncated().start(None).after(oc.TruncatedConcentrated(0.5, 8.0))
-    assert spent.remaining(bound) == oc.TruncatedConcentrated(0.25, 4.0)
-    assert spent.after(spent.remaining(bound)).within(bound)
-    assert not spent.after(oc.TruncatedConcentrated(0.25, 3.9)).within(bound)
-
-
-def test_a_curve_without_a_value_at_each_order_is_no_curve():
-    with pytest.raises(ValueError, match="shorter"):
-        GridCurve((2.0, 3.0), (0.5,))(1.5)
-
-
-def test_a_plan_consumes_whole_shares_in_their_order():
-    plan = Planned((0.5, 0.25, 1.0), 0, ScalarSum())
-    assert not plan.exhausted
-    assert plan.after(0.1).loss == 0.5
-    assert plan.after(0.1, 2).remaining() == (1.0,)
-    assert plan.after(0.0, 3).exhausted
-    assert plan.after(0.1).within(0.5)
-    assert not plan.after(0.1, 2).within(0.5)
-    assert plan.after(0.1, 2).to_record() == [2, ScalarSum().after(0.75).to_record()]
-    with pytest.raises(InvalidValueError, match="^all 3 d_mids are consumed"):
-        plan.after(0.0, 4)
 
 
 def test_records_are_exact():

@@ -102,7 +102,7 @@ def test_a_cast_exists_exactly_where_a_theorem_does(under, source, target):
         ("Approximate(MaxDivergence)", "ZeroConcentratedDivergence", "may fail with probability"),
         ("ZeroConcentratedDivergence", "MaxDivergence", "may be unbounded"),
         ("GaussianTradeoff", "MaxDivergence", "may be unbounded"),
-        ("FixedRenyiDivergence", "ZeroConcentratedDivergence", "nothing of higher ones"),
+        ("FixedRenyiDivergence", "ZeroConcentratedDivergence", "bounds no higher order"),
         ("TruncatedConcentratedDivergence", "ZeroConcentratedDivergence", "end at omega"),
         ("ZeroConcentratedDivergence", "GaussianTradeoff", "may be unbounded"),
     ],
@@ -215,11 +215,17 @@ def test_a_native_sequential_compositor_closes_a_cast_child(space):
 
 
 def test_odd_ends_are_refused(under):
-    with pytest.raises(InvalidValueError, match=r"^alpha \(9.0\) must be at most the 8.0"):
+    with pytest.raises(
+        InvalidValueError,
+        match=r"^alpha \(9.0\) must be at most the order of the measurement \(8.0\)",
+    ):
         oc.c.cast(under(fixed(8.0), 1.0), fixed(9.0))
     assert oc.c.cast(under(fixed(8.0), 1.0), fixed(2.0)).map(1) == 1.0
     tcdp = under(truncated(16.0), oc.TruncatedConcentrated(0.125, 16.0))
-    with pytest.raises(InvalidValueError, match=r"^omega \(32.0\) must be at most the 16.0"):
+    with pytest.raises(
+        InvalidValueError,
+        match=r"^omega \(32.0\) must be at most the omega of the measurement \(16.0\)",
+    ):
         oc.c.cast(tcdp, truncated(32.0)).map(1)
     assert oc.c.cast(tcdp, truncated(4.0)).map(1) == oc.TruncatedConcentrated(0.125, 4.0)
     with pytest.raises(InvalidValueError, match=r"^alpha \(16.0\) must be below omega"):
@@ -237,7 +243,7 @@ def test_odd_ends_are_refused(under):
         (("zcdp", APPROXIMATE, 1.5), InvalidValueError, "^delta"),
         (("zcdp", APPROXIMATE, -0.1), InvalidValueError, "^delta"),
         (("zcdp", APPROXIMATE, "x"), InvalidTypeError, "^delta must be a number"),
-        (("zcdp", RENYI, 1e-6), InvalidTypeError, "^delta is for a cast to"),
+        (("zcdp", RENYI, 1e-6), InvalidTypeError, "^delta must be left out for a cast to"),
         (("zcdp", 5), InvalidTypeError, "^to_measure must be a measure"),
         (("renyi", APPROXIMATE, 1e-6), InvalidTypeError, "^orders must be given"),
         (("renyi", APPROXIMATE, 1e-6, [1.0]), InvalidValueError, "^orders"),

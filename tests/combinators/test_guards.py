@@ -126,7 +126,7 @@ def test_a_map_that_returns_the_wrong_type(handle, space, loss):
     refused(handle, user(space, lambda d_in: loss), PrivacyMapError, "privacy map")
 
 
-def test_an_untracked_odometer_says_at_the_question_which_it_cannot_answer(space):
+def test_an_untracked_odometer_says_at_the_query_which_it_cannot_answer(space):
     root = odometer(space)([1, 2])
     root(user(space, lambda d_in: -5.0))
     with pytest.raises(PrivacyMapError, match="at least 0"):
@@ -277,9 +277,9 @@ def test_bad_odometers_and_options(space):
         oc.make_concurrent_filter(odometer(space), 1, 1.0, ledger="file")
     with pytest.raises(InvalidTypeError, match="^accumulator must be"):
         oc.make_concurrent_odometer(*space, PURE, accumulator="basic")
-    with pytest.raises(InvalidTypeError, match="^orders is for"):
+    with pytest.raises(InvalidTypeError, match="^orders must be left out"):
         oc.make_concurrent_filter(odometer(space), 1, 1.0, orders=[2])
-    with pytest.raises(InvalidTypeError, match="^orders is for"):
+    with pytest.raises(InvalidTypeError, match="^orders must be left out"):
         oc.make_concurrent_composition(*space, PURE, 1, [1.0], orders=[2])
 
 

@@ -105,7 +105,7 @@ def test_renyi_curves_need_orders(make):
     assert composed.map(1).values == (1.5, 6.0)
     queryable = composed(DATA)
     assert queryable((0, "q") if make is indexed else "q") == ("m", 7, ("q",))
-    with pytest.raises(InvalidTypeError, match="^orders is for"):
+    with pytest.raises(InvalidTypeError, match="^orders must be left out"):
         make(numbered(), orders=[2.0])
 
 

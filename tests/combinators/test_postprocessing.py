@@ -298,7 +298,7 @@ def test_a_loop_is_stopped_and_nothing_is_lost(limit):
     reached = []
     queryable = middle(loops, asking(reached), initial_state=0, max_asks=limit)(DATA)
     assert queryable("a") == (1, (1, "a"))
-    with pytest.raises(PostprocessorError, match=f"it asked {limit} times for one message"):
+    with pytest.raises(PostprocessorError, match=f"it sent {limit} queries for one message"):
         queryable("loop")
     assert reached == ["a", *["loop"] * limit]
     assert queryable("b") == (2, (limit + 2, "b"))

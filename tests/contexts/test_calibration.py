@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.measures import composition_measure
+from opendp_concurrent.measures.sums.orders_sum import OnOrders
 
 PURE, APPROXIMATE = dp.max_divergence(), dp.approximate(dp.max_divergence())
 SCALAR = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
@@ -213,3 +214,33 @@ def test_what_is_typical_is_named():
         oc.accumulators.launches_admitted(rule, oc.TradeoffFunction.pure(1.0), [0.1])
     with pytest.raises(InvalidTypeError, match="^typical must be a nonempty sequence"):
         oc.accumulators.launches_admitted(rule, oc.TradeoffFunction.pure(1.0), [])
+
+
+@pytest.mark.parametrize("launches", [1, 3, 7, [1, 2, 4]])
+def test_shares_on_a_ladder_are_whole_rungs_that_a_filter_admits(launches):
+    unit, measure = oc.TradeoffFunction.pure(0.1), oc.tradeoff()
+    rule, d_out = oc.accumulators.ladder(unit), oc.TradeoffFunction.gaussian(1.0)
+    shares = oc.c.largest_share((measure, d_out), launches, accumulator=rule)
+    state = rule.start()
+    for share in shares if isinstance(shares, list) else [shares] * launches:
+        state = state.after(share)
+    assert state.within(d_out)
+    wasted = d_out.admits(unit) - state.spent
+    assert 0 <= wasted < (launches if isinstance(launches, int) else len(launches))
+
+
+def test_an_accounting_whose_distances_have_no_line_is_refused():
+    class Alone:
+        def supports(self, measure):
+            return True
+
+        def start(self, measure):
+            raise AssertionError
+
+        from_record = start
+
+    d_out = oc.TradeoffFunction.gaussian(1.0)
+    with pytest.raises(InvalidTypeError, match="^accumulator must .* as Tradeoff does"):
+        oc.c.largest_share((oc.tradeoff(), d_out), 2, accumulator=Alone())
+    with pytest.raises(InvalidTypeError, match="^accumulator .* must support"):
+        oc.accumulators.launches_admitted(OnOrders((2.0,)), 1.0, [0.1])

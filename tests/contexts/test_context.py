@@ -8,7 +8,7 @@ from opendp_concurrent.accounts.account import Account, Bound
 from opendp_concurrent.accounts.rule import Shares, Within
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.accumulators.planned import Planned
-from opendp_concurrent.contexts.context import _weights
+from opendp_concurrent.contexts.accountant import weights_of
 from opendp_concurrent.errors import (
     BudgetExceededError,
     ClosedChildError,
@@ -44,7 +44,7 @@ def at_most(left, right):
 def test_an_even_split_admits_all_k_launches_and_never_one_more(budget):
     """opendp#2131 and opendp#2789: with the very accumulators and rules of the constructors."""
     for k in range(1, 1001):
-        shares = split(budget, _weights(k, None))
+        shares = split(budget, weights_of(k, None))
         start = basic().start(MAX_DIVERGENCE)
         compositor = Account(
             None, bound=Bound(1, Shares(at_most), Planned(tuple(shares), 0, start))
@@ -203,3 +203,41 @@ def test_an_accounting_rule_in_a_context():
             split_evenly_over=3,
             accumulator=rule,
         )
+
+
+def pandas():
+    return pytest.importorskip("pandas")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pandas().DataFrame({"age": [41, 77123], "name": ["zoe", "bob"]}),
+        lambda: pandas().Series([41, "zoe 77123"]),
+        lambda: [77123, "zoe"],
+        lambda: {"zoe": [77123]},
+        lambda: Unshown(77123),
+    ],
+    ids=["frame", "column", "mixed", "dict", "object"],
+)
+def test_an_error_about_data_of_no_known_domain_has_no_row(make):
+    with pytest.raises(InvalidTypeError, match="^data .* must be") as caught:
+        oc.concurrent_context(make(), UNIT, dp.loss_of(epsilon=1.0))
+    assert caught.value.__cause__ is caught.value.__context__ is None
+    assert "77123" not in str(caught.value)
+    assert "zoe" not in str(caught.value)
+
+
+class Unshown:
+    """Its class is unknown to OpenDP, and its text has its content."""
+
+    def __init__(self, row):
+        self.row = row
+
+    def __repr__(self):
+        return f"Unshown({self.row})"
+
+
+def test_a_pandas_frame_is_told_its_way():
+    with pytest.raises(InvalidTypeError, match=r"pl\.from_pandas\(frame\)\.lazy\(\)"):
+        oc.concurrent_context(pandas().DataFrame({"age": [1]}), UNIT, dp.loss_of(epsilon=1.0))

@@ -1,5 +1,6 @@
 """Queries on LazyFrames, whose scale and threshold are left to be found."""
 
+import opendp.context
 import opendp.extras.polars
 import opendp.prelude as dp
 import pytest
@@ -10,7 +11,13 @@ from opendp_concurrent.contexts.frame_query import (
     ConcurrentLazyFrameQuery,
     ConcurrentLazyGroupByQuery,
 )
-from opendp_concurrent.errors import InvalidTypeError
+from opendp_concurrent.contexts.native_loss import native_loss, native_measures
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnsupportedMeasureError,
+)
 
 pl = pytest.importorskip("polars")
 
@@ -172,3 +179,188 @@ def test_the_rest_of_a_query_is_opendps(context):
     plan = query.select(dp.len(signed=True)).polars_plan.serialize()
     again = open_.deserialize_polars_plan(plan)
     assert again.resolve().map(1) == 1.0
+
+
+# --- the mechanisms of this package ----------------------------------------------------------
+
+PURE = dp.max_divergence()
+
+
+def test_each_constructor_of_vectors_is_a_method_on_a_frame(context):
+    """Polars itself has four of the names, for its own methods."""
+    vectors = oc.concurrent_context([1, 2], UNIT, dp.loss_of(epsilon=1.0)).query()
+    names = {name for name in dir(vectors) if name in opendp.context.constructors}
+    assert names >= {"sparse_vector", "guess_and_check", "concurrent_odometer", "frame_count"}
+    query = context(dp.loss_of(epsilon=1.0)).query(epsilon=0.5)
+    for name in [*names, "compositor", "analyst_quotas", "parallel_composition"]:
+        assert callable(getattr(query, name)), name
+    assert {name for name in names if hasattr(pl.LazyFrame, name)} == {
+        "cast",
+        "count",
+        "mean",
+        "sum",
+    }
+    with pytest.raises(AttributeError, match="no attribute 'sparse_vektor'"):
+        _ = query.sparse_vektor
+
+
+def pair(query):
+    return oc.make_concurrent_composition(*query._query._chain, PURE, 1, [0.125, 0.125])
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        lambda query: query.concurrent_composition(PURE, 1, [0.25, 0.25]),
+        lambda query: query.ordered_composition(PURE, 1, [pair(query), pair(query)]),
+        lambda query: query.indexed_composition(PURE, 1, [pair(query), pair(query)]),
+        lambda query: query.sparse_vector(PURE, 1, threshold=10, max_hits=2),
+        lambda query: query.above_threshold(PURE, 1, threshold=10),
+        lambda query: query.guess_and_check(PURE, 1, tolerance=10.0, max_hits=2),
+        lambda query: query.compositor(2),
+        lambda query: query.compositor(),
+        lambda query: query.analyst_quotas({"alice": 0.25, "bob": 0.25}),
+        lambda query: query.parallel_composition(oc.c.by_column("age"), keys=[20, 30]),
+        lambda query: query.frame_count().laplace(),
+        lambda query: query.frame_count().laplace(scale=2.0),
+    ],
+)
+def test_each_mechanism_is_launched_within_the_loss_of_the_query(context, launch):
+    open_ = context(dp.loss_of(epsilon=1.0))
+    launch(open_.query(epsilon=0.5)).release()
+    assert open_.current_privacy_loss() == pytest.approx(0.5, rel=1e-9)
+    assert open_.current_privacy_loss() <= 0.5
+
+
+def test_an_odometer_opens_on_a_plan(context):
+    open_ = context(dp.loss_of(epsilon=1.0))
+    leaf = open_.query().filter(pl.col("age") > 25).concurrent_odometer(PURE).release()
+    assert leaf.privacy_loss(1) == open_.current_privacy_loss() == 0.0
+
+
+def test_children_on_one_frame_interleave(context):
+    open_ = context(dp.loss_of(epsilon=40.0))
+    search = open_.query(epsilon=10.0).sparse_vector(PURE, 1, threshold=75, max_hits=2).release()
+    one, other = (open_.query(epsilon=10.0).compositor(2).release() for _ in range(2))
+    older = open_.query().filter(pl.col("age") > 25)
+    assert search(older.select(pl.len()))  # 100
+    one.query().select(dp.len(signed=True)).release()
+    assert not search(older.filter(pl.col("age") > 35).select(pl.len()))  # 50
+    other.query().select(dp.len(signed=True)).release()
+    assert search(open_.query().select(pl.len().alias("rows")))  # 150
+    one.query().select(dp.len(signed=True)).release()
+    assert search(older.frame_count()).outcome is oc.m.Outcome.EXHAUSTED
+    assert open_.current_privacy_loss() <= 30.0
+
+
+def test_a_plan_before_a_child_is_the_childs_data(context):
+    open_ = context(dp.loss_of(epsilon=100.0))
+    nested = open_.query(epsilon=50.0).filter(pl.col("age") > 25).compositor(2).release()
+    count = nested.query().select(dp.len(signed=True)).release().collect().item()
+    assert abs(count - 100) <= 4  # 10^-43
+    again = nested.query().filter(pl.col("age") > 35).frame_count().laplace().release()
+    assert abs(again - 50) <= 4
+
+
+def test_a_query_that_is_no_count_is_refused_with_the_reason(context):
+    open_ = context(dp.loss_of(epsilon=1.0))
+    search = open_.query(epsilon=0.5).above_threshold(PURE, 1, threshold=10).release()
+    query = open_.query()
+    for one in (
+        query,
+        query.filter(pl.col("age") > 25),
+        query.select(pl.col("age").sum()),
+        query.select(dp.len(signed=True)),
+        query.select(pl.len(), pl.col("age").sum()),
+        query.select(pl.len() * 2),
+    ):
+        with pytest.raises(
+            InvalidTypeError, match=r"certifies no sensitivity.*select\(pl.len\(\)\)"
+        ):
+            search(one)
+    with pytest.raises(InvalidTypeError, match="^the query is a count without noise"):
+        open_.query(epsilon=0.1).select(pl.len()).release()
+    with pytest.raises(InvalidValueError, match="whose stability OpenDP certifies"):
+        search(query.head(5).select(pl.len()))
+    assert open_.current_privacy_loss() == 0.5
+
+
+def test_a_plan_of_another_sensitivity_is_refused(context):
+    unit = dp.unit_of(contributions=1, identifier=pl.col("who"))
+    open_ = context(dp.loss_of(epsilon=1.0), unit=unit)
+    search = open_.query(epsilon=0.5).above_threshold(PURE, 1, threshold=1).release()
+    with pytest.raises(InvalidValueError, match=r"^the sensitivity of the query \(2\)"):
+        search(open_.query().truncate_per_group(2).select(pl.len()))
+    with pytest.raises(InvalidValueError, match="truncate first"):
+        search(open_.query().select(pl.len()))
+    assert search(open_.query().truncate_per_group(1).select(pl.len())).outcome
+
+
+def test_a_plan_from_elsewhere_is_no_longer_the_whole_frame(context):
+    open_ = context(dp.loss_of(epsilon=100.0))
+    plan = open_.query().filter(pl.col("age") > 25).polars_plan.serialize()
+    nested = open_.deserialize_polars_plan(plan)
+    assert abs(nested.frame_count().laplace(scale=0.02).release() - 100) <= 4
+    bounds = [dp.polars.Bound(per_group=1)]
+    spaced = open_.deserialize_polars_plan(plan).concurrent_composition(PURE, bounds, [1.0])
+    assert spaced.resolve().map(1) == 1.0  # by way of the plan
+
+
+# --- measures of this package ----------------------------------------------------------------
+
+OWN = {
+    "Gaussian": {"mu": 0.5},
+    "one order": {"epsilon": 0.5, "alpha": 4.0},
+    "tCDP": {"rho": 0.5, "omega": 20.0},
+}
+
+
+@pytest.mark.parametrize("own", OWN)
+@pytest.mark.parametrize("plan", ["count", "both", "filtered"])
+def test_a_measure_of_this_package_gets_noise_of_opendp(context, builds, own, plan):
+    measure, d_out = oc.loss_of(**OWN[own])
+    query = PLANS[plan](context((measure, d_out)).query(**OWN[own]))
+    found = query.resolve()
+    assert len(builds) <= MOST
+    assert found.output_measure == measure
+    assert found.check(1, d_out)
+    assert not found.check(1, oc.loss_of(**{**OWN[own], next(iter(OWN[own])): 0.499})[1])
+    assert query.release().collect().height == 1
+
+
+def test_the_noise_with_the_smaller_variance_is_taken():
+    measure, d_out = oc.loss_of(epsilon=0.5, alpha=4.0)
+    native, rho = native_loss(measure, d_out)
+    assert native == dp.zero_concentrated_divergence()
+    assert rho == pytest.approx(0.5 / 4)  # ε at α is α ρ
+    assert native_measures(oc.gaussian_tradeoff()) == [PURE]
+    assert native_loss(oc.tradeoff(), oc.TradeoffFunction.gaussian(1.0))[0] == PURE
+
+
+def test_scales_in_the_plan_are_enough_under_each_measure(context):
+    open_ = context((oc.gaussian_tradeoff(), 1.0))
+    open_.query().select(dp.len(scale=4.0, signed=True)).release()
+    cast = oc.c.make_pureDP_to_GDP(
+        dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), 4.0)
+    )
+    assert open_.current_privacy_loss() == cast.map(1)
+    curves = (dp.renyi_divergence(), lambda alpha: alpha)
+    open_ = context(curves, split_evenly_over=2, orders=[2.0, 4.0])
+    with pytest.raises(InvalidTypeError, match="^the scale must be given"):
+        open_.query().select(dp.len(signed=True)).release()
+    open_.query().select(dp.len(scale=20.0, signed=True)).release()
+
+
+def test_a_measure_that_nothing_converts_to_is_refused():
+    with pytest.raises(UnsupportedMeasureError, match="^queries on LazyFrames have"):
+        native_measures(dp.approximate(dp.zero_concentrated_divergence()))
+
+
+def test_all_of_a_loss_under_a_measure_of_this_package_can_be_spent(context):
+    open_ = context((oc.gaussian_tradeoff(), 1.0), split_evenly_over=4)
+    for _ in range(4):
+        open_.query().select(dp.len(signed=True)).release()
+    open_ = context(oc.loss_of(epsilon=1.0, alpha=4.0))
+    open_.query(epsilon=1.0, alpha=4.0).select(dp.len(signed=True)).release()
+    with pytest.raises(BudgetExceededError):
+        open_.query(epsilon=0.5, alpha=4.0).select(dp.len(signed=True)).release()

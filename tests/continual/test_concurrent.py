@@ -84,7 +84,7 @@ def test_a_child_refuses_updates_of_its_own(bits, make_stream):
     stream = make_stream(bits)([])
     child = stream(exact(bits))
     for message in (oc.m.Update(1), oc.m.Updates([1])):
-        with pytest.raises(InvalidTypeError, match="the stream of its parent"):
+        with pytest.raises(InvalidTypeError, match="the parent's stream"):
             child(message)
     assert not hasattr(child, "update")
     assert child(None) == 0
@@ -141,7 +141,7 @@ def test_wrapped_children_get_their_updates(bits, make_stream, name):
     stream.update_all([1, 1])
     stream.update(1)
     assert child(None) == 3
-    with pytest.raises(InvalidTypeError, match="the stream of its parent"):
+    with pytest.raises(InvalidTypeError, match="the parent's stream"):
         child(oc.m.Update(1))
 
 
@@ -173,7 +173,7 @@ class Fragile:
     def update_all(self, items):
         assert 7 not in items
 
-    def ask(self, question):
+    def ask(self, query):
         return "alive"
 
 
@@ -194,7 +194,7 @@ def test_a_child_that_halts_does_not_stop_the_others(make_stream):
 # --- charges ---------------------------------------------------------------------------------
 
 
-def test_launches_are_charged_and_questions_are_not(bits, make_stream):
+def test_launches_are_charged_and_queries_are_not(bits, make_stream):
     stream = make_stream(bits, 1.0)([])
     assert stream.privacy_loss() == stream.privacy_loss(1) == 0.0
     child = stream(of_loss(bits, 0.25))
@@ -294,7 +294,7 @@ def test_bad_max_messages(bits, make_stream, bad, error):
         make_stream(bits, max_messages=bad)
 
 
-def test_questions_and_updates_count(bits, make_stream):
+def test_queries_and_updates_count(bits, make_stream):
     stream = make_stream(bits, 1e9, ZCDP, max_messages=5)([])
     child = stream(oc.m.make_counter(*bits, ZCDP, TINY))
     stream.update_all([1, 1, 1])
@@ -322,7 +322,7 @@ def test_an_update_beyond_the_limit_ends_the_child(bits, make_stream):
 
 
 class Slow:
-    """Counts what reaches it; a batch takes until a question has been sent."""
+    """Counts what reaches it; a batch takes until a query has been sent."""
 
     def __init__(self):
         self.heard, self.begun, self.sent = 0, threading.Event(), threading.Event()
@@ -335,12 +335,12 @@ class Slow:
         self.sent.wait(timeout=0.2)
         self.heard += len(items)
 
-    def ask(self, question):
+    def ask(self, query):
         self.heard += 1
         return self.heard
 
 
-def test_a_question_during_an_update_is_within_the_limit(bits, make_stream):
+def test_a_query_during_an_update_is_within_the_limit(bits, make_stream):
     machine = Slow()
     slow = oc.m.make_continual(*bits, ZCDP, lambda: machine, lambda d_in: 0.0)
     stream = make_stream(bits, 1.0, ZCDP, max_messages=5)([])
@@ -364,7 +364,7 @@ def test_a_question_during_an_update_is_within_the_limit(bits, make_stream):
 
 
 def test_threads_do_not_exceed_the_limit(bits, make_stream):
-    """Updates and questions of one child from several threads, up to its limit and no further."""
+    """Updates and queries of one child from several threads, up to its limit and no further."""
     stream = make_stream(bits, 1e9, ZCDP, max_messages=200)([])
     child, answered = stream(oc.m.make_counter(*bits, ZCDP, TINY)), []
 

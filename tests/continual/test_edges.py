@@ -58,7 +58,7 @@ def test_a_composition_on_a_stream_is_wrapped_first():
     stream = oc.c.make_concurrent_continual(filter_())([])
     compositor = oc.make_concurrent_composition(*bits(), PURE, 1, [1.0])
     for inner in (filter_(1.0), oc.make_concurrent_odometer(*bits(), PURE), compositor):
-        with pytest.raises(InvalidTypeError, match="would not get the updates"):
+        with pytest.raises(InvalidTypeError, match="would not receive the updates"):
             stream(inner)
     nested = stream(oc.c.make_concurrent_continual(filter_(1e6)))
     child = nested(counter())
@@ -128,9 +128,9 @@ def test_queryables_stay_with_the_parent_of_a_fork():
     child = os.fork()
     if child == 0:
         said = []
-        for handle, question in zip(handles, asked, strict=True):
+        for handle, query in zip(handles, asked, strict=True):
             try:
-                handle(question)
+                handle(query)
                 said.append("answered")
             except oc.errors.ForkedError:
                 said.append("refused")
@@ -138,8 +138,8 @@ def test_queryables_stay_with_the_parent_of_a_fork():
         os._exit(0)
     os.waitpid(child, 0)
     assert os.read(reading, 100) == b"refused refused"
-    for handle, question in zip(handles, asked, strict=True):
-        handle(question)
+    for handle, query in zip(handles, asked, strict=True):
+        handle(query)
 
 
 def test_saving_stops_the_mechanism():
@@ -152,7 +152,7 @@ def test_saving_stops_the_mechanism():
         before(None)
     after = oc.c.make_resumable(counter(50.0), oc.c.Checkpoint(saved))([])
     assert after(None) == count
-    with pytest.raises(InvalidValueError, match="alive in this process"):
+    with pytest.raises(InvalidValueError, match="still runs in this process"):
         oc.c.make_resumable(counter(50.0), oc.c.Checkpoint(saved))([])
 
 
@@ -162,7 +162,7 @@ def test_nothing_goes_before_what_resumes():
         oc.integer_stream(0, 9), oc.event_presence(), oc.integer_stream(0, 1)
     )
     for transformation in (bounded(), clamp):
-        with pytest.raises(InvalidTypeError, match="make_resumable around everything else"):
+        with pytest.raises(InvalidTypeError, match="call make_resumable last"):
             transformation >> resumable
         around = oc.c.make_resumable(transformation >> counter(), oc.c.Checkpoint())
         assert around.map(1) == counter().map(1)

@@ -1,4 +1,4 @@
-"""Updates and questions: what halts, what is refused, what is hidden, what threads do."""
+"""Updates and queries: what halts, what is refused, what is hidden, what threads do."""
 
 import copy
 import gc
@@ -159,9 +159,9 @@ def test_steps_come_in_order(options):
     handle = counter(**options)
     handle.update(1, step=1)
     for late in (1, 0, -1):
-        with pytest.raises(StreamError, match="that one has come"):
+        with pytest.raises(StreamError, match="that step has been sent"):
             handle.update(1, step=late)
-    with pytest.raises(StreamError, match="later ones have not come"):
+    with pytest.raises(StreamError, match="the steps before it have not been sent"):
         handle.update(1, step=3)
     assert handle(None) == 1
     handle.update_all([1, 1])
@@ -341,7 +341,7 @@ def test_eight_threads_update_and_ask(options):
     assert handle(None) == 8 * (40 + 100)
 
 
-def test_a_checkpoint_is_saved_between_questions(bits, monkeypatch):
+def test_a_checkpoint_is_saved_between_queries(bits, monkeypatch):
     """Noise that is drawn to be saved is the noise that is told: a node has one, ever."""
 
     class SlowAtFirst:
@@ -359,7 +359,8 @@ def test_a_checkpoint_is_saved_between_questions(bits, monkeypatch):
 
     monkeypatch.setattr(prefix, "NodeNoise", SlowAtFirst)
     drawing, checkpoint, told = threading.Event(), oc.c.Checkpoint(), []
-    handle = oc.c.make_resumable(oc.m.make_counter(*bits, PURE, 1.0, horizon=7), checkpoint)([])
+    handle = oc.m.make_counter(*bits, PURE, 1.0, horizon=7, method="tree")
+    handle = oc.c.make_resumable(handle, checkpoint)([])
     handle.update(0)
 
     def work(number):

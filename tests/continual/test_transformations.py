@@ -36,7 +36,7 @@ class Tape:
     def update_all(self, items):
         self.items.extend(items.tolist() if isinstance(items, np.ndarray) else items)
 
-    def ask(self, question):
+    def ask(self, query):
         return tuple(self.items)
 
 

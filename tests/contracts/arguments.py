@@ -12,6 +12,7 @@ import inspect
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -21,6 +22,8 @@ from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
+import polars as pl
+import tables  # beside this file
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transformation
 
 import opendp_concurrent as oc
@@ -139,7 +142,12 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "sequence": lambda value: elements(value) is not None,
     "iterable": lambda value: hasattr(type(value), "__iter__") or hasattr(value, "__getitem__"),
 }
+KINDS["finite number"] = lambda value: (
+    KINDS["finite real"](value)
+    or (is_kind(value, Decimal, Fraction) and value == value and abs(value) < inf)
+)
 KINDS["wholes"] = each("whole", 0)
+KINDS["plan"] = of_class(pl.LazyFrame)
 KINDS["partition"] = of_class(Partition)
 KINDS["checkpoint"] = of_class(oc.c.Checkpoint)
 KINDS["fraction"] = of_class(Fraction)
@@ -153,6 +161,9 @@ KINDS["counts"] = each("count", 0)
 KINDS["guess"] = lambda value: (
     KINDS["finite real"](value) or is_kind(value, bool, Fraction, Decimal)
 )
+KINDS["constant"] = of_class(int, float, str, date)
+KINDS["predicate"] = of_class(oc.tables.Predicate)
+KINDS["bounds"] = lambda value: is_kind(value, tuple) and each("finite real", 2)(value)
 KINDS["pair"] = lambda value: (
     is_kind(value, tuple)
     and len(inner := list(tuple.__iter__(value))) == 2
@@ -467,12 +478,19 @@ case(
     step=(1, "None or count"),
 )
 case("Updates", lambda items: COUNTER([])(oc.m.Updates(items)), items=([1, None], "sequence"))
-case("Deviation", oc.m.Deviation, question=(len, "anything"), guess=(1.0, "anything"))
+case("Deviation", oc.m.Deviation, query=(len, "anything"), guess=(1.0, "anything"))
 case(
     "SparseVectorAnswer",
     lambda **given: bool(oc.m.SparseVectorAnswer(**given)),
     outcome=(oc.m.Outcome.ABOVE, "anything"),
     value=(1.0, "anything"),
+)
+case(
+    "LinearAnswers",
+    lambda **given: type(oc.m.LinearAnswers(**given)),
+    values=([1.0], "anything"),
+    gap=(0.0, "anything"),
+    never_worse=(True, "anything"),
 )
 case(
     "NoisySum",
@@ -502,13 +520,30 @@ case(
 )
 case("square_root_rmse", oc.m.square_root_rmse, horizon=(100, "count"))
 case(
+    "counter_rmse",
+    oc.m.counter_rmse,
+    steps=(100, "count"),
+    method=("tree", "None or nothing hostile"),
+    output_measure=(PURE, "None or measure"),
+    endless=(False, "flag"),
+)
+case(
+    "window_rmse",
+    oc.m.window_rmse,
+    window=(100, "count"),
+    method=("trees", "None or nothing hostile"),
+    output_measure=(PURE, "None or measure"),
+)
+case(
     "sparse_vector_accuracy",
     oc.m.sparse_vector_accuracy,
     scale=(2.0, "positive"),
     query_scale=(4.0, "positive"),
-    questions=(100, "count"),
+    queries=(100, "count"),
     beta=(0.05, "probability"),
     thresholds=(2, "count"),
+    one_sided=(True, "flag"),
+    renyi=(False, "flag"),
 )
 
 # trade-off functions
@@ -874,6 +909,16 @@ case(
     measurement=(oc.c.make_interactive(COUNT), "measurement"),
     max_messages=(3, "count"),
 )
+case(
+    "make_private_selection",
+    lambda **given: used(oc.c.make_private_selection(**given)),
+    measurement=(COUNT, "measurement"),
+    mean_runs=(5.0, "above 1"),
+    score=(None, "None or callable"),
+    interact=(None, "None or callable"),
+    eta=(1.0, "probability"),
+    max_runs=(None, "None or count"),
+)
 
 
 def asked_once(state: Any, tag: Any, message: Any) -> Any:
@@ -981,9 +1026,9 @@ SPARSE = {
     "output_measure": (PURE, "measure"),
     "d_in": (1, "d_in"),
     "scale": (2.0, "positive"),
-    "threshold": (5.0, "finite real"),
+    "threshold": (5.0, "finite number"),
 }
-QUESTION = VECTOR >> dp.t.then_count()
+QUERY = VECTOR >> dp.t.then_count()
 maker(
     "above_threshold",
     VECTOR,
@@ -991,6 +1036,7 @@ maker(
     sensitivity=(1, "None or positive"),
     query_scale=(4.0, "None or positive"),
     monotone=(False, "flag"),
+    one_sided=(True, "flag"),
 )
 maker(
     "sparse_vector",
@@ -1002,6 +1048,7 @@ maker(
     answer_scale=(4.0, "None or positive"),
     refresh=(False, "flag"),
     monotone=(False, "flag"),
+    one_sided=(True, "flag"),
 )
 maker(
     "guess_and_check",
@@ -1015,6 +1062,7 @@ maker(
     query_scale=(4.0, "None or positive"),
     answer_scale=(4.0, "None or positive"),
     refresh=(False, "flag"),
+    one_sided=(True, "flag"),
     orders=(None, "None"),
 )
 maker(
@@ -1024,7 +1072,7 @@ maker(
     d_in=(1, "d_in"),
     d_out=(50.0, "positive"),
     universe=(8, "count or sequence"),
-    questions=(10, "count"),
+    queries=(10, "count"),
     size=(10_000, "None or count"),
     beta=(0.05, "probability"),
 )
@@ -1036,10 +1084,25 @@ maker(
     d_mids=([0.25, 0.25], "list of positive"),
     universe=(8, "count or sequence"),
     size=(100, "None or count"),
-    rounds=(10, "count"),
+)
+maker(
+    "linear_queries",
+    VECTOR,
+    output_measure=(ZCDP, "measure"),
+    d_in=(1, "d_in"),
+    d_out=(0.5, "positive"),
+    universe=(4, "count or sequence"),
+    queries=([lambda value: 1.0], "sequence"),
+    size=(100, "None or count"),
+    beta=(0.05, "probability"),
+    minimize=("largest", "nothing hostile"),
+    method=(None, "None"),
 )
 ROWS = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
 maker("individual_filter", ROWS, output_measure=(ZCDP, "measure"), d_out=(0.5, "finite"))
+
+FRAMES = dp.lazyframe_domain([dp.series_domain("n", dp.atom_domain(T="i64"))]), VECTOR[1]
+maker("frame_count", FRAMES, lazyframe=(pl.LazyFrame(schema={"n": pl.Int64}), "plan"))
 
 # streams
 
@@ -1053,7 +1116,7 @@ class Clock:
     def update_all(self, items):
         self.steps += len(items)
 
-    def ask(self, question):
+    def ask(self, query):
         return self.steps
 
 
@@ -1084,7 +1147,7 @@ for name in ("counter", "histogram_counter"):
         output_measure=(PURE, "measure"),
         scale=(4.0, "finite"),
         horizon=(10, "None or count"),
-        method=("tree", "nothing hostile"),
+        method=("tree", "None or nothing hostile"),
     )
 maker(
     "window_counter",
@@ -1094,6 +1157,7 @@ maker(
     output_measure=(PURE, "measure"),
     scale=(4.0, "finite"),
     window=(7, "count"),
+    method=("trees", "None or nothing hostile"),
 )
 maker(
     "alarm",
@@ -1133,6 +1197,99 @@ maker(
     output_domain=(oc.integer_stream(0, 1), "domain"),
     max_contributions=(3, "count"),
 )
+BOUNDED = tables.space()
+COLUMNS = "text or list of text"
+
+
+def asked_table(made: Any, d_in: Any) -> Any:
+    """Use a transformation of tables."""
+    made(tables.data())
+    return used(made, d_in)
+
+
+maker("where", BOUNDED, 1, asked_table, predicate=(oc.tables.column("zone") == "a", "predicate"))
+maker("table_select", BOUNDED, 1, asked_table, columns=(["zone"], COLUMNS))
+maker(
+    "truncate",
+    BOUNDED,
+    1,
+    asked_table,
+    per_unit=(2, "count"),
+    order_by=(["zone"], COLUMNS + " or sequence"),
+    materialize=(False, "flag"),
+)
+maker(
+    "group_truncate",
+    BOUNDED,
+    1,
+    asked_table,
+    by=("zone", COLUMNS),
+    groups=(2, "count"),
+    rows=(1, "count"),
+    materialize=(False, "flag"),
+)
+maker(
+    "public_join",
+    BOUNDED,
+    1,
+    asked_table,
+    on=("zone", COLUMNS),
+    schema=({"big": bool}, "mapping"),
+    rows=({"a": True}, "mapping"),
+)
+maker("table_count", BOUNDED, 1, asked_table)
+maker("distinct_units", BOUNDED, 1, asked_table)
+GROUPS = {"by": ("zone", COLUMNS), "keys": (["a"], "list of text")}
+VALUE = {
+    "column": ("hours", "text"),
+    "bounds": ((0.0, 1.0), "bounds"),
+    "quantum": (0.5, "positive"),
+}
+NORM = {"norm": ("l1", "nothing hostile")}
+maker("table_counts", BOUNDED, 1, asked_table, **GROUPS, **NORM)
+maker("table_sum", BOUNDED, 1, asked_table, **VALUE)
+maker("table_sums", BOUNDED, 1, asked_table, **GROUPS, **VALUE, **NORM)
+maker(
+    "table_histogram",
+    BOUNDED,
+    1,
+    asked_table,
+    column=("hours", "text"),
+    edges=([0.0, 1.0], "list of real"),
+    **NORM,
+)
+maker(
+    "quantile_scores",
+    BOUNDED,
+    1,
+    asked_table,
+    column=("hours", "text"),
+    candidates=([0.0, 1.0], "list of real"),
+    alpha=(0.5, "probability"),
+)
+case(
+    "tables.scan",
+    lambda **given: oc.tables.scan(**given),
+    connection=(tables.connection(), "nothing hostile"),
+    table=("people", COLUMNS),
+    schema=({"person": int}, "mapping"),
+    unit=("person", "text"),
+    timeout=(None, "None or positive"),
+    snapshot=(False, "flag"),
+)
+HOURS = oc.tables.column("hours")
+case(
+    "tables.Column.is_in",
+    lambda **given: HOURS.is_in(**given),
+    values=([1.0], "list of constant"),
+)
+case(
+    "tables.Column.between",
+    lambda **given: HOURS.between(**given),
+    lower=(0.0, "constant"),
+    upper=(1.0, "constant"),
+)
+case("tables.column", oc.tables.column, name=("age", "text"))
 maker("stream_clamp", BITS, 1, only, output_domain=(oc.integer_stream(0, 1), "domain"))
 maker(
     "stream_filter",
@@ -1335,6 +1492,13 @@ def drawn(draw: Any) -> Any:
     return drawing
 
 
+case(
+    "plot.plot_accuracy",
+    drawn(plot.plot_accuracy),
+    mechanisms=({"count": oc.m.make_certified_laplace(*NUMBER, 1.0, ZCDP)}, "nothing hostile"),
+    answers=(3, "None or count"),
+    ax=(None, "None"),
+)
 case(
     "plot.plot_tradeoff",
     drawn(plot.plot_tradeoff),
@@ -1609,7 +1773,7 @@ class Running:
     def update(self, item):
         self.total += item if type(item) is int and 0 <= item < 9 else 0
 
-    def __call__(self, question):
+    def __call__(self, query):
         return self.release(self.total, 2.0)
 
 
@@ -1630,8 +1794,8 @@ case(
     lambda **given: verify.continual_epsilon([verify.Replayed(**given)], (None, 1), NEIGHBOURS, 1),
     make=(Running, "callable"),
     noise=(verify.clamped_noise(0, 1), "callable"),
-    questions=((None,), "iterable"),
-    ask=(lambda machine, question: machine(question), "callable"),
+    queries=((None,), "iterable"),
+    ask=(lambda machine, query: machine(query), "callable"),
 )
 case(
     "verify.events_differ",
@@ -1654,7 +1818,7 @@ class Total:
     def update(self, item):
         self.total += item if type(item) is int and 0 <= item < 9 else 0
 
-    def __call__(self, question):
+    def __call__(self, query):
         return self.total
 
 
@@ -1830,13 +1994,13 @@ SVT = oc.m.make_sparse_vector(*VECTOR, PURE, 1, 2.0, 1e6, 3)
 on_handle(
     "sparse vector()",
     lambda: SVT([1, 2]),
-    lambda handle, question: handle(question),
-    question=(QUESTION, "callable"),
+    lambda handle, query: handle(query),
+    query=(QUERY, "callable"),
 )
 on_handle(
     "sparse vector(Deviation)",
     lambda: SVT([1, 2]),
-    lambda handle, guess: handle(oc.m.Deviation(QUESTION, guess)),
+    lambda handle, guess: handle(oc.m.Deviation(QUERY, guess)),
     guess=(3, "guess"),
 )
 GUESS = oc.m.make_guess_and_check(*VECTOR, PURE, 1, 2.0, 5.0, 99)
@@ -1844,16 +2008,16 @@ on_handle(
     "guess and check()",
     lambda: GUESS([1, 2]),
     lambda handle, message: handle(message),
-    message=((QUESTION, 2.0), NOTHING),
+    message=((QUERY, 2.0), NOTHING),
 )
 on_handle(
     "guess and check(guess)",
     lambda: GUESS([1, 2]),
-    lambda handle, guess: handle((QUESTION, guess)),
+    lambda handle, guess: handle((QUERY, guess)),
     guess=(2.0, "guess"),
 )
 PMW = oc.m.make_private_multiplicative_weights(
-    *VECTOR, ZCDP, 1, 1e4, universe=8, questions=1000, size=10_000
+    *VECTOR, ZCDP, 1, 1e4, universe=8, queries=1000, size=10_000
 )
 on_handle(
     "weights()",
@@ -1861,7 +2025,7 @@ on_handle(
     lambda handle, query: handle(query),
     query=(lambda value: value % 2, "callable or list of probability"),
 )
-MPQ = oc.m.make_projected_queries(*VECTOR, ZCDP, 1, [1e-3] * 99, universe=8, size=100, rounds=5)
+MPQ = oc.m.make_projected_queries(*VECTOR, ZCDP, 1, [1e-3] * 99, universe=8, size=100)
 on_handle(
     "projection()",
     lambda: MPQ([1, 2] * 50),
@@ -1976,10 +2140,10 @@ for name, fresh in STREAMS.items():
     )
     if name not in ("stream of compositor", "parallel stream"):
         on_handle(
-            f"{name}(question)",
+            f"{name}(query)",
             fresh,
-            lambda handle, question: handle(question),
-            question=(("top", 1) if name == "histogram" else None, "anything"),
+            lambda handle, query: handle(query),
+            query=(("top", 1) if name == "histogram" else None, "anything"),
         )
 on_handle(
     "parallel stream(key)",
@@ -2042,7 +2206,12 @@ def public_callables() -> set[str]:
     """Names that must have a case: what is exported, and the methods of exported classes."""
     names = set()
     groups = dict.fromkeys((oc.c, oc.m, oc.t, oc.accumulators, oc.fdp, oc.measures, oc), "")
-    extras = {ledger: "ledger.", plot: "plot.", verify: "verify."}
+    extras = {
+        ledger: "ledger.",
+        plot: "plot.",
+        verify: "verify.",
+        oc.tables: "tables.",
+    }
     for module, prefix in (groups | extras).items():
         for name in module.__all__:
             public = getattr(module, name)
@@ -2064,6 +2233,8 @@ def public_callables() -> set[str]:
 NO_ARGUMENTS = {
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
+    "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.materialized",
+    "tables.Predicate", "tables.Column", "tables.Column.is_null",
     "ledger.Entry", "ledger.Summary", "ledger.SqlLedger", "ledger.SqlLedger.entries",
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",
     "verify.ContinualLaw", "verify.ContinualLaw.update", "verify.ContinualLaw.answers",
@@ -2075,7 +2246,12 @@ NO_ARGUMENTS = {
 
 def arguments_of(name: str) -> set[str] | None:
     """Names of the arguments of a public callable; None where Python cannot tell."""
-    public: Any = PUBLIC | {"ledger": vars(ledger), "plot": vars(plot), "verify": vars(verify)}
+    public: Any = PUBLIC | {
+        "ledger": vars(ledger),
+        "plot": vars(plot),
+        "verify": vars(verify),
+        "tables": vars(oc.tables),
+    }
     for part in name.split("."):
         public = public[part] if isinstance(public, Mapping) else getattr(public, part)
     try:

@@ -21,12 +21,14 @@ from functools import cache, partial
 from typing import Any
 
 import opendp.prelude as dp
+import polars as pl
 from opendp.mod import Measurement, Odometer, OdometerQueryable, OpenDPException, Queryable
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ConcurrentError
 from opendp_concurrent.measures import composition_measure
 
+from . import tables
 from .probes import (
     CANARY,
     Seen,
@@ -57,8 +59,8 @@ class Kind(Enum):
     """What a mechanism is."""
 
     NONINTERACTIVE = "answers once"
-    INTERACTIVE = "takes questions"
-    CONTINUAL = "takes updates and questions"
+    INTERACTIVE = "takes queries"
+    CONTINUAL = "takes updates and queries"
     COMPOSITION = "launches measurements, within a bound or without"
     ODOMETER = "an odometer"
 
@@ -150,7 +152,7 @@ class Case:
     :ivar layers: names of the wrappers, outermost first, then of the subject
     :ivar enter: from sending to the handle of ``what``, to sending to what is innermost; adds the
         handles of what it launches on the way
-    :ivar question: one that the innermost mechanism answers
+    :ivar query: one that the innermost mechanism answers
     :ivar data: what ``what`` takes
     :ivar item: from an item of the innermost stream to one of the stream of ``what``
     :ivar loss: that of the innermost one, at its own d_in
@@ -160,7 +162,7 @@ class Case:
     kind: Kind
     layers: tuple[str, ...]
     seen: Seen
-    question: Callable[[], Any]
+    query: Callable[[], Any]
     data: list[Any]
     enter: Callable[[Send, list[Any]], Send] = lambda send, doors: send
     item: Callable[[Any], Any] = lambda item: item
@@ -218,8 +220,8 @@ class Talk:
         self.ask: Send = case.enter(answering(handle), self.doors)
 
     def answer(self) -> Any:
-        """Ask the subject's own question."""
-        return self.ask(self.case.question())
+        """Ask the subject's own query."""
+        return self.ask(self.case.query())
 
     def update(self, item: Any) -> Any:
         """Let an item arrive, wherever it is taken; return where, or None if it is refused."""
@@ -263,7 +265,7 @@ class Subject:
     kind: Kind
     covers: tuple[str, ...]
     make: Callable[[Seen], Any]
-    question: Callable[[], Any] = lambda: None
+    query: Callable[[], Any] = lambda: None
     data: Callable[[], list[Any]] = lambda: list(ROWS)
     item: Callable[[Any], Any] = lambda item: item
     queries: frozenset[str] = frozenset()
@@ -276,7 +278,7 @@ class Subject:
             self.kind,
             (self.name,),
             seen,
-            self.question,
+            self.query,
             self.data(),
             item=self.item,
             innermost=self.kind,
@@ -318,6 +320,17 @@ def parity() -> Any:
     )
 
 
+def as_frame() -> Any:
+    """The rows as a LazyFrame."""
+    return dp.t.make_user_transformation(
+        *table(),
+        dp.lazyframe_domain([dp.series_domain("n", dp.atom_domain(T="i64"))]),
+        dp.symmetric_distance(),
+        lambda rows: pl.LazyFrame({"n": rows}, schema={"n": pl.Int64}),
+        lambda d_in: d_in,
+    )
+
+
 def parity_named() -> Any:
     return dp.t.make_user_transformation(
         *table(),
@@ -350,7 +363,7 @@ def composition_on(space: Any, measure: str, seen: Seen, count: int = 2) -> Any:
     return Built("concurrent_composition", space)(make(), D_IN, [loss(D_IN)] * count, **on_orders)
 
 
-def release_question(space: Callable[[], Any], measure: str) -> Callable[[], Any]:
+def release_query(space: Callable[[], Any], measure: str) -> Callable[[], Any]:
     make, loss = MEASURES[measure]
     return lambda: release_on(space(), make(), loss, Seen())
 
@@ -361,7 +374,7 @@ def user_interactive(seen: Seen, measure: str = "pure") -> Any:
 
     def function(rows: Any) -> Any:
         number = len(rows)
-        return native_queryable(lambda question: number)
+        return native_queryable(lambda query: number)
 
     return dp.m.make_user_measurement(*table(), make(), function, loss, TO="ExtrinsicObject")
 
@@ -374,7 +387,7 @@ def multiplicative_weights() -> Any:
         d_in=D_IN,
         d_out=0.5,
         universe=4,
-        questions=4,
+        queries=4,
         size=10_000,
     )
 
@@ -397,7 +410,7 @@ def _probes() -> Iterator[Subject]:
             ("make_continual", "then_continual"),
             lambda seen, make=make, loss=loss: probe_on(stream(), make(), loss, seen),
             data=list,
-            question=lambda: "count",
+            query=lambda: "count",
         )
 
 
@@ -408,7 +421,7 @@ def _compositions() -> Iterator[Subject]:
             Kind.COMPOSITION,
             ("make_concurrent_composition", "then_concurrent_composition"),
             lambda seen, name=name: composition_on(table(), name, seen),
-            release_question(table, name),
+            release_query(table, name),
         )
 
 
@@ -420,6 +433,17 @@ def _interactive() -> Iterator[Subject]:
             (),
             lambda seen, name=name: user_interactive(seen, name),
         )
+
+
+assert tables.UNIT == CANARY
+
+
+def noisy_table(name: str) -> Any:
+    """Noise on an aggregate of a table."""
+    asked = Built(name, tables.space())(**tables.AGGREGATES[name])
+    if name == "quantile_scores":
+        return asked >> dp.m.then_noisy_max(PURE(), scale=8.0, negate=True)
+    return asked >> dp.m.then_laplace(scale=8.0)
 
 
 def _both(name: str) -> tuple[str, str]:
@@ -461,6 +485,26 @@ SUBJECTS: tuple[Subject, ...] = (
         Kind.NONINTERACTIVE,
         (),
         lambda seen: count_rows() >> dp.m.then_laplace(scale=8.0),
+    ),
+    *(
+        Subject(
+            name.replace("_", " "),
+            Kind.NONINTERACTIVE,
+            _both(name),
+            lambda seen, name=name: noisy_table(name),
+            data=tables.data,
+        )
+        for name in tables.AGGREGATES
+    ),
+    Subject(
+        "count of a frame",
+        Kind.NONINTERACTIVE,
+        _both("frame_count"),
+        lambda seen: (
+            (frame := as_frame())
+            >> Built("frame_count", frame.output_space)(pl.LazyFrame(schema={"n": pl.Int64}))
+            >> dp.m.then_laplace(scale=8.0)
+        ),
     ),
     Subject(
         "randomized response of two",
@@ -521,10 +565,33 @@ SUBJECTS: tuple[Subject, ...] = (
             d_mids=[0.25] * 4,
             universe=4,
             size=10_000,
-            rounds=10,
         ),
         lambda: [linear()],
         queries=frozenset({"synthetic"}),
+    ),
+    Subject(
+        "private selection",
+        Kind.NONINTERACTIVE,
+        ("make_private_selection",),
+        lambda seen: oc.c.make_private_selection(counted(seen, "certified_laplace"), 2.0),
+    ),
+    Subject(
+        "private selection of conversations",
+        Kind.NONINTERACTIVE,
+        (),
+        lambda seen: oc.c.make_private_selection(
+            composition_on(table(), "zCDP", seen),
+            2.0,
+            interact=lambda root: root(release_query(table, "zCDP")()),
+        ),
+    ),
+    Subject(
+        "linear queries",
+        Kind.NONINTERACTIVE,
+        _both("linear_queries"),
+        lambda seen: Built("linear_queries", table())(
+            PURE(), d_in=D_IN, d_out=0.5, universe=4, queries=[linear(), [1.0] * 4]
+        ),
     ),
     Subject(
         "individual filter",
@@ -545,6 +612,28 @@ SUBJECTS: tuple[Subject, ...] = (
         make=lambda seen: (
             (head := categories())
             >> Built("histogram_counter", head.output_space)(PURE(), scale=8.0)
+        ),
+        **COUNTER,
+    ),
+    Subject(
+        "digits counter",
+        covers=_both("counter"),
+        make=lambda seen: Built("counter", stream())(PURE(), scale=2.0**23, horizon=100),
+        **COUNTER,
+    ),
+    Subject(
+        "buffered counter",
+        covers=_both("counter"),
+        make=lambda seen: Built("counter", stream())(
+            dp.zero_concentrated_divergence(), scale=2.0**23
+        ),
+        **COUNTER,
+    ),
+    Subject(
+        "buffered window",
+        covers=_both("window_counter"),
+        make=lambda seen: Built("window_counter", stream())(
+            dp.zero_concentrated_divergence(), scale=2.0**23, window=3
         ),
         **COUNTER,
     ),
@@ -571,14 +660,14 @@ SUBJECTS: tuple[Subject, ...] = (
         Kind.ODOMETER,
         _both("concurrent_odometer"),
         lambda seen: Built("concurrent_odometer", table())(PURE()),
-        release_question(table, "pure"),
+        release_query(table, "pure"),
     ),
     Subject(
         "odometer of a stream",
         Kind.ODOMETER,
         (),
         lambda seen: Built("concurrent_odometer", stream())(PURE()),
-        release_question(stream, "pure"),
+        release_query(stream, "pure"),
         list,
     ),
 )
@@ -841,6 +930,17 @@ def _table_step(case: Case) -> Case:
     return after(case, turned >> case.what, case.data, lambda item: item)
 
 
+def _engine_step(name: str, start: Callable[[], Any], *rest: Any, **named: Any) -> Any:
+    """A transformation of tables whose result is the case's space."""
+
+    def make(case: Case) -> Case:
+        table = start()
+        built = Built(name, table.space)(*rest, **named)
+        return after(case, built >> case.what, table, lambda item: item)
+
+    return make
+
+
 def _to_stream(case: Case) -> Case:
     """From a table to the empty stream, by a transformation of the user's."""
     start = dp.t.make_user_transformation(*table(), *case.space, lambda rows: [], lambda d_in: d_in)
@@ -1073,6 +1173,41 @@ WRAPPERS: tuple[Wrapper, ...] = (
         stretch=CONTRIBUTIONS,
     ),
     Wrapper("table step", Role.TRANSFORMATION, (), _table_step, same_map=True),
+    Wrapper(
+        "where",
+        Role.TRANSFORMATION,
+        _both("where"),
+        _engine_step("where", tables.data, oc.tables.column("zone") == "a"),
+        same_map=True,
+    ),
+    Wrapper(
+        "select",
+        Role.TRANSFORMATION,
+        _both("table_select"),
+        _engine_step("table_select", tables.data, list(tables.SCHEMA)),
+        same_map=True,
+    ),
+    Wrapper(
+        "truncate",
+        Role.TRANSFORMATION,
+        _both("truncate"),
+        _engine_step("truncate", tables.data, tables.BOUNDED, materialize=True),
+        same_map=True,
+    ),
+    Wrapper(
+        "group truncate",
+        Role.TRANSFORMATION,
+        _both("group_truncate"),
+        _engine_step("group_truncate", tables.people, **tables.BY),
+        same_map=True,
+    ),
+    Wrapper(
+        "public join",
+        Role.TRANSFORMATION,
+        _both("public_join"),
+        _engine_step("public_join", tables.narrow, "zone", {"hours": float}, {"a": 1.0, "b": None}),
+        same_map=True,
+    ),
     Wrapper("table to stream", Role.TRANSFORMATION, (), _to_stream, same_map=True),
     Wrapper("native step", Role.WRAPPER, (), _native_step, same_map=True),
     Wrapper("odometer tail", Role.WRAPPER, ("make_chain_po",), _tail),
@@ -1127,7 +1262,7 @@ OPENDPS = ("in OpenDP's composition", "in OpenDP's filter")
 PLAIN: dict[str, str] = {
     **dict.fromkeys(("ANSWER", "QUERY"), "tag"),
     **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum"), "message"),
-    **dict.fromkeys(("Outcome", "SparseVectorAnswer"), "answer"),
+    **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
     "Checkpoint": "store",
     **dict.fromkeys(
         ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
@@ -1164,6 +1299,7 @@ PLAIN: dict[str, str] = {
             "bad_event_probability",
             "composition_measure",
             "counter_nodes",
+            "counter_rmse",
             "group_tcdp",
             "individual_scale",
             "labelled",
@@ -1177,6 +1313,7 @@ PLAIN: dict[str, str] = {
             "sparse_vector_accuracy",
             "square_root_rmse",
             "subsampled_tcdp",
+            "window_rmse",
         ),
         "tool",
     ),

@@ -121,15 +121,15 @@ def response(tape: Tape, space: Any, measure: Any, loss: Any, epsilon: float) ->
 
 
 def answering(tape: Tape, space: Any, measure: Any, loss: Any, epsilon: float) -> Any:
-    """A mechanism that answers two questions so, of half the loss each."""
+    """A mechanism that answers two queries so, of half the loss each."""
 
     def function(rows: Any) -> Any:
         bit, answered = len(rows) % 2 == 1, []
 
-        def answer(question: Any) -> Any:
+        def answer(query: Any) -> Any:
             if len(answered) == 2:
                 return "no more"
-            answered.append(question)
+            answered.append(query)
             return bit == tape.truth(epsilon / 2)
 
         return dp.new_queryable(answer, Q="ExtrinsicObject", A="ExtrinsicObject")
@@ -152,5 +152,5 @@ class NoisyBits:
         for one in items:
             self.update(one)
 
-    def ask(self, question: Any) -> Any:
+    def ask(self, query: Any) -> Any:
         return self._count

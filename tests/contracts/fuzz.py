@@ -43,8 +43,7 @@ OWN = {  # callable, and what they raise of their own is the caller's
 }  # fmt: skip
 
 ALIASES = {  # what else a message may name
-    "question": "threshold|message|guess|step|items",
-    "message": "question|guess",
+    "message": "query|guess",
     "output_measure": "d_mids|privacy_map",
     "make_measurement": "measurement|arg",
     "losses": "refused",
@@ -55,7 +54,7 @@ ALIASES = {  # what else a message may name
     "d_in": "d_out",
     "tolerance": "threshold",
     "size": "d_out",
-    "questions": "d_out",
+    "queries": "d_out",
     "universe": "d_out",
     "item": "user",
     "items": "user",
@@ -66,9 +65,9 @@ ALIASES = {  # what else a message may name
     "steps": "answers",
     "first": "second|density|densities|query|arg|streams",
     "second": "first|density|densities|query|arg|streams",
-    "query": "question|message|key|composition|items|handle|measurement",
-    "guess": "question|message",
-    "batch": "question|handle",
+    "query": "threshold|message|guess|step|key|composition|items|handle|measurement",
+    "guess": "query|message",
+    "batch": "query|handle",
     "measurement": "d_in|composition|arg|analyst|strategy",
     "launches": "bounds",
     "population": "loss",

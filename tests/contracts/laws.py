@@ -236,7 +236,7 @@ def updates_reach_the_innermost_and_nobody_in_between(recipe: Recipe) -> Iterato
 
 
 def a_refused_update_is_shown_to_nobody(recipe: Recipe) -> Iterator[str]:
-    """Also where nothing takes updates, and where they come inside of a question."""
+    """Also where nothing takes updates, and where they come inside of a query."""
     for message in (oc.m.Update(CANARY), oc.m.Updates([CANARY]), (0, oc.m.Update(CANARY))):
         cases = recipe.cases()
         if cases is None or not (cases[0].on_stream or cases[0].continual):
@@ -253,9 +253,9 @@ def a_refused_update_is_shown_to_nobody(recipe: Recipe) -> Iterator[str]:
                 door(message)
             except REFUSALS:
                 if type(message) is tuple:
-                    continue  # a question that was refused
+                    continue  # a query that was refused
             if type(message) is tuple and not any(CANARY in one.items for one in seen.probes):
-                continue  # a question, as far as anybody knows
+                continue  # a query, as far as anybody knows
             if any(str(CANARY) in one for one in seen.spied[len(before) :]):
                 yield f"a machine of the analyst's was shown {type(message).__name__}"
 

@@ -55,9 +55,9 @@ class Probe:
     def update_all(self, items: Any) -> None:
         self.items += [None if one is None else int(one) for one in items]
 
-    def ask(self, question: Any) -> Any:
-        self.asked.append(question)
-        return sum(one or 0 for one in self.items) if question == "sum" else PONG
+    def ask(self, query: Any) -> Any:
+        self.asked.append(query)
+        return sum(one or 0 for one in self.items) if query == "sum" else PONG
 
     def to_record(self) -> Any:
         return self.items

@@ -547,5 +547,5 @@ def test_a_plan_has_the_loss_of_the_shares_that_were_consumed(shares, consumed):
         expected = expected.after(share)
     assert plan.loss == expected.loss
     assert plan.remaining() == tuple(shares[consumed:])
-    with pytest.raises(ConcurrentError, match="consumed"):
+    with pytest.raises(ConcurrentError, match="are used"):
         plan.after(0.0, len(shares) - consumed + 1)

@@ -77,14 +77,14 @@ SUBJECTS = (
 
 
 def ask_adaptively(talk, measure, composes, view, times):
-    """What the analyst sees: each question depends on the answers before, and is another one."""
+    """What the analyst sees: each query depends on the answers before, and is another one."""
     for _ in range(times):
         last = view[-1] if view else None
-        question = f"question {len(view)} after {last}"
+        query = f"query {len(view)} after {last}"
         if composes:
-            question = respond(measure, EPSILON if last in (None, True) else EPSILON / 2)
+            query = respond(measure, EPSILON if last in (None, True) else EPSILON / 2)
         try:
-            view.append(talk.ask(question))
+            view.append(talk.ask(query))
         except REFUSALS as error:
             view.append(type(error).__name__)
 
@@ -200,7 +200,7 @@ def in_quotas(children):
 def indexed(children):
     made = oc.c.make_indexed_composition(*table(), PURE(), 1, children)
     return made, lambda root: [
-        lambda question, index=index: root((index, question)) for index in range(len(children))
+        lambda query, index=index: root((index, query)) for index in range(len(children))
     ]
 
 

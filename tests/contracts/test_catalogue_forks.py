@@ -14,7 +14,7 @@ FEW = [
 
 
 def handles():
-    """Those of each subject, and of each wrapper around a few, by name, with a question."""
+    """Those of each subject, and of each wrapper around a few, by name, with a query."""
     recipes = [Recipe((), one) for one in SUBJECTS]
     recipes += [Recipe((wrapper,), one) for wrapper in WRAPPERS for one in FEW]
     for recipe in recipes:

@@ -48,7 +48,7 @@ def test_names_in_the_catalogue_are_unique():
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda one: one.name)
-def test_a_subject_answers_its_own_question(subject):
+def test_a_subject_answers_its_own_query(subject):
     case = subject.build()
     talk = case.open()
     if case.continual:

@@ -70,11 +70,11 @@ def changing(dial, ran, seen):
 
 
 def changing_interactive(dial, ran, seen):
-    """The same for one that takes questions."""
+    """The same for one that takes queries."""
 
     def function(rows):
         ran.append(dial.at)
-        return native_queryable(lambda question: PONG)
+        return native_queryable(lambda query: PONG)
 
     return dp.m.make_user_measurement(
         *table(), PURE, function, lambda d_in: d_in * dial.at, TO="ExtrinsicObject"
@@ -93,7 +93,7 @@ class Machine:
     def update_all(self, items):
         """Nothing happens."""
 
-    def ask(self, question):
+    def ask(self, query):
         if self._at is not None:
             self._ran.append(self._at)
             self._at = None

@@ -131,10 +131,10 @@ ROOTS = {
 }
 
 
-def answers(send, question):
+def answers(send, query):
     """Whether it answers; a refusal is an error of ours."""
     try:
-        send(question)
+        send(query)
     except REFUSALS:
         return False
     return True
@@ -152,18 +152,18 @@ def left_open(root_of, recipe):
         talk = whole.talk(child)
     except REFUSALS:
         return
-    if not answers(talk.ask, whole.question()):
+    if not answers(talk.ask, whole.query()):
         return
     doors = [door for door in talk.doors if is_ours(door)]
     asked = [(f"handle {index}", door) for index, door in enumerate(doors)]
     asked.append(("what is innermost", talk.ask))
-    questions = [whole.question(), None, release_on(whole.space, whole.measure, LOSS, Seen())]
+    queries = [whole.query(), None, release_on(whole.space, whole.measure, LOSS, Seen())]
     spoke, threads = [], []
 
     def ask_all(when):
         for name, send in asked:
-            for question in questions:
-                if answers(send, question):
+            for query in queries:
+                if answers(send, query):
                     spoke.append(f"{name} answers {when}")
 
     def function(rows):
@@ -232,7 +232,7 @@ def open_after_a_refusal(recipe):
     except REFUSALS:
         return
     seen, innermost = cases[0].seen, cases[0]
-    if not seen.launchers or not answers(talk.ask, cases[-1].question()):
+    if not seen.launchers or not answers(talk.ask, cases[-1].query()):
         return
     loss = next(loss for make, loss in MEASURES.values() if make() == innermost.measure)
     cost = loss(1) if innermost.measure != MEASURES["pure"][0]() else 100.0
@@ -244,7 +244,7 @@ def open_after_a_refusal(recipe):
     if answers(launch, query):
         yield f"{recipe}: a launch beyond the budget is not refused"
         return
-    if answers(talk.ask, cases[-1].question()):
+    if answers(talk.ask, cases[-1].query()):
         yield f"{recipe}: it answers after a refusal that halts"
 
 

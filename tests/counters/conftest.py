@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from opendp_concurrent import verify
-from opendp_concurrent.counters import prefix, window
+from opendp_concurrent.counters import methods, prefix, window
 
 
 @pytest.fixture
@@ -20,7 +20,10 @@ def replayed(monkeypatch):
         def release(self, total):
             return current.release(total, self.scale)
 
-    for module in (prefix, window):
+        def whole(self):
+            return current.release(0, self.scale)
+
+    for module in (methods, prefix, window):
         monkeypatch.setattr(module, "NodeNoise", Scripted)
 
     def law(spawn, *, low=0, high=1, gaussian=False, **keywords):

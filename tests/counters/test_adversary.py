@@ -38,7 +38,7 @@ def exact(law, steps, items=BIT, neighbouring=PRESENCE):
     ids=str,
 )
 def test_a_counter_loses_what_it_declares(bits, replayed, options, steps, declared, reached):
-    counter = oc.m.make_counter(*bits, PURE, scale=8.0, **options)
+    counter = oc.m.make_counter(*bits, PURE, scale=8.0, **{"method": "tree"} | options)
     assert counter.map(1) == declared
     found = exact(replayed(lambda: counter([])), steps)
     assert found <= declared + 1e-9
@@ -47,7 +47,7 @@ def test_a_counter_loses_what_it_declares(bits, replayed, options, steps, declar
 
 @pytest.mark.slow
 def test_doubling_stays_at_one_release_in_later_epochs(bits, replayed):
-    counter = oc.m.make_counter(*bits, PURE, scale=8.0)
+    counter = oc.m.make_counter(*bits, PURE, scale=8.0, method="tree")
 
     def spawn():
         handle = counter([])
@@ -59,7 +59,9 @@ def test_doubling_stays_at_one_release_in_later_epochs(bits, replayed):
 
 @pytest.mark.parametrize("metric", [oc.event_presence, oc.event_change])
 def test_items_of_both_signs(replayed, metric):
-    counter = oc.m.make_counter(oc.integer_stream(-1, 2), metric(), PURE, scale=8.0, horizon=2)
+    counter = oc.m.make_counter(
+        oc.integer_stream(-1, 2), metric(), PURE, scale=8.0, horizon=2, method="tree"
+    )
     neighbouring = PRESENCE if metric is oc.event_presence else CHANGE
     found = exact(replayed(lambda: counter([]), low=-1, high=2), 2, (None, -1, 2), neighbouring)
     assert counter.map(1) == (0.5 if metric is oc.event_presence else 0.75)
@@ -67,7 +69,7 @@ def test_items_of_both_signs(replayed, metric):
 
 
 def test_two_events(bits, replayed):
-    counter = oc.m.make_counter(*bits, PURE, scale=8.0, horizon=3)
+    counter = oc.m.make_counter(*bits, PURE, scale=8.0, horizon=3, method="tree")
     found = exact(replayed(lambda: counter([]), high=2), 3, BIT, verify.events_differ(2))
     assert counter.map(2) == 0.5
     assert found == pytest.approx(0.375, abs=1e-9)  # no leaf holds both
@@ -75,7 +77,7 @@ def test_two_events(bits, replayed):
 
 @pytest.mark.parametrize(("window", "nodes"), [(1, 1), (2, 2), (3, 3)])
 def test_a_window_loses_at_most_what_it_declares(bits, replayed, window, nodes):
-    counter = oc.m.make_window_counter(*bits, PURE, 8.0, window)
+    counter = oc.m.make_window_counter(*bits, PURE, 8.0, window, method="trees")
     found = exact(replayed(lambda: counter([])), 3)
     assert found <= counter.map(1) + 1e-9
     assert found <= nodes / 8 + 1e-9
@@ -86,15 +88,15 @@ def test_a_window_loses_at_most_what_it_declares(bits, replayed, window, nodes):
 @pytest.mark.parametrize(("metric", "declared"), [("presence", 0.25), ("change", 0.5)])
 def test_a_histogram_loses_what_it_declares(replayed, metric, declared):
     space = oc.category_stream(2), getattr(oc, f"event_{metric}")()
-    histogram = oc.m.make_histogram_counter(*space, PURE, 8.0, horizon=2)
+    histogram = oc.m.make_histogram_counter(*space, PURE, 8.0, horizon=2, method="tree")
     assert histogram.map(1) == declared
-    law = replayed(lambda: histogram([]), ask=lambda handle, question: tuple(handle(None)))
+    law = replayed(lambda: histogram([]), ask=lambda handle, query: tuple(handle(None)))
     neighbouring = PRESENCE if metric == "presence" else CHANGE
     assert exact(law, 2, (None, 0, 1), neighbouring) == pytest.approx(declared, abs=1e-9)
 
 
 def test_a_gaussian_counter_stays_below_its_zcdp(bits, replayed):
-    counter = oc.m.make_counter(*bits, ZCDP, scale=2.0, horizon=2)
+    counter = oc.m.make_counter(*bits, ZCDP, scale=2.0, horizon=2, method="tree")
     rho = counter.map(1)
     law = replayed(lambda: counter([]), low=-4, high=4, gaussian=True)
     for order in (1.5, 2.0, 6.0):
@@ -103,7 +105,7 @@ def test_a_gaussian_counter_stays_below_its_zcdp(bits, replayed):
 
 
 def test_a_gaussian_counter_stays_below_its_gaussian_dp(bits, replayed):
-    counter = oc.m.make_counter(*bits, oc.gaussian_tradeoff(), scale=2.0, horizon=2)
+    counter = oc.m.make_counter(*bits, oc.gaussian_tradeoff(), scale=2.0, horizon=2, method="tree")
     curve = oc.TradeoffFunction.gaussian(counter.map(1))
     law = replayed(lambda: counter([]), low=-4, high=4, gaussian=True)
     for epsilon in (0.0, 0.5, 1.0):
@@ -112,7 +114,7 @@ def test_a_gaussian_counter_stays_below_its_gaussian_dp(bits, replayed):
 
 
 class FanOut:
-    """A stream with children: question i asks child i, which is launched when first asked."""
+    """A stream with children: query i asks child i, which is launched when first asked."""
 
     def __init__(self, stream, measurements):
         self.stream, self.measurements, self.children = stream, measurements, {}
@@ -133,15 +135,19 @@ def test_children_of_one_stream_lose_what_the_filter_bounds(
     bits, make_stream, replayed, steps, declared
 ):
     """Two counters, launched when the adversary likes, asked in any order."""
-    counters = [oc.m.make_counter(*bits, PURE, scale, horizon=steps) for scale in (8.0, 16.0)]
+    counters = [
+        oc.m.make_counter(*bits, PURE, scale, horizon=steps, method="tree") for scale in (8.0, 16.0)
+    ]
     stream = make_stream(bits, declared)
-    law = replayed(lambda: FanOut(stream([]), counters), questions=(0, 1))
+    law = replayed(lambda: FanOut(stream([]), counters), queries=(0, 1))
     assert exact(law, steps) == pytest.approx(declared, abs=1e-9)
     assert verify.continual_delta([law], BIT, PRESENCE, steps, declared) <= 1e-9
 
 
 def test_two_mechanisms_each_with_a_handle_of_its_own(bits, replayed):
-    one, two = (oc.m.make_counter(*bits, PURE, scale, horizon=2) for scale in (8.0, 16.0))
+    one, two = (
+        oc.m.make_counter(*bits, PURE, scale, horizon=2, method="tree") for scale in (8.0, 16.0)
+    )
     laws = [replayed(lambda: one([])), replayed(lambda: two([]))]
     found = verify.continual_epsilon(laws, BIT, PRESENCE, 2)
     assert found == pytest.approx(one.map(1) + two.map(1), abs=1e-9)
@@ -152,7 +158,7 @@ def test_parallel_parts_lose_the_most_of_those_touched(replayed, metric, declare
     """Item 1 is in part 1, item 2 in part 0; both move their part by at most 2."""
     space = oc.integer_stream(1, 2), getattr(oc, f"event_{metric}")()
     parts = {
-        part: oc.m.make_counter(*space, PURE, scale=8.0, horizon=steps)
+        part: oc.m.make_counter(*space, PURE, scale=8.0, horizon=steps, method="tree")
         for part, steps in ((0, 1), (1, 1))
     }
     parallel = oc.c.make_parallel_continual(*space, lambda item: item % 2, parts)
@@ -160,7 +166,7 @@ def test_parallel_parts_lose_the_most_of_those_touched(replayed, metric, declare
     law = replayed(
         lambda: parallel([]),
         high=2,
-        questions=(0, 1),
+        queries=(0, 1),
         ask=lambda handle, part: handle(part)(None),
     )
     neighbouring = PRESENCE if metric == "presence" else CHANGE
@@ -174,11 +180,12 @@ def test_parallel_parts_over_two_steps(bits, replayed):
     space = oc.integer_stream(0, 1), oc.event_presence()
     scales = {0: 16.0, 1: 8.0}
     parts = {
-        part: oc.m.make_counter(*space, PURE, scale, horizon=2) for part, scale in scales.items()
+        part: oc.m.make_counter(*space, PURE, scale, horizon=2, method="tree")
+        for part, scale in scales.items()
     }
     parallel = oc.c.make_parallel_continual(*space, lambda item: item, parts)
     law = replayed(
-        lambda: parallel([]), questions=(0, 1), ask=lambda handle, part: handle(part)(None)
+        lambda: parallel([]), queries=(0, 1), ask=lambda handle, part: handle(part)(None)
     )
     assert exact(law, 2, (None, 0, 1)) == pytest.approx(parallel.map(1), abs=1e-9)
 
@@ -203,7 +210,7 @@ def test_user_level_privacy_of_bounded_contributions(replayed, limit):
     bounded = oc.t.make_bounded_contributions(
         pairs, oc.user_presence(), oc.integer_stream(0, 1), limit
     )
-    counter = bounded >> oc.m.then_counter(PURE, scale=8.0, horizon=3)
+    counter = bounded >> oc.m.then_counter(PURE, scale=8.0, horizon=3, method="tree")
     items = (None, ("a", 1), ("b", 1))
     found = exact(replayed(lambda: counter([])), 3, items, one_user)
     assert counter.map(1) == 0.25 * limit
@@ -213,7 +220,7 @@ def test_user_level_privacy_of_bounded_contributions(replayed, limit):
 
 def test_one_level_too_few_is_caught(bits, replayed):
     """The exact check sees a tree whose scale is for one level less than it has."""
-    counter = oc.m.make_counter(*bits, PURE, scale=8.0, horizon=4)
+    counter = oc.m.make_counter(*bits, PURE, scale=8.0, horizon=4, method="tree")
     wrong = {steps: (steps.bit_length() - 1) / 8 for steps in (2, 4)}
     for steps, claimed in wrong.items():
         law = replayed(lambda: counter([]))

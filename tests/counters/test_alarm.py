@@ -36,7 +36,7 @@ def test_without_noise_it_compares_the_sum(window):
     assert batched(now).outcome is oc.m.Outcome.EXHAUSTED
 
 
-def test_hits_are_counted_and_questions_below_are_free():
+def test_hits_are_counted_and_queries_below_are_free():
     alarm = oc.m.make_alarm(*space(), PURE, TINY, 2, max_hits=2)([])
     said = []
     for _ in range(6):
@@ -145,12 +145,12 @@ def test_bad_arguments(keywords, error, match):
         oc.m.make_alarm(domain, metric, PURE, **arguments)
 
 
-def test_bad_measures_and_questions():
+def test_bad_measures_and_queries():
     with pytest.raises(UnsupportedMeasureError):
         oc.m.make_alarm(*space(), dp.approximate(dp.zero_concentrated_divergence()), 1.0, 5)
     alarm = oc.m.make_alarm(*space(), PURE, TINY, 5)([])
-    for question in ("now?", [5], math.nan):
+    for query in ("now?", [5], math.nan):
         with pytest.raises((InvalidTypeError, InvalidValueError)):
-            alarm(question)
+            alarm(query)
     alarm.update_all([1] * 5)
     assert alarm(None)

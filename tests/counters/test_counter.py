@@ -15,9 +15,11 @@ PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3  # noise is 0 but once in e^1000
 
 KINDS = {
-    "tree": {"horizon": 70},
+    "tree": {"horizon": 70, "method": "tree"},
     "smooth": {"horizon": 70, "method": "smooth"},
-    "doubling": {},
+    "doubling": {"method": "tree"},
+    "default": {"horizon": 70},
+    "endless": {},
 }
 
 
@@ -69,7 +71,8 @@ def test_losses_against_their_formulas(bounds, metric, horizon):
     scale = 40.0
 
     def loss(measure, d_in):
-        return oc.m.make_counter(*space, measure, scale, horizon=horizon).map(d_in)
+        options = {"horizon": horizon, "method": "tree"}
+        return oc.m.make_counter(*space, measure, scale, **options).map(d_in)
 
     for d_in in (0, 1, 2, 3):
         rho = nodes * (d_in * shift / scale) ** 2 / 2
@@ -179,7 +182,7 @@ def test_an_answer_is_given_again_between_updates(bits, options):
 
 def test_nodes_keep_their_noise_while_they_are_in_use(bits):
     """Of one tree: from 2^k on, only what was added since is new."""
-    counter = oc.m.make_counter(*bits, PURE, 1e6, horizon=127)([])
+    counter = oc.m.make_counter(*bits, PURE, 1e6, horizon=127, method="tree")([])
     counter.update_all([0] * 64)
     sixty_four = counter(None)
     counter.update(0)
@@ -188,7 +191,7 @@ def test_nodes_keep_their_noise_while_they_are_in_use(bits):
     assert counter(None) - sixty_four != one_more
     counter.update_all([0] * 61)
     assert counter(None) != sixty_four
-    fresh = [oc.m.make_counter(*bits, PURE, 1e6, horizon=127)([]) for _ in range(2)]
+    fresh = [oc.m.make_counter(*bits, PURE, 1e6, horizon=127, method="tree")([]) for _ in range(2)]
     for one in fresh:
         one.update_all([0] * 64)
     assert fresh[0](None) != fresh[1](None)
@@ -218,12 +221,12 @@ def test_items_at_the_ends(options):
     assert counter(None) == 59 * 2**31
 
 
-def test_another_question_is_refused(bits, options):
+def test_another_query_is_refused(bits, options):
     counter = oc.m.make_counter(*bits, PURE, TINY, **options)([])
     counter.update(1)
-    for question in ("count", 0, [], ("top", 1)):
-        with pytest.raises(InvalidTypeError, match="^the question must be None"):
-            counter(question)
+    for query in ("count", 0, [], ("top", 1)):
+        with pytest.raises(InvalidTypeError, match="^the query must be None"):
+            counter(query)
     assert counter(None) == 1
 
 
@@ -282,7 +285,7 @@ def nonempty(leaves, count):
 def test_variance_by_doubling(counters):
     """After 7 steps three totals; at step 13, those, and two nodes of the epoch of 8 steps."""
     scale, steps = 50.0, [1, 2, 3, 7, 13]
-    counter = oc.m.make_histogram_counter(*counters, ZCDP, scale)
+    counter = oc.m.make_histogram_counter(*counters, ZCDP, scale, method="tree")
     widths = [2, 2 + 2, 2 + 2, 6, 6 + 2 * 6]  # in squares of the scale
     expected = np.array(widths) * scale**2
     assert np.all(np.abs(variances(counter, steps) / expected - 1) < SLACK)
@@ -329,11 +332,11 @@ def test_an_audit_flags_a_forgotten_height(bits):
     """At T = 1000, of scale 10 for ε = 1, and of scale 1, which is for one node."""
     zeros = [0] * 1000
     one = [1, *zeros[1:]]
-    right = oc.m.make_counter(*bits, PURE, 10.0, horizon=1000)
+    right = oc.m.make_counter(*bits, PURE, 10.0, horizon=1000, method="tree")
     assert right.map(1) == pytest.approx(1.0)
     found = verify.audit(asked(right), one, zeros, first_item_seen, n=600)
     assert not found.violates(1.0)
-    wrong = oc.m.make_counter(*bits, PURE, 1.0, horizon=1000)
+    wrong = oc.m.make_counter(*bits, PURE, 1.0, horizon=1000, method="tree")
     found = verify.audit(asked(wrong), one, zeros, first_item_seen, n=600)
     assert found.violates(1.0)
     assert not found.violates(wrong.map(1))

@@ -74,5 +74,5 @@ def test_the_survey_is_found_without_importing_what_ships_it():
 
 def test_without_the_survey_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(data, "find_spec", lambda _: None)
-    with pytest.raises(SystemExit, match="the extra named demo"):
+    with pytest.raises(SystemExit, match="the extra 'demo'"):
         data.ages()

@@ -153,13 +153,13 @@ def test_threads_do_not_disturb_each_other():
 def test_the_context_of_the_caller_does_not_matter():
     from decimal import ROUND_DOWN, FloatOperation, Inexact, Rounded, localcontext
 
+    from opendp_concurrent.exact.quantile import twice_quantile
     from opendp_concurrent.measures.conversions.gaussian_to_approximate import gaussian_to_delta
-    from opendp_concurrent.measures.conversions.pure_to_gaussian import pure_to_gaussian
     from opendp_concurrent.measures.conversions.zcdp_to_approximate import zcdp_to_epsilon
 
     calls = [
         lambda: gaussian_to_delta.__wrapped__(1.0, 1.0),
-        lambda: pure_to_gaussian.__wrapped__(1.0),
+        lambda: twice_quantile.__wrapped__(1.0),
         lambda: zcdp_to_epsilon.__wrapped__(0.5, 1e-6),
     ]
     expected = [call() for call in calls]

@@ -482,7 +482,7 @@ trees = st.one_of(
 
 
 def build(tree, turned=False):
-    """The function; products in the other order if ``turned``, after a question to each part."""
+    """The function; products in the other order if ``turned``, after a query to each part."""
     name, *arguments = tree
     if name == "compose":
         (parts,) = arguments
@@ -917,12 +917,12 @@ def test_hostile_functions_answer_in_few_steps(value, monkeypatch):
     made += [one.compose(T.worst()) for one in made[:3]] + [T.gaussian(value).power(2**53)]
     made += [T.mixture([1, value], [T.pure(value), T.approximate(0.0, 1e-320)])]
     for f in made:
-        for question in (0.0, 5e-324, 1e-300, 1e-9, part, 1.0):
-            low, high = asked(f.epsilon_bounds, question)
+        for query in (0.0, 5e-324, 1e-300, 1e-9, part, 1.0):
+            low, high = asked(f.epsilon_bounds, query)
             assert 0.0 <= low <= high
-        for question in (-inf, -value, 0.0, 5e-324, value, inf):
+        for query in (-inf, -value, 0.0, 5e-324, value, inf):
             for width in (0.0, 1e-3):
-                low, high = asked(f.delta_bounds, question, width)
+                low, high = asked(f.delta_bounds, query, width)
                 assert 0.0 <= low <= high <= 1.0
         assert asked(f.__le__, T.pure(1.0)) in (True, False)
         assert asked(T.pure(1.0).__le__, f) in (True, False)

@@ -180,7 +180,7 @@ def test_renyi_orders_bound_epsilon_from_above(exact):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("epsilon", [-1e6, -700.0, 1e-300, 700.0, 1e6])
-def test_far_questions_are_answered_without_a_warning(epsilon, exact):
+def test_far_queries_are_answered_without_a_warning(epsilon, exact):
     for parts in ([("laplace", (1.0,), 2)], [("gaussian", (1.0,), 1), ("laplace", (1.0,), 1)]):
         bounds = exact.build(parts).delta_bounds(epsilon)
         assert 0.0 <= bounds.lower <= bounds.upper <= 1.0

@@ -109,7 +109,7 @@ def test_immense_powers_are_answered(count):
         assert bounds.upper < 0.1 or count > 10**6
 
 
-def test_questions_of_any_shape_are_answered_in_that_shape():
+def test_queries_of_any_shape_are_answered_in_that_shape():
     for f in (T.gaussian(1.0), T.pure(1.0), T.laplace(1.0).power(2), T.pure(1.0).power(3)):
         grid = np.array([[0.0, 0.5, 1.0], [1.5, 2.0, 2.5]])
         bounds = f.delta_bounds(grid)

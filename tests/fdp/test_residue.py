@@ -5,6 +5,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
+import scipy
 from mpmath import mpf
 
 from opendp_concurrent.fdp.coarse import with_few_outcomes
@@ -165,3 +166,11 @@ def test_losses_beyond_the_doubles_stay_bounded(epsilon):
         x = mpf(_pure_to_gaussian(epsilon)) / 2
         assert mp.erfc(x / mp.sqrt(2)) / 2 <= 1 / (1 + mp.exp(mpf(epsilon)))
     assert _pure_to_gaussian(epsilon) <= 1.004 * math.sqrt(8 * epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 5.0])
+def test_an_error_of_scipy_makes_no_bound_too_small(monkeypatch, epsilon):
+    for name in ("ndtri", "erfinv"):
+        right = getattr(scipy.special, name)
+        monkeypatch.setattr(scipy.special, name, lambda x, right=right: right(x) * (1 - 1e-6))
+    assert _pure_to_gaussian(epsilon) >= pure_to_gaussian(epsilon)

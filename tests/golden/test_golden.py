@@ -97,8 +97,8 @@ def as_written(budget, terms):
         close(make.plain(terms.d_out), make.plain(budget.d_out))
     unit = getattr(budget.accumulator, "unit", None)
     if unit is not None:
-        close(make.plain(terms.accounting.unit), make.plain(unit))
-    return budget._replace(d_out=terms.d_out, accumulator=terms.accounting)
+        close(make.plain(terms.accumulator.unit), make.plain(unit))
+    return budget._replace(d_out=terms.d_out, accumulator=terms.accumulator)
 
 
 def test_there_is_a_ledger_of_each_version_that_was_released():

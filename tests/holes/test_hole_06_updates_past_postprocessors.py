@@ -97,7 +97,7 @@ WAYS = {
 
 @pytest.mark.parametrize("send", SENDS)
 @pytest.mark.parametrize("way", WAYS)
-def test_a_transcript_has_questions_and_answers_only(way, send):
+def test_a_transcript_has_queries_and_answers_only(way, send):
     seen = []
     handle = WAYS[way](seen)([])
     assert handle.takes_updates
@@ -252,7 +252,7 @@ def test_what_a_postprocessor_returns_gets_no_updates():
 
 def test_odometers_on_streams_have_no_postprocessors():
     odometer = oc.make_concurrent_odometer(*bits(), PURE)
-    with pytest.raises(InvalidTypeError, match="would get the handles that take updates"):
+    with pytest.raises(InvalidTypeError, match="would receive the handles that take updates"):
         odometer >> (lambda handle: handle)
 
 
@@ -277,7 +277,7 @@ def test_errors_of_updates_are_for_whoever_sends_them():
 def test_steps_are_checked_past_the_postprocessor():
     handle = postprocessed([])([])
     handle.update(1, step=1)
-    with pytest.raises(StreamError, match="that one has come"):
+    with pytest.raises(StreamError, match="that step has been sent"):
         handle.update(1, step=1)
     handle.update_all([1, 1])
     handle.update(1, step=4)
@@ -298,7 +298,7 @@ def test_a_postprocessor_that_fails_does_not_touch_updates():
 # --- finite communication --------------------------------------------------------------------
 
 
-def test_updates_and_questions_count_together_whatever_arrives():
+def test_updates_and_queries_count_together_whatever_arrives():
     """By steps, which are public: a neighbour with nothing in a step has as many left."""
     left = []
     for items in ([1, 1, 1], [None, None, None], [1, None, 1]):

@@ -66,7 +66,7 @@ def test_a_child_that_takes_updates_is_refused_when_it_is_opened(wrap):
     parts = oc.c.make_parallel_composition(*own(), PARTITIONS["split"](), {0: wrap(hidden())})({})
     with pytest.raises(InvalidTypeError, match=r"takes updates.*HSV25"):
         parts(0)
-    with pytest.raises(Exception, match="run once only"):
+    with pytest.raises(Exception, match="each measurement runs only once"):
         parts(0)
 
 

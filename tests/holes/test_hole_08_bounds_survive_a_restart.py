@@ -126,7 +126,7 @@ def test_nothing_goes_around_a_checkpoint(name, hide):
     """Its state would not be saved: 0.1.0 let a user with a limit of 1 contribute 201 times."""
     if name == "indexed" or hide(counter()).output_measure == PURE:
         resumable = hide(oc.c.make_resumable(counter(), oc.c.Checkpoint()))
-    with pytest.raises(InvalidTypeError, match="make_resumable around everything else"):
+    with pytest.raises(InvalidTypeError, match="call make_resumable last"):
         WRAPPERS[name](resumable)
 
 
@@ -136,7 +136,7 @@ def test_one_that_is_hidden_is_found_when_it_is_spawned(name):
     hidden = dp.c.make_pureDP_to_zCDP(oc.c.make_resumable(counter(), oc.c.Checkpoint()))
     if name == "part":
         return  # for pure DP only
-    with pytest.raises(Exception, match="make_resumable around everything else"):
+    with pytest.raises(Exception, match="call make_resumable last"):
         WRAPPERS[name](hidden)([])
 
 
@@ -146,7 +146,7 @@ def test_nor_inside_a_machine_of_ones_own():
             self.inner = oc.c.make_resumable(counter(), oc.c.Checkpoint())([])
 
     outer = oc.m.make_continual(*bits(), PURE, Outer, lambda d_in: 0.0)
-    with pytest.raises(InvalidTypeError, match="make_resumable around everything else"):
+    with pytest.raises(InvalidTypeError, match="call make_resumable last"):
         outer([])
 
 
@@ -301,7 +301,7 @@ def test_a_user_that_cannot_be_kept_is_refused_and_the_mechanism_goes_on(user):
     checkpoint = oc.c.Checkpoint()
     handle = oc.c.make_resumable(transformed(), checkpoint)([])
     handle.update((user, 1))
-    with pytest.raises(InvalidTypeError, match="which a checkpoint cannot keep"):
+    with pytest.raises(InvalidTypeError, match="which a checkpoint cannot save"):
         checkpoint.save()
     handle.update(("ann", 1))
     assert handle(None) == 2

@@ -177,7 +177,7 @@ def test_what_ours_are_is_fixed(name):
     with pytest.raises(BudgetExceededError):
         filter_()(ROWS)(dear)
     odometer = oc.make_concurrent_odometer(*SPACE, PURE)
-    for attribute in ("measure", "accounting", "spawn", "query_space", "transformation"):
+    for attribute in ("measure", "accumulator", "spawn", "query_space", "transformation"):
         with pytest.raises(AttributeError):
             setattr(odometer, attribute, None)
 

@@ -137,14 +137,14 @@ def user(privacy_map):
 asks = user(lambda d_in: root.privacy_loss(d_in) + 0.1)
 plans = user(lambda d_in: root.loss_after([plans], d_in))
 deeper = lambda d_in: root.loss_after([user(deeper)], d_in)
-for question in (
+for query in (
     lambda: (root(asks), root.privacy_loss(2)),
     lambda: root.loss_after([plans], 1),
     lambda: root.loss_after([user(deeper)], 1),
 ):
     root = oc.make_concurrent_odometer(*space, dp.max_divergence())([1])
     try:
-        question()
+        query()
     except oc.errors.PrivacyMapError as error:
         print("refused", error.reason.split(",")[0], len(str(error)) < 300)
 """
@@ -155,9 +155,9 @@ def test_a_map_that_asks_for_its_own_loss_is_refused_and_the_process_lives():
         [sys.executable, "-c", RECURSION], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
-    told = "refused it asks for a loss that depends on itself True"
+    told = "refused it queries a loss that depends on the map itself True"
     assert done.stdout.splitlines() == [
-        "refused it has changed since the launch True",
+        "refused the map has changed since the launch True",
         told,
         told,
     ]

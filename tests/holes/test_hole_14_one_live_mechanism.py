@@ -34,18 +34,20 @@ def test_noise_is_not_averaged_out_over_300_texts():
     texts = [checkpoint.save(go_on=True) for _ in range(300)]
     resumed = []
     for text in texts:
-        with pytest.raises(InvalidValueError, match="alive in this process"):
+        with pytest.raises(InvalidValueError, match="still runs in this process"):
             resumed.append(launch(text))
     assert resumed == []
     newest = checkpoint.save()
     after, _ = launch(newest)
     for text in [*texts, newest]:
-        with pytest.raises(InvalidValueError, match="alive in this process"):
+        with pytest.raises(InvalidValueError, match="still runs in this process"):
             launch(text)
     del after, _
     gc.collect()
     for text in [*texts, newest]:
-        with pytest.raises(InvalidValueError, match="resumed once, and no older one"):
+        with pytest.raises(
+            InvalidValueError, match="only the newest state can be resumed, and only once"
+        ):
             launch(text)
 
 
@@ -64,7 +66,7 @@ def test_of_many_texts_without_the_original_one_is_resumed():
     assert len(answers) <= 1
     gc.collect()
     for text in texts[:-1]:
-        with pytest.raises(InvalidValueError, match="no older one"):
+        with pytest.raises(InvalidValueError, match="only the newest state"):
             launch(text)
 
 
@@ -83,13 +85,13 @@ def test_a_copy_of_a_copy_is_of_the_same_mechanism():
     del handle, checkpoint
     gc.collect()
     for text in texts[:-1]:
-        with pytest.raises(InvalidValueError, match="no older one"):
+        with pytest.raises(InvalidValueError, match="only the newest state"):
             launch(text)
     launch(texts[-1])
 
 
 MESSAGES = {
-    "question": lambda handle: handle(None),
+    "query": lambda handle: handle(None),
     "update": lambda handle: handle.update(1),
     "updates": lambda handle: handle.update_all([1]),
 }
@@ -241,11 +243,11 @@ def test_an_analysts_checkpoint_is_refused_and_nothing_is_charged(host, hide):
     root = hosts()[host]()
     checkpoint = oc.c.Checkpoint()
     measurement = HIDE[hide](oc.c.make_resumable(counter(), checkpoint))
-    with pytest.raises(InvalidTypeError, match="whoever has the checkpoint reads the data"):
+    with pytest.raises(InvalidTypeError, match="its checkpoint can read the data"):
         root(measurement)
     if hasattr(root, "privacy_loss"):
         assert root.privacy_loss(1) == 0.0
-    with pytest.raises(InvalidValueError, match="nothing was launched"):
+    with pytest.raises(InvalidValueError, match="no mechanism was launched"):
         checkpoint.save()
 
 
@@ -259,18 +261,18 @@ def test_one_that_hides_is_found_when_it_is_spawned(host):
         lambda d_in: 0.5,
         TO="ExtrinsicObject",
     )
-    with pytest.raises(Exception, match="whoever has the checkpoint reads the data"):
+    with pytest.raises(Exception, match="its checkpoint can read the data"):
         root(hidden)
-    with pytest.raises(InvalidValueError, match="nothing was launched"):
+    with pytest.raises(InvalidValueError, match="no mechanism was launched"):
         checkpoint.save()
 
 
 def test_nor_under_opendps_own_compositor():
     checkpoint = oc.c.Checkpoint()
     root = dp.c.make_adaptive_composition(*bits(), PURE, 1, [1.0])([])
-    with pytest.raises(Exception, match="whoever has the checkpoint reads the data"):
+    with pytest.raises(Exception, match="its checkpoint can read the data"):
         root(oc.c.make_resumable(counter(), checkpoint))
-    with pytest.raises(InvalidValueError, match="nothing was launched"):
+    with pytest.raises(InvalidValueError, match="no mechanism was launched"):
         checkpoint.save()
 
 
@@ -294,6 +296,6 @@ def test_nor_from_a_thread_of_a_mechanism():
     hidden = dp.m.make_user_measurement(*bits(), PURE, function, lambda d_in: 0.5, TO=int)
     assert hosts()["shared filter"]()(hidden) == 7
     assert failures
-    assert all("reads the data" in one for one in failures)
-    with pytest.raises(InvalidValueError, match="nothing was launched"):
+    assert all("can read the data" in one for one in failures)
+    with pytest.raises(InvalidValueError, match="no mechanism was launched"):
         checkpoint.save()

@@ -150,7 +150,7 @@ def test_histogram_mechanisms_refuse_a_stream():
     for make in (
         lambda: oc.m.make_projected_queries(*bits(), ZCDP, 1, [0.5], universe=2, size=10),
         lambda: oc.m.make_private_multiplicative_weights(
-            *bits(), ZCDP, 1, 0.5, universe=2, questions=10, size=10
+            *bits(), ZCDP, 1, 0.5, universe=2, queries=10, size=10
         ),
     ):
         with pytest.raises((InvalidTypeError, InvalidValueError, TypeError)):
@@ -169,7 +169,7 @@ def test_a_refused_composition_is_not_charged(measure):
     if measure == ZCDP:  # bounded messages cannot be kept for what is launched later
         hidden += [native(measure), dp.c.make_pureDP_to_zCDP(compositor())]
     for composition in hidden:
-        with pytest.raises(InvalidTypeError, match="would not get the updates"):
+        with pytest.raises(InvalidTypeError, match="would not receive the updates"):
             stream(composition)
     assert stream.privacy_loss() == 0.0
     child = stream(counter(measure))
@@ -191,7 +191,7 @@ def test_nothing_takes_what_is_sent_to_nobody():
     release = dp.m.make_user_measurement(*bits(), PURE, lambda data: 7, lambda d: 0.0, TO=int)
     handle = oc.c.make_interactive(release)([])
     assert not handle.takes_updates
-    with pytest.raises(InvalidTypeError, match="nothing here takes updates"):
+    with pytest.raises(InvalidTypeError, match="so nothing takes updates"):
         handle.update(1)
     assert handle(None) == 7
 

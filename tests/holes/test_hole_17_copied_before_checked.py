@@ -137,9 +137,9 @@ def test_a_linear_query_shares_no_memory_with_its_author():
         kept = owned.array(given, np.float64)
         assert type(kept) is np.ndarray
         assert not np.shares_memory(kept, mine)
-    question = universe.question(mine)
+    query = universe.vector(mine)
     mine[:] = HUGE
-    assert question.max() <= 1.0
+    assert query.max() <= 1.0
 
 
 class FlippedInBetween(TurningArray):
@@ -160,15 +160,15 @@ def test_what_is_checked_is_what_is_asked(kind):
         Lender: lambda: Lender(good),
         list: lambda: Turning([0.0, 1.0, 0.5, 0.25], [HUGE] * 4),
     }[kind]
-    question = Universe(4).question(given())
-    assert question.tolist() == good.tolist()
+    query = Universe(4).vector(given())
+    assert query.tolist() == good.tolist()
     matrix = _Batch([given(), given()], Universe(4)).matrix
     assert matrix.tolist() == [good.tolist()] * 2
 
 
 def test_values_outside_of_the_range_are_found_whatever_an_array_says_of_itself():
     bad = np.array([0.0, HUGE, 0.5, 0.25]).view(TurningArray)
-    for ask in (Universe(4).question, lambda one: _Batch([one], Universe(4))):
+    for ask in (Universe(4).vector, lambda one: _Batch([one], Universe(4))):
         with pytest.raises(InvalidValueError, match=r"values in \[0, 1\]"):
             ask(bad)
 
@@ -201,8 +201,8 @@ def test_memory_that_changes_at_any_moment_gets_nothing_past_the_check(batch):
     universe = Universe(4)
 
     def ask():
-        question = _Batch([mine], universe).matrix if batch else universe.question(mine)
-        return float(question.max())
+        query = _Batch([mine], universe).matrix if batch else universe.vector(mine)
+        return float(query.max())
 
     asked, refused = [], 0
     for moment in MOMENTS:
@@ -229,7 +229,7 @@ def test_a_batch_is_read_once():
 
 def test_weights_and_projection_answer_by_what_was_checked():
     weights = oc.m.make_private_multiplicative_weights(
-        *SPACE, ZCDP, d_in=1, d_out=1.0, universe=4, questions=50, size=100_000
+        *SPACE, ZCDP, d_in=1, d_out=1.0, universe=4, queries=50, size=100_000
     )([0, 1, 2, 3] * 25_000)
     hostile = FlippedInBetween((4,))
     hostile.view(np.ndarray)[:] = [1.0, 0.0, 0.0, 0.0]

@@ -39,7 +39,7 @@ def interrupted(argument):
 def user(measure, loss, function=interrupted, privacy_map=None):
     return dp.m.make_user_measurement(*space, measure, function, privacy_map or (lambda d_in: loss))
 
-def question(rows):
+def query(rows):
     return interrupted(rows)
 
 def sequential_launch():

@@ -43,7 +43,7 @@ class Clock:
     def update_all(self, items):
         pass
 
-    def ask(self, question):
+    def ask(self, query):
         return 0
 
 

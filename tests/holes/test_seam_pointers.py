@@ -102,10 +102,10 @@ def test_the_transformation_of_an_odometer_stays_what_it_was(point):
     assert abs(root(count(1.0)) - 3) < 100  # not 3000
 
 
-def test_a_question_to_a_sparse_vector_is_asked_as_it_was_checked(point):
+def test_a_query_to_a_sparse_vector_is_asked_as_it_was_checked(point):
     vector = oc.m.make_above_threshold(*SPACE, PURE, 1, scale=1.0, threshold=1000.0)(ROWS)
-    question = SPACE >> dp.t.then_count()
-    assert vector(question).outcome is oc.m.Outcome.BELOW
+    query = SPACE >> dp.t.then_count()
+    assert vector(query).outcome is oc.m.Outcome.BELOW
     moves = dp.t.make_user_transformation(
         *SPACE,
         dp.atom_domain(T=int),
@@ -113,14 +113,14 @@ def test_a_question_to_a_sparse_vector_is_asked_as_it_was_checked(point):
         lambda rows: 10**6 * len(rows),
         lambda d_in: 10**6 * d_in,
     )
-    point(question, moves)
-    with pytest.raises(InvalidValueError, match="sensitivity of the question"):
-        vector(question)
+    point(query, moves)
+    with pytest.raises(InvalidValueError, match="sensitivity of the query"):
+        vector(query)
 
 
-def test_the_stability_map_of_a_question_is_read_at_each_question():
+def test_the_stability_map_of_a_query_is_read_at_each_query():
     factor = [1]
-    question = dp.t.make_user_transformation(
+    query = dp.t.make_user_transformation(
         *SPACE,
         dp.atom_domain(T=int),
         dp.absolute_distance(T=int),
@@ -128,10 +128,10 @@ def test_the_stability_map_of_a_question_is_read_at_each_question():
         lambda d_in: factor[0] * d_in,
     )
     vector = oc.m.make_above_threshold(*SPACE, PURE, 1, scale=1.0, threshold=1000.0)(ROWS)
-    assert vector(question).outcome is oc.m.Outcome.BELOW
+    assert vector(query).outcome is oc.m.Outcome.BELOW
     factor[0] = 10**6
-    with pytest.raises(InvalidValueError, match="sensitivity of the question"):
-        vector(question)
+    with pytest.raises(InvalidValueError, match="sensitivity of the query"):
+        vector(query)
 
 
 def test_what_a_stream_transformation_does_is_no_attribute():

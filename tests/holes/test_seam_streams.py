@@ -30,7 +30,7 @@ class Steps:
         for item in items:
             self.update(item)
 
-    def ask(self, question):
+    def ask(self, query):
         return self.steps
 
 

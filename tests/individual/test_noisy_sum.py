@@ -50,7 +50,7 @@ def test_a_measurement_is_not_a_function_of_rows(space):
         ("bound", -1.0, InvalidValueError, r"^bound \(-1.0\) must be from"),
         ("bound", math.nan, InvalidValueError, r"^bound \(nan\) must be from"),
         ("bound", math.inf, InvalidValueError, r"^bound \(inf\) must be from"),
-        ("bound", 10**400, InvalidValueError, "^bound must be within the doubles"),
+        ("bound", 10**400, InvalidValueError, "^bound must be in the range of doubles"),
         ("scale", None, InvalidTypeError, "^scale must be a number, found NoneType"),
         ("scale", 0.0, InvalidValueError, r"^scale \(0.0\) must be from .* for bound \(1.0\)"),
         ("scale", -1.0, InvalidValueError, r"^scale \(-1.0\) must be from"),

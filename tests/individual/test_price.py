@@ -97,7 +97,7 @@ def test_the_least_scale_at_the_ends():
     assert individual_scale(PURE, 1e300, 1.0) == 2.0**-59  # the finest that is taken
     price = Price.of(NoisySum(first, 1.0, 2.0**-59), noise_loss(PURE), 1e300)
     assert (price.most, price.rate) == (1, LEAST_RATE)
-    with pytest.raises(InvalidValueError, match=r"^d_out \(1e-300\) is too small for 7 launches"):
+    with pytest.raises(InvalidValueError, match=r"^d_out \(1e-300\) must be larger for 7 launches"):
         individual_scale(PURE, 1e-300, 1.0, 7)
     for d_out in (5e-324, 1e-300, 1e-20):
         with pytest.raises(InvalidValueError, match=r"^scale \(1.0\) must be at least"):

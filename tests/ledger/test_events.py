@@ -101,7 +101,7 @@ def test_the_extremes_are_events(charged):
 def test_any_loss_is_an_event(loss):
     for measure in (dp.max_divergence(), oc.gaussian_tradeoff()):
         name = composition_measure(measure).name
-        (event,) = as_events(Terms(name, None, 0.0, "", 1, None), [loss]).events
+        (event,) = as_events(Terms(name, None, "", 1, None), [loss]).events
         if isinstance(event, dp_event.GaussianDpEvent):
             assert 0.0 <= event.noise_multiplier < math.inf
             assert event.noise_multiplier * loss <= 1.0

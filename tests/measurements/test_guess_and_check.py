@@ -1,7 +1,7 @@
 """Guess and check: what it costs, against its exact law, and what it says.
 
 The oracle knows nothing of the package: it enumerates outcomes together with the numbers released,
-for analysts whose questions and guesses depend on both. Statistical tests raise a false alarm with
+for analysts whose queries and guesses depend on both. Statistical tests raise a false alarm with
 odds below 1e-9.
 """
 
@@ -351,7 +351,7 @@ def test_an_audit_of_real_runs():
     assert mechanism.map(1) == pytest.approx(1.0 + 1.0 + 4.0)
 
     def analyst(queryable):
-        said = queryable((len, 4))  # 3 or 2 records
+        said = queryable((len, 5))  # 3 or 2 records
         return said.value if said else -math.inf
 
     found = verify.audit(mechanism, [1, 2, 3], [1, 2], analyst, n=400)
@@ -383,7 +383,7 @@ def test_a_bad_guess_is_answered_until_hits_are_used_up():
         assert queryable((count, guess)) == oc.m.SparseVectorAnswer(EXHAUSTED, None)
 
 
-def test_numbers_that_are_released_are_whole_or_not_as_the_questions():
+def test_numbers_that_are_released_are_whole_or_not_as_the_queries():
     whole = make(scale=2.0, query_scale=2.0, answer_scale=5.0)([1, 2, 3])((len, 10**6))
     assert type(whole.value) is int
     fine = make(scale=2.0, query_scale=2.0, answer_scale=5.0, sensitivity=1.0)([1, 2, 3])
@@ -405,7 +405,7 @@ def test_no_more_releases_than_max_hits_with_noise(max_hits, refresh):
     assert EXHAUSTED not in said[:last]
 
 
-def test_the_answer_released_is_that_of_the_question_not_of_its_deviation():
+def test_the_answer_released_is_that_of_the_query_not_of_its_deviation():
     queryable = make()([1, 2, 3])
     assert queryable((len, 1000)).value == 3
     assert queryable((oc.m.Deviation(len, 10), 1000)).value == 7
@@ -428,10 +428,10 @@ def test_a_bad_message_changes_nothing():
     narrow = dp.vector_domain(dp.atom_domain(bounds=(0, 9))), dp.symmetric_distance()
 
     def fails(rows):
-        raise ZeroDivisionError("the question's own")
+        raise ZeroDivisionError("the query's own")
 
     bad = [
-        (len, InvalidTypeError, "must be a pair of a question and a guess"),
+        (len, InvalidTypeError, "must be a pair of a query and a guess"),
         ((len,), InvalidTypeError, "must be a pair"),
         ((len, 1, 2), InvalidTypeError, "must be a pair"),
         ([len, 1], InvalidTypeError, "must be a pair"),
@@ -440,8 +440,8 @@ def test_a_bad_message_changes_nothing():
         ((len, None), InvalidTypeError, "^guess must be"),
         ((len, math.nan), InvalidValueError, "^guess"),
         ((len, math.inf), InvalidValueError, "^guess"),
-        ((3, 99), InvalidTypeError, "^the question must be a transformation"),
-        (("count", 99), InvalidTypeError, "^the question must be a transformation"),
+        ((3, 99), InvalidTypeError, "^the query must be a transformation"),
+        (("count", 99), InvalidTypeError, "^the query must be a transformation"),
         ((narrow >> dp.t.then_count(), 99), Exception, "(?i)input_domain"),
         ((lambda rows: 0.5, 99), InvalidTypeError, "integer answer"),
         ((lambda rows: "3", 99), InvalidTypeError, "integer answer"),
@@ -459,14 +459,14 @@ def test_a_bad_message_changes_nothing():
     assert queryable((len, 99)).outcome is EXHAUSTED
 
 
-def test_a_question_that_fails_when_it_is_released_has_used_a_hit():
+def test_a_query_that_fails_when_it_is_released_has_used_a_hit():
     """It was told that the guess was bad: that was paid for."""
     asked = []
 
     def second_time_fails(rows):
         asked.append(1)
         if len(asked) == 2:
-            raise ZeroDivisionError("the question's own")
+            raise ZeroDivisionError("the query's own")
         return len(rows)
 
     queryable = make(max_hits=2)([1, 2, 3])
@@ -480,7 +480,7 @@ def test_a_transformation_that_is_too_sensitive_is_refused():
     bounded = dp.vector_domain(dp.atom_domain(bounds=(0, 9))), dp.symmetric_distance()
     total = bounded >> dp.t.then_sum()
     queryable = oc.m.make_guess_and_check(*bounded, PURE, 1, SURE, 3, 1)([1, 2, 3])
-    with pytest.raises(InvalidValueError, match="sensitivity of the question"):
+    with pytest.raises(InvalidValueError, match="sensitivity of the query"):
         queryable((total, 99))
     wide = oc.m.make_guess_and_check(*bounded, PURE, 1, SURE, 3, 1, sensitivity=9)([1, 2, 3])
     assert wide((total, 99)) == oc.m.SparseVectorAnswer(ABOVE, 6)

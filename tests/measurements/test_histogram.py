@@ -1,4 +1,4 @@
-"""Histograms of datasets and linear questions on them, by brute force and exactly."""
+"""Histograms of datasets and linear queries on them, by brute force and exactly."""
 
 import math
 from collections import Counter
@@ -12,8 +12,14 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.measurements.histogram import LinearQuestion, Universe, make_histogram
-from opendp_concurrent.measurements.projection import _Batch
+from opendp_concurrent.measurements.histogram import (
+    LinearQuery,
+    Universe,
+    make_histogram,
+    public_size,
+    size_if_public,
+)
+from opendp_concurrent.measurements.linear_answers import Batch
 
 dp.enable_features("contrib", "honest-but-curious")
 ZCDP = dp.zero_concentrated_divergence()
@@ -95,20 +101,20 @@ def exact(values, histogram):
     return sum(Fraction(v) * int(h) for v, h in zip(values, histogram, strict=True))
 
 
-QUESTIONS = [np.array(one) for one in product((0.0, float(GRID), 0.333333, 1.0), repeat=CELLS)]
+QUERIES = [np.array(one) for one in product((0.0, float(GRID), 0.333333, 1.0), repeat=CELLS)]
 
 
 @EACH_METRIC
 @SPACES
-def test_linear_questions_move_by_no_more_than_the_distance(metric, sized):
+def test_linear_queries_move_by_no_more_than_the_distance(metric, sized):
     made = histogram_of(metric, sized)
     universe, reached = Universe(CELLS), {}
     for first, second, apart in histograms(metric, sized):
-        for question in QUESTIONS:
-            values = universe.question(question)
+        for query in QUERIES:
+            values = universe.vector(query)
             moved = abs(exact(values, first) - exact(values, second))
             assert moved <= Fraction(made.map(apart)), (first, second, apart)
-            assert Fraction(LinearQuestion(values)(np.array(first))) == exact(values, first)
+            assert Fraction(LinearQuery(values)(np.array(first))) == exact(values, first)
             reached[apart] = max(reached.get(apart, 0), moved)
     assert len(reached) >= 2
     for apart, moved in reached.items():
@@ -129,7 +135,7 @@ def test_batches_move_by_no_more_than_their_stability(metric, sized):
         [[1.0, 0.2]] * 5,
     ]
     for matrix in matrices:
-        batch, reached = _Batch(matrix, universe), Fraction(0)
+        batch, reached = Batch(matrix, universe), Fraction(0)
         squares, longest = {}, 0
         for first, second, apart in histograms(metric, sized):
             difference = np.subtract(first, second)
@@ -142,10 +148,10 @@ def test_batches_move_by_no_more_than_their_stability(metric, sized):
                 (ZCDP, 0.125, Fraction(1, 4)),
                 (oc.gaussian_tradeoff(), 0.5, Fraction(1, 4)),
             ):
-                noisy = batch.measurement(space, distance, measure, d_mid)
+                noisy, scale = batch.release(space, distance, measure, d_mid)
                 assert noisy.map(distance) <= d_mid
-                assert moved <= Fraction(batch.scale) ** 2 * ratio  # (scale times sqrt(2ρ) or μ)²
-            reached = max(reached, moved / (Fraction(batch.scale) ** 2 / 4))
+                assert moved <= Fraction(scale) ** 2 * ratio  # (scale times sqrt(2ρ) or μ)²
+            reached = max(reached, moved / (Fraction(scale) ** 2 / 4))
         longest = max(sum(Fraction(v) ** 2 for v in column) for column in batch.matrix.T)
         assert longest <= Fraction(batch.longest) ** 2 <= longest * (1 + Fraction(1, 2**50))
         assert reached > 0.45
@@ -196,38 +202,38 @@ def test_answers_are_exact_in_doubles():
         for _ in range(40):
             cuts = np.sort(generator.integers(0, total + 1, 49))
             histogram = np.diff(np.concatenate([[0], cuts, [total]])).astype(np.float64)
-            values = universe.question(generator.random(50))
-            assert Fraction(LinearQuestion(values)(histogram)) == exact(values, histogram)
-    values = universe.question(np.full(50, 1 - 1e-6))
+            values = universe.vector(generator.random(50))
+            assert Fraction(LinearQuery(values)(histogram)) == exact(values, histogram)
+    values = universe.vector(np.full(50, 1 - 1e-6))
     histogram = np.zeros(50)
     histogram[7] = 2.0**32 - 1
-    assert Fraction(LinearQuestion(values)(histogram)) == exact(values, histogram)
+    assert Fraction(LinearQuery(values)(histogram)) == exact(values, histogram)
 
 
-def test_questions_are_rounded_to_the_grid():
+def test_queries_are_rounded_to_the_grid():
     universe, generator = Universe(200), np.random.default_rng(2)
     asked = generator.random(200)
     asked[:4] = 0.0, 1.0, 1 - 1e-9, 1e-9
-    values = universe.question(asked)
+    values = universe.vector(asked)
     for one, value in zip(asked, values, strict=True):
         assert (Fraction(float(value)) / GRID).denominator == 1
         assert abs(Fraction(float(value)) - Fraction(float(one))) <= GRID / 2
         assert 0 <= value <= 1
-    assert (universe.question(values) == values).all()
+    assert (universe.vector(values) == values).all()
     asked[:] = 0.5  # the array handed in is not kept
     assert values[1] == 1.0
 
 
-def test_questions_as_functions_see_values_in_order():
-    assert Universe(4).question(lambda cell: cell / 4).tolist() == [0.0, 0.25, 0.5, 0.75]
+def test_queries_as_functions_see_values_in_order():
+    assert Universe(4).vector(lambda cell: cell / 4).tolist() == [0.0, 0.25, 0.5, 0.75]
     named = Universe(["x", "longer"])
-    assert named.question(lambda value: len(value) > 1).tolist() == [0.0, 1.0]
-    assert named.question([True, False]).tolist() == [1.0, 0.0]
-    assert named.question((1, 0)).tolist() == [1.0, 0.0]
+    assert named.vector(lambda value: len(value) > 1).tolist() == [0.0, 1.0]
+    assert named.vector([True, False]).tolist() == [1.0, 0.0]
+    assert named.vector((1, 0)).tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(
-    ("question", "error", "match"),
+    ("query", "error", "match"),
     [
         ([0.5], InvalidValueError, "must have 2 values, .* found shape \\(1,\\)"),
         ([[0.5, 0.5]], InvalidValueError, "found shape \\(1, 2\\)"),
@@ -238,19 +244,19 @@ def test_questions_as_functions_see_values_in_order():
         ([0.5, math.nan], InvalidValueError, r"values in \[0, 1\]"),
         ([math.nan, 0.5], InvalidValueError, r"values in \[0, 1\]"),
         ([math.inf, 0.5], InvalidValueError, r"values in \[0, 1\]"),
-        ([0.5, None], (InvalidTypeError, InvalidValueError), "the question must"),
-        ([0.5, "x"], InvalidTypeError, "the question must be a value for each cell"),
-        ([0.5, 1j], InvalidTypeError, "the question must be a value for each cell"),
+        ([0.5, None], (InvalidTypeError, InvalidValueError), "the query must"),
+        ([0.5, "x"], InvalidTypeError, "the query must be a value for each cell"),
+        ([0.5, 1j], InvalidTypeError, "the query must be a value for each cell"),
         ("synthetics", InvalidTypeError, "found str"),
         ({0: 1.0}, InvalidTypeError, "found dict"),
-        (None, (InvalidTypeError, InvalidValueError), "the question must"),
-        (lambda cell: "x", InvalidTypeError, "the question must"),
+        (None, (InvalidTypeError, InvalidValueError), "the query must"),
+        (lambda cell: "x", InvalidTypeError, "the query must"),
         (lambda cell: 2.0, InvalidValueError, r"values in \[0, 1\]"),
     ],
 )
-def test_bad_questions(question, error, match):
+def test_bad_queries(query, error, match):
     with pytest.raises(error, match=match):
-        Universe(2).question(question)
+        Universe(2).vector(query)
 
 
 @pytest.mark.parametrize(
@@ -304,7 +310,6 @@ def test_the_universe_is_kept_as_it_was_handed_in():
 @pytest.mark.parametrize(
     ("size", "error", "match"),
     [
-        (None, InvalidTypeError, "^size must be given"),
         (0, InvalidValueError, "^size"),
         (10.0, InvalidTypeError, "^size"),
         (2**32, InvalidValueError, r"^size .* must be below 2\*\*32"),
@@ -316,6 +321,15 @@ def test_the_number_of_records_must_be_known(size, error, match):
         oc.m.make_projected_queries(*space, ZCDP, 1, [0.5], 4, size=size)
 
 
+def test_weights_must_know_the_number_of_records_and_projection_need_not():
+    space = dp.vector_domain(WHOLE), dp.symmetric_distance()
+    assert size_if_public(*space, None) is None
+    assert size_if_public(*space, 7) == public_size(*space, 7) == 7
+    with pytest.raises(InvalidTypeError, match="^size must be given"):
+        public_size(*space, None)
+    assert oc.m.make_projected_queries(*space, ZCDP, 1, [0.5], 4).map(1) == 0.5
+
+
 def test_the_domain_fixes_the_number_of_records():
     sized = dp.vector_domain(WHOLE, size=3)
     made = oc.m.make_projected_queries(sized, dp.change_one_distance(), ZCDP, 1, [0.5], 4)
@@ -324,3 +338,42 @@ def test_the_domain_fixes_the_number_of_records():
         with pytest.raises(InvalidValueError, match="^d_in .* at least 2 if records are added"):
             oc.m.make_projected_queries(sized, metric, ZCDP, 1, [0.5], 4)
         oc.m.make_projected_queries(sized, metric, ZCDP, 2, [0.5], 4)
+
+
+# --- counts by cell, which an engine has computed ----------------------------------------------
+
+
+def counts_of(size):
+    return dp.vector_domain(dp.atom_domain(T="i64"), size=size), dp.l1_distance(T="i64")
+
+
+def test_counts_are_the_histogram():
+    made = make_histogram(*counts_of(3), Universe(["a", "b", "c"]))
+    assert made([2, 0, 5]).tolist() == [2.0, 0.0, 5.0]
+    assert [made.map(d_in) for d_in in (0, 1, 7)] == [0.0, 1.0, 7.0]
+    assert made.output_space == make_histogram(WHOLE_RECORDS, SYMMETRIC, Universe(3)).output_space
+
+
+def test_counts_are_clamped_and_no_further_apart():
+    made = make_histogram(*counts_of(2), Universe(2))
+    counts = (-3, -1, 0, 1, 2**53 - 1, 2**53 + 2, 2**53 + 3, 2**63 - 1)
+    for one, other in product(product(counts, repeat=2), repeat=2):
+        distance = sum(abs(x - y) for x, y in zip(one, other, strict=True))
+        moved = np.abs(made(list(one)) - made(list(other))).sum()
+        assert moved <= distance
+
+
+def test_counts_of_another_number_of_cells_are_refused():
+    with pytest.raises(InvalidValueError, match="as many cells"):
+        make_histogram(*counts_of(3), Universe(2))
+    with pytest.raises(InvalidTypeError, match="then_table_counts"):
+        make_histogram(dp.user_domain("x", lambda x: True), dp.user_distance("y"), Universe(2))
+
+
+def test_the_number_of_cells_is_no_number_of_records():
+    assert size_if_public(*counts_of(2), None) is None
+    with pytest.raises(InvalidTypeError, match="size must be given"):
+        public_size(*counts_of(2), None)
+
+
+WHOLE_RECORDS, SYMMETRIC = dp.vector_domain(WHOLE), dp.symmetric_distance()

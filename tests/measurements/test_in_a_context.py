@@ -55,7 +55,7 @@ def test_others_are_registered_as_well():
 def test_parts_and_weights_in_a_context():
     made = context(dp.loss_of(rho=20.0))
     weights = made.query().private_multiplicative_weights(
-        dp.zero_concentrated_divergence(), 1, 10.0, universe=8, questions=3, size=10_000
+        dp.zero_concentrated_divergence(), 1, 10.0, universe=8, queries=3, size=10_000
     )
     answer = weights.release()(lambda value: value == 3)
     assert abs(answer.value - 9000) < 9000

@@ -35,12 +35,12 @@ APPROXIMATE = dp.approximate(PURE)
 VECTOR = dp.vector_domain(dp.atom_domain(T=int))
 SPACE = VECTOR, dp.symmetric_distance()
 BELOW, ABOVE, EXHAUSTED = oc.m.Outcome.BELOW, oc.m.Outcome.ABOVE, oc.m.Outcome.EXHAUSTED
-STEP = 2.0**-20  # questions are rounded to half of it
+STEP = 2.0**-20  # queries are rounded to half of it
 
 
-def make(measure=ZCDP, d_out=10.0, universe=16, questions=100, *, d_in=1, **more):
+def make(measure=ZCDP, d_out=10.0, universe=16, queries=100, *, d_in=1, **more):
     return oc.m.make_private_multiplicative_weights(
-        *SPACE, measure, d_in, d_out, universe, questions, **{"size": 1000, **more}
+        *SPACE, measure, d_in, d_out, universe, queries, **{"size": 1000, **more}
     )
 
 
@@ -73,10 +73,10 @@ def test_the_loss_is_within_the_budget_and_uses_it(name, data):
     measure, budgets = BUDGETS[name]
     d_out, d_in = data.draw(budgets), data.draw(st.sampled_from([1, 2, 3]))
     size = data.draw(st.integers(200, 10**5))
-    cells, questions = data.draw(st.sampled_from([2, 16, 1000])), data.draw(st.integers(1, 10**6))
+    cells, queries = data.draw(st.sampled_from([2, 16, 1000])), data.draw(st.integers(1, 10**6))
     beta = data.draw(st.sampled_from([1e-10, 0.05, 0.5]))
     try:
-        made = make(measure, d_out, cells, questions, d_in=d_in, size=size, beta=beta)
+        made = make(measure, d_out, cells, queries, d_in=d_in, size=size, beta=beta)
     except InvalidValueError as refusal:
         if not str(refusal).startswith("d_out"):
             raise
@@ -87,7 +87,7 @@ def test_the_loss_is_within_the_budget_and_uses_it(name, data):
         assert loss[1] == d_out[1]
         loss, d_out = loss[0], d_out[0]
     assert 0.9 * d_out <= loss <= d_out or made.plan.error < 2 * d_in or made.plan.max_updates < 30
-    promised(made.plan, cells, size, questions, beta, d_in)
+    promised(made.plan, cells, size, queries, beta, d_in)
 
 
 @pytest.mark.parametrize("d_in", [1, 3])
@@ -129,7 +129,7 @@ def test_the_plan_says_what_is_built():
 # --- what it promises: noise -------------------------------------------------------------------
 
 
-def promised(plan, cells, size, questions, beta, d_in):
+def promised(plan, cells, size, queries, beta, d_in):
     """Re-derive the plan's promises: union bound over discrete tails, and the potential."""
     step = mpf(2) ** (math.frexp(d_in)[1] - 31)
     with mp.workdps(50):
@@ -145,31 +145,31 @@ def promised(plan, cells, size, questions, beta, d_in):
             return mp.exp(-least / s) / (1 + mp.exp(-1 / s))
 
         def failure(part):
-            """The threshold's noise is at most ``slack - part``, a question's at most ``part``."""
+            """The threshold's noise is at most ``slack - part``, a query's at most ``part``."""
             draws = c if plan.refresh else 1
             return (
                 2 * draws * tail(plan.scale, slack - part)
-                + questions * tail(plan.query_scale, part)
+                + queries * tail(plan.query_scale, part)
                 + 2 * c * tail(plan.answer_scale, gap)
             )
 
-        even = plan.query_scale * mp.log(max(2, 3 * questions / (2 * beta * (1 - mpf("1e-6")))))
+        even = plan.query_scale * mp.log(max(2, 3 * queries / (2 * beta * (1 - mpf("1e-6")))))
         assert failure(even) <= beta * (1 + mpf("1e-9"))
         # the divergence falls by so much at each update, and starts at no more than log m
         eta = mpf(plan.learning_rate)
         fall = eta * distance - eta**2 / 8
         assert fall > 0
-        assert c == questions or c * fall * (1 + mpf("1e-9")) >= mp.log(cells)
+        assert c == queries or c * fall * (1 + mpf("1e-9")) >= mp.log(cells)
         assert c >= 1
         assert (c - 1) * fall <= mp.log(cells)  # no more than are needed
 
 
 @pytest.mark.parametrize("measure_and_budget", [(PURE, 20.0), (ZCDP, 1.0), (GDP, 2.0)])
 @pytest.mark.parametrize("beta", [1e-10, 0.05, 0.9])
-@pytest.mark.parametrize(("cells", "questions"), [(1, 1), (2, 1), (64, 1000), (2**16, 10**9)])
-def test_the_promises_follow_from_the_numbers(measure_and_budget, beta, cells, questions):
-    made = make(*measure_and_budget, cells, questions, size=100_000, beta=beta)
-    promised(made.plan, cells, 100_000, questions, beta, 1)
+@pytest.mark.parametrize(("cells", "queries"), [(1, 1), (2, 1), (64, 1000), (2**16, 10**9)])
+def test_the_promises_follow_from_the_numbers(measure_and_budget, beta, cells, queries):
+    made = make(*measure_and_budget, cells, queries, size=100_000, beta=beta)
+    promised(made.plan, cells, 100_000, queries, beta, 1)
 
 
 def test_a_wrong_plan_is_seen():
@@ -216,8 +216,8 @@ class Stub:
         self.updates, self.left = 0, plan.max_updates
 
     def __call__(self, message):
-        question, guess = message
-        truth = question(self.histogram)
+        query, guess = message
+        truth = query(self.histogram)
         off = abs(truth - guess)
         if self.left == 0:
             return oc.m.SparseVectorAnswer(EXHAUSTED)
@@ -229,9 +229,9 @@ class Stub:
         return oc.m.SparseVectorAnswer(ABOVE, truth if self.exact else truth + towards)
 
 
-def converse(person, state, check, question):
+def converse(person, state, check, query):
     """One message of the analyst, as ``make_interactive_postprocessing`` would have it."""
-    after, tag, message = person(state, QUERY, question)
+    after, tag, message = person(state, QUERY, query)
     if tag is ANSWER:
         return after, message
     after, tag, answer = person(after, ANSWER, check(message))
@@ -248,7 +248,7 @@ def histograms(cells, size):
 
 
 def adversary(kind, generator, histogram, synthetic, cells):
-    """A question; the worst one asks what the synthetic histogram has wrong."""
+    """A query; the worst one asks what the synthetic histogram has wrong."""
     if kind == "worst":
         return (histogram > synthetic).astype(float)
     if kind == "reverse":
@@ -286,9 +286,9 @@ def test_updates_and_errors_stay_within_the_plan(cells, size, rho, kind, exact):
             assert state is before
             assert synthetic.min() >= 0.0
             assert synthetic.sum() == pytest.approx(size, rel=1e-9)
-            question = adversary(kind, generator, histogram, synthetic, cells)
-            rounded = np.rint(np.asarray(question) * 2**20) / 2**20
-            state, answer = converse(person, state, check, question)
+            query = adversary(kind, generator, histogram, synthetic, cells)
+            rounded = np.rint(np.asarray(query) * 2**20) / 2**20
+            state, answer = converse(person, state, check, query)
             assert answer.outcome is not EXHAUSTED, name
             assert abs(answer.value - rounded @ histogram) <= plan.error
             if answer.outcome is BELOW:
@@ -311,8 +311,8 @@ def test_updates_in_the_wrong_direction_are_seen():
     person = _MultiplicativeWeights(Universe(16), 1024, -plan.learning_rate)
     state, check, outcomes = person.start(), Stub(plan, histogram, True), []
     for _ in range(3 * plan.max_updates):
-        question = (histogram > 1024 * state.distribution).astype(float)
-        state, answer = converse(person, state, check, question)
+        query = (histogram > 1024 * state.distribution).astype(float)
+        state, answer = converse(person, state, check, query)
         outcomes.append(answer.outcome)
     assert EXHAUSTED in outcomes
 
@@ -321,9 +321,9 @@ def test_an_update_is_that_of_the_paper():
     person = _MultiplicativeWeights(Universe(3), 90, 0.5)
     start = person.start()
     assert start.distribution == pytest.approx([1 / 3] * 3)
-    question = np.array([1.0, 0.5, 0.0])
-    for value, penalty in ((40.0, question), (50.0, 1 - question)):  # the guess is 45
-        asked, tag, (linear, guess) = person(start, QUERY, question)
+    query = np.array([1.0, 0.5, 0.0])
+    for value, penalty in ((40.0, query), (50.0, 1 - query)):  # the guess is 45
+        asked, tag, (linear, guess) = person(start, QUERY, query)
         assert tag is QUERY
         assert guess == pytest.approx(45.0)
         assert linear(np.array([10.0, 20.0, 60.0])) == 20.0
@@ -342,13 +342,13 @@ def test_an_update_is_that_of_the_paper():
 
 def test_weights_do_not_underflow():
     person = _MultiplicativeWeights(Universe(4), 100, 4.0)
-    state, question = person.start(), np.array([1.0, 0.0, 0.0, 0.0])
+    state, query = person.start(), np.array([1.0, 0.0, 0.0, 0.0])
     for _ in range(10_000):
-        asked, _, (_, guess) = person(state, QUERY, question)
+        asked, _, (_, guess) = person(state, QUERY, query)
         state, *_ = person(asked, ANSWER, oc.m.SparseVectorAnswer(ABOVE, guess + 1.0))
     assert state.distribution.tolist() == [1.0, 0.0, 0.0, 0.0]
     for _ in range(10_000):
-        asked, _, (_, guess) = person(state, QUERY, question)
+        asked, _, (_, guess) = person(state, QUERY, query)
         state, *_ = person(asked, ANSWER, oc.m.SparseVectorAnswer(ABOVE, guess - 1.0))
     assert np.isfinite(state.distribution).all()
     assert state.distribution == pytest.approx([0.25] * 4, rel=1e-6)
@@ -375,23 +375,23 @@ def skewed(cells, size):
 )
 def test_all_answers_are_within_the_error(measure, d_out):
     """Fails with probability 1e-10, by the promise itself."""
-    cells, size, questions = 64, 10_000, 300
-    made = make(measure, d_out, cells, questions, size=size, beta=1e-10)
+    cells, size, queries = 64, 10_000, 300
+    made = make(measure, d_out, cells, queries, size=size, beta=1e-10)
     assert made.plan.error < size / 3
     data = skewed(cells, size)
     histogram, generator = np.bincount(data, minlength=cells), np.random.default_rng(8)
     queryable, outcomes = made(data), []
-    for turn in range(questions):
+    for turn in range(queries):
         synthetic = queryable("synthetic")
         kind = ("worst", "random", "cell", "reverse")[turn % 4]
-        question = adversary(kind, generator, histogram, synthetic, cells)
-        answer = queryable(question)
+        query = adversary(kind, generator, histogram, synthetic, cells)
+        answer = queryable(query)
         outcomes.append(answer.outcome)
-        assert abs(answer.value - question @ histogram) <= made.plan.error + size * STEP / 2
+        assert abs(answer.value - query @ histogram) <= made.plan.error + size * STEP / 2
         assert answer.outcome is not EXHAUSTED
         if answer.outcome is BELOW:
             assert (queryable("synthetic") == synthetic).all()
-            assert answer.value == pytest.approx(question @ synthetic, abs=1e-5 * size)
+            assert answer.value == pytest.approx(query @ synthetic, abs=1e-5 * size)
     assert 1 <= outcomes.count(ABOVE) <= made.plan.max_updates
 
 
@@ -410,9 +410,9 @@ def exhausted(measure=ZCDP, d_out=50.0):
 def test_updates_are_exhausted_and_then_answers_are_synthetic():
     queryable = exhausted()
     synthetic = queryable("synthetic")
-    for question in ([1, 1, 1, 1], [1, 0, 0, 0], lambda value: value / 4):
-        answer = queryable(question)
-        values = [question(v) for v in range(4)] if callable(question) else question
+    for query in ([1, 1, 1, 1], [1, 0, 0, 0], lambda value: value / 4):
+        answer = queryable(query)
+        values = [query(v) for v in range(4)] if callable(query) else query
         assert answer.outcome is EXHAUSTED
         assert answer.value == pytest.approx(np.dot(values, synthetic))
     assert (queryable("synthetic") == synthetic).all()
@@ -427,7 +427,7 @@ def test_the_synthetic_histogram_is_a_copy():
     assert queryable("synthetic") == pytest.approx([1000 / 16] * 16)
 
 
-def test_forms_of_questions():
+def test_forms_of_queries():
     made = make(ZCDP, 1e4, 4, 100, size=1000, beta=1e-10)
     assert made.plan.error < 200
     queryable = made([0] * 700 + [3] * 300)
@@ -439,12 +439,12 @@ def test_forms_of_questions():
         lambda value: value == 0,
         lambda value: float(value < 1),
     )
-    for question in forms:
-        assert abs(queryable(question).value - 700) <= made.plan.error
+    for query in forms:
+        assert abs(queryable(query).value - 700) <= made.plan.error
 
 
 @pytest.mark.parametrize(
-    ("question", "error", "match"),
+    ("query", "error", "match"),
     [
         ([1, 0, 0], InvalidValueError, "must have 4 values"),
         ([[1, 0, 0, 0]], InvalidValueError, "must have 4 values"),
@@ -459,19 +459,19 @@ def test_forms_of_questions():
         (([1, 0, 0, 0], 5), (InvalidTypeError, InvalidValueError), "must"),
     ],
 )
-def test_a_bad_question_changes_nothing(question, error, match):
+def test_a_bad_query_changes_nothing(query, error, match):
     made = make(ZCDP, 1e4, 4, 100, size=1000, beta=1e-10)
     queryable = made([0] * 1000)
     queryable([1, 0, 0, 0])
     before = queryable("synthetic")
     with pytest.raises(error, match=match):
-        queryable(question)
+        queryable(query)
     assert (queryable("synthetic") == before).all()
     assert abs(queryable([1, 0, 0, 0]).value - 1000) <= made.plan.error
 
 
-def test_questions_depend_on_answers():
-    """A binary search for the cell with most records, each question from the last answer."""
+def test_queries_depend_on_answers():
+    """A binary search for the cell with most records, each query from the last answer."""
     made = make(ZCDP, 1e3, 64, 100, size=1000, beta=1e-10)
     assert made.plan.error < 250
     queryable = made([37] * 1000)
@@ -594,8 +594,8 @@ def test_no_data_can_be_seen():
         ((ZCDP, 1, (1.0, 0.0), 4, 9), {}, InvalidTypeError, "^d_out"),
         ((APPROXIMATE, 1, 1.0, 4, 9), {}, InvalidTypeError, "^d_out"),
         ((ZCDP, 1, 1.0, 0, 9), {}, InvalidValueError, "^universe"),
-        ((ZCDP, 1, 1.0, 4, 0), {}, InvalidValueError, "^questions"),
-        ((ZCDP, 1, 1.0, 4, 9.0), {}, InvalidTypeError, "^questions"),
+        ((ZCDP, 1, 1.0, 4, 0), {}, InvalidValueError, "^queries"),
+        ((ZCDP, 1, 1.0, 4, 9.0), {}, InvalidTypeError, "^queries"),
         ((ZCDP, 1, 1.0, 4, 9), {"size": None}, InvalidTypeError, "^size"),
         ((ZCDP, 1, 1.0, 4, 9), {"size": 0}, InvalidValueError, "^size"),
         ((ZCDP, 1, 1.0, 4, 9), {"beta": 0.0}, InvalidValueError, "^beta"),

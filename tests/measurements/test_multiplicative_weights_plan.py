@@ -11,7 +11,7 @@ from opendp_concurrent.measures import composition_measure
 
 PURE = composition_measure(dp.max_divergence())
 ZCDP = composition_measure(dp.zero_concentrated_divergence())
-SIZES = {"cells": 16, "size": 100_000, "questions": 50, "beta": 0.05}
+SIZES = {"cells": 16, "size": 100_000, "queries": 50, "beta": 0.05}
 
 
 @pytest.mark.parametrize(("measure", "d_out"), [(PURE, 1.0), (ZCDP, 0.5)], ids=["pure", "zCDP"])
@@ -28,12 +28,12 @@ def test_a_larger_budget_promises_a_smaller_error():
     assert len(set(errors)) == 4
 
 
-def test_updates_are_bounded_by_the_divergence_and_by_the_questions():
+def test_updates_are_bounded_by_the_divergence_and_by_the_queries():
     """[HR10]: log m / (2 d²) updates, d = g/n; the learning rate is 4 d."""
     found = plan(PURE, 1.0, 1.0, **SIZES)
     distance = found.learning_rate / 4
     bound = math.log(SIZES["cells"]) / (2 * distance**2)
-    assert found.max_updates == min(SIZES["questions"], math.ceil(bound))
+    assert found.max_updates == min(SIZES["queries"], math.ceil(bound))
     # α = T + t and g = T - t
     assert distance * SIZES["size"] == pytest.approx(2 * found.tolerance - found.error, rel=1e-12)
 

@@ -14,7 +14,13 @@ from scipy.stats import binom
 
 import opendp_concurrent
 from opendp_concurrent.measurements import noise
-from opendp_concurrent.measurements.noise import EDGES, LaplaceNoise, laplace_epsilon
+from opendp_concurrent.measurements.noise import (
+    EDGES,
+    LaplaceNoise,
+    OneSidedNoise,
+    laplace_epsilon,
+    one_sided_center,
+)
 
 ODDS = 1e-11  # of a false alarm, of one of two sides
 LOWEST, HIGHEST = EDGES
@@ -51,6 +57,25 @@ def test_the_bands_of_neighbouring_scales_do_not_meet():
     for scale in (0.5, 1.0, 3.0):
         right, wrong = (tail(s, 0) - tail(s, 1) for s in (scale, 4 / 3 * scale))
         assert binom.isf(1 - ODDS, runs, right) - 2 > binom.isf(ODDS, runs, wrong) + 2
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.0])
+def test_one_sided_noise_is_geometric(scale):
+    source, runs = OneSidedNoise(scale), 8_000
+    found = Counter(source.draw() for _ in range(runs))
+    q = math.exp(-1 / scale)
+    assert min(found) == 0
+    for k in range(12):
+        assert within(found[k], runs, (1 - q) * q**k), k
+        assert within(sum(n for j, n in found.items() if j >= k), runs, q**k)
+
+
+def test_the_center_of_one_sided_noise_is_its_mean():
+    for scale in (1e-300, 1e-3, 0.5, 1.0, 3.0, 40.0, 2.0**62):
+        with mp.workdps(60):
+            q = mp.exp(-1 / mpf(scale))
+            mean = q / (1 - q)
+            assert abs(one_sided_center(scale) - mean) <= 0.5 + 1e-15 * mean
 
 
 def test_one_draw_at_a_time_has_the_same_law():
@@ -159,7 +184,7 @@ def test_no_other_generator_is_used_in_mechanisms():
     folder = Path(opendp_concurrent.__file__).parent / "measurements"
     files = sorted(folder.glob("*.py"))
     assert len(files) >= 10
-    banned = {"random", "secrets", "scipy", "uuid"}
+    banned = {"random", "secrets", "stats", "uuid"}
     for file in files:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Import):
@@ -171,4 +196,6 @@ def test_no_other_generator_is_used_in_mechanisms():
             for name in names:
                 assert not banned & set(name.split(".")), (file.name, name)
             if isinstance(node, ast.Attribute):
-                assert node.attr not in {"random", "urandom", "default_rng"}, file.name
+                assert node.attr not in {"random", "rvs", "stats", "urandom", "default_rng"}, (
+                    file.name
+                )

@@ -50,11 +50,27 @@ def tail(scale, least):
     return np.where(least >= 1, far, 1 - far)
 
 
-def law(answers, threshold, question, hits, refresh):
-    """Probability of each string of outcomes, summed over the threshold's noise."""
+def center(scale):
+    q = math.exp(-1 / scale)
+    return round(q / (1 - q))
+
+
+def sided(threshold, query, one_sided):
+    """The raised threshold with its law, and the tail of a query's noise."""
     reach = int(60 * threshold) + 20
+    if one_sided:
+        grid = np.arange(reach)
+        prior = -math.expm1(-1 / threshold) * np.exp(-grid / threshold)
+        raised = grid + center(query) - center(threshold)
+        return raised, prior, lambda least: np.exp(-np.maximum(least, 0) / query)
     grid = np.arange(-reach, reach + 1)
     prior = math.tanh(1 / (2 * threshold)) * np.exp(-np.abs(grid) / threshold)
+    return grid, prior, lambda least: tail(query, least)
+
+
+def law(answers, threshold, query, hits, refresh, one_sided=True):
+    """Probability of each string of outcomes, summed over the threshold's noise."""
+    grid, prior, over = sided(threshold, query, one_sided)
     paths = {"": prior}
     for answer in answers:
         after = {}
@@ -62,8 +78,8 @@ def law(answers, threshold, question, hits, refresh):
             if string.count("A") == hits:
                 after[string + "E"] = weights
                 continue
-            above = weights * tail(question, grid - answer)
-            after[string + "B"] = weights * tail(question, answer - grid + 1)
+            above = weights * over(grid - answer)
+            after[string + "B"] = weights * (1 - over(grid - answer))
             after[string + "A"] = above.sum() * prior if refresh else above
         paths = after
     return {string: float(weights.sum()) for string, weights in paths.items()}
@@ -82,11 +98,24 @@ INSTANCES = [
 ]
 
 
-@pytest.mark.parametrize(("answers", "threshold", "question", "hits", "refresh"), INSTANCES)
-def test_answers_have_the_law_that_is_paid_for(space, answers, threshold, question, hits, refresh):
-    exact, runs = law(answers, threshold, question, hits, refresh), 1_000
+@pytest.mark.parametrize(
+    ("answers", "threshold", "query", "hits", "refresh", "one_sided"),
+    [*((*one, True) for one in INSTANCES), (*INSTANCES[1], False)],
+)
+def test_answers_have_the_law_that_is_paid_for(
+    space, answers, threshold, query, hits, refresh, one_sided
+):
+    exact, runs = law(answers, threshold, query, hits, refresh, one_sided), 1_000
     assert math.fsum(exact.values()) == pytest.approx(1.0, abs=1e-12)
-    made = sparse(space, 100, max_hits=hits, scale=threshold, query_scale=question, refresh=refresh)
+    made = sparse(
+        space,
+        100,
+        max_hits=hits,
+        scale=threshold,
+        query_scale=query,
+        refresh=refresh,
+        one_sided=one_sided,
+    )
     found = Counter()
     for _ in range(runs):
         queryable = made([1, 2])
@@ -104,25 +133,40 @@ def test_a_wrong_law_would_be_seen():
         bands = [(band(runs, p), band(runs, wrong.get(s, 0.0))) for s, p in right.items()]
         return any(one[0] > other[1] or other[0] > one[1] for one, other in bands)
 
-    answers, threshold, question, hits, refresh = INSTANCES[1]
-    right = law(answers, threshold, question, hits, refresh)
-    assert apart(right, law(answers, threshold / 3, question, hits, refresh))
-    assert apart(right, law(answers, 3 * threshold, question, hits, refresh))
+    def law_of(*instance):
+        return law(*instance, one_sided=False)
+
+    answers, threshold, query, hits, refresh = INSTANCES[1]
+    right = law_of(answers, threshold, query, hits, refresh)
+    assert apart(right, law_of(answers, threshold / 3, query, hits, refresh))
+    assert apart(right, law_of(answers, 3 * threshold, query, hits, refresh))
     for instance in INSTANCES[1:]:
-        answers, threshold, question, hits, refresh = instance
-        right = law(*instance)
-        assert apart(right, law(tuple(a + 2 for a in answers), threshold, question, hits, refresh))
-        assert apart(right, law(answers, threshold, question, hits - 1, refresh))
-    assert apart(right, law(answers, question, threshold, hits, refresh))
-    assert apart(right, law(answers, threshold, question, hits, not refresh))
+        answers, threshold, query, hits, refresh = instance
+        right = law_of(*instance)
+        assert apart(right, law_of(tuple(a + 2 for a in answers), threshold, query, hits, refresh))
+        assert apart(right, law_of(answers, threshold, query, hits - 1, refresh))
+    assert apart(right, law_of(answers, query, threshold, hits, refresh))
+    assert apart(right, law_of(answers, threshold, query, hits, not refresh))
+    sided = [law(*instance) for instance in INSTANCES]
+    assert sum(map(apart, sided, [law_of(*instance) for instance in INSTANCES])) >= 1
+    for instance, one in zip(INSTANCES, sided, strict=True):
+        answers, threshold, query, hits, refresh = instance
+        assert apart(one, law(tuple(a - 2 for a in answers), threshold, query, hits, refresh))
 
 
 def test_many_rounds_of_one_conversation(space):
     """Refreshed, rounds are independent: how long each is has one law."""
-    rounds, threshold, question = 8_000, 3.0, 1.0
-    queryable = sparse(
-        space, 0, max_hits=rounds, scale=threshold, query_scale=question, refresh=True
-    )([1])
+    rounds, threshold, query = 8_000, 3.0, 1.0
+    made = sparse(
+        space,
+        0,
+        max_hits=rounds,
+        scale=threshold,
+        query_scale=query,
+        refresh=True,
+        one_sided=False,
+    )
+    queryable = made([1])
     lengths = Counter()
     for _ in range(rounds):
         waiting = 0
@@ -131,7 +175,7 @@ def test_many_rounds_of_one_conversation(space):
         lengths[waiting] += 1
         while waiting == 9 and not queryable((lambda _: 0, -(10**6))):
             pass  # end a round that takes long
-    right = round_law(threshold, question)
+    right = round_law(threshold, query)
     for length in range(9):
         low, high = band(rounds, right[length])
         assert low <= lengths[length] <= high
@@ -143,16 +187,16 @@ def test_many_rounds_of_one_conversation(space):
         assert any(one[0] > other[1] or other[0] > one[1] for one, other in bands), wrong
 
 
-def round_law(threshold, question):
+def round_law(threshold, query):
     """How long a round is, for answers at the threshold: 0 to 8 below, then one above."""
-    grid = np.arange(-300, 301)
-    prior = math.tanh(1 / (2 * threshold)) * np.exp(-np.abs(grid) / threshold)
-    below, above = tail(question, 1 - grid), tail(question, grid)
+    grid, prior, over = sided(threshold, query, one_sided=False)
+    above = over(grid)
+    below = 1 - above
     return [float((prior * below**length * above).sum()) for length in range(9)]
 
 
 def test_a_threshold_that_is_not_refreshed_stays(space):
-    """With exact questions the outcomes tell the threshold, the same before and after a hit."""
+    """With exact queries the outcomes tell the threshold, the same before and after a hit."""
     stays = fresh = 0
     for refresh in (False, True):
         made = sparse(space, 0, max_hits=40, scale=50.0, query_scale=1e-3, refresh=refresh)
@@ -213,18 +257,18 @@ def test_an_answer_below_has_no_number(space):
 def test_exhausted_after_exactly_so_many_hits_and_the_data_are_left_alone(space, hits, refresh):
     seen = []
 
-    def question(rows):
+    def query(rows):
         seen.append(rows)
         return 10 if len(seen) % 2 else -10
 
     queryable = sparse(space, 0, max_hits=hits, refresh=refresh)([1, 2])
-    found = [queryable(question) for _ in range(2 * hits + 5)]
+    found = [queryable(query) for _ in range(2 * hits + 5)]
     assert [bool(one) for one in found[: 2 * hits - 1]] == ([True, False] * hits)[:-1]
     assert all(one.outcome is EXHAUSTED and one.value is None for one in found[2 * hits - 1 :])
     assert len(seen) == 2 * hits - 1
     assert sum(map(bool, found)) == hits
     for _ in range(100):
-        assert queryable(question).outcome is EXHAUSTED
+        assert queryable(query).outcome is EXHAUSTED
     assert len(seen) == 2 * hits - 1
 
 
@@ -268,7 +312,7 @@ def test_thresholds_of_their_own(space):
     assert queryable((count, np.float64(3.0)))
 
 
-def test_a_question_may_not_ask_its_own_mechanism_for_more_than_its_hits(space):
+def test_a_query_may_not_ask_its_own_mechanism_for_more_than_its_hits(space):
     queryable = sparse(space, 0, max_hits=1)([1])
     with suppress(ConcurrentError):
         queryable(lambda rows: 5 if queryable(lambda _: 7) else 6)
@@ -469,9 +513,9 @@ def test_inside_of_opendp_s_compositor(space, measure):
     converse(first, count)
     second = root(made)
     converse(second, count)
-    with pytest.raises(InvalidTypeError, match="^the question must be a transformation"):
+    with pytest.raises(InvalidTypeError, match="^the query must be a transformation"):
         second(5)
-    with pytest.raises(InvalidValueError, match="^the sensitivity of the question"):
+    with pytest.raises(InvalidValueError, match="^the sensitivity of the query"):
         second(dp.t.make_clamp(*space, (0, 5)) >> dp.t.then_sum())
 
 
@@ -511,7 +555,7 @@ def test_under_approximate_zcdp_an_older_child_is_closed(space, make):
 
 
 def test_chained_after_a_transformation(space):
-    """Questions are on the clamped rows; d_in is measured after the clamp."""
+    """Queries are on the clamped rows; d_in is measured after the clamp."""
     clamp = dp.t.make_clamp(*space, (0, 5))
     clamped = clamp.output_space
     chained = (
@@ -588,7 +632,7 @@ def test_a_handle_shows_neither_data_nor_noise(space):
                 take(queryable)
         for thing in reachable(queryable, 3):
             assert not (isinstance(thing, (list, tuple)) and SECRET in [*filter(whole, thing)])
-            assert type(thing).__name__ not in {"_SparseVector", "LaplaceNoise", "Questions"}
+            assert type(thing).__name__ not in {"_SparseVector", "LaplaceNoise", "CheckedQueries"}
 
 
 def whole(thing):
@@ -605,7 +649,7 @@ def test_the_walk_would_find_the_machine(space):
 
 def test_errors_hold_no_data(space):
     queryable = sparse(space, sensitivity=1.0)([SECRET, 2, 3])
-    for question in (
+    for query in (
         lambda rows: rows,
         lambda rows: math.nan,
         lambda rows: math.inf,
@@ -613,7 +657,7 @@ def test_errors_hold_no_data(space):
         lambda rows: complex(rows[0]),
     ):
         with pytest.raises(ConcurrentError) as caught:
-            queryable(question)
+            queryable(query)
         error = caught.value
         assert str(SECRET) not in str(error) + repr(error.args)
 

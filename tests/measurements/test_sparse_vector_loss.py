@@ -1,7 +1,7 @@
 """What a sparse vector costs, against its exact law, summed over the threshold's noise.
 
 The oracle knows nothing of the package: noise is discrete Laplace with tails in closed form, and
-outcomes are enumerated, over questions that may depend on the outcomes so far.
+outcomes are enumerated, over queries that may depend on the outcomes so far.
 """
 
 import math
@@ -21,9 +21,12 @@ from scipy.stats import norm
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.measurements.noise import LaplaceNoise, OneSidedNoise
 from opendp_concurrent.measurements.sparse_vector_loss import SparseVectorNoise
 from opendp_concurrent.measurements.steps import Steps
+from opendp_concurrent.measures.conversions.pure_to_renyi import pure_to_renyi
 from opendp_concurrent.measures.sums.curve_sum import READ
+from opendp_concurrent.queryables.data import unseal
 
 PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -36,10 +39,16 @@ class Noise:
     """Scales in whole steps, and what is done with them."""
 
     threshold: float
-    question: float
+    query: float
     hits: int = 1
     refresh: bool = False
     monotone: bool = False
+    sides: str = "two two"  # of the threshold's noise, and of the queries'
+
+    @property
+    def one_sided(self):
+        """Whether each of them is one-sided."""
+        return [one == "one" for one in self.sides.split()]
 
     def map(self, measure, sensitivity=1, **more):
         return oc.m.make_sparse_vector(
@@ -50,29 +59,42 @@ class Noise:
             0,
             self.hits,
             sensitivity=sensitivity,
-            query_scale=self.question,
+            query_scale=self.query,
             refresh=self.refresh,
             monotone=self.monotone,
+            one_sided=any(self.one_sided),
             **more,
         ).map(1)
 
 
-def tail(scale, least):
+def tail(scale, least, one_sided=False):
     """P(noise >= least), to the last digits on both sides."""
     q = math.exp(-1 / scale)
+    if one_sided:
+        return np.exp(-np.maximum(least, 0) / scale)
     far = np.exp(-np.maximum(least, 1 - least) / scale) / (1 + q)
     return np.where(least >= 1, far, 1 - far)
 
 
-def threshold_noise(scale):
+def below_tail(scale, most, one_sided=False):
+    """P(noise <= most), likewise."""
+    if one_sided:
+        return np.where(most < 0, 0.0, -np.expm1(-(np.maximum(most, 0) + 1) / scale))
+    return tail(scale, -most)
+
+
+def threshold_noise(scale, one_sided=False):
     reach = int(60 * scale) + 20
+    if one_sided:
+        grid = np.arange(reach + 1)
+        return grid, -math.expm1(-1 / scale) * np.exp(-grid / scale)
     grid = np.arange(-reach, reach + 1)
     q = math.exp(-1 / scale)
     return grid, (1 - q) / (1 + q) * np.exp(-np.abs(grid) / scale)
 
 
 def leaves(noise, choose, length, value, best):
-    """The best value, question by question, against all who ask adaptively.
+    """The best value, query by query, against all who ask adaptively.
 
     :param choose: from the outcomes so far, the pairs (q, q') of which one may be asked, as answers
         minus the threshold
@@ -80,7 +102,8 @@ def leaves(noise, choose, length, value, best):
     :param best: ``sum`` over outcomes where the best is looked for in what they add up to, or
         ``max`` where in one of them
     """
-    grid, prior = threshold_noise(noise.threshold)
+    one, other = noise.one_sided
+    grid, prior = threshold_noise(noise.threshold, one)
 
     def walk(string, weights, left):
         if len(string) == length or left == 0:
@@ -88,8 +111,9 @@ def leaves(noise, choose, length, value, best):
         found = []
         for pair in choose(string):
             least = [grid - answer for answer in pair]
-            below = [w * tail(noise.question, 1 - t) for w, t in zip(weights, least, strict=True)]
-            above = [w * tail(noise.question, t) for w, t in zip(weights, least, strict=True)]
+            pairs = [*zip(weights, least, strict=True)]
+            below = [w * below_tail(noise.query, t - 1, other) for w, t in pairs]
+            above = [w * tail(noise.query, t, other) for w, t in pairs]
             if noise.refresh:
                 above = [w.sum() * prior for w in above]
             found.append(
@@ -101,7 +125,7 @@ def leaves(noise, choose, length, value, best):
 
 
 def law(noise, answers):
-    """Probabilities of the outcomes on one dataset, for questions fixed up front."""
+    """Probabilities of the outcomes on one dataset, for queries fixed up front."""
     found = {}
 
     def keep(p, _, string):
@@ -152,7 +176,7 @@ def renyi(noise, choose, length, alpha, released=0.0):
 
 
 def menu(sensitivity, monotone, values=(-2, 1)):
-    """Questions with every way in which they may move."""
+    """Queries with every way in which they may move."""
     moves = (0, sensitivity) if monotone else (-sensitivity, 0, sensitivity)
     return [(value, value + move) for value in values for move in moves]
 
@@ -195,16 +219,20 @@ def patterns(length, sensitivity, monotone):
                 yield pairs
 
 
+SIDES = ["two two", "one one", "two one"]
+
+
+@pytest.mark.parametrize("sides", SIDES)
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize("refresh", [False, True])
 @pytest.mark.parametrize(
-    ("threshold", "question", "hits", "sensitivity", "length"),
+    ("threshold", "query", "hits", "sensitivity", "length"),
     [(1.0, 2.0, 1, 1, 4), (2.0, 3.0, 2, 1, 5), (3.0, 2.0, 3, 1, 4), (4.0, 5.0, 2, 3, 4)],
 )
 def test_no_outcome_costs_more_than_the_map_says(
-    threshold, question, hits, sensitivity, length, refresh, monotone
+    threshold, query, hits, sensitivity, length, refresh, monotone, sides
 ):
-    noise = Noise(threshold, question, hits, refresh, monotone)
+    noise = Noise(threshold, query, hits, refresh, monotone, sides)
     epsilon, found = noise.map(PURE, sensitivity), 0.0
     for pairs in patterns(length, sensitivity, monotone):
         loss = pair_of(noise, pairs).epsilon()
@@ -213,10 +241,11 @@ def test_no_outcome_costs_more_than_the_map_says(
     assert found >= 0.3 * epsilon  # the search is not idle
 
 
+@pytest.mark.parametrize("sides", SIDES)
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize("refresh", [False, True])
-def test_adaptive_questions_cost_no_more_than_the_map_says(refresh, monotone):
-    noise = Noise(1.0, 1.5, 2, refresh, monotone)
+def test_adaptive_queries_cost_no_more_than_the_map_says(refresh, monotone, sides):
+    noise = Noise(1.0, 1.5, 2, refresh, monotone, sides)
 
     def choose(string):
         return menu(1, monotone)
@@ -232,7 +261,8 @@ def test_adaptive_questions_cost_no_more_than_the_map_says(refresh, monotone):
     assert tcdp.omega == 8.0
     for alpha in ORDERS:
         exact = renyi(noise, choose, 3, alpha)
-        assert exact <= curve(alpha) + CRUMB
+        if sides != "one one":  # under Rényi DP the threshold's noise is two-sided
+            assert exact <= curve(alpha) + CRUMB
         fixed = noise.map(oc.fixed_renyi_divergence(alpha))
         assert fixed == curve(alpha) if alpha in READ else fixed <= curve(alpha)
         assert curve(alpha) <= epsilon
@@ -248,9 +278,10 @@ def test_adaptive_questions_cost_no_more_than_the_map_says(refresh, monotone):
         assert level < approximate[0] or exact <= approximate[1] + CRUMB
 
 
+@pytest.mark.parametrize("sides", SIDES)
 @pytest.mark.parametrize("refresh", [False, True])
-def test_trade_off_of_the_outcomes_is_above_the_map(refresh):
-    noise = Noise(2.0, 3.0, 2, refresh)
+def test_trade_off_of_the_outcomes_is_above_the_map(refresh, sides):
+    noise = Noise(2.0, 3.0, 2, refresh, sides=sides)
     bound = noise.map(oc.tradeoff())
     for pairs in patterns(4, 1, monotone=False):
         found = pair_of(noise, pairs)
@@ -258,6 +289,43 @@ def test_trade_off_of_the_outcomes_is_above_the_map(refresh):
             assert min(found.tradeoff(alpha), found.swapped.tradeoff(alpha)) >= (
                 bound.beta(alpha) - CRUMB
             )
+
+
+def test_a_one_sided_threshold_under_renyi_dp_is_seen_by_the_oracle():
+    """Its shift costs all of its ε at each order, and more than the curve of two-sided noise."""
+    alpha = 2.0
+    noise = Noise(1.0, 200.0, 1, sides="one one")
+    claimed = noise.map(RENYI)(alpha)
+    assert claimed < 0.76
+    exact = mp.log(
+        mp.fsum(
+            (1 - mp.exp(-1)) * mp.exp(-mpf(k) * alpha + (alpha - 1) * (k + 1)) for k in range(200)
+        )
+    )
+    assert exact > claimed + 0.2
+
+
+@pytest.mark.parametrize("one_sided", [False, True])
+def test_noise_is_one_sided_where_its_price_allows(one_sided):
+    for measure in (PURE, ZCDP, RENYI, oc.fixed_renyi_divergence(2.0), oc.tradeoff()):
+        made = oc.m.make_sparse_vector(*SPACE, measure, 1, 2.0, 0, 2, one_sided=one_sided)
+        comparison = unseal(made([1])._machine)._comparison
+        curves = measure in (RENYI, oc.fixed_renyi_divergence(2.0))
+        noise = comparison._noise
+        assert noise.one_sided_query is one_sided
+        assert noise.one_sided_threshold is (one_sided and not curves)
+        assert isinstance(comparison._query, OneSidedNoise if one_sided else LaplaceNoise)
+
+
+def test_one_sided_noise_costs_what_two_sided_noise_costs():
+    for measure in (PURE, ZCDP, oc.gaussian_tradeoff(), dp.approximate(PURE)):
+        for refresh, monotone in ((False, False), (True, False), (False, True)):
+            maps = [Noise(2.0, 3.0, 3, refresh, monotone, s).map(measure) for s in SIDES]
+            assert maps[0] == maps[1]
+    own = SparseVectorNoise(2.0, 3.0, None, 3, refresh=False, one_sided_threshold=True)
+    other = SparseVectorNoise(2.0, 3.0, None, 3, refresh=False)
+    two = oc.fixed_renyi_divergence(2.0)
+    assert own.loss(1, two) == pure_to_renyi(own.loss(1, PURE), 2.0) > other.loss(1, two)
 
 
 @pytest.mark.parametrize(("refresh", "monotone"), [(False, False), (True, False), (False, True)])
@@ -304,32 +372,35 @@ def test_numbers_that_are_released_are_paid_for(refresh, monotone):
 
 def long_loss(noise, below, above, count):
     """Loss of B, ``count`` times, then A until the end; in rounds if refreshed."""
-    grid, prior = threshold_noise(noise.threshold)
+    one, other = noise.one_sided
+    grid, prior = threshold_noise(noise.threshold, one)
     hits, rounds = (1, noise.hits) if noise.refresh else (noise.hits, 1)
     logs = []
     for dataset in (0, 1):
-        under = np.log(tail(noise.question, 1 - (grid - below[dataset])))
-        over = np.log(tail(noise.question, grid - above[dataset]))
+        with np.errstate(divide="ignore"):  # one-sided noise cannot be below some thresholds
+            under = np.log(below_tail(noise.query, grid - below[dataset] - 1, other))
+        over = np.log(tail(noise.query, grid - above[dataset], other))
         logs.append(np.logaddexp.reduce(np.log(prior) + count * under + hits * over))
     return abs(rounds * (logs[0] - logs[1]))
 
 
+@pytest.mark.parametrize("sides", SIDES)
 @pytest.mark.parametrize("refresh", [False, True])
 @pytest.mark.parametrize("hits", [1, 2, 5])
 @pytest.mark.parametrize("sensitivity", [1, 4])
-def test_the_bound_is_reached_by_long_conversations(refresh, hits, sensitivity):
+def test_the_bound_is_reached_by_long_conversations(refresh, hits, sensitivity, sides):
     d = sensitivity
-    noise = Noise(2.0 * d, 3.0 * d, hits, refresh)
+    noise = Noise(2.0 * d, 3.0 * d, hits, refresh, sides=sides)
     found = [long_loss(noise, (0, d), (0, -d), count) for count in (1, 100, 10_000, 1_000_000)]
     epsilon = noise.map(PURE, d)
     assert all(b > a - CRUMB for a, b in pairwise(found))
     assert 0.99 * epsilon <= found[-1] <= epsilon + 1e-9
-    monotone = Noise(2.0 * d, 3.0 * d, hits, refresh, monotone=True)
+    monotone = Noise(2.0 * d, 3.0 * d, hits, refresh, monotone=True, sides=sides)
     epsilon = monotone.map(PURE, d)
     assert 0.99 * epsilon <= long_loss(monotone, (0, d), (0, 0), 1_000_000) <= epsilon + 1e-9
 
 
-def test_a_false_promise_of_monotone_questions_is_seen_by_the_oracle():
+def test_a_false_promise_of_monotone_queries_is_seen_by_the_oracle():
     noise = Noise(1.0, 1.5, 2, monotone=True)
     claimed = noise.map(PURE)
 
@@ -521,60 +592,121 @@ def test_a_shift_of_several_steps_costs_more_than_the_laplace_formula():
     assert formula < exact <= found <= exact + 2 * 2 / 1e4 + CRUMB
 
 
+def test_gaussian_noise_would_be_four_times_as_wide():
+    """[ZW20] for one hit: α/(2 s²) + 4α/(2 s'²) + log(k)/(α-1), at ε = 1 and δ = 1e-6."""
+    alphas = np.linspace(1.02, 80.0, 4000)
+
+    def epsilon(s, ratio):
+        renyi = alphas / (2 * s**2) * (1 + 4 / ratio**2) + math.log(1000) / (alphas - 1)
+        slack = np.log1p(-1 / alphas) - (math.log(1e-6) + np.log(alphas)) / (alphas - 1)
+        return float(np.min(renyi + slack))
+
+    wide = min(
+        s * math.hypot(1, ratio)
+        for ratio in (1.0, 1.2, 1.4, 1.6, 2.0)
+        for s in np.linspace(5.0, 15.0, 400)
+        if epsilon(s, ratio) <= 1.0
+    )
+    assert wide == pytest.approx(17.3, abs=0.1)
+    scale = 1 + 2 / 2 ** (1 / 3)
+    assert Noise(scale, scale * 2 ** (1 / 3)).map(PURE) == pytest.approx(1.0, abs=1e-12)
+    assert scale * math.hypot(1, 2 ** (1 / 3)) == pytest.approx(4.2, abs=0.05)
+
+
 # --- accuracy ---------------------------------------------------------------------------------
 
 
+def center(scale):
+    """The mean of one-sided noise, rounded."""
+    q = math.exp(-1 / scale)
+    return round(q / (1 - q))
+
+
 def failure(noise, distances, alpha, step=1):
-    """P(some answer is wrong) for fixed questions at ``distances`` from the threshold."""
-    grid, prior = threshold_noise(noise.threshold)
+    """P(some answer is wrong) for fixed queries at ``distances`` from the threshold."""
+    one, other = noise.one_sided
+    grid, prior = threshold_noise(noise.threshold, one)
+    grid = grid + other * center(noise.query) - one * center(noise.threshold)
     right = np.ones_like(prior)
     for distance in distances:
         steps = distance // step
         if distance <= -alpha:
-            right *= tail(noise.question, 1 - (grid - steps))
+            right *= below_tail(noise.query, grid - steps - 1, other)
         elif distance >= alpha:
             # above as often as is asked: hits are not bounded here
-            right *= tail(noise.question, grid - steps)
+            right *= tail(noise.query, grid - steps, other)
     return 1.0 - float((prior * right).sum())
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("query", [0.7, 2.0, 6.0])
 @pytest.mark.parametrize("beta", [0.3, 0.05, 1e-4])
-def test_accuracy_holds_on_whole_and_on_fine_grids(scale, query, beta):
+@pytest.mark.parametrize("sides", SIDES)
+def test_accuracy_holds_on_whole_and_on_fine_grids(scale, query, beta, sides):
+    kind = {"one_sided": sides != "two two", "renyi": sides == "two one"}
     for count in (1, 5, 40):
-        alpha = oc.m.sparse_vector_accuracy(scale, query, count, beta)
+        alpha = oc.m.sparse_vector_accuracy(scale, query, count, beta, **kind)
         edge = math.ceil(alpha)
         for below in (0, count // 2, count):
             distances = [-edge] * below + [edge] * (count - below)
-            assert failure(Noise(scale, query), distances, alpha) <= beta
-        fine = 16  # steps to one; a question just outside
-        noise = Noise(scale * fine, query * fine)
+            assert failure(Noise(scale, query, sides=sides), distances, alpha) <= beta
+        fine = 16  # steps to one; a query just outside
+        noise = Noise(scale * fine, query * fine, sides=sides)
         steps = math.ceil(alpha * fine) + 1  # one for numbers that are compared in whole steps
         for below in (0, count // 2, count):
             distances = [-steps] * below + [steps] * (count - below)
             assert failure(noise, distances, alpha * fine) <= beta
     near = [-math.ceil(alpha / 4)] * 40
-    assert failure(Noise(scale, query), near, 0.0) > beta  # a quarter would not do
+    assert failure(Noise(scale, query, sides=sides), near, 0.0) > beta  # a quarter would not do
+
+
+@pytest.mark.parametrize(("scale", "query"), [(10.0, 30.0), (40.0, 120.0), (60.0, 20.0)])
+@pytest.mark.parametrize(("beta", "count"), [(0.9, 1), (0.2, 1), (0.05, 200)])
+def test_accuracy_of_one_sided_noise_is_close(scale, query, beta, count):
+    """It holds, and fails with more than β/3 if it were smaller by the larger scale."""
+    noise = Noise(scale, query, sides="one one")
+    alpha = oc.m.sparse_vector_accuracy(scale, query, count, beta)
+
+    def fails(alpha):
+        edge = math.ceil(alpha)
+        return max(failure(noise, [side * edge] * count, alpha) for side in (-1, 1))
+
+    assert fails(alpha) <= beta
+    assert fails(max(1.0, alpha - max(scale, query))) > beta / 3
 
 
 def test_accuracy_for_refreshed_thresholds():
-    """m thresholds, each followed by its share of the questions."""
+    """m thresholds, each followed by its share of the queries."""
     for m in (1, 2, 5):
         alpha = oc.m.sparse_vector_accuracy(2.0, 3.0, 4 * m, 0.05, thresholds=m)
         edge = math.ceil(alpha)
-        each = failure(Noise(2.0, 3.0), [-edge] * 3 + [edge], alpha)
+        each = failure(Noise(2.0, 3.0, sides="one one"), [-edge] * 3 + [edge], alpha)
         assert 1 - (1 - each) ** m <= 0.05
 
 
+def test_one_sided_noise_is_nearer():
+    for scale, query, count in ((2.0, 4.0, 1000), (8.0, 8.0, 100), (5.6, 12.2, 50)):
+        one, renyi, two = (
+            oc.m.sparse_vector_accuracy(scale, query, count, 0.05, **kind)
+            for kind in ({}, {"renyi": True}, {"one_sided": False})
+        )
+        assert one < 0.9 * two
+        assert one < renyi < two
+    assert oc.m.sparse_vector_accuracy(8.0, 1.0, 1, 0.05) == pytest.approx(
+        8 * math.log(40) - 8 + 0.5 + 1 / (math.e - 1) + 1, abs=0.02
+    )
+
+
 def test_accuracy_moves_as_it_should():
-    def at(scale=2.0, query=4.0, questions=100, beta=0.05, thresholds=1):
-        return oc.m.sparse_vector_accuracy(scale, query, questions, beta, thresholds=thresholds)
+    def at(scale=2.0, query=4.0, queries=100, beta=0.05, thresholds=1):
+        return oc.m.sparse_vector_accuracy(
+            scale, query, queries, beta, thresholds=thresholds, one_sided=False
+        )
 
     for name, values in (
         ("scale", (0.01, 1.0, 2.0, 1e6)),
         ("query", (0.01, 1.0, 2.0, 1e6)),
-        ("questions", (1, 2, 10**6)),
+        ("queries", (1, 2, 10**6)),
         ("thresholds", (1, 2, 10)),
     ):
         found = [at(**{name: value}) for value in values]
@@ -594,8 +726,8 @@ def test_accuracy_moves_as_it_should():
         ((1.0, math.inf, 1, 0.1), InvalidValueError, "^query_scale .inf. must be finite"),
         ((1.0, math.nan, 1, 0.1), InvalidValueError, "^query_scale .nan. must be at least 0"),
         ((1.0, "1", 1, 0.1), InvalidTypeError, "^query_scale must be a number"),
-        ((1.0, 1.0, 0, 0.1), InvalidValueError, "^questions .0. must be at least 1"),
-        ((1.0, 1.0, 1.0, 0.1), InvalidTypeError, "^questions must be an integer"),
+        ((1.0, 1.0, 0, 0.1), InvalidValueError, "^queries .0. must be at least 1"),
+        ((1.0, 1.0, 1.0, 0.1), InvalidTypeError, "^queries must be an integer"),
         ((1.0, 1.0, 1, 0.0), InvalidValueError, "^beta .0.0. must be above 0"),
         ((1.0, 1.0, 1, 1.5), InvalidValueError, "^beta .1.5. must be at most 1"),
     ],
@@ -619,7 +751,7 @@ def test_rises_and_falls_that_are_rounded_down_cost_one_step_more():
 
 
 def test_a_float_sensitivity_pays_for_rounding_down():
-    """The answers of two questions on neighbours, 1 and 2 for each other, at the limit."""
+    """The answers of two queries on neighbours, 1 and 2 for each other, at the limit."""
     steps = Steps.for_sensitivity(1.0)
     most, step = steps.up(1.0), 2.0**steps.k
     rise, fall = (step / 2, 1.0), (step, step / 2)  # on [2], and on [1]

@@ -31,10 +31,10 @@ def log_mass(scale, at):
     return math.log(math.tanh(1 / (2 * scale))) - np.abs(at) / scale
 
 
-def log_probability(threshold, question, answers, string, *, numbers=()):
+def log_probability(threshold, query, answers, string, *, numbers=()):
     """Of outcomes A and B for whole answers minus the threshold; no cap on A.
 
-    :param question: scale of the questions' noise, or None for none
+    :param query: scale of the queries' noise, or None for none
     :param numbers: what is released for each A, if that is the noisy answer that was compared
     """
     reach = int(80 * threshold) + 50
@@ -42,17 +42,17 @@ def log_probability(threshold, question, answers, string, *, numbers=()):
     logs, numbers = log_mass(threshold, grid), list(numbers)
     for answer, outcome in zip(answers, string, strict=True):
         least = grid - answer
-        if question is None:
+        if query is None:
             with np.errstate(divide="ignore"):
                 logs = logs + np.log((least <= 0) if outcome == "A" else (least > 0))
         elif outcome == "B":
-            logs = logs + log_tail(question, 1 - least)
+            logs = logs + log_tail(query, 1 - least)
         elif numbers:
             number = numbers.pop(0)
             with np.errstate(divide="ignore"):
-                logs = logs + log_mass(question, number - answer) + np.log(grid <= number)
+                logs = logs + log_mass(query, number - answer) + np.log(grid <= number)
         else:
-            logs = logs + log_tail(question, least)
+            logs = logs + log_tail(query, least)
     return float(np.logaddexp.reduce(logs))
 
 
@@ -81,7 +81,7 @@ def test_algorithm_3_publishes_the_noise_of_the_comparison(hits, epsilon):
 
 @pytest.mark.parametrize("hits", [1, 2, 5])
 def test_algorithm_4_costs_one_and_six_c_quarters(hits):
-    """Lee and Clifton: noise of the questions without c. True: (1+6c)/4 ε, reached."""
+    """Lee and Clifton: noise of the queries without c. True: (1+6c)/4 ε, reached."""
     epsilon = 1.0
     scales = 4 / epsilon, 4 / (3 * epsilon)
     true, m = (1 + 6 * hits) / 4 * epsilon, 1_000_000
@@ -97,14 +97,14 @@ def test_algorithm_4_costs_one_and_six_c_quarters(hits):
 
 def repeated(scales, m, hits):
     """Loss of m times below and ``hits`` times above, 0 against 1 and then -1."""
-    threshold, question = scales
+    threshold, query = scales
     reach = int(100 * threshold) + 50
     grid = np.arange(-reach, reach + 1)
     logs = [
         np.logaddexp.reduce(
             log_mass(threshold, grid)
-            + m * log_tail(question, 1 - (grid - below))
-            + hits * log_tail(question, grid - above)
+            + m * log_tail(query, 1 - (grid - below))
+            + hits * log_tail(query, grid - above)
         )
         for below, above in ((0, 0), (1, -1))
     ]
@@ -113,7 +113,7 @@ def repeated(scales, m, hits):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_algorithm_5_is_not_private_at_all(epsilon):
-    """[LSL17, Theorem 3]: no noise on questions; q = (0, 1) against (1, 0), outcome B A."""
+    """[LSL17, Theorem 3]: no noise on queries; q = (0, 1) against (1, 0), outcome B A."""
     scales = 2 / epsilon, None
     possible = log_probability(*scales, (0, 1), "BA")
     assert math.exp(possible) == pytest.approx(math.exp(log_mass(2 / epsilon, 1)), rel=1e-12)
@@ -121,7 +121,7 @@ def test_algorithm_5_is_not_private_at_all(epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
-def test_algorithm_6_grows_with_the_questions(epsilon):
+def test_algorithm_6_grows_with_the_queries(epsilon):
     """[LSL17, Theorem 7]: no cap; 0^(2m) against 1^m (-1)^m, outcome B^m A^m; e^(m ε/2)."""
     scales = 2 / epsilon, 2 / epsilon
     for m in (1, 5, 20, 200):
@@ -155,15 +155,15 @@ def source(scale):
 
 
 class Variant:
-    """A sparse vector on one number x; a question is how x is read, as (slope, offset)."""
+    """A sparse vector on one number x; a query is how x is read, as (slope, offset)."""
 
-    def __init__(self, x, threshold, question, cap=10**9, numbers=False):
+    def __init__(self, x, threshold, query, cap=10**9, numbers=False):
         self._x, self._cap, self._numbers = x, cap, numbers
-        self._noise = None if question is None else source(question)
+        self._noise = None if query is None else source(query)
         self._level = source(threshold).draw()
 
-    def __call__(self, question):
-        slope, offset = question
+    def __call__(self, query):
+        slope, offset = query
         if self._cap == 0:
             return None
         noisy = slope * self._x + offset
@@ -175,11 +175,11 @@ class Variant:
         return noisy if self._numbers else True
 
 
-def published(claimed, threshold, question):
+def published(claimed, threshold, query):
     """A measurement on whole numbers that spawns the variant, and says it were ``claimed``."""
 
     def spawn(x):
-        variant = Variant(x, threshold, question)
+        variant = Variant(x, threshold, query)
         return dp.new_queryable(variant, Q="ExtrinsicObject", A="ExtrinsicObject")
 
     return dp.m.make_user_measurement(
@@ -187,8 +187,8 @@ def published(claimed, threshold, question):
     )
 
 
-def right(threshold, question, cap):
-    return oc.m.make_sparse_vector(*WHOLE, PURE, 1, threshold, 0, cap, query_scale=question)
+def right(threshold, query, cap):
+    return oc.m.make_sparse_vector(*WHOLE, PURE, 1, threshold, 0, cap, query_scale=query)
 
 
 UP, DOWN = (-1, 1), (1, -1)  # on x = 1: 0 and 0; on x' = 0: 1 and -1
@@ -243,8 +243,8 @@ def test_the_audit_catches_algorithm_4():
 
 
 def asking(queryable):
-    def asked(question):
-        slope, offset = question
+    def asked(query):
+        slope, offset = query
         return bool(queryable(lambda x: slope * x + offset))
 
     return asked

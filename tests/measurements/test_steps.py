@@ -100,7 +100,7 @@ def test_finer_numbers_that_are_near_stay_near(kind):
 
 
 @given(st.floats(-1e300, 1e300) | st.integers(-(2**60), 2**60))
-def test_a_threshold_is_rounded_up_for_whole_questions(threshold):
+def test_a_threshold_is_rounded_up_for_whole_queries(threshold):
     """q >= T for whole q is q >= the level."""
     steps = Steps.for_sensitivity(1)
     level = -steps.of("threshold", -threshold)
@@ -229,7 +229,7 @@ def test_texts_are_not_numbers():
 
 @given(SIZES, st.floats(-1e307, 1e307), st.floats(-1e307, 1e307))
 def test_rounding_keeps_the_order(size, one, other):
-    """So that questions that rise on a neighbour do not fall in steps."""
+    """So that queries that rise on a neighbour do not fall in steps."""
     steps = Steps.for_sensitivity(size)
     low, high = sorted([one, other])
     try:

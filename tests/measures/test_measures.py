@@ -4,9 +4,30 @@ import math
 import opendp.prelude as dp
 import pytest
 
+import opendp_concurrent as oc
 from opendp_concurrent.errors import ConcurrentError
-from opendp_concurrent.measures import Composability, composition_measure
-from opendp_concurrent.measures.renyi_divergence import RenyiCurve, validate_curve
+from opendp_concurrent.measures import Composability, by_tag, composition_measure, kinds
+from opendp_concurrent.measures.approximate_max_divergence import ApproximateMaxDivergence
+from opendp_concurrent.measures.approximate_zero_concentrated_divergence import (
+    ApproximateZeroConcentratedDivergence,
+)
+from opendp_concurrent.measures.fixed_renyi_divergence import FixedRenyiDivergence
+from opendp_concurrent.measures.gaussian_tradeoff import GaussianTradeoff
+from opendp_concurrent.measures.max_divergence import MaxDivergence
+from opendp_concurrent.measures.measure import only
+from opendp_concurrent.measures.opendp import descriptor, is_measure
+from opendp_concurrent.measures.renyi_divergence import (
+    RenyiCurve,
+    RenyiDivergence,
+    validate_curve,
+)
+from opendp_concurrent.measures.shapes import NumberMeasure, PairMeasure
+from opendp_concurrent.measures.smoothed_max_divergence import SmoothedMaxDivergence
+from opendp_concurrent.measures.tradeoff import TradeoffDivergence
+from opendp_concurrent.measures.truncated_concentrated_divergence import (
+    TruncatedConcentratedDivergence,
+)
+from opendp_concurrent.measures.zero_concentrated_divergence import ZeroConcentratedDivergence
 
 KNOWN = [
     composition_measure(one)
@@ -27,6 +48,41 @@ every = pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
 def test_a_measure_is_found_by_its_object(known):
     assert composition_measure(known.opendp()) is known
     assert repr(known.opendp()) == known.name
+
+
+@pytest.mark.parametrize(
+    ("cls", "parameters", "kind", "shape"),
+    [
+        (MaxDivergence, (), kinds.PURE, NumberMeasure),
+        (ApproximateMaxDivergence, (), kinds.APPROXIMATE, PairMeasure),
+        (ZeroConcentratedDivergence, (), kinds.ZCDP, NumberMeasure),
+        (ApproximateZeroConcentratedDivergence, (), kinds.APPROXIMATE_ZCDP, PairMeasure),
+        (RenyiDivergence, (), kinds.RENYI, None),
+        (FixedRenyiDivergence, (2.0,), kinds.FIXED, NumberMeasure),
+        (TruncatedConcentratedDivergence, (3.0,), kinds.TRUNCATED, None),
+        (GaussianTradeoff, (), kinds.GAUSSIAN, NumberMeasure),
+        (TradeoffDivergence, (), kinds.TRADEOFF, None),
+        (SmoothedMaxDivergence, (), kinds.PROFILE, None),
+    ],
+)
+def test_a_class_knows_its_measures_by_object_and_by_name(cls, parameters, kind, shape):
+    one = only(cls, *parameters)
+    assert cls.find(one.opendp()) is one
+    assert cls.from_tag(one.name) is one
+    assert cls.from_tag(f"{one.name}?") is None
+    assert one.kind == kind
+    assert one.name.startswith(kind)
+    for other in (NumberMeasure, PairMeasure):
+        assert isinstance(one, other) == (other is shape)
+    if kind != kinds.PROFILE:
+        assert by_tag(one.name) is one
+
+
+def test_measures_of_opendp_are_told_from_others():
+    assert is_measure(dp.max_divergence())
+    assert not is_measure(dp.absolute_distance(T=int))
+    assert not is_measure("MaxDivergence")
+    assert descriptor(oc.fixed_renyi_divergence(2.0)) != descriptor(oc.fixed_renyi_divergence(3.0))
 
 
 @every

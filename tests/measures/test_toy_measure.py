@@ -107,7 +107,7 @@ def test_it_is_known_and_mechanisms_are_certified_under_it(child):
 def test_what_does_not_follow_is_refused(child):
     with pytest.raises(UnsupportedMeasureError, match="an expectation bounds no tail"):
         oc.c.cast(child, dp.zero_concentrated_divergence())
-    with pytest.raises(UnsupportedMeasureError, match="is for Approximate"):
+    with pytest.raises(UnsupportedMeasureError, match="supports Approximate"):
         oc.make_concurrent_odometer(
             *child.input_space, expected_loss(), accumulator=oc.accumulators.zcdp(1e-6)
         )
@@ -187,13 +187,13 @@ def test_no_analyst_exceeds_the_filter(limit):
 
 
 def test_a_kind_or_a_measure_that_is_known_is_refused():
-    with pytest.raises(InvalidTypeError, match="must be a class below"):
+    with pytest.raises(InvalidTypeError, match="must be a subclass of"):
         register(ExpectedLoss())
     with pytest.raises(InvalidTypeError, match=r"must define .*distance_form.*opendp"):
         register(type("Nothing", (NumberMeasure,), {"kind": "toy.Nothing", "reason": "none"}))
-    with pytest.raises(InvalidValueError, match="is that of opendp_concurrent"):
+    with pytest.raises(InvalidValueError, match="is already the kind of opendp_concurrent"):
         register(type("Pure", (ExpectedLoss,), {"kind": "MaxDivergence"}))
-    with pytest.raises(InvalidValueError, match=rf"is known already, as {NAME}"):
+    with pytest.raises(InvalidValueError, match=rf"is already registered, as {NAME}"):
         register(type("Other", (ExpectedLoss,), {"kind": "toy.Other"}))
 
 

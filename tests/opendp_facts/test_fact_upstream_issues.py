@@ -55,7 +55,7 @@ def test_a_native_filter_evaluates_the_square_of_the_queries_privacy_maps(
     assert len(counted.calls) == queries**2
 
 
-def test_a_native_odometer_evaluates_all_maps_at_each_question_for_its_loss(odometer, counted):
+def test_a_native_odometer_evaluates_all_maps_at_each_query_for_its_loss(odometer, counted):
     root = odometer([1])
     for _ in range(10):
         root(counted())

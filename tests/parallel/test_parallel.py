@@ -197,7 +197,9 @@ def test_below_native_compositors_and_filters(space):
             assert three("b") == "b"
         assert parts(3) == parts(3)
         assert parts(1) is one
-        with pytest.raises(InvalidValueError, match=r"^the query \(9\) is the key of no part"):
+        with pytest.raises(
+            InvalidValueError, match=r"^the query \(9\) must be a key of measurements"
+        ):
             parts(9)
 
 
@@ -260,7 +262,7 @@ def test_ten_thousand_parts_touch_each_record_once(space, monkeypatch):
     assert sum(converted) == 4 * n  # the whole once, each part once
     assert max(converted[1:]) == 2
     assert [made.map(k) for k in (1, 2, 1, 2)] == [0.5, 1.0, 0.5, 1.0]
-    assert maps == [1, 1, 2] * 2  # once for all parts that share it, and again for each question
+    assert maps == [1, 1, 2] * 2  # once for all parts that share it, and again for each query
 
 
 # --- what is not given away ------------------------------------------------------------------
@@ -328,14 +330,15 @@ def test_bad_spaces(space):
     metric = dp.symmetric_id_distance(pl.col("region"))
     with pytest.raises(InvalidValueError, match="bound their number first"):
         make_parallel_composition(FRAME, metric, by_column("region"), {1: inner})
-    with pytest.raises(InvalidTypeError, match="cannot be cut into parts"):
+    with pytest.raises(InvalidTypeError, match="cannot be split into parts"):
         make_parallel_composition(dp.atom_domain(T=int), space[1], by_key(abs), {1: inner})
 
 
-def test_wrong_questions(space):
+def test_wrong_queries(space):
     parts = parallel(space, [laplace(space)])([1])
     with pytest.raises(
-        InvalidValueError, match=r"^the query \(7\) is the key of no part; pass one of the 1 keys"
+        InvalidValueError,
+        match=r"^the query \(7\) must be a key of measurements; pass one of its 1 keys",
     ):
         parts(7)
     with pytest.raises(InvalidTypeError, match=r"^the query has \[\], which is not hashable"):

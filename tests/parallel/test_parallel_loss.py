@@ -19,7 +19,8 @@ from opendp_concurrent.errors import (
     SpaceMismatchError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.measures.joins import join, partitions
+from opendp_concurrent.measures import joins
+from opendp_concurrent.measures.joins import join, join_numbers
 from opendp_concurrent.parallel.parallel import make_parallel_composition
 from opendp_concurrent.parallel.partition import (
     by_key,
@@ -151,6 +152,14 @@ def oracle(losses, k, parts, add=sum):
     return max(add([losses[j - 1] for j in d if j]) for d in whole)
 
 
+def assigned(tables, k, add=sum):
+    """Largest composition of the losses of different parts; each unit of distance has a part."""
+    found = set()
+    for owners in product(range(len(tables)), repeat=k):
+        found.add(tuple(sorted(Counter(owners).items())))
+    return max(add([tables[part][j - 1] for part, j in one]) for one in found)
+
+
 MAPS = {
     "linear": (0.5, 1.0, 1.5),
     "quadratic": (0.125, 0.5, 1.125),
@@ -177,6 +186,61 @@ def test_numbers_add_up(space, measure, losses, parts):
 def test_the_maximum_over_unequal_parts_at_distance_one(space):
     measurements = [user(space, lambda d_in, e=e: e * d_in) for e in (0.25, 0.75, 0.5)]
     assert [parallel(space, measurements).map(k) for k in (1, 2, 3)] == [0.75, 1.5, 2.25]
+
+
+def test_each_part_has_one_loss(space):
+    """Filters of 10 and 0.1 for a distance of 2, under change-one distance: 10.1, and not 20."""
+    filters = {
+        key: oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 2, loss)
+        for key, loss in ((0, 10.0), (1, 0.1))
+    }
+    made = make_parallel_composition(
+        space[0], dp.change_one_distance(), by_key(lambda row: row % 2), filters
+    )
+    assert made.map(1) == math.nextafter(10.1, 11.0)  # the exact sum, rounded up
+    for measure, squares in ((ZCDP, False), (oc.gaussian_tradeoff(), True)):
+        one, other = (user(space, lambda d, e=e: e, measure=measure) for e in (3.0, 4.0))
+        assert parallel(space, [one, other]).map(2) == (5.0 if squares else 7.0)
+        assert parallel(space, [one, other, other]).map(2) == (32**0.5 if squares else 8.0)
+    function = [
+        user(space, lambda d, f=f: f, measure=oc.tradeoff()) for f in (F.pure(1), F.pure(2))
+    ]
+    assert parallel(space, function).map(2) == F.pure(1).compose(F.pure(2))
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.integers(0, 12), min_size=4, max_size=4).map(sorted), st.integers(1, 3)
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_the_knapsack_is_the_maximum_over_assignments(kinds):
+    tables = [table for table, count in kinds for _ in range(count)]
+    for k in (1, 2, 3, 4):
+        rows = [[float(table[j]) for table, _ in kinds] for j in range(k)]
+        assert join_numbers(rows, [count for _, count in kinds]) == assigned(tables, k)
+
+
+def test_a_large_knapsack_is_an_upper_bound(space, monkeypatch):
+    kinds = [[float(i + j % (i + 2)) for j in range(6)] for i in range(5)]
+    rows = [[max(kind[: j + 1]) for kind in kinds] for j in range(6)]
+    exact = join_numbers(rows, [1] * 5)
+    monkeypatch.setattr(joins, "_MOST_STEPS", 10)
+    bound = join_numbers(rows, [1] * 5)
+    assert exact < bound == oracle([max(row) for row in rows], 6, 5)
+    monkeypatch.setattr(joins, "_MOST_PRODUCTS", 2)
+    functions = [[F.pure(1.0), F.pure(2.0)]] * 2
+    assert joins.join_tradeoffs(functions, [1, 1]) == F.pure(2.0).power(2)
+
+
+def test_many_parts_that_all_differ_take_no_long_time(space):
+    """Those that count are at most as many as the distance, if one order holds at all distances."""
+    kinds = [user(space, lambda d_in, e=e: e / 1000 * d_in**0.5) for e in range(1, 101)]
+    made = parallel(space, kinds)
+    assert made.map(24) == pytest.approx(sum(e / 1000 for e in range(77, 101)), rel=1e-12)
 
 
 def test_pairs_are_joined_by_component(space):
@@ -215,10 +279,9 @@ def test_renyi_curves_are_joined_by_order(space):
     made = parallel(space, [one, other])
     assert made.map(0)(2.0) == 0.0
     for alpha in (1.5, 2.0, 8.0, 20.0):
-        losses = [[alpha * j**2 / 8, min(alpha / 2, 1.0)] for j in (1, 2, 3)]
-        joined = [max(pair) for pair in losses]
+        tables = [[alpha * j**2 / 8 for j in (1, 2, 3)], [min(alpha / 2, 1.0)] * 3]
         for k in (1, 2, 3):
-            assert made.map(k)(alpha) == pytest.approx(oracle(joined, k, 2), rel=1e-15)
+            assert made.map(k)(alpha) == pytest.approx(assigned(tables, k), rel=1e-15)
     assert made.map(2)(2.0) == made.map(2)(2.0)
     with pytest.raises(InvalidValueError, match="^alpha"):
         made.map(1)(1.0)
@@ -249,15 +312,13 @@ def test_tradeoff_functions_that_cross_are_joined_below_all(space, k):
         lambda e, j=j: max(F.gaussian(0.7 * j).delta(e), F.approximate(0.4 * j, 1e-3 * j).delta(e))
         for j in (1, 2, 3)
     ]
-    singles = [[F.gaussian(0.7 * j), F.approximate(0.4 * j, 1e-3 * j)] for j in (1, 2, 3)]
+    tables = [[F.gaussian(0.7 * j) for j in (1, 2, 3)]] * 2
+    tables.insert(1, [F.approximate(0.4 * j, 1e-3 * j) for j in (1, 2, 3)])
     for epsilon in GRID:
         assert made.delta(epsilon) >= joined[k - 1](epsilon)
-        for distances in partitions(k, 3, k):  # any product of what the parts may lose
-            for choice in product(*(singles[j - 1] for j in distances)):
-                assert (
-                    made.delta(epsilon)
-                    >= choice[0].compose(*choice[1:]).delta_bounds(epsilon).lower
-                )
+        for owners in product(range(3), repeat=k):  # any product of what the parts may lose
+            choice = [tables[part][j - 1] for part, j in Counter(owners).items()]
+            assert made.delta(epsilon) >= choice[0].compose(*choice[1:]).delta_bounds(epsilon).lower
     if k == 1:
         for epsilon in GRID:
             assert made.delta(epsilon) <= joined[0](epsilon) * 1.02 + 1e-9
@@ -313,9 +374,9 @@ def test_the_loss_is_monotone_and_the_maximum_at_one(maps, copies):
     losses = [made.map(k) for k in range(6)]
     assert losses == sorted(losses)
     assert losses[1] == max(one[0] for one in maps)
-    joined = [Fraction(max(one[j] for one in maps)) for j in range(6)]
+    tables = [[Fraction(loss) for loss in one] for one in maps * copies]
     for k in (2, 3):
-        exact = oracle(joined, k, min(3, len(distinct) * copies))
+        exact = assigned(tables, k)
         assert Fraction(losses[k]) >= exact
         assert losses[k] == 0.0 or Fraction(math.nextafter(losses[k], 0.0)) < exact
 

@@ -212,7 +212,7 @@ def test_opendps_own_mechanisms_on_frames():
 )
 def test_a_split_that_fails_tells_no_data(space, split):
     parts = parallel(space, {1: laplace(space)}, by_split(split))([271828])
-    with pytest.raises(InvalidValueError, match="^partition could not cut the data") as caught:
+    with pytest.raises(InvalidValueError, match="^partition failed to split the data") as caught:
         parts(1)
     assert "271828" not in str(caught.value)
     assert caught.value.__context__ is None

@@ -39,7 +39,13 @@ def test_the_light_lines_are_the_errors_at_each_step():
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [("tree", {"horizon": 12}), ("smooth", {"horizon": 12, "method": "smooth"}), ("doubling", {})],
+    [
+        ("tree", {"horizon": 12, "method": "tree"}),
+        ("smooth", {"horizon": 12, "method": "smooth"}),
+        ("doubling", {"method": "tree"}),
+        ("buffered", {"horizon": 12}),
+        ("square root", {"horizon": 12, "method": "square_root"}),
+    ],
 )
 def test_errors_are_those_that_counters_make(name, arguments):
     """Noise is random: 2,000 answers, and a margin of seven deviations of their mean square."""

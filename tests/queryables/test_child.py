@@ -71,7 +71,7 @@ CHILDREN = {
         laplace,
     ),
     "our filter": (lambda space: filter_(space, 0.75), laplace),
-    "python queryable": (python_queryable, lambda space, epsilon: "question"),
+    "python queryable": (python_queryable, lambda space, epsilon: "query"),
 }
 
 

@@ -11,15 +11,15 @@ import opendp_concurrent as oc
 PURE = dp.max_divergence()
 
 
-def in_a_fork(*questions):
-    """Names of what each question raises in a forked process, or its answer."""
+def in_a_fork(*queries):
+    """Names of what each query raises in a forked process, or its answer."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         said = []
-        for question in questions:
+        for query in queries:
             try:
-                said.append(f"answered {question()}")
+                said.append(f"answered {query()}")
             except BaseException as error:
                 said.append(type(error).__name__)
         os.write(writing, "\n".join(said).encode())
@@ -72,14 +72,14 @@ def test_a_forked_process_does_not_wait_for_threads_that_it_has_not(space):
     root = oc.make_concurrent_filter(odometer, 1, 5.0)([1, 2, 3])
     native = root(dp.c.make_adaptive_composition(*space, PURE, 1, [0.5]))
     search = root(oc.m.make_above_threshold(*space, PURE, 1, scale=4.0, threshold=1e6))
-    query = dp.m.make_user_measurement(*space, PURE, slow, lambda d_in: 0.25)
-    for child, question in ((native, query), (search, slow)):
+    noisy = dp.m.make_user_measurement(*space, PURE, slow, lambda d_in: 0.25)
+    for child, query in ((native, noisy), (search, slow)):
         started.clear(), go_on.clear()
-        thread = threading.Thread(target=child, args=(question,))
+        thread = threading.Thread(target=child, args=(query,))
         thread.start()
         assert started.wait(60)
         try:
-            assert in_a_fork(lambda child=child, it=question: child(it)) == ["ForkedError"]
+            assert in_a_fork(lambda child=child, it=query: child(it)) == ["ForkedError"]
         finally:
             go_on.set()
             thread.join()

@@ -26,7 +26,7 @@ def count():
 
 
 def bad(rows):
-    raise RuntimeError("the question failed")
+    raise RuntimeError("the query failed")
 
 
 def failing():
@@ -34,9 +34,7 @@ def failing():
     sparse = oc.m.make_sparse_vector(*space(), PURE, 1, 2.0, 50, 3)
     guess = oc.m.make_guess_and_check(*space(), PURE, 1, 2.0, 50, 3)
     cells = {"universe": [SECRET, 1], "size": 100}
-    weights = oc.m.make_private_multiplicative_weights(
-        *space(), ZCDP, 1, 50.0, questions=3, **cells
-    )
+    weights = oc.m.make_private_multiplicative_weights(*space(), ZCDP, 1, 50.0, queries=3, **cells)
     projected = oc.m.make_projected_queries(*space(), ZCDP, 1, [0.5], **cells)
     middle = oc.c.make_interactive_postprocessing(sparse, lambda *now: 1 / 0)
     parts = oc.c.make_parallel_composition(
@@ -115,18 +113,18 @@ def test_exceptions_hold_neither_data_nor_noise(name):
             pytest.fail(f"{name} answered {message!r}")
 
 
-def test_a_question_may_not_ask_its_own_mechanism_from_a_context_of_its_own():
+def test_a_query_may_not_ask_its_own_mechanism_from_a_context_of_its_own():
     handle = oc.m.make_above_threshold(*space(), PURE, 1, 1e-3, 0)(ROWS)
     inner = []
 
-    def question(rows):
+    def query(rows):
         try:
             inner.append(contextvars.Context().run(handle, len))
         except ReentrantLaunchError as error:
             inner.append(error)
         return len(rows)
 
-    assert handle(question)
+    assert handle(query)
     assert [type(one) for one in inner] == [ReentrantLaunchError]
     assert handle(len).outcome is oc.m.Outcome.EXHAUSTED
 

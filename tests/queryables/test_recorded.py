@@ -32,7 +32,7 @@ def test_a_ledger_keeps_concurrent_measures_and_no_sequential_one():
     for measure in (dp.max_divergence(), dp.zero_concentrated_divergence(), oc.tradeoff()):
         check_ledger(Remembering(), composition_measure(measure))
     sequential = composition_measure(dp.approximate(dp.zero_concentrated_divergence()))
-    with pytest.raises(UnsupportedMeasureError, match="cannot close the children of another"):
+    with pytest.raises(UnsupportedMeasureError, match="cannot close the children in another"):
         check_ledger(Remembering(), sequential)
 
 

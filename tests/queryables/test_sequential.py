@@ -63,7 +63,7 @@ SEQUENTIAL_CHILDREN = {
     "our filter": (lambda space: sequential(space, SMALL), gaussian),
     "python queryable": (
         lambda space: python_queryable(space, APPROXIMATE_ZCDP, SMALL),
-        lambda space: "question",
+        lambda space: "query",
     ),
 }
 

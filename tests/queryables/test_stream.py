@@ -113,7 +113,7 @@ def test_a_step_is_the_next_one():
     check_step(4, 3)
     with pytest.raises(InvalidTypeError, match="^step must be an integer, found float"):
         check_step(4.0, 3)
-    for step, told in ((5, "must be 4: later"), (3, "must be 4: that one has come")):
+    for step, told in ((5, "must be 4: the steps"), (3, "must be 4: that step has been sent")):
         with pytest.raises(StreamError, match=told):
             check_step(step, 3)
 

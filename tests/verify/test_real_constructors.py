@@ -52,12 +52,12 @@ class Lab:
         )
 
     def interviewed(self, odds, asks=2):
-        """An interactive mechanism: ``asks`` questions, each answered by a response."""
+        """An interactive mechanism: ``asks`` queries, each answered by a response."""
 
         def spawn(data):
             left = [asks]
 
-            def answer(question):
+            def answer(query):
                 if left[0] == 0:
                     return "over"
                 left[0] -= 1
@@ -98,8 +98,8 @@ def spawn(name, measurement, handle=0):
     return verify.Move(name, play)
 
 
-def ask(name, handle, question="?"):
-    return verify.Move(name, lambda handles: handles[handle](question))
+def ask(name, handle, query="?"):
+    return verify.Move(name, lambda handles: handles[handle](query))
 
 
 def after_spawning(first, onward):
@@ -384,7 +384,7 @@ def test_indexed_composition(lab):
     assert within(law.worst_loss(4), indexed.map(1))
 
 
-def test_postprocessing_of_several_questions(lab):
+def test_postprocessing_of_several_queries(lab):
     def twice(first, tag, message):
         if tag is oc.c.QUERY:
             return None, oc.c.QUERY, message
@@ -413,7 +413,7 @@ class Answering:
         for item in items:
             self.update(item)
 
-    def ask(self, question):
+    def ask(self, query):
         if self.left == 0:
             return "over"
         self.left -= 1
@@ -431,7 +431,7 @@ def stream(lab):
 
 
 def updates(history):
-    """Questions always; updates as long as the two streams are neighbours."""
+    """Queries always; updates as long as the two streams are neighbours."""
     differ = verify.Move(
         "update 1 or nothing",
         lambda handles: handles[0](oc.m.Update(1)),

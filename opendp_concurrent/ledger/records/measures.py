@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...checks import text
 from ...measures import by_tag, registered
 
 
@@ -18,16 +19,25 @@ def written(name: str) -> Any:
     return {known.tag: {key: {"double": one.hex()} for key, one in known.parameters().items()}}
 
 
-def read(shape: Any) -> tuple[str, tuple[Any, ...]]:
-    """Return the name of a measure, and a tuple: its zero loss, or nothing if the terms have it.
+def zero(name: str, recorded: Any = None) -> Any:
+    """Return what terms of form 1, or under a measure of another package, write for no loss.
+
+    :param recorded: what they wrote, if the measure may not be registered here
+    """
+    known = by_tag(text(output_measure=name))
+    return recorded if known is None else known.written_zero
+
+
+def read(shape: Any) -> tuple[str, bool]:
+    """Return the name of a measure, and whether it is of another package.
 
     :raises LookupError, TypeError, ValueError: if no measure is written like this
     """
     if isinstance(shape, str):
-        return shape, ()
+        return shape, True
     ((tag, parameters),) = shape.items()
     (cls,) = (one for one in registered() if one.tag == tag)
     known = cls.of_parameters(
         **{key: float.fromhex(one["double"]) for key, one in parameters.items()}
     )
-    return known.name, (None if known.needs_orders else known.zero,)
+    return known.name, False

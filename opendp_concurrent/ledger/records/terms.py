@@ -2,7 +2,8 @@
 
 The text contains its form. The losses of the budget are written in the same form. A budget never
 changes its form, because the first hash covers its terms. Terms of form 1 do not contain their
-form. They contain ``zero``, although it follows from the measure.
+form. They contain ``zero``, the loss of no launch, although it follows from the measure. So do
+terms under a measure of another package, which may not be registered where they are read.
 """
 
 from __future__ import annotations
@@ -19,16 +20,15 @@ from ...errors import (
     LedgerMismatchError,
     UnregisteredError,
 )
-from ...fdp.function import TradeoffFunction, check_function
 from ...measures import by_tag
-from ...measures.sums.basic import Basic
 from . import measures
 from .encoding import canonical, decode, encode, from_shape, to_shape
 from .readable import UNREADABLE, is_text
 from .wire import NEWEST
 
-_FIELDS = ("measure", "accounting", "zero", "metric", "d_in", "d_out")
-_KEYS = {"accumulator": "accounting", "d_in": "d_in", "d_out": "d_out"}
+_FIELDS = ("measure", "accumulator", "metric", "d_in", "d_out")
+_KEYS_1 = ("measure", "accounting", "metric", "d_in", "d_out")  # of the same fields, in form 1
+_KEYS = ("accumulator", "d_in", "d_out")
 
 
 def write_terms(terms: Terms, form: int = NEWEST) -> str:
@@ -36,16 +36,21 @@ def write_terms(terms: Terms, form: int = NEWEST) -> str:
 
     :raises InvalidTypeError: if one of the values has no exact record
     """
+    return _written(terms, form, measures.zero(terms.measure))
+
+
+def _written(terms: Terms, form: int, zero: Any) -> str:
     if form == 1:
-        return canonical(
-            {name: encode(_argument(name), getattr(terms, name), 1) for name in _FIELDS}
-        )
-    shape = {key: to_shape(key, getattr(terms, name), form) for key, name in _KEYS.items()}
+        fields = {
+            key: encode(_argument(name), getattr(terms, name), 1)
+            for key, name in zip(_KEYS_1, _FIELDS, strict=True)
+        }
+        return canonical(fields | {"zero": encode("zero", zero, 1)})
+    shape = {name: to_shape(name, getattr(terms, name), form) for name in _KEYS}
     measure = measures.written(checks.text(output_measure=terms.measure))
     shape |= {"form": form, "measure": measure, "metric": checks.text(input_metric=terms.metric)}
-    zero = to_shape("zero", terms.zero, form)
-    if zero not in [to_shape("zero", one, form) for one in measures.read(measure)[1]]:
-        shape["zero"] = zero  # the measure is not in the table
+    if measures.read(measure)[1]:
+        shape["zero"] = to_shape("zero", zero, form)
     return canonical(shape)
 
 
@@ -65,34 +70,34 @@ def read_terms(text: str) -> tuple[Terms, int]:
                 f"forms up to {NEWEST}: use a newer version"
             )
         if type(form) is int and form in (1, NEWEST):
-            terms = _terms_1(shape) if form == 1 else _terms(shape)
-            if write_terms(terms, form) == text and _are_terms(terms):
+            terms, zero = _terms_1(shape) if form == 1 else _terms(shape)
+            if _written(terms, form, zero) == text and _are_terms(terms):
                 return terms, form
     except UNREADABLE:
         pass
     raise LedgerDamagedError("the terms are unreadable")
 
 
-def _terms_1(shape: Any) -> Terms:
-    return Terms(**{name: decode(shape[name], 1) for name in _FIELDS})
+def _terms_1(shape: Any) -> tuple[Terms, Any]:
+    values = [decode(shape[key], 1) for key in _KEYS_1]
+    terms = Terms(**dict(zip(_FIELDS, values, strict=True)))
+    return terms, measures.zero(terms.measure, decode(shape["zero"], 1))
 
 
-def _terms(shape: Any) -> Terms:
-    values = {name: from_shape(shape[key]) for key, name in _KEYS.items()}
-    measure, zeros = measures.read(shape["measure"])
-    if type(values["accounting"]) is Basic and by_tag(measure) is None:
+def _terms(shape: Any) -> tuple[Terms, Any]:
+    values = {name: from_shape(shape[name]) for name in _KEYS}
+    measure, outside = measures.read(shape["measure"])
+    if by_tag(measure) is None and getattr(type(values["accumulator"]), "needs_measure", False):
         raise UnregisteredError(measure, "opendp_concurrent.measures.register")
-    zero = from_shape(shape["zero"]) if "zero" in shape else zeros[0]
-    return Terms(measure=measure, zero=zero, metric=shape["metric"], **values)
+    zero = from_shape(shape["zero"]) if outside else None
+    return Terms(measure=measure, metric=shape["metric"], **values), measures.zero(measure, zero)
 
 
 def _are_terms(terms: Terms) -> bool:
     """Return whether a ledger can keep a budget under these terms. This may also raise."""
-    start = terms.empty_total()
-    if isinstance(terms.zero, TradeoffFunction):
-        check_function(zero=terms.zero)
-        if terms.d_out is not None:
-            check_function(d_out=terms.d_out)
+    start, measure = terms.empty_total(), by_tag(terms.measure)
+    if terms.d_out is not None and measure is not None:
+        measure.validate("d_out", terms.d_out)
     elif terms.d_out is not None:
         start.after(terms.d_out)  # raises unless the bound is a loss
     if isinstance(terms.d_in, (int, float)):
@@ -106,7 +111,6 @@ def first_record(terms: Terms) -> str:
 
     :raises InvalidTypeError: if the ledger cannot record the accumulator
     """
-    accounting = terms.accounting
     try:
         text = canonical(terms.empty_total().to_record())
         again = terms.read_total(json.loads(text)).to_record()
@@ -115,7 +119,9 @@ def first_record(terms: Terms) -> str:
         reason = "its record, read again, gives another record"
     except UNREADABLE as error:
         reason = f"its record cannot be written and read as JSON: {error}"
-    raise InvalidTypeError(f"accumulator ({accounting!r}) cannot be kept in a ledger: {reason}")
+    raise InvalidTypeError(
+        f"accumulator ({terms.accumulator!r}) cannot be kept in a ledger: {reason}"
+    )
 
 
 def require_same(recorded: str, terms: Terms) -> None:
@@ -124,16 +130,14 @@ def require_same(recorded: str, terms: Terms) -> None:
     :raises LedgerMismatchError: naming the first argument that differs
     """
     before, _ = read_terms(recorded)
-    for name in ("measure", "metric", "accounting", "d_in", "d_out", "zero"):
+    for name in ("measure", "metric", "accumulator", "d_in", "d_out"):
         one, other = getattr(before, name), getattr(terms, name)
         if encode(name, one) != encode(name, other) and one != other:
             raise LedgerMismatchError(_argument(name), _shown(name, one), _shown(name, other))
 
 
 def _argument(name: str) -> str:
-    return {"measure": "output_measure", "metric": "input_metric", "accounting": "accumulator"}.get(
-        name, name
-    )
+    return {"measure": "output_measure", "metric": "input_metric"}.get(name, name)
 
 
 def _shown(name: str, value: Any) -> Any:

@@ -67,5 +67,7 @@ def larger_delta(loss: tuple[float, float], ends: Ends) -> tuple[float, float]:
     if ends.delta is None or epsilon == 0.0:
         return loss
     if not ends.delta >= delta:
-        raise InvalidValueError(f"delta ({ends.delta}) must be at least the {delta} there is")
+        raise InvalidValueError(
+            f"delta ({ends.delta}) must be at least the delta of the measurement ({delta})"
+        )
     return approximate_to_epsilon(epsilon, delta, ends.delta), ends.delta

@@ -65,6 +65,17 @@ class Rounded(Accumulator, Protocol):
         """Return the larger of two totals of the same launches, or None if they differ too much."""
 
 
+class Divided:
+    """Accountings under which the measure's own shares of a bound compose to at most the bound."""
+
+    __slots__ = ()
+
+    def shares(self, measure: Any, d_out: Any, weights: list[Fraction]) -> list[Any]:
+        """Return the shares of ``d_out`` that the measure makes."""
+        found: list[Any] = measure.split(d_out, weights)
+        return found
+
+
 def nearly_equal(one: float, other: float) -> bool:
     """Return whether two numbers differ at most by the rounding of two C libraries."""
     if one == other:
@@ -83,7 +94,12 @@ class Accounting(Protocol):
     that it starts bound the loss of adaptively chosen launches. Optional attributes:
 
     * ``made_for``: the supported measures, in a few words, for the message of a refusal;
-    * ``check_budget(d_out)``: raises if no launch could ever be admitted under ``d_out``.
+    * ``check_budget(d_out)``: raises if no launch could ever be admitted under ``d_out``;
+    * ``shares(measure, d_out, weights)``: returns losses in proportion to weights, the largest of
+      which launches are admitted under ``d_out``. Without it, ``largest_share`` searches for them;
+    * ``parts()``: for (ε, δ), the rules that ``either`` combines with those of others;
+    * ``needs_measure``: True if ``start`` must be given the measure. A ledger then refuses to open
+      a budget under a measure that is not registered.
 
     To use it with a ledger, register its class: ``oc.ledger.register``.
     """

@@ -7,12 +7,38 @@ from typing import Any
 
 from ...checks import shown
 from ...errors import InvalidTypeError
-from .accumulator import Accumulator
+from ...exact.rounding import from_units_up, to_units
+from .accumulator import Accumulator, Divided
 
 
 @dataclass(frozen=True, slots=True)
-class Basic:
+class PlainSum:
+    """Basic composition as one of the rules: adds up ε, and needs no slack."""
+
+    delta_slack: float = 0.0
+
+    def cost(self, epsilon: float) -> int:
+        """ε, exactly."""
+        return to_units(epsilon)
+
+    def spent(self, units: float) -> float:
+        """Return the least double at or above the sum."""
+        return from_units_up(int(units))
+
+    def epsilon(self, spent: float) -> float:
+        """Return the sum itself."""
+        return spent
+
+    def largest(self, epsilon: float) -> float:
+        """Return the bound itself."""
+        return epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class Basic(Divided):
     """Add up the d_mids by the measure's own sum."""
+
+    needs_measure = True
 
     def supports(self, measure: Any) -> bool:
         """Return True: every measure has a sum."""
@@ -28,6 +54,10 @@ class Basic:
         """Return the sum that ``to_record`` described."""
         total: Accumulator = _checked(measure).read_sum(record)
         return total
+
+    def parts(self) -> tuple[PlainSum, ...]:
+        """Return the plain sum of the ε."""
+        return (PlainSum(),)
 
     def __repr__(self) -> str:
         return "basic()"

@@ -124,4 +124,4 @@ class CurveSum:
 
     def to_record(self) -> Any:
         """Refuse: a curve is a program; record it on a grid of orders."""
-        raise InvalidTypeError("a Rényi curve has no exact record; account on a grid of orders")
+        raise InvalidTypeError("a Rényi curve has no exact record; use a grid of orders")

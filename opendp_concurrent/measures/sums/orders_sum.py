@@ -16,6 +16,7 @@ from typing import Any
 
 from ... import checks
 from ...errors import InvalidTypeError, InvalidValueError
+from .accumulator import Divided
 from .scalar_sum import ScalarSum
 
 
@@ -101,7 +102,7 @@ class OrdersSum:
 
 
 @dataclass(frozen=True, slots=True)
-class OnOrders:
+class OnOrders(Divided):
     """The accumulator for Rényi curves on a grid of orders."""
 
     orders: tuple[float, ...]

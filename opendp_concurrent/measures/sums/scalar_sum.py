@@ -7,12 +7,15 @@ transcript by transcript. zCDP: [HSTVVXZ23, Theorems 4.10 and 4.11]. Both for co
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, isinf
 from typing import Any
 
 from ... import checks
 from ...exact.rounding import from_units_down, from_units_up, to_units
 from .accumulator import times
+
+_units = lru_cache(maxsize=4096)(to_units)  # of losses and bounds, few of which are distinct
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +42,13 @@ class ScalarSum:
                 return ScalarSum(None)
         if self.units is None:
             return self
-        return ScalarSum(self.units + count * to_units(d_mid))
+        return ScalarSum(self.units + count * _units(d_mid))
 
     def within(self, d_out: float) -> bool:
         """Return whether the exact sum is at most ``d_out``."""
-        return self.loss <= d_out
+        if self.units is None or type(d_out) is not float or not 0.0 <= d_out < inf:
+            return self.loss <= d_out
+        return self.units <= _units(d_out)  # both are exact
 
     def remaining(self, d_out: float) -> float:
         """Return the largest double whose exact sum with this sum is at most ``d_out``."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from ... import checks
 from ...exact.rounding import sqrt_down, sqrt_up, to_units
-from .accumulator import times
+from .accumulator import Divided, times
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class SquareSum:
 
 
 @dataclass(frozen=True, slots=True)
-class Squares:
+class Squares(Divided):
     """The accumulator for Gaussian DP."""
 
     def supports(self, measure: Any) -> bool:

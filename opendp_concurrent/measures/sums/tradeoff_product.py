@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import InvalidTypeError
 from ...fdp.function import TradeoffFunction, check_function
-from .accumulator import times
+from .accumulator import Divided, times
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class TradeoffProduct:
 
 
 @dataclass(frozen=True, slots=True)
-class Products:
+class Products(Divided):
     """The accumulator of a compositor under f-DP."""
 
     def supports(self, measure: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...errors import InvalidTypeError
 from ..distances import TruncatedConcentrated
+from .accumulator import Divided
 from .scalar_sum import ScalarSum
 
 
@@ -54,7 +55,7 @@ class TruncatedSum:
 
 
 @dataclass(frozen=True, slots=True)
-class Truncated:
+class Truncated(Divided):
     """The accumulator for truncated concentrated DP."""
 
     def supports(self, measure: Any) -> bool:

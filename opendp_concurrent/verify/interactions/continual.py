@@ -33,7 +33,7 @@ _STEPS = limited(100, "all streams of this length are played")
 _on_streams = checked(
     mechanisms=each(
         "continual laws",
-        with_method("answers", "be a law with start, questions, update and answers"),
+        with_method("answers", "be a law with start, queries, update and answers"),
         empty=False,
     ),
     items=each("items", hashable),
@@ -118,10 +118,10 @@ class Identifier:
             raise InvalidValueError("the streams are no longer neighbours: halted")
         self._handle.update((first, second)[self._side])
 
-    def __call__(self, question: Any) -> Any:
+    def __call__(self, query: Any) -> Any:
         """Forward a query."""
         self._check()
-        return self._handle(question)
+        return self._handle(query)
 
     def _check(self) -> None:
         if self._halted:
@@ -155,7 +155,7 @@ def continual_delta(
     >>> class Sum:  # adds noise to every sum, with the scale for one sum
     ...     def __init__(self, release): self.items, self.release = [], release
     ...     def update(self, item): self.items.append(item)
-    ...     def __call__(self, question): return self.release(self.items.count(1), 2.0)
+    ...     def __call__(self, query): return self.release(self.items.count(1), 2.0)
     >>> law = oc.verify.Replayed(Sum, oc.verify.clamped_noise(0, 2))
     >>> oc.verify.continual_delta([law], (None, 1), oc.verify.events_differ(1), 2, epsilon=0.5)
     0.15245...
@@ -184,7 +184,7 @@ def continual_epsilon(
     >>> class Sum:  # adds noise to every sum, with the scale for one sum
     ...     def __init__(self, release): self.items, self.release = [], release
     ...     def update(self, item): self.items.append(item)
-    ...     def __call__(self, question): return self.release(self.items.count(1), 2.0)
+    ...     def __call__(self, query): return self.release(self.items.count(1), 2.0)
     >>> law = oc.verify.Replayed(Sum, oc.verify.clamped_noise(0, 2))
     >>> space = (None, 1), oc.verify.events_differ(1)
     >>> [oc.verify.continual_epsilon([law], *space, horizon) for horizon in (1, 2, 3)]
@@ -220,7 +220,7 @@ def continual_renyi(
     >>> class Sum:  # adds noise to every sum, with the scale for one sum
     ...     def __init__(self, release): self.items, self.release = [], release
     ...     def update(self, item): self.items.append(item)
-    ...     def __call__(self, question): return self.release(self.items.count(1), 1.0)
+    ...     def __call__(self, query): return self.release(self.items.count(1), 1.0)
     >>> law = oc.verify.Replayed(Sum, oc.verify.clamped_noise(0, 1))
     >>> oc.verify.continual_renyi([law], (None, 1), oc.verify.events_differ(1), 1, order=2.0)
     0.73532...
@@ -246,7 +246,7 @@ def _solve(
 ) -> float:
     """The largest value over all adversaries, of a leaf combined over all answers."""
     pairs = list(product(items, repeat=2))
-    questions = [(i, q) for i, one in enumerate(mechanisms) for q in one.questions]
+    queries = [(i, q) for i, one in enumerate(mechanisms) for q in one.queries]
 
     def related(first: Stream, second: Stream) -> bool:
         one, other = bool(neighbouring(first, second)), bool(neighbouring(second, first))
@@ -254,11 +254,11 @@ def _solve(
             raise InvalidValueError("neighbouring must be symmetric")
         return one
 
-    def split(weights: Weights, index: int, question: Any) -> dict[Hashable, Weights]:
+    def split(weights: Weights, index: int, query: Any) -> dict[Hashable, Weights]:
         """Split the weights by the answer."""
         parts: dict[Hashable, Weights] = {}
         for state, weight in weights.items():
-            for answer, probability, after in mechanisms[index].answers(state[index], question):
+            for answer, probability, after in mechanisms[index].answers(state[index], query):
                 onward = (*state[:index], after, *state[index + 1 :])
                 part = parts.setdefault(answer, {})
                 part[onward] = part.get(onward, 0.0) + weight * probability
@@ -275,10 +275,10 @@ def _solve(
 
     def value(p: Weights, q: Weights, streams: tuple[Stream, Stream], asked: Stream) -> float:
         best = leaf(sum(p.values()), sum(q.values()))
-        for place, (index, question) in enumerate(questions):
+        for place, (index, query) in enumerate(queries):
             if asked[place] < asks:
                 onward = (*asked[:place], asked[place] + 1, *asked[place + 1 :])
-                first, second = split(p, index, question), split(q, index, question)
+                first, second = split(p, index, query), split(q, index, query)
                 total = combine(
                     [
                         value(first.get(answer, {}), second.get(answer, {}), streams, onward)
@@ -290,9 +290,9 @@ def _solve(
             for one, other in pairs:
                 longer = (*streams[0], one), (*streams[1], other)
                 if related(*longer):
-                    none = (0,) * len(questions)
+                    none = (0,) * len(queries)
                     best = max(best, value(updated(p, one), updated(q, other), longer, none))
         return best
 
     start = {tuple(one.start for one in mechanisms): 1.0}
-    return value(start, start, ((), ()), (0,) * len(questions))
+    return value(start, start, ((), ()), (0,) * len(queries))

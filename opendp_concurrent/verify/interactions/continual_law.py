@@ -28,7 +28,7 @@ from .tape import Tape
 
 Outcomes = list[tuple[int, float]]  # the values of a noisy number, with their probabilities
 REACH = 60.0  # noise is cut at this many scales; about exp(-60) of its mass is beyond
-MOST_QUESTIONS = 16
+MOST_QUERIES = 16
 MOST_VALUES = 10**5
 
 
@@ -40,13 +40,13 @@ class ContinualLaw(Protocol):
         """The state before the first message."""
 
     @property
-    def questions(self) -> Sequence[Any]:
+    def queries(self) -> Sequence[Any]:
         """All queries."""
 
     def update(self, state: Any, item: Any) -> Hashable:
         """The state after an update."""
 
-    def answers(self, state: Any, question: Any) -> Iterable[tuple[Hashable, float, Hashable]]:
+    def answers(self, state: Any, query: Any) -> Iterable[tuple[Hashable, float, Hashable]]:
         """For each answer to a query: the answer, its probability, and the next state."""
 
 
@@ -56,7 +56,7 @@ class Replayed:
     :param make: maps ``release(total, scale)`` to a fresh handle with ``update(item)``. The handle
         calls ``release`` instead of adding noise of ``scale``, and is deterministic otherwise
     :param noise: maps a total and a scale to outcomes, such as ``clamped_noise(...)``
-    :param questions: all queries, at most 16
+    :param queries: all queries, at most 16
     :param ask: sends a query to a handle
     """
 
@@ -67,15 +67,15 @@ class Replayed:
         make: Callable[[Callable[[int, float], int]], Any],
         noise: Callable[[int, float], Outcomes],
         *,
-        questions: Sequence[Any] = (None,),
-        ask: Callable[[Any, Any], Hashable] = lambda handle, question: handle(question),
+        queries: Sequence[Any] = (None,),
+        ask: Callable[[Any, Any], Hashable] = lambda handle, query: handle(query),
     ) -> None:
         function(make=make), function(noise=noise), function(ask=ask)
-        self.questions = each("queries", hashable)(questions=questions)
-        if not len(self.questions) <= MOST_QUESTIONS:
+        self.queries = each("queries", hashable)(queries=queries)
+        if not len(self.queries) <= MOST_QUERIES:
             raise InvalidValueError(
-                f"questions must have at most {MOST_QUESTIONS} elements, found "
-                f"{len(self.questions)}: each is asked after all others"
+                f"queries must have at most {MOST_QUERIES} elements, found "
+                f"{len(self.queries)}: each is asked after all others"
             )
         self._make, self._noise, self._ask = make, noise, ask
         self._tape = Tape()
@@ -85,18 +85,18 @@ class Replayed:
         """The next state: all messages so far, each with the outcomes of its noise."""
         return (*state, ("update", item, ()))
 
-    def answers(self, state: Any, question: Any) -> Iterable[tuple[Hashable, float, Hashable]]:
+    def answers(self, state: Any, query: Any) -> Iterable[tuple[Hashable, float, Hashable]]:
         """Run the code for all outcomes. This draws the noise of earlier updates, too."""
-        if (state, question) not in self._known:
+        if (state, query) not in self._known:
             decided = tuple(outcome for message in state for outcome in message[2])
-            explored = self._tape.explore(lambda: self._run(state, question), decided)
-            self._known[state, question] = [
-                (answer, float(chance), (*state, ("ask", question, chosen[len(decided) :])))
+            explored = self._tape.explore(lambda: self._run(state, query), decided)
+            self._known[state, query] = [
+                (answer, float(chance), (*state, ("ask", query, chosen[len(decided) :])))
                 for answer, chance, chosen in explored
             ]
-        return self._known[state, question]
+        return self._known[state, query]
 
-    def _run(self, state: Any, question: Any) -> Hashable:
+    def _run(self, state: Any, query: Any) -> Hashable:
         def release(total: int, scale: float) -> int:
             outcomes = read("pairs", **{"what noise returns": self._noise(int(total), scale)})
             chosen: int = outcomes[self._tape.draw(chance for _, chance in outcomes)][0]
@@ -109,7 +109,7 @@ class Replayed:
                 handle.update(content)
             else:
                 self._ask(handle, content)
-        return self._ask(handle, question)
+        return self._ask(handle, query)
 
 
 @checked(low=integer, high=integer, gaussian=flag)

@@ -40,7 +40,8 @@ def test_every_measure_has_a_tag_and_its_zero():
         shape = measures.written(measure.name)
         ((tag, _),) = shape.items()
         zero = None if measure.needs_orders else measure.zero
-        assert measures.read(shape) == (measure.name, (zero,))
+        assert measures.read(shape) == (measure.name, False)
+        assert measures.zero(measure.name) == zero
         found.add(tag)
     ours = [one for one in registered() if one.__module__.startswith("opendp_concurrent.")]
     assert found == {one.tag for one in ours}
@@ -62,7 +63,7 @@ def test_every_measure_has_a_tag_and_its_zero():
 )
 def test_a_name_that_is_no_measure_of_ours_is_written_as_it_is(name):
     assert measures.written(name) == name
-    assert measures.read(name) == (name, ())
+    assert measures.read(name) == (name, True)
 
 
 def test_tags_of_measures_never_change():

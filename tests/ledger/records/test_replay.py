@@ -10,6 +10,7 @@ from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.errors import LedgerDamagedError
 from opendp_concurrent.ledger.records.chain import first_hash, next_hash
 from opendp_concurrent.ledger.records.encoding import encode
+from opendp_concurrent.ledger.records.entries import Entry
 from opendp_concurrent.ledger.records.replay import Known, replay
 from opendp_concurrent.ledger.records.wire import NEWEST
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
@@ -31,6 +32,7 @@ def test_the_sum_and_the_newest_hash_are_returned():
     known = replay(START, rows, told.append)
     assert known == (3, rows[2][-1], known.accumulator, NEWEST)
     assert known.accumulator.loss == 1.75
+    assert [type(entry) for entry in told] == [Entry] * 3
     assert [entry.loss for entry in told] == [0.25, 0.75, 1.75]
     assert told[2].time == datetime(1970, 1, 1, 0, 0, 2, tzinfo=timezone.utc)
 

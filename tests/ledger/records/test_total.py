@@ -12,12 +12,8 @@ from opendp_concurrent.errors import LedgerDamagedError
 from opendp_concurrent.ledger.records.encoding import canonical
 from opendp_concurrent.ledger.records.total import agreed_total
 
-PAIR = Terms(
-    "Approximate(MaxDivergence)", oc.accumulators.zcdp(1e-7), (0.0, 0.0), "", 1, (1.0, 1e-6)
-)
-RESIDUE = Terms(
-    "Tradeoff", oc.accumulators.residue(1.0), oc.TradeoffFunction.identity(), "", 1, None
-)
+PAIR = Terms("Approximate(MaxDivergence)", oc.accumulators.zcdp(1e-7), "", 1, (1.0, 1e-6))
+RESIDUE = Terms("Tradeoff", oc.accumulators.residue(1.0), "", 1, None)
 
 
 def spent(terms, *d_mids):
@@ -80,7 +76,7 @@ def test_what_is_no_total_is_refused(text):
 
 
 def test_a_sum_must_be_the_same():
-    terms = Terms("MaxDivergence", oc.accumulators.basic(), 0.0, "", 1, 1.0)
+    terms = Terms("MaxDivergence", oc.accumulators.basic(), "", 1, 1.0)
     added = spent(terms, 0.5)
     near = json.dumps(moved(added.to_record(), 2**200))
     with pytest.raises(LedgerDamagedError, match="running total is 0.5"):

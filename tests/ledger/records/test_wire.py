@@ -287,11 +287,11 @@ def test_no_record_changes_when_a_field_is_renamed(monkeypatch):
 # --- terms -----------------------------------------------------------------------------------
 
 
-def terms_of(measure, accounting, d_out, zero):
-    return Terms(measure, accounting, zero, "SymmetricDistance()", 1, d_out)
+def terms_of(measure, accounting, d_out):
+    return Terms(measure, accounting, "SymmetricDistance()", 1, d_out)
 
 
-PAIRS = terms_of("Approximate(MaxDivergence)", zcdp(0.25), (2.0, 0.25), (0.0, 0.0))
+PAIRS = terms_of("Approximate(MaxDivergence)", zcdp(0.25), (2.0, 0.25))
 
 
 def test_terms_say_their_form_and_leave_out_what_follows_from_the_measure():
@@ -330,7 +330,7 @@ def theirs():
 
 
 def test_the_loss_of_nothing_is_kept_under_a_measure_of_another_package(theirs):
-    outside = dataclasses.replace(PAIRS, measure=theirs, accounting=basic())
+    outside = dataclasses.replace(PAIRS, measure=theirs, accumulator=basic())
     shape = json.loads(write_terms(outside))
     assert shape["measure"] == theirs
     assert shape["zero"] == [{"double": "0x0.0p+0"}] * 2
@@ -407,7 +407,7 @@ def test_a_budget_goes_on_in_the_form_in_which_it_was_begun(store, tools):
     assert '"TruncatedConcentrated"' in texts[-1]
     ledger = store.open()
     assert ledger.summary().spent == TruncatedConcentrated(0.5, 2.0) == first.privacy_loss()
-    assert ledger.summary().terms.accounting == Truncated()
+    assert ledger.summary().terms.accumulator == Truncated()
     with pytest.raises(LedgerMismatchError, match="d_out"):
         tools.limit(store.open(), d_out=TruncatedConcentrated(1.0, 3.0), measure=measure)
 

@@ -701,9 +701,9 @@ def test_a_forked_process_hears_so_while_a_thread_of_its_parent_launches(store, 
 
     def ask():
         asked = []
-        for question in (root.privacy_loss, root.remaining, lambda: root(tools.count())):
+        for query in (root.privacy_loss, root.remaining, lambda: root(tools.count())):
             try:
-                question()
+                query()
             except ForkedError as error:
                 asked.append(type(error).__name__)
         return asked

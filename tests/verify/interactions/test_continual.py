@@ -31,7 +31,7 @@ class Tree:
                 yield start, start + (1 << bit)
                 start += 1 << bit
 
-    def __call__(self, question):
+    def __call__(self, query):
         released = []
         for start, end in self.blocks():
             total = sum(self.items[start:end])
@@ -57,7 +57,7 @@ class Table:
     """A mechanism given by its law: probabilities from the stream and the answers so far."""
 
     start = ((), ())
-    questions = (None,)
+    queries = (None,)
 
     def __init__(self, chances):
         self.chances = chances
@@ -65,7 +65,7 @@ class Table:
     def update(self, state, item):
         return ((*state[0], item), state[1])
 
-    def answers(self, state, question):
+    def answers(self, state, query):
         stream, told = state
         if not stream:
             return [("nothing yet", 1.0, state)]
@@ -153,7 +153,7 @@ def test_parallel_mechanisms_with_delta_add_up(delta, count, expected):
     """Each announces whether it will reveal; the unequal update goes to one that will [HSV25]."""
 
     class Announcer:
-        questions, start = (None,), (None, False)
+        queries, start = (None,), (None, False)
 
         def __init__(self, part):
             self.part = part
@@ -161,7 +161,7 @@ def test_parallel_mechanisms_with_delta_add_up(delta, count, expected):
         def update(self, state, item):
             return state[0], state[1] or item == self.part
 
-        def answers(self, state, question):
+        def answers(self, state, query):
             if state[0] is None:
                 return [
                     (fails, chance, (fails, state[1]))
@@ -198,7 +198,7 @@ def test_a_hidden_node_hides():
     noise = verify.clamped_noise(0, 1)
 
     def last(kind):
-        return lambda handle, question: kind(handle(None)) if len(handle.items) == 3 else None
+        return lambda handle, query: kind(handle(None)) if len(handle.items) == 3 else None
 
     found = [
         verify.continual_delta(
@@ -249,8 +249,8 @@ class Recorder:
     def update(self, item):
         self.heard.append(item)
 
-    def __call__(self, question):
-        return question, list(self.heard)
+    def __call__(self, query):
+        return query, list(self.heard)
 
 
 @pytest.mark.parametrize("side", [0, 1])

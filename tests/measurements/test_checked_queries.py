@@ -1,4 +1,4 @@
-"""Questions are checked before they see the data."""
+"""Queries are checked before they see the data."""
 
 import gc
 import math
@@ -37,9 +37,9 @@ def ask(space):
 
 def test_transformations_and_callables_are_answered(ask, space):
     count = space >> dp.t.then_count()
-    for question in (count, len, lambda rows: rows.count(2) + 2):
-        assert ask(threshold=3)(question).outcome is oc.m.Outcome.ABOVE
-        assert ask(threshold=4)(question).outcome is oc.m.Outcome.BELOW
+    for query in (count, len, lambda rows: rows.count(2) + 2):
+        assert ask(threshold=3)(query).outcome is oc.m.Outcome.ABOVE
+        assert ask(threshold=4)(query).outcome is oc.m.Outcome.BELOW
     assert ask(threshold=3)((count, 4)).outcome is oc.m.Outcome.BELOW
     assert ask(threshold=4)((count, 3)).outcome is oc.m.Outcome.ABOVE
 
@@ -58,10 +58,10 @@ def test_callables_get_what_python_has(ask):
 @pytest.mark.parametrize("guess", [0, 1, 3, 5, 7])
 def test_a_deviation_is_the_distance_from_a_guess(ask, space, guess):
     distance = abs(3 - guess)
-    for question in (space >> dp.t.then_count(), len):
+    for query in (space >> dp.t.then_count(), len):
         queryable = ask(threshold=distance)
-        assert queryable(oc.m.Deviation(question, guess))
-        assert not queryable((oc.m.Deviation(question, guess), distance + 1))
+        assert queryable(oc.m.Deviation(query, guess))
+        assert not queryable((oc.m.Deviation(query, guess), distance + 1))
     fine = ask(sensitivity=1.0, scale=1e-9)
     assert fine((oc.m.Deviation(len, guess + 0.5), abs(2.5 - guess) - 1e-6))
     assert not fine((oc.m.Deviation(len, guess + 0.5), abs(2.5 - guess) + 1e-6))
@@ -74,7 +74,7 @@ def test_a_deviation_of_a_deviation(ask):
     assert not queryable((twice, 2))
 
 
-def test_a_deviation_is_refused_where_questions_must_be_monotone(ask):
+def test_a_deviation_is_refused_where_queries_must_be_monotone(ask):
     """Deviations of one count from 0 and from a large guess move in opposite directions."""
     queryable = ask(monotone=True)
     with pytest.raises(InvalidValueError, match="monotone"):
@@ -92,7 +92,7 @@ def narrow(domain, metric, to_type="i32", output=None, out_metric=None, stabilit
     )
 
 
-def wrong_questions(space):
+def wrong_queries(space):
     domain, metric = space
     other = dp.vector_domain(dp.atom_domain(T=float, nan=False)), metric
     bounded = dp.vector_domain(dp.atom_domain(T=int, bounds=(0, 5))), metric
@@ -104,17 +104,17 @@ def wrong_questions(space):
         "^input_metric does not match",
     )
     yield bounded >> dp.t.then_sum(), SpaceMismatchError, "^input_domain does not match"
-    yield clamped >> dp.t.then_sum(), InvalidValueError, "^the sensitivity of the question .5. must"
-    yield clamped, InvalidTypeError, "^the question must have one number as its answer, found Vec"
+    yield clamped >> dp.t.then_sum(), InvalidValueError, "^the sensitivity of the query .5. must"
+    yield clamped, InvalidTypeError, "^the query must have one number as its answer, found Vec"
     yield (
         narrow(*space, output=dp.atom_domain(T=str), out_metric=dp.discrete_distance()),
         InvalidTypeError,
-        "^the question must have one number as its answer, found String",
+        "^the query must have one number as its answer, found String",
     )
     yield (
         narrow(*space, output=dp.atom_domain(T=bool), out_metric=dp.discrete_distance()),
         InvalidTypeError,
-        "^the question must have one number as its answer, found bool",
+        "^the query must have one number as its answer, found bool",
     )
     yield (
         narrow(*space, out_metric=dp.discrete_distance()),
@@ -129,13 +129,13 @@ def wrong_questions(space):
     yield (
         narrow(*space, "f64", output=dp.atom_domain(T=float, nan=False)),
         InvalidTypeError,
-        "^the question must have an integer answer, found f64; for floats pass as sensitivity",
+        "^the query must have an integer answer, found f64; for floats pass sensitivity as a float",
     )
-    yield narrow(*space, stability=lambda d: 2 * d), InvalidValueError, "nothing was asked"
+    yield narrow(*space, stability=lambda d: 2 * d), InvalidValueError, "the query was not run"
     yield narrow(*space, stability=lambda d: 1 / 0), PrivacyMapError, "ZeroDivisionError"
-    yield 5, InvalidTypeError, "^the question must be a transformation, or a callable"
+    yield 5, InvalidTypeError, "^the query must be a transformation, or a callable"
     yield "count", InvalidTypeError, "found str"
-    yield (), InvalidTypeError, "^the message must be a question, or .*a tuple of length 0"
+    yield (), InvalidTypeError, "^the message must be a query, or .*a tuple of length 0"
     yield (len,), InvalidTypeError, "a tuple of length 1"
     yield (len, 1, 2), InvalidTypeError, "a tuple of length 3"
     yield (len, "1"), InvalidTypeError, "^threshold must be a number, found str"
@@ -144,22 +144,22 @@ def wrong_questions(space):
     yield (len, math.nan), InvalidValueError, "^threshold must be finite"
     yield (len, math.inf), InvalidValueError, "^threshold must be finite"
     yield (len, -math.inf), InvalidValueError, "^threshold must be finite"
-    yield (5, 5), InvalidTypeError, "^the question must be a transformation, or a callable"
-    yield oc.m.Deviation(5, 5), InvalidTypeError, "^the question must be a transformation"
+    yield (5, 5), InvalidTypeError, "^the query must be a transformation, or a callable"
+    yield oc.m.Deviation(5, 5), InvalidTypeError, "^the query must be a transformation"
     yield oc.m.Deviation(len, None), InvalidTypeError, "^guess must be a number"
     yield oc.m.Deviation(len, math.nan), InvalidValueError, "^guess must be finite"
     yield oc.m.Deviation(clamped, 1), InvalidTypeError, "one number"
-    yield int, InvalidTypeError, "^the question must be a transformation, or a callable"
+    yield int, InvalidTypeError, "^the query must be a transformation, or a callable"
     yield (space >> dp.t.then_count()).function, InvalidTypeError, "found Function"
 
 
-def test_wrong_questions_are_refused_and_change_nothing(ask, space):
+def test_wrong_queries_are_refused_and_change_nothing(ask, space):
     calls = []
     queryable = ask(threshold=3, max_hits=2)
     total = 0
-    for question, error, match in wrong_questions(space):
+    for query, error, match in wrong_queries(space):
         with pytest.raises(error, match=match) as caught:
-            queryable(question)
+            queryable(query)
         assert isinstance(caught.value, ConcurrentError)
         total += 1
     assert total > 25
@@ -167,18 +167,18 @@ def test_wrong_questions_are_refused_and_change_nothing(ask, space):
     count = space >> dp.t.then_count()
     found = [queryable(count).outcome for _ in range(3)]
     assert found == [oc.m.Outcome.ABOVE, oc.m.Outcome.ABOVE, oc.m.Outcome.EXHAUSTED]
-    for question, error, match in wrong_questions(space):
+    for query, error, match in wrong_queries(space):
         with pytest.raises(error, match=match):
-            queryable(question)  # exhausted or not
+            queryable(query)  # exhausted or not
     assert queryable(count).outcome is oc.m.Outcome.EXHAUSTED
 
 
-def test_none_is_not_a_question(ask):
+def test_none_is_not_a_query(ask):
     with pytest.raises(InvalidTypeError, match="found NoneType"):
         ask()(None)
 
 
-def test_a_refused_question_is_not_computed(ask, space):
+def test_a_refused_query_is_not_computed(ask, space):
     ran = []
     wide = dp.t.make_user_transformation(
         *space,
@@ -188,9 +188,9 @@ def test_a_refused_question_is_not_computed(ask, space):
         lambda d_in: 2 * d_in,
     )
     queryable = ask()
-    for question in (wide, oc.m.Deviation(wide, 3), (wide, 1)):
-        with pytest.raises(InvalidValueError, match="larger sensitivity; nothing was asked"):
-            queryable(question)
+    for query in (wide, oc.m.Deviation(wide, 3), (wide, 1)):
+        with pytest.raises(InvalidValueError, match="larger sensitivity; the query was not run"):
+            queryable(query)
     with pytest.raises(InvalidTypeError, match="^threshold"):
         queryable((lambda rows: ran.append(rows) or 0, "x"))
     assert ran == []
@@ -220,12 +220,12 @@ def test_a_stability_map_that_is_no_bound(ask, space, promise):
     )
     queryable = ask(sensitivity=1.0)
     if math.isnan(promise):
-        with pytest.raises(InvalidValueError, match="^the sensitivity of the question .nan. must"):
+        with pytest.raises(InvalidValueError, match="^the sensitivity of the query .nan. must"):
             queryable(made)
 
 
 @pytest.mark.parametrize("kind", ["i32", "i64", "u32", "u64", "usize"])
-def test_whole_questions_of_every_type(ask, space, kind):
+def test_whole_queries_of_every_type(ask, space, kind):
     made = narrow(*space, kind)
     assert ask()((made, 5))
     assert not ask()((made, 6))
@@ -234,7 +234,7 @@ def test_whole_questions_of_every_type(ask, space, kind):
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64"])
-def test_questions_with_floats(ask, space, kind):
+def test_queries_with_floats(ask, space, kind):
     made = dp.t.make_user_transformation(
         *space,
         dp.atom_domain(T=kind, nan=False),
@@ -244,7 +244,9 @@ def test_questions_with_floats(ask, space, kind):
     )
     assert ask(sensitivity=1.0)((made, 2.2))
     assert not ask(sensitivity=1.0)((made, 2.3))
-    with pytest.raises(InvalidTypeError, match=f"found {kind}; for floats pass as sensitivity"):
+    with pytest.raises(
+        InvalidTypeError, match=f"found {kind}; for floats pass sensitivity as a float"
+    ):
         ask()(made)
 
 
@@ -262,14 +264,14 @@ def test_answers_with_a_part(ask, answer):
     queryable = ask(sensitivity=1.0)
     assert queryable((lambda rows: answer, 2.4))
     assert not queryable((lambda rows: answer, 2.6))
-    with pytest.raises(InvalidTypeError, match="^the question must have an integer answer, found"):
+    with pytest.raises(InvalidTypeError, match="^the query must have an integer answer, found"):
         ask()(lambda rows: answer)
 
 
 @pytest.mark.parametrize("answer", [3.0, np.float64(3.0), "3", None, [3], math.nan, 3j])
-def test_only_integers_answer_whole_questions(ask, answer):
+def test_only_integers_answer_whole_queries(ask, answer):
     queryable = ask(max_hits=1)
-    with pytest.raises(InvalidTypeError, match="^the question must have an integer answer, found"):
+    with pytest.raises(InvalidTypeError, match="^the query must have an integer answer, found"):
         queryable(lambda rows: answer)
     assert queryable(len)
 
@@ -294,20 +296,20 @@ def test_large_integers_keep_their_distance_on_a_fine_grid(ask):
 
 
 @pytest.mark.parametrize("failure", [ValueError, KeyError, ZeroDivisionError])
-def test_a_question_that_raises_leaves_the_mechanism_as_it_was(ask, failure):
+def test_a_query_that_raises_leaves_the_mechanism_as_it_was(ask, failure):
     def fail(rows):
         raise failure("no answer")
 
     queryable = ask(max_hits=1, threshold=2)
-    for question in (fail, oc.m.Deviation(fail, 3), (fail, 3)):
+    for query in (fail, oc.m.Deviation(fail, 3), (fail, 3)):
         with pytest.raises(failure):
-            queryable(question)
+            queryable(query)
     assert queryable(len).outcome is oc.m.Outcome.ABOVE
     assert queryable(fail).outcome is oc.m.Outcome.EXHAUSTED  # not asked
     assert queryable(len).outcome is oc.m.Outcome.EXHAUSTED
 
 
-def test_an_interrupt_within_a_question_closes_the_mechanism(ask):
+def test_an_interrupt_within_a_query_closes_the_mechanism(ask):
     """What it had drawn and counted by then is not known."""
 
     def interrupt(rows):
@@ -344,22 +346,22 @@ def test_a_new_transformation_at_an_old_address_is_checked(ask, space):
     for _ in range(200):
         queryable(space >> dp.t.then_count())
         gc.collect(0)
-        with pytest.raises(InvalidValueError, match="^the sensitivity of the question"):
+        with pytest.raises(InvalidValueError, match="^the sensitivity of the query"):
             queryable(narrow(*space, stability=lambda d_in: 2 * d_in))
 
 
-def test_a_measurement_is_not_a_question(ask, space):
+def test_a_measurement_is_not_a_query(ask, space):
     """Its answer has noise of its own, and a sensitivity that nobody promised."""
     queryable = ask()
     with pytest.raises(InvalidTypeError, match="found Measurement"):
         queryable(space >> dp.t.then_count() >> dp.m.then_laplace(scale=1.0))
 
 
-def test_what_opendp_calls_otherwise_is_not_a_question(ask, space):
+def test_what_opendp_calls_otherwise_is_not_a_query(ask, space):
     queryable, ran = ask(), []
     odometer = oc.make_concurrent_odometer(*space, PURE)
     for thing in (ask(), odometer, odometer([1]), dp.t.then_count()):
-        with pytest.raises(InvalidTypeError, match="^the question must be a transformation"):
+        with pytest.raises(InvalidTypeError, match="^the query must be a transformation"):
             queryable(thing)
     assert ran == []
 

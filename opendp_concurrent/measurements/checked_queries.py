@@ -22,7 +22,9 @@ from opendp.mod import (
 )
 
 from ..errors import InvalidTypeError, InvalidValueError, PrivacyMapError, SpaceMismatchError
+from ..frames.count import counted
 from ..native import opendp as _native
+from ..queryables.as_transformation import AsTransformation
 from ..queryables.data import Sealed, unseal
 from .steps import Steps
 
@@ -44,7 +46,7 @@ NOT_ASKED = (  # callable, and not on data
 class Deviation:
     """The distance of a query's answer from a guess. It has the sensitivity of the query.
 
-    :ivar question: a query
+    :ivar query: a query
     :ivar guess: a number that does not depend on the data
 
     :example:
@@ -55,7 +57,7 @@ class Deviation:
     BELOW
     """
 
-    question: Any
+    query: Any
     guess: float
 
 
@@ -69,13 +71,14 @@ def sensitivity_at(d_in: Any, sensitivity: Any) -> Any:
     if type(d_in) in (int, float) and d_in == 1:
         return 1
     raise InvalidTypeError(
-        f"sensitivity must be given: how far an answer can move at distance d_in ({d_in}); it is 1 "
-        "if left out at a d_in of 1 only. If one record more or less moves an answer by at most s, "
-        "d_in of them move it by at most d_in times s: pass that for data whose d_in counts records"
+        f"sensitivity must be given at d_in ({d_in}): the largest change of an answer "
+        "between inputs at distance d_in; it is 1 by default only at d_in = 1. If one "
+        "record more or less changes an answer by at most s, then d_in records change it "
+        "by at most d_in times s"
     )
 
 
-class Questions:
+class CheckedQueries:
     """Check queries on one dataset, and return their answers in whole steps.
 
     A transformation must map the space to a number, and its stability map must be at most
@@ -113,40 +116,42 @@ class Questions:
         self._known: dict[int, tuple[Transformation, Transformation]] = {}
         self._python: list[Any] = []
 
-    def accept(self, question: Any) -> Callable[[], int]:
+    def accept(self, query: Any) -> Callable[[], int]:
         """Return a function that computes the answer, or raise. Nothing is computed yet."""
-        if isinstance(question, Deviation):
+        if isinstance(query, Deviation):
             if self._monotone:
                 raise InvalidValueError(
-                    "the question is a deviation, which is not monotone whatever its question; "
+                    "the query is a deviation, which is not monotone, whatever query it has; "
                     "build with monotone=False"
                 )
-            inner = self.accept(question.question)
-            guess = self.steps.of("guess", question.guess)
+            inner = self.accept(query.query)
+            guess = self.steps.of("guess", query.guess)
             return lambda: abs(inner() - guess)
-        if isinstance(question, Transformation):
-            own = self._own(question)
-            return lambda: self._read(_native.apply(own, unseal(self._token)))
-        if not callable(question) or isinstance(question, NOT_ASKED):
+        if isinstance(query, AsTransformation):
+            query = query.as_transformation()
+        if isinstance(query, Transformation):
+            own = self._own(query)
+            return lambda: self._read(counted(query, own, unseal(self._token)))
+        if not callable(query) or isinstance(query, NOT_ASKED):
             raise InvalidTypeError(
-                "the question must be a transformation, or a callable on the data, "
-                f"found {type(question).__name__}"
+                "the query must be a transformation, or a callable on the data, "
+                f"found {type(query).__name__}"
             )
-        return lambda: self._read(question(self._data()))
+        return lambda: self._read(query(self._data()))
 
-    def _own(self, question: Transformation) -> Transformation:
+    def _own(self, query: Transformation) -> Transformation:
         """Check the transformation and return it as it is now.
 
         A native transformation is checked once. One that calls Python may change its map.
         """
-        known, own = self._known.get(id(question), (None, question))
-        if known is question and _native.address(own) == _native.address(question):
+        known, own = self._known.get(id(query), (None, query))
+        if known is query and _native.address(own) == _native.address(query):
             return own
-        own = _native.pinned(question)
+        own = _native.pinned(query)
         if self._check(own):
             if len(self._known) == REMEMBERED:
                 self._known.clear()
-            self._known[id(question)] = question, own  # held, so that its identity stays its own
+            self._known[id(query)] = query, own  # held, so that its identity stays its own
         return own
 
     def _read(self, answer: Any) -> int:
@@ -154,10 +159,11 @@ class Questions:
             answer = index(answer)
         if self.steps.whole and not isinstance(answer, int):
             raise InvalidTypeError(
-                f"the question must have an integer answer, found {type(answer).__name__}; "
-                "for floats pass as sensitivity, a float, how far answers can move at distance d_in"
+                f"the query must have an integer answer, found {type(answer).__name__}; for "
+                "floats pass sensitivity as a float: the largest change of an answer at "
+                "distance d_in"
             )
-        return self.steps.of("the answer of the question", answer)
+        return self.steps.of("the answer of the query", answer)
 
     def _data(self) -> Any:
         """Return the data in Python's types. They are converted once; a list is copied."""
@@ -166,38 +172,38 @@ class Questions:
         data = self._python[0]
         return list(data) if type(data) is list else data
 
-    def _check(self, question: Transformation) -> bool:
+    def _check(self, query: Transformation) -> bool:
         """Raise unless the query is allowed. Return whether this verdict can never change."""
-        check_question(question, self._space, self.steps.whole)
+        check_query(query, self._space, self.steps.whole)
         try:
             sensitivity, fixed = _native.native_only(
-                _native.transformation_map, question, self._d_in
+                _native.transformation_map, query, self._d_in
             )  # not an attribute that was set on it
         except (OpenDPException, TypeError, ValueError) as error:
             raise PrivacyMapError(self._d_in, str(error).strip()) from error
         if not sensitivity <= self._sensitivity:
             raise InvalidValueError(
-                f"the sensitivity of the question ({sensitivity}) must be at most "
-                f"{self._sensitivity} at d_in ({self._d_in}); clamp more tightly, or build with a "
-                "larger sensitivity; nothing was asked"
+                f"the sensitivity of the query ({sensitivity}) must be at most "
+                f"{self._sensitivity} at d_in ({self._d_in}); clamp more tightly, or build "
+                "with a larger sensitivity; the query was not run"
             )
         return fixed
 
 
-def check_question(question: Transformation, space: tuple[Domain, Metric], whole: bool) -> None:
+def check_query(query: Transformation, space: tuple[Domain, Metric], whole: bool) -> None:
     """Raise unless a transformation maps ``space`` to a number."""
     domain, metric = space
-    if question.input_domain != domain:
-        raise SpaceMismatchError("input_domain", domain, question.input_domain)
-    if question.input_metric != metric:
-        raise SpaceMismatchError("input_metric", metric, question.input_metric)
-    atom = str(question.output_domain.carrier_type)
+    if query.input_domain != domain:
+        raise SpaceMismatchError("input_domain", domain, query.input_domain)
+    if query.input_metric != metric:
+        raise SpaceMismatchError("input_metric", metric, query.input_metric)
+    atom = str(query.output_domain.carrier_type)
     if atom not in NUMBERS:
-        raise InvalidTypeError(f"the question must have one number as its answer, found {atom}")
-    if question.output_metric != absolute_distance(T=atom):
-        raise SpaceMismatchError("output_metric", absolute_distance(T=atom), question.output_metric)
+        raise InvalidTypeError(f"the query must have one number as its answer, found {atom}")
+    if query.output_metric != absolute_distance(T=atom):
+        raise SpaceMismatchError("output_metric", absolute_distance(T=atom), query.output_metric)
     if whole and atom not in INTEGERS:
         raise InvalidTypeError(
-            f"the question must have an integer answer, found {atom}; "
-            "for floats pass as sensitivity, a float, how far answers can move at distance d_in"
+            f"the query must have an integer answer, found {atom}; for floats pass "
+            "sensitivity as a float: the largest change of an answer at distance d_in"
         )

@@ -9,7 +9,13 @@ from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, Stream
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3
-KINDS = {"tree": {"horizon": 60}, "smooth": {"horizon": 60, "method": "smooth"}, "doubling": {}}
+KINDS = {
+    "tree": {"horizon": 60, "method": "tree"},
+    "smooth": {"horizon": 60, "method": "smooth"},
+    "doubling": {"method": "tree"},
+    "default": {"horizon": 60},
+    "endless": {},
+}
 
 
 @pytest.fixture(params=KINDS)
@@ -80,9 +86,9 @@ def test_before_the_first_item(options):
 def test_losses_against_their_formulas(d_in, horizon):
     nodes = 10 if horizon else 1
     for metric, parts in ((oc.event_presence, 1), (oc.event_change, 2)):
-        pure = histogram(5, PURE, 20.0, metric, horizon=horizon)
+        pure = histogram(5, PURE, 20.0, metric, horizon=horizon, method="tree")
         assert pure.map(d_in) == pytest.approx(d_in * nodes * parts / 20)
-        zcdp = histogram(5, ZCDP, 20.0, metric, horizon=horizon)
+        zcdp = histogram(5, ZCDP, 20.0, metric, horizon=horizon, method="tree")
         assert zcdp.map(d_in) == pytest.approx(nodes * parts * (d_in / 20) ** 2 / 2)
 
 
@@ -97,7 +103,7 @@ def test_what_is_no_category_halts(options):
 
 
 @pytest.mark.parametrize(
-    ("question", "error"),
+    ("query", "error"),
     [
         ("top", InvalidTypeError),
         (("top", 0), InvalidValueError),
@@ -106,11 +112,11 @@ def test_what_is_no_category_halts(options):
         (1, InvalidTypeError),
     ],
 )
-def test_other_questions_are_refused(question, error):
+def test_other_queries_are_refused(query, error):
     handle = histogram()([])
     handle.update(1)
     with pytest.raises(error):
-        handle(question)
+        handle(query)
     assert handle(None) == [0, 1, 0, 0]
 
 

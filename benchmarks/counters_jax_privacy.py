@@ -1,0 +1,83 @@
+"""Errors of buffered counters beside those of jax_privacy's buffered Toeplitz matrices.
+
+    python -m venv /tmp/jax && /tmp/jax/bin/pip install jax-privacy
+    /tmp/jax/bin/python benchmarks/counters_jax_privacy.py [--json]
+
+Run this in an environment with jax_privacy 2.0; the package need not be there. All errors are
+computed by one function, from the first T entries of C: the norm of its first column, times the
+root of the mean squared row norm of A C^-1. This is the root mean square error over the steps 1 to
+T, in units of the noise that one item would need (ρ = 1/2).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import runpy
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+from jax_privacy.matrix_factorization import buffered_toeplitz
+
+TABLE = Path(__file__).parents[1] / "opendp_concurrent" / "counters" / "buffers_table.py"
+
+
+def rmse(delta: np.ndarray, omega: np.ndarray, horizon: int) -> float:
+    """Return the error of c = 1 + Σ ω z/(1 - (1 - δ) z), by running A C^-1 on (1, 0, 0, ...)."""
+    entries = np.concatenate([[1.0], np.zeros(horizon - 1)])
+    for one, weight in zip(delta, omega, strict=True):
+        powers = np.exp(np.log1p(-one) * np.arange(horizon - 1))
+        entries[1:] += weight * powers
+    buffers, total, sums = np.zeros(len(delta)), 0.0, np.empty(horizon)
+    for step in range(horizon):
+        value = float(step == 0) - float(omega @ buffers)
+        buffers = buffers - delta * buffers + value
+        total += value
+        sums[step] = total
+    return float(np.sqrt(np.sum(entries**2) * np.mean(np.cumsum(sums**2))))
+
+
+def ours(horizon: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return δ and ω of the package's table."""
+    pairs = runpy.run_path(str(TABLE))["HORIZONS"][(horizon - 1).bit_length()]
+    return tuple(np.array(pairs).T * 2.0**-60)
+
+
+def theirs(horizon: int, count: int) -> dict[str, buffered_toeplitz.BufferedToeplitz]:
+    """Return their matrices: by formula, and by their search for the smallest largest error."""
+    made = buffered_toeplitz.BufferedToeplitz.from_rational_approx_to_sqrt_x(
+        count, max_buf_decay=1 - 1 / horizon
+    )
+    loss = buffered_toeplitz.LossFn.build_closed_form_single_participation(n=horizon)
+    found, _ = buffered_toeplitz.optimize_loss(loss, num_buffers=count)
+    return {"formula": made, "search": found}
+
+
+def main() -> None:
+    """Run, print, report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON as well")
+    options = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    figures: dict[str, float] = {}
+    names = "T", "buffers", "ours", "theirs", "is", "seconds"
+    print("".join(f"{name:>12}" for name in names))
+    for exponent in (10, 14, 20):
+        horizon = 2**exponent - 1
+        delta, omega = ours(horizon)
+        mine, start = rmse(delta, omega, horizon), time.perf_counter()
+        for kind, blt in theirs(horizon, len(delta)).items():
+            error = rmse(1 - np.array(blt.buf_decay), np.array(blt.output_scale), horizon)
+            seconds = time.perf_counter() - start
+            row = horizon, len(delta), mine, error, kind, seconds
+            cells = (f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row)
+            print("".join(f"{cell:>12}" for cell in cells), flush=True)
+            figures[f"ours_over_{kind}_{exponent}"] = mine / error
+    if options.json:
+        print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,308 @@
+"""A query of a context, whose children are contexts of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from opendp.context import Context, PartialChain, Query
+from opendp.measures import approximate, zero_concentrated_divergence
+from opendp.mod import (
+    ApproximateDivergence,
+    ExtrinsicDivergence,
+    Measure,
+    Measurement,
+    Metric,
+    Transformation,
+)
+
+from .. import checks
+from ..combinators import guards
+from ..combinators.cast import cast
+from ..combinators.concurrent_filter import make_concurrent_filter
+from ..combinators.concurrent_odometer import make_concurrent_odometer
+from ..errors import InvalidTypeError, InvalidValueError
+from ..measures import composition_measure
+from ..measures.sums.accumulator import Accounting
+from ..parallel.analyst_quotas import make_analyst_quotas
+from ..parallel.parallel import make_parallel_composition
+from ..parallel.partition import Partition, domain_of_parts
+from ..queryables.as_transformation import AsTransformation
+from .accountant import Plan, accountant_of
+from .by_opendp import ByOpenDP
+from .fitted import fitted
+from .loss_under import loss_under
+from .named import NamedContexts
+from .summary import Summary, summarize
+
+
+class ConcurrentQuery(AsTransformation, Query):
+    """A query whose children are contexts of this package."""
+
+    def new_with(self, *, chain: Any, wrap_release: Any = None) -> ConcurrentQuery:
+        """Return the query with another chain."""
+        return concurrent_query(super().new_with(chain=chain, wrap_release=wrap_release))
+
+    def __getattr__(self, name: str) -> Any:
+        """Add a constructor; under this package's measures, noise is certified for the measure."""
+        measure = self.__dict__.get("_output_measure")
+        if name in ("laplace", "gaussian") and isinstance(measure, ExtrinsicDivergence):
+            return partial(super().__getattr__(f"certified_{name}"), output_measure=measure)
+        return super().__getattr__(name)
+
+    def as_transformation(self) -> Transformation:
+        """Return the transformation that the query is so far, or raise."""
+        chain = self._chain
+        if not isinstance(chain, Transformation):
+            raise InvalidTypeError(
+                f"the query must be a transformation, found {type(chain).__name__}; "
+                "pass a query such as context.query().count()"
+            )
+        return chain
+
+    def resolve(
+        self,
+        allow_transformations: bool = False,
+        bounds: tuple[float | None, float | None] | None = None,
+        T: Any = None,  # noqa: N803 - OpenDP's name
+    ) -> Any:
+        """Find the missing parameter of the query and cast the result to the context's measure.
+
+        See :meth:`opendp.context.Query.resolve`. OpenDP casts between its own measures.
+        """
+        measure, chain = self._output_measure, self._chain
+
+        def under(made: Any) -> Any:
+            if isinstance(measure, ExtrinsicDivergence) and isinstance(made, Measurement):
+                made = made if made.output_measure == measure else cast(made, measure)
+            return super(ConcurrentQuery, self).new_with(chain=made).resolve(allow_transformations)
+
+        if not isinstance(chain, PartialChain):
+            return under(chain)
+        return fitted(
+            lambda number: under(chain(number)), measure, self._d_in, self._d_out, bounds, T
+        )
+
+    def summarize(self, alpha: float | None = None, *, answers: int | None = None) -> Summary:
+        """Return the noise that the query would have, and its accuracy, without releasing it.
+
+        Nothing is charged. OpenDP's queries on frames have the same method.
+
+        :param alpha: probability of a larger error, for the accuracy
+        :param answers: number of answers that are all within it, if the query does not fix it
+        """
+        return summarize(self.resolve(), alpha, answers)
+
+    def compositor(
+        self,
+        split_evenly_over: int | None = None,
+        split_by_weights: Sequence[float] | None = None,
+        d_out: Any = None,
+        output_measure: Measure | None = None,
+        alpha: float | None = None,
+    ) -> Query:
+        """Nest a context; see :meth:`opendp.context.Query.compositor`.
+
+        With ``output_measure`` the nested context composes under that measure, within the largest
+        loss that converts to the loss of the query.
+        """
+        d_out = self._loss(d_out)
+        inner, convert = self._inner(d_out, output_measure, alpha)
+        domain, metric, d_in = self._unit()
+        accountant, d_mids, budget = accountant_of(
+            domain, (metric, d_in), inner, Plan(split_evenly_over, split_by_weights)
+        )
+        space = domain, metric
+
+        def wrap_release(queryable: Any) -> Context:
+            return self._nested(accountant, queryable, d_in, d_mids, budget, space)
+
+        return self.new_with(chain=self._after(convert(accountant)), wrap_release=wrap_release)
+
+    def analyst_quotas(
+        self,
+        quotas: Mapping[str, Any],
+        *,
+        delta: float | None = None,
+        orders: Sequence[float] | None = None,
+        halt: bool = False,
+        accumulator: Accounting | None = None,
+    ) -> Query:
+        """Give each of several analysts a context; see :func:`.make_analyst_quotas`.
+
+        The release maps a name to a context, ``analysts["alice"]``, with the analyst's quota as its
+        privacy loss. All quotas together are charged at release.
+
+        :param quotas: each analyst's privacy loss, by name
+        :param delta: for (ε, δ)-DP: the δ of the optimal composition of all quotas
+        :param orders: for Rényi curves only: the orders at which quotas are enforced and summed
+        :param halt: close an analyst's interaction at that analyst's first refusal
+        :param accumulator: how the losses of an analyst's queries add up
+        """
+        domain, metric, d_in = self._unit()
+        odometer = make_concurrent_odometer(
+            domain, metric, self._output_measure, accumulator=accumulator
+        )
+        analysts = make_analyst_quotas(
+            odometer, d_in, quotas, delta=delta, orders=orders, halt=halt
+        )
+        self._check_loss(analysts, d_in)
+        limits = {
+            name: make_concurrent_filter(odometer, d_in, quota, orders=orders, halt=halt)
+            for name, quota in analysts.quotas.items()
+        }
+
+        def open_context(name: str, queryable: Any) -> Context:
+            limit = limits[name]
+            return self._nested(limit, queryable, d_in, None, limit.map(d_in), (domain, metric))
+
+        return self._contexts(analysts, open_context)
+
+    def parallel_composition(
+        self,
+        partition: Partition,
+        measurements: Mapping[Any, Measurement] | None = None,
+        *,
+        keys: Collection[Any] | None = None,
+        split_evenly_over: int | None = None,
+        split_by_weights: Sequence[float] | None = None,
+        accumulator: Accounting | None = None,
+        orders: Sequence[float] | None = None,
+    ) -> Query:
+        """Cut the data into parts with a context each; see :func:`.make_parallel_composition`.
+
+        The release maps a public key to the context of its part, ``parts["north"]``. The privacy
+        loss of the query is charged once, whatever the number of parts. If k parts may differ
+        between neighbours, each part's loss is one of k equal shares.
+
+        With ``measurements`` instead of ``keys``, the release maps a key to the release of its
+        measurement.
+
+        :param partition: such as ``oc.c.by_column("region")``
+        :param measurements: the measurement of each key
+        :param keys: the public keys of the parts
+        :param split_evenly_over: number of queries that share a part's loss evenly
+        :param split_by_weights: the proportions in which queries share a part's loss
+        :param accumulator: how losses of a part add up that are chosen on the way
+        :param orders: for Rényi curves only: the orders at which losses are enforced
+        """
+        if measurements is not None:
+            if keys is not None:
+                raise InvalidTypeError("keys and measurements exclude each other; pass one of them")
+            made: Query = super().__getattr__("parallel_composition")(partition, measurements)
+            return made
+        if keys is None:
+            raise InvalidTypeError(
+                'keys must be the public keys of the parts, such as keys=["north", "south"]'
+            )
+        if not checks.is_a(partition, Partition):
+            raise InvalidTypeError(
+                "partition must be made by by_key, by_column, by_values or by_split, "
+                f"found {type(partition).__name__}"
+            )
+        names = checks.elements("keys", keys=list(checks.read("keys", keys=keys)))
+        if not names:
+            raise InvalidValueError("keys must have at least one key")
+        d_out = self._loss(None)
+        domain, metric, d_in = self._unit()
+        metric_of_parts, factor = partition.metric_of_parts(metric)
+        checks.integer(d_in=d_in)
+        distance, part_domain = factor * d_in, domain_of_parts(domain)
+        measure = composition_measure(self._output_measure)
+        differing = min(distance, len(set(names))) or 1
+        share = measure.split(measure.validate_budget("d_out", d_out), [Fraction(1)] * differing)[0]
+        accountant, d_mids, budget = accountant_of(
+            part_domain,
+            (metric_of_parts, distance),
+            (self._output_measure, share),
+            Plan(split_evenly_over, split_by_weights, orders, accumulator),
+        )
+        parts = make_parallel_composition(
+            domain, metric, partition, dict.fromkeys(names, accountant)
+        )
+        self._check_loss(parts, d_in)
+
+        def open_context(_: Any, queryable: Any) -> Context:
+            own = None if d_mids is None else list(d_mids)
+            space = part_domain, metric_of_parts
+            return self._nested(accountant, queryable, distance, own, budget, space)
+
+        return self._contexts(parts, open_context)
+
+    # --- what the methods share ------------------------------------------------------------------
+
+    def _loss(self, d_out: Any) -> Any:
+        d_out = self._d_out if d_out is None else d_out
+        if d_out is None:
+            raise InvalidTypeError(
+                "the query has no privacy loss, which its children share: pass one, such as "
+                "context.query(epsilon=0.5)"
+            )
+        return d_out
+
+    def _inner(
+        self, d_out: Any, inner: Measure | None, alpha: float | None
+    ) -> tuple[tuple[Measure, Any], Callable[[Any], Any]]:
+        """Return the measure and the loss of a nested context, and the cast of its accountant."""
+        outer = self._output_measure
+        if inner is None or inner == outer:
+            return (outer, d_out), lambda accountant: accountant
+        inner = guards.measure(output_measure=inner)
+        delta = d_out[1] if isinstance(outer, ApproximateDivergence) else None
+        if inner == approximate(zero_concentrated_divergence()) and delta is not None:
+            by_opendp = ByOpenDP(outer, delta)
+            share = by_opendp.largest(d_out, delta * checks.probability(alpha=alpha))
+            return (inner, share), by_opendp.cast
+        loss = loss_under(inner, outer, d_out, delta)
+        return (inner, loss), lambda accountant: cast(accountant, outer, delta=delta)
+
+    def _unit(self) -> tuple[Any, Metric, Any]:
+        """Return the domain and metric of the query's data, and the distance of neighbours."""
+        chain = self._chain
+        if isinstance(chain, Transformation):
+            return chain.output_domain, chain.output_metric, chain.map(self._d_in)
+        if not checks.is_a(chain, tuple):
+            raise InvalidTypeError(
+                f"the query is a measurement already ({type(chain).__name__}), and has no data for "
+                "children; begin with context.query()"
+            )
+        return chain[0], chain[1], self._d_in
+
+    def _after(self, made: Any) -> Any:
+        return self._chain >> made if isinstance(self._chain, Transformation) else made
+
+    def _nested(self, *arguments: Any) -> Any:
+        return self._context.nested(*arguments)
+
+    def _contexts(self, made: Measurement, open_context: Any) -> Query:
+        return self.new_with(
+            chain=self._after(made),
+            wrap_release=lambda handle: NamedContexts(handle, open_context),
+        )
+
+    def _check_loss(self, made: Measurement, d_in: Any) -> None:
+        """Raise if the loss is above that of the query."""
+        if self._d_out is None:
+            return
+        measure = composition_measure(self._output_measure)
+        loss = made.map(d_in)
+        if not measure.check(loss, self._d_out):
+            raise InvalidValueError(
+                f"the query has the privacy loss {checks.shown(self._d_out)}, which must be at "
+                f"least the {checks.shown(loss)} of its children; pass smaller losses, or a query "
+                "with a larger one"
+            )
+
+
+def concurrent_query(query: Query) -> ConcurrentQuery:
+    """Return OpenDP's query as one of this package."""
+    return ConcurrentQuery(
+        query._chain,
+        query._output_measure,
+        query._d_in,
+        query._d_out,
+        query._context,
+        query._wrap_release,
+    )

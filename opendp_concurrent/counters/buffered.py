@@ -1,0 +1,125 @@
+"""Buffered factors: C is a rational generating function, and its state is a few numbers.
+
+c(z) = 1 + Σ ω_i z/(1 - θ_i z), with 0 < θ_i < 1 and ω_i > 0 [DMPST24]. Buffer i is the sum of past
+items with weights θ_i^age, and C x is the current item plus Σ ω_i buffer_i. Both are computed in
+integers: the buffers with ``guard`` more bits than the grid, and rounded down at each step.
+
+Rounding. A buffer is too small by less than 1/(1 - θ_i) of its unit: it gets a new error below 1 at
+each step, and the old one shrinks by θ_i. ``guard`` is so large that all buffers together make C x
+too small by less than 1/16 step of the grid; rounding it down adds less than 1. All errors have the
+same sign, so those of two streams differ by less than 17/16.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import mul
+from typing import Any
+
+from .buffers_table import BITS, ENDLESS, HORIZONS, Buffers
+from .dyadic import plain, unplain
+
+ONE = 1 << BITS
+DIGITS = 128  # bits of powers, which are rounded down
+GUARD = 4
+
+
+class BufferedCoder:
+    """The buffers of one stream."""
+
+    __slots__ = ("_buffers", "_guard", "_shift", "_thetas", "_weights")
+
+    def __init__(self, thetas: list[int], weights: list[int], guard: int) -> None:
+        self._thetas, self._weights, self._guard = thetas, weights, guard
+        self._shift = BITS + guard
+        self._buffers: list[Any] = [0] * len(thetas)
+
+    def encode(self, value: Any) -> Any:
+        """Take the next entry of x, and return that of C x."""
+        past = self._past()
+        self._absorb(value)
+        return value + past
+
+    def decode(self, value: Any) -> Any:
+        """Take the next entry of C x + z, and return that of C^-1 of it."""
+        value = value - self._past()
+        self._absorb(value)
+        return value
+
+    def _past(self) -> Any:
+        return sum(map(mul, self._weights, self._buffers)) >> self._shift
+
+    def _absorb(self, value: Any) -> None:
+        fine = value << self._guard
+        shrunk = map(mul, self._thetas, self._buffers)
+        self._buffers = [(one >> BITS) + fine for one in shrunk]
+
+    def to_record(self) -> Any:
+        """Return the buffers as a JSON value."""
+        return [plain(buffer) for buffer in self._buffers]
+
+    def restore(self, record: Any) -> None:
+        """Restore the buffers from a record."""
+        self._buffers = [unplain(buffer) for buffer in record]
+
+
+@dataclass(frozen=True)
+class BufferedFactor:
+    """A rational C.
+
+    :ivar buffers: for each buffer 1 - θ and ω, in units of 2^-60
+    :ivar horizon: largest number of steps
+    """
+
+    buffers: Buffers
+    horizon: int
+
+    def gain(self) -> int:
+        """Return a bound on the sum of each row of C: 1 + Σ ω/(1 - θ), or the horizon."""
+        return min(1 + sum(-(-omega // delta) for delta, omega in self.buffers), self.horizon)
+
+    def norm_squared(self, bits: int) -> int:
+        """Return the squared norm of the first column, times 4^bits, rounded up.
+
+        It is 1 + Σ ω_i ω_j (1 - r^(T-1))/(1 - r), with r = θ_i θ_j. Later columns are cut shorter.
+        """
+        total = 0
+        for delta, omega in self.buffers:
+            for other, weight in self.buffers:
+                theta = (ONE - delta) * (ONE - other)  # times 2^120
+                rest = (1 << DIGITS) - power_down(theta, 2 * BITS, self.horizon - 1)
+                total -= -(omega * weight * rest) // ((1 << 2 * BITS) - theta)
+        return (1 << 2 * bits) - (-(total << 2 * bits) >> DIGITS)
+
+    def coder(self, bits: int) -> BufferedCoder:
+        """Return buffers before the first step."""
+        thetas = [ONE - delta for delta, _ in self.buffers]
+        weights = [omega for _, omega in self.buffers]
+        gain = sum(-(-omega // delta) for delta, omega in self.buffers)
+        return BufferedCoder(thetas, weights, gain.bit_length() + GUARD)
+
+
+def power_down(base: int, bits: int, exponent: int) -> int:
+    """Return (base 2^-bits)^exponent 2^128, for a base of at most 1; rounded down."""
+    result, square = 1 << DIGITS, base << DIGITS - bits
+    while exponent:
+        if exponent & 1:
+            result = result * square >> DIGITS
+        square = square * square >> DIGITS
+        exponent >>= 1
+    return result
+
+
+def buffered(horizon: int) -> BufferedFactor:
+    """Return the factor of a horizon: the parameters of the next power of two, or endless ones."""
+    return windowed(horizon, horizon)
+
+
+def windowed(window: int, horizon: int) -> BufferedFactor:
+    """Return the factor of a window: the parameters of that horizon, for more steps."""
+    return BufferedFactor(HORIZONS.get((window - 1).bit_length(), ENDLESS), horizon)
+
+
+def endless(horizon: int) -> BufferedFactor:
+    """Return the factor of streams without a horizon; their norm is that of ``horizon`` steps."""
+    return BufferedFactor(ENDLESS, horizon)

@@ -1,0 +1,204 @@
+"""Pure-DP counters: trees of odd degree, whose nodes have noise with signed digits [APT24].
+
+A tree of degree k and height h covers the steps of a horizon T if (k^h - 1)/2 >= T. Then a number t
+of steps has h balanced digits, from -(k-1)/2 to (k-1)/2, in base k. The noise of the sum of t items
+is a signed sum over nodes: level i adds the noise of d nodes if digit i is d > 0, and subtracts
+that of -d nodes if it is negative. The latter nodes are to the right of t: their noise is in use
+before their items arrive. An item is in one node of each level.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .dyadic import plain, unplain
+from .node_noise import NodeNoise
+
+MOST_HEIGHT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """Balanced digits in an odd base.
+
+    :ivar base: k, the degree of the tree
+    :ivar height: h, the number of digits; an item is in h nodes
+    """
+
+    base: int
+    height: int
+
+    def of(self, count: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (level, start, digit) for each level, from the lowest.
+
+        The nodes of level i cover base^i steps each. Those of a positive digit are ``start``,
+        ``start`` + 1, ...; those of a negative digit end before ``start``.
+        """
+        half = self.base // 2
+        for level in range(self.height):
+            above = (count + half) // self.base
+            yield level, above * self.base, count - above * self.base
+            count = above
+
+    def nodes(self, count: int) -> int:
+        """Return how many nodes have noise in the sum of ``count`` items."""
+        return sum(abs(digit) for _, _, digit in self.of(count))
+
+    def window_nodes(self, place: int, window: int) -> int:
+        """Return the sum of squared signs of the nodes of a window that ends at a place of a block.
+
+        It has the sum of ``place`` items, and that of the block before without as many.
+        """
+        signs: Counter[tuple[int, int]] = Counter()
+        for count, sign in ((window, 1), (place, -1)):
+            for level, start, digit in self.of(count):
+                for node in range(min(start, start + digit), max(start, start + digit)):
+                    signs[level, node] += sign if digit > 0 else -sign
+        return self.nodes(place) + sum(sign * sign for sign in signs.values())
+
+    def total_nodes(self, horizon: int) -> int:
+        """Return the sum of :meth:`nodes` over the steps 1 to T."""
+        units = (self.base**level for level in range(self.height))
+        return sum(absolute_digits(horizon, unit, self.base) for unit in units)
+
+
+def absolute_digits(horizon: int, unit: int, base: int) -> int:
+    """Return the sum over t = 0, ..., T of the absolute value of the digit of weight ``unit``.
+
+    The digit is that of (t + (unit-1)/2) // unit: equal for ``unit`` numbers in a row.
+    """
+    half = base // 2
+    whole, rest = divmod(horizon + unit // 2 + 1, unit)  # numbers from -(unit-1)/2 to T
+    periods, places = divmod(whole, base)
+    cycle = half * (half + 1)  # sum over one period of digits
+
+    def first(count: int) -> int:
+        """Return the sum of |digit| over the first digits 0, 1, ..., half, -half, ..., -1."""
+        up = min(count, half + 1)
+        down = count - up
+        return up * (up - 1) // 2 + down * half - down * (down - 1) // 2
+
+    digit = places if places <= half else base - places
+    return unit * (periods * cycle + first(places)) + rest * digit
+
+
+@lru_cache(maxsize=64)
+def best_digits(horizon: int) -> Digits:
+    """Return the digits with the smallest error over the steps 1 to T: least h² mean nodes."""
+    fitting = []
+    for height in range(1, MOST_HEIGHT):
+        base = least_base(horizon, height)
+        digits = Digits(base, height)
+        fitting.append((height * height * digits.total_nodes(horizon), height, digits))
+        if base == 3:
+            break
+    return min(fitting, key=lambda one: one[:2])[2]
+
+
+def least_base(horizon: int, height: int) -> int:
+    """Return the least odd k >= 3 with (k^h - 1)/2 >= T."""
+    low, high = 1, horizon + 1  # 2 low + 1 is too small, 2 high + 1 is not
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if (2 * middle + 1) ** height > 2 * horizon else (middle, high)
+    return 3 if 3**height > 2 * horizon else 2 * high + 1
+
+
+class DigitNoise:
+    """The noise of the nodes that the sum of t items needs, for t that only grows.
+
+    For each level it keeps the nodes of one digit: they are on one side of one start. A node that
+    is dropped is never needed again, so each node has its noise once.
+    """
+
+    __slots__ = ("_digits", "_draw", "_levels")
+
+    def __init__(self, digits: Digits, noise: NodeNoise) -> None:
+        self._digits, self._draw = digits, noise.whole
+        self._levels: dict[int, tuple[int, bool, list[Any]]] = {}
+
+    def total(self, count: int, size: int | None) -> Any:
+        """Return the noise of the sum of ``count`` items.
+
+        :param size: number of entries of the noise; None for an integer
+        """
+        total: Any = 0
+        for level, start, digit in self._digits.of(count):
+            if not digit:
+                self._levels.pop(level, None)
+                continue
+            known = self._levels.get(level)
+            if known is None or known[:2] != (start, digit > 0):
+                known = start, digit > 0, []
+            values = known[2]
+            if digit > 0 or not values:
+                values.extend(self._new(size) for _ in range(abs(digit) - len(values)))
+            else:
+                del values[: len(values) + digit]  # nodes that have passed
+            self._levels[level] = known
+            total = total + sum(values) if digit > 0 else total - sum(values)
+        return total
+
+    def _new(self, size: int | None) -> Any:
+        if size is None:
+            return self._draw()
+        return np.array([self._draw() for _ in range(size)], dtype=object)
+
+    def to_record(self) -> Any:
+        """Return the noise as a JSON value."""
+        return [
+            [level, start, positive, [plain(value) for value in values]]
+            for level, (start, positive, values) in self._levels.items()
+        ]
+
+    def restore(self, record: Any) -> None:
+        """Restore the noise from a record."""
+        self._levels = {
+            level: (start, positive, [unplain(value) for value in values])
+            for level, start, positive, values in record
+        }
+
+
+class DigitsPrefix:
+    """A prefix: the exact sum, and the noise of nodes. Noise is drawn when a query needs it."""
+
+    __slots__ = ("_count", "_noise", "_sum")
+
+    def __init__(self, digits: Digits, noise: NodeNoise) -> None:
+        self._noise = DigitNoise(digits, noise)
+        self._count = 0
+        self._sum: Any = 0
+
+    def update(self, item: Any) -> None:
+        """Take the item of the next step."""
+        self._sum = self._sum + item
+        self._count += 1
+
+    def update_all(self, items: Any) -> None:
+        """Take the items of the next steps."""
+        if len(items):
+            self._sum = self._sum + items.sum(axis=0)
+            self._count += len(items)
+
+    def total(self) -> Any:
+        """Return the noisy sum so far; the same until the next update."""
+        if not self._count:
+            return 0
+        size = len(self._sum) if isinstance(self._sum, np.ndarray) else None
+        return self._sum + self._noise.total(self._count, size)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the sum, and the noise in use, as a JSON value."""
+        self.total()  # draws the noise of all nodes in use
+        return {"count": self._count, "sum": plain(self._sum), "noise": self._noise.to_record()}
+
+    def restore(self, record: dict[str, Any]) -> None:
+        """Restore the state from a record."""
+        self._count, self._sum = record["count"], unplain(record["sum"])
+        self._noise.restore(record["noise"])

@@ -1,0 +1,158 @@
+"""Histograms: noisy counts of each category of a stream so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from opendp.mod import Domain, Measure, Metric, assert_features
+
+from .. import checks
+from ..checks import checked, count, finite, is_a, one_of, optional
+from ..combinators import guards
+from ..continual.mechanism import continual
+from ..continual.stream import Categories, items_of, require_events, whole_distance
+from ..errors import InvalidTypeError
+from ..native import opendp as _native
+from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.named_queries import READ
+from .methods import METHODS, check_scale, plan
+from .node_noise import is_laplace
+from .prefix import Prefix
+from .spread import accuracy_of_steps
+
+
+class _Histogram:
+    """State machine of a histogram: one count per category."""
+
+    __slots__ = ("_categories", "_prefix")
+
+    def __init__(self, prefix: Prefix, categories: Categories) -> None:
+        self._prefix, self._categories = prefix, categories
+
+    def _one_hot(self, items: Sequence[Any]) -> Any:
+        rows = np.zeros((len(items), self._categories.count), dtype=np.int64)
+        place = self._categories.place
+        places = [(row, place(item)) for row, item in enumerate(items) if item is not None]
+        if places:
+            rows[tuple(zip(*places, strict=True))] = 1
+        return rows
+
+    def update(self, item: Any) -> None:
+        self.update_all([item])
+
+    def update_all(self, items: Any) -> None:
+        self._prefix.update_all(self._one_hot(items))
+
+    def ask(self, query: Any) -> Any:
+        top = self._top(query)
+        counts = np.broadcast_to(self._prefix.total(), self._categories.count).tolist()
+        names = self._categories.names
+        if top is None:
+            return counts if names is None else dict(zip(names, counts, strict=True))
+        order = sorted(range(len(counts)), key=lambda one: (-counts[one], one))[:top]
+        return [(one if names is None else names[one], counts[one]) for one in order]
+
+    def to_record(self) -> Any:
+        return self._prefix.to_record()
+
+    def restore(self, record: Any) -> None:
+        self._prefix.restore(record)
+
+    def _top(self, query: Any) -> int | None:
+        if query is None:
+            return None
+        if is_a(query, tuple) and len(query) == 2 and query[0] == "top":
+            return checks.count(top=query[1])
+        raise InvalidTypeError(
+            'the query must be None, for all counts, or ("top", k) for the k largest, '
+            f"found {type(query).__name__}"
+        )
+
+
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    output_measure=guards.measure,
+    scale=finite,
+    horizon=optional(count),
+    method=optional(one_of(*METHODS)),
+)
+def make_histogram_counter(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    scale: float,
+    *,
+    horizon: int | None = None,
+    method: str | None = None,
+) -> ConcurrentMeasurement:
+    """Make a measurement that returns the noisy count of each category so far, at any time.
+
+    Each category has its own :func:`.make_counter`. All of them cost as much as one: an event is in
+    one category, and a changed event is in two. ``queryable.read()``, or ``queryable(None)``,
+    returns the noisy counts: a list, or a dict if the categories have names.
+    ``queryable(("top", k))`` returns the k largest counts with their categories, which is
+    postprocessing. Negative counts are not corrected.
+
+    The default methods are those of :func:`.make_counter`. ``"buffered"`` draws noise for each
+    category at each step. With thousands of categories, ``method="tree"`` is faster: it draws noise
+    only when a query needs it.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: ``oc.category_stream(categories)``, of a number or of names
+    :param input_metric: ``oc.event_presence()`` or ``oc.event_change()``
+    :param output_measure: how privacy is measured
+    :param scale: scale of the noise of one node, or of one release of a factorisation
+    :param horizon: largest number of steps; unlimited if left out
+    :param method: as in :func:`.make_counter`
+    :return: a measurement on the empty stream
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: as :func:`.make_counter`
+
+    :example:
+
+    >>> space = oc.category_stream(["red", "green", "blue"]), oc.event_presence()
+    >>> zcdp = dp.zero_concentrated_divergence()
+    >>> histogram = oc.m.make_histogram_counter(*space, zcdp, scale=10.0, horizon=1023)
+    >>> round(histogram.map(1), 6)
+    0.015235
+    >>> queryable = histogram([])
+    >>> queryable.update_all(["blue"] * 900 + ["red"] * 100)
+    >>> len(queryable.read())
+    3
+    >>> [category for category, count in queryable(("top", 1))]
+    ['blue']
+    """
+    assert_features("contrib", "honest-but-curious")
+    items = items_of(input_domain)
+    if not isinstance(items, Categories):
+        raise InvalidTypeError(
+            f"input_domain ({input_domain}) must be oc.category_stream(categories); "
+            "map the stream to categories first"
+        )
+    parts = 2 if require_events(input_metric) else 1
+    scale = check_scale(scale, 1, horizon=horizon)
+    made = plan(method, horizon, scale, output_measure, shift=1, largest=1)
+
+    def privacy_map(d_in: Any) -> Any:
+        return made.loss(whole_distance(input_metric, d_in), parts)
+
+    privacy_map(1)  # raises for an unsupported measure
+    return continual(
+        (input_domain, input_metric),
+        output_measure,
+        lambda: _Histogram(made.start(), items),
+        privacy_map,
+        made.horizon,
+        f"HistogramCounter[scale={scale}, horizon={horizon}, {made.method}]",
+        READ,
+        accuracy_of_steps(
+            made.spread, is_laplace(output_measure), scale, made.horizon, items.count
+        ),
+    )
+
+
+then_histogram_counter = _native.to_then(make_histogram_counter)

@@ -1,0 +1,40 @@
+"""Sliding windows by a factorisation: the difference of two of its noisy prefix sums.
+
+The releases C x + z are those of a counter without a horizon. The sum of the last W steps is a
+difference of two prefix sums, so it is postprocessing of them. The state has W noisy prefix sums.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from .factor_prefix import FactorPrefix, nearest
+
+
+class FactorWindow:
+    """The window by a factorisation."""
+
+    __slots__ = ("_bits", "_prefix", "_totals")
+
+    def __init__(self, window: int, prefix: FactorPrefix, bits: int) -> None:
+        self._prefix, self._bits = prefix, bits
+        self._totals: deque[int] = deque([0], window + 1)
+
+    def update(self, item: int) -> None:
+        """Take the item of the next step, and release the step."""
+        self._prefix.update(item)
+        self._totals.append(self._prefix.fine_total)
+
+    def total(self) -> int:
+        """Return the noisy sum of the window."""
+        return int(nearest(self._totals[-1] - self._totals[0], self._bits))
+
+    def to_record(self) -> Any:
+        """Return the state as a JSON value."""
+        return {"prefix": self._prefix.to_record(), "totals": list(self._totals)}
+
+    def restore(self, record: Any) -> None:
+        """Restore the state from a record."""
+        self._prefix.restore(record["prefix"])
+        self._totals = deque(record["totals"], self._totals.maxlen)

@@ -1,0 +1,11 @@
+"""Tables that stay in an engine: DuckDB, PostgreSQL or Spark.
+
+The engine aggregates, OpenDP adds the noise, and this package charges. Transformations of tables
+are in ``oc.t``.
+"""
+
+from .predicate import Column, Predicate, column
+from .scan import scan
+from .table import Table
+
+__all__ = ["Column", "Predicate", "Table", "column", "scan"]

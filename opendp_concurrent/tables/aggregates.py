@@ -1,0 +1,441 @@
+"""Transformations from tables to integers: counts, sums, histograms and scores.
+
+Each one runs one statement in the engine. The answer is exact; noise is added by a measurement of
+OpenDP that is chained behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from math import floor
+from typing import Any
+
+from opendp.mod import Domain, Metric, Transformation, assert_features
+
+from .. import checks
+from ..checks import checked, optional, probability
+from ..combinators import guards
+from ..errors import InvalidTypeError, InvalidValueError
+from ..native import opendp as _native
+from . import plan as nodes
+from .domain import Contribution, Tables, tables_of
+from .numbers import make_answer, norm_of, one_integer, placed, saturated, scalar, vector
+from .schema import KEYS, keys_of, names_of, value_of
+
+MOST_STEPS = 2**52  # of a quantised value, so that doubles hold it
+MOST_EDGES = 10_000  # each is a comparison in the statement
+SHARES = 10_000  # largest denominator of a quantile
+
+
+@checked(input_domain=guards.domain, input_metric=guards.metric)
+def make_table_count(input_domain: Domain, input_metric: Metric) -> Transformation:
+    """Count the rows of a table.
+
+    Guarantee: the count changes by at most d_in times the rows of a unit, which a truncation
+    bounds.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of truncated tables
+    :param input_metric: units added or removed
+    :return: a transformation to an integer, under absolute distance
+    :raises InvalidTypeError, InvalidValueError: naming the argument; if nothing bounds the rows of
+        a unit
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute(
+    ...     "CREATE TABLE buys AS "
+    ...     "SELECT range % 3 AS person FROM range(8)"
+    ... )
+    >>> buys = oc.tables.scan(connection, "buys", {"person": int}, "person")
+    >>> bounded = oc.t.make_truncate(*buys.space, per_unit=2)
+    >>> count = bounded >> oc.t.then_table_count()
+    >>> count(buys), count.map(1)
+    (6, 2)
+    """
+    assert_features("contrib", "honest-but-curious")
+    tables = tables_of(input_domain, input_metric)
+    return make_answer(tables, nodes.Count(), scalar(tables.bounded_rows()), one_integer)
+
+
+@checked(input_domain=guards.domain, input_metric=guards.metric)
+def make_distinct_units(input_domain: Domain, input_metric: Metric) -> Transformation:
+    """Count the units that have a row. It needs no truncation.
+
+    Guarantee: the count changes by at most d_in.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of tables
+    :param input_metric: units added or removed
+    :return: a transformation to an integer, under absolute distance
+    :raises InvalidTypeError: naming the argument
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute(
+    ...     "CREATE TABLE logins AS "
+    ...     "SELECT range % 3 AS person FROM range(8)"
+    ... )
+    >>> logins = oc.tables.scan(connection, "logins", {"person": int}, "person")
+    >>> persons = oc.t.make_distinct_units(*logins.space)
+    >>> persons(logins), persons.map(1)
+    (3, 1)
+    """
+    assert_features("contrib", "honest-but-curious")
+    tables = tables_of(input_domain, input_metric)
+    return make_answer(tables, nodes.DistinctUnits(), scalar(1), one_integer)
+
+
+@checked(input_domain=guards.domain, input_metric=guards.metric, norm=norm_of)
+def make_table_counts(
+    input_domain: Domain,
+    input_metric: Metric,
+    by: str | Sequence[str],
+    keys: Sequence[Any],
+    *,
+    norm: str = "l1",
+) -> Transformation:
+    """Count the rows of a table for each public key.
+
+    Rows with other values, or with NULL in a column of ``by``, are not counted. Keys come from you,
+    never from the data; for a key that has no rows the count is 0.
+
+    Guarantee: let a unit have at most R rows, in at most g of the groups, at most r in each. The
+    counts then change by at most d_in times min(R, g r) in L1 and r in L∞; in L2, by d_in times the
+    largest norm of such counts, which is the root of g times r if R is g r.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of truncated tables
+    :param input_metric: units added or removed
+    :param by: names of columns of integers, texts, Booleans or dates
+    :param keys: distinct values of the column, or tuples of values of the columns
+    :param norm: metric of the counts: ``"l1"`` for Laplace noise, ``"l2"`` for Gaussian noise,
+        ``"linf"`` for a noisy maximum
+    :return: a transformation to a vector of integers, in the order of the keys
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute(
+    ...     "CREATE TABLE votes AS "
+    ...     "SELECT range AS person, range % 2 AS for FROM range(9)"
+    ... )
+    >>> votes = oc.tables.scan(connection, "votes", {"person": int, "for": int}, "person")
+    >>> bounded = oc.t.make_truncate(*votes.space, per_unit=1)
+    >>> counts = bounded >> oc.t.then_table_counts("for", [0, 1, 2])
+    >>> counts(votes), counts.map(1)
+    ([5, 4, 0], 1)
+    """
+    assert_features("contrib", "honest-but-curious")
+    tables = tables_of(input_domain, input_metric)
+    names, public, contribution = _groups(tables, by, keys)
+    output = vector(len(public), norm, contribution)
+    return make_answer(tables, nodes.Grouped(names, public), output, placed(len(public)))
+
+
+def _groups(
+    tables: Tables, by: Any, keys: Any
+) -> tuple[tuple[str, ...], nodes.Values, Contribution]:
+    names = names_of("by", tables.schema, by, KEYS)
+    public = nodes.Values(keys_of(tuple(tables.schema.kind(name) for name in names), keys=keys))
+    return names, public, tables.contribution(frozenset(names), len(public))
+
+
+@checked(input_domain=guards.domain, input_metric=guards.metric, quantum=optional(checks.positive))
+def make_table_sum(
+    input_domain: Domain,
+    input_metric: Metric,
+    column: str,
+    bounds: tuple[float, float],
+    quantum: float | None = None,
+) -> Transformation:
+    """Sum a column of a table, clamped to bounds and in whole quanta.
+
+    Of a column of floats, the answer is the number of quanta: each value is clamped and rounded to
+    a whole number of quanta first, so that the sum does not depend on the order of the rows.
+    Multiply the noisy answer by ``quantum``. A missing value (NULL or NaN) adds 0. Infinities are
+    clamped. The engine adds in at least 126 bits, which fewer than 2^63 rows cannot overflow. The
+    sum is then clamped to 64 bits.
+
+    Guarantee: the sum changes by at most d_in times the rows of a unit, times the larger absolute
+    bound in quanta.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of truncated tables
+    :param input_metric: units added or removed
+    :param column: name of a column of integers or floats
+    :param bounds: lower and upper bound: integers for integers, at most 2^62 in absolute value
+    :param quantum: for floats only: the unit of the answer, such as 0.01. The bounds must be at
+        most 2^52 quanta
+    :return: a transformation to an integer, under absolute distance
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute(
+    ...     "CREATE TABLE pay AS "
+    ...     "SELECT range AS person, range * 2.5e0 AS eur FROM range(5)"
+    ... )
+    >>> pay = oc.tables.scan(connection, "pay", {"person": int, "eur": float}, "person")
+    >>> bounded = oc.t.make_truncate(*pay.space, per_unit=1)
+    >>> total = bounded >> oc.t.then_table_sum("eur", bounds=(0.0, 8.0), quantum=0.5)
+    >>> total(pay), total.map(1)
+    (46, 16)
+    """
+    assert_features("contrib", "honest-but-curious")
+    tables = tables_of(input_domain, input_metric)
+    value, largest = _quantised(tables, column, bounds, quantum)
+    return make_answer(
+        tables, nodes.Sum(value), scalar(tables.bounded_rows() * largest), one_integer
+    )
+
+
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    quantum=optional(checks.positive),
+    norm=norm_of,
+)
+def make_table_sums(
+    input_domain: Domain,
+    input_metric: Metric,
+    by: str | Sequence[str],
+    keys: Sequence[Any],
+    column: str,
+    bounds: tuple[float, float],
+    quantum: float | None = None,
+    *,
+    norm: str = "l1",
+) -> Transformation:
+    """Sum a column of a table for each public key.
+
+    Keys are as in :func:`.make_table_counts`, bounds and quanta as in :func:`.make_table_sum`.
+
+    Guarantee: the sums change by at most the bound of :func:`.make_table_counts`, times the larger
+    absolute bound in quanta.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of truncated tables
+    :param input_metric: units added or removed
+    :param by: names of columns of integers, texts, Booleans or dates
+    :param keys: distinct values of the column, or tuples of values of the columns
+    :param column: name of a column of integers or floats
+    :param bounds: lower and upper bound
+    :param quantum: for floats only: the unit of the answer
+    :param norm: metric of the sums: ``"l1"``, ``"l2"`` or ``"linf"``
+    :return: a transformation to a vector of integers, in the order of the keys
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute(
+    ...     "CREATE TABLE fares AS "
+    ...     "SELECT range AS person, range % 2 AS zone, range AS eur FROM range(6)"
+    ... )
+    >>> schema = {"person": int, "zone": int, "eur": int}
+    >>> fares = oc.tables.scan(connection, "fares", schema, "person")
+    >>> bounded = oc.t.make_truncate(*fares.space, per_unit=1)
+    >>> totals = bounded >> oc.t.then_table_sums("zone", [0, 1], "eur", bounds=(0, 4))
+    >>> totals(fares), totals.map(1)
+    ([6, 8], 4)
+    """
+    assert_features("contrib", "honest-but-curious")
+    tables = tables_of(input_domain, input_metric)
+    names, public, contribution = _groups(tables, by, keys)
+    value, largest = _quantised(tables, column, bounds, quantum)
+    output = vector(len(public), norm, contribution, largest)
+    return make_answer(tables, nodes.Grouped(names, public, value), output, placed(len(public)))
+
+
+def _quantised(
+    tables: Tables, column: Any, bounds: Any, quantum: float | None
+) -> tuple[nodes.Quantised, int]:
+    """Return what a row adds to a sum, and its largest absolute value."""
+    (name,) = names_of("column", tables.schema, column, (int, float))
+    lower, upper = checks.pair(bounds=bounds)
+    if tables.schema.kind(name) is int:
+        if quantum is not None:
+            raise InvalidTypeError("quantum is for columns of floats; leave it out")
+        first, last = checks.integer(bounds=lower), checks.integer(bounds=upper)
+        largest = max(abs(first), abs(last))
+        _check_bounds(first <= last, largest <= 2**62, bounds, "of at most 2^62 in absolute value")
+        return nodes.Quantised(name, first, last), largest
+    if quantum is None:
+        raise InvalidTypeError(
+            "quantum must be given for a column of floats, for example 0.01: sums of floats depend "
+            "on the order in which the engine adds them"
+        )
+    if not 2.0**-500 <= quantum <= 2.0**500:
+        raise InvalidValueError(f"quantum ({quantum}) must be from 2^-500 to 2^500")
+    low, high = checks.real(bounds=lower), checks.real(bounds=upper)
+    factor = 1.0 / quantum
+    steps = max(abs(low), abs(high)) * factor
+    _check_bounds(low <= high, steps <= MOST_STEPS, bounds, f"of at most 2^52 quantum ({quantum})")
+    # as the engine computes them, and both operations are monotone
+    largest = max(abs(floor(one * factor + 0.5)) for one in (low, high))
+    return nodes.Quantised(name, low, high, factor), largest
+
+
+def _check_bounds(ordered: bool, small: bool, bounds: Any, most: str) -> None:
+    if not (ordered and small):
+        raise InvalidValueError(
+            f"bounds ({checks.shown(bounds)}) must be a lower and an upper bound, in this order, "
+            f"{most}"
+        )
+
+
+@checked(input_domain=guards.domain, input_metric=guards.metric, norm=norm_of)
+def make_table_histogram(
+    input_domain: Domain,
+    input_metric: Metric,
+    column: str,
+    edges: Sequence[float],
+    *,
+    norm: str = "l1",
+) -> Transformation:
+    """Count the rows of a table between public edges.
+
+    Bin i has the values that are at least ``edges[i]`` and below ``edges[i + 1]``. Other values,
+    and missing ones, are not counted.
+
+    Guarantee: the counts change by at most d_in times the rows of a unit, in each norm, since all
+    rows of a unit may be in one bin.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of truncated tables
+    :param input_metric: units added or removed
+    :param column: name of a column of integers or floats
+    :param edges: at least two increasing numbers of the column's type, at most 10,000
+    :param norm: metric of the counts: ``"l1"``, ``"l2"`` or ``"linf"``
+    :return: a transformation to a vector of integers, one fewer than edges
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute(
+    ...     "CREATE TABLE born AS "
+    ...     "SELECT range AS person, 1950 + range AS year FROM range(60)"
+    ... )
+    >>> born = oc.tables.scan(connection, "born", {"person": int, "year": int}, "person")
+    >>> bounded = oc.t.make_truncate(*born.space, per_unit=1)
+    >>> decades = bounded >> oc.t.then_table_histogram("year", range(1950, 2001, 10))
+    >>> decades(born)
+    [10, 10, 10, 10, 10]
+    """
+    assert_features("contrib", "honest-but-curious")
+    tables = tables_of(input_domain, input_metric)
+    name, public = _edges(tables, "edges", column, edges, 2)
+    bins = nodes.Bins(name, public)
+    every = placed(bins.bins)
+    output = vector(len(public) - 1, norm, _anywhere(tables))
+    return make_answer(tables, bins, output, lambda rows: every(rows)[1:-1])
+
+
+def _anywhere(tables: Tables) -> Contribution:
+    """Return the norms of what a unit contributes if all of its rows may be in one bin.
+
+    A bound on the groups by the column's values does not help: a bin has many values.
+    """
+    rows = tables.bounded_rows()
+    return Contribution(rows, rows**2, rows)
+
+
+def _edges(
+    tables: Tables, place: str, column: Any, edges: Any, least: int
+) -> tuple[str, tuple[Any, ...]]:
+    (name,) = names_of("column", tables.schema, column, (int, float))
+    kind = tables.schema.kind(name)
+    public = tuple(
+        value_of(kind, **{place: one}) for one in checks.sequence("numbers", **{place: edges})
+    )
+    if not least <= len(public) <= MOST_EDGES:
+        raise InvalidValueError(
+            f"{place} must have from {least} to {MOST_EDGES} numbers, found {len(public)}"
+        )
+    if not all(one < other for one, other in pairwise(public)):
+        raise InvalidValueError(f"{place} must be increasing numbers")
+    return name, public
+
+
+@checked(input_domain=guards.domain, input_metric=guards.metric, alpha=probability)
+def make_quantile_scores(
+    input_domain: Domain,
+    input_metric: Metric,
+    column: str,
+    candidates: Sequence[float],
+    alpha: float,
+) -> Transformation:
+    """Score candidates for a quantile of a column: the smallest score is the best.
+
+    The score of c is the absolute value of (q - p) #(values < c) - p #(values > c), where p/q is
+    the fraction next to ``alpha`` whose denominator is at most 10,000. Chain it with
+    ``dp.m.then_noisy_max(dp.max_divergence(), scale, negate=True)``, whose answer is the index of a
+    candidate. Missing values are not counted.
+
+    Guarantee: each score changes by at most d_in times the rows of a unit, times max(p, q - p).
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of truncated tables
+    :param input_metric: units added or removed
+    :param column: name of a column of integers or floats
+    :param candidates: increasing numbers of the column's type, at most 10,000
+    :param alpha: which quantile, in [0, 1]: 0.5 is the median
+    :return: a transformation to a vector of integers, under L∞ distance
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute(
+    ...     "CREATE TABLE old AS "
+    ...     "SELECT range AS person, range AS age FROM range(100)"
+    ... )
+    >>> old = oc.tables.scan(connection, "old", {"person": int, "age": int}, "person")
+    >>> bounded = oc.t.make_truncate(*old.space, per_unit=1)
+    >>> scores = bounded >> oc.t.then_quantile_scores("age", [20, 50, 80], alpha=0.5)
+    >>> scores(old), scores.map(1)
+    ([59, 1, 61], 1)
+    """
+    assert_features("contrib", "honest-but-curious")
+    tables = tables_of(input_domain, input_metric)
+    name, public = _edges(tables, "candidates", column, candidates, 1)
+    share = Fraction(alpha).limit_denominator(SHARES)
+    p, q = share.numerator, share.denominator
+    bins = nodes.Bins(name, public, exact=True)
+    every = placed(bins.bins)
+
+    def decode(rows: Any) -> list[int]:
+        counts = every(rows)
+        up_to = [0, *accumulate(counts)]  # up_to[i] rows are in the bins before i
+        scores = []
+        for place in range(1, bins.bins, 2):  # the values equal to a candidate
+            below, above = up_to[place], up_to[-1] - up_to[place + 1]
+            scores.append(saturated(abs((q - p) * below - p * above)))
+        return scores
+
+    output = vector(len(public), "linf", _anywhere(tables), max(p, q - p))
+    return make_answer(tables, bins, output, decode)
+
+
+then_table_count = _native.to_then(make_table_count)
+then_distinct_units = _native.to_then(make_distinct_units)
+then_table_counts = _native.to_then(make_table_counts)
+then_table_sum = _native.to_then(make_table_sum)
+then_table_sums = _native.to_then(make_table_sums)
+then_table_histogram = _native.to_then(make_table_histogram)
+then_quantile_scores = _native.to_then(make_quantile_scores)

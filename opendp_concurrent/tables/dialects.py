@@ -1,0 +1,233 @@
+"""What differs between engines in the rendering of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from math import inf
+from typing import Any, ClassVar
+
+try:
+    from sqlglot import exp as exp
+except ImportError as error:
+    raise ImportError(
+        "tables need sqlglot, which the extra named tables installs; from a clone: "
+        "pip install -e '.[tables]'",
+        name="sqlglot",
+    ) from error
+
+Type = exp.DataType.Type
+TYPES = {
+    int: Type.BIGINT,
+    float: Type.DOUBLE,
+    str: Type.TEXT,
+    bool: Type.BOOLEAN,
+    date: Type.DATE,
+}
+
+
+def typed(kind: type) -> Any:
+    """Return the type of a column in a syntax tree."""
+    return exp.DataType(this=TYPES[kind], nested=False)
+
+
+def cast(one: Any, kind: type) -> Any:
+    """Return an expression cast to a column's type."""
+    return exp.Cast(this=one, to=typed(kind))
+
+
+def array_of(kind: type) -> Any:
+    """Return the type of an array of a column's type."""
+    return exp.DataType(this=Type.ARRAY, expressions=[typed(kind)], nested=True)
+
+
+def spelled(value: float) -> str:
+    """Return a double as a text that each engine reads as the same double."""
+    if value in (inf, -inf):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(value)  # the shortest decimal that is read as this double
+
+
+class Dialect:
+    """The rendering for one engine. It holds no state.
+
+    :ivar name: of the dialect in sqlglot
+    :ivar collation: compares texts by their bytes
+    """
+
+    name: ClassVar[str]
+    collation: ClassVar[str]
+
+    def text(self, tree: Any) -> str:
+        """Return the statement of a tree."""
+        return str(tree.sql(dialect=self.name, copy=False))
+
+    def stored(self, where: str, column: Any, kind: type) -> Any:
+        """Return a stored column in its type: a cast that cannot fail. NaN becomes NULL."""
+        del where
+        return self.read(cast(column, kind), kind)
+
+    def read(self, one: Any, kind: type) -> Any:
+        """Return a value as the plan means it: texts are compared by bytes, NaN is NULL."""
+        if kind is str:
+            return self.by_bytes(one)
+        if kind is float:  # NaN equals NaN in each engine
+            return exp.Nullif(this=one, expression=cast(exp.Literal.string("NaN"), float))
+        return one
+
+    def by_bytes(self, one: Any) -> Any:
+        """Return a text that is compared by its bytes."""
+        return exp.Collate(this=one, expression=exp.to_identifier(self.collation, quoted=True))
+
+    def source(self, reference: tuple[str, ...]) -> Any:
+        """Return what is scanned."""
+        _, *parts = reference
+        names = [exp.to_identifier(part, quoted=True) for part in parts]
+        keys = ("this", "db", "catalog")
+        table = exp.Table(**dict(zip(keys, reversed(names), strict=False)))
+        return exp.alias_(table, "t", table=True)
+
+    def parameter(self, position: int) -> Any:
+        """Return the place of a parameter; positions begin with 1."""
+        return exp.Parameter(this=exp.Literal.number(position))
+
+    def text_value(self, parameter: Any) -> Any:
+        """Return a parameter as a text."""
+        return self.by_bytes(cast(parameter, str))
+
+    def array(self, parameter: Any, kind: type) -> Any:
+        """Return a parameter as an array."""
+        return exp.Cast(this=parameter, to=array_of(kind))
+
+    def rows(self, arrays: Sequence[Any], names: Sequence[str], kinds: Sequence[type]) -> Any:
+        """Return a query whose columns are the elements of arrays of one length."""
+        columns = [
+            exp.alias_(exp.Unnest(expressions=[one]), name)
+            for one, name in zip(arrays, names, strict=True)
+        ]
+        public = exp.select(*columns, copy=False)
+        read = [
+            exp.alias_(self.read(exp.column(name), kind), name)
+            for name, kind in zip(names, kinds, strict=True)
+        ]
+        inner = exp.Subquery(this=public, alias=exp.TableAlias(this=exp.to_identifier("p")))
+        return exp.select(*read, copy=False).from_(inner, copy=False)
+
+    def constant(self, value: Any, kind: type) -> Any:
+        """Return a number, a Boolean or a date, in a column's type."""
+        if kind is bool:
+            return exp.true() if value else exp.false()
+        if kind is int:
+            return cast(exp.Literal.number(int(value)), int)
+        text = value.isoformat() if kind is date else spelled(value)
+        return cast(exp.Literal.string(text), kind)
+
+    def whole(self, one: Any) -> Any:
+        """Return a double that is an integer, as an integer."""
+        return cast(one, int)
+
+    def wide(self, one: Any) -> Any:
+        """Return 64-bit integers in a type whose sum cannot overflow."""
+        return one
+
+
+class DuckDB(Dialect):
+    """DuckDB. The sum of 64-bit integers has 128 bits."""
+
+    name, collation = "duckdb", "C"
+
+    def stored(self, where: str, column: Any, kind: type) -> Any:
+        """Return a stored column in its type. A text of a CSV file that has no value is NULL."""
+        if where == "csv" and kind is not str:
+            return self.read(exp.TryCast(this=column, to=typed(kind)), kind)
+        return super().stored(where, column, kind)
+
+    def source(self, reference: tuple[str, ...]) -> Any:
+        """Return a table, or a Parquet or CSV file."""
+        kind, *parts = reference
+        if kind == "table":
+            return super().source(reference)
+        path = exp.Literal.string(parts[0])
+        read: Any
+        if kind == "parquet":
+            read = exp.ReadParquet(expressions=[path])
+        else:
+            read = exp.ReadCSV(this=path, expressions=_csv(parts[1:]))
+        return exp.alias_(exp.Table(this=read), "t", table=True)
+
+
+class PostgreSQL(Dialect):
+    """PostgreSQL. The sum of 64-bit integers is a numeric of any size."""
+
+    name, collation = "postgres", "C"
+
+
+class Spark(Dialect):
+    """Spark. The sum of 64-bit integers would wrap, so they are decimals of 38 digits."""
+
+    name, collation = "spark", "UTF8_BINARY"
+
+    def source(self, reference: tuple[str, ...]) -> Any:
+        """Return a table, or a Parquet file or folder."""
+        kind, *parts = reference
+        if kind == "table":
+            return super().source(reference)
+        path = exp.to_identifier(parts[0], quoted=True)
+        return exp.alias_(exp.Table(this=path, db=exp.to_identifier(kind)), "t", table=True)
+
+    def parameter(self, position: int) -> Any:
+        """Return the place of a parameter, which has a name in Spark."""
+        return exp.Placeholder(this=f"p{position}")
+
+    def array(self, parameter: Any, kind: type) -> Any:
+        """Return a parameter, a text of JSON, as an array of texts. What is no JSON is an error."""
+        del kind  # rows() casts the elements, which cannot fail
+        mode = {"keys": ["mode"], "values": ["FAILFAST"]}
+        options = {
+            name: exp.Array(expressions=[exp.Literal.string(one) for one in texts])
+            for name, texts in mode.items()
+        }
+        arguments = [parameter, exp.Literal.string("ARRAY<STRING>"), exp.VarMap(**options)]
+        return exp.Anonymous(this="FROM_JSON", expressions=arguments)
+
+    def rows(self, arrays: Sequence[Any], names: Sequence[str], kinds: Sequence[type]) -> Any:
+        """Return a query whose columns are the elements of arrays of one length."""
+        inline = exp.Inline(this=exp.ArraysZip(expressions=list(arrays)))
+        identifiers = [exp.to_identifier(name) for name in names]
+        public = exp.select(exp.Aliases(this=inline, expressions=identifiers), copy=False)
+        read = [
+            exp.alias_(self.read(cast(exp.column(name), kind), kind), name)
+            for name, kind in zip(names, kinds, strict=True)
+        ]
+        inner = exp.Subquery(this=public, alias=exp.TableAlias(this=exp.to_identifier("p")))
+        return exp.select(*read, copy=False).from_(inner, copy=False)
+
+    def wide(self, one: Any) -> Any:
+        """Return 64-bit integers as decimals of 38 digits."""
+        digits = [exp.DataTypeParam(this=exp.Literal.number(digit)) for digit in (38, 0)]
+        return exp.Cast(this=one, to=exp.DataType(this=Type.DECIMAL, expressions=digits))
+
+
+def _csv(names: Sequence[str]) -> list[Any]:
+    """Return the options of a CSV file: nothing is guessed from its rows, all columns are texts."""
+    columns = [
+        exp.PropertyEQ(
+            this=exp.to_identifier(name, quoted=True), expression=exp.Literal.string("VARCHAR")
+        )
+        for name in names
+    ]
+    options = {
+        "auto_detect": exp.false(),
+        "columns": exp.Struct(expressions=columns),
+        "delim": exp.Literal.string(","),
+        "escape": exp.Literal.string('"'),
+        "header": exp.true(),
+        "nullstr": exp.Literal.string(""),
+        "quote": exp.Literal.string('"'),
+    }
+    return [
+        exp.EQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()
+    ]
+
+
+DIALECTS: dict[str, Dialect] = {one.name: one() for one in (DuckDB, PostgreSQL, Spark)}

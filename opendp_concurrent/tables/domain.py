@@ -1,0 +1,161 @@
+"""The domain of tables and their metric.
+
+A table is a finite multiset of rows, each of which belongs to a unit, such as a person. Adding or
+removing a unit with all of its rows is distance 1; changing the rows of a unit is removing and
+adding it, which is distance 2. What one unit can contribute is known to the domain, once a
+truncation has bounded it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from math import inf, nextafter, sqrt
+from typing import Any
+
+from opendp.domains import user_domain
+from opendp.metrics import user_distance
+from opendp.mod import Domain, Metric
+
+from .. import checks
+from ..errors import InvalidTypeError, InvalidValueError
+from .schema import Schema
+
+
+@dataclass(frozen=True)
+class GroupBound:
+    """What one unit contributes at most to the groups of some columns.
+
+    :ivar by: the columns
+    :ivar groups: number of groups in which the unit has rows
+    :ivar rows: number of its rows in each group
+    """
+
+    by: frozenset[str]
+    groups: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """Norms of what one unit contributes to counts of groups: exact integers, L2 squared."""
+
+    l1: int
+    l2_squared: int
+    linf: int
+
+
+@dataclass(frozen=True)  # no slots: OpenDP sets an attribute on descriptors
+class Tables:
+    """Descriptor of a domain of tables. Equal by value.
+
+    :ivar schema: public columns and types
+    :ivar rows: number of rows of each unit at most; None if it is not bounded
+    :ivar groups: bounds on the groups of each unit
+    """
+
+    schema: Schema
+    rows: int | None = None
+    groups: frozenset[GroupBound] = frozenset()
+
+    def on(self, schema: Schema) -> Tables:
+        """Return the descriptor of tables whose rows are of ``schema``; bounds stay."""
+        names = set(schema.names)
+        kept = frozenset(one for one in self.groups if one.by <= names)
+        return Tables(schema, self.rows, kept)
+
+    def at_most(self, rows: int, bound: GroupBound | None = None) -> Tables:
+        """Return the descriptor of tables that are truncated further."""
+        total = rows if self.rows is None else min(self.rows, rows)
+        groups = self.groups if bound is None else self.groups | {bound}
+        return replace(self, rows=total, groups=groups)
+
+    def bounded_rows(self) -> int:
+        """Return the number of rows of each unit at most, or raise."""
+        if self.rows is None:
+            raise InvalidValueError(
+                "input_domain does not bound the rows of a unit, so the answer could change by any "
+                "number; chain with then_truncate or then_group_truncate first"
+            )
+        return self.rows
+
+    def groups_at_most(self, by: frozenset[str]) -> int:
+        """Return in how many groups by these columns a unit has rows at most."""
+        # a group by more columns lies in one group by fewer
+        return min([self.bounded_rows(), *(one.groups for one in self.groups if by <= one.by)])
+
+    def contribution(self, by: frozenset[str], groups: int | None = None) -> Contribution:
+        """Return the norms of what a unit contributes to the counts of groups by these columns.
+
+        :param groups: number of all groups, if it is known
+        """
+        total = self.bounded_rows()
+        # a group by more columns lies in a group by fewer, whose rows are bounded
+        each = min([total, *(one.rows for one in self.groups if one.by <= by)])
+        count = min([total, *(one.groups for one in self.groups if by <= one.by)])
+        if groups is not None:
+            count = min(count, groups)
+        # the largest sums under 0 <= v_j <= each, at most `count` nonzero, sum at most `total`:
+        # as many full groups as possible, since squares are convex
+        full = min(count, total // each) if each else 0
+        rest = min(each, total - full * each) if full < count else 0
+        return Contribution(full * each + rest, full * each**2 + rest**2, each if count else 0)
+
+    def __str__(self) -> str:
+        parts = [str(self.schema)]
+        if self.rows is not None:
+            parts.append(f"at most {self.rows} rows a unit")
+        for one in sorted(self.groups, key=lambda one: (sorted(one.by), one.groups, one.rows)):
+            names = ", ".join(map(json.dumps, sorted(one.by)))
+            parts.append(f"at most {one.groups} groups a unit by {names}, {one.rows} rows in each")
+        return "; ".join(parts)
+
+
+def root_above(squared: int) -> float:
+    """Return the square root of an integer, rounded up to a double."""
+    if not squared < 2**1000:  # far beyond any budget, and near the largest double
+        return inf
+    root = sqrt(squared)
+    while Fraction(root) ** 2 < squared:
+        root = nextafter(root, inf)
+    return root
+
+
+@lru_cache(maxsize=256)
+def table_domain(tables: Tables) -> Domain:
+    """Return OpenDP's domain. Its identifier tells the whole descriptor: it is equal by value."""
+    return user_domain(f"Table({tables})", lambda data: is_table(data, tables), tables)
+
+
+def is_table(data: Any, tables: Tables) -> bool:
+    """Whether data are a table of this domain."""
+    return getattr(type(data), "is_table", False) and data.tables == tables
+
+
+@lru_cache(maxsize=1)
+def units() -> Metric:
+    """Return the metric: the number of units added or removed, with all of their rows."""
+    return user_distance("units added or removed")
+
+
+def tables_of(input_domain: Domain, input_metric: Metric) -> Tables:
+    """Return the descriptor of a domain of tables, or raise naming the argument."""
+    found = getattr(input_domain, "descriptor", None)
+    if type(found) is not Tables or input_domain != table_domain(found):
+        raise InvalidTypeError(
+            f"input_domain ({input_domain}) must be of tables: use the space of "
+            "oc.tables.scan(...), or the output_space of a transformation of tables"
+        )
+    if input_metric != units():
+        raise InvalidTypeError(
+            f"input_metric ({input_metric}) must count units added or removed, as the space of "
+            "oc.tables.scan(...) does"
+        )
+    return found
+
+
+def units_in(**argument: Any) -> int:
+    """Return a distance of tables, a whole number of units, or raise."""
+    return checks.whole(**argument)

@@ -1,0 +1,132 @@
+"""DuckDB: each statement has a cursor of its own, so that threads run side by side."""
+
+from __future__ import annotations
+
+import csv
+import os
+from datetime import date
+from threading import Timer
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from ...errors import InvalidTypeError, InvalidValueError
+from .engine import Engine, Stored
+
+FILES = {".parquet": "parquet", ".csv": "csv"}
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+_TEXT = "text of a CSV file"
+_COLUMNS = """
+    SELECT c.column_name, c.data_type, t.sql
+    FROM duckdb_columns() AS c
+    JOIN duckdb_tables() AS t USING (database_name, schema_name, table_name)
+    WHERE c.database_name = $1 AND c.schema_name = $2 AND c.table_name = $3
+"""
+_BINARY = ("", "binary", "c", "posix")
+
+
+class DuckDB(Engine):
+    """A DuckDB connection: tables, and Parquet and CSV files by their paths."""
+
+    dialect = "duckdb"
+    stored: ClassVar = {
+        int: frozenset({*_INTEGERS, _TEXT}),
+        float: frozenset({"FLOAT", "DOUBLE", _TEXT}),
+        str: frozenset({"VARCHAR", _TEXT}),
+        bool: frozenset({"BOOLEAN", _TEXT}),
+        date: frozenset({"DATE", _TEXT}),
+    }
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the reference of a stored table, or of a file by its path, or raise."""
+        *_, last = table
+        kind = FILES.get(os.path.splitext(last)[1].lower())
+        if kind is None:
+            return self._stored_table(table)
+        if len(table) != 1 or not os.path.isfile(last) or any(one in last for one in "*?[]"):
+            raise InvalidValueError(
+                f"table ({last!r}) must be the path of one file, or the name of a stored table"
+            )
+        path = os.path.abspath(last)
+        if kind == "parquet":
+            return kind, path
+        with open(path, newline="", encoding="utf-8") as file:
+            return kind, path, *next(csv.reader(file), [])
+
+    def _stored_table(self, table: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the database, the schema and the name of a stored table, or raise."""
+        names = self._fetch(
+            "SELECT database_name, schema_name, table_name FROM duckdb_tables() "
+            "WHERE table_name = $1 ORDER BY ALL",
+            (table[-1],),
+        )
+        found = [one for one in names if one[-len(table) :] == table]
+        if len(found) != 1:
+            raise InvalidValueError(
+                f"table ({'.'.join(table)}) must be the name of one stored table, spelled as it is "
+                "stored, with its schema if there are several, or the path of a .parquet or .csv "
+                f"file; found {len(found)} tables. A view is refused: it may call functions that "
+                "are not deterministic, or read rows of other units"
+            )
+        return ("table", *found[0])
+
+    def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
+        """Return the types of the columns, or raise."""
+        ((collation,),) = self._fetch("SELECT current_setting('default_collation')", ())
+        if str(collation).lower() not in _BINARY:
+            raise InvalidValueError(
+                f"connection must compare texts by their bytes, found the default_collation "
+                f"{collation!r}; reset it"
+            )
+        kind, *parts = reference
+        if kind == "parquet":
+            found = self._fetch("DESCRIBE SELECT * FROM read_parquet($1)", (parts[0],))
+            return {row[0]: row[1] for row in found}
+        if kind == "csv":
+            return dict.fromkeys(parts[1:], _TEXT)
+        rows = self._fetch(_COLUMNS, tuple(parts))
+        generated = [row[0] for row in rows if " GENERATED ALWAYS AS" in row[2].upper()]
+        if generated:
+            raise InvalidTypeError(
+                "table has generated columns, which may call functions that are not "
+                "deterministic; store them"
+            )
+        return {row[0]: row[1] for row in rows}
+
+    def _fetch(self, text: str, parameters: tuple[Any, ...]) -> list[Any]:
+        with self._connection.cursor() as cursor:
+            found: list[Any] = cursor.execute(text, list(parameters)).fetchall()
+        return found
+
+    def run(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> list[Any]:
+        """Run a statement on a cursor of its own; interrupt it when the time is over."""
+        with self._connection.cursor() as cursor:
+            if timeout is None:
+                found: list[Any] = cursor.execute(text, list(parameters)).fetchall()
+                return found
+            timer = Timer(timeout, cursor.interrupt)
+            timer.daemon = True
+            timer.start()
+            try:
+                found = cursor.execute(text, list(parameters)).fetchall()
+            finally:
+                timer.cancel()
+            return found
+
+    def materialize(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
+        """Store rows in a database in memory, which all cursors of the connection see."""
+        name = f"oc_{uuid4().hex}"
+
+        def drop() -> None:
+            with self._connection.cursor() as cursor:
+                cursor.execute(f'DETACH DATABASE IF EXISTS "{name}"')
+
+        self._fetch(f"ATTACH ':memory:' AS \"{name}\"", ())
+        try:
+            self.run(f'CREATE TABLE "{name}".main.t AS {text}', parameters, timeout)
+        except BaseException:
+            drop()
+            raise
+        return Stored(self, ("table", name, "main", "t"), drop)

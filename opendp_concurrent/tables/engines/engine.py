@@ -1,0 +1,137 @@
+"""What an engine does for a table."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, ClassVar
+
+from ... import checks
+from ...errors import InvalidTypeError, InvalidValueError, TableError
+from ..plan import Aggregate, Relation, Scan
+from ..schema import KINDS, Schema
+
+LOGGER = logging.getLogger("opendp_concurrent.tables")
+Rows = list[tuple[int, ...]]
+
+
+def _nothing() -> None:
+    """Drop nothing: what is stored dies with its engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A stored table: the engine that sees it, its reference, and a function that drops it."""
+
+    engine: Engine
+    reference: tuple[str, ...]
+    drop: Callable[[], None] = _nothing
+
+
+class Engine(ABC):
+    """Runs statements on one connection, from any thread.
+
+    :ivar dialect: name of the rendering in ``dialects.py``
+    :ivar stored: for each type of a schema, the names of the engine's types that it reads: a cast
+        of these cannot fail and does not round
+    """
+
+    dialect: ClassVar[str]
+    stored: ClassVar[dict[type, frozenset[str]]]
+
+    def ask(self, relation: Relation, aggregate: Aggregate, timeout: float | None) -> Rows:
+        """Return the rows of integers of an aggregate.
+
+        :raises TableError: always the same, if the engine fails or ``timeout`` seconds have passed
+        """
+        from ..render import statement  # which needs the extra
+
+        found = statement(self.dialect, relation, aggregate)
+        rows: Rows = _opaque(lambda: integers(self.run(found.text, found.parameters, timeout)))
+        return rows
+
+    def store(self, relation: Relation, timeout: float | None) -> Stored:
+        """Store the rows of a relation until they are dropped.
+
+        :raises TableError: always the same
+        """
+        from ..render import materialization
+
+        found = materialization(self.dialect, relation)
+        stored: Stored = _opaque(lambda: self.materialize(found.text, found.parameters, timeout))
+        return stored
+
+    def fix(self, scan: Scan, timeout: float | None) -> Stored:
+        """Return the scanned table as it is now, whatever happens to it later.
+
+        :raises TableError: always the same
+        """
+        fixed: Stored = _opaque(lambda: self.snapshot(scan, timeout))
+        return fixed
+
+    def snapshot(self, scan: Scan, timeout: float | None) -> Stored:
+        """Copy the columns that are scanned."""
+        return self.store(scan, timeout)
+
+    def check_columns(self, reference: tuple[str, ...], schema: Schema) -> None:
+        """Raise unless the stored table has the columns of the schema, in types that are read."""
+        columns = self.columns(reference)
+        for name, kind in schema.columns:
+            if name not in columns:
+                raise InvalidValueError(
+                    f"schema[{name!r}] must be a column of the table, which has: "
+                    f"{', '.join(columns)}"
+                )
+            if columns[name] not in self.stored[kind]:
+                raise InvalidTypeError(
+                    f"schema[{name!r}] ({KINDS[kind]}) cannot read the stored type "
+                    f"{columns[name]}, because a cast could fail or round; it reads: "
+                    f"{', '.join(sorted(self.stored[kind]))}; store the column in one of these"
+                )
+
+    @abstractmethod
+    def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the reference of a stored table, or raise.
+
+        :param table: its name, or its schema and its name, or a path where the engine reads files
+        """
+
+    @abstractmethod
+    def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
+        """Return the engine's names of the types of a stored table's columns, or raise.
+
+        Refuses what need not give the same rows twice, such as a view.
+        """
+
+    @abstractmethod
+    def run(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> list[Any]:
+        """Run a statement, and return its rows."""
+
+    @abstractmethod
+    def materialize(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
+        """Store the rows of a query in a table that others do not see."""
+
+
+def _opaque(function: Callable[[], Any]) -> Any:
+    """Return ``function()``; log an error, and raise one that does not tell of the data."""
+    try:
+        return function()
+    except Exception as error:
+        LOGGER.error("an engine could not run a statement", exc_info=error)
+    raise TableError  # out here, where it has no context
+
+
+def integers(rows: list[Any]) -> Rows:
+    """Return rows of integers, or raise."""
+    return [tuple(map(_integer, row)) for row in rows]
+
+
+def _integer(value: Any) -> int:
+    if type(value) is int:
+        return value
+    if checks.is_a(value, Decimal) and value == value.to_integral_value():
+        return int(value)
+    raise TypeError("a statement has returned what is no integer")

@@ -1,0 +1,32 @@
+"""Which engine a connection belongs to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...checks import shown
+from ...errors import InvalidTypeError
+from .duckdb import DuckDB
+from .engine import Engine
+from .postgres import PostgreSQL
+from .spark import Spark
+
+ENGINES: dict[str, type[Engine]] = {
+    "duckdb": DuckDB,
+    "_duckdb": DuckDB,
+    "psycopg": PostgreSQL,
+    "pyspark": Spark,
+}
+
+
+def engine_of(connection: Any) -> Engine:
+    """Return the engine of a connection, or raise."""
+    for kind in type(connection).__mro__:
+        engine = ENGINES.get(kind.__module__.partition(".")[0])
+        if engine is not None:
+            return engine(connection)  # type: ignore[call-arg]
+    raise InvalidTypeError(
+        "connection must be of DuckDB, such as duckdb.connect('survey.db'), of PostgreSQL, such as "
+        "psycopg.connect(...), or a session of Spark, found "
+        f"{shown(type(connection).__name__)}"
+    )

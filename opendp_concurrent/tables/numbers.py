@@ -1,0 +1,116 @@
+"""Integers out of tables: OpenDP's domains and metrics, and stability maps in units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opendp.domains import atom_domain, vector_domain
+from opendp.metrics import absolute_distance, l1_distance, l2_distance, linf_distance
+from opendp.mod import Domain, Metric, Transformation
+from opendp.transformations import make_user_transformation
+
+from ..checks import shown
+from ..errors import InvalidValueError
+from ..native import opendp as _native
+from .domain import Contribution, Tables, root_above, table_domain, units, units_in
+from .engines.engine import Rows
+from .plan import Aggregate
+from .schema import LARGEST
+from .steps import table_given
+
+INTEGER = "i64"
+NORMS = ("l1", "l2", "linf")
+Decode = Callable[[Rows], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The domain and the metric of an answer, and how far one unit moves it.
+
+    :ivar per_unit: how far; its square, if ``squared``
+    """
+
+    domain: Domain
+    metric: Metric
+    per_unit: int
+    squared: bool = False
+
+    def map(self, d_in: int) -> int | float:
+        """Return how far that many units move the answer: exact for integers, else rounded up."""
+        if self.squared:
+            return root_above(self.per_unit * d_in**2)
+        found = d_in * self.per_unit
+        if found > LARGEST:
+            raise InvalidValueError(f"d_in ({d_in}) times {self.per_unit} must be within 64 bits")
+        return found
+
+
+def norm_of(*, norm: Any) -> str:
+    """Return the name of a norm, or raise."""
+    if type(norm) is str and norm in NORMS:
+        return norm
+    raise InvalidValueError(f"norm ({shown(norm)}) must be one of {', '.join(map(repr, NORMS))}")
+
+
+def scalar(per_unit: int) -> Output:
+    """Return the output of one integer."""
+    return Output(atom_domain(T=INTEGER), absolute_distance(T=INTEGER), per_unit)
+
+
+def vector(size: int, norm: str, of: Contribution, factor: int = 1) -> Output:
+    """Return the output of integers, one for each group.
+
+    :param of: norms of what one unit contributes
+    :param factor: largest absolute value that a row adds
+    """
+    domain = vector_domain(atom_domain(T=INTEGER), size=size)
+    if norm == "l1":
+        return Output(domain, l1_distance(T=INTEGER), of.l1 * factor)
+    if norm == "l2":
+        return Output(domain, l2_distance(T=float), of.l2_squared * factor**2, squared=True)
+    return Output(domain, linf_distance(T=INTEGER), of.linf * factor)
+
+
+def make_answer(
+    tables: Tables, aggregate: Aggregate, output: Output, decode: Decode
+) -> Transformation:
+    """Make a transformation that asks the engine for an aggregate."""
+
+    def function(table: Any) -> Any:
+        return decode(table_given(tables, table).ask(aggregate))
+
+    made = make_user_transformation(
+        table_domain(tables),
+        units(),
+        output.domain,
+        output.metric,
+        _native.carry(function),
+        _native.carry(lambda d_in: output.map(units_in(d_in=d_in))),
+    )
+    made.__opendp_dict__ = _native.Unrecorded()
+    return made
+
+
+def saturated(value: int) -> int:
+    """Return an integer within 64 bits. Clamping never increases distances."""
+    return min(max(value, -LARGEST), LARGEST)
+
+
+def one_integer(rows: Rows) -> int:
+    """Return the only integer of a statement."""
+    ((value,),) = rows
+    return saturated(value)
+
+
+def placed(size: int) -> Decode:
+    """Return a function from pairs of a place and an integer to a list; others are 0."""
+
+    def decode(rows: Sequence[tuple[int, ...]]) -> list[int]:
+        found = [0] * size
+        for place, value in rows:
+            found[place] = saturated(value)
+        return found
+
+    return decode

@@ -1,0 +1,184 @@
+"""Plans: what is asked of an engine, as frozen relational nodes. They hold no data.
+
+A relation node is a table that is derived from a scan, row by row or within a unit. An aggregate
+maps a relation to integers. ``render.py`` makes a statement of both; the meaning of each node is
+its docstring, which the proofs refer to, and which the tests interpret in plain Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from .predicate import Predicate
+from .schema import Schema
+
+
+class Values(tuple[tuple[Any, ...], ...]):
+    """Public tuples. Their hash is computed once, since there may be many."""
+
+    def __hash__(self) -> int:
+        found = vars(self).get("_hash")
+        if found is None:
+            found = vars(self)["_hash"] = tuple.__hash__(self)
+        return int(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The rows of a stored table whose unit is not NULL. NaN is read as NULL.
+
+    :ivar reference: where the engine finds it: ``"table"`` and the parts of its name, ``"parquet"``
+        and a path, or ``"csv"``, a path and the names of all columns of the file
+    """
+
+    reference: tuple[str, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The rows for which a predicate holds. It holds or does not, also on NULL."""
+
+    of: Relation
+    predicate: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """All rows, with some of the columns."""
+
+    of: Relation
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """The first rows of each unit, in the order of ``order_by`` and then of all other columns.
+
+    Ascending, NULL first. Rows that are equal in all columns are interchangeable.
+    """
+
+    of: Relation
+    rows: int
+    order_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTruncate:
+    """The first rows of each unit in each of its first groups, in ascending order, NULL first.
+
+    A group is all rows with the same values in the columns ``by``; NULL is one of the values.
+    """
+
+    of: Relation
+    by: tuple[str, ...]
+    groups: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class PublicJoin:
+    """Each row whose values in ``on`` are a public key, with the columns of that public row.
+
+    :ivar on: names of columns
+    :ivar added: names and types of the columns that the join adds
+    :ivar keys: distinct values of ``on``
+    :ivar rows: values of the added columns for each key; None is NULL
+    """
+
+    of: Relation
+    on: tuple[str, ...]
+    added: tuple[tuple[str, type], ...]
+    keys: Values
+    rows: Values
+
+
+Relation: TypeAlias = Scan | Where | Select | Truncate | GroupTruncate | PublicJoin
+
+
+def schema_after(relation: Relation) -> Schema:
+    """Return the schema of a relation."""
+    if isinstance(relation, (Scan, Select)):
+        return relation.schema
+    schema = schema_after(relation.of)
+    if isinstance(relation, PublicJoin):
+        return Schema(schema.columns + relation.added, schema.unit)
+    return schema
+
+
+def nodes_of(relation: Relation) -> Iterator[Relation]:
+    """Yield a relation and those it is made of, outermost first."""
+    while not isinstance(relation, Scan):
+        yield relation
+        relation = relation.of
+    yield relation
+
+
+@dataclass(frozen=True, slots=True)
+class Quantised:
+    """The integer that a row adds to a sum: 0 for NULL.
+
+    Of a column of integers, the value clamped to ``[lower, upper]``. Of a column of floats,
+    ``floor(x * factor + 0.5)``, where x is the value clamped to ``[lower, upper]``, in doubles.
+
+    :ivar factor: number of steps in 1; None for integers
+    """
+
+    column: str
+    lower: int | float
+    upper: int | float
+    factor: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The number of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctUnits:
+    """The number of units that have a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The sum of integers over rows."""
+
+    value: Quantised
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """For each public key, the number of its rows, or the sum of a value over them.
+
+    A row whose value in a column of ``by`` is NULL, or no part of a key, is in no group.
+    """
+
+    by: tuple[str, ...]
+    keys: Values
+    value: Quantised | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """The number of rows in each bin between edges.
+
+    :ivar edges: increasing
+    :ivar exact: count the values that equal an edge apart. Bin 2i is then below edge i and above
+        the one before, bin 2i + 1 equal to edge i. Otherwise bin i is below edge i, and at least
+        the one before. NULL is in no bin.
+    """
+
+    column: str
+    edges: tuple[int | float, ...]
+    exact: bool = False
+
+    @property
+    def bins(self) -> int:
+        """How many bins there are."""
+        return 2 * len(self.edges) + 1 if self.exact else len(self.edges) + 1
+
+
+Aggregate: TypeAlias = Count | DistinctUnits | Sum | Grouped | Bins

@@ -1,0 +1,360 @@
+"""Plans as statements of SQL, one syntax tree for every engine.
+
+Every value of the caller goes to the engine as a parameter, other than numbers and dates. The
+columns of a table are renamed to ``c0``, ``c1`` and so on where it is scanned, so that quoting,
+case and duplicates matter there only. The tree is made of few kinds of nodes, which are listed in
+``syntax.py``; nothing else is rendered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from . import plan as nodes
+from .dialects import DIALECTS, Dialect
+from .dialects import exp as exp
+from .predicate import Both, Compare, IsIn, IsNull, Not, Other, Predicate
+from .schema import Schema
+from .syntax import check_syntax
+
+MOST_STATEMENTS = 256
+SMALLEST = 0.25  # below it in steps, a value is quantised to 0
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement and its parameters. It returns rows of integers."""
+
+    text: str
+    parameters: tuple[Any, ...]
+
+
+_STATEMENTS: dict[tuple[Any, ...], Statement] = {}
+
+
+def statement(dialect: str, relation: nodes.Relation, aggregate: nodes.Aggregate) -> Statement:
+    """Return the statement for an aggregate of a relation.
+
+    It returns one integer, or for groups and bins rows of a position and an integer.
+    """
+    return _cached((dialect, relation, aggregate))
+
+
+def materialization(dialect: str, relation: nodes.Relation) -> Statement:
+    """Return a query of all rows of a relation, whose columns have their own names."""
+    return _cached((dialect, relation, None))
+
+
+def _cached(key: tuple[Any, ...]) -> Statement:
+    found = _STATEMENTS.get(key)
+    if found is None:
+        if len(_STATEMENTS) >= MOST_STATEMENTS:
+            _STATEMENTS.clear()
+        found = _STATEMENTS[key] = _Renderer(DIALECTS[key[0]]).statement(*key[1:])
+    return found
+
+
+class _Renderer:
+    """Renders one statement, and collects its parameters."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect, self._parameters = dialect, list[Any]()
+
+    def statement(self, relation: nodes.Relation, aggregate: nodes.Aggregate | None) -> Statement:
+        query, names = self._relation(relation)
+        if aggregate is None:
+            columns = [exp.alias_(_column(of), name, quoted=True) for name, of in names.items()]
+            tree = _select(columns, query)
+        else:
+            tree = self._aggregate(aggregate, query, names, nodes.schema_after(relation))
+        check_syntax(tree)
+        return Statement(self._dialect.text(tree), tuple(self._parameters))
+
+    # --- relations ---------------------------------------------------------------------------
+
+    def _relation(self, relation: nodes.Relation) -> tuple[Any, dict[str, str]]:
+        """Return a query for the relation, and the short name of each of its columns."""
+        if isinstance(relation, nodes.Scan):
+            return self._scan(relation)
+        query, names = self._relation(relation.of)
+        schema = nodes.schema_after(relation.of)
+        if isinstance(relation, nodes.Where):
+            columns = [_column(of) for of in names.values()]
+            return _select(columns, query, self._holds(relation.predicate, names, schema)), names
+        if isinstance(relation, nodes.Select):
+            kept = {name: names[name] for name in relation.schema.names}
+            return _select(map(_column, kept.values()), query), kept
+        if isinstance(relation, nodes.Truncate):
+            return self._truncate(relation, query, names, names[schema.unit]), names
+        if isinstance(relation, nodes.GroupTruncate):
+            return self._group_truncate(relation, query, names, names[schema.unit]), names
+        return self._join(relation, query, names, schema)
+
+    def _scan(self, scan: nodes.Scan) -> tuple[Any, dict[str, str]]:
+        names = {name: f"c{place}" for place, name in enumerate(scan.schema.names)}
+        columns, condition = [], None
+        for name, kind in scan.schema.columns:
+            found = self._dialect.stored(
+                scan.reference[0], exp.column(name, "t", quoted=True), kind
+            )
+            columns.append(exp.alias_(found, names[name]))
+            if name == scan.schema.unit:
+                condition = exp.Not(this=exp.Paren(this=_is_null(found.copy())))
+        source = self._dialect.source(scan.reference)
+        query = exp.select(*columns, copy=False).from_(source, copy=False)
+        return query.where(condition, copy=False), names
+
+    def _truncate(
+        self, relation: nodes.Truncate, query: Any, names: dict[str, str], unit: str
+    ) -> Any:
+        first = [names[name] for name in relation.order_by]
+        rest = [of for of in names.values() if of not in first and of != unit]
+        number = _window(exp.RowNumber(), [unit], [*first, *rest])
+        columns = [_column(of) for of in names.values()]
+        numbered = _select([*columns, exp.alias_(number, "r")], query)
+        return _select(columns, numbered, _at_most("r", relation.rows))
+
+    def _group_truncate(
+        self, relation: nodes.GroupTruncate, query: Any, names: dict[str, str], unit: str
+    ) -> Any:
+        by = [names[name] for name in relation.by]
+        rest = [of for of in names.values() if of not in by and of != unit]
+        group = _window(exp.DenseRank(), [unit], by)
+        row = _window(exp.RowNumber(), [unit, *by], rest)
+        columns = [_column(of) for of in names.values()]
+        numbered = _select([*columns, exp.alias_(group, "g"), exp.alias_(row, "r")], query)
+        both = _and(_at_most("g", relation.groups), _at_most("r", relation.rows))
+        return _select(columns, numbered, both)
+
+    def _join(
+        self, relation: nodes.PublicJoin, query: Any, names: dict[str, str], schema: Schema
+    ) -> tuple[Any, dict[str, str]]:
+        after = nodes.schema_after(relation)
+        on = [(name, schema.kind(name)) for name in relation.on]
+        fresh = {name: f"c{self._fresh(names) + at}" for at, (name, _) in enumerate(relation.added)}
+        keys = [f"k{place}" for place in range(len(on))]
+        rows = [(*key, *row) for key, row in zip(relation.keys, relation.rows, strict=True)]
+        public = self._public(
+            rows, [*keys, *fresh.values()], [kind for _, kind in (*on, *relation.added)]
+        )
+        together = {**names, **fresh}
+        columns = [exp.column(of, "t") for of in names.values()]
+        columns += [exp.column(of, "k") for of in fresh.values()]
+        matches = _equal([names[name] for name in relation.on], keys)
+        joined = exp.select(*columns, copy=False).from_(_subquery(query, "t"), copy=False)
+        joined = joined.join(_subquery(public, "k"), on=matches, join_type="inner", copy=False)
+        return joined, {name: together[name] for name in after.names}
+
+    @staticmethod
+    def _fresh(names: dict[str, str]) -> int:
+        return 1 + max(int(of[1:]) for of in names.values())
+
+    def _public(self, rows: list[Any], names: list[str], kinds: list[type]) -> Any:
+        """Return a query of public rows, which go to the engine as one array for each column."""
+        columns = zip(*rows, strict=True)
+        arrays = [self._array(list(one), kind) for one, kind in zip(columns, kinds, strict=True)]
+        return self._dialect.rows(arrays, names, kinds)
+
+    def _array(self, values: list[Any], kind: type) -> Any:
+        return self._dialect.array(self._parameter(values), kind)
+
+    def _parameter(self, value: Any) -> Any:
+        self._parameters.append(value)
+        return self._dialect.parameter(len(self._parameters))
+
+    # --- predicates --------------------------------------------------------------------------
+
+    def _holds(self, one: Predicate, names: dict[str, str], schema: Schema) -> Any:
+        """Return an expression that is true or false, never NULL."""
+        if isinstance(one, Both):
+            left, right = (self._holds(each, names, schema) for each in (one.left, one.right))
+            return _and(left, right) if one.connective == "and" else _or(left, right)
+        if isinstance(one, Not):
+            return exp.Not(this=exp.Paren(this=self._holds(one.of, names, schema)))
+        assert isinstance(one, (IsNull, Compare, IsIn))
+        own = _column(names[one.column])
+        if isinstance(one, IsNull):
+            return _is_null(own)
+        kind = schema.kind(one.column)
+        if isinstance(one, IsIn):
+            values = [self._constant(each, kind) for each in one.values]
+            return _known(exp.In(this=own, expressions=values))
+        if isinstance(one.value, Other):
+            other = _column(names[one.value.name])
+        else:
+            other = self._constant(one.value, kind)
+        return _known(_COMPARISONS[one.comparison](this=own, expression=other))
+
+    def _constant(self, value: Any, kind: type) -> Any:
+        if kind is str:
+            return self._dialect.text_value(self._parameter(value))
+        return self._dialect.constant(value, kind)
+
+    # --- aggregates --------------------------------------------------------------------------
+
+    def _aggregate(
+        self, one: nodes.Aggregate, query: Any, names: dict[str, str], schema: Schema
+    ) -> Any:
+        if isinstance(one, nodes.Count):
+            return _select([exp.Count(this=exp.Star())], query)
+        if isinstance(one, nodes.DistinctUnits):
+            unit = exp.Distinct(expressions=[_column(names[schema.unit])])
+            return _select([exp.Count(this=unit)], query)
+        if isinstance(one, nodes.Sum):
+            return _select([self._sum(one.value, names)], query)
+        if isinstance(one, nodes.Bins):
+            place = self._bin(one, names[one.column], schema.kind(one.column))
+            placed = _select([exp.alias_(place, "i")], query, _not_null(names[one.column]))
+            columns = [_column("i"), exp.Count(this=exp.Star())]
+            return _select(columns, placed).group_by(_column("i"), copy=False)
+        return self._groups(one, query, names, schema)
+
+    def _groups(self, one: nodes.Grouped, query: Any, names: dict[str, str], schema: Schema) -> Any:
+        """Aggregate first and join with the public keys then: a join of groups, not of rows."""
+        by = [names[name] for name in one.by]
+        value = exp.Count(this=exp.Star()) if one.value is None else self._sum(one.value, names)
+        columns = [*map(_column, by), exp.alias_(value, "n")]
+        grouped = _select(columns, query).group_by(*map(_column, by), copy=False)
+        keys = [f"k{place}" for place in range(len(by))]
+        rows = [(*key, place) for place, key in enumerate(one.keys)]
+        kinds = [schema.kind(name) for name in one.by]
+        public = self._public(rows, [*keys, "i"], [*kinds, int])
+        columns = [exp.column("i", "k"), exp.column("n", "t")]
+        joined = exp.select(*columns, copy=False).from_(_subquery(grouped, "t"), copy=False)
+        return joined.join(
+            _subquery(public, "k"), on=_equal(by, keys), join_type="inner", copy=False
+        )
+
+    def _sum(self, value: nodes.Quantised, names: dict[str, str]) -> Any:
+        own = names[value.column]
+        if value.factor is None:
+            steps = self._clamped(own, value.lower, value.upper, int)
+        else:
+            steps = self._steps(value, own, value.factor)
+        total = exp.Sum(this=self._dialect.wide(steps))
+        return exp.Coalesce(this=total, expressions=[exp.Literal.number(0)])
+
+    def _clamped(self, own: str, lower: Any, upper: Any, kind: type) -> Any:
+        """Return the value between two bounds; NULL of NULL."""
+        low, high = self._dialect.constant(lower, kind), self._dialect.constant(upper, kind)
+        cases = [
+            (exp.LTE(this=_column(own), expression=low), low.copy()),
+            (exp.GTE(this=_column(own), expression=high), high.copy()),
+        ]
+        return exp.Paren(this=_case(cases, _column(own)))
+
+    def _steps(self, value: nodes.Quantised, own: str, factor: float) -> Any:
+        """Return ``floor(x * factor + 0.5)`` of the clamped value x.
+
+        Of tiny values this is 0. The product is not computed of them, since its underflow is an
+        error in PostgreSQL.
+        """
+        constant, tiny = self._dialect.constant, SMALLEST / factor
+        clamped = self._clamped(own, value.lower, value.upper, float)
+        product = exp.Mul(this=clamped.copy(), expression=constant(factor, float))
+        half = exp.Add(this=exp.Paren(this=product), expression=constant(0.5, float))
+        steps = self._dialect.whole(exp.Floor(this=half))
+        small = _and(
+            exp.GT(this=clamped.copy(), expression=constant(-tiny, float)),
+            exp.LT(this=clamped, expression=constant(tiny, float)),
+        )
+        cases = [(_is_null(_column(own)), exp.Null()), (small, exp.Literal.number(0))]
+        return exp.Paren(this=_case(cases, steps))
+
+    def _bin(self, one: nodes.Bins, own: str, kind: type) -> Any:
+        """Return the number of a value's bin, by bisection."""
+
+        def constant(edge: Any) -> Any:
+            return self._dialect.constant(edge, kind)
+
+        def between(low: int, high: int) -> Any:  # the value is in one of the bins low..high
+            if low == high:
+                return exp.Literal.number(2 * low if one.exact else low)
+            middle = (low + high) // 2
+            edge = one.edges[middle]
+            below = exp.LT(this=_column(own), expression=constant(edge))
+            cases: list[tuple[Any, Any]] = [(below, between(low, middle))]
+            if one.exact:
+                equal = exp.EQ(this=_column(own), expression=constant(edge))
+                cases.append((equal, exp.Literal.number(2 * middle + 1)))
+            return exp.Paren(this=_case(cases, between(middle + 1, high)))
+
+        return between(0, len(one.edges))
+
+
+_COMPARISONS = {
+    "==": exp.EQ,
+    "!=": exp.NEQ,
+    "<": exp.LT,
+    "<=": exp.LTE,
+    ">": exp.GT,
+    ">=": exp.GTE,
+}
+
+
+def _column(name: str) -> Any:
+    return exp.column(name)
+
+
+def _subquery(query: Any, name: str) -> Any:
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(name)))
+
+
+def _select(columns: Iterable[Any], query: Any, condition: Any = None) -> Any:
+    made = exp.select(*(one.copy() for one in columns), copy=False)
+    made = made.from_(_subquery(query, "t"), copy=False)
+    return made if condition is None else made.where(condition, copy=False)
+
+
+def _is_null(one: Any) -> Any:
+    return exp.Is(this=one, expression=exp.Null())
+
+
+def _not_null(name: str) -> Any:
+    return exp.Not(this=exp.Paren(this=_is_null(_column(name))))
+
+
+def _known(comparison: Any) -> Any:
+    return exp.Coalesce(this=exp.Paren(this=comparison), expressions=[exp.false()])
+
+
+def _and(left: Any, right: Any) -> Any:
+    both = exp.And(this=exp.Paren(this=left), expression=exp.Paren(this=right))
+    return exp.Paren(this=both)
+
+
+def _or(left: Any, right: Any) -> Any:
+    return exp.Paren(this=exp.Or(this=exp.Paren(this=left), expression=exp.Paren(this=right)))
+
+
+def _equal(names: list[str], keys: list[str]) -> Any:
+    equal = [
+        exp.EQ(this=exp.column(name, "t"), expression=exp.column(key, "k"))
+        for name, key in zip(names, keys, strict=True)
+    ]
+    made = equal[0]
+    for one in equal[1:]:
+        made = _and(made, one)
+    return made
+
+
+def _at_most(name: str, most: int) -> Any:
+    return exp.LTE(this=_column(name), expression=exp.Literal.number(most))
+
+
+def _case(cases: list[tuple[Any, Any]], otherwise: Any) -> Any:
+    ifs = [exp.If(this=condition, true=value) for condition, value in cases]
+    return exp.Case(ifs=ifs, default=otherwise)
+
+
+def _window(function: Any, by: list[str], order: list[str]) -> Any:
+    ordered = [
+        exp.Ordered(this=_column(name), desc=False, nulls_first=True) for name in order or by
+    ]
+    return exp.Window(
+        this=function,
+        partition_by=[_column(name) for name in by],
+        order=exp.Order(expressions=ordered),
+    )

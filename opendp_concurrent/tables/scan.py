@@ -1,0 +1,79 @@
+"""Tables from connections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opendp.mod import assert_features
+
+from .. import checks
+from .domain import Tables
+from .engines.known import engine_of
+from .plan import Scan
+from .schema import schema_of
+from .table import Table
+
+
+def scan(
+    connection: Any,
+    table: str | Sequence[str],
+    schema: Mapping[str, type],
+    unit: str,
+    *,
+    timeout: float | None = None,
+    snapshot: bool = False,
+) -> Table:
+    """Return a table that stays in its engine.
+
+    The engine aggregates, OpenDP adds the noise. No row is read here: only the names and types of
+    the stored columns. The distance of two tables is the number of units, such as persons, whose
+    rows were added or removed. A row whose unit is NULL belongs to nobody and is left out. NaN is
+    read as NULL. Texts are compared by their bytes.
+
+    You promise that the table does not change while a queryable on it is in use, or pass
+    ``snapshot=True``. If it changes, each launch is charged as before, and its guarantee is for the
+    pair of tables at its own time: it protects a unit whose rows are the same in all launches.
+
+    Required features: `honest-but-curious`
+
+    :param connection: an open DuckDB connection; statements run on cursors of their own
+    :param table: name of a stored table, spelled as it is stored, or its schema and its name; or
+        the path of one Parquet or CSV file (in UTF-8, with a header and commas; a text that is no
+        value of its type is NULL)
+    :param schema: mapping from the names of the columns to use to their types: int (of up to 64
+        bits), float, str, bool or datetime.date; it is public
+    :param unit: name of the column, of integers or texts, that says to whom a row belongs
+    :param timeout: seconds after which a statement is cancelled; its launch stays charged. The
+        running time is not hidden from who can measure it
+    :param snapshot: copy the columns within the engine now, and use the copy
+    :return: a table, whose ``space`` begins pipelines
+    :raises InvalidTypeError, InvalidValueError: naming the argument; for a view, or a stored type
+        whose cast could fail or round
+    :raises ImportError: without the extra ``tables``
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect()
+    >>> _ = connection.execute("CREATE TABLE visits (person INT, region TEXT)")
+    >>> _ = connection.execute("INSERT INTO visits VALUES (1, 'north'), (1, 'south'), (2, 'south')")
+    >>> visits = oc.tables.scan(connection, "visits", {"person": int, "region": str}, "person")
+    >>> once = visits.space >> oc.t.then_truncate(1)
+    >>> counts = once >> oc.t.then_table_counts("region", ["north", "south", "west"])
+    >>> noisy = counts >> dp.m.then_laplace(scale=2.0)
+    >>> noisy.map(1)
+    0.5
+    >>> noisy(visits)  # noisy
+    [1, 2, -1]
+    """
+    assert_features("honest-but-curious")
+    known = schema_of(schema, unit)
+    names = (table,) if checks.is_a(table, str) else checks.sequence("names", table=table)
+    seconds = None if timeout is None else checks.positive(timeout=timeout)
+    keep = checks.flag(snapshot=snapshot)
+    engine = engine_of(connection)
+    reference = engine.reference(tuple(checks.text(table=name) for name in names))
+    engine.check_columns(reference, known)
+    found = Table(engine, Scan(reference, known), Tables(known), seconds)
+    return found.fixed() if keep else found

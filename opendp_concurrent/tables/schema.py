@@ -1,0 +1,168 @@
+"""Schemas of tables: public names and types of the columns, and the column of the unit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from .. import checks, owned
+from ..errors import InvalidTypeError, InvalidValueError
+
+KINDS: dict[type, str] = {int: "int", float: "float", str: "str", bool: "bool", date: "date"}
+KEYS = (int, str, bool, date)  # types whose values can be keys of groups: equality is exact
+UNITS = (int, str)
+LARGEST = 2**63 - 1  # of an integer in each engine
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Columns in their order, each with its type. Equal by value.
+
+    :ivar columns: pairs of a name and a type
+    :ivar unit: name of the column that says to whom a row belongs
+    """
+
+    columns: tuple[tuple[str, type], ...]
+    unit: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in their order."""
+        return tuple(name for name, _ in self.columns)
+
+    def kind(self, column: Any, name: str = "column") -> type:
+        """Return the type of a column, or raise naming the argument."""
+        text = str.__str__(column) if checks.is_a(column, str) else None
+        for known, kind in self.columns:
+            if known == text:
+                return kind
+        raise InvalidValueError(
+            f"{name} ({checks.shown(column)}) must be a column of the table; its columns are: "
+            f"{', '.join(self.names)}"
+        )
+
+    def keep(self, names: tuple[str, ...]) -> Schema:
+        """Return the schema of some columns, in their order here, the unit's among them."""
+        wanted = {*names, self.unit}
+        return Schema(tuple(one for one in self.columns if one[0] in wanted), self.unit)
+
+    def __str__(self) -> str:
+        told = (f"{json.dumps(name)}: {KINDS[kind]}" for name, kind in self.columns)
+        return f"{', '.join(told)}; unit {json.dumps(self.unit)}"
+
+
+def schema_of(schema: Any, unit: Any) -> Schema:
+    """Return a schema from a mapping of names to types and the unit's column, or raise."""
+    columns = []
+    for name, kind in checks.mapping("names of columns to types", schema=schema).items():
+        columns.append((column_name(schema=name), kind_of(name, kind)))
+    found = Schema(tuple(columns), column_name(unit=unit))
+    check_distinct("schema", found.names)
+    if found.kind(found.unit, "unit") not in UNITS:
+        raise InvalidTypeError(f"unit ({unit!r}) must be a column of integers or texts")
+    return found
+
+
+def kind_of(name: Any, kind: Any) -> type:
+    """Return the type of a column, or raise."""
+    if type(kind) is type and kind in KINDS:
+        return kind
+    raise InvalidTypeError(
+        f"schema[{checks.shown(name)}] must be int, float, str, bool or datetime.date, "
+        f"found {checks.shown(kind)}"
+    )
+
+
+def column_name(**argument: Any) -> str:
+    """Return a name that each engine can quote, or raise."""
+    ((place, name),) = argument.items()
+    if not checks.is_a(name, str):
+        raise InvalidTypeError(f"{place} must have texts as names, found {type(name).__name__}")
+    text = str.__str__(name)
+    if not (text and _storable(text)):
+        raise InvalidValueError(
+            f"{place} ({checks.shown(text)}) must be a nonempty name in valid Unicode without NUL"
+        )
+    return text
+
+
+def check_distinct(place: str, names: tuple[str, ...]) -> None:
+    """Raise if two names are equal but for case: engines compare names without it."""
+    folded = [name.casefold() for name in names]
+    if len(set(folded)) != len(folded):
+        raise InvalidValueError(
+            f"{place} must have names that differ by more than case: engines fold it; rename one "
+            f"of: {', '.join(names)}"
+        )
+
+
+def _storable(text: str) -> bool:
+    """Whether each engine can store a text: valid Unicode without NUL."""
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def value_of(kind: type, **argument: Any) -> Any:
+    """Return a public value as Python's own class if it is one of a column's type, or raise.
+
+    No rounding, and no conversion that differs between engines: integers of 64 bits, doubles other
+    than NaN, texts in Unicode without NUL, Booleans, dates.
+    """
+    ((name, value),) = argument.items()
+    if kind is float:
+        return checks.real(**argument)
+    if kind is int:
+        whole = checks.integer(**argument)
+        if not -LARGEST <= whole <= LARGEST:
+            raise InvalidValueError(f"{name} ({whole}) must be within 64 bits")
+        return whole
+    if not checks.is_a(value, kind) or checks.is_a(value, datetime):
+        raise InvalidTypeError(
+            f"{name} must be of the column's type, {KINDS[kind]}, found {type(value).__name__}"
+        )
+    if kind is str and not _storable(str.__str__(value)):
+        raise InvalidValueError(f"{name} must be valid Unicode without NUL")
+    if kind is date:
+        return date(value.year, value.month, value.day)
+    return owned.plain(value)
+
+
+def keys_of(kinds: tuple[type, ...], **argument: Any) -> tuple[tuple[Any, ...], ...]:
+    """Return distinct public keys as tuples with a value for each column, or raise."""
+    ((name, keys),) = argument.items()
+    found = []
+    for key in checks.sequence("keys", **{name: keys}):
+        parts = (key,) if len(kinds) == 1 else tuple(checks.elements("values", **{name: key}))
+        if len(parts) != len(kinds):
+            raise InvalidValueError(
+                f"{name} has {checks.shown(key)}, which must have {len(kinds)} values, one for "
+                "each column"
+            )
+        found.append(
+            tuple(value_of(kind, **{name: one}) for kind, one in zip(kinds, parts, strict=True))
+        )
+    if len(set(found)) != len(found):
+        raise InvalidValueError(f"{name} must have distinct keys")
+    return tuple(found)
+
+
+def names_of(place: str, schema: Schema, names: Any, kinds: tuple[type, ...]) -> tuple[str, ...]:
+    """Return names of distinct columns whose types are among ``kinds``, or raise."""
+    given = (names,) if checks.is_a(names, str) else checks.sequence("columns", **{place: names})
+    found = []
+    for each in given:
+        one = str.__str__(each) if checks.is_a(each, str) else each
+        kind = schema.kind(one, place)
+        if kind not in kinds:
+            raise InvalidTypeError(
+                f"{place} ({checks.shown(one)}) must be a column of type "
+                f"{', '.join(KINDS[one] for one in kinds)}, found {KINDS[kind]}"
+            )
+        found.append(one)
+    if len(set(found)) != len(found):
+        raise InvalidValueError(f"{place} must name each column once")
+    return tuple(found)

@@ -1,0 +1,350 @@
+"""Transformations from tables to tables: rows, columns and truncation. Nothing runs in the engine.
+
+Each one appends a node to the plan of a table. A unit's rows in the result depend on the unit's own
+rows only, so the distance in units does not grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from opendp.mod import Domain, Metric, Transformation, assert_features
+from opendp.transformations import make_user_transformation
+
+from .. import checks
+from ..checks import checked, flag
+from ..combinators import guards
+from ..errors import InvalidTypeError, InvalidValueError
+from ..native import opendp as _native
+from . import plan as nodes
+from .domain import GroupBound, Tables, table_domain, tables_of, units, units_in
+from .predicate import Predicate
+from .predicate import checked as checked_predicate
+from .schema import (
+    KEYS,
+    Schema,
+    check_distinct,
+    column_name,
+    keys_of,
+    kind_of,
+    names_of,
+    value_of,
+)
+from .table import Table
+
+MOST_ROWS = checks.at_most(2**31 - 1, "a unit has fewer rows")
+
+
+def table_given(tables: Tables, table: Any) -> Table:
+    """Return the argument of a transformation if it is a table of its domain, or raise."""
+    if type(table) is not Table or table.tables != tables:
+        found = repr(table) if type(table) is Table else type(table).__name__
+        raise InvalidTypeError(f"arg must be Table({tables}), found {found}")
+    return table
+
+
+def _step(
+    before: Tables,
+    after: Tables,
+    node: Callable[[nodes.Relation], nodes.Relation],
+    *,
+    materialize: bool = False,
+) -> Transformation:
+    """Make a transformation that appends a node; a unit more or less stays one."""
+
+    def function(table: Any) -> Table:
+        known = table_given(before, table)
+        derived = known.derived(node(known.relation), after)
+        return derived.materialized() if materialize else derived
+
+    made = make_user_transformation(
+        table_domain(before),
+        units(),
+        table_domain(after),
+        units(),
+        _native.carry(function),
+        _native.carry(lambda d_in: units_in(d_in=d_in)),
+    )
+    made.__opendp_dict__ = _native.Unrecorded()
+    return made
+
+
+@checked(input_domain=guards.domain, input_metric=guards.metric)
+def make_where(input_domain: Domain, input_metric: Metric, predicate: Predicate) -> Transformation:
+    """Keep the rows of a table for which a predicate holds.
+
+    A predicate holds or does not, also on missing values: a comparison with NULL or NaN does not
+    hold, and its negation holds.
+
+    Guarantee: the distance in units does not grow, because each row is kept or not by its own
+    values.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of tables
+    :param input_metric: units added or removed
+    :param predicate: made of :func:`.column`, with constants of the columns' types
+    :return: a transformation of tables
+    :raises InvalidTypeError, InvalidValueError: naming the argument; for a function or a text of
+        SQL, which cannot be shown to be deterministic and total
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute("CREATE TABLE ages AS SELECT 1 AS person, 20 AS age")
+    >>> ages = oc.tables.scan(connection, "ages", {"person": int, "age": int}, "person")
+    >>> adults = oc.t.make_where(*ages.space, oc.tables.column("age") >= 18)
+    >>> count = adults >> oc.t.then_truncate(1) >> oc.t.then_table_count()
+    >>> count(ages), count.map(1)
+    (1, 1)
+    """
+    assert_features("contrib", "honest-but-curious")
+    tables = tables_of(input_domain, input_metric)
+    known = checked_predicate(tables.schema, predicate)
+    return _step(tables, tables, lambda of: nodes.Where(of, known))
+
+
+@checked(input_domain=guards.domain, input_metric=guards.metric)
+def make_table_select(
+    input_domain: Domain, input_metric: Metric, columns: Sequence[str]
+) -> Transformation:
+    """Keep some columns of a table, and the column of the unit.
+
+    A truncation orders rows by all columns that are left, so select those that you need first.
+
+    Guarantee: the distance in units does not grow.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of tables
+    :param input_metric: units added or removed
+    :param columns: names
+    :return: a transformation of tables
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute(
+    ...     "CREATE TABLE wide AS "
+    ...     "SELECT 1 AS person, 20 AS a, 30 AS b"
+    ... )
+    >>> wide = oc.tables.scan(connection, "wide", {"person": int, "a": int, "b": int}, "person")
+    >>> oc.t.make_table_select(*wide.space, ["b"])(wide)
+    Table("person": int, "b": int; unit "person")
+    """
+    assert_features("contrib", "honest-but-curious")
+    tables = tables_of(input_domain, input_metric)
+    names = names_of("columns", tables.schema, columns, (*KEYS, float))
+    schema = tables.schema.keep(names)
+    return _step(tables, tables.on(schema), lambda of: nodes.Select(of, schema))
+
+
+@checked(
+    input_domain=guards.domain, input_metric=guards.metric, per_unit=MOST_ROWS, materialize=flag
+)
+def make_truncate(
+    input_domain: Domain,
+    input_metric: Metric,
+    per_unit: int,
+    order_by: Sequence[str] = (),
+    *,
+    materialize: bool = False,
+) -> Transformation:
+    """Keep at most so many rows of each unit.
+
+    The first rows are kept, in ascending order of the columns ``order_by`` and then of all others
+    but the unit's, NULL first. So which rows are kept depends on the unit's own rows only, not on
+    those of others or on how they are stored. Answers about columns that come early in the order
+    are biased to small values, if units have more rows than are kept.
+
+    Guarantee: the distance in units does not grow, and each unit has at most ``per_unit`` rows.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of tables
+    :param input_metric: units added or removed
+    :param per_unit: number of rows
+    :param order_by: names of columns that come first in the order
+    :param materialize: store the truncated rows in the engine, once for each invocation, until the
+        last handle on them is freed
+    :return: a transformation of tables
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute(
+    ...     "CREATE TABLE trips AS "
+    ...     "SELECT 1 AS person, range AS km FROM range(9)"
+    ... )
+    >>> trips = oc.tables.scan(connection, "trips", {"person": int, "km": int}, "person")
+    >>> count = oc.t.make_truncate(*trips.space, per_unit=3) >> oc.t.then_table_count()
+    >>> count(trips), count.map(2)
+    (3, 6)
+    """
+    assert_features("contrib", "honest-but-curious")
+    tables = tables_of(input_domain, input_metric)
+    first = (
+        names_of("order_by", tables.schema, order_by, (*KEYS, float))
+        if checks.is_a(order_by, str) or len(checks.elements("columns", order_by=order_by))
+        else ()
+    )
+    return _step(
+        tables,
+        tables.at_most(per_unit),
+        lambda of: nodes.Truncate(of, per_unit, first),
+        materialize=materialize,
+    )
+
+
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    groups=MOST_ROWS,
+    rows=MOST_ROWS,
+    materialize=flag,
+)
+def make_group_truncate(
+    input_domain: Domain,
+    input_metric: Metric,
+    by: str | Sequence[str],
+    groups: int,
+    rows: int = 1,
+    *,
+    materialize: bool = False,
+) -> Transformation:
+    """Keep at most so many groups of each unit, and at most so many of its rows in each group.
+
+    A group is all rows with the same values in the columns ``by``; NULL is one of the values. The
+    first groups of the unit are kept, and the first rows in each, in ascending order of all columns
+    but the unit's, NULL first. Counts of these groups then have a smaller sensitivity than after
+    :func:`.make_truncate`: in L2, the root of ``groups`` times ``rows``.
+
+    Guarantee: the distance in units does not grow, and each unit has rows in at most ``groups``
+    groups, at most ``rows`` in each.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of tables
+    :param input_metric: units added or removed
+    :param by: names of columns of integers, texts, Booleans or dates
+    :param groups: number of groups of a unit
+    :param rows: number of rows of a unit in a group
+    :param materialize: as for :func:`.make_truncate`
+    :return: a transformation of tables
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute(
+    ...     "CREATE TABLE calls AS "
+    ...     "SELECT 1 AS person, range % 5 AS day FROM range(9)"
+    ... )
+    >>> calls = oc.tables.scan(connection, "calls", {"person": int, "day": int}, "person")
+    >>> bounded = oc.t.make_group_truncate(*calls.space, by="day", groups=4)
+    >>> counts = bounded >> oc.t.then_table_counts("day", range(5), norm="l2")
+    >>> counts(calls), counts.map(1)
+    ([1, 1, 1, 1, 0], 2.0)
+    """
+    assert_features("contrib", "honest-but-curious")
+    tables = tables_of(input_domain, input_metric)
+    names = names_of("by", tables.schema, by, KEYS)
+    bound = GroupBound(frozenset(names), groups, rows)
+    return _step(
+        tables,
+        tables.at_most(groups * rows, bound),
+        lambda of: nodes.GroupTruncate(of, names, groups, rows),
+        materialize=materialize,
+    )
+
+
+@checked(input_domain=guards.domain, input_metric=guards.metric)
+def make_public_join(
+    input_domain: Domain,
+    input_metric: Metric,
+    on: str | Sequence[str],
+    schema: Mapping[str, type],
+    rows: Mapping[Any, Sequence[Any]],
+) -> Transformation:
+    """Join a table with public rows: add columns that are a public function of others.
+
+    A row without a public partner is dropped; so is one with NULL in a column of ``on``. Each row
+    has at most one partner, so units contribute no more than before.
+
+    Guarantee: the distance in units does not grow.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of tables
+    :param input_metric: units added or removed
+    :param on: names of columns of integers, texts, Booleans or dates
+    :param schema: mapping from the names of the columns that are added to their types
+    :param rows: mapping from the values of ``on`` (a tuple, if there are several) to the values of
+        the added columns (a tuple, if there are several); None is NULL. They must be public
+    :return: a transformation of tables
+    :raises InvalidTypeError, InvalidValueError: naming the argument; for another private table,
+        whose join could give one unit many rows
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute(
+    ...     "CREATE TABLE homes AS "
+    ...     "SELECT 1 AS person, 'Bern' AS city"
+    ... )
+    >>> homes = oc.tables.scan(connection, "homes", {"person": int, "city": str}, "person")
+    >>> zones = {"Bern": "west", "Graz": "east"}
+    >>> zoned = oc.t.make_public_join(*homes.space, "city", {"zone": str}, zones)
+    >>> counts = zoned >> oc.t.then_truncate(1) >> oc.t.then_table_counts("zone", ["east", "west"])
+    >>> counts(homes)
+    [0, 1]
+    """
+    assert_features("contrib", "honest-but-curious")
+    tables = tables_of(input_domain, input_metric)
+    if checks.is_a(rows, Table):
+        raise InvalidTypeError(
+            "rows must be public, found a table: a join of two private tables can give a unit any "
+            "number of rows; pass a mapping from keys to values"
+        )
+    names = names_of("on", tables.schema, on, KEYS)
+    added = _added(tables.schema, schema)
+    given = checks.mapping("keys to values", rows=rows)
+    keys = keys_of(tuple(tables.schema.kind(name) for name in names), rows=list(given))
+    values = [_row(added, one) for one in given.values()]
+    after = Schema(tables.schema.columns + added, tables.schema.unit)
+    public = nodes.Values(keys), nodes.Values(values)
+    return _step(tables, tables.on(after), lambda of: nodes.PublicJoin(of, names, added, *public))
+
+
+def _added(before: Schema, schema: Any) -> tuple[tuple[str, type], ...]:
+    """Return the columns that a join adds, or raise."""
+    found = []
+    for name, kind in checks.mapping("names of columns to types", schema=schema).items():
+        found.append((column_name(schema=name), kind_of(name, kind)))
+    if not found:
+        raise InvalidValueError("schema must have at least one column to add; use make_where")
+    check_distinct("schema", (*before.names, *(name for name, _ in found)))
+    return tuple(found)
+
+
+def _row(added: tuple[tuple[str, type], ...], values: Any) -> tuple[Any, ...]:
+    parts = (values,) if len(added) == 1 else tuple(checks.elements("values", rows=values))
+    if len(parts) != len(added):
+        raise InvalidValueError(
+            f"rows has {checks.shown(values)}, which must have {len(added)} values, one for each "
+            "added column"
+        )
+    return tuple(
+        None if one is None else value_of(kind, rows=one)
+        for one, (_, kind) in zip(parts, added, strict=True)
+    )
+
+
+then_where = _native.to_then(make_where)
+then_table_select = _native.to_then(make_table_select)
+then_truncate = _native.to_then(make_truncate)
+then_group_truncate = _native.to_then(make_group_truncate)
+then_public_join = _native.to_then(make_public_join)

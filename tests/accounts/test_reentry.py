@@ -1,0 +1,97 @@
+"""A finalizer that runs in the middle of a charge is refused, and stops nothing."""
+
+import subprocess
+import sys
+from threading import RLock, Thread
+
+import pytest
+
+from opendp_concurrent.accounts.reentry import check_not_held
+from opendp_concurrent.errors import ReentrantLaunchError
+
+PREPARED = """
+import gc
+import opendp.prelude as dp
+import opendp_concurrent as oc
+from opendp_concurrent.accounts.account import Account
+
+dp.enable_features("contrib", "honest-but-curious")
+space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+count = space >> dp.t.then_count() >> dp.m.then_laplace(4.0)
+odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+seen = []
+
+
+class Trap:
+    def __init__(self, action):
+        self.cycle, self.action = self, action
+
+    def __del__(self):
+        try:
+            seen.append(self.action())
+        except Exception as error:
+            seen.append(type(error).__name__)
+
+
+def in_the_middle(name, action):
+    right = getattr(Account, name)
+
+    def trapped(*arguments):
+        setattr(Account, name, right)
+        Trap(action)
+        gc.collect()
+        return right(*arguments)
+
+    setattr(Account, name, trapped)
+"""
+
+LAUNCH = """
+root = oc.make_concurrent_filter(odometer, 1, 2.0)([1, 2, 3])
+child = root(odometer)
+for name in ("_commit", "_rebind", "_follow_up"):
+    for handle in (root, child):
+        in_the_middle(name, lambda: handle(count))
+        handle(count)
+assert seen == ["ReentrantLaunchError"] * 6, seen
+assert root.privacy_loss() == 1.5, root.privacy_loss()
+"""
+
+READING = """
+root = odometer([1, 2, 3])
+in_the_middle("_follow_up", lambda: root.privacy_loss(2))
+root(count)
+assert seen == ["ReentrantLaunchError"], seen
+other = odometer([1, 2, 3])
+in_the_middle("_commit", lambda: isinstance(other(count), int))
+root(count)
+assert seen[1:] == [True], seen  # another tree of accounts is free
+assert (root.privacy_loss(1), other.privacy_loss(1)) == (0.5, 0.25)
+"""
+
+UNLOCKED = """
+root = odometer([1, 2, 3])
+in_the_middle("_plan", lambda: isinstance(root(count), int))
+root(count)
+assert seen == [True], seen  # outside of the lock, it is a launch as any other
+assert root.privacy_loss(1) == 0.5
+"""
+
+
+@pytest.mark.parametrize("script", [LAUNCH, READING, UNLOCKED])
+def test_a_finalizer_is_refused_and_every_charge_counts_once(script):
+    """Before, the first of these waited for its own thread for ever."""
+    script = PREPARED + script
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+
+
+def test_only_the_thread_that_holds_a_lock_is_refused():
+    lock, passed = RLock(), []
+    check_not_held(lock)
+    with lock:
+        with pytest.raises(ReentrantLaunchError, match="finalizer"):
+            check_not_held(lock)
+        other = Thread(target=lambda: passed.append(check_not_held(lock)))
+        other.start()
+        other.join()
+    assert passed == [None]

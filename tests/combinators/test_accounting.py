@@ -1,0 +1,44 @@
+"""The accumulator decides which measures and budgets it supports."""
+
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.combinators.accounting import accounting_for, check_budget
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.gaussian_tradeoff import GAUSSIAN_TRADEOFF
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.measures.sums.basic import Basic
+from opendp_concurrent.measures.sums.square_sum import Squares
+from opendp_concurrent.measures.tradeoff import TRADEOFF_DIVERGENCE
+
+ZCDP = oc.accumulators.zcdp(1e-6)
+
+
+def test_basic_is_the_sum_of_the_measure():
+    for left_out in (None, oc.accumulators.basic()):
+        assert accounting_for(MAX_DIVERGENCE, left_out) == Basic()
+        assert accounting_for(GAUSSIAN_TRADEOFF, left_out) == Squares()
+
+
+def test_an_accumulator_is_taken_under_the_measures_that_it_supports():
+    assert accounting_for(APPROXIMATE_MAX_DIVERGENCE, ZCDP) is ZCDP
+    with pytest.raises(UnsupportedMeasureError, match="supports Approximate.* is MaxDivergence"):
+        accounting_for(MAX_DIVERGENCE, ZCDP)
+    with pytest.raises(UnsupportedMeasureError, match=r"ladder\(unit\) or .*residue"):
+        accounting_for(TRADEOFF_DIVERGENCE, ZCDP)  # the measure has a better reason
+
+
+@pytest.mark.parametrize("wrong", [3, "zcdp", oc.accumulators.zcdp, object()])
+def test_what_is_no_accounting_is_refused(wrong):
+    with pytest.raises(
+        InvalidTypeError, match="must be one of oc.accumulators.* supports, start, from"
+    ):
+        accounting_for(APPROXIMATE_MAX_DIVERGENCE, wrong)
+
+
+def test_a_budget_is_checked_where_the_accumulator_can():
+    check_budget(ZCDP, (1.0, 1e-6))
+    check_budget(Basic(), (1.0, 0.0))
+    with pytest.raises(InvalidValueError, match=r"^d_out\[1\]"):
+        check_budget(ZCDP, (1.0, 1e-7))

@@ -1,0 +1,331 @@
+"""Children of a context: nested contexts under other measures, quotas, parts."""
+
+import inspect
+
+import opendp.context
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.contexts import by_opendp, search
+from opendp_concurrent.contexts.context import ConcurrentContext
+from opendp_concurrent.contexts.query import ConcurrentQuery
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    SharesUsedError,
+    UnsupportedMeasureError,
+)
+from opendp_concurrent.measures import composition_measure
+
+pl = pytest.importorskip("polars")
+
+FRAME = pl.LazyFrame({"n": [1, 2, 3, 4] * 50})
+ROWS = [1, 2, 3, 4] * 50
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+KINDS = {
+    "vector": (
+        ROWS,
+        oc.c.by_key(lambda n: n),
+        lambda query: query.count().laplace().release(),
+    ),
+    "frame": (
+        FRAME,
+        oc.c.by_column("n"),
+        lambda query: query.select(dp.len(signed=True)).release().collect().item(),
+    ),
+}
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def context(kind, loss=None, contributions=1, **keywords):
+    loss = dp.loss_of(epsilon=4.0) if loss is None else loss
+    return oc.concurrent_context(
+        KINDS[kind][0], dp.unit_of(contributions=contributions), loss, **keywords
+    )
+
+
+# --- nested contexts under another measure -------------------------------------------------------
+
+OUTER = {"pure": dp.loss_of(epsilon=1.0), "approximate": dp.loss_of(epsilon=1.0, delta=1e-6)}
+INNER = {
+    "pure": (lambda: PURE, None),
+    "zCDP": (lambda: ZCDP, None),
+    "Gaussian": (oc.gaussian_tradeoff, None),
+    "one order": (lambda: oc.fixed_renyi_divergence(alpha=64.0), None),
+    "approximate zCDP": (lambda: dp.approximate(ZCDP), 0.5),
+}
+
+
+@each_kind
+@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize("split", [None, 2])
+def test_a_nested_context_under_another_measure_costs_the_loss_of_its_query(kind, inner, split):
+    make, alpha = INNER[inner]
+    measure = make()
+    outer, d_out = OUTER["approximate"]
+    open_ = context(kind, (outer, (2.0, 2e-6)))
+    query = open_.query(epsilon=1.0, delta=1e-6)
+    nested = query.compositor(split, output_measure=measure, alpha=alpha).release()
+    assert type(nested) is ConcurrentContext
+    assert nested.accountant.output_measure == measure
+    spent = open_.current_privacy_loss()
+    assert all(one <= most for one, most in zip(spent, d_out, strict=True))
+    assert spent == pytest.approx(d_out, rel=1e-9)
+    known, budget = composition_measure(measure), nested.remaining_privacy_loss()
+    if split:
+        assert len(budget) == 2
+    else:
+        assert known.at_most(nested.accountant.map(1), budget)
+
+
+def test_the_nested_loss_is_the_one_that_opendp_finds():
+    open_ = context("vector", OUTER["approximate"])
+    ours = open_.query(epsilon=0.5, delta=1e-7).compositor(output_measure=ZCDP).release()
+    theirs = opendp.context._translate_measure_distance((0.5, 1e-7), dp.approximate(PURE), ZCDP)
+    assert theirs <= ours.remaining_privacy_loss() * (
+        1 + 1e-6
+    )  # ours is [CKS20], at least as tight
+
+
+def test_children_of_a_nested_context_under_another_measure_interleave():
+    open_ = context("vector", OUTER["approximate"])
+    one, other = (
+        open_.query(epsilon=0.5, delta=5e-7).compositor(2, output_measure=ZCDP).release()
+        for _ in range(2)
+    )
+    for nested in (one, other, one, other):
+        assert isinstance(nested.query().count().gaussian().release(), int)
+    with pytest.raises(SharesUsedError):
+        one.query()
+
+
+def test_conversions_that_are_not_known_are_refused():
+    with pytest.raises(UnsupportedMeasureError, match="no conversion"):
+        context("vector").query(epsilon=1.0).compositor(output_measure=ZCDP)
+    with pytest.raises(InvalidTypeError, match="^alpha"):
+        context("vector", OUTER["approximate"]).query(epsilon=1.0, delta=1e-7).compositor(
+            output_measure=dp.approximate(ZCDP)
+        )
+    with pytest.raises(InvalidValueError, match="^d_out .* is below what each loss"):
+        context("vector", OUTER["approximate"]).query(epsilon=0.3, delta=1e-7).compositor(
+            output_measure=oc.fixed_renyi_divergence(alpha=8.0)
+        )
+
+
+def test_approximate_zcdp_inside_approximate_dp_is_as_opendp_converts():
+    by = by_opendp.ByOpenDP(dp.approximate(PURE), 1e-6)
+    rho, delta = by.largest((1.0, 1e-6), 5e-7)
+    epsilon, whole = by.convert((rho, delta))
+    assert delta == 5e-7
+    assert epsilon <= 1.0
+    assert whole <= 1e-6
+    assert by.convert((rho * (1 + 1e-9), delta))[0] > 1.0
+    with pytest.raises(InvalidValueError, match="^d_out .* has no approximate zCDP"):
+        by.largest((1.0, 1e-6), 2e-6)
+
+
+# --- every query form makes at most 100 measurements ---------------------------------------------
+
+
+@pytest.fixture
+def trials(monkeypatch):
+    """How often a search tries a number; OpenDP's own search is not used."""
+    tried = []
+    original = search._tried
+
+    def counted(condition, number):
+        tried.append(number)
+        return original(condition, number)
+
+    halved = search._halved
+
+    def halving(condition, passing, failing):
+        return halved(lambda number: (tried.append(number), condition(number))[1], passing, failing)
+
+    def refused(*args, **kwargs):
+        raise AssertionError("OpenDP's search takes more than 1,000 trials")
+
+    monkeypatch.setattr(search, "_tried", counted)
+    monkeypatch.setattr(search, "_halved", halving)
+    for name in ("binary_search", "binary_search_param"):
+        monkeypatch.setattr(opendp.context, name, refused)
+    monkeypatch.setattr(search, "binary_search", refused)
+    return tried
+
+
+@each_kind
+@pytest.mark.parametrize("inner", [*INNER, None])
+def test_nesting_takes_at_most_100_trials(kind, inner, trials):
+    make, alpha = INNER[inner] if inner else (lambda: None, None)
+    open_ = context(kind, OUTER["approximate"])
+    query = open_.query(epsilon=1.0, delta=1e-6)
+    query.compositor(2, output_measure=make(), alpha=alpha).release()
+    assert len(trials) <= 100
+
+
+# --- quotas --------------------------------------------------------------------------------------
+
+
+@each_kind
+def test_quotas_are_contexts_side_by_side(kind):
+    open_, ask = context(kind), KINDS[kind][2]
+    analysts = open_.query().analyst_quotas({"alice": 1.0, "bob": 0.5}).release()
+    assert open_.current_privacy_loss() == 1.5
+    alice, bob = analysts["alice"], analysts("bob")
+    assert type(alice) is ConcurrentContext
+    assert analysts["alice"] is alice
+    for one in (alice, bob, alice, bob):
+        assert isinstance(ask(one.query(epsilon=0.25)), int)
+    assert (alice.remaining_privacy_loss(), bob.remaining_privacy_loss()) == (0.5, 0.0)
+    with pytest.raises(BudgetExceededError, match="quota 'bob'"):
+        ask(bob.query(epsilon=0.25))
+    assert isinstance(ask(alice.query(epsilon=0.5)), int)
+    with pytest.raises(InvalidValueError, match="no analyst is called 'eve'"):
+        analysts["eve"]
+    assert open_.current_privacy_loss() == 1.5
+
+
+def test_quotas_above_the_loss_of_the_query_are_refused():
+    query = context("frame").query(epsilon=1.0)
+    with pytest.raises(
+        InvalidValueError, match=r"^the query has the privacy loss 1\.0, which must"
+    ):
+        query.analyst_quotas({"alice": 1.0, "bob": 0.5})
+    query.analyst_quotas({"alice": 0.5, "bob": 0.5}).release()
+
+
+def test_quotas_on_a_plan():
+    open_ = context("frame")
+    plan = open_.query(epsilon=1.0).filter(pl.col("n") > 2)
+    alice = plan.analyst_quotas({"alice": 1.0}).release()["alice"]
+    noisy = alice.query(epsilon=1.0).select(dp.len(signed=True)).release().collect().item()
+    assert abs(noisy - 100) < 60  # 10^-26
+
+
+def test_a_quota_nests_further():
+    alice = context("frame").query().analyst_quotas({"alice": 1.0}).release()["alice"]
+    nested = alice.query(epsilon=0.5).compositor(2).release()
+    nested.query().select(dp.len(signed=True)).release()
+    assert alice.remaining_privacy_loss() == 0.5
+
+
+# --- parts ---------------------------------------------------------------------------------------
+
+
+@each_kind
+def test_parts_are_contexts_that_cost_once(kind):
+    (_, partition, ask), open_ = KINDS[kind], context(kind)
+    parts = open_.query(epsilon=1.0).parallel_composition(partition, keys=[1, 2, 9]).release()
+    assert open_.current_privacy_loss() == 1.0
+    assert type(parts[1]) is ConcurrentContext
+    for key, size in ((1, 50), (9, 0), (2, 50)):
+        assert parts[key].remaining_privacy_loss() == 1.0
+        assert abs(ask(parts[key].query(epsilon=0.5)) - size) < 120  # 10^-26
+    assert parts[1].remaining_privacy_loss() == 0.5
+    with pytest.raises(BudgetExceededError):
+        ask(parts[1].query(epsilon=0.75))
+    with pytest.raises(InvalidValueError, match="must be a key of measurements"):
+        parts[3]
+    assert open_.current_privacy_loss() == 1.0
+
+
+@each_kind
+@pytest.mark.parametrize(
+    ("given", "share"),
+    [
+        ({"epsilon": 1.0}, 0.5),
+        ({"rho": 1.0}, 0.5),
+        ({"epsilon": 1.0, "delta": 1e-6}, (0.5, 5e-7)),
+        ({"mu": 1.0}, 0.5**0.5),
+    ],
+    ids=["pure", "zCDP", "approximate", "Gaussian"],
+)
+def test_two_parts_that_may_differ_share_the_loss(kind, given, share):
+    loss = oc.loss_of(**given)
+    open_ = context(kind, loss, contributions=2)
+    query = open_.query(**given)
+    parts = query.parallel_composition(KINDS[kind][1], keys=[1, 2, 3]).release()
+    found = parts[1].remaining_privacy_loss()
+    assert found == pytest.approx(share)
+    assert parts[1].d_in == 2
+    one = query.parallel_composition(KINDS[kind][1], keys=[1])
+    assert one.resolve().map(2) == loss[1]  # only one part can differ
+
+
+@each_kind
+def test_a_part_may_be_split_and_the_splits_are_its_own(kind):
+    (_, partition, ask), open_ = KINDS[kind], context(kind)
+    parts = (
+        open_.query(epsilon=1.0)
+        .parallel_composition(partition, keys=[1, 2], split_evenly_over=2)
+        .release()
+    )
+    for key in (1, 2, 1, 2):
+        assert isinstance(ask(parts[key].query()), int)
+    with pytest.raises(SharesUsedError):
+        parts[1].query()
+
+
+def test_changed_records_are_in_two_parts():
+    frame = oc.concurrent_context(FRAME, dp.unit_of(changes=1), dp.loss_of(epsilon=1.0))
+    query = frame.query(epsilon=1.0)
+    parts = query.parallel_composition(oc.c.by_column("n"), keys=[1, 2]).release()
+    assert parts[1].d_in == 2
+    assert parts[1].remaining_privacy_loss() == 0.5
+
+
+def test_parts_of_measurements_are_as_the_constructor_makes_them():
+    open_ = context("vector")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    parts = open_.query().parallel_composition(KINDS["vector"][1], {1: count}).release()
+    assert isinstance(parts[1], int)
+    assert open_.current_privacy_loss() == 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({}, InvalidTypeError, "^keys must be the public keys"),
+        ({"keys": []}, InvalidValueError, "^keys must have at least one"),
+        ({"keys": [1], "measurements": {}}, InvalidTypeError, "^keys and measurements exclude"),
+        ({"keys": ["a"]}, InvalidTypeError, "the public values must be of the type"),
+        ({"keys": 3}, InvalidTypeError, "^keys must be"),
+    ],
+)
+def test_bad_keys(arguments, error, match):
+    query = context("frame").query(epsilon=1.0)
+    with pytest.raises(error, match=match):
+        query.parallel_composition(oc.c.by_column("n"), **arguments)
+
+
+def test_what_has_no_loss_or_no_data_is_refused():
+    open_ = context("vector")
+    for make in (
+        lambda query: query.compositor(),
+        lambda query: query.parallel_composition(oc.c.by_key(abs), keys=[1]),
+    ):
+        with pytest.raises(InvalidTypeError, match="^the query has no privacy loss"):
+            make(open_.query())
+    with pytest.raises(InvalidTypeError, match="^the query is a measurement already"):
+        open_.query(epsilon=1.0).count().laplace(scale=2.0).compositor()
+    with pytest.raises(InvalidTypeError, match="^partition must be made by"):
+        open_.query(epsilon=1.0).parallel_composition("n", keys=[1])
+
+
+# --- queries as queries of a mechanism ---------------------------------------------------------
+
+
+def test_a_query_on_a_vector_is_asked():
+    open_ = context("vector")
+    search_ = open_.query(epsilon=1.0).above_threshold(PURE, 1, threshold=100).release()
+    assert search_(open_.query().count())
+    with pytest.raises(InvalidTypeError, match="^the query must be a transformation"):
+        search_(open_.query(epsilon=1.0).count().laplace())
+
+
+def test_the_signature_of_compositor_is_opendps():
+    ours = inspect.signature(ConcurrentQuery.compositor).parameters
+    assert [*ours] == [*inspect.signature(opendp.context.Query.compositor).parameters]

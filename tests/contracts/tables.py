@@ -1,0 +1,74 @@
+"""Tables in an engine, as spaces and data of the catalogue."""
+
+from __future__ import annotations
+
+import atexit
+from functools import cache
+from typing import Any
+
+import duckdb
+import opendp.prelude as dp
+
+import opendp_concurrent as oc
+
+UNIT = 739391  # the canary of probes.py, which the process of fuzz.py cannot import
+SCHEMA = {"person": int, "zone": str, "hours": float}
+BY = {"by": "zone", "groups": 2, "rows": 2}
+BOUNDED = 4  # rows of a unit
+KEYS = ["a", "b", "c"]
+AGGREGATES: dict[str, dict[str, Any]] = {
+    "table_count": {},
+    "distinct_units": {},
+    "table_counts": {"by": "zone", "keys": KEYS},
+    "table_sum": {"column": "hours", "bounds": (0.0, 2.0), "quantum": 0.5},
+    "table_sums": {
+        "by": "zone",
+        "keys": KEYS,
+        "column": "hours",
+        "bounds": (0.0, 2.0),
+        "quantum": 0.5,
+    },
+    "table_histogram": {"column": "hours", "edges": [0.0, 1.0, 2.0]},
+    "quantile_scores": {"column": "hours", "candidates": [0.0, 1.0], "alpha": 0.5},
+}
+
+
+@cache
+def connection() -> Any:
+    """A database with a table, which has the canary as a unit."""
+    dp.enable_features("contrib", "honest-but-curious")
+    opened = duckdb.connect()
+    opened.execute("CREATE TABLE people (person BIGINT, zone TEXT, hours DOUBLE, id INTEGER)")
+    rows = [(UNIT, "a", 0.5, 1), (UNIT, "b", 1.5, 2), (2, "a", None, 1), (3, "c", 9.0, 3)]
+    opened.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", rows)
+    return opened
+
+
+@cache
+def people() -> Any:
+    """The table, without a bound."""
+    return oc.tables.scan(connection(), "people", SCHEMA, "person")
+
+
+def group_truncation() -> Any:
+    return people().space >> oc.t.then_group_truncate(**BY)
+
+
+def narrow() -> Any:
+    """The truncated table without the hours."""
+    return (space() >> oc.t.then_table_select(["zone"]))(data())
+
+
+def space() -> Any:
+    """Truncated tables."""
+    return group_truncation().output_space
+
+
+def data() -> Any:
+    return group_truncation()(people())
+
+
+atexit.register(people.cache_clear)
+atexit.register(
+    connection.cache_clear
+)  # DuckDB complains of connections that outlive the interpreter

@@ -1,0 +1,30 @@
+"""A window is the difference of two noisy prefix sums."""
+
+from opendp_concurrent.counters.window_factor import FactorWindow
+
+
+class Prefix:
+    """Exact prefix sums, in units of 2**-4."""
+
+    def __init__(self):
+        self.fine_total = 0
+
+    def update(self, item):
+        self.fine_total += item << 4
+
+    def to_record(self):
+        return self.fine_total
+
+    def restore(self, record):
+        self.fine_total = record
+
+
+def test_the_last_steps_are_summed_and_a_record_continues():
+    items = [3, 0, 5, 2, 7, 1, 0, 4]
+    whole, window = FactorWindow(3, Prefix(), 4), FactorWindow(3, Prefix(), 4)
+    for step, item in enumerate(items, 1):
+        for one in (whole, window):
+            one.update(item)
+            assert one.total() == sum(items[max(0, step - 3) : step])
+        record, window = window.to_record(), FactorWindow(3, Prefix(), 4)
+        window.restore(record)

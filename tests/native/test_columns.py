@@ -1,0 +1,204 @@
+"""Columns of pandas, Polars, NumPy and PyArrow where a list is taken."""
+
+import sys
+from subprocess import run
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.native.columns import as_rows, atom_of, is_column
+
+pl = pytest.importorskip("polars")
+pd = pytest.importorskip("pandas")
+pa = pytest.importorskip("pyarrow")
+
+COLUMNS = {
+    "pandas": pd.Series,
+    "polars": pl.Series,
+    "numpy": np.array,
+    "pyarrow": pa.array,
+    "pyarrow chunks": lambda values: pa.chunked_array([values[:1], values[1:]]),
+}
+SECRET = 987654
+
+
+def released(data, **atom):
+    """What a mechanism sees of the data."""
+    space = dp.vector_domain(dp.atom_domain(**atom)), dp.symmetric_distance()
+    seen = dp.m.make_user_measurement(
+        *space, dp.max_divergence(), lambda rows: list(rows), lambda d_in: 0.0, TO="ExtrinsicObject"
+    )
+    return oc.make_concurrent_odometer(*space, dp.max_divergence())(data)(seen)
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize(
+    ("values", "T"),
+    [
+        ([1, -2, 3], int),
+        ([1, 2**40], "i64"),
+        ([1, 2, 3], float),
+        ([1.5, -0.25], float),
+        ([True, False], bool),
+        (["a", "é", ""], str),
+    ],
+)
+def test_a_column_is_the_list_of_its_values(column, values, T):
+    found = released(COLUMNS[column](values), T=T)
+    assert found == values
+    assert {type(one) for one in found} == {type(T(values[0])) if callable(T) else int}
+
+
+@settings(max_examples=30)
+@given(values=st.lists(st.integers(-(2**31), 2**31 - 1)))
+@pytest.mark.parametrize(
+    "kind", [pd.Series, pl.Series, np.array], ids=["pandas", "polars", "numpy"]
+)
+def test_integers_of_i32_are_unchanged(kind, values):
+    assert as_rows(kind(values), "i32", lambda: True) == values or not values
+
+
+@pytest.mark.parametrize(
+    ("data", "values"),
+    [
+        (np.array([1, 2], dtype="int8"), [1, 2]),
+        (np.array([1, 2], dtype=">i4"), [1, 2]),
+        (np.array([1, 2], dtype="uint64"), [1, 2]),
+        (pd.Series([1, 2], dtype="Int64"), [1, 2]),
+        (np.array([], dtype=float), []),
+        (pd.Series([], dtype=object), []),
+    ],
+)
+def test_integers_of_other_widths_are_converted_exactly(data, values):
+    assert released(data, T=int) == values
+
+
+def test_floats_of_32_bits_become_the_doubles_that_equal_them():
+    assert released(np.array([0.1], dtype="float32"), T=float) == [float(np.float32(0.1))]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        np.array([1, SECRET * 10**6]),
+        pl.Series([1, -SECRET * 10**6]),
+        pa.array([SECRET * 10**6]),
+    ],
+    ids=["numpy", "polars", "pyarrow"],
+)
+def test_integers_outside_of_the_domain_are_refused_without_a_row(data):
+    with pytest.raises(InvalidValueError, match="^data .* has integers outside of i32") as refusal:
+        released(data, T=int)
+    assert str(SECRET) not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "T"),
+    [
+        (pd.Series([1, None]), int),
+        (pd.Series([1, None], dtype="Int64"), int),
+        (pd.Series([1.0, None], dtype="Float64"), float),
+        (pd.Series(["a", None]), str),
+        (pd.Series([True, None]), bool),
+        (pl.Series([1, None]), int),
+        (pl.Series([1.0, None]), float),
+        (pa.array([1, None]), int),
+        (np.array(["a", None], dtype=object), str),
+    ],
+)
+def test_missing_values_are_refused(data, T):
+    with pytest.raises(InvalidValueError, match=r"^data .* has missing values.*fill_null"):
+        released(data, T=T)
+
+
+@pytest.mark.parametrize("make", [np.array, pl.Series, pd.Series, lambda x: np.array(x, "float32")])
+def test_nan_is_allowed_or_refused_as_the_domain_says(make):
+    data = make([1.0, float("nan")])
+    assert len(released(data, T=float)) == 2
+    with pytest.raises(InvalidValueError, match="^data .* has NaN, which the domain excludes"):
+        released(data, T=float, nan=False)
+
+
+@pytest.mark.parametrize(
+    ("data", "T", "found"),
+    [
+        (pd.Series([True]), int, "bool"),
+        (pl.Series(["a"]), int, "str"),
+        (np.array([1.5]), int, "float"),
+        (np.array([1, "a"], dtype=object), int, "str"),
+        (pd.Series(pd.to_datetime(["2020-01-01"])), int, "Timestamp"),
+        (pl.Series([1]), str, "int"),
+    ],
+)
+def test_values_of_another_type_are_refused(data, T, found):
+    with pytest.raises(InvalidTypeError, match=rf"^data .* must be .*, found {found}; convert"):
+        released(data, T=T)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pd.DataFrame({"a": [SECRET]}),
+        pl.DataFrame({"a": [SECRET]}),
+        pa.table({"a": [SECRET]}),
+        np.array([[SECRET]]),
+        np.array(SECRET),
+        np.int64(SECRET),
+    ],
+)
+def test_tables_and_scalars_are_no_columns(data):
+    with pytest.raises(InvalidTypeError, match="^data must be one column") as refusal:
+        released(data, T=int)
+    assert str(SECRET) not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "atom"),
+    [
+        (np.array([1]), "i64"),
+        (np.array([1], dtype="int16"), "i32"),
+        (pd.Series([1]), "i64"),
+        (pd.Series([1.0]), "f64"),
+        (pd.Series(["a"]), "String"),
+        (pl.Series([1]), "i64"),
+        (pl.Series([True]), "bool"),
+        (pl.Series([1.0], dtype=pl.Float32), "f32"),
+        (pa.array([1.0]), "f64"),
+        (pa.array(["a"]), "String"),
+        (np.array(["abc"]), "String"),
+    ],
+)
+def test_the_domain_of_a_column_is_inferred_from_its_type(data, atom):
+    assert is_column(data)
+    assert atom_of(data) == atom
+    context = oc.concurrent_context(
+        data, dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0), split_evenly_over=1
+    )
+    assert context.accountant.input_domain == dp.vector_domain(dp.atom_domain(T=atom))
+    assert isinstance(context.query().count().laplace().release(), int)
+
+
+def test_a_type_without_a_domain_is_refused():
+    with pytest.raises(InvalidTypeError, match=r"^data \(pandas.Series of datetime64"):
+        atom_of(pd.Series(pd.to_datetime(["2020-01-01"])))
+
+
+@pytest.mark.parametrize("data", [[1, 2], (1, 2), range(2), "ab", {"a": 1}])
+def test_other_data_are_left_to_opendp(data):
+    assert not is_column(data)
+    assert as_rows(data, "i32", lambda: True) is data
+
+
+def test_none_of_the_packages_is_imported():
+    code = (
+        "import sys; known = set(sys.modules); import opendp.prelude; "
+        "theirs = set(sys.modules); import opendp_concurrent; "
+        "new = set(sys.modules) - theirs; "
+        "sys.exit(any(n.partition('.')[0] in ('pandas', 'pyarrow') for n in new))"
+    )
+    assert run([sys.executable, "-c", code], check=False).returncode == 0

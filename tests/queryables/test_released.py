@@ -1,0 +1,109 @@
+"""Frames that were released: collected once, with errors that show no row."""
+
+import copy
+import logging
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import opendp.prelude as dp
+import pytest
+from opendp.extras.polars import OnceFrame
+from opendp.mod import OpenDPException
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import MechanismError
+from opendp_concurrent.queryables.released import ReleasedFrame
+
+pl = pytest.importorskip("polars")
+
+UNIT = dp.unit_of(contributions=1)
+LOSSES = {
+    "pure": (dp.loss_of(epsilon=1.0), {"epsilon": 0.25}),
+    "sequential": (dp.loss_of(rho=1.0, delta=1e-6), {"rho": 0.25, "delta": 0.0}),
+}
+
+
+def release(context, **loss):
+    return context.query(**loss).select(dp.len(signed=True)).release()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_an_error_of_polars_shows_no_row_and_the_launch_stays_charged(tmp_path, caplog, loss):
+    path = tmp_path / "visits.csv"
+    rows = "who,age\n" + "1,2\n" * 500  # more than Polars reads to infer the types
+    path.write_text(rows)
+    budget, share = LOSSES[loss]
+    context = oc.concurrent_context(pl.scan_csv(path), UNIT, budget)
+    path.write_text(f"{rows}3,SECRET\n")
+    frame = context.query(**share).filter(pl.col("age") > 1).select(dp.len(signed=True)).release()
+    spent = context.current_privacy_loss()
+    with (
+        caplog.at_level(logging.ERROR, "opendp_concurrent.measurements"),
+        pytest.raises(MechanismError) as refusal,
+    ):
+        frame.collect()
+    assert "SECRET" not in str(refusal.value)
+    assert refusal.value.__context__ is None
+    assert refusal.value.__cause__ is None
+    assert "SECRET" in caplog.text  # the owner's log
+    assert context.current_privacy_loss() == spent == pytest.approx(loss_in(share))
+
+
+def loss_in(share):
+    return tuple(share.values()) if len(share) > 1 else next(iter(share.values()))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_frame_is_collected_once(loss):
+    budget, share = LOSSES[loss]
+    context = oc.concurrent_context(pl.LazyFrame({"a": [1, 2]}), UNIT, budget)
+    frame = release(context, **share)
+    assert isinstance(frame, OnceFrame)
+    assert type(frame) is ReleasedFrame
+    assert frame.collect().shape == (1, 1)
+    for again in (frame.collect, frame.lazy):
+        with pytest.raises(OpenDPException, match="exhausted"):
+            again()
+
+
+def test_an_older_frame_can_be_collected_after_a_launch_under_a_sequential_measure():
+    """A release is one answer that was fixed by its charge; nobody can ask it anything."""
+    budget, share = LOSSES["sequential"]
+    context = oc.concurrent_context(pl.LazyFrame({"a": [1, 2]}), UNIT, budget)
+    older, newer = release(context, **share), release(context, **share)
+    assert older.collect().shape == newer.collect().shape == (1, 1)
+
+
+def test_a_frame_of_a_plan_with_several_is_released_in_a_list():
+    frame = pl.LazyFrame({"a": [1, 2]})
+    space = dp.domain_of(frame, infer=True), dp.symmetric_distance()
+    plan = pl.LazyFrame(schema={"a": pl.Int64}).select(dp.len(signed=True))
+    count = dp.m.make_private_lazyframe(*space, dp.max_divergence(), plan, global_scale=1.0)
+    found = oc.make_concurrent_odometer(*space, dp.max_divergence())(frame)(
+        dp.c.make_composition([count, count])
+    )
+    assert [type(one) for one in found] == [ReleasedFrame] * 2
+
+
+def test_a_frame_cannot_be_copied_or_pickled():
+    frame = release(
+        oc.concurrent_context(pl.LazyFrame({"a": [1]}), UNIT, LOSSES["pure"][0]), epsilon=0.5
+    )
+    for action in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError):
+            action(frame)
+
+
+def test_one_of_several_threads_collects_a_frame():
+    context = oc.concurrent_context(pl.LazyFrame({"a": [1]}), UNIT, dp.loss_of(epsilon=4.0))
+    for _ in range(5):
+        frame = release(context, epsilon=0.5)
+
+        def collected(_, frame=frame):
+            with suppress(OpenDPException):  # exhausted
+                return len(frame.collect())
+            return 0
+
+        with ThreadPoolExecutor(4) as pool:
+            assert sum(pool.map(collected, range(8))) == 1

@@ -1,0 +1,331 @@
+"""How a private selection behaves, and that its answers have the law that its price is for."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+from scipy.stats import binom
+
+import opendp_concurrent as oc
+from opendp_concurrent import verify
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    ConcurrentError,
+    EndedRunError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnsupportedMeasureError,
+)
+from opendp_concurrent.selection.runs import RandomRuns, most_of, scale_for
+
+from .oracle import selected, weights
+
+PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
+ODDS = 1e-11
+
+
+def release(space, function, measure=PURE, loss=0.1):
+    return dp.m.make_user_measurement(
+        *space, measure, function, lambda d: loss * d, TO="ExtrinsicObject"
+    )
+
+
+class Answers:
+    """A mechanism that answers what was written down, in turn."""
+
+    def __init__(self, *answers):
+        self.answers, self.given = answers, []
+
+    def __call__(self, _):
+        self.given.append(self.answers[len(self.given) % len(self.answers)])
+        return self.given[-1]
+
+
+def test_the_best_answer_is_released_and_no_other(space):
+    answers = Answers((3, "c"), (9, "a"), (1, "b"), (9, "z"), (4, "d"))
+    best = oc.c.make_private_selection(release(space, answers), 10)
+    for _ in range(30):
+        answers.given.clear()
+        found = best([1])
+        top = max(score for score, _ in answers.given)
+        assert found == next(one for one in answers.given if one[0] == top)  # the first of equals
+    assert isinstance(found, tuple)
+
+
+def test_a_score_of_ones_own(space):
+    answers = Answers({"error": 3}, {"error": 1}, {"error": 2})
+    best = oc.c.make_private_selection(release(space, answers), 10, score=lambda one: -one["error"])
+    for _ in range(10):
+        answers.given.clear()
+        assert best([1])["error"] == min(one["error"] for one in answers.given)
+
+
+def test_numbers_of_numpy_are_scores(space):
+    answers = Answers(np.int64(2), np.float64(2.5), 10**400 // 10**399)
+    assert float(oc.c.make_private_selection(release(space, answers), 3, max_runs=3)([1])) >= 2
+
+
+@pytest.mark.parametrize("max_runs", [1, 4, None])
+def test_runs_are_drawn_afresh_and_are_at_most_as_many_as_allowed(space, max_runs):
+    answers = Answers(1)
+    best = oc.c.make_private_selection(release(space, answers), 6, max_runs=max_runs)
+    found = Counter()
+    for _ in range(60):
+        answers.given.clear()
+        best([1])
+        found[len(answers.given)] += 1
+    assert max(found) <= (max_runs or math.inf)
+    assert len(found) >= min(max_runs or 5, 3)  # fails with odds below 1e-10
+
+
+@pytest.mark.parametrize(("eta", "max_runs"), [(1.0, None), (0.0, None), (1.0, 3)])
+def test_answers_have_the_law_of_the_oracle(space, eta, max_runs):
+    """Each run answers 0, 1 or 2, by two fair coins of OpenDP; the best has the exact law."""
+    coin = dp.m.make_randomized_response_bool(0.75)
+
+    def function(_):
+        return int(coin(True)) + int(coin(False))
+
+    best = oc.c.make_private_selection(release(space, function), 3, eta=eta, max_runs=max_runs)
+    one = (3 / 16, 10 / 16, 3 / 16)
+    scale = scale_for(3.0, eta)
+    runs = RandomRuns(scale, eta, max_runs or most_of(scale))
+    law = selected(one, weights(scale, eta, runs.most))
+    count = 1_000
+    found = Counter(best([1]) for _ in range(count))
+    for answer, chance in enumerate(law):
+        low, high = binom.ppf(ODDS, count, chance), binom.isf(ODDS, count, chance)
+        assert low <= found[answer] <= high
+
+
+# --- what it costs ----------------------------------------------------------------------------
+
+
+def test_maps_at_several_distances(space):
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(10.0)
+    best = oc.c.make_private_selection(count, 100)
+    gamma = 0.01
+    for d in (1, 2, 3):
+        up = math.exp(0.1 * d)
+        exact = 0.1 * d + 2 * math.log((up + gamma) / (1 + gamma * up))
+        assert best.map(d) == pytest.approx(exact, rel=1e-9)
+        assert best.map(d) < 0.3 * d
+        assert best.check(d, best.map(d))
+    assert oc.c.make_private_selection(count, 100, eta=0.0).map(1) < 0.2
+    assert best.map(0) == 0.0
+
+
+def test_measures(space):
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(10.0)
+    for measure, mapped in (
+        (PURE, PURE),
+        (ZCDP, RENYI),
+        (RENYI, RENYI),
+        (oc.fixed_renyi_divergence(4.0), oc.fixed_renyi_divergence(4.0)),
+    ):
+        best = oc.c.make_private_selection(oc.c.cast(count, measure), 20)
+        assert best.output_measure == mapped
+        loss = best.map(1)
+        value = loss(4.0) if callable(loss) else loss
+        assert 0.0 < value < 3.0
+        best([1, 2, 3])
+    for measure in (
+        dp.approximate(PURE),
+        oc.gaussian_tradeoff(),
+        oc.tradeoff(),
+        oc.truncated_concentrated_divergence(8.0),
+    ):
+        with pytest.raises(UnsupportedMeasureError, match="proven for pure DP, zCDP and Rényi DP"):
+            oc.c.make_private_selection(oc.c.cast(count, measure), 20)
+    with pytest.raises(UnsupportedMeasureError, match="proven for pure DP"):
+        oc.c.make_private_selection(dp.c.make_approximate(oc.c.cast(count, ZCDP)), 20)
+
+
+def test_a_filter_charges_it_once(space):
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(10.0)
+    best = oc.c.make_private_selection(count, 20)
+    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 0.5)([1] * 9)
+    assert isinstance(root(best), int)
+    assert root.privacy_loss() == best.map(1)
+    with pytest.raises(BudgetExceededError):
+        root(best)
+
+
+def test_a_failing_run_is_charged_and_ends_the_selection(space):
+    calls = []
+
+    def function(rows):
+        calls.append(len(rows))
+        raise ValueError("on purpose")
+
+    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 1.0)([1] * 9)
+    with pytest.raises(Exception, match="on purpose"):
+        root(oc.c.make_private_selection(release(space, function), 20))
+    assert calls == [9]
+    assert root.privacy_loss() > 0.1
+
+
+# --- interactive runs -------------------------------------------------------------------------
+
+
+def session(space, measure=PURE):
+    return oc.make_concurrent_composition(*space, measure, 1, [0.05, 0.05])
+
+
+def test_an_interactive_measurement_is_talked_with_and_then_closed(space):
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(20.0)
+    kept = []
+
+    def interact(queryable):
+        kept.append(queryable)
+        return queryable(count) + queryable(count), "both"
+
+    best = oc.c.make_private_selection(session(space), 4, interact=interact)
+    assert best.map(1) <= 0.3
+    score, said = best([1, 2, 3])
+    assert isinstance(score, int)
+    assert said == "both"
+    for queryable in kept:
+        with pytest.raises(EndedRunError, match="ask all of its queries in interact"):
+            queryable(count)
+
+
+def test_children_and_native_queryables_are_closed_too(space):
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(40.0)
+    inner = oc.make_concurrent_composition(*space, PURE, 1, [0.025])
+    native = dp.c.make_adaptive_composition(*space, PURE, 1, [0.05, 0.05])
+    kept = []
+
+    def keep_child(queryable):
+        child = queryable(inner)
+        kept.append(child)
+        return 0, child
+
+    def keep_native(queryable):
+        kept.append(queryable)
+        return 0, [queryable]
+
+    for measurement, interact in ((session(space), keep_child), (native, keep_native)):
+        best = oc.c.make_private_selection(measurement, 3, interact=interact)
+        _, returned = best([1, 2, 3])
+        returned = returned[0] if isinstance(returned, list) else returned
+        for queryable in (*kept, returned):
+            with pytest.raises((EndedRunError, dp.OpenDPException), match="ask all of its queries"):
+                queryable(count)
+        kept.clear()
+
+
+def test_runs_below_a_filter_are_closed(space):
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(20.0)
+    kept = []
+
+    def interact(queryable):
+        kept.append(queryable)
+        return queryable(count)
+
+    best = oc.c.make_private_selection(session(space), 4, interact=interact)
+    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 1.0)([1] * 9)
+    root(best)
+    other = root(session(space))
+    with pytest.raises(EndedRunError):
+        kept[0](count)
+    assert isinstance(other(count), int)  # a child of its own is open
+
+
+def test_a_queryable_is_no_answer(space):
+    with pytest.raises(InvalidTypeError, match="^interact must be given for an interactive"):
+        oc.c.make_private_selection(session(space), 4)([1])
+
+
+def test_a_release_may_be_looked_at_by_interact(space):
+    best = oc.c.make_private_selection(
+        release(space, Answers(3)), 4, interact=lambda answer: (answer, answer**2)
+    )
+    assert best([1]) == (3, 9)
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "match"),
+    [
+        ("text", "^the score must be a number, found str"),
+        ((True, 1), "^the score must be a number, found bool"),
+        ((), "^the answer of a run has no elements"),
+        ((None, 1), "^the score must be a number, found NoneType"),
+        (1j, "^the score .* must be a double"),
+        (10**400, "^the score .* must be a double"),
+        (math.nan, "^the score .nan. must be a number that can be compared"),
+    ],
+)
+def test_scores_that_are_none(space, answer, match):
+    with pytest.raises(ConcurrentError, match=match):
+        oc.c.make_private_selection(release(space, lambda _: answer), 4)([1])
+
+
+WRONG = [
+    ("measurement", None, InvalidTypeError, "^measurement must be a measurement"),
+    ("mean_runs", 1.0, InvalidValueError, r"^mean_runs \(1\) must be above 1"),
+    ("mean_runs", 0.0, InvalidValueError, "^mean_runs"),
+    ("mean_runs", 2e6, InvalidValueError, r"^mean_runs \(2e\+06\) must be above 1 and at most"),
+    ("mean_runs", math.nan, InvalidValueError, "^mean_runs .nan."),
+    ("mean_runs", "5", InvalidTypeError, "^mean_runs must be a number"),
+    ("eta", -0.5, InvalidValueError, "^eta .-0.5. must be at least 0"),
+    ("eta", 1.5, InvalidValueError, "^eta .1.5. must be at most 1"),
+    ("eta", math.nan, InvalidValueError, "^eta .nan."),
+    ("max_runs", 0, InvalidValueError, "^max_runs .0. must be at least 1"),
+    ("max_runs", 2.5, InvalidTypeError, "^max_runs must be an integer"),
+    ("score", 5, InvalidTypeError, "^score must be"),
+    ("interact", 5, InvalidTypeError, "^interact must be"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "error", "match"), WRONG)
+def test_bad_arguments_are_named(space, name, value, error, match):
+    good = {"measurement": release(space, Answers(1)), "mean_runs": 5}
+    assert oc.c.make_private_selection(**good).map(1) > 0.0
+    with pytest.raises(error, match=match):
+        oc.c.make_private_selection(**{**good, name: value})
+
+
+def test_streams_are_refused(bits):
+    counter = oc.m.make_counter(*bits, PURE, horizon=8, scale=1.0)
+    with pytest.raises(InvalidTypeError, match="is a stream"):
+        oc.c.make_private_selection(counter, 5, interact=lambda queryable: queryable())
+
+
+def test_features_are_asked_for(space):
+    made = release(space, Answers(1))
+    dp.disable_features("honest-but-curious")
+    try:
+        with pytest.raises(Exception, match="honest-but-curious"):
+            oc.c.make_private_selection(made, 5)
+    finally:
+        dp.enable_features("honest-but-curious")
+
+
+# --- the audit --------------------------------------------------------------------------------
+
+
+def test_the_audit_catches_a_fixed_number_of_runs():
+    """Randomized response; the best of 6 is 0 on one dataset 729 times as often as on the other."""
+    generator, claimed = np.random.default_rng(0), 3 * math.log(3)
+
+    def best(rows):
+        return int(np.any(generator.random(6) < (0.75 if rows else 0.25)))
+
+    found = verify.audit(best, [1], [], lambda answer: 1.0 - answer, n=40_000)
+    assert found.violates(claimed)
+
+
+def test_the_audit_passes_the_selection(space):
+    coin = dp.m.make_randomized_response_bool(0.75)
+    one = release(space, lambda rows: int(coin(len(rows) > 0)), loss=math.log(3))
+    best = oc.c.make_private_selection(one, 6)
+    assert 2 * math.log(3) < best.map(1) < 3 * math.log(3)
+    found = verify.audit(best, [1], [], lambda answer: 1.0 - answer, n=500)
+    assert not found.violates(best.map(1))
+    assert found.epsilon_lower > 0.0

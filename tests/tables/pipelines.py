@@ -1,0 +1,220 @@
+"""Random tables and pipelines, hostile to engines: names, texts, numbers, and missing values."""
+
+from dataclasses import dataclass, field
+from datetime import date
+from math import inf, nan
+from typing import Any
+
+from hypothesis import strategies as st
+
+import opendp_concurrent as oc
+
+from . import reference
+
+LARGE = 2**63 - 1
+TEXTS = ("", "a", "A", "b", "é", "e\u0301", "ß", "ss", "a ", " a", "'", "''", '"', "\\", "\\'", "`")
+TEXTS += ("a\nb", "\t", "%s", "%", "$1", "?", ":p1", "{x}", "--", "/*", ";", "NULL", "null", "NaN")
+TEXTS += ("\U0001f600", "\uffff", "0", "1", "true", "'; DROP TABLE t; --", "\r", "\x01", "x" * 300)
+VALUES: dict[type, tuple[Any, ...]] = {
+    int: (0, 1, 2, 3, -1, -2, 7, 2**31, -(2**31) - 1, LARGE, -LARGE),
+    float: (
+        *(0.0, -0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 0.1, 0.3, 0.005, 1.005),
+        *(5e-324, -5e-324, 1e-310, 1e300, -1e300, 1e16, 2.0**53, inf, -inf, nan),
+    ),
+    str: TEXTS,
+    bool: (True, False),
+    date: (date(1, 1, 1), date(1970, 1, 1), date(2024, 2, 29), date(9999, 12, 31)),
+}
+NORMS = st.sampled_from(["l1", "l2", "linf"])
+NAMES = ("age", "Region", "per son", 'quo"te', "back`tick", "a'b", "select", "c0", "t", "k0")
+NAMES += ("é", "r", "i", "n", "100%", "a.b", "$1", "x\\y", ";--", "group")
+STORED = {int: "BIGINT", float: "DOUBLE PRECISION", str: "TEXT", bool: "BOOLEAN", date: "DATE"}
+
+
+def quoted(name):
+    return '"' + name.replace('"', '""') + '"'
+
+
+def values(kind, missing=False):
+    one = st.sampled_from(VALUES[kind])
+    return st.one_of(st.none(), one, one, one) if missing else one
+
+
+def public(kind):
+    """Values that equal themselves."""
+    return values(kind).filter(lambda one: one == one)
+
+
+@dataclass
+class Data:
+    """A schema, the unit's column and rows."""
+
+    schema: dict[str, type]
+    unit: str
+    rows: list[dict[str, Any]]
+
+
+@st.composite
+def data(draw, least=0, most=12):
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=3, max_size=6, unique=True))
+    unit, *others = names
+    schema = {unit: draw(st.sampled_from([int, str]))}
+    schema[others[0]] = draw(st.sampled_from([int, float]))  # one that can be added
+    schema[others[1]] = draw(st.sampled_from([int, str, bool, date]))  # one that can be a key
+    for name in others[2:]:
+        schema[name] = draw(st.sampled_from(list(VALUES)))
+    few = {
+        name: draw(st.lists(values(kind, True), min_size=1, max_size=4))
+        for name, kind in schema.items()
+    }
+    row = st.tuples(*(st.sampled_from(few[name]) for name in schema)).map(
+        lambda values: dict(zip(schema, values, strict=True))
+    )
+    return Data(schema, unit, draw(st.lists(row, min_size=least, max_size=most)))
+
+
+@dataclass
+class Pipeline:
+    """Steps and an aggregate: names of transformations with their arguments."""
+
+    parts: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def build(self, space):
+        """The transformation that the package makes."""
+        for name, arguments in self.parts:
+            space = space >> vars(oc.t)[f"then_{name}"](**arguments)
+        return space
+
+    def answer(self, rows, unit):
+        """The answer in plain Python."""
+        found = reference.scanned(rows, unit)
+        for name, arguments in self.parts:
+            plain = {
+                key: one for key, one in arguments.items() if key not in ("norm", "materialize")
+            }
+            if name == "group_truncate":
+                plain["rows_each"] = plain.pop("rows")
+            if name == "public_join":
+                plain["partners"] = plain.pop("rows")
+            found = getattr(reference, name)(found, unit, **plain)
+        return found
+
+
+@st.composite
+def predicates(draw, schema, depth=2):
+    if depth and draw(st.booleans()):
+        left = draw(predicates(schema, depth - 1))
+        kind = draw(st.sampled_from(["and", "or", "not"]))
+        if kind == "not":
+            return ~left
+        right = draw(predicates(schema, depth - 1))
+        return left & right if kind == "and" else left | right
+    name, kind = draw(st.sampled_from(list(schema.items())))
+    column = oc.tables.column(name)
+    form = draw(
+        st.sampled_from(["==", "!=", "<", "<=", ">", ">=", "null", "in", "between", "other"])
+    )
+    if form == "null":
+        return column.is_null()
+    if form == "in":
+        return column.is_in(draw(st.lists(public(kind), min_size=1, max_size=4)))
+    if form == "between":
+        return column.between(draw(public(kind)), draw(public(kind)))
+    if form == "other":
+        same = [other for other, of in schema.items() if of is kind]
+        return column <= oc.tables.column(draw(st.sampled_from(same)))
+    return reference.COMPARE[form](column, draw(public(kind)))
+
+
+def keyed(schema):
+    return [name for name, kind in schema.items() if kind is not float]
+
+
+@st.composite
+def some_keys(draw, schema, by, most=5):
+    kinds = [schema[name] for name in by]
+    one = public(kinds[0]) if len(by) == 1 else st.tuples(*map(public, kinds))
+    return draw(st.lists(one, min_size=1, max_size=most, unique=True))
+
+
+columns_of = lambda names, most: st.lists(  # noqa: E731
+    st.sampled_from(names), min_size=1, max_size=most, unique=True
+)
+
+
+@st.composite
+def steps(draw, schema, unit):
+    """A step, and the schema after it."""
+    name = draw(
+        st.sampled_from(["where", "table_select", "truncate", "group_truncate", "public_join"])
+    )
+    if name == "where":
+        return (name, {"predicate": draw(predicates(schema))}), schema
+    if name == "table_select":
+        kept = draw(columns_of(list(schema), 4))
+        after = {one: kind for one, kind in schema.items() if one in kept or one == unit}
+        return (name, {"columns": kept}), after
+    if name == "truncate":
+        order = draw(st.one_of(st.just([]), columns_of(list(schema), 2)))
+        return (name, {"per_unit": draw(st.integers(1, 3)), "order_by": order}), schema
+    by = draw(columns_of(keyed(schema), 2))
+    if name == "group_truncate":
+        count = st.integers(1, 3)
+        return (name, {"by": by, "groups": draw(count), "rows": draw(count)}), schema
+    fresh = [one for one in NAMES if one.casefold() not in {name.casefold() for name in schema}]
+    kinds = st.sampled_from(list(VALUES))
+    added = {one: draw(kinds) for one in draw(columns_of(fresh, 2))}
+    keys = draw(some_keys(schema, by))
+    partner = [st.one_of(st.none(), public(kind)) for kind in added.values()]
+    value = partner[0] if len(partner) == 1 else st.tuples(*partner)
+    partners = {key: draw(value) for key in keys}
+    return (name, {"on": by, "schema": added, "rows": partners}), {**schema, **added}
+
+
+@st.composite
+def aggregates(draw, schema):
+    numbers = [name for name, kind in schema.items() if kind in (int, float)]
+    names = ["table_count", "distinct_units", "table_counts"]
+    if numbers:
+        names += ["table_sum", "table_sums", "table_histogram", "quantile_scores"] * 2
+    name = draw(st.sampled_from(names))
+    if name in ("table_count", "distinct_units"):
+        return name, {}
+    arguments: dict[str, Any] = {}
+    if name in ("table_counts", "table_sums"):
+        by = draw(columns_of(keyed(schema), 2))
+        arguments = {"by": by, "keys": draw(some_keys(schema, by))}
+        arguments["norm"] = draw(NORMS)
+    if name == "table_counts":
+        return name, arguments
+    column = draw(st.sampled_from(numbers))
+    arguments["column"] = column
+    if name in ("table_sum", "table_sums"):
+        if schema[column] is int:
+            ends = st.integers(-(2**62), 2**62) | st.integers(-3, 3)
+            arguments["bounds"] = tuple(sorted([draw(ends), draw(ends)]))
+        else:
+            ends = st.floats(-1000, 1000) | st.sampled_from([0.0, 1.0, -1.0, 5e-324])
+            arguments["bounds"] = tuple(sorted([draw(ends), draw(ends)]))
+            arguments["quantum"] = draw(
+                st.sampled_from([0.01, 0.1, 0.25, 1.0, 1 / 3, 1e-9, 100.0, 1e90])
+            )
+        return name, arguments
+    edges = sorted(draw(st.lists(public(schema[column]), min_size=2, max_size=7, unique=True)))
+    if name == "table_histogram":
+        return name, {"column": column, "edges": edges, "norm": draw(NORMS)}
+    alpha = draw(st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
+    return name, {"column": column, "candidates": edges, "alpha": alpha}
+
+
+@st.composite
+def pipelines(draw, schema, unit, most=4):
+    parts = []
+    for _ in range(draw(st.integers(0, most))):
+        part, schema = draw(steps(schema, unit))
+        parts.append(part)
+    aggregate = draw(aggregates(schema))
+    bounded = any(name in ("truncate", "group_truncate") for name, _ in parts)
+    if not bounded and aggregate[0] != "distinct_units":
+        parts.append(("truncate", {"per_unit": draw(st.integers(1, 4))}))
+    return Pipeline([*parts, aggregate])

@@ -1,0 +1,154 @@
+"""What each transformation of tables means, in plain Python on lists of rows.
+
+It shares no code with the rendering. A row is a dictionary; NaN has become None.
+"""
+
+import operator
+from fractions import Fraction
+from itertools import pairwise
+from math import floor
+
+from opendp_concurrent.tables import predicate as predicates
+
+COMPARE = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def sortable(value):
+    """A key that orders values of one type: NULL first, texts by their bytes."""
+    if value is None:
+        return (0,)
+    return (1, value.encode() if isinstance(value, str) else value)
+
+
+def key_of(row, columns):
+    return tuple(sortable(row[column]) for column in columns)
+
+
+def scanned(rows, unit):
+    """The rows as they are read."""
+    read = [{name: None if one != one else one for name, one in row.items()} for row in rows]
+    return [row for row in read if row[unit] is not None]
+
+
+def holds(one, row):
+    if isinstance(one, predicates.Both):
+        left, right = holds(one.left, row), holds(one.right, row)
+        return (left and right) if one.connective == "and" else (left or right)
+    if isinstance(one, predicates.Not):
+        return not holds(one.of, row)
+    if isinstance(one, predicates.IsNull):
+        return row[one.column] is None
+    own = row[one.column]
+    if isinstance(one, predicates.IsIn):
+        return own is not None and any(own == value for value in one.values)
+    other = row[one.value.name] if isinstance(one.value, predicates.Other) else one.value
+    if own is None or other is None:
+        return False
+    if isinstance(own, str):
+        own, other = own.encode(), other.encode()
+    return COMPARE[one.comparison](own, other)
+
+
+def where(rows, unit, predicate):
+    return [row for row in rows if holds(predicate, row)]
+
+
+def table_select(rows, unit, columns):
+    kept = {*columns, unit}
+    return [{name: one for name, one in row.items() if name in kept} for row in rows]
+
+
+def by_unit(rows, unit):
+    units = {}
+    for row in rows:
+        units.setdefault(row[unit], []).append(row)
+    return units
+
+
+def truncate(rows, unit, per_unit, order_by=()):
+    kept = []
+    for own in by_unit(rows, unit).values():
+        order = [*order_by, *(name for name in own[0] if name not in order_by)]
+        kept += sorted(own, key=lambda row: key_of(row, order))[:per_unit]
+    return kept
+
+
+def group_truncate(rows, unit, by, groups, rows_each):
+    kept = []
+    for own in by_unit(rows, unit).values():
+        first = sorted({key_of(row, by) for row in own})[:groups]
+        for group in first:
+            members = [row for row in own if key_of(row, by) == group]
+            kept += sorted(members, key=lambda row: key_of(row, list(row)))[:rows_each]
+    return kept
+
+
+def public_join(rows, unit, on, schema, partners):
+    joined = []
+    for row in rows:
+        key = tuple(row[name] for name in on)
+        key = key[0] if len(on) == 1 else key
+        if key in partners:
+            values = partners[key] if len(schema) > 1 else (partners[key],)
+            read = [None if one != one else one for one in values]
+            joined.append({**row, **dict(zip(schema, read, strict=True))})
+    return joined
+
+
+def table_count(rows, unit):
+    return len(rows)
+
+
+def distinct_units(rows, unit):
+    return len(by_unit(rows, unit))
+
+
+def matching(rows, by, key):
+    key = (key,) if len(by) == 1 else key
+    return [row for row in rows if all(row[b] == k for b, k in zip(by, key, strict=True))]
+
+
+def table_counts(rows, unit, by, keys):
+    return [len(matching(rows, by, key)) for key in keys]
+
+
+def steps(value, bounds, quantum):
+    if value is None:
+        return 0
+    low, high = bounds
+    clamped = min(max(value, low), high)
+    return clamped if quantum is None else floor(clamped * (1.0 / quantum) + 0.5)
+
+
+def clamp64(value):
+    return min(max(value, -(2**63 - 1)), 2**63 - 1)
+
+
+def table_sum(rows, unit, column, bounds, quantum=None):
+    return clamp64(sum(steps(row[column], bounds, quantum) for row in rows))
+
+
+def table_sums(rows, unit, by, keys, column, bounds, quantum=None):
+    return [table_sum(matching(rows, by, key), unit, column, bounds, quantum) for key in keys]
+
+
+def table_histogram(rows, unit, column, edges):
+    found = [row[column] for row in rows if row[column] is not None]
+    return [sum(low <= one < high for one in found) for low, high in pairwise(edges)]
+
+
+def quantile_scores(rows, unit, column, candidates, alpha):
+    share = Fraction(alpha).limit_denominator(10_000)
+    p, q = share.numerator, share.denominator
+    found = [row[column] for row in rows if row[column] is not None]
+    return [
+        abs((q - p) * sum(one < c for one in found) - p * sum(one > c for one in found))
+        for c in candidates
+    ]

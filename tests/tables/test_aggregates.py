@@ -1,0 +1,131 @@
+"""Transformations from tables to integers: maps by hand, noise behind them, and refusals."""
+
+import math
+from fractions import Fraction
+
+import duckdb
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+
+SCHEMA = {"person": int, "zone": str, "day": int, "eur": float}
+
+
+@pytest.fixture(scope="module")
+def table():
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (person INT, zone TEXT, day INT, eur DOUBLE)")
+    rows = [(1, "a", 1, 2.0), (1, "b", 2, 3.26), (2, None, 1, None), (3, "a", 9, -4.0)]
+    connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+    return oc.tables.scan(connection, "t", SCHEMA, "person")
+
+
+@pytest.fixture(scope="module")
+def bounded(table):
+    return table.space >> oc.t.then_truncate(3)
+
+
+ZONES = {"by": "zone", "keys": ["a", "b", "c"]}
+EUR = {"column": "eur", "bounds": (-1.0, 5.0), "quantum": 0.5}
+ANSWERS = {  # aggregate, answer, map at 1, map at 2
+    "count": (oc.t.then_table_count(), 4, 3, 6),
+    "units": (oc.t.then_distinct_units(), 3, 1, 2),
+    "counts": (oc.t.then_table_counts(**ZONES), [2, 1, 0], 3, 6),
+    "counts in L2": (oc.t.then_table_counts(**ZONES, norm="l2"), [2, 1, 0], 3.0, 6.0),
+    "counts in L∞": (oc.t.then_table_counts(**ZONES, norm="linf"), [2, 1, 0], 3, 6),
+    "two columns": (oc.t.then_table_counts(["zone", "day"], [("a", 1), ("b", 1)]), [1, 0], 3, 6),
+    # 2.0 is 4 steps; 3.26 is 7 of 6.52; missing is 0; -4.0 is clamped to -1.0
+    "sum": (oc.t.then_table_sum(**EUR), 4 + 7 - 2, 30, 60),
+    "sum of integers": (oc.t.then_table_sum("day", (0, 4)), 1 + 2 + 1 + 4, 12, 24),
+    "sum of one value": (oc.t.then_table_sum("day", (-7, -7)), -28, 21, 42),
+    "sums": (oc.t.then_table_sums(**ZONES, **EUR), [4 - 2, 7, 0], 30, 60),
+    "histogram": (oc.t.then_table_histogram("day", [1, 2, 9]), [2, 1], 3, 6),
+    "histogram of floats": (oc.t.then_table_histogram("eur", [-4.0, 2.0, 2.5]), [1, 1], 3, 6),
+    # below 2: 2 of 4, above: 1; score |3/4 2 - 1/4 1| times 4
+    "scores": (oc.t.then_quantile_scores("day", [2, 9], 0.25), [5, 9], 9, 18),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_and_maps_by_hand(table, bounded, name):
+    aggregate, answer, one, two = ANSWERS[name]
+    asked = bounded >> aggregate
+    assert asked(table) == answer
+    assert [asked.map(d_in) for d_in in (0, 1, 2)] == [0, one, two]
+
+
+def test_noise_of_opendp_follows_directly(table, bounded):
+    counts = bounded >> oc.t.then_table_counts(**ZONES)
+    laplace = counts >> dp.m.then_laplace(scale=6.0)
+    assert laplace.map(1) == 0.5
+    assert len(laplace(table)) == 3
+    gaussian = bounded >> oc.t.then_table_counts(**ZONES, norm="l2") >> dp.m.then_gaussian(3.0)
+    assert gaussian.map(1) == 0.5
+    assert len(gaussian(table)) == 3
+    best = bounded >> oc.t.then_table_counts(**ZONES, norm="linf")
+    best = best >> dp.m.then_noisy_max(dp.max_divergence(), scale=1e-6)
+    assert best(table) == 0
+    assert best.map(1) == pytest.approx(2 * 3 / 1e-6)
+    median = bounded >> oc.t.then_quantile_scores("day", [0, 1, 9], 0.5)
+    median = median >> dp.m.then_noisy_max(dp.max_divergence(), scale=1e-6, negate=True)
+    assert median(table) == 1
+    scalar = bounded >> oc.t.then_table_sum(**EUR) >> dp.m.then_gaussian(scale=30.0)
+    assert scalar.map(1) == 0.5
+
+
+def test_the_l2_map_is_rounded_up(table):
+    grouped = table.space >> oc.t.then_group_truncate("zone", 3, 1)
+    asked = grouped >> oc.t.then_table_counts("zone", list("abc"), norm="l2")
+    for d_in in (1, 2, 3, 7, 1000):
+        assert Fraction(asked.map(d_in)) ** 2 >= 3 * d_in**2
+        assert asked.map(d_in) == pytest.approx(d_in * math.sqrt(3), rel=1e-15)
+
+
+def test_a_distance_beyond_64_bits_is_refused(bounded):
+    asked = bounded >> oc.t.then_table_sum("day", (0, 2**62))
+    with pytest.raises(Exception, match="within 64 bits"):
+        asked.map(1)
+    with pytest.raises(Exception, match="within 64 bits"):
+        (bounded >> oc.t.then_table_count()).map(2**62)
+
+
+UNBOUNDED = {name: aggregate for name, (aggregate, *_) in ANSWERS.items() if name != "units"}
+
+
+@pytest.mark.parametrize("name", UNBOUNDED)
+def test_an_answer_needs_a_bound_on_the_rows_of_a_unit(table, name):
+    with pytest.raises(InvalidValueError, match="then_truncate"):
+        table.space >> UNBOUNDED[name]
+
+
+REFUSED = {
+    "keys twice": (oc.t.then_table_counts("zone", ["a", "a"]), "distinct"),
+    "no keys": (oc.t.then_table_counts("zone", []), "nonempty"),
+    "a missing key": (oc.t.then_table_counts("zone", [None]), "column's type"),
+    "a key of another type": (oc.t.then_table_counts("day", ["1"]), "integer"),
+    "by a float": (oc.t.then_table_counts("eur", [1.0]), "found float"),
+    "a short key": (oc.t.then_table_counts(["zone", "day"], [("a",)]), "2 values"),
+    "another norm": (oc.t.then_table_counts("zone", ["a"], norm="l3"), "'l1', 'l2', 'linf'"),
+    "no quantum": (oc.t.then_table_sum("eur", (0.0, 1.0)), "depend on the order"),
+    "quantum of integers": (oc.t.then_table_sum("day", (0, 1), 0.5), "leave it out"),
+    "a small quantum": (oc.t.then_table_sum("eur", (0.0, 1.0), 1e-17), "2\\^52 quantum"),
+    "an infinite bound": (oc.t.then_table_sum("eur", (0.0, math.inf), 1.0), "2\\^52 quantum"),
+    "a bound that is NaN": (oc.t.then_table_sum("eur", (0.0, math.nan), 1.0), "NaN"),
+    "turned bounds": (oc.t.then_table_sum("day", (1, 0)), "in this order"),
+    "one bound": (oc.t.then_table_sum("day", 3), "pair"),
+    "large bounds": (oc.t.then_table_sum("day", (0, 2**62 + 1)), "2\\^62"),
+    "sum of texts": (oc.t.then_table_sum("zone", (0, 1)), "found str"),
+    "edges that fall": (oc.t.then_table_histogram("day", [2, 1]), "increasing"),
+    "one edge": (oc.t.then_table_histogram("day", [1]), "from 2"),
+    "edges of another type": (oc.t.then_table_histogram("day", [1, 2.5]), "integer"),
+    "a share above 1": (oc.t.then_quantile_scores("day", [1], 1.5), "at most 1"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_arguments_are_refused(bounded, name):
+    aggregate, reason = REFUSED[name]
+    with pytest.raises((InvalidTypeError, InvalidValueError), match=reason):
+        bounded >> aggregate

@@ -1,0 +1,46 @@
+"""What every engine does: integers only, one constant error, and known connections."""
+
+from decimal import Decimal
+
+import pytest
+
+from opendp_concurrent.errors import InvalidTypeError, TableError
+from opendp_concurrent.tables import plan as nodes
+from opendp_concurrent.tables.engines.engine import integers
+from opendp_concurrent.tables.engines.known import engine_of
+from opendp_concurrent.tables.schema import schema_of
+
+SCAN = nodes.Scan(("table", "main", "t"), schema_of({"person": int}, "person"))
+
+
+def test_integers_of_any_size_are_exact():
+    assert integers([(1, Decimal(2**100)), (-3, 0)]) == [(1, 2**100), (-3, 0)]
+
+
+@pytest.mark.parametrize("value", [None, 1.0, True, "1", Decimal("1.5"), Decimal("NaN")])
+def test_what_is_no_integer_is_refused(value):
+    with pytest.raises((TypeError, ArithmeticError)):
+        integers([(value,)])
+
+
+@pytest.mark.parametrize("answer", [[(None,)], [(1.5,)], ValueError("row: secret")])
+def test_any_failure_is_one_constant_error(engine, monkeypatch, answer):
+    ours = engine_of(engine.connection)
+
+    def run(*_):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(ours, "run", run)
+    with pytest.raises(TableError) as caught:
+        ours.ask(SCAN, nodes.Count(), None)
+    assert caught.value.args == TableError().args
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("connection", [None, 3, "survey.db", object()])
+def test_other_connections_are_refused(connection):
+    with pytest.raises(InvalidTypeError, match="connection must be"):
+        engine_of(connection)

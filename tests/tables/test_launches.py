@@ -1,0 +1,305 @@
+"""Tables in pipelines: filters, sparse vector, parts, quotas, ledgers, linear queries, threads."""
+
+import itertools
+import math
+import threading
+
+import duckdb
+import opendp.prelude as dp
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
+from opendp_concurrent.tables.cut import parts_of_a_unit
+from opendp_concurrent.tables.domain import GroupBound
+
+from . import reference
+from .pipelines import data, keyed, some_keys
+
+PURE = dp.max_divergence()
+ZONES = ["a", "b", "c"]
+SCHEMA = {"person": int, "zone": str, "week": int}
+RELAXED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+EXACT = 1e-9  # a scale at which noise is 0
+
+
+@pytest.fixture(scope="module")
+def visits():
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE visits (person INT, zone TEXT, week INT)")
+    rows = [(person, ZONES[person % 2], week) for person in range(20) for week in range(4)]
+    connection.executemany("INSERT INTO visits VALUES (?, ?, ?)", rows)
+    return oc.tables.scan(connection, "visits", SCHEMA, "person")
+
+
+@pytest.fixture(scope="module")
+def bounded(visits):
+    return visits.space >> oc.t.then_truncate(3)
+
+
+def noisy(space, aggregate, scale=EXACT):
+    asked = space >> aggregate
+    return asked >> dp.m.then_laplace(scale=scale)
+
+
+def test_a_truncation_before_a_filter(visits, bounded):
+    odometer = bounded >> oc.then_concurrent_odometer(PURE)
+    root = oc.make_concurrent_filter(odometer, 2, 2.0)(visits)
+    counts = noisy(bounded.output_space, oc.t.then_table_counts("zone", ZONES), scale=6.0)
+    assert len(root(counts)) == 3
+    assert root.privacy_loss() == 2 * 3 / 6.0
+    root(counts)
+    with pytest.raises(BudgetExceededError):
+        root(counts)
+    assert root.privacy_loss() == 2.0
+
+
+def test_a_transformation_before_a_filter(visits, bounded):
+    inner = bounded.output_space >> oc.then_concurrent_odometer(PURE)
+    chained = bounded >> oc.make_concurrent_filter(inner, 3, 1.0)
+    assert chained.map(3) == 1.0
+    root = chained(visits)
+    assert root(noisy(bounded.output_space, oc.t.then_table_count(), scale=9.0)) is not None
+    assert root.remaining() == 0.0
+
+
+def test_the_stability_map_is_charged(visits, bounded):
+    root = (visits.space >> oc.then_concurrent_odometer(PURE))(visits)
+    root(noisy(bounded, oc.t.then_table_count(), scale=6.0))
+    assert [root.privacy_loss(d_in) for d_in in (1, 2, 5)] == [0.5, 1.0, 2.5]
+
+
+def test_children_are_queried_side_by_side(visits, bounded):
+    root = (bounded >> oc.then_concurrent_odometer(PURE))(visits)
+    child = oc.make_concurrent_composition(*bounded.output_space, PURE, 1, [1e11, 1e11])
+    one, other = root(child), root(child)
+    count = noisy(bounded.output_space, oc.t.then_table_count())
+    assert [one(count), other(count), one(count), other(count)] == [60] * 4
+
+
+def test_threads_with_children_on_one_table(visits, bounded):
+    root = (bounded >> oc.then_concurrent_odometer(PURE))(visits)
+    child = oc.make_concurrent_composition(*bounded.output_space, PURE, 1, [1e11] * 20)
+    counts = noisy(bounded.output_space, oc.t.then_table_counts("zone", ZONES))
+    handles, answers = [root(child) for _ in range(4)], []
+
+    def ask(handle):
+        answers.extend(handle(counts) for _ in range(20))
+
+    threads = [threading.Thread(target=ask, args=(handle,)) for handle in handles]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [[30, 30, 0]] * 80
+
+
+def weekly(space, week):
+    only = space >> oc.t.then_where(oc.tables.column("week") == week)
+    return only >> oc.t.then_table_count()
+
+
+def test_sparse_vector_on_counts_of_a_table(visits, bounded):
+    space = bounded.output_space
+    svt = space >> oc.m.then_sparse_vector(
+        PURE, 1, scale=EXACT, threshold=15, max_hits=2, sensitivity=3, answer_scale=EXACT
+    )
+    root = (bounded >> oc.then_concurrent_odometer(PURE))(visits)
+    child = root(svt)
+    spent = root.privacy_loss(1)
+    outcomes = [child(weekly(space, week)) for week in range(4)]
+    assert [bool(one) for one in outcomes] == [True, True, False, False]  # exhausted
+    assert outcomes[0].value == 20
+    assert root.privacy_loss(1) == spent
+    loose = oc.t.make_truncate(*visits.space, 4).output_space
+    with pytest.raises(Exception, match="does not match"):
+        child(weekly(loose, 0))
+
+
+def test_a_query_with_a_larger_sensitivity_is_refused(visits, bounded):
+    svt = bounded.output_space >> oc.m.then_above_threshold(PURE, 1, scale=1.0, threshold=5)
+    child = (bounded >> svt)(visits)
+    with pytest.raises(InvalidValueError, match="sensitivity of the query"):
+        child(weekly(bounded.output_space, 0))
+
+
+def test_guess_and_check_on_counts_of_a_table(visits, bounded):
+    space = bounded.output_space
+    checker = space >> oc.m.then_guess_and_check(
+        PURE, 1, scale=EXACT, tolerance=5, max_hits=1, sensitivity=3
+    )
+    child = (bounded >> checker)(visits)
+    assert not child((weekly(space, 0), 20))
+    assert child((weekly(space, 1), 0)).value == 20
+
+
+def test_linear_queries_on_counts_of_a_table(visits, bounded):
+    """Marginals: keys of several columns are the universe."""
+    keys = list(itertools.product(ZONES, range(3)))
+    counts = bounded >> oc.t.then_table_counts(["zone", "week"], keys)
+    zcdp = dp.zero_concentrated_divergence()
+    assert counts.map(1) == 3
+    projected = counts >> oc.m.then_projected_queries(
+        zcdp, counts.map(1), [1e9], universe=keys, size=60
+    )
+    child = projected(visits)
+    by_zone = child([lambda key, zone=zone: float(key[0] == zone) for zone in ZONES])
+    assert by_zone == pytest.approx([30, 30, 0], abs=2)
+    weights = counts >> oc.m.then_private_multiplicative_weights(
+        PURE, counts.map(1), 1e6, universe=keys, queries=10, size=60
+    )
+    assert weights.map(1) <= 1e6
+    answer = weights(visits)(lambda key: float(key == ("a", 0)))
+    assert answer.value is None or answer.value == pytest.approx(10, abs=1)
+    with pytest.raises(InvalidTypeError, match="size must be given"):
+        counts >> oc.m.then_projected_queries(zcdp, 3, [1.0], universe=keys)
+    with pytest.raises(InvalidValueError, match="as many cells"):
+        counts >> oc.m.then_projected_queries(zcdp, 3, [1.0], universe=keys[1:], size=60)
+
+
+def test_quotas_on_a_table(visits, bounded):
+    odometer = bounded.output_space >> oc.then_concurrent_odometer(PURE)
+    quotas = oc.c.make_analyst_quotas(odometer, 1, {"ann": 0.5, "bob": 0.5})
+    handles = (bounded >> quotas)(visits)
+    half = noisy(bounded.output_space, oc.t.then_table_count(), scale=6.0)
+    ann = handles["ann"]
+    ann(half)
+    with pytest.raises(BudgetExceededError):
+        ann(half)
+    assert handles["bob"](half) is not None
+
+
+def test_a_ledger_keeps_the_charges_of_a_table(visits, bounded, tmp_path):
+    odometer = bounded >> oc.then_concurrent_odometer(PURE)
+    path = tmp_path / "budget.db"
+    count = noisy(bounded.output_space, oc.t.then_table_count(), scale=6.0)
+    make = oc.make_concurrent_filter
+    with oc.ledger.create_ledger(path, "visits") as ledger:
+        make(odometer, 1, 1.0, ledger=ledger)(visits)(count)
+    with oc.ledger.open_ledger(path, "visits") as ledger:
+        root = make(odometer, 1, 1.0, ledger=ledger)(visits)
+        assert root.remaining() == 0.5
+        root(count)
+        with pytest.raises(BudgetExceededError):
+            root(count)
+
+
+# --- parts -----------------------------------------------------------------------------------
+
+
+def parallel(space, partition, keys, epsilon=0.5):
+    inner = oc.make_concurrent_composition(*space, PURE, 1, [epsilon])
+    return oc.c.make_parallel_composition(*space, partition, dict.fromkeys(keys, inner))
+
+
+def test_a_unit_in_one_part_pays_once(visits):
+    once = visits.space >> oc.t.then_group_truncate("zone", groups=1, rows=3)
+    made = parallel(once.output_space, oc.c.by_column("zone"), ZONES)
+    assert made.map(1) == 0.5
+
+
+def test_a_unit_in_several_parts_pays_in_each(visits, bounded):
+    made = parallel(bounded.output_space, oc.c.by_column("week"), range(4))
+    assert made.map(1) == 1.5  # three rows, in three parts, each of which has one unit more
+    few = parallel(bounded.output_space, oc.c.by_column("week"), range(2))
+    assert few.map(1) == 1.0
+    count = noisy(bounded.output_space, oc.t.then_table_count(), scale=6.0)
+    released = dict.fromkeys(range(4), count)
+    week = oc.c.by_column("week")
+    made = oc.c.make_parallel_composition(*bounded.output_space, week, released)
+    assert [made.map(d_in) for d_in in (1, 2)] == [1.5, 3.0]
+
+
+def test_parts_need_a_truncation(visits):
+    with pytest.raises(InvalidValueError, match="then_truncate"):
+        parallel(visits.space, oc.c.by_column("zone"), ZONES)
+
+
+def test_parts_are_queried_side_by_side(visits):
+    once = visits.space >> oc.t.then_group_truncate("zone", groups=1, rows=3)
+    space = once.output_space
+    count = noisy(space, oc.t.then_table_count())
+    parts = (once >> parallel(space, oc.c.by_column("zone"), ZONES, 1e11))(visits)
+    handles = [parts[zone] for zone in ZONES]
+    assert [handle(count) for handle in handles] == [30, 30, 0]
+
+
+def test_parts_by_groups_of_values(visits, bounded):
+    halves = oc.c.by_values({"early": range(2), "late": [2, 3], "never": [9]}, of="week")
+    space = bounded.output_space
+    count = noisy(space, oc.t.then_table_count())
+    parts = (bounded >> parallel(space, halves, ["early", "late", "never"], 1e11))(visits)
+    assert [parts[key](count) for key in ("early", "late", "never")] == [40, 20, 0]
+
+
+BAD_PARTS = {
+    "a text of an integer column": (oc.c.by_column("week"), ["1"], "integer"),
+    "no such column": (oc.c.by_column("x"), [1], "must be a column"),
+    "one value of two columns": (oc.c.by_column("zone", "week"), ["a"], "tuple of 2"),
+    "a function": (oc.c.by_key(lambda row: row), [1], "does not add up"),
+    "many values": (oc.c.by_values({"all": range(2000)}, of="week"), ["all"], "at most 1000"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_PARTS)
+def test_other_parts_are_refused(bounded, name):
+    partition, keys, reason = BAD_PARTS[name]
+    with pytest.raises((InvalidTypeError, InvalidValueError), match=reason):
+        parallel(bounded.output_space, partition, keys)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=RELAXED)
+@given(st.data())
+def test_a_unit_is_in_as_many_parts_as_the_factor_says(engine, draws):
+    found = draws.draw(data(least=2))
+    by = draws.draw(
+        st.lists(st.sampled_from(keyed(found.schema)), min_size=1, max_size=2, unique=True)
+    )
+    keys = draws.draw(some_keys(found.schema, by))
+    groups, rows = draws.draw(st.integers(1, 3)), draws.draw(st.integers(1, 2))
+    table = engine.load(found)
+    truncate = table.space >> oc.t.then_group_truncate(by, groups, rows)
+    space = truncate.output_space
+    partition = oc.c.by_column(*by)
+    _, factor = partition.metric_of_parts(space[1], space[0])
+    assert factor == groups
+    cut = partition.cutter(space[0], tuple(keys))
+    parts = cut(truncate(table))
+    kept = reference.group_truncate(
+        reference.scanned(found.rows, found.unit), found.unit, by, groups, rows
+    )
+    units = space >> oc.t.then_distinct_units()
+    count = space >> oc.t.then_table_count()
+    for key, part in parts.items():
+        members = reference.matching(kept, by, key)
+        assert count(part) == len(members)
+        assert units(part) == len({row[found.unit] for row in members})
+    for unit in {row[found.unit] for row in kept}:
+        own = [row for row in kept if row[found.unit] == unit]
+        assert sum(bool(reference.matching(own, by, key)) for key in keys) <= factor
+
+
+def test_the_factor_uses_what_is_known_of_other_columns():
+    domain = oc.tables.scan(
+        duckdb.connect().execute("CREATE TABLE t (person INT, a INT, b INT)"),
+        "t",
+        {"person": int, "a": int, "b": int},
+        "person",
+    ).space
+    both = domain >> oc.t.then_group_truncate(["a", "b"], 2, 5)
+    space = both.output_space
+    assert parts_of_a_unit(("a",), *space) == 2
+    assert GroupBound(frozenset("ab"), 2, 5) in space[0].descriptor.groups
+    only = domain >> oc.t.then_group_truncate("a", 2, 5)
+    space = only.output_space
+    assert parts_of_a_unit(("a", "b"), *space) == 10
+
+
+def test_many_values_are_a_balanced_condition(bounded, visits):
+    pairs = [(zone, week) for zone in ZONES for week in range(300)]
+    made = parallel(bounded.output_space, oc.c.by_column("zone", "week"), pairs[:50], 1e11)
+    count = noisy(bounded.output_space, oc.t.then_table_count())
+    assert (bounded >> made)(visits)["a", 0](count) == 10
+    assert math.isfinite(made.map(1))

@@ -1,0 +1,115 @@
+"""A unit more or less moves no answer further than the stability map says."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import opendp_concurrent as oc
+
+from .pipelines import Data, data, pipelines
+
+RELAXED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+def distance(metric, one, other):
+    """The distance of two answers, exactly; squared for L2."""
+    pairs = (
+        zip([one], [other], strict=True) if isinstance(one, int) else zip(one, other, strict=True)
+    )
+    moved = [abs(left - right) for left, right in pairs]
+    if str(metric).startswith("L2"):
+        return sum(by**2 for by in moved)
+    return max(moved) if str(metric).startswith("LInf") else sum(moved)
+
+
+def bound(asked, d_in):
+    found = Fraction(asked.map(d_in))
+    return found**2 if str(asked.output_metric).startswith("L2") else found
+
+
+def without(found, units):
+    """The table after all rows of some units have been removed."""
+    rows = [row for row in found.rows if row[found.unit] not in units]
+    return Data(found.schema, found.unit, rows)
+
+
+def stays_within(engine, draw):
+    found = draw(data(least=2, most=16))
+    units = sorted({row[found.unit] for row in found.rows} - {None}, key=str)
+    removed = (
+        set(draw(st.lists(st.sampled_from(units), max_size=3, unique=True))) if units else set()
+    )
+    pipeline = draw(pipelines(found.schema, found.unit))
+    asked = pipeline.build(engine.load(found).space)
+    whole = asked(engine.load(found))
+    part = asked(engine.load(without(found, removed)))
+    moved = distance(asked.output_metric, whole, part)
+    assert moved <= bound(asked, len(removed)), (pipeline.parts, whole, part)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=RELAXED)
+@given(st.data())
+def test_removing_units_stays_within_the_stability_map(on_duckdb, draws):
+    stays_within(on_duckdb, draws.draw)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000, deadline=None, suppress_health_check=RELAXED)
+@given(st.data())
+def test_ten_thousand_neighbours_stay_within_the_stability_map(on_duckdb, draws):
+    stays_within(on_duckdb, draws.draw)
+
+
+SCHEMA = {"person": int, "zone": int, "eur": int, "hours": float}
+ROWS = {
+    # what moves the answer as far as the map says: rows of person 1
+    "one group": [(0, 9)] * 6,
+    "many groups": [(zone, 9) for zone in (0, 0, 1, 1, 2, 2)],
+}
+TRUNCATED = oc.t.then_truncate(4)
+GROUPED = oc.t.then_group_truncate("zone", groups=2, rows=2)
+KEYS = {"by": "zone", "keys": [0, 1, 2]}
+MONEY = {"column": "eur", "bounds": (-2, 5)}
+TIGHT = {  # truncation, aggregate, rows, bound at 1
+    "count": (TRUNCATED, oc.t.then_table_count(), "one group", 4),
+    "units": (TRUNCATED, oc.t.then_distinct_units(), "one group", 1),
+    "counts l1": (TRUNCATED, oc.t.then_table_counts(**KEYS), "many groups", 4),
+    "counts l2": (TRUNCATED, oc.t.then_table_counts(**KEYS, norm="l2"), "one group", 4),
+    "counts linf": (TRUNCATED, oc.t.then_table_counts(**KEYS, norm="linf"), "one group", 4),
+    "groups l1": (GROUPED, oc.t.then_table_counts(**KEYS), "many groups", 4),
+    "groups l2": (GROUPED, oc.t.then_table_counts(**KEYS, norm="l2"), "many groups", 8**0.5),
+    "groups linf": (GROUPED, oc.t.then_table_counts(**KEYS, norm="linf"), "many groups", 2),
+    "sum": (TRUNCATED, oc.t.then_table_sum(**MONEY), "one group", 20),
+    "sums l1": (TRUNCATED, oc.t.then_table_sums(**KEYS, **MONEY), "many groups", 20),
+    "quanta": (
+        TRUNCATED,
+        oc.t.then_table_sum("hours", bounds=(-1.0, 3.0), quantum=0.5),
+        "one group",
+        24,
+    ),
+    "sums l2": (GROUPED, oc.t.then_table_sums(**KEYS, **MONEY, norm="l2"), "many groups", 200**0.5),
+    "histogram": (
+        TRUNCATED,
+        oc.t.then_table_histogram("eur", [0, 10, 20], norm="l2"),
+        "one group",
+        4,
+    ),
+    "scores": (TRUNCATED, oc.t.then_quantile_scores("eur", [99], alpha=0.25), "one group", 12),
+}
+
+
+@pytest.mark.parametrize("name", TIGHT)
+def test_the_stability_map_is_attained(engine, name):
+    truncation, aggregate, rows, most = TIGHT[name]
+    values = [(1, *row, 8.0) for row in ROWS[rows]]
+    found = Data(SCHEMA, "person", [dict(zip(SCHEMA, row, strict=True)) for row in values])
+    table = engine.load(found)
+    asked = table.space >> truncation >> aggregate
+    assert asked.map(1) == pytest.approx(most, rel=1e-12)
+    assert asked.map(1) >= most
+    assert asked.map(3) == pytest.approx(3 * most, rel=1e-12)
+    moved = distance(asked.output_metric, asked(table), asked(engine.load(without(found, {1}))))
+    squared = str(asked.output_metric).startswith("L2")
+    assert moved == (round(Fraction(most) ** 2) if squared else most)

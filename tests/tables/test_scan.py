@@ -1,0 +1,359 @@
+"""What is scanned, what is refused, and what a table shows."""
+
+import copy
+import gc
+import logging
+import pickle
+import re
+import threading
+import time
+import weakref
+from datetime import date
+
+import duckdb
+import opendp.prelude as dp
+import pytest
+from opendp.mod import OpenDPException
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import ForkedError, InvalidTypeError, InvalidValueError, TableError
+from opendp_concurrent.tables.domain import Tables, table_domain, tables_of, units
+from opendp_concurrent.tables.engines.duckdb import DuckDB
+from opendp_concurrent.tables.schema import schema_of
+
+SECRET = "secret-7261"
+SCHEMA = {"person": int, "note": str}
+
+
+@pytest.fixture
+def connection():
+    with duckdb.connect() as opened:
+        opened.execute("CREATE TABLE notes (person INT, note TEXT)")
+        opened.execute(
+            f"INSERT INTO notes VALUES (1, '{SECRET}'), (1, 'b'), (2, NULL), (NULL, 'c')"
+        )
+        yield opened
+
+
+def notes(connection, **options):
+    return oc.tables.scan(connection, "notes", SCHEMA, "person", **options)
+
+
+def count_of(table):
+    return table.space >> oc.t.then_truncate(5) >> oc.t.then_table_count()
+
+
+def test_rows_without_a_unit_are_left_out(connection):
+    table = notes(connection)
+    assert count_of(table)(table) == 3
+    assert (table.space >> oc.t.then_distinct_units())(table) == 2
+
+
+def test_a_table_shows_no_rows(connection):
+    table = notes(connection)
+    assert repr(table) == 'Table("person": int, "note": str; unit "person")'
+    for take in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(InvalidTypeError, match="scan it again"):
+            take(table)
+
+
+def test_domains_and_metrics_are_equal_by_value(connection):
+    one, other = notes(connection), notes(connection)
+    assert one.space == other.space
+    assert units() == units()
+    for changed in (
+        Tables(one.tables.schema, 3),
+        Tables(schema_of({"person": str, "note": str}, "person")),
+        Tables(schema_of(SCHEMA, "note")),
+        Tables(schema_of({'person": int; unit "person': int, "note": str}, "note")),
+    ):
+        assert table_domain(changed) != one.space[0]
+    assert one.space[0].member(one)
+    assert not one.space[0].member([1, 2])
+    assert tables_of(*one.space) == one.tables
+
+
+def test_a_transformation_refuses_data_of_another_domain(connection):
+    table = notes(connection)
+    asked = count_of(table)
+    truncated = (table.space >> oc.t.then_truncate(1))(table)
+    for wrong in (truncated, [1, 2], None, connection):
+        with pytest.raises(Exception, match="arg must be Table"):
+            asked(wrong)
+
+
+def test_a_table_keeps_its_connection_until_it_is_freed(connection):
+    table = notes(connection)
+    freed = weakref.ref(table)
+    root = (table.space >> oc.then_concurrent_odometer(dp.max_divergence()))(table)
+    del table
+    gc.collect()
+    assert freed() is not None
+    del root
+    gc.collect()
+    assert freed() is None
+
+
+def test_data_cannot_be_reached_from_a_handle(connection):
+    table = notes(connection)
+    root = (table.space >> oc.then_concurrent_odometer(dp.max_divergence()))(table)
+    seen, left = set(), [root]
+    while left:
+        one = left.pop()
+        assert one is not table
+        if id(one) not in seen and type(one).__module__.startswith("opendp_concurrent"):
+            seen.add(id(one))
+            left += gc.get_referents(one)
+
+
+def test_an_error_of_the_engine_is_constant_and_logged(connection, caplog):
+    table = notes(connection)
+    asked = count_of(table)
+    connection.execute("DROP TABLE notes")
+    connection.execute("CREATE TABLE notes (person TEXT, note TEXT)")
+    connection.execute(f"INSERT INTO notes VALUES ('{SECRET}', 'x')")
+    with (
+        caplog.at_level(logging.ERROR, "opendp_concurrent.tables"),
+        pytest.raises(OpenDPException) as one,
+    ):
+        asked(table)
+    assert SECRET in caplog.text  # for the owner
+    assert SECRET not in str(one.value)
+    root = (table.space >> oc.then_concurrent_odometer(dp.max_divergence()))(table)
+    with pytest.raises(TableError) as caught:
+        root(asked >> dp.m.then_laplace(scale=1.0))
+    assert str(caught.value) == str(TableError())
+    assert caught.value.__context__ is None or SECRET not in repr(caught.value.__context__)
+    assert caught.value.__cause__ is None or SECRET not in repr(caught.value.__cause__)
+    assert root.privacy_loss(1) == 5.0  # it stays charged
+
+
+def test_a_statement_that_takes_too_long_is_cancelled_and_stays_charged():
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE long AS SELECT range % 97 AS person, range AS x FROM range(2000000)"
+    )
+    schema = {"person": int, "x": int}
+    table = oc.tables.scan(connection, "long", schema, "person", timeout=0.05)
+    root = (table.space >> oc.then_concurrent_odometer(dp.max_divergence()))(table)
+    begun = time.monotonic()
+    with pytest.raises(TableError):
+        root(count_of(table) >> dp.m.then_laplace(scale=1.0))
+    assert time.monotonic() - begun < 10
+    assert root.privacy_loss(1) == 5.0
+    again = oc.tables.scan(connection, "long", schema, "person", timeout=600.0)
+    assert (again.space >> oc.t.then_distinct_units())(again) == 97
+
+
+def test_a_snapshot_does_not_change(connection):
+    moving, still = notes(connection), notes(connection, snapshot=True)
+    connection.execute("DELETE FROM notes WHERE person = 1")
+    assert count_of(moving)(moving) == 1
+    assert count_of(still)(still) == 3
+
+
+def databases(connection):
+    return connection.execute("SELECT count(*) FROM duckdb_databases()").fetchone()[0]
+
+
+def test_a_materialized_table_is_dropped_when_it_is_freed(connection):
+    table = notes(connection)
+    before = databases(connection)
+    truncate = table.space >> oc.t.then_truncate(1, materialize=True)
+    truncated = truncate(table)
+    assert databases(connection) == before + 1
+    asked = truncate.output_space >> oc.t.then_where(oc.tables.column("note").is_null())
+    asked = asked >> oc.t.then_table_count()
+    derived = asked(truncated)
+    assert derived == 1
+    del truncated
+    gc.collect()
+    assert databases(connection) == before
+
+
+def test_a_materialized_truncation_runs_once_for_all_launches(connection):
+    table = notes(connection)
+    before = databases(connection)
+    truncate = table.space >> oc.t.then_truncate(1, materialize=True)
+    odometer = truncate >> oc.then_concurrent_odometer(dp.max_divergence())
+    root = odometer(table)
+    assert databases(connection) == before + 1
+    connection.execute("DELETE FROM notes")
+    count = truncate.output_space >> oc.t.then_table_count() >> dp.m.then_laplace(scale=1e-9)
+    assert root(count) == 2
+    assert root(count) == 2
+    assert databases(connection) == before + 1
+    del root
+    gc.collect()
+    assert databases(connection) == before
+
+
+def test_a_dropped_table_whose_connection_is_closed_is_quiet(connection):
+    table = notes(connection)
+    truncated = (table.space >> oc.t.then_truncate(1, materialize=True))(table)
+    connection.close()
+    del truncated
+    gc.collect()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "write"),
+    [
+        ("parquet", "COPY notes TO '{}' (FORMAT parquet)"),
+        ("csv", "COPY notes TO '{}' (FORMAT csv, HEADER)"),
+    ],
+)
+def test_files_are_scanned_by_their_paths(connection, tmp_path, suffix, write):
+    path = tmp_path / f"it's here.{suffix}"
+    connection.execute(write.format(str(path).replace("'", "''")))
+    table = oc.tables.scan(duckdb.connect(), str(path), SCHEMA, "person")
+    assert count_of(table)(table) == 3
+    secret = oc.t.make_where(*table.space, oc.tables.column("note") == SECRET)
+    assert (secret >> oc.t.then_distinct_units())(table) == 1
+
+
+def test_a_text_of_a_csv_file_that_is_no_value_is_null(tmp_path):
+    path = tmp_path / "odd.csv"
+    path.write_text('person,when,ok,"x, y"\n1,2024-01-01,true,1.5\n2,soon,maybe,nan\nann,,,inf\n')
+    schema = {"person": int, "when": date, "ok": bool, "x, y": float}
+    table = oc.tables.scan(duckdb.connect(), str(path), schema, "person")
+    column = oc.tables.column
+    for predicate, expected in [
+        (~column("when").is_null(), 1),
+        (column("ok").is_null(), 1),
+        (column("x, y") > 1.0, 1),
+        (column("person") >= 0, 2),
+    ]:
+        asked = table.space >> oc.t.then_where(predicate) >> oc.t.then_distinct_units()
+        assert asked(table) == expected
+
+
+REFUSED = {
+    "a view": ("CREATE VIEW v AS SELECT 1 AS person", "v", {"person": int}, "view is refused"),
+    "nothing": ("SELECT 1", "v", {"person": int}, "found 0 tables"),
+    "two schemas": (
+        "CREATE SCHEMA a; CREATE TABLE a.v (person INT); CREATE TABLE v (person INT)",
+        "v",
+        {"person": int},
+        "found 2 tables",
+    ),
+    "a generated column": (
+        "CREATE TABLE v (person INT, x DOUBLE GENERATED ALWAYS AS (random()))",
+        "v",
+        {"person": int},
+        "generated columns",
+    ),
+    "a decimal": (
+        "CREATE TABLE v (person INT, x DECIMAL(5, 2))",
+        "v",
+        {"person": int, "x": float},
+        "could fail or round",
+    ),
+    "a large integer": ("CREATE TABLE v (person HUGEINT)", "v", {"person": int}, "could fail"),
+    "a timestamp": (
+        "CREATE TABLE v (person INT, x TIMESTAMP)",
+        "v",
+        {"person": int, "x": date},
+        "could fail or round",
+    ),
+    "no such column": ("CREATE TABLE v (person INT)", "v", {"person": int, "x": int}, "which has"),
+    "a path": ("SELECT 1", "nowhere.parquet", {"person": int}, "path of one file"),
+    "many files": ("SELECT 1", "*.parquet", {"person": int}, "path of one file"),
+    "a statement": ("SELECT 1", "(SELECT 1 AS person)", {"person": int}, "found 0 tables"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_could_fail_or_change_is_refused(name):
+    statement, table, schema, reason = REFUSED[name]
+    connection = duckdb.connect()
+    connection.execute(statement)
+    with pytest.raises((InvalidTypeError, InvalidValueError), match=re.escape(reason)):
+        oc.tables.scan(connection, table, schema, "person")
+
+
+def test_a_schema_picks_one_of_two_tables(connection):
+    connection.execute("CREATE SCHEMA a; CREATE TABLE a.notes (person INT)")
+    table = oc.tables.scan(connection, ("a", "notes"), {"person": int}, "person")
+    assert count_of(table)(table) == 0
+
+
+@pytest.mark.parametrize(
+    ("schema", "unit", "reason"),
+    [
+        ({}, "person", "unit"),
+        ({"person": int, "PERSON": int}, "person", "more than case"),
+        ({"person": float}, "person", "integers or texts"),
+        ({"person": complex}, "person", "must be int, float"),
+        ({"person": int}, "nobody", "must be a column"),
+        ({"person": int, "": int}, "person", "nonempty"),
+        ({"person": int, "a\0": int}, "person", "without NUL"),
+        ({"person": int, 3: int}, "person", "texts as names"),
+        ([("person", int)], "person", "mapping"),
+    ],
+)
+def test_schemas_are_checked(connection, schema, unit, reason):
+    with pytest.raises((InvalidTypeError, InvalidValueError), match=reason):
+        oc.tables.scan(connection, "notes", schema, unit)
+
+
+def test_a_connection_of_another_kind_is_refused():
+    with pytest.raises(InvalidTypeError, match="connection must be"):
+        oc.tables.scan("survey.db", "notes", SCHEMA, "person")
+
+
+def test_a_collation_that_is_not_binary_is_refused(connection):
+    connection.execute("SET default_collation = 'nocase'")
+    with pytest.raises(InvalidValueError, match="by their bytes"):
+        notes(connection)
+
+
+def test_texts_of_a_column_with_a_collation_are_compared_by_their_bytes(connection):
+    connection.execute("CREATE TABLE c (person TEXT COLLATE NOCASE, x TEXT COLLATE NOCASE)")
+    connection.execute("INSERT INTO c VALUES ('a', 'x'), ('A', 'X'), ('a', 'X')")
+    table = oc.tables.scan(connection, "c", {"person": str, "x": str}, "person")
+    assert (table.space >> oc.t.then_distinct_units())(table) == 2
+    once = table.space >> oc.t.then_truncate(1)
+    assert (once >> oc.t.then_table_counts("x", ["x", "X"]))(table) == [0, 2]
+    large = table.space >> oc.t.then_where(oc.tables.column("x") == "X")
+    assert (large >> oc.t.then_distinct_units())(table) == 2
+
+
+def test_threads_run_their_statements_side_by_side():
+    """Each statement waits for the other: a connection that they shared would not get there."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (person INT)")
+    table = oc.tables.scan(connection, "t", {"person": int}, "person")
+    engine, meet = table._engine, threading.Barrier(2, timeout=20)
+    assert type(engine) is DuckDB
+    run = engine.run
+
+    def waiting(*arguments):
+        meet.wait()
+        return run(*arguments)
+
+    engine.run = waiting
+    root = (table.space >> oc.then_concurrent_odometer(dp.max_divergence()))(table)
+    children = [root(count_child(table)) for _ in range(2)]
+    answers = []
+    asked = table.space >> oc.t.then_distinct_units() >> dp.m.then_laplace(scale=1e-9)
+    threads = [
+        threading.Thread(target=lambda child=child: answers.append(child(asked)))
+        for child in children
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [0, 0]
+
+
+def count_child(table):
+    return oc.make_concurrent_composition(*table.space, dp.max_divergence(), 1, [1e9])
+
+
+def test_a_forked_process_cannot_ask(connection):
+    table = notes(connection)
+    table._process = -1
+    with pytest.raises(ForkedError):
+        table.ask(None)

@@ -1,0 +1,159 @@
+"""Transformations from tables to tables: bounds, maps and refusals."""
+
+import duckdb
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.tables.domain import Contribution, GroupBound, Tables
+from opendp_concurrent.tables.schema import schema_of
+
+column = oc.tables.column
+SCHEMA = {"person": int, "zone": str, "day": int, "eur": float}
+
+
+@pytest.fixture(scope="module")
+def table():
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (person INT, zone TEXT, day INT, eur DOUBLE)")
+    connection.execute(
+        "INSERT INTO t VALUES (1, 'a', 1, 2.0), (1, 'b', 2, 3.0), (2, NULL, 1, NULL)"
+    )
+    return oc.tables.scan(connection, "t", SCHEMA, "person")
+
+
+STEPS = {
+    "where": oc.t.then_where(column("day") == 1),
+    "select": oc.t.then_table_select(["zone"]),
+    "truncate": oc.t.then_truncate(2),
+    "group truncate": oc.t.then_group_truncate("zone", 2, 3),
+    "public join": oc.t.then_public_join("zone", {"big": bool}, {"a": True, "b": None}),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_keeps_the_distance_in_units(table, name):
+    step = table.space >> STEPS[name]
+    assert [step.map(d_in) for d_in in (0, 1, 2, 10**9)] == [0, 1, 2, 10**9]
+    for wrong in (-1, 1.5, True, "1", None):
+        with pytest.raises(Exception, match="d_in"):
+            step.map(wrong)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_nothing_runs_before_an_aggregate_is_asked(table, name, monkeypatch):
+    monkeypatch.setattr(type(table._engine), "run", None)
+    derived = (table.space >> STEPS[name])(table)
+    assert type(derived) is oc.tables.Table
+    assert derived.tables == (table.space >> STEPS[name]).output_domain.descriptor
+
+
+def norms(tables, by, groups=None):
+    return tables.contribution(frozenset(by), groups)
+
+
+def test_bounds_of_groups_by_hand():
+    schema = schema_of(SCHEMA, "person")
+    rows = Tables(schema).at_most(5)
+    assert norms(rows, {"zone"}) == Contribution(5, 25, 5)
+    grouped = rows.at_most(6, GroupBound(frozenset({"zone"}), 3, 2))
+    assert norms(grouped, {"zone"}) == Contribution(5, 4 + 4 + 1, 2)  # 2 + 2 + 1 rows
+    assert norms(grouped, {"zone"}, 2) == Contribution(4, 8, 2)
+    assert norms(grouped, {"zone", "day"}) == Contribution(5, 9, 2)  # finer: at most 2 in each
+    assert norms(grouped, {"day"}) == Contribution(5, 25, 5)  # another column: nothing is known
+    finer = Tables(schema).at_most(6, GroupBound(frozenset({"zone", "day"}), 3, 2))
+    assert norms(finer, {"zone"}) == Contribution(6, 36, 6)  # all groups may be in one zone
+    assert finer.groups_at_most(frozenset({"zone"})) == 3
+    assert grouped.groups_at_most(frozenset({"zone", "day"})) == 5
+
+
+def brute(total, each, count):
+    """The largest L2 norm, squared, of `count` integers of at most `each` with a sum of `total`."""
+    if count == 0 or total == 0:
+        return 0
+    return max(
+        one**2 + brute(total - one, one, count - 1) for one in range(1, min(each, total) + 1)
+    )
+
+
+def test_the_l2_norm_is_the_largest_of_all_vectors():
+    schema = schema_of(SCHEMA, "person")
+    for total in range(1, 9):
+        for each in range(1, 6):
+            for count in range(1, 6):
+                bound = GroupBound(frozenset({"zone"}), count, each)
+                tables = Tables(schema).at_most(min(total, each * count), bound)
+                found = norms(tables, {"zone"})
+                assert found.l2_squared == brute(min(total, each * count), each, count)
+                assert found.l1 == min(total, each * count)
+
+
+def test_a_bound_goes_with_its_columns(table):
+    grouped = table.space >> oc.t.then_group_truncate(["zone", "day"], 2, 1)
+    kept = grouped >> oc.t.then_table_select(["zone", "day"])
+    lost = grouped >> oc.t.then_table_select(["zone"])
+    assert len(kept.output_domain.descriptor.groups) == 1
+    assert lost.output_domain.descriptor.groups == frozenset()
+    assert lost.output_domain.descriptor.rows == 2
+
+
+REFUSED = {
+    "a text": (oc.t.then_where, ["age > 3"], "oc.tables.column"),
+    "a function": (oc.t.then_where, [lambda row: True], "deterministic and total"),
+    "no column": (oc.t.then_where, [column("nowhere") == 1], "must be a column"),
+    "a float for an integer": (oc.t.then_where, [column("day") == 1.5], "integer"),
+    "a Boolean for an integer": (oc.t.then_where, [column("day") == True], "integer"),  # noqa: E712
+    "NaN": (oc.t.then_where, [column("eur") == float("nan")], "NaN"),
+    "too large": (oc.t.then_where, [column("day") == 2**63], "64 bits"),
+    "NUL": (oc.t.then_where, [column("zone") == "a\0"], "NUL"),
+    "a surrogate": (oc.t.then_where, [column("zone") == "\ud800"], "Unicode"),
+    "two types": (oc.t.then_where, [column("zone") == column("day")], "one type"),
+    "no such selected": (oc.t.then_table_select, [["x"]], "must be a column"),
+    "selected twice": (oc.t.then_table_select, [["day", "day"]], "once"),
+    "no rows": (oc.t.then_truncate, [0], "at least 1"),
+    "part of a row": (oc.t.then_truncate, [1.5], "integer"),
+    "by a float": (oc.t.then_group_truncate, ["eur", 1], "found float"),
+    "by nothing": (oc.t.then_group_truncate, [[], 1], "nonempty"),
+    "old name": (oc.t.then_public_join, ["zone", {"DAY": int}, {"a": 1}], "more than case"),
+    "wrong key": (oc.t.then_public_join, ["zone", {"x": int}, {3: 1}], "column's type"),
+    "wrong value": (oc.t.then_public_join, ["zone", {"x": int}, {"a": "b"}], "integer"),
+    "too few values": (
+        oc.t.then_public_join,
+        ["zone", {"x": int, "y": int}, {"a": (1,)}],
+        "must have 2 values",
+    ),
+    "no columns": (oc.t.then_public_join, ["zone", {}, {"a": ()}], "at least one column"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_shown_to_be_stable_is_refused(table, name):
+    then, arguments, reason = REFUSED[name]
+    with pytest.raises((InvalidTypeError, InvalidValueError), match=reason):
+        table.space >> then(*arguments)
+
+
+def test_a_join_with_a_private_table_is_refused(table):
+    with pytest.raises(InvalidTypeError, match="two private tables"):
+        oc.t.make_public_join(*table.space, "zone", {"x": int}, table)
+
+
+def test_a_predicate_has_no_truth_value():
+    with pytest.raises(InvalidTypeError, match="parentheses"):
+        bool(column("a") == 1)
+    with pytest.raises(InvalidTypeError, match="parentheses"):
+        _ = 1 < column("a") < 3
+    with pytest.raises(InvalidTypeError, match="is_null"):
+        _ = column("a") == None  # noqa: E711
+    with pytest.raises(InvalidTypeError, match="bind more tightly"):
+        _ = (column("a") == 1) & True
+
+
+def test_other_domains_and_metrics_are_refused(table, space):
+    domain, metric = table.space
+    with pytest.raises(InvalidTypeError, match="must be of tables"):
+        oc.t.make_where(*space, column("day") == 1)
+    with pytest.raises(InvalidTypeError, match="units added or removed"):
+        oc.t.make_where(domain, space[1], column("day") == 1)
+    with pytest.raises(InvalidTypeError, match="must be of tables"):
+        oc.t.make_where(space[0], metric, column("day") == 1)

@@ -1,0 +1,85 @@
+"""The examples in CONTRIBUTING.md run, and do what the page says."""
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
+
+# A heading of the page, and what a reader does with the module of its code.
+USES = {
+    "Add a mechanism": """
+from example import make_quantiles
+ages = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+quantiles = make_quantiles(*ages, 0, 128, 1e-9, 20)
+assert quantiles.map(1) >= 20e9
+child = quantiles(list(range(1, 101)))
+assert child(0.5) == (49, 50), child(0.5)
+assert len(child(None)) == 8
+assert make_quantiles(*ages, 0, 128, 10.0, 1)([1, 2])(0.5) == (0, 128)  # no count is left
+ratio = quantiles.map(2) / quantiles.map(1)
+assert 1.99 < ratio < 2.01
+""",
+    "Add an accumulator": """
+from example import Eighths
+space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+odometer = oc.make_concurrent_odometer(*space, dp.max_divergence(), accumulator=Eighths())
+root = oc.make_concurrent_filter(odometer, 1, 0.3)([1, 2, 3])
+count = space >> dp.t.then_count() >> dp.m.then_laplace(10.0)
+root(count)
+assert (root.privacy_loss(), root.remaining()) == (0.125, 0.125)
+from opendp_concurrent.ledger import create_ledger
+with create_ledger("budget.db", dataset="example") as ledger:
+    oc.make_concurrent_filter(odometer, 1, 0.3, ledger=ledger)([1, 2, 3])(count)
+""",
+    "Add a measure": """
+from example import expected_loss
+space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+count = space >> dp.t.then_count() >> dp.m.then_laplace(2.0)
+child = oc.c.cast(count, expected_loss())
+assert child.map(1) < 0.5**2 / 2
+root = oc.make_concurrent_composition(*space, expected_loss(), 1, [0.25, 0.25])([1, 2, 3])
+first, second = (root(oc.c.make_interactive(child)) for _ in range(2))
+assert all(type(one(None)) is int for one in (second, first))
+assert oc.loss_of(kappa=0.25) == (expected_loss(), 0.25)
+""",
+}
+PREPARED = """
+import opendp.prelude as dp
+import opendp_concurrent as oc
+dp.enable_features("contrib", "honest-but-curious")
+"""
+
+
+def python_by_section():
+    """Return the Python blocks of the page under each heading of the second level."""
+    found, heading = {}, ""
+    tokens = MarkdownIt().parse(PAGE.read_text())
+    for token, after in itertools.pairwise(tokens):
+        if token.type == "heading_open" and token.tag == "h2":
+            heading = after.content
+        elif token.type == "fence" and token.info == "python":
+            found.setdefault(heading, []).append(token.content)
+    return found
+
+
+def test_each_block_of_python_is_used():
+    assert {
+        heading: len(blocks) for heading, blocks in python_by_section().items()
+    } == dict.fromkeys(USES, 1)
+
+
+@pytest.mark.parametrize("heading", USES)
+def test_an_example_runs(heading, tmp_path):
+    """In a process of its own: an example registers a class under a tag that a test uses, too."""
+    (tmp_path / "example.py").write_text("".join(python_by_section()[heading]))
+    script = tmp_path / "use.py"
+    script.write_text(PREPARED + USES[heading])
+    run = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stderr

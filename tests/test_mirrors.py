@@ -1,0 +1,196 @@
+"""Each module of the package has a test file of its own, or stands in a table with another."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE, TESTS = ROOT / "opendp_concurrent", ROOT / "tests"
+
+# A test file, and the modules that have no file of their own because it tests them.
+ELSEWHERE = {
+    "accounts/test_account.py": ["accounts/rule.py"],
+    "accumulators/test_rule_formulas.py": [
+        "accumulators/advanced.py",
+        "accumulators/epsilon_delta_sum.py",
+        "accumulators/renyi.py",
+        "accumulators/zcdp.py",
+    ],
+    "accumulators/test_rules.py": ["accumulators/basic.py", "accumulators/either.py"],
+    "accumulators/test_values.py": [
+        "measures/sums/pair_sum.py",
+        "measures/sums/scalar_sum.py",
+        "measures/sums/square_sum.py",
+    ],
+    "combinators/test_cast.py": ["combinators/loss_of.py"],
+    "combinators/test_guards.py": [
+        "combinators/chain.py",
+        "combinators/concurrent_composition.py",
+        "combinators/concurrent_filter.py",
+    ],
+    "combinators/test_wrap.py": ["combinators/named_casts.py"],
+    "continual/test_mechanism.py": ["counters/prefix.py"],
+    "continual/test_transformations.py": ["continual/stream.py"],
+    "counters/test_buffered.py": [
+        "counters/buffers_table.py",
+        "counters/factor.py",
+    ],
+    "counters/test_digits.py": ["counters/window_digits.py"],
+    "counters/test_factor_prefix.py": ["counters/methods.py"],
+    "fdp/test_fuzz.py": ["fdp/factor.py"],
+    "fdp/test_inversion.py": ["fdp/contour.py"],
+    "fdp/test_vertices.py": ["fdp/coarse.py", "fdp/group.py", "fdp/shapes.py"],
+    "holes/test_hole_03_endless_search.py": ["fdp/search.py"],
+    "holes/test_hole_08_bounds_survive_a_restart.py": ["queryables/mechanism.py"],
+    "holes/test_hole_10_prices.py": ["queryables/offer.py"],
+    "holes/test_hole_17_copied_before_checked.py": ["owned.py"],
+    "holes/test_hole_18_interrupts_in_native_calls.py": ["native/boundary.py"],
+    "holes/test_hole_20_side_files.py": ["ledger/copies.py"],
+    "individual/test_noise_loss.py": ["measures/noise.py"],
+    "ledger/records/test_replay.py": ["ledger/records/entries.py"],
+    "ledger/storage/test_faults.py": [
+        "ledger/opening.py",
+        "ledger/storage/backends.py",
+        "ledger/storage/store.py",
+        "ledger/storage/tables.py",
+    ],
+    "ledger/test_command.py": ["command.py"],
+    "measures/conversions/test_formulas.py": [
+        "exact/normal.py",
+        "fdp/optimal_composition.py",
+        "measures/conversions/approximate_to_approximate.py",
+        "measures/conversions/gaussian_to_approximate.py",
+        "measures/conversions/laplace.py",
+        "measures/conversions/laplace_to_tradeoff.py",
+        "measures/conversions/products.py",
+        "measures/conversions/pure_to_gaussian.py",
+        "measures/conversions/pure_to_renyi.py",
+        "measures/conversions/pure_to_zcdp.py",
+        "measures/conversions/randomized_response.py",
+        "measures/conversions/renyi_to_approximate.py",
+        "measures/conversions/to_tradeoff.py",
+        "measures/conversions/zcdp_to_approximate.py",
+    ],
+    "measures/conversions/test_truncated_tools.py": ["measures/distances.py"],
+    "measures/test_measures.py": [
+        "measures/approximate_max_divergence.py",
+        "measures/approximate_zero_concentrated_divergence.py",
+        "measures/fixed_renyi_divergence.py",
+        "measures/gaussian_tradeoff.py",
+        "measures/kinds.py",
+        "measures/max_divergence.py",
+        "measures/measure.py",
+        "measures/opendp.py",
+        "measures/renyi_divergence.py",
+        "measures/shapes.py",
+        "measures/smoothed_max_divergence.py",
+        "measures/truncated_concentrated_divergence.py",
+        "measures/zero_concentrated_divergence.py",
+    ],
+    "measures/test_toy_measure.py": ["measures/conversion.py"],
+    "parallel/test_parallel_loss.py": ["measures/joins.py"],
+    "queryables/test_spawn.py": ["queryables/root.py"],
+    "tables/test_aggregates.py": ["tables/numbers.py"],
+    "tables/test_engine.py": ["tables/engines/engine.py", "tables/engines/known.py"],
+    "tables/test_launches.py": ["tables/cut.py"],
+    "tables/test_scan.py": ["tables/engines/duckdb.py", "tables/table.py"],
+    "tables/test_steps.py": ["tables/domain.py", "tables/schema.py"],
+    "tables/test_traps.py": [
+        "tables/dialects.py",
+        "tables/plan.py",
+        "tables/predicate.py",
+        "tables/render.py",
+        "tables/syntax.py",
+    ],
+    "test_entry.py": ["__main__.py"],
+    "test_public_names.py": ["c.py", "m.py", "t.py"],
+    "verify/filters/test_adversary.py": ["verify/filters/menu.py"],
+    "verify/filters/test_promises.py": ["verify/filters/promise.py"],
+}
+
+
+def modules():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path.name != "__init__.py":
+            yield path.relative_to(PACKAGE)
+
+
+def mirror(module):
+    return module.parent / f"test_{module.stem.strip('_')}.py"
+
+
+def without_mirror(found):
+    return {module.as_posix() for module in found if not (TESTS / mirror(module)).exists()}
+
+
+@cache
+def words(path):
+    """Return what a file imports, each name in its code, and each word in its strings."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
+            found |= {one.name for one in node.names}
+        elif isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found |= set(node.value.split())
+    return found
+
+
+@cache
+def owners():
+    """Return the modules that define each public name."""
+    found = {}
+    for module in modules():
+        for name in definitions(PACKAGE / module):
+            found.setdefault(name, []).append(module)
+    return found
+
+
+def definitions(path):
+    """Return the public classes, functions and constants of a module."""
+    body = ast.parse(path.read_text()).body
+    found = {one.name for one in body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
+    for one in body:
+        targets = one.targets if isinstance(one, ast.Assign) else []
+        found |= {each.id for each in targets if isinstance(each, ast.Name)}
+    return {name for name in found if not name.startswith("_")}
+
+
+def mentions(test, module):
+    """Whether a test file imports a module, or uses a name that this module alone defines."""
+    dotted = ".".join(["opendp_concurrent", *Path(module).with_suffix("").parts])
+    alone = {one for one in definitions(PACKAGE / module) if len(owners()[one]) == 1}
+    return not words(test).isdisjoint({dotted} | alone)
+
+
+def test_each_module_has_a_test_file():
+    listed = {module for several in ELSEWHERE.values() for module in several}
+    missing = without_mirror(modules()) - listed
+    assert not missing, f"{sorted(missing)}: add the test file, or a line of the table"
+
+
+def test_a_module_that_has_a_test_file_is_not_in_the_table():
+    listed = [module for several in ELSEWHERE.values() for module in several]
+    assert len(listed) == len(set(listed))
+    assert set(listed) <= without_mirror(modules())
+
+
+@pytest.mark.parametrize("test", ELSEWHERE)
+def test_the_other_file_tests_the_module(test):
+    for module in ELSEWHERE[test]:
+        assert mentions(TESTS / test, module), f"{test} does not use {module}"
+
+
+def test_a_new_module_without_a_test_file_is_found():
+    new = Path("accounts/unheard_of.py")
+    assert without_mirror([*modules(), new]) - without_mirror(modules()) == {new.as_posix()}
+    assert not mentions(TESTS / "test_checks.py", "fdp/binomial.py")
+    assert mentions(TESTS / "test_checks.py", "checks.py")
