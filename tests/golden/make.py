@@ -72,8 +72,6 @@ FUNCTIONS: dict[str, Callable[[], Any]] = {
     "gaussian": lambda: F.gaussian(0.125),
     "tiny gaussian": lambda: F.gaussian(5e-324),
     "laplace": lambda: F.laplace(0.25),
-    "subsampled gaussian": lambda: F.subsampled_gaussian(1.0, 0.125, unit="removed"),
-    "subsampled laplace": lambda: F.subsampled_laplace(0.25, 0.125, unit="added"),
     "discrete laplace": lambda: F.discrete_laplace(4.0, 2),
     "fine laplace": lambda: F.laplace(0.25, 10_000.0),
     "discrete gaussian": lambda: F.discrete_gaussian(1.0),
@@ -209,7 +207,6 @@ def _approximate() -> dict[str, Callable[[], Budget]]:
             either(basic(), advanced(1e-8)), zcdp(1e-7), renyi(12.5, 1e-9)
         ),
         "best rule": lambda: best_rule((2.5, 1e-6), typical=[(0.01, 0.0)]),
-        "ladder at delta": lambda: public("ladder")(F.approximate(0.125, 1e-9), 1e-6),
         "best rule, of few": lambda: best_rule((2.5, 1e-6), typical=[(2.0, 0.0)]),
     }
     return {
