@@ -10,8 +10,9 @@ has its defaults, a grid of 1e-4; its optimistic estimate is the other end of wh
 ``laplace_1e4``: 10,000 equal ones. ``rr_1e-40``: δ of 1,000 randomized responses far out, against
 the exact sum. ``calibration``: largest parameters for 10,000 launches within (0.01, 1e-6), by
 bisection, Laplace and Gaussian together; google/dpsynth#71 reports 75 GB and 45 minutes for that.
-Growth: seconds and widths by the number of launches. Times are medians. Ends with an error if a
-bracket does not overlap that of dp-accounting, or misses an exact sum.
+``subsampled_1000``: Poisson-sampled Gaussian steps, both directions. ``ladder_admitted``: launches
+under (ε, δ). Growth: seconds and widths by the number of launches. Times are medians. Ends with an
+error if a bracket does not overlap that of dp-accounting, or misses an exact sum.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ TARGETS = {
     "running_200_seconds_ratio": ("at most", 3.0),
     "laplace_1e4_relative_width": ("at most", 1e-6),
     "rr_1e-40_relative_error": ("at most", 1e-9),
+    "subsampled_1000_speedup": ("at least", 10.0),
+    "subsampled_relative_width": ("at most", 1e-6),
+    "ladder_admitted_0.01_1_1e-6": ("at least", 562.0),
     "calibration_seconds": ("at most", 10.0),
     "calibration_mib": ("at most", 1024.0),
 }
@@ -471,6 +475,52 @@ def growth(quick: bool) -> dict[str, float]:
     return {"growth_relative_width": widest}
 
 
+# --- 7 and 8: subsampled steps, and a ladder of pairs --------------------------------------------
+
+
+def subsampled(quick: bool) -> dict[str, float]:
+    """1,000 steps with σ = 1 at rate 0.01, both directions on both sides."""
+    steps, rate, delta = 1_000, 0.01, 1e-5
+    ours: list[float] = []
+    theirs: list[float] = []
+
+    def peer_steps() -> float:
+        one = pld.from_gaussian_mechanism(1.0, sampling_prob=rate).self_compose(steps)
+        return float(one.get_epsilon_for_delta(delta))
+
+    for _ in range(1 if quick else 3):  # in turn, so that both meet the same load
+        for _ in range(3):
+            sigma = 1.0 + 1e-9 * len(ours)  # another one each time: quadratures are remembered
+            session = oc.fdp.Session.subsampled_gaussian(sigma, rate).power(steps)
+            ours.append(timed(lambda session=session: session.epsilon_bounds(delta), 1)[1])
+        theirs.append(timed(peer_steps, 1)[1])
+    bounds = oc.fdp.Session.subsampled_gaussian(1.0, rate).power(steps).epsilon_bounds(delta)
+    high = peer_steps()
+    must(bounds.lower <= high, "subsampled: above the pessimistic estimate")
+    mine, its = median(ours), median(theirs)
+    print_table(
+        f"7. {steps:,} Poisson-sampled Gaussian steps, ε at δ = {delta:g}",
+        ["", "seconds", "ratio", "ε", "relative width"],
+        [
+            ["ours", f"{mine:.4f}", "1", bracket(bounds), f"{relative_width(bounds):.1e}"],
+            ["dp-accounting", f"{its:.3f}", f"{its / mine:.0f}", f"{high:.10f}", "one side"],
+        ],
+    )
+    print(f"  its pessimistic ε is {outside(high, bounds):+.1e} beside our bracket")
+    return {
+        "subsampled_1000_speedup": its / mine,
+        "subsampled_relative_width": relative_width(bounds),
+    }
+
+
+def admitted_by_ladder() -> dict[str, float]:
+    d_out, typical = (1.0, 1e-6), [(0.01, 0.0)]
+    rule = oc.accumulators.best_rule(d_out, typical, alike=True)
+    count = oc.accumulators.launches_admitted(rule, d_out, typical)
+    print_table("8. Launches of (0.01, 0) within (1, 1e-6)", ["rule", "launches"], [[rule, count]])
+    return {"ladder_admitted_0.01_1_1e-6": float(count)}
+
+
 def main() -> None:
     options = parser(__doc__).parse_args()
     print_machine()
@@ -481,6 +531,8 @@ def main() -> None:
     figures |= on_the_way(options.quick, peer_seconds)
     figures |= homogeneous(options.quick)
     figures |= far_out()
+    figures |= subsampled(options.quick)
+    figures |= admitted_by_ladder()
     report({**figures, **memory, **growth(options.quick)}, TARGETS, {}, options)
 
 

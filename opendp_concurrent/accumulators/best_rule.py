@@ -12,6 +12,7 @@ import numpy as np
 from .. import checks
 from ..checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
+from ..fdp.function import TradeoffFunction
 from ..measures import CompositionMeasure
 from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from ..measures.max_divergence import MAX_DIVERGENCE
@@ -19,6 +20,7 @@ from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 from .advanced import Advanced
 from .basic import basic
 from .either import either
+from .ladder_at_delta import EpsilonDeltaLadder
 from .renyi import Renyi
 from .zcdp import Zcdp
 
@@ -27,14 +29,19 @@ _MEASURES = APPROXIMATE_MAX_DIVERGENCE, TRADEOFF_DIVERGENCE, MAX_DIVERGENCE
 _ORDERS = np.unique(np.round(1.0 + np.geomspace(1e-3, 1e6, 4000), 3))
 
 
-def best_rule(d_out: tuple[float, float], typical: Sequence[tuple[float, float]]) -> Any:
+def best_rule(
+    d_out: tuple[float, float], typical: Sequence[tuple[float, float]], *, alike: bool = False
+) -> Any:
     """Choose the accumulator that admits the most launches of a typical kind, before any are made.
 
     The candidates are ``basic``, ``advanced``, ``zcdp`` and ``renyi`` at the best order. Each is
     judged by the number of launches, with losses that cycle through ``typical``, that a filter for
     ``d_out`` would admit. If a candidate with a slack beats ``basic``, the result is
     ``either(basic(), candidate)``, at least as good as both. The slack gets the δ that ``typical``
-    does not need. The choice depends on public arguments only: the order is fixed before the run.
+    does not need. With ``alike=True``, and if all typical losses are the same, a ladder with that
+    loss as its unit is a candidate, too: it reaches the optimum for losses that are fixed up front,
+    but charges whole units for other launches. The choice depends on public arguments only: the
+    order is fixed before the run.
 
     A pair (ε, 0) is charged as the worst mechanism that is ε-DP. Mechanisms with a smaller bound
     under zCDP, such as OpenDP's noisy maximum (ε²/8) and noise, admit more launches if they are
@@ -42,6 +49,7 @@ def best_rule(d_out: tuple[float, float], typical: Sequence[tuple[float, float]]
 
     :param d_out: (ε, δ), the bound of the filter
     :param typical: losses (ε, δ) of launches to come, at least one with ε > 0
+    :param alike: whether launches to come have the typical loss
     :return: an accumulator for ``make_concurrent_odometer``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -52,7 +60,11 @@ def best_rule(d_out: tuple[float, float], typical: Sequence[tuple[float, float]]
     either(basic(), renyi(order=22..., delta_slack=1e-06))
     >>> oc.accumulators.launches_admitted(rule, (1.0, 1e-6), [(0.01, 0.0)])
     490
+    >>> rule = oc.accumulators.best_rule((1.0, 1e-6), typical=[(0.01, 0.0)], alike=True)
+    >>> oc.accumulators.launches_admitted(rule, (1.0, 1e-6), [(0.01, 0.0)])
+    562
     """
+    alike = checks.flag(alike=alike)
     target, losses = checks.epsilon_delta(d_out=d_out), _pairs(typical)
     if not any(epsilon > 0.0 for epsilon, _ in losses):
         raise InvalidValueError(
@@ -62,6 +74,12 @@ def best_rule(d_out: tuple[float, float], typical: Sequence[tuple[float, float]]
     rules = [basic(), *_candidates(target, losses)]
     counts = [launches_admitted(rule, target, losses) for rule in rules]
     best = rules[counts.index(max(counts))]
+    if alike and len(set(losses)) == 1 and 0.0 < target[1] < 1.0:
+        unit = TradeoffFunction.approximate(*losses[0])
+        if unit != TradeoffFunction.worst():
+            rungs = EpsilonDeltaLadder(unit, target[1])
+            if launches_admitted(rungs, target, losses) > max(counts):
+                return rungs
     return best if best is rules[0] else either(basic(), best)
 
 

@@ -18,6 +18,8 @@ from ..errors import InvalidValueError
 from ..fdp.function import TradeoffFunction, check_function
 from ..measures.sums.accumulator import times
 from ..measures.tradeoff import TRADEOFF_DIVERGENCE
+from .epsilon_delta_sum import slack
+from .ladder_at_delta import EpsilonDeltaLadder
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ class Ladder:
         return f"ladder({self.unit})"
 
 
-def ladder(unit: TradeoffFunction) -> Ladder:
+def ladder(unit: TradeoffFunction, delta_slack: float | None = None) -> Ladder | EpsilonDeltaLadder:
     """Add up adaptively chosen f-DP losses in whole units of one trade-off function.
 
     A launch of f costs the least k with f <= unit^k. An odometer's loss is the power of the unit
@@ -101,7 +103,12 @@ def ladder(unit: TradeoffFunction) -> Ladder:
     function are totally ordered, so this is valid (proof: ``accumulators/ladder.py``). Equal
     launches of the unit reach the optimal composition of losses fixed up front [KOV15], [MV16].
 
+    With ``delta_slack`` it adds up (ε, δ) losses under ``approximate(max_divergence())``: a launch
+    of (ε, δ) costs as many units as the worst (ε, δ)-DP function, and the loss is the ε of the
+    units spent at ``delta_slack``, which needs no further δ for the launches.
+
     :param unit: a trade-off function other than the identity
+    :param delta_slack: for (ε, δ)-DP: δ of the reported loss, such as all of the δ of ``d_out``
     :return: an accumulator for ``make_concurrent_odometer``
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -111,10 +118,15 @@ def ladder(unit: TradeoffFunction) -> Ladder:
     >>> budget = oc.TradeoffFunction.approximate(1.0, 1e-6)
     >>> oc.accumulators.launches_admitted(rule, budget, [oc.TradeoffFunction.pure(0.01)])
     562
+    >>> rule = oc.accumulators.ladder(oc.TradeoffFunction.pure(0.01), delta_slack=1e-6)
+    >>> oc.accumulators.launches_admitted(rule, (1.0, 1e-6), [(0.01, 0.0)])
+    562
     """
     if check_function(unit=unit) in (TradeoffFunction.identity(), TradeoffFunction.worst()):
         raise InvalidValueError(
             f"unit ({unit}) must be neither TradeoffFunction.identity() nor "
             "TradeoffFunction.worst(); pass for example oc.TradeoffFunction.pure(0.01)"
         )
-    return Ladder(unit)
+    if delta_slack is None:
+        return Ladder(unit)
+    return EpsilonDeltaLadder(unit, slack(delta_slack))

@@ -30,11 +30,12 @@ from numpy.typing import NDArray
 from .bounds import ELEMENTARY, UNIT, Array, ComplexArray
 
 _REACH = 10.0  # standard deviations beyond the modes of the integrand
-MOST_NODES = 2**15
+MOST_NODES, _FEW_NODES = 2**15, 2**12  # the latter for E_Q[r^a] alone, at many a
 _BLOCK = 2**20  # elements that are worked on together
 _PHASES = 64  # frequencies whose phases are tabulated
 _PART = 256  # terms that are added up together
 _MARGIN = 44.0  # the logarithm of the accuracy of the rules
+_HEIGHTS = np.geomspace(1e-5, 1.0, 80)  # of strips, in units of the largest
 _NODES, _RHO = 20, 8.0  # of a Gauss-Legendre rule, and of its ellipse
 _LONG, _SHORT = (_RHO + 1 / _RHO) / 2, (_RHO - 1 / _RHO) / 2  # semi-axes of the ellipse
 _RULE, _WEIGHT = 64 * UNIT, 2.0**-43  # error of NumPy's nodes, and relative error of its weights
@@ -165,7 +166,7 @@ def strip_step(
     With the law of x in proportion to φ r^a, ``masses`` of cells replace |ω|θ by the logarithm of
     the mean of e^(|ω| arg r), whose exponent rises in x and is taken at the right ends.
     """
-    y: Array = np.geomspace(1e-5, 1.0, 80) * min(0.98 * pi / mu, 40.0)
+    y: Array = _HEIGHTS * min(0.98 * pi / mu, 40.0)
     theta = mu * y
     cost = y * y / 2 - max(0.0, -low) * np.log(np.cos(theta / 2))
     if masses is None:
@@ -192,8 +193,11 @@ def gaussian_nodes(
 ) -> Nodes | None:
     """The trapezoidal rule for a in [low, high], |ω| <= omega; None if it has too many nodes."""
     left, right = gaussian_window(mu, rate, low, high)
+    most = MOST_NODES if omega else _FEW_NODES
+    if right - left > most:  # steps are at most 1
+        return None
     h, relative = strip_step(mu, rate, low, omega, masses)
-    if not (right - left) / h <= MOST_NODES:
+    if not (right - left) / h <= most:
         return None
     x = h * np.arange(int(left / h) - 1, ceil(right / h) + 2)
     values, errors, _ = gaussian_losses(mu, rate, x)

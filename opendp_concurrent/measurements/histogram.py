@@ -2,13 +2,16 @@
 
 The distance of two histograms is the number of records that were added, removed or changed. It
 bounds the change of the answer to a linear query with values in [0, 1]. Queries are rounded to
-multiples of 2^-20, so that their answers, up to 2^32 records, are exact in doubles.
+multiples of 2^-20, so that their answers, up to 2^32 records, are exact in doubles. Counts that an
+engine computed may add up to more. Then an answer is computed in integers and clamped to 2^32: sums
+of rounded products could differ between neighbours by more than the records do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from math import inf, nextafter
 from typing import Any
 
 import numpy as np
@@ -33,6 +36,8 @@ from .grid import atom_type, is_vector
 Array = NDArray[np.float64]
 COUNTS = "i64"  # of counts that a table's engine computes
 FRACTION = 2.0**20  # values of queries are multiples of its inverse
+MOST_RECORDS = 2.0**32  # answers are exact up to this many
+_LIMB = 18  # bits of a count: times 2^20, over 2^24 cells, sums have 62 bits
 MOST_CELLS = checks.at_most(2**24, "a number is kept for each cell")
 
 
@@ -115,6 +120,23 @@ def inner(one: Array, two: Array) -> float:
     return float(np.einsum("i,i->", one, two))
 
 
+def answers(matrix: Array, histogram: Array) -> Array:
+    """Return the exact answers to queries on whole counts up to 2^53, clamped to 2^32.
+
+    :param matrix: shape (queries, cells), multiples of 2^-20 in [0, 1]
+    """
+    if histogram.sum() <= MOST_RECORDS:
+        few: Array = matrix @ histogram
+        return few
+    whole, counts = (matrix * FRACTION).astype(np.int64), histogram.astype(np.int64)
+    total: Any = 0
+    for shift in range(0, 54, _LIMB):
+        limb = (whole @ (counts >> shift & (1 << _LIMB) - 1)).astype(object)
+        total = total + (limb << shift)
+    clamped: Array = np.minimum(total, int(MOST_RECORDS * FRACTION)).astype(np.float64) / FRACTION
+    return clamped
+
+
 class LinearQuery:
     """The sum of a query's values over the records of a histogram."""
 
@@ -124,8 +146,10 @@ class LinearQuery:
         self.values = values
 
     def __call__(self, histogram: Array) -> float:
-        """Return the exact answer on a histogram."""
-        return inner(self.values, histogram)
+        """Return the exact answer on a histogram, clamped to 2^32."""
+        if histogram.sum() <= MOST_RECORDS:
+            return inner(self.values, histogram)
+        return float(answers(self.values[None], histogram)[0])
 
 
 @lru_cache(maxsize=1)
@@ -187,8 +211,14 @@ def _from_counts(input_domain: Domain, input_metric: Metric, universe: Universe)
         return np.array([min(max(one, 0), 2**53) for one in counts], dtype=np.float64)
 
     return make_user_transformation(
-        input_domain, input_metric, *_space(universe), function=function, stability_map=float
+        input_domain, input_metric, *_space(universe), function=function, stability_map=_double_up
     )
+
+
+def _double_up(d_in: int) -> float:
+    """Return the least double that is at least an integer."""
+    near = float(d_in)
+    return near if int(near) >= d_in else nextafter(near, inf)
 
 
 def _space(universe: Universe) -> tuple[Domain, Metric]:

@@ -18,7 +18,7 @@ from ..exact.bracket import upper
 from ..measures import composition_measure
 from ..measures.noise import Noise
 from .gaussian import make_certified_gaussian
-from .histogram import FRACTION, Array, Universe, records_changed
+from .histogram import FRACTION, Array, Universe, answers, records_changed
 from .laplace import make_certified_laplace
 from .nearest import Nearest
 from .tails import LaplaceTails, NormalTails, Tails
@@ -150,7 +150,7 @@ def noisy_product(
         *space,
         vector_domain(atom_domain(T=float, nan=False)),
         l1_distance(T=float) if laplace else l2_distance(T=float),
-        function=lambda counts: (counts if matrix is None else matrix @ counts).tolist(),
+        function=lambda counts: (counts if matrix is None else answers(matrix, counts)).tolist(),
         stability_map=stability_map,
     )
     # the product with a matrix of zeros is constant, so any noise will do

@@ -23,9 +23,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import nnls
 
-from .histogram import Array
+from .histogram import MOST_RECORDS, Array
 
-MOST_RECORDS = 2.0**32  # answers are exact up to this many
 FIRM = 1e6  # weight of the sum, relative to the largest value of a query
 ENOUGH = 1e-9  # a gap of this part of the squared distance is small enough
 

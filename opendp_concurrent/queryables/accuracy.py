@@ -10,7 +10,7 @@ from ..checks import at_most, count, probability
 from ..errors import InvalidTypeError, InvalidValueError
 
 LEAST = 1e-300  # smaller probabilities have no double for their logarithm's argument
-_MOST = at_most(2**62, "there are no more in a lifetime")
+_MOST = at_most(2**62, "no mechanism releases more")
 
 
 @dataclass(frozen=True, slots=True)

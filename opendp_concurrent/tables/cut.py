@@ -43,8 +43,16 @@ def table_cutter(
     tables = tables_of(input_domain, units())
     names = names_of("partition", tables.schema, columns, KEYS)
     values: dict[Any, list[Any]] = {key: [] for key in keys}
+    seen: set[tuple[Any, ...]] = set()
     for value, key in owners.items():
-        values[key].append(_row(tables, names, value))
+        row = _row(tables, names, value)
+        if row in seen:  # keys of classes of their own may be equal only once they are read
+            raise InvalidValueError(
+                f"measurements has keys that are equal as values of {', '.join(names)}: "
+                f"{checks.shown(value)} and another; a row would be in both parts, so leave one"
+            )
+        seen.add(row)
+        values[key].append(row)
     predicates = {key: _any_of(names, rows) for key, rows in values.items()}
 
     def cut(table: Any) -> dict[Any, Table]:

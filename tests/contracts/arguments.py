@@ -330,6 +330,12 @@ case(
     unit=(T.pure(0.01), "function"),
 )
 case(
+    "ladder, at a delta",
+    lambda **given: oc.accumulators.ladder(**given).start(None).after((0.01, 0.0)),
+    unit=(T.pure(0.01), "function"),
+    delta_slack=(1e-6, "None or probability"),
+)
+case(
     "either",
     lambda rules: oc.accumulators.either(oc.accumulators.basic(), rules),
     rules=(oc.accumulators.zcdp(1e-6), "accounting"),
@@ -344,6 +350,7 @@ case(
     oc.accumulators.best_rule,
     d_out=((1.0, 1e-6), "pair"),
     typical=([(0.01, 0.0)], "list of pair"),
+    alike=(True, "flag"),
 )
 case(
     "launches_admitted",

@@ -155,6 +155,35 @@ probabilities = st.sampled_from([0.0, 0.0, 1e-300, 1e-9, 0.125, 0.5])
 
 
 BAD_NUMBERS = [math.nan, -1.0, -5e-324, "1", None, True, (1.0, 0.0)]
+
+
+def optimal_loss(d_mids):
+    """ε at 1e-6 of so many randomized responses as the units of all: a binomial sum."""
+    units = sum(TradeoffFunction.pure(epsilon).units(UNIT) for epsilon, _ in d_mids)
+    if not units:
+        return [mp.mpf(0), mp.mpf(0)]
+    one = mp.mpf(0.25)
+    odds = mp.exp(-one)
+
+    def delta(epsilon):
+        return mp.fsum(
+            mp.binomial(units, lies)
+            * odds**lies
+            / (1 + odds) ** units
+            * max(0, -mp.expm1(epsilon - (units - 2 * lies) * one))
+            for lies in range(units // 2 + 1)
+        )
+
+    slack = mp.mpf(1e-6)
+    if delta(mp.mpf(0)) <= slack:
+        return [mp.mpf(0), slack]
+    low, high = mp.mpf(0), units * one
+    for _ in range(90):
+        middle = (low + high) / 2
+        low, high = (low, middle) if delta(middle) <= slack else (middle, high)
+    return [low, slack]
+
+
 SUBJECTS = {
     "scalar_sum": Subject(
         basic().start(MAX_DIVERGENCE),
@@ -226,6 +255,14 @@ SUBJECTS = {
         [1.0, None, (1.0, 0.0)],
         lambda record: ladder(UNIT).from_record(None, record),
     ),
+    "ladder_at_delta": Subject(
+        ladder(UNIT, 1e-6).start(None),
+        st.sampled_from([(0.0, 0.0), *((epsilon, 0.0) for epsilon in PURE)]),
+        lambda loss: loss,
+        [1.0, None, (1.0,), (-1.0, 0.0), (1.0, math.nan), (1.0, "0")],
+        lambda record: ladder(UNIT, 1e-6).from_record(None, record),
+        optimal_loss,
+    ),
 }
 EXACT = {"scalar_sum", "pair_sum", "orders_sum", "curve_sum"}
 NOT_ACCUMULATORS = {"accumulator", "basic", "planned", "best_rule", "epsilon_delta_sum"}
@@ -233,7 +270,16 @@ NOT_ACCUMULATORS = {"accumulator", "basic", "planned", "best_rule", "epsilon_del
 FUNCTIONS = {"residue", "slots", "tradeoff_product"}
 ELSEWHERE = {Planned, Residual, Slots, TradeoffProduct}
 ACCOUNTINGS = {
-    *("Advanced", "Basic", "Either", "EpsilonDeltaAccounting", "FromRule", "Ladder", "OnOrders"),
+    *(
+        "Advanced",
+        "Basic",
+        "Either",
+        "EpsilonDeltaAccounting",
+        "EpsilonDeltaLadder",
+        "FromRule",
+        "Ladder",
+        "OnOrders",
+    ),
     *("Products", "Renyi", "Residue", "Squares", "Truncated", "Zcdp"),
 }
 every = pytest.mark.parametrize("name", SUBJECTS)

@@ -19,9 +19,10 @@ from opendp_concurrent.measurements.histogram import (
     public_size,
     size_if_public,
 )
-from opendp_concurrent.measurements.linear_answers import Batch
+from opendp_concurrent.measurements.linear_answers import Batch, noisy_product
 
 dp.enable_features("contrib", "honest-but-curious")
+PURE = dp.max_divergence()
 ZCDP = dp.zero_concentrated_divergence()
 WHOLE = dp.atom_domain(T=int)
 CELLS = 2
@@ -361,6 +362,47 @@ def test_counts_are_clamped_and_no_further_apart():
         distance = sum(abs(x - y) for x, y in zip(one, other, strict=True))
         moved = np.abs(made(list(one)) - made(list(other))).sum()
         assert moved <= distance
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [2**53 - 2, 2**53 - 7, 2**52 + 1],
+        [2**32, 0, 1],
+        [2**32 - 2, 1, 0],
+        [2**40, 2**40 + 1, 0],
+        [2**53, 2**53, 2**53],
+    ],
+)
+def test_answers_to_counts_beyond_2_32_are_exact_and_then_clamped(counts):
+    made, batch = make_histogram(*counts_of(3), Universe(3)), [[0.3, 0.7, 0.9], [0, 2**-20, 0]]
+    matrix = Batch(batch, Universe(3)).matrix
+
+    def answers(counts):
+        noisy, scale = noisy_product(made.output_space, 1.0, PURE, 1e30, matrix, 2.0)
+        assert scale < 1e-20
+        histogram = made(counts)
+        found = [LinearQuery(row)(histogram) for row in matrix]
+        assert noisy(histogram) == pytest.approx(found, rel=0, abs=1e-20)
+        return found
+
+    def exact(counts):
+        known = [
+            sum(Fraction(v) * min(c, 2**53) for v, c in zip(row, counts, strict=True))
+            for row in matrix
+        ]
+        return [min(one, 2**32) for one in known]
+
+    found = answers(counts)
+    assert found == exact(counts)
+    for cell in range(3):
+        more = [count + (place == cell) for place, count in enumerate(counts)]
+        assert np.abs(np.subtract(answers(more), found)).max() <= 0.9 + 2**-20
+
+
+def test_a_distance_that_no_double_is_equal_to_is_rounded_up():
+    made = make_histogram(*counts_of(3), Universe(3))
+    assert made.map(2**53 + 1) == 2**53 + 2
 
 
 def test_counts_of_another_number_of_cells_are_refused():

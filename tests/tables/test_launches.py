@@ -250,6 +250,19 @@ def test_other_parts_are_refused(bounded, name):
         parallel(bounded.output_space, partition, keys)
 
 
+def test_keys_that_are_one_value_are_refused(bounded):
+    class Own(str):
+        __hash__ = object.__hash__  # so it is a second key of the mapping
+
+    for partition, keys in (
+        (oc.c.by_column("zone"), ["a", Own("a")]),
+        (oc.c.by_column("zone", "week"), [("a", 1), (Own("a"), 1)]),
+    ):
+        assert len(dict.fromkeys(keys)) == 2
+        with pytest.raises(InvalidValueError, match="equal as values of zone"):
+            parallel(bounded.output_space, partition, keys)
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=RELAXED)
 @given(st.data())
 def test_a_unit_is_in_as_many_parts_as_the_factor_says(on_duckdb, draws):

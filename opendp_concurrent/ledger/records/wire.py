@@ -17,6 +17,7 @@ from ...accumulators.advanced import Advanced
 from ...accumulators.basic import Basic
 from ...accumulators.either import Either
 from ...accumulators.ladder import Ladder
+from ...accumulators.ladder_at_delta import EpsilonDeltaLadder
 from ...accumulators.renyi import Renyi
 from ...accumulators.residue import Residue
 from ...accumulators.zcdp import Zcdp
@@ -110,6 +111,7 @@ _OURS = (
     plain("basic", Basic, {}),
     plain("either", Either, same("rules")),
     plain("ladder", Ladder, same("unit")),
+    plain("ladder-at-delta", EpsilonDeltaLadder, {"unit": "unit", "slack": "delta_slack"}),
     plain("least-omega", Truncated, {}),
     plain("orders", OnOrders, same("orders")),
     plain("renyi", Renyi, {"order": "order", "slack": "delta_slack"}),

@@ -19,8 +19,10 @@ from ...accumulators.advanced import Advanced, advanced
 from ...accumulators.basic import Basic, basic
 from ...accumulators.best_rule import best_rule
 from ...accumulators.either import Either, either
+from ...accumulators.ladder import ladder
 from ...accumulators.renyi import Renyi, renyi
 from ...accumulators.zcdp import Zcdp, zcdp
+from ...fdp.function import TradeoffFunction
 from ...measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from ...measures.approximate_zero_concentrated_divergence import (
     APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE,
@@ -72,6 +74,16 @@ def _approximate(budget: Budget, accounting: Any) -> Iterator[Outcome]:
     yield budget.outcome("epsilon by the theorem", reached, epsilon)
     failing = max(slack + _failure(menu, counts) for counts in admitted if any(counts))
     yield budget.outcome("delta by the theorem", failing, delta)
+
+
+def ladder_at_delta(budget: Budget) -> Iterator[Outcome]:
+    """Compare δ at the ε of the units that the launches cost; the unit is the smallest launch."""
+    start = ladder(TradeoffFunction.pure(min(budget.epsilons)), DELTA).start()
+    menu = [Item(f"{one}", (one, 0.0), randomized_response(one)) for one in budget.epsilons]
+    cost = accumulated(start, [item.d_mid for item in menu], budget.counts).loss[0]
+    promised, limit = (one("epsilon", cost) for one in (budget.promised, budget.limit))
+    found = worst_analyst(menu, start, CachedRule(Within((limit, DELTA))), promised)
+    yield budget.outcome("delta at epsilon", found.delta_upper, DELTA)
 
 
 def _failing_menu(

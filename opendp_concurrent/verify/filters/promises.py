@@ -15,7 +15,14 @@ from ...checks import checked, positive
 from . import promised_sums as sums
 from . import promised_tradeoffs as tradeoffs
 from .promise import Check, Promise
-from .promised_approximate import PARTS, RHO_PARTS, RULES, approximate, approximate_zcdp
+from .promised_approximate import (
+    PARTS,
+    RHO_PARTS,
+    RULES,
+    approximate,
+    approximate_zcdp,
+    ladder_at_delta,
+)
 
 EPSILON, MU, FUNCTION = ("epsilon",), ("mu",), ("function",)
 
@@ -43,6 +50,7 @@ def promises(loosened: float = 1.0) -> list[Promise]:
             f"Approximate(MaxDivergence), {name}": (PARTS, partial(approximate, name))
             for name in RULES
         },
+        "Approximate(MaxDivergence), ladder": (EPSILON, ladder_at_delta),
         "ZeroConcentratedDivergence, sum": (("rho",), sums.zcdp_sum),
         "Approximate(ZeroConcentratedDivergence), sum, sequential": (RHO_PARTS, approximate_zcdp),
         "RenyiDivergence, orders": (("curve",), sums.renyi_curve),
