@@ -13,6 +13,8 @@ SETTINGS = {
     "spark.default.parallelism": "2",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.sql.adaptive.enabled": "false",  # the tables are tiny
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
     "spark.sql.ansi.enabled": "false",  # which our own session does not take over
 }
 

@@ -27,8 +27,8 @@ TOOLS = {"import-linter", "mypy", "ruff"}  # which check the code, and are not r
 def requirements():
     """What the package and its tests import, with what is allowed of it."""
     extras = PROJECT["optional-dependencies"]
-    listed = [*PROJECT["dependencies"], *extras["demo"], *extras["test"]]
-    found = [Requirement(line) for line in listed]
+    listed = [*PROJECT["dependencies"], *extras["demo"], *extras["test"], *extras["spark"]]
+    found = {line: Requirement(line) for line in listed}.values()
     return [one for one in found if one.specifier and one.name not in TOOLS]
 
 

@@ -22,9 +22,12 @@ from ..measures.sums.accumulator import Accounting
 from ..native.columns import atom_of, is_column
 from ..native.frames import as_lazyframe, files_of
 from ..owned import plain
+from ..tables.table import Table
+from ..tables.unit import unit_on
 from .accountant import Plan, accountant_of, shares
 from .frame_query import ConcurrentLazyFrameQuery
 from .query import concurrent_query
+from .table_query import table_query
 
 
 @checked(
@@ -56,8 +59,10 @@ def concurrent_context(
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param data: the data to be analysed; a Polars LazyFrame works as in OpenDP
-    :param privacy_unit: a metric and a distance, such as ``dp.unit_of(contributions=1)``
+    :param data: the data to be analysed; a Polars LazyFrame works as in OpenDP. On a table of
+        :func:`.scan`, queries are those of :class:`.TableQuery`
+    :param privacy_unit: a metric and a distance, such as ``dp.unit_of(contributions=1)``; for a
+        table ``oc.tables.unit_of(units=1)``
     :param privacy_loss: a measure and a loss, such as ``dp.loss_of(epsilon=1.0)``
     :param split_evenly_over: number of queries that share the privacy loss evenly, at most 10^5
     :param split_by_weights: the proportions in which queries share the privacy loss
@@ -91,6 +96,9 @@ def concurrent_context(
     assert_features("contrib", "honest-but-curious")
     metric, d_in = privacy_unit
     d_in = plain(own_distance(d_in))
+    if checks.is_a(data, Table):
+        metric, d_in = unit_on(data, metric, d_in)
+        domain = data.space[0] if domain is None else domain
     if domain is None:
         data, domain = _inferred(data)
     domain = _with_margins(domain, margins)
@@ -193,7 +201,7 @@ class ConcurrentContext(Context):
         concurrent = concurrent_query(query)
         concurrent._d_out = query._d_out if d_out is None else d_out
         if not frames:
-            return concurrent
+            return table_query(concurrent)
         plan = object.__getattribute__(made, "polars_plan")
         return ConcurrentLazyFrameQuery(plan, concurrent, untouched=True)
 

@@ -30,6 +30,7 @@ from ..parallel.analyst_quotas import make_analyst_quotas
 from ..parallel.parallel import make_parallel_composition
 from ..parallel.partition import Partition, domain_of_parts
 from ..queryables.as_transformation import AsTransformation
+from ..tables.cut import is_of_tables
 from .accountant import Plan, accountant_of
 from .by_opendp import ByOpenDP
 from .fitted import fitted
@@ -207,15 +208,17 @@ class ConcurrentQuery(AsTransformation, Query):
             raise InvalidValueError("keys must have at least one key")
         d_out = self._loss(None)
         domain, metric, d_in = self._unit()
-        metric_of_parts, factor = partition.metric_of_parts(metric)
+        metric_of_parts, factor = partition.metric_of_parts(metric, domain)
         checks.integer(d_in=d_in)
         distance, part_domain = factor * d_in, domain_of_parts(domain)
         measure = composition_measure(self._output_measure)
         differing = min(distance, len(set(names))) or 1
         share = measure.split(measure.validate_budget("d_out", d_out), [Fraction(1)] * differing)[0]
+        # a unit of a table may have rows in several parts, which then differ by this unit only
+        each = d_in if is_of_tables(domain) else distance
         accountant, d_mids, budget = accountant_of(
             part_domain,
-            (metric_of_parts, distance),
+            (metric_of_parts, each),
             (self._output_measure, share),
             Plan(split_evenly_over, split_by_weights, orders, accumulator),
         )
@@ -227,7 +230,7 @@ class ConcurrentQuery(AsTransformation, Query):
         def open_context(_: Any, queryable: Any) -> Context:
             own = None if d_mids is None else list(d_mids)
             space = part_domain, metric_of_parts
-            return self._nested(accountant, queryable, distance, own, budget, space)
+            return self._nested(accountant, queryable, each, own, budget, space)
 
         return self._contexts(parts, open_context)
 
@@ -298,7 +301,12 @@ class ConcurrentQuery(AsTransformation, Query):
 
 def concurrent_query(query: Query) -> ConcurrentQuery:
     """Return OpenDP's query as one of this package."""
-    return ConcurrentQuery(
+    return ConcurrentQuery(*query_parts(query))
+
+
+def query_parts(query: Query) -> tuple[Any, ...]:
+    """Return the arguments that make a query like this one."""
+    return (
         query._chain,
         query._output_measure,
         query._d_in,

@@ -79,7 +79,7 @@ def of_doubling(scale: float, laplace: bool) -> SpreadOf:
     def spread(answers: int) -> Spread:
         epochs = (answers + 1).bit_length() - 1
         total, node = (2.0, 2.0 * epochs) if laplace else (sqrt(2.0), sqrt(2.0 * epochs))
-        square = scale * scale * epochs * (total * total + node * node) * UP
+        square = scale * scale * (total * total + node * node) * UP
         return Spread(square, scale * max(total, node) * UP)
 
     return spread

@@ -7,5 +7,6 @@ are in ``oc.t``.
 from .predicate import Column, Predicate, column
 from .scan import scan
 from .table import Table
+from .unit import unit_of
 
-__all__ = ["Column", "Predicate", "Table", "column", "scan"]
+__all__ = ["Column", "Predicate", "Table", "column", "scan", "unit_of"]

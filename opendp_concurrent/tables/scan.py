@@ -37,16 +37,19 @@ def scan(
 
     Required features: `honest-but-curious`
 
-    :param connection: an open DuckDB connection; statements run on cursors of their own
+    :param connection: an open DuckDB connection, whose statements run on cursors of their own; an
+        open connection of psycopg to PostgreSQL, with whose login statements run on connections of
+        their own; or a session of Spark
     :param table: name of a stored table, spelled as it is stored, or its schema and its name; or
-        the path of one Parquet or CSV file (in UTF-8, with a header and commas; a text that is no
-        value of its type is NULL)
+        the path of one Parquet file (DuckDB, Spark) or CSV file (DuckDB; in UTF-8, with a header
+        and commas; a text that is no value of its type is NULL)
     :param schema: mapping from the names of the columns to use to their types: int (of up to 64
         bits), float, str, bool or datetime.date; it is public
     :param unit: name of the column, of integers or texts, that says to whom a row belongs
     :param timeout: seconds after which a statement is cancelled; its launch stays charged. The
         running time is not hidden from who can measure it
-    :param snapshot: copy the columns within the engine now, and use the copy
+    :param snapshot: answer all launches from the table as it is now. DuckDB and Spark copy the
+        columns; PostgreSQL keeps a transaction open, whose snapshot all statements share
     :return: a table, whose ``space`` begins pipelines
     :raises InvalidTypeError, InvalidValueError: naming the argument; for a view, or a stored type
         whose cast could fail or round

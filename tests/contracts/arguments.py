@@ -1270,6 +1270,7 @@ case(
     timeout=(None, "None or positive"),
     snapshot=(False, "flag"),
 )
+case("tables.unit_of", oc.tables.unit_of, units=(1, "whole"))
 HOURS = oc.tables.column("hours")
 case(
     "tables.Column.is_in",

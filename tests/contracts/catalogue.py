@@ -1267,7 +1267,7 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(
         ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
     ),
-    **dict.fromkeys(("TradeoffFunction", "TruncatedConcentrated"), "distance"),
+    **dict.fromkeys(("Session", "TradeoffFunction", "TruncatedConcentrated"), "distance"),
     **dict.fromkeys(
         (
             "fixed_renyi_divergence",

@@ -68,21 +68,24 @@ class OnPostgreSQL:
         self.connection.close()
 
 
-class OnSpark(OnDuckDB):
+class OnSpark:
     """Parquet files, which DuckDB writes and Spark reads."""
 
     name = "spark"
 
     def __init__(self, session, folder):
-        super().__init__()
-        self.session, self._folder, self._files = session, folder, count()
+        self.connection, self._folder, self._files = session, folder, count()
+        self._writer = OnDuckDB()
 
     def load(self, data, name="t", **options):
         """Store rows, and return the table."""
-        super().load(data, name)
+        self._writer.load(data, name)
         path = str(self._folder / f"{next(self._files)}.parquet")
-        self.connection.execute(f"COPY {quoted(name)} TO '{path}' (FORMAT parquet)")
-        return oc.tables.scan(self.session, path, data.schema, data.unit, **options)
+        self._writer.connection.execute(f"COPY {quoted(name)} TO '{path}' (FORMAT parquet)")
+        return oc.tables.scan(self.connection, path, data.schema, data.unit, **options)
+
+    def close(self):
+        self._writer.close()
 
 
 @pytest.fixture(scope="module")

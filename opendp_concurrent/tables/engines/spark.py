@@ -89,16 +89,28 @@ class Spark(Engine):
         return "table", *parts
 
     def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
-        """Return the types of the columns, or raise."""
+        """Return the types of the columns, or raise.
+
+        Spark keeps the list of the files that it reads in a session; it is read anew here.
+        """
         kind, *parts = reference
         read = self._session.read.parquet if kind == "parquet" else self._session.table
         path = parts[0] if kind == "parquet" else ".".join(map(_quoted, parts))
         try:
+            if kind == "table":
+                self._session.catalog.refreshTable(path)
+            else:
+                self._session.catalog.refreshByPath(path)
             fields = read(path).schema.fields
         except Exception:
             raise InvalidValueError(
                 f"table ({path!r}) must be a table or a Parquet file that Spark can read"
             ) from None
+        if any("${" in field.name for field in fields):  # Hadoop reads another column, or none
+            raise InvalidValueError(
+                "table must have no column with ${ in its name, which Spark would replace by a "
+                "setting; rename it"
+            )
         return {field.name: field.dataType.simpleString() for field in fields}
 
     def run(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> list[Any]:

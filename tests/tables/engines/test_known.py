@@ -20,5 +20,5 @@ def test_the_engine_of_a_connection():
 
 @pytest.mark.parametrize("wrong", [None, "survey.db", duckdb, 3])
 def test_what_is_no_connection_is_refused_by_its_class(wrong):
-    with pytest.raises(InvalidTypeError, match="^connection must be a DuckDB connection"):
+    with pytest.raises(InvalidTypeError, match="^connection must be of DuckDB"):
         engine_of(wrong)

@@ -1,0 +1,280 @@
+"""Tables in an engine: what a launch costs beyond the engine's own statement.
+
+    python benchmarks/tables.py [--quick] [--json]
+
+The peer is the engine: ``count_over_engine`` and ``groups_over_engine`` compare a launch on a
+filter with the statement that this launch runs, on a cursor of the same connection, to the
+integers. Both are measured in turn, and the ratio is that of the medians. Rows are made up: a
+person has 10 rows in 50 regions, and is truncated once, before the launches.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from statistics import median
+
+os.environ["RUST_BACKTRACE"] = "0"
+
+import duckdb
+import opendp.prelude as dp
+from _timing import parser, print_machine, print_table, report
+
+import opendp_concurrent as oc
+from opendp_concurrent.tables import plan
+from opendp_concurrent.tables.render import statement
+
+dp.enable_features("contrib", "honest-but-curious")
+ROWS, QUICK_ROWS, SPARK_ROWS, QUICK_SPARK_ROWS = 10_000_000, 2_000_000, 2_000_000, 200_000
+REGIONS = [f"region {number:02}" for number in range(50)]
+SCHEMA = {"person": int, "region": str, "week": int, "hours": float}
+TARGETS = {
+    "count_over_engine": ("at most", 1.15),
+    "groups_over_engine": ("at most", 1.15),
+    "peak_mib": ("at most", 600.0),
+    "spark_count_over_engine": ("at most", 1.25),
+    "polars_builds": ("at most", 100),
+}
+
+
+def make(path: str, rows: int) -> None:
+    """Write a table of made-up visits."""
+    with duckdb.connect(path) as connection:
+        connection.execute(
+            "CREATE TABLE visits AS SELECT range // 10 AS person, "
+            "format('region {:02d}', (range * 2654435761 // 4096) % 50) AS region, "
+            "(range * 40503 // 64) % 52 AS week, (range % 17) * 0.25e0 AS hours "
+            f"FROM range({rows})"
+        )
+
+
+def asked(space, aggregate, scale=1e4):
+    return space >> aggregate >> dp.m.then_laplace(scale=scale)
+
+
+def in_turn(subjects, rounds: int) -> dict[str, float]:
+    """Median seconds of each function. Their order alternates."""
+    seen: dict[str, list[float]] = {name: [] for name in subjects}
+    for number in range(rounds + 1):
+        for name in list(subjects) if number % 2 else reversed(list(subjects)):
+            begun = time.perf_counter()
+            subjects[name]()
+            if number:  # the first round warms up
+                seen[name].append(time.perf_counter() - begun)
+    return {name: median(times) for name, times in seen.items()}
+
+
+def on_duckdb(path: str, rounds: int) -> tuple[dict[str, float], list[list[object]]]:
+    """Open the table, and compare launches with the engine's own statements."""
+    connection = duckdb.connect(path)
+    figures: dict[str, float] = {}
+    opened = []
+    for _ in range(5):
+        begun = time.perf_counter()
+        visits = oc.tables.scan(connection, "visits", SCHEMA, "person")
+        bounded = visits.space >> oc.t.then_truncate(10)
+        odometer = bounded >> oc.then_concurrent_odometer(dp.max_divergence())
+        root = oc.make_concurrent_filter(odometer, 1, 1e9)(visits)
+        opened.append(time.perf_counter() - begun)
+    figures["open_ms"] = 1e3 * median(opened)
+    space, rows = bounded.output_space, []
+
+    # no truncation is needed to count persons; regions are counted on a table that is bounded by
+    # declaration of one materialized truncation
+    whole = (visits.space >> oc.then_concurrent_odometer(dp.max_divergence()))(visits)
+    persons = asked(visits.space, oc.t.then_distinct_units())
+    truncate = visits.space >> oc.t.then_truncate(10, materialize=True)
+    begun = time.perf_counter()
+    stored = truncate(visits)
+    figures["materialize_s"] = time.perf_counter() - begun
+    on_stored = (space >> oc.then_concurrent_odometer(dp.max_divergence()))(stored)
+    subjects = {
+        "count": (on_stored, asked(space, oc.t.then_table_count()), stored, plan.Count()),
+        "groups": (
+            on_stored,
+            asked(space, oc.t.then_table_counts("region", REGIONS)),
+            stored,
+            plan.Grouped(("region",), plan.Values((one,) for one in REGIONS)),
+        ),
+        "units": (whole, persons, visits, plan.DistinctUnits()),
+    }
+    for name, (queryable, launch, table, aggregate) in subjects.items():
+        found = statement("duckdb", table.relation, aggregate)
+
+        def engine(found=found):
+            with connection.cursor() as cursor:
+                cursor.execute(found.text, list(found.parameters)).fetchall()
+
+        seconds = in_turn(
+            {"launch": lambda q=queryable, one=launch: q(one), "engine": engine}, rounds
+        )
+        figures[f"{name}_over_engine"] = seconds["launch"] / seconds["engine"]
+        rows.append([name, 1e3 * seconds["launch"], 1e3 * seconds["engine"]])
+    figures["threads_speedup_2"] = speedup(connection, space, stored, rounds)
+    del root
+    return figures, rows
+
+
+def speedup(connection, space, stored, rounds: int) -> float:
+    """Launches per second of two children in two threads, over one child in one thread.
+
+    DuckDB runs each statement on all cores. To see whether two statements run side by side, each
+    may use one.
+    """
+    connection.execute("SET threads = 2")
+    half = asked(space, oc.t.then_table_counts("region", REGIONS))
+    child = oc.make_concurrent_composition(*space, dp.max_divergence(), 1, [1e6] * 100)
+    root = (space >> oc.then_concurrent_odometer(dp.max_divergence()))(stored)
+    handles = [root(child) for _ in range(2)]
+
+    def work(handle):
+        for _ in range(3):
+            handle(half)
+
+    def rate(threads: int) -> float:
+        workers = [threading.Thread(target=work, args=(handles[i],)) for i in range(threads)]
+        begun = time.perf_counter()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return 3 * threads / (time.perf_counter() - begun)
+
+    rates = {1: [], 2: []}
+    for _ in range(min(rounds, 5)):
+        for threads, seen in rates.items():
+            seen.append(rate(threads))
+    return median(rates[2]) / median(rates[1])
+
+
+def peak(path: str) -> float:
+    """MiB of a process that opens the table and makes both launches."""
+    text = (
+        "import resource, sys; sys.path.insert(0, sys.argv[2]); import tables\n"
+        "tables.launches(sys.argv[1])\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+    )
+    here = str(Path(__file__).parent)
+    made = subprocess.run(
+        [sys.executable, "-c", text, path, here], check=True, capture_output=True, text=True
+    )
+    return float(made.stdout.splitlines()[-1])
+
+
+def launches(path: str) -> None:
+    """Open the table, and launch a count of persons and of regions."""
+    visits = oc.tables.scan(duckdb.connect(path), "visits", SCHEMA, "person")
+    root = (visits.space >> oc.then_concurrent_odometer(dp.max_divergence()))(visits)
+    root(asked(visits.space, oc.t.then_distinct_units()))
+
+
+def on_spark(rows: int, rounds: int) -> float:
+    """A count of persons on Spark over the same statement; NaN without pyspark or Java."""
+    try:
+        from pyspark.sql import SparkSession
+
+        session = (
+            SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .getOrCreate()
+        )
+    except Exception as error:
+        print(f"!!! SPARK IS NOT MEASURED: {type(error).__name__}: no pyspark, or no Java !!!")
+        return math.nan
+    try:
+        session.sparkContext.setLogLevel("ERROR")
+        folder = tempfile.mkdtemp()
+        session.range(rows).selectExpr("id DIV 10 AS person", "id % 52 AS week").write.mode(
+            "overwrite"
+        ).parquet(folder)
+        session.sql(f"CREATE TABLE oc_visits USING parquet LOCATION '{folder}'")
+        visits = oc.tables.scan(session, "oc_visits", {"person": int, "week": int}, "person")
+        root = (visits.space >> oc.then_concurrent_odometer(dp.max_divergence()))(visits)
+        persons = asked(visits.space, oc.t.then_distinct_units())
+        found = statement("spark", visits.relation, plan.DistinctUnits())
+        engine = visits._engine
+        seconds = in_turn(
+            {
+                "launch": lambda: root(persons),
+                "engine": lambda: engine.run(found.text, found.parameters, None),
+            },
+            rounds,
+        )
+        session.sql("DROP TABLE oc_visits")
+    finally:
+        session.stop()
+    return seconds["launch"] / seconds["engine"]
+
+
+def polars_builds() -> float:
+    """The largest number of measurements that a release on a LazyFrame builds; NaN without it."""
+    try:
+        import polars as pl
+    except ImportError:
+        print("!!! POLARS IS NOT MEASURED: no polars !!!")
+        return math.nan
+    from opendp_concurrent.contexts import frame_query
+
+    made, builds = 0, []
+    original = frame_query.make_private_lazyframe
+
+    def counted(*args, **kwargs):
+        nonlocal made
+        made += 1
+        return original(*args, **kwargs)
+
+    frame_query.make_private_lazyframe = counted
+    try:
+        frame = pl.LazyFrame({"age": [20, 30, 40] * 50})
+        margins = [dp.polars.Margin(by=(), max_length=1000)]
+        for loss in ({"epsilon": 0.7}, {"rho": 0.1}, {"epsilon": 0.7, "delta": 1e-7}):
+            context = oc.concurrent_context(
+                frame, dp.unit_of(contributions=1), dp.loss_of(**loss), margins=margins
+            )
+            for plan_of in (
+                lambda query: query.select(dp.len(signed=True)),
+                lambda query: query.select(pl.col("age").fill_null(0).dp.sum((0, 90))),
+            ):
+                made = 0
+                plan_of(context.query(**loss)).resolve()
+                builds.append(made)
+    finally:
+        frame_query.make_private_lazyframe = original
+    return max(builds)
+
+
+def main() -> None:
+    options = parser(__doc__).parse_args()
+    print_machine()
+    rows, rounds = (QUICK_ROWS, 7) if options.quick else (ROWS, 11)
+    spark_rows = QUICK_SPARK_ROWS if options.quick else SPARK_ROWS
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "visits.db")
+        make(path, rows)
+        largest = peak(path)
+        figures, table = on_duckdb(path, rounds)
+    figures["peak_mib"] = largest
+    print_table(
+        f"Milliseconds on DuckDB, {rows:,} rows", ["statement", "launch", "engine's own"], table
+    )
+    figures["spark_count_over_engine"] = on_spark(spark_rows, rounds)
+    figures["polars_builds"] = polars_builds()
+    figures["rows"], figures["spark_rows"] = rows, spark_rows
+    fewer = f"{rows:,} rows instead of {ROWS:,}"
+    estimated = {}
+    if options.quick:
+        names = ("count_over_engine", "groups_over_engine", "open_ms", "peak_mib")
+        estimated = dict.fromkeys((*names, "threads_speedup_2"), fewer)
+        estimated["spark_count_over_engine"] = f"{spark_rows:,} rows instead of {SPARK_ROWS:,}"
+    report(figures, TARGETS, estimated, options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,286 @@
+"""Queries on tables in an engine: steps on rows, aggregates, and noisy answers as frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import wraps
+from itertools import pairwise
+from typing import Any
+
+from opendp.context import PartialChain
+from opendp.measurements import then_noisy_max
+from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
+from opendp.mod import Transformation
+
+from .. import checks
+from ..errors import InvalidTypeError
+from ..tables import aggregates, steps
+from ..tables.cut import is_of_tables
+from ..tables.domain import tables_of
+from ..tables.predicate import Predicate
+from ..tables.schema import KEYS, Schema, keys_of, names_of
+from .answers import ACCURACIES, Labels, library_of
+from .query import ConcurrentQuery, query_parts
+
+_NORMS = {
+    "laplace": "l1",
+    "certified_laplace": "l1",
+    "gaussian": "l2",
+    "certified_gaussian": "l2",
+    "noisy_max": "linf",
+}
+
+
+class TableQuery(ConcurrentQuery):
+    """A query on a table. Each method has the arguments of its transformation in ``oc.t``."""
+
+    def new_with(self, *, chain: Any, wrap_release: Any = None) -> ConcurrentQuery:
+        """Return the query with another chain."""
+        return table_query(super().new_with(chain=chain, wrap_release=wrap_release))
+
+    # --- steps -----------------------------------------------------------------------------------
+
+    def where(self, predicate: Predicate) -> ConcurrentQuery:
+        """Keep the rows for which a predicate holds; see :func:`.make_where`."""
+        return self._step(steps.then_where(predicate))
+
+    def select(self, columns: Sequence[str]) -> ConcurrentQuery:
+        """Keep some columns; see :func:`.make_table_select`."""
+        return self._step(steps.then_table_select(columns))
+
+    def truncate(
+        self, per_unit: int, order_by: Sequence[str] = (), *, materialize: bool = False
+    ) -> ConcurrentQuery:
+        """Keep at most so many rows of each unit; see :func:`.make_truncate`."""
+        return self._step(steps.then_truncate(per_unit, order_by, materialize=materialize))
+
+    def group_truncate(
+        self, by: str | Sequence[str], groups: int, rows: int = 1, *, materialize: bool = False
+    ) -> ConcurrentQuery:
+        """Keep at most so many groups of each unit; see :func:`.make_group_truncate`."""
+        return self._step(steps.then_group_truncate(by, groups, rows, materialize=materialize))
+
+    def join(
+        self,
+        on: str | Sequence[str],
+        schema: Mapping[str, type],
+        rows: Mapping[Any, Sequence[Any]],
+    ) -> ConcurrentQuery:
+        """Join with public rows; see :func:`.make_public_join`."""
+        return self._step(steps.then_public_join(on, schema, rows))
+
+    # --- aggregates ------------------------------------------------------------------------------
+
+    def count(self) -> TableAnswerQuery:
+        """Count the rows; see :func:`.make_table_count`."""
+        return self._answer(lambda _: aggregates.then_table_count(), Labels())
+
+    def distinct_units(self) -> TableAnswerQuery:
+        """Count the units; see :func:`.make_distinct_units`."""
+        return self._answer(lambda _: aggregates.then_distinct_units(), Labels())
+
+    def counts(
+        self, by: str | Sequence[str], keys: Sequence[Any], *, norm: str | None = None
+    ) -> TableAnswerQuery:
+        """Count the rows for each public key; see :func:`.make_table_counts`.
+
+        :param norm: if left out, that of the noise that follows
+        """
+        names, public, labels = self._keyed(by, keys)
+        return self._answer(
+            lambda chosen: aggregates.then_table_counts(names, public, norm=chosen), labels, norm
+        )
+
+    def sum(
+        self, column: str, bounds: tuple[float, float], quantum: float | None = None
+    ) -> TableAnswerQuery:
+        """Sum a column; see :func:`.make_table_sum`. A frame has the sum, not the quanta."""
+        return self._answer(
+            lambda _: aggregates.then_table_sum(column, bounds, quantum), Labels(quantum=quantum)
+        )
+
+    def sums(
+        self,
+        by: str | Sequence[str],
+        keys: Sequence[Any],
+        column: str,
+        bounds: tuple[float, float],
+        quantum: float | None = None,
+        *,
+        norm: str | None = None,
+    ) -> TableAnswerQuery:
+        """Sum a column for each public key; see :func:`.make_table_sums`.
+
+        :param norm: if left out, that of the noise that follows
+        """
+        names, public, labels = self._keyed(by, keys)
+        return self._answer(
+            lambda chosen: aggregates.then_table_sums(
+                names, public, column, bounds, quantum, norm=chosen
+            ),
+            replace(labels, quantum=quantum),
+            norm,
+        )
+
+    def histogram(
+        self, column: str, edges: Sequence[float], *, norm: str | None = None
+    ) -> TableAnswerQuery:
+        """Count the rows between public edges; see :func:`.make_table_histogram`.
+
+        :param norm: if left out, that of the noise that follows
+        """
+        public = checks.sequence("numbers", edges=edges)
+        (name,) = names_of("column", self._schema(), column, (int, float))
+        kind = self._schema().kind(name)
+        labels = Labels((("from", kind), ("below", kind)), tuple(pairwise(public)))
+        return self._answer(
+            lambda chosen: aggregates.then_table_histogram(name, public, norm=chosen), labels, norm
+        )
+
+    def quantile_scores(
+        self, column: str, candidates: Sequence[float], alpha: float
+    ) -> TableAnswerQuery:
+        """Score candidates for a quantile; see :func:`.make_quantile_scores`."""
+        public = checks.sequence("numbers", candidates=candidates)
+        (name,) = names_of("column", self._schema(), column, (int, float))
+        labels = Labels((("candidate", self._schema().kind(name)),), [(one,) for one in public])
+        return self._answer(
+            lambda _: aggregates.then_quantile_scores(name, public, alpha), labels, "linf"
+        )
+
+    def quantile(
+        self,
+        column: str,
+        candidates: Sequence[float],
+        alpha: float = 0.5,
+        *,
+        scale: float | None = None,
+    ) -> ConcurrentQuery:
+        """Return one of the candidates, near a quantile, by a noisy maximum.
+
+        See :func:`.make_quantile_scores` and :func:`opendp.measurements.make_noisy_max`.
+
+        :param alpha: which quantile, in [0, 1]
+        :param scale: scale of the noise; found from the privacy loss of the query if left out
+        """
+        scores = self.quantile_scores(column, candidates, alpha)
+        public = [one for (one,) in scores._labels.keys]
+        zcdp = zero_concentrated_divergence()
+        measure = zcdp if self._output_measure in (zcdp, approximate(zcdp)) else max_divergence()
+
+        def noisy(scale: float) -> Any:
+            return scores._chain >> then_noisy_max(measure, scale, negate=True)
+
+        chain = PartialChain(noisy) if scale is None else noisy(scale)
+        return self.new_with(chain=chain, wrap_release=lambda place: public[place])
+
+    # --- what the methods share ------------------------------------------------------------------
+
+    def _schema(self) -> Schema:
+        domain, metric, _ = self._unit()
+        return tables_of(domain, metric).schema
+
+    def _step(self, then: Any) -> ConcurrentQuery:
+        return self.new_with(chain=self._chain >> then)
+
+    def _keyed(self, by: Any, keys: Any) -> tuple[tuple[str, ...], list[Any], Labels]:
+        schema = self._schema()
+        names = names_of("by", schema, by, KEYS)
+        columns = tuple((name, schema.kind(name)) for name in names)
+        public = keys_of(tuple(kind for _, kind in columns), keys=keys)
+        plain = [key[0] if len(names) == 1 else key for key in public]
+        return names, plain, Labels(columns, public)
+
+    def _answer(
+        self, then: Callable[[str], Any], labels: Labels, norm: str | None = "l1"
+    ) -> TableAnswerQuery:
+        chain = self._chain
+        made = ConcurrentQuery.new_with(self, chain=chain >> then("l1" if norm is None else norm))
+        answer = TableAnswerQuery(*query_parts(made))
+        answer._labels = labels
+        answer._under = None if norm is not None else lambda chosen: chain >> then(chosen)
+        return answer
+
+
+class TableAnswerQuery(ConcurrentQuery):
+    """A query for integers of a table, which can be released as a data frame."""
+
+    _labels: Labels
+    _under: Callable[[str], Transformation] | None = None  # the aggregate under another norm
+    _noise: tuple[str, Any] | None = None  # the constructor's name, and its scale if it was given
+
+    def new_with(self, *, chain: Any, wrap_release: Any = None) -> TableAnswerQuery:
+        """Return the query with another chain, for the same integers."""
+        made = super().new_with(chain=chain, wrap_release=wrap_release)
+        answer = TableAnswerQuery(*query_parts(made))
+        answer._labels, answer._noise = self._labels, self._noise
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        """Add a constructor. Noise chooses the norm of the integers, unless it was given."""
+        norm = _NORMS.get(name)
+        if norm is None:
+            return super().__getattr__(name)
+        under = self._under
+        on = self if under is None else self.new_with(chain=under(norm))
+        make = super(TableAnswerQuery, on).__getattr__(name)
+
+        @wraps(make)
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            made = make(*args, **kwargs)
+            made._noise = name, args[0] if args else kwargs.get("scale")
+            return made
+
+        return noted
+
+    def release(
+        self,
+        data: Any = None,
+        bounds: tuple[float, float] | None = None,
+        T: Any = None,  # noqa: N803 - OpenDP's name
+        *,
+        frame: str | None = None,
+        alpha: float = 0.05,
+    ) -> Any:
+        """Release the query: integers, or a data frame of them.
+
+        The frame has a column for each key, ``value`` and ``accuracy``: the noise in a value is at
+        most its accuracy, with probability at least 1 - alpha for each value. Accuracy is about
+        noise only, not about clamping and truncation. Sums of floats are in the units of the column
+        and not in quanta.
+
+        :param data: as in OpenDP, for a query without context
+        :param bounds: lower and upper bound of the search for the scale
+        :param T: as in OpenDP
+        :param frame: ``"polars"`` or ``"pandas"``; integers if left out. The library is imported
+            before the launch
+        :param alpha: probability, for each value, that its noise is above the accuracy
+        :raises ImportError: if the library is not installed; nothing is charged
+        """
+        if frame is None:
+            return super().release(data, bounds, T)
+        library = library_of(frame=frame)
+        checks.positive(alpha=checks.probability(alpha=alpha))
+        self._labels.check()
+        name, scale = self._noise or ("", None)
+        if name not in ACCURACIES:
+            raise InvalidTypeError(
+                "frame is for answers with noise, one for each key: end the query with laplace() "
+                "or gaussian()"
+            )
+        measurement = self.resolve(bounds=bounds, T=T)
+        accuracy = ACCURACIES[name](measurement.param if scale is None else scale, alpha)
+        values = self.new_with(chain=measurement).release(data)
+        return self._labels.frame(library, values, accuracy)
+
+
+def table_query(query: ConcurrentQuery) -> ConcurrentQuery:
+    """Return the query as one on a table if it has tables as data; else unchanged."""
+    chain = query._chain
+    domain = chain.output_domain if isinstance(chain, Transformation) else None
+    if checks.is_a(chain, tuple):
+        domain = chain[0]
+    if domain is None or not is_of_tables(domain):
+        return query
+    return TableQuery(*query_parts(query))

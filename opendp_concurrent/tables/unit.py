@@ -1,0 +1,58 @@
+"""Privacy units of tables: how many units are protected together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opendp.metrics import change_one_id_distance, symmetric_id_distance
+from opendp.mod import Metric
+
+from .. import checks
+from ..errors import InvalidTypeError
+from .domain import units as metric_of_units
+from .domain import units_in
+from .table import Table
+
+_OF_IDENTIFIERS = ("SymmetricIdDistance", "ChangeOneIdDistance")  # which OpenDP makes with Polars
+
+
+def unit_of(*, units: int = 1) -> tuple[Metric, int]:
+    """Return the privacy unit of a context on a table: all rows of some units, such as persons.
+
+    Neighbouring tables differ by adding or removing at most so many units, each with any number of
+    rows. The column of the unit is that of :func:`.scan`. A bound on the rows of a unit is no part
+    of the privacy unit: ``truncate`` in a query enforces it.
+
+    ``dp.unit_of(contributions=1, identifier="person")`` is the same for a table whose unit is the
+    column ``person``. It needs Polars.
+
+    :param units: number of units that are protected together; 1 protects each of them
+    :return: a metric and a distance, for ``privacy_unit`` of :func:`.concurrent_context`
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> oc.tables.unit_of(units=2)[1]
+    2
+    """
+    return metric_of_units(), units_in(units=units)
+
+
+def unit_on(table: Table, metric: Metric, distance: Any) -> tuple[Metric, int]:
+    """Return a privacy unit in terms of the metric of tables, or raise.
+
+    The identifier of OpenDP's metrics must be the table's column of the unit: then both count the
+    same. Changing the rows of a unit is removing it and adding it.
+    """
+    if metric == metric_of_units():
+        return metric, units_in(privacy_unit=distance)
+    unit = table.tables.schema.unit
+    if metric.type in _OF_IDENTIFIERS:
+        for known, factor in ((symmetric_id_distance(unit), 1), (change_one_id_distance(unit), 2)):
+            if metric == known:
+                return metric_of_units(), factor * units_in(privacy_unit=distance)
+    raise InvalidTypeError(
+        f"privacy_unit ({checks.shown(metric)}) must count units by the table's own column "
+        f"{unit!r}; pass oc.tables.unit_of(units=1), and bound the rows of a unit by truncate in "
+        "the queries"
+    )

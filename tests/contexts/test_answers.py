@@ -1,0 +1,62 @@
+"""Noisy integers as frames."""
+
+import math
+from datetime import date
+
+import pytest
+
+from opendp_concurrent.contexts.answers import ACCURACIES, Labels, library_of
+from opendp_concurrent.errors import InvalidValueError
+
+pytest.importorskip("polars")
+pytest.importorskip("pandas")
+KEYED = Labels(
+    (("zone", str), ("day", date), ("ok", bool)),
+    [("a", date(2024, 1, 1), True), ("b", date(2024, 1, 2), False)],
+)
+
+
+@pytest.mark.parametrize("name", ["polars", "pandas"])
+def test_a_row_for_each_key(name):
+    frame = KEYED.frame(library_of(frame=name), [3, -1], 2.5)
+    assert type(frame).__module__.startswith(name)
+    assert list(frame.columns) == ["zone", "day", "ok", "value", "accuracy"]
+    assert frame["zone"].to_list() == ["a", "b"]
+    assert frame["day"].to_list() == [date(2024, 1, 1), date(2024, 1, 2)]
+    assert frame["value"].to_list() == [3, -1]
+    assert frame["accuracy"].to_list() == [2.5, 2.5]
+
+
+@pytest.mark.parametrize("name", ["polars", "pandas"])
+def test_a_sum_of_quanta_is_in_the_units_of_the_column(name):
+    frame = Labels(quantum=0.25).frame(library_of(frame=name), 10, 8.0)
+    assert frame["value"].to_list() == [2.5]
+    assert frame["accuracy"].to_list() == [2.0]
+
+
+def test_types_of_polars_do_not_depend_on_the_values():
+    pl = library_of(frame="polars")
+    frame = KEYED.frame(pl, [3, -1], 2.5)
+    assert frame.dtypes == [pl.String, pl.Date, pl.Boolean, pl.Int64, pl.Float64]
+    assert Labels(quantum=1.0).frame(pl, 10, 8.0).dtypes == [pl.Float64, pl.Float64]
+
+
+@pytest.mark.parametrize("name", ["value", "accuracy"])
+def test_a_key_with_the_name_of_a_column_that_is_added(name):
+    with pytest.raises(InvalidValueError, match=f"^by \\('{name}'\\)"):
+        Labels(((name, int),), [(1,)]).check()
+
+
+@pytest.mark.parametrize("name", ["numpy", "os", "", 3, None, ["polars"]])
+def test_other_libraries_are_refused(name):
+    with pytest.raises(InvalidValueError, match="^frame .* must be 'polars' or 'pandas'"):
+        library_of(frame=name)
+
+
+def test_accuracies_are_tails_of_the_noise():
+    """Discrete Laplace noise: P(|Z| >= a) = 2 p^a / (1 + p) with p = exp(-1/scale)."""
+    for scale in (1.0, 7.5):
+        p = math.exp(-1 / scale)
+        found = ACCURACIES["laplace"](scale, 0.05)
+        assert 2 * p ** math.ceil(found) / (1 + p) <= 0.05 * (1 + 1e-9)
+        assert 2 * p ** (found - 1) / (1 + p) > 0.05

@@ -1,0 +1,442 @@
+"""Queries on tables: the same measurements as by hand, few builds, children, parts, frames."""
+
+import builtins
+import functools
+import sys
+
+import duckdb
+import opendp.context
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.contexts.context import ConcurrentContext
+from opendp_concurrent.contexts.table_query import TableAnswerQuery, TableQuery
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    SharesUsedError,
+)
+
+pytest.importorskip("sqlglot", reason="!!! TABLES ARE NOT TESTED: no sqlglot !!!")
+dp.enable_features("contrib", "honest-but-curious")
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+ZONES = ["a", "b", "c"]
+SCHEMA = {"person": int, "zone": str, "week": int, "hours": float}
+ONE = oc.tables.unit_of(units=1)
+EXACT = 1e-9  # a scale at which noise is 0
+column = oc.tables.column
+
+
+@pytest.fixture(scope="module")
+def visits():
+    """Of 20 persons, each 4 visits in one zone, of 0, 0.5, 1 and 1.5 hours."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE visits (person INT, zone TEXT, week INT, hours DOUBLE)")
+    rows = [
+        (person, ZONES[person % 2], week, week / 2) for person in range(20) for week in range(4)
+    ]
+    connection.executemany("INSERT INTO visits VALUES (?, ?, ?, ?)", rows)
+    return oc.tables.scan(connection, "visits", SCHEMA, "person")
+
+
+def context(visits, loss=None, unit=ONE, **keywords):
+    return oc.concurrent_context(visits, unit, loss or dp.loss_of(epsilon=1e12), **keywords)
+
+
+ANSWERS = {
+    "count": (lambda query: query.count(), 60),
+    "distinct units": (lambda query: query.distinct_units(), 20),
+    "counts": (lambda query: query.counts("zone", ZONES), [30, 30, 0]),
+    "two columns": (
+        lambda query: query.counts(["zone", "week"], [("a", 0), ("c", 1)]),
+        [10, 0],
+    ),
+    "sum": (lambda query: query.sum("hours", (0.0, 1.0), 0.5), 60),
+    "sum of integers": (lambda query: query.sum("week", (0, 1)), 40),
+    "sums": (lambda query: query.sums("zone", ZONES, "week", (0, 9)), [30, 30, 0]),
+    "histogram": (lambda query: query.histogram("hours", [0.0, 0.5, 2.0]), [20, 40]),
+    "where": (lambda query: query.where(column("week") >= 1).count(), 40),
+    "select": (lambda query: query.select(["zone"]).counts("zone", ["a"]), [30]),
+    "join": (
+        lambda query: query.join("zone", {"big": bool}, {"a": True, "b": False}).counts(
+            "big", [True, False]
+        ),
+        [30, 30],
+    ),
+    "groups": (
+        lambda query: query.group_truncate("week", 2).counts("week", range(4)),
+        [20] * 2 + [0] * 2,
+    ),
+    "a norm": (lambda query: query.counts("zone", ZONES, norm="l1"), [30, 30, 0]),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_are_those_of_the_table(visits, name):
+    ask, expected = ANSWERS[name]
+    query = ask(context(visits).query(epsilon=1e10).truncate(3))
+    assert type(query) is TableAnswerQuery
+    assert query.laplace(scale=EXACT).release() == expected
+    assert query.laplace().release() == expected
+
+
+@pytest.mark.parametrize("units", [1, 3])
+def test_the_loss_is_the_one_of_the_measurement_made_by_hand(visits, units):
+    open_ = context(visits, unit=oc.tables.unit_of(units=units))
+    query = open_.query().truncate(3).counts("zone", ZONES).laplace(scale=6.0)
+    query.release()
+    by_hand = (
+        visits.space
+        >> oc.t.then_truncate(3)
+        >> oc.t.then_table_counts("zone", ZONES)
+        >> dp.m.then_laplace(scale=6.0)
+    )
+    assert open_.current_privacy_loss() == by_hand.map(units) == units / 2
+
+
+def test_a_unit_of_opendp_is_the_tables(visits):
+    pytest.importorskip("polars")
+    open_ = context(visits, unit=dp.unit_of(contributions=3, identifier="person"))
+    open_.query().distinct_units().laplace(scale=6.0).release()
+    assert open_.d_in == 3
+    assert open_.current_privacy_loss() == 0.5
+    with pytest.raises(InvalidTypeError, match="^privacy_unit .* own column 'person'"):
+        context(visits, unit=dp.unit_of(contributions=3))
+
+
+def test_margins_are_for_frames(visits):
+    pytest.importorskip("polars")
+    with pytest.raises(InvalidTypeError, match="^margins"):
+        context(visits, margins=[dp.polars.Margin(by=())])
+
+
+# --- scales ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """Every scale for which a mechanism with noise is built."""
+    made = []
+
+    def counted(name):
+        constructor, is_partial = opendp.context.constructors[name]
+
+        @functools.wraps(constructor)
+        def make(*args, **kwargs):
+            made.append(args)
+            return constructor(*args, **kwargs)
+
+        monkeypatch.setitem(opendp.context.constructors, name, (make, is_partial))
+
+    for name in ("laplace", "gaussian"):
+        counted(name)
+    return made
+
+
+LOSSES = {
+    "pure": (dp.loss_of(epsilon=0.7), {"epsilon": 0.7}),
+    "approximate": (dp.loss_of(epsilon=0.7, delta=1e-7), {"epsilon": 0.7, "delta": 1e-7}),
+    "zCDP": (dp.loss_of(rho=0.1), {"rho": 0.1}),
+}
+
+
+@pytest.mark.parametrize(
+    ("loss", "noise"),
+    [("pure", "laplace")]
+    + [(loss, noise) for loss in ("approximate", "zCDP") for noise in ("laplace", "gaussian")],
+)
+@pytest.mark.parametrize("name", ["count", "counts", "sum", "sums", "histogram", "groups"])
+def test_a_scale_is_found_in_at_most_100_builds(visits, builds, loss, noise, name):
+    bound, given = LOSSES[loss]
+    query = getattr(ANSWERS[name][0](context(visits, bound).query(**given).truncate(3)), noise)()
+    found = query.resolve()
+    assert 1 < len(builds) <= 100
+    assert found.check(1, bound[1])
+    loss_of_one, most = found.map(1), bound[1]
+    if loss == "approximate":
+        loss_of_one, most = loss_of_one[0], most[0]
+    assert 0.99 * most <= loss_of_one <= most
+
+
+def test_noise_chooses_the_norm(visits):
+    query = context(visits, dp.loss_of(rho=0.5)).query(rho=0.5).group_truncate("week", 4)
+    counts = query.counts("week", range(4))
+    assert counts.gaussian().param() == pytest.approx(2.0)  # the root of 4, at rho 1/2
+    assert counts.laplace(scale=4.0).resolve().map(1) == 0.5  # pure 1, and rho = 1/2
+    forced = query.counts("week", range(4), norm="l1")
+    with pytest.raises(Exception, match="l1|L1|L2|metric"):
+        forced.gaussian(scale=1.0).resolve()
+
+
+def test_answers_without_a_bound_are_refused(visits):
+    query = context(visits).query()
+    for ask in (
+        lambda: query.count(),
+        lambda: query.counts("zone", ZONES),
+        lambda: query.sum("week", (0, 1)),
+        lambda: query.histogram("week", [0, 1]),
+        lambda: query.quantile("week", [0, 1]),
+    ):
+        with pytest.raises(InvalidValueError, match="truncate"):
+            ask()
+    assert query.distinct_units().laplace(scale=EXACT).release() == 20
+
+
+# --- quantiles -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["pure", "approximate", "zCDP"])
+def test_a_quantile_is_a_candidate(visits, loss):
+    bound, given = LOSSES[loss]
+    query = context(visits, bound).query(**given).truncate(4)
+    assert query.quantile("week", [0, 1, 2, 3]).release() in [0, 1, 2, 3]
+    quantile = query.quantile("week", [0, 1, 2, 3], alpha=0.9, scale=4.0)
+    assert quantile.resolve().output_measure == bound[0]
+
+
+def test_a_quantile_is_right_without_noise(visits):
+    query = context(visits).query().truncate(4)
+    exact = {"scale": 1e-3}
+    assert query.quantile("week", range(4), alpha=0.9, **exact).release() == 3
+    assert query.quantile("week", range(4), alpha=0.1, **exact).release() == 0
+    assert query.quantile("hours", [0.25, 0.75, 8.0], **exact).release() == 0.75
+
+
+# --- children --------------------------------------------------------------------------------
+
+
+def test_a_nested_context_is_on_the_truncated_table(visits):
+    open_ = context(visits, dp.loss_of(epsilon=4.0))
+    nested = open_.query(epsilon=2.0).truncate(3, materialize=True).compositor().release()
+    assert type(nested) is ConcurrentContext
+    assert type(nested.query()) is TableQuery
+    assert open_.current_privacy_loss() == 2.0
+    nested.query(epsilon=0.5).count().laplace().release()
+    assert nested.remaining_privacy_loss() == 1.5
+    search = (
+        nested.query(epsilon=1.5)
+        .sparse_vector(PURE, 1, threshold=30, max_hits=2, sensitivity=3)
+        .release()
+    )
+    assert search(nested.query().where(column("week") < 0).count()).outcome is oc.m.Outcome.BELOW
+    with pytest.raises(BudgetExceededError):
+        nested.query(epsilon=0.5).count().laplace().release()
+    assert open_.current_privacy_loss() == 2.0
+    split = open_.query(epsilon=1.0).truncate(1).compositor(split_evenly_over=2).release()
+    for _ in range(2):
+        split.query().count().laplace().release()
+    with pytest.raises(SharesUsedError):
+        split.query()
+
+
+def test_a_sparse_vector_is_asked_by_queries_of_the_context(visits):
+    open_ = context(visits)
+    for make in ("sparse_vector", "above_threshold"):
+        search = getattr(open_.query(), make)(
+            PURE,
+            1,
+            scale=EXACT,
+            threshold=25,
+            sensitivity=3,
+            **({"max_hits": 2} if make == "sparse_vector" else {}),
+        ).release()
+        weekly = [
+            open_.query().truncate(3).where(column("week") <= week).count() for week in range(2)
+        ]
+        assert [bool(search(one)) for one in weekly] == [False, True]
+    with pytest.raises(InvalidValueError, match=r"sensitivity of the query \(4\)"):
+        open_.query().sparse_vector(
+            PURE, 1, scale=1.0, threshold=25, max_hits=1, sensitivity=3
+        ).release()(open_.query().truncate(4).count())
+    with pytest.raises(InvalidTypeError, match="^the query must be a transformation"):
+        search(open_.query().truncate(3).count().laplace(scale=1.0))
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        lambda query: query.concurrent_composition(PURE, 1, [0.25, 0.25]),
+        lambda query: query.sparse_vector(PURE, 1, threshold=10, max_hits=2),
+        lambda query: query.above_threshold(PURE, 1, threshold=10),
+        lambda query: query.guess_and_check(PURE, 1, tolerance=10.0, max_hits=2),
+        lambda query: query.compositor(2),
+        lambda query: query.compositor(),
+        lambda query: query.analyst_quotas({"alice": 0.25, "bob": 0.25}),
+        lambda query: query.group_truncate("zone", 1).parallel_composition(
+            oc.c.by_column("zone"), keys=ZONES
+        ),
+    ],
+)
+def test_each_mechanism_is_launched_within_the_loss_of_the_query(visits, launch):
+    open_ = context(visits, dp.loss_of(epsilon=1.0))
+    launch(open_.query(epsilon=0.5)).release()
+    assert open_.current_privacy_loss() == pytest.approx(0.5, rel=1e-9)
+    assert open_.current_privacy_loss() <= 0.5
+
+
+def test_linear_queries_are_asked_of_counts(visits):
+    open_ = context(visits, dp.loss_of(rho=1e9))
+    counts = open_.query(rho=1e9).truncate(3).counts("week", range(4))
+    answers = counts.projected_queries(ZCDP, 3, [1e7, 1e7], universe=range(4)).release()
+    assert answers([[1.0, 1.0, 0.0, 0.0]])[0] == pytest.approx(40, abs=1)
+    assert answers([[1.0, 1.0, 1.0, 1.0]])[0] == pytest.approx(60, abs=1)
+    assert open_.current_privacy_loss() == pytest.approx(2e7)
+
+
+def test_quotas_are_contexts_on_the_table(visits):
+    open_ = context(visits, dp.loss_of(epsilon=1.0))
+    analysts = open_.query().analyst_quotas({"alice": 0.5, "bob": 0.25}).release()
+    for name, quota in (("alice", 0.5), ("bob", 0.25)):
+        analysts[name].query(epsilon=quota).truncate(1).count().laplace().release()
+        with pytest.raises(BudgetExceededError, match=name):
+            analysts[name].query(epsilon=quota).truncate(1).count().laplace().release()
+    assert open_.current_privacy_loss() == 0.75
+
+
+def test_parts_are_contexts_on_the_table(visits):
+    open_ = context(visits)
+    once = open_.query(epsilon=1e10).group_truncate("zone", groups=1, rows=4)
+    parts = once.parallel_composition(oc.c.by_column("zone"), keys=ZONES).release()
+    assert open_.current_privacy_loss() == 1e10
+    assert parts["a"].remaining_privacy_loss() == 1e10
+    assert [parts[one].query().count().laplace(scale=EXACT).release() for one in ZONES] == [
+        40,
+        40,
+        0,
+    ]
+
+
+def test_parts_share_the_loss_by_the_groups_of_a_unit(visits):
+    """A unit in 3 parts is one unit in each of them: the distance in a part stays 1."""
+    open_ = context(visits)
+    few = open_.query(epsilon=3.0).truncate(3)
+    parts = few.parallel_composition(oc.c.by_column("week"), keys=range(4)).release()
+    assert parts[0].d_in == 1
+    assert parts[0].remaining_privacy_loss() == 1.0
+    assert open_.current_privacy_loss() == 3.0
+    pair = context(visits, unit=oc.tables.unit_of(units=2))
+    parts = pair.query(epsilon=4.0).truncate(3)
+    parts = parts.parallel_composition(oc.c.by_column("week"), keys=range(4)).release()
+    assert parts[0].d_in == 2
+    assert parts[0].remaining_privacy_loss() == 1.0
+
+
+def test_a_ledger_keeps_the_charges(visits, tmp_path):
+    path = tmp_path / "budget.db"
+    oc.ledger.create_ledger(path, "visits").close()
+    for expected in (0.5, 1.0):
+        with oc.ledger.open_ledger(path, "visits") as ledger:
+            open_ = context(visits, dp.loss_of(epsilon=1.0), ledger=ledger)
+            open_.query(epsilon=0.5).truncate(1).count().laplace().release()
+            assert open_.current_privacy_loss() == expected
+
+
+# --- frames ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_frames_have_keys_values_and_accuracy(visits, library):
+    pytest.importorskip(library)
+    query = context(visits).query(epsilon=1e10).truncate(3)
+    frame = query.counts(["zone", "week"], [("a", 0), ("c", 1)]).laplace().release(frame=library)
+    assert list(frame.columns) == ["zone", "week", "value", "accuracy"]
+    assert frame["week"].to_list() == [0, 1]
+    assert frame["value"].to_list() == [10, 0]
+    hours = query.sums("zone", ZONES, "hours", (0.0, 1.0), 0.25).laplace().release(frame=library)
+    assert hours["value"].to_list() == [15.0, 15.0, 0.0]
+    bins = query.histogram("week", [0, 1, 4]).laplace().release(frame=library)
+    assert (bins["from"].to_list(), bins["below"].to_list()) == ([0, 1], [1, 4])
+    assert query.count().laplace().release(frame=library)["value"].to_list() == [60]
+
+
+@pytest.mark.parametrize(
+    ("noise", "expected"),
+    [
+        ("laplace", dp.discrete_laplacian_scale_to_accuracy(6.0, 0.1)),
+        ("gaussian", dp.discrete_gaussian_scale_to_accuracy(6.0, 0.1)),
+    ],
+)
+def test_the_accuracy_is_that_of_the_scale(visits, noise, expected):
+    pytest.importorskip("pandas")
+    open_ = context(visits, dp.loss_of(rho=10.0))
+    query = open_.query(rho=0.1).truncate(3).sum("hours", (0.0, 1.0), 0.5)
+    for given in (getattr(query, noise)(6.0), getattr(query, noise)(scale=6.0)):
+        found = given.release(frame="pandas", alpha=0.1)["accuracy"].to_list()
+        assert found == [0.5 * expected]
+    made = getattr(query, noise)()
+    accuracy = made.release(frame="pandas", alpha=0.1)["accuracy"].to_list()
+    compute = {
+        "laplace": dp.discrete_laplacian_scale_to_accuracy,
+        "gaussian": dp.discrete_gaussian_scale_to_accuracy,
+    }[noise]
+    assert accuracy == [0.5 * compute(made.param(), 0.1)]
+
+
+def test_a_library_is_imported_only_if_asked_for_and_before_the_charge(visits, monkeypatch):
+    open_ = context(visits, dp.loss_of(epsilon=1.0))
+    query = open_.query(epsilon=0.5).distinct_units().laplace()
+    imported = builtins.__import__
+
+    def absent(name, *args, **kwargs):
+        if name.partition(".")[0] in ("polars", "pandas"):
+            raise ImportError(name)
+        return imported(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", absent)
+    for name in ("polars", "pandas"):
+        monkeypatch.setitem(sys.modules, name, None)
+        with pytest.raises(ImportError):
+            query.release(frame=name)
+    assert open_.current_privacy_loss() == 0.0
+    assert isinstance(query.release(), int)
+    assert open_.current_privacy_loss() == 0.5
+
+
+@pytest.mark.parametrize(
+    ("ask", "keywords", "error", "match"),
+    [
+        (lambda query: query.laplace(), {"frame": "numpy"}, InvalidValueError, "^frame"),
+        (lambda query: query, {"frame": "pandas"}, InvalidTypeError, "^frame is for answers"),
+        (
+            lambda query: query.laplace(),
+            {"frame": "pandas", "alpha": 0.0},
+            InvalidValueError,
+            "^alpha",
+        ),
+        (
+            lambda query: query.laplace(),
+            {"frame": "pandas", "alpha": 2.0},
+            InvalidValueError,
+            "^alpha",
+        ),
+    ],
+)
+def test_bad_frames_are_refused_before_the_charge(visits, ask, keywords, error, match):
+    pytest.importorskip("pandas")
+    open_ = context(visits, dp.loss_of(epsilon=1.0))
+    with pytest.raises(error, match=match):
+        ask(open_.query(epsilon=0.5).distinct_units()).release(**keywords)
+    assert open_.current_privacy_loss() == 0.0
+
+
+def test_a_noisy_index_has_no_frame(visits):
+    pytest.importorskip("pandas")
+    open_ = context(visits, dp.loss_of(epsilon=1.0))
+    best = open_.query(epsilon=0.5).truncate(3).counts("zone", ZONES).noisy_max(PURE)
+    with pytest.raises(InvalidTypeError, match="^frame is for answers"):
+        best.release(frame="pandas")
+    assert best.release() in range(3)
+    assert open_.current_privacy_loss() <= 0.5
+
+
+def test_a_key_named_as_a_column_of_the_frame_is_refused():
+    pytest.importorskip("pandas")
+    connection = duckdb.connect().execute("CREATE TABLE t AS SELECT 1 AS person, 2 AS value")
+    table = oc.tables.scan(connection, "t", {"person": int, "value": int}, "person")
+    open_ = context(table, dp.loss_of(epsilon=1.0))
+    counts = open_.query(epsilon=0.5).truncate(1).counts("value", [1, 2]).laplace()
+    with pytest.raises(InvalidValueError, match="^by"):
+        counts.release(frame="pandas")
+    assert open_.current_privacy_loss() == 0.0

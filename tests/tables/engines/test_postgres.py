@@ -1,0 +1,260 @@
+"""PostgreSQL: what is refused, errors, time, snapshots, and connections of our own."""
+
+import contextlib
+import gc
+import logging
+import re
+import threading
+import time
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, TableError
+from opendp_concurrent.tables.engines.connections import Connections
+
+psycopg = pytest.importorskip("psycopg")
+
+SECRET = "secret-7261"
+SCHEMA = {"person": int, "note": str}
+NAMES = iter(f"tables_{number}" for number in range(10**6))
+
+
+@pytest.fixture
+def connection(server):
+    """A connection to a database of its own."""
+    name = next(NAMES)
+    server.execute(f"CREATE DATABASE {name}")
+    address = server.url.replace("+psycopg", "").rpartition("/")[0]
+    with psycopg.connect(f"{address}/{name}", autocommit=True) as opened:
+        opened.execute("CREATE TABLE notes (person INT, note TEXT)")
+        opened.execute(
+            f"INSERT INTO notes VALUES (1, '{SECRET}'), (1, 'b'), (2, NULL), (NULL, 'c')"
+        )
+        yield opened
+    gc.collect()
+    server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def notes(connection, **options):
+    return oc.tables.scan(connection, "notes", SCHEMA, "person", **options)
+
+
+def count_of(table):
+    return table.space >> oc.t.then_truncate(5) >> oc.t.then_table_count()
+
+
+def odometer_on(table):
+    return (table.space >> oc.then_concurrent_odometer(dp.max_divergence()))(table)
+
+
+def others(connection, expected):
+    """Whether there are so many connections besides this one; the server needs time to end some."""
+    gc.collect()
+    end = time.monotonic() + 20
+    while True:
+        ((found,),) = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+            "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        ).fetchall()
+        if found == expected or time.monotonic() > end:
+            return found == expected
+        time.sleep(0.01)
+
+
+def test_an_error_of_the_engine_is_constant_and_logged(connection, caplog):
+    table = notes(connection)
+    asked, root = count_of(table), odometer_on(table)
+    connection.execute("DROP TABLE notes")
+    connection.execute("CREATE TABLE notes (person TEXT, note TEXT)")
+    connection.execute(f"INSERT INTO notes VALUES ('{SECRET}', 'x')")
+    with (
+        caplog.at_level(logging.ERROR, "opendp_concurrent.tables"),
+        pytest.raises(TableError) as caught,
+    ):
+        root(asked >> dp.m.then_laplace(scale=1.0))
+    assert SECRET in caplog.text  # for the owner
+    assert str(caught.value) == str(TableError())
+    for linked in (caught.value.__context__, caught.value.__cause__):
+        assert linked is None or SECRET not in repr(linked)
+    assert root.privacy_loss(1) == 5.0  # it stays charged
+
+
+def test_a_statement_that_takes_too_long_is_cancelled_and_stays_charged(connection, caplog):
+    connection.execute(
+        "CREATE TABLE long AS SELECT x % 97 AS person, x FROM generate_series(1, 300000) AS g (x)"
+    )
+    schema = {"person": int, "x": int}
+    table = oc.tables.scan(connection, "long", schema, "person", timeout=0.02)
+    root = odometer_on(table)
+    with caplog.at_level(logging.ERROR), pytest.raises(TableError):
+        root(count_of(table) >> dp.m.then_laplace(scale=1.0))
+    assert "statement timeout" in caplog.text
+    assert root.privacy_loss(1) == 5.0
+    again = oc.tables.scan(connection, "long", schema, "person", timeout=600.0)
+    assert (again.space >> oc.t.then_distinct_units())(again) == 97
+
+
+def test_a_snapshot_does_not_change(connection):
+    moving, still = notes(connection), notes(connection, snapshot=True)
+    connection.execute("DELETE FROM notes WHERE person = 1")
+    assert count_of(moving)(moving) == 1
+    assert count_of(still)(still) == 3
+    truncated = (still.space >> oc.t.then_truncate(1, materialize=True))(still)
+    count = truncated.space >> oc.t.then_table_count()
+    assert count(truncated) == 2
+    still = None
+    assert count(truncated) == 2  # it does not need the snapshot
+
+
+def test_a_snapshot_keeps_away_what_it_would_not_hide(connection):
+    still = notes(connection, snapshot=True)
+    connection.execute("SET lock_timeout = '100ms'")
+    for change in ("TRUNCATE notes", "ALTER TABLE notes ADD COLUMN x INT DEFAULT 3"):
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            connection.execute(change)
+    assert count_of(still)(still) == 3
+    still = None
+    assert others(connection, 0)
+    connection.execute("TRUNCATE notes")
+
+
+def test_a_snapshot_of_a_table_with_parts_is_a_copy(connection):
+    connection.execute("CREATE TABLE parted (person INT, note TEXT) PARTITION BY LIST (person)")
+    connection.execute("CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1)")
+    connection.execute("INSERT INTO parted VALUES (1, 'a')")
+    connection.execute("CREATE TABLE more AS SELECT 2 AS person, 'b' AS note")
+    still = oc.tables.scan(connection, "parted", SCHEMA, "person", snapshot=True)
+    connection.execute("ALTER TABLE parted ATTACH PARTITION more FOR VALUES IN (2)")
+    moving = oc.tables.scan(connection, "parted", SCHEMA, "person")
+    assert count_of(still)(still) == 1
+    assert count_of(moving)(moving) == 2
+
+
+def test_connections_are_closed_when_nobody_needs_them(connection):
+    table = notes(connection)
+    truncate = table.space >> oc.t.then_truncate(1, materialize=True)
+    once = truncate(table)
+    twice = (once.space >> oc.t.then_truncate(1, materialize=True))(once)
+    count = twice.space >> oc.t.then_table_count()
+    once = None
+    assert count(twice) == 2
+    assert others(connection, 2)
+    twice = table = None
+    assert others(connection, 0)
+
+
+def test_a_failed_statement_leaves_a_materialized_table_as_it_is(connection):
+    table = notes(connection)
+    kept = (table.space >> oc.t.then_truncate(1, materialize=True))(table)
+    with pytest.raises(psycopg.Error):
+        kept._engine.run("SELECT 1 / 0", (), None)
+    assert (kept.space >> oc.t.then_table_count())(kept) == 2
+
+
+def test_threads_run_their_statements_side_by_side(connection):
+    """Each statement waits for the other: a connection that they shared would not get there."""
+    table = notes(connection)
+    meet, connections = threading.Barrier(2, timeout=20), table._engine._connections
+    one, answers = Connections.one, []
+
+    @contextlib.contextmanager
+    def waiting(self):
+        with one(self) as found:
+            if self is connections:
+                meet.wait()
+            yield found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Connections, "one", waiting)
+        threads = [
+            threading.Thread(target=lambda: answers.append(count_of(table)(table)))
+            for _ in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert answers == [3, 3]
+
+
+def test_settings_of_the_caller_do_not_change_a_statement(connection):
+    """A function or an operator of the owner's is not called, though the path would find it."""
+    connection.execute(
+        "CREATE FUNCTION public.floor(double precision) RETURNS double precision "
+        "LANGUAGE sql AS 'SELECT 1000.0::double precision'"
+    )
+    connection.execute("CREATE TABLE money AS SELECT 1 AS person, 3.0::double precision AS x")
+    name = connection.info.dbname
+    connection.execute(f"ALTER DATABASE {name} SET search_path = public, pg_catalog")
+    connection.execute(f"ALTER DATABASE {name} SET client_encoding = 'LATIN1'")
+    table = oc.tables.scan(connection, "money", {"person": int, "x": float}, "person")
+    asked = table.space >> oc.t.then_truncate(1) >> oc.t.then_table_sum("x", (0.0, 9.0), 1.0)
+    assert asked(table) == 3
+
+
+REFUSED = {
+    "a view": ("CREATE VIEW v AS SELECT 1 AS person", "view is refused"),
+    "a materialized view": ("CREATE MATERIALIZED VIEW v AS SELECT 1 AS person", "view is refused"),
+    "nothing": ("SELECT 1", "found 0 tables"),
+    "a temporary table": ("CREATE TEMP TABLE v (person INT)", "found 0 tables"),
+    "two schemas": (
+        "CREATE SCHEMA a; CREATE TABLE a.v (person INT); CREATE TABLE v (person INT)",
+        "found 2 tables",
+    ),
+    "a numeric": ("CREATE TABLE v (person NUMERIC)", "could fail or round"),
+    "padded texts": ("CREATE TABLE v (person CHAR(3))", "could fail or round"),
+    "a domain": (
+        "CREATE DOMAIN id AS INT CHECK (value < 9); CREATE TABLE v (person id)",
+        "could fail or round",
+    ),
+    "a foreign part": (
+        "CREATE FOREIGN DATA WRAPPER w; CREATE SERVER far FOREIGN DATA WRAPPER w; "
+        "CREATE TABLE v (person INT) PARTITION BY LIST (person); "
+        "CREATE FOREIGN TABLE f PARTITION OF v FOR VALUES IN (1) SERVER far",
+        "foreign",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_could_fail_or_change_is_refused(connection, name):
+    statements, reason = REFUSED[name]
+    connection.execute(statements)
+    with pytest.raises((InvalidTypeError, InvalidValueError), match=re.escape(reason)):
+        oc.tables.scan(connection, "v", {"person": int}, "person")
+
+
+def test_row_security_is_refused(connection):
+    connection.execute("CREATE ROLE reader LOGIN")
+    try:
+        connection.execute("GRANT SELECT ON notes TO reader")
+        connection.execute("ALTER TABLE notes ENABLE ROW LEVEL SECURITY")
+        connection.execute("CREATE POLICY half ON notes USING (random() < 0.5)")
+        told = {**connection.info.get_parameters(), "user": "reader"}
+        with (
+            psycopg.connect(**told) as reader,
+            pytest.raises(InvalidValueError, match="row security"),
+        ):
+            notes(reader)
+    finally:
+        gc.collect()
+        connection.execute("DROP OWNED BY reader; DROP ROLE reader")
+
+
+def test_a_database_in_another_encoding_is_refused(server):
+    server.execute(
+        "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+    )
+    address = server.url.replace("+psycopg", "").rpartition("/")[0]
+    with psycopg.connect(f"{address}/latin", autocommit=True) as opened:
+        opened.execute("CREATE TABLE notes (person INT, note TEXT)")
+        with pytest.raises(InvalidValueError, match="UTF8"):
+            notes(opened)
+    gc.collect()
+    server.execute("DROP DATABASE latin WITH (FORCE)")
+
+
+def test_a_login_shows_no_password(connection):
+    assert "password" not in repr(notes(connection)._engine._connections.login)
