@@ -212,6 +212,9 @@ def _approximate() -> dict[str, Callable[[], Budget]]:
     return {
         "approximate": lambda: Budget(APPROXIMATE, pairs, (1.0, 1e-9)),
         "zcdp, at distance 2": lambda: Budget(APPROXIMATE, pairs, (4.0, 1e-6), zcdp(1e-7), d_in=2),
+        "ladder of pairs": lambda: Budget(
+            APPROXIMATE, lossy, (4.0, 1e-5), public("ladder")(F.approximate(0.125, 1e-8), 1e-6)
+        ),
         **{name: budget(one) for name, one in rules.items()},
         **{f"odometer, {name}": odometer(one) for name, one in rules.items()},
     }
@@ -291,6 +294,16 @@ def _tradeoff() -> dict[str, Callable[[], Budget]]:
         "residue": lambda: Budget(fdp, pures, F.gaussian(1.0), residue(1.0)),
         "residue, odometer": lambda: Budget(fdp, loses(fdp, F.laplace(0.25)), None, residue(1.0)),
         "functions": lambda: Budget(fdp, functions(), None, ladder(F.approximate(0.125, 1e-7))),
+        "subsampled": lambda: Budget(
+            fdp,
+            loses(
+                fdp,
+                F.subsampled_gaussian(2.0, 0.25, unit="removed"),
+                F.subsampled_laplace(0.5, 0.25, unit="added"),
+            ),
+            None,
+            ladder(F.approximate(0.125, 1e-7)),
+        ),
         "functions beside a residue": lambda: Budget(fdp, functions(*LARGE), None, residue(4.0)),
     }
 

@@ -5,6 +5,7 @@ from collections import Counter
 from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement, product
+from operator import mul
 
 import numpy as np
 import opendp.prelude as dp
@@ -387,10 +388,8 @@ def test_answers_to_counts_beyond_2_32_are_exact_and_then_clamped(counts):
         return found
 
     def exact(counts):
-        known = [
-            sum(Fraction(v) * min(c, 2**53) for v, c in zip(row, counts, strict=True))
-            for row in matrix
-        ]
+        clamped = [min(count, 2**53) for count in counts]
+        known = [sum(map(mul, map(Fraction, row), clamped)) for row in matrix]
         return [min(one, 2**32) for one in known]
 
     found = answers(counts)

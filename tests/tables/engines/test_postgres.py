@@ -145,8 +145,9 @@ def test_connections_are_closed_when_nobody_needs_them(connection):
     assert others(connection, 0)
 
 
-def test_a_failed_statement_leaves_a_materialized_table_as_it_is(connection):
-    table = notes(connection)
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_a_failed_statement_leaves_a_materialized_table_as_it_is(connection, snapshot):
+    table = notes(connection, snapshot=snapshot)
     kept = (table.space >> oc.t.then_truncate(1, materialize=True))(table)
     with pytest.raises(psycopg.Error):
         kept._engine.run("SELECT 1 / 0", (), None)
