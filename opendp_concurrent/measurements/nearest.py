@@ -20,8 +20,7 @@ from math import inf, nextafter
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.optimize import nnls
+import scipy
 
 from .histogram import MOST_RECORDS, Array
 
@@ -70,8 +69,8 @@ def _solve(answers: Array, queries: Array, size: int | None) -> Array:
         short: Any = np.linalg.qr(np.column_stack([matrix, target]), mode="r")
         matrix, target = short[:, :-1], short[:, -1]
     try:
-        histogram: Array = nnls(matrix, target)[0]
-    except (RuntimeError, LinAlgError):  # too many rounds: the gap will say so
+        histogram: Array = scipy.optimize.nnls(matrix, target)[0]
+    except (RuntimeError, scipy.linalg.LinAlgError):  # too many rounds: the gap will say so
         histogram = np.zeros(cells)
     return _feasible(histogram, size)
 
@@ -99,8 +98,10 @@ def _polish(histogram: Array, answers: Array, queries: Array, size: int | None) 
         cells, columns = cells[kept], columns[:, kept]
     residual = answers - queries @ histogram
     try:
-        step = cho_solve(cho_factor(columns.T @ columns), columns.T @ residual)
-    except (LinAlgError, ValueError):  # dependent columns
+        step = scipy.linalg.cho_solve(
+            scipy.linalg.cho_factor(columns.T @ columns), columns.T @ residual
+        )
+    except (scipy.linalg.LinAlgError, ValueError):  # dependent columns
         return histogram
     moved = histogram.copy()
     moved[cells] += step

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil, exp, inf, log, log1p
 
+import scipy
 from opendp.mod import Domain
-from scipy.special import ndtri_exp
 
 from ..queryables.accuracy import Accuracy, of_one
 from .grid import FINEST, atom_type, is_vector
@@ -46,7 +46,7 @@ def gaussian_accuracy(input_domain: Domain, scale: float, k: int | None) -> Accu
     """Return the accuracy of Gaussian noise."""
 
     def quantile(failing: float) -> float:
-        return -float(ndtri_exp(log(failing) - log(2)))
+        return -float(scipy.special.ndtri_exp(log(failing) - log(2)))
 
     def least(failing: float, steps: float) -> int:
         return ceil(steps * quantile(failing) * UP) if failing < 1.0 else 0

@@ -13,8 +13,7 @@ from math import expm1, log, log1p, sqrt
 from typing import ClassVar, Protocol
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
-from scipy.special import chdtri, log_ndtr
+import scipy
 
 from .histogram import Array
 
@@ -96,13 +95,17 @@ class NormalTails:
         target = log1p(-beta)
 
         def excess(bound: float) -> float:
-            outside = 2 * np.exp(log_ndtr(-bound / norms))
+            outside = 2 * np.exp(scipy.special.log_ndtr(-bound / norms))
             inside = np.log1p(-np.minimum(outside, 1 - 2.0**-53))
             return shape.repeated * float(inside.sum()) - target
 
         most = shape.longest * sqrt(2 * log(2 * shape.rows / beta))  # by the union bound
         low = shape.longest * 1e-9
-        return most if excess(low) >= 0.0 else float(brentq(excess, low, most, rtol=1e-12)) * UP
+        return (
+            most
+            if excess(low) >= 0.0
+            else float(scipy.optimize.brentq(excess, low, most, rtol=1e-12)) * UP
+        )
 
     def expected(self, shape: Shape) -> float:
         """By Jensen's inequality for the moment generating function."""
@@ -111,11 +114,18 @@ class NormalTails:
     def largest_of(self, count: int, beta: float) -> float:
         """All are within α with probability (1 - 2 Φ(-α))^count."""
         one = -expm1(log1p(-beta) / count) / 2
-        return float(brentq(lambda x: log_ndtr(-x) - log(one), 0.0, 60.0, rtol=1e-14)) * UP
+        return (
+            float(
+                scipy.optimize.brentq(
+                    lambda x: scipy.special.log_ndtr(-x) - log(one), 0.0, 60.0, rtol=1e-14
+                )
+            )
+            * UP
+        )
 
     def energy(self, dimensions: int, beta: float) -> float:
         """Chi squared."""
-        return float(chdtri(dimensions, beta)) * UP
+        return float(scipy.special.chdtri(dimensions, beta)) * UP
 
     def norm(self, shape: Shape, beta: float) -> float:
         """By the concentration of Lipschitz functions of normal noise [BLM13, Theorem 5.6]."""
@@ -149,7 +159,7 @@ class LaplaceTails:
         def bound(share: float) -> float:
             return (tail - parts * log1p(-share * share)) / share
 
-        found = minimize_scalar(bound, bounds=(1e-6, 1 - 1e-12), method="bounded")
+        found = scipy.optimize.minimize_scalar(bound, bounds=(1e-6, 1 - 1e-12), method="bounded")
         return shape.top * float(bound(float(found.x))) * UP
 
     def largest_of(self, count: int, beta: float) -> float:

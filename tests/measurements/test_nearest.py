@@ -125,7 +125,7 @@ def test_a_solver_that_gives_up_is_told_of(monkeypatch):
     def gives_up(*arguments):
         raise RuntimeError("too many iterations")
 
-    monkeypatch.setattr(module, "nnls", gives_up)
+    monkeypatch.setattr("scipy.optimize.nnls", gives_up)
     monkeypatch.setattr(module, "_polish", lambda histogram, *rest: histogram)
     found = nearest(np.array([9.0, 1.0]), np.eye(2), 10)
     assert found.histogram.tolist() == [5.0, 5.0]
