@@ -87,6 +87,10 @@ def __getattr__(name: str) -> ModuleType:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 install()
 for _group in (c, m, t):
     for _name in _group.__all__:

@@ -67,6 +67,10 @@ def test_the_top_level_is_short():
     assert len(oc.__all__) <= 45
 
 
+def test_dir_lists_public_names_only():
+    assert dir(oc) == sorted(oc.__all__)
+
+
 def test_a_constructor_has_its_own_name_in_a_context():
     for group in (oc.c, oc.m, oc.t):
         for name in group.__all__:

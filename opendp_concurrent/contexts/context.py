@@ -95,6 +95,8 @@ def concurrent_context(
     """
     assert_features("contrib", "honest-but-curious")
     metric, d_in = privacy_unit
+    if isinstance(privacy_loss[1], (int, float)):
+        checks.non_negative(**{"privacy_loss[1]": privacy_loss[1]})
     d_in = plain(own_distance(d_in))
     if checks.is_a(data, Table):
         metric, d_in = unit_on(data, metric, d_in)

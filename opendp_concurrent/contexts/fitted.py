@@ -11,7 +11,7 @@ from opendp.mod import ApproximateDivergence, Measure, Measurement
 from ..checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import CompositionMeasure, composition_measure
-from .search import nearest_passing
+from .search import failure_at_one, nearest_passing
 
 
 def fitted(
@@ -55,8 +55,10 @@ def fitted(
     try:
         number = nearest_passing([epsilon_within, within] if pairs else [within], bounds, T)
     except Exception as error:
+        if not answers:  # no measurement could be made; at 0 only the scale would be blamed
+            raise (failure_at_one(within, T) or error) from None
         if len(answers) != 1:
-            raise  # no measurement could be made, or its loss is unknown
+            raise  # a loss is unknown
         side, remedy = (
             ("below", "pass the parameter, or other bounds")
             if True in answers

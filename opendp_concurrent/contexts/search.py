@@ -58,6 +58,19 @@ def _tried(condition: Condition, number: float) -> bool | None:
         return None
 
 
+def failure_at_one(condition: Condition, kind: Any = None) -> Exception | None:
+    """Return what the condition raises at 1, if anything: OpenDP's search reports 0 or a bound.
+
+    :param kind: ``float`` or ``int``; inferred if left out
+    """
+    kind = _inferred(condition) if kind is None else kind
+    try:
+        condition(1 if kind is int else 1.0)
+    except Exception as error:
+        return error
+    return None
+
+
 def _pair(bounds: Any) -> tuple[Any, Any]:
     given = tuple(bounds) if is_a(bounds, list) else bounds  # OpenDP takes both
     lower, upper = (None, None) if given is None else pair(bounds=given)

@@ -183,7 +183,8 @@ class DigitsPrefix:
     def update_all(self, items: Any) -> None:
         """Take the items of the next steps."""
         if len(items):
-            self._sum = self._sum + items.sum(axis=0)
+            total = items.sum(axis=0)  # Python's integers hold noise of any size
+            self._sum = self._sum + (total if items.ndim > 1 else int(total))
             self._count += len(items)
 
     def total(self) -> Any:

@@ -182,7 +182,9 @@ def check_scale(scale: Any, largest: int, **steps: int | None) -> float:
     ((name, count),) = steps.items()
     double = checks.finite(scale=scale)
     if not 0.0 < double <= 2.0**50:
-        raise InvalidValueError(f"scale ({scale}) must be above 0 and at most 2**50")
+        raise InvalidValueError(
+            f"scale ({scale}) must be above 0 and at most 2**50; pass a number in (0, 2**50]"
+        )
     if count is not None and not count * largest <= LARGEST_SUM:
         raise InvalidValueError(f"{name} ({count}) times the largest item must be at most 2**61")
     return double

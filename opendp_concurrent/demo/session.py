@@ -82,7 +82,7 @@ class Session:
                 answers.append(self.two(count if turn == 0 else total))
             low, high = (middle, high) if 2 * fewer < answers[0] else (low, middle)
         known, added = answers
-        mean = added / max(known, 1)
+        mean = min(max(added / max(known, 1), self.bounds[0]), self.bounds[1])
         return f"{about(known)} values, mean {about(mean)}, median {about(middle)}"
 
     def ask_too_much(self) -> str:

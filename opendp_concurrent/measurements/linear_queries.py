@@ -231,7 +231,8 @@ def make_linear_queries(
     :param output_measure: pure, (ε, δ), zero-concentrated or Gaussian DP
     :param d_in: distance between neighbouring inputs
     :param d_out: bound on the privacy loss
-    :param universe: the values of a record, or the number of categories if records are 0, 1, ...
+    :param universe: the values of a record, or the number of categories if records are 0, 1, ...;
+        records of other values are not counted
     :param queries: at most 10^6, and at most 2^27 values in all
     :param size: number of records, if it is public; the size of ``input_domain`` if left out; if
         that has none either, the plan takes the number to be unknown. Pass an estimate, such as a

@@ -100,7 +100,7 @@ def to_pointer(data: Any, carrier_type: Any) -> Any:
     except Exception as error:
         reason = str(error).partition(". ")[0] if isinstance(error, TypeError) else ""
         known = reason.startswith(("inferred type is", "Expected"))
-        failure = reason if known else type(error).__name__
+        failure = reason if known else f"found {type(data).__name__} ({type(error).__name__})"
     else:
         failure = ""
     if failure:  # raised out here, since the error and its frames hold data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import ceil
 from numbers import Number
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +25,9 @@ from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map, run
 from ..queryables.stream import check_static
 from .loss import SelectionCurve, fixed_selection, pure_selection
 from .runs import RandomRuns, most_of, scale_for
+
+SMALLEST_ETA = 1e-300  # below it the mean underflows
+MOST_DRAWS = 1000  # of the number of runs, about, until one is at most max_runs
 
 Reading = Callable[[Any], Any]
 
@@ -115,9 +119,9 @@ def make_private_selection(
         first wins
     :param interact: from the queryable of one run to the answer of this run. It must know the data
         through the queryable only
-    :param eta: shape of the law of K, in [0, 1]
+    :param eta: shape of the law of K, 0 or in [1e-300, 1]
     :param max_runs: largest number of runs; by default about 50 times the mean if ``eta`` is 1. A
-        smaller number makes the mean smaller
+        smaller number makes the mean smaller; one far below ``mean_runs`` is refused
     :return: a measurement that releases one answer
     :raises InvalidTypeError, InvalidValueError: naming the argument; also from the measurement, if
         an answer is a queryable and ``interact`` was not given, or if a score is not a number
@@ -190,7 +194,14 @@ def _runs(mean_runs: float, eta: float, max_runs: int | None) -> RandomRuns:
             f"mean_runs ({mean_runs:g}) must be above 1 and at most 10^6; a mean of 1 selects "
             "nothing: use the measurement itself"
         )
+    if 0.0 < eta < SMALLEST_ETA:
+        raise InvalidValueError(f"eta ({eta:g}) must be 0 or at least {SMALLEST_ETA:g}; pass 0")
     scale = scale_for(mean_runs, eta)
+    if max_runs is not None and max_runs * MOST_DRAWS < scale:
+        raise InvalidValueError(
+            f"max_runs ({max_runs}) must be at least {ceil(scale / MOST_DRAWS)} for mean_runs "
+            f"({mean_runs:g}), since a larger number of runs is drawn again; pass a smaller mean"
+        )
     return RandomRuns(scale, eta, most_of(scale) if max_runs is None else max_runs)
 
 

@@ -180,7 +180,7 @@ def test_bad_splits(arguments, error, match):
 @pytest.mark.parametrize("epsilon", [-1.0, float("nan")])
 @pytest.mark.parametrize("split", [None, 3])
 def test_bad_budgets(epsilon, split):
-    with pytest.raises(InvalidValueError, match="^d_out"):
+    with pytest.raises(InvalidValueError, match=r"^privacy_loss\[1\] \("):
         oc.concurrent_context(DATA, UNIT, (dp.max_divergence(), epsilon), split_evenly_over=split)
 
 

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.counters import methods, window
-from opendp_concurrent.counters.digits import DigitNoise, Digits, best_digits, least_base
+from opendp_concurrent.counters.digits import (
+    DigitNoise,
+    Digits,
+    DigitsPrefix,
+    best_digits,
+    least_base,
+)
 from opendp_concurrent.counters.node_noise import HIGHEST, LOWEST, NodeNoise
 from opendp_concurrent.counters.window_digits import best_window_digits
 
@@ -269,3 +275,17 @@ def test_the_measured_error_is_the_formula():
         found = np.mean(np.array(handle(None), dtype=float) ** 2)
         expected = 2 * shape.nodes(high) * 20.0**2
         assert found == pytest.approx(expected, rel=7 * math.sqrt(5 / runs))
+
+
+def test_a_sum_of_an_array_takes_noise_beyond_64_bits():
+    class Far:
+        def whole(self):
+            return 2**70
+
+    prefix = DigitsPrefix(best_digits(3), Far())
+    prefix.update_all(np.array([1, 2]))
+    prefix.update_all(np.array([3]))
+    assert prefix.total() % 2**70 == 6
+    rows = DigitsPrefix(best_digits(3), Far())
+    rows.update_all(np.array([[1, 2]]))
+    assert [one % 2**70 for one in rows.total().tolist()] == [1, 2]

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from pathlib import Path
 
 import polars
 import pytest
@@ -127,4 +128,8 @@ def test_without_a_file_it_shows_the_survey_and_what_is_gained(monkeypatch, caps
     program.main()
     printed = capsys.readouterr().out
     assert "6,366 rows, published" in printed
-    assert "the same budget" in printed
+    readme = Path(__file__).parents[2].joinpath("README.md").read_text(encoding="utf-8")
+    quoted = readme.partition("```text\n")[2].partition("```")[0].splitlines()
+    assert len(quoted) == 9
+    for line in quoted:
+        assert line.startswith("seconds") or line in printed.splitlines()

@@ -51,6 +51,14 @@ def test_missing_values_are_rows_and_in_no_statistic():
     assert one.query_in_turn() == "about 40 values, mean about 25, median about 22"
 
 
+@pytest.mark.parametrize(("noise", "said"), [(1000.0, "64"), (-1000.0, "0")])
+def test_a_mean_stays_within_the_bounds(noise, said):
+    one = answers([20.0] * 3, (0.0, 64.0))
+    replies = iter([3, noise])  # a count and a sum
+    one.two = lambda query: next(replies)
+    assert f"mean about {said}," in one.query_in_turn()
+
+
 def test_opendp_refuses_what_the_demonstration_says_it_refuses():
     native = Session(OPENDP, [30.0] * 10, BOUNDS)
     steps = [step for step, _ in native.steps() if step != native.child_odometer]

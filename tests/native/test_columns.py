@@ -116,6 +116,14 @@ def test_missing_values_are_refused(data, T):
         released(data, T=T)
 
 
+def test_what_a_mask_hides_is_no_row():
+    hidden = np.ma.masked_array([1, SECRET, 3], mask=[False, True, False])
+    with pytest.raises(InvalidValueError, match="missing values") as refusal:
+        released(hidden, T="i64")
+    assert str(SECRET) not in str(refusal.value)
+    assert released(np.ma.masked_array([1, 2], mask=False), T="i64") == [1, 2]
+
+
 @pytest.mark.parametrize("make", [np.array, pl.Series, pd.Series, lambda x: np.array(x, "float32")])
 def test_nan_is_allowed_or_refused_as_the_domain_says(make):
     data = make([1.0, float("nan")])

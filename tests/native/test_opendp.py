@@ -4,6 +4,7 @@ import math
 import threading
 
 import opendp.prelude as dp
+import polars as pl
 import pytest
 from opendp.mod import OpenDPException
 
@@ -92,6 +93,13 @@ def test_a_transformation_leaves_its_result_converted(space):
     pointer = _native.to_pointer([1, 5, -3], clamp.input_carrier_type)
     assert dp.t.make_sum(*clamp.output_space)(_native.transform(clamp, pointer)) == 3
     assert total is not None
+
+
+def test_data_of_the_wrong_kind_are_named_by_their_class(space):
+    frame = pl.LazyFrame({"age": [37]})
+    with pytest.raises(InvalidTypeError, match="found LazyFrame") as raised:
+        _native.to_pointer(frame, space[0].carrier_type)
+    assert "37" not in str(raised.value)
 
 
 def test_a_distance_of_the_wrong_type_is_named():

@@ -291,6 +291,23 @@ def test_bad_arguments_are_named(space, name, value, error, match):
         oc.c.make_private_selection(**{**good, name: value})
 
 
+def test_numbers_of_runs_that_are_hardly_ever_drawn_are_refused(space):
+    made = release(space, Answers(*range(10)))
+    for mean_runs, most, eta in ((1e6, 1, 1.0), (1e6, 900, 1.0), (1e6, 10_000, 0.0)):
+        with pytest.raises(InvalidValueError, match=r"^max_runs .* must be at least \d+ for"):
+            oc.c.make_private_selection(made, mean_runs, max_runs=most, eta=eta)
+    assert oc.c.make_private_selection(made, 500, max_runs=1)([1]) == 0
+
+
+@pytest.mark.parametrize("eta", [5e-324, 1e-310])
+def test_an_eta_whose_mean_underflows_is_refused(space, eta):
+    with pytest.raises(InvalidValueError, match="eta .* must be 0 or at least 1e-300"):
+        oc.c.make_private_selection(release(space, Answers(1)), 5, eta=eta)
+    least = oc.c.make_private_selection(release(space, Answers(1)), 5, eta=1e-300).map(1)
+    none = oc.c.make_private_selection(release(space, Answers(1)), 5, eta=0.0).map(1)
+    assert least == pytest.approx(none, rel=1e-9)
+
+
 def test_streams_are_refused(bits):
     counter = oc.m.make_counter(*bits, PURE, horizon=8, scale=1.0)
     with pytest.raises(InvalidTypeError, match="is a stream"):

@@ -257,8 +257,8 @@ REFUSED = {
         "could fail or round",
     ),
     "no such column": ("CREATE TABLE v (person INT)", "v", {"person": int, "x": int}, "which has"),
-    "a path": ("SELECT 1", "nowhere.parquet", {"person": int}, "path of one file"),
-    "many files": ("SELECT 1", "*.parquet", {"person": int}, "path of one file"),
+    "a path": ("SELECT 1", "nowhere.parquet", {"person": int}, "path of one file that exists"),
+    "many files": ("SELECT 1", "*.parquet", {"person": int}, "path of one file that exists"),
     "a statement": ("SELECT 1", "(SELECT 1 AS person)", {"person": int}, "found 0 tables"),
 }
 

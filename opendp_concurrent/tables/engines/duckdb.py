@@ -47,7 +47,8 @@ class DuckDB(Engine):
             return self._stored_table(table)
         if len(table) != 1 or not os.path.isfile(last) or any(one in last for one in "*?[]"):
             raise InvalidValueError(
-                f"table ({last!r}) must be the path of one file, or the name of a stored table"
+                f"table ({last!r}) must be the path of one file that exists, without *, ? and "
+                "brackets, or the name of a stored table"
             )
         path = os.path.abspath(last)
         if kind == "parquet":
