@@ -4,10 +4,10 @@
 
 The peer is the engine: ``count_over_engine`` and ``groups_over_engine`` compare a launch with the
 statement that this launch runs, on a cursor of the same connection, to the integers. Both are
-measured in turn, and the ratio is that of the best times, as the machine may have other work. Rows
-are made up: a person has 10 rows, and there are 50 regions. Persons are truncated once, before the
-launches. The count is of the rows that pass a predicate. ``peak_mib`` is of a process that
-truncates and counts with DuckDB's memory limited to 256 MB, as its owner may set it.
+measured in turn, and the ratio is the median of those of neighbours, as the machine may have other
+work. Rows are made up: a person has 10 rows, and there are 50 regions. Persons are truncated once,
+before the launches. The count is of the rows that pass a predicate. ``peak_mib`` is of a process
+that truncates and counts with DuckDB's memory limited to 256 MB, as its owner may set it.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def asked(space, aggregate, scale=1e4):
     return space >> aggregate >> dp.m.then_laplace(scale=scale)
 
 
-def in_turn(subjects, rounds: int) -> dict[str, float]:
-    """Best seconds of each function. Their order alternates."""
+def in_turn(subjects, rounds: int) -> tuple[dict[str, float], float]:
+    """Median seconds of two functions that alternate, and the median ratio of neighbours."""
     seen: dict[str, list[float]] = {name: [] for name in subjects}
     for number in range(rounds + 1):
         for name in list(subjects) if number % 2 else reversed(list(subjects)):
@@ -70,7 +70,8 @@ def in_turn(subjects, rounds: int) -> dict[str, float]:
             subjects[name]()
             if number:  # the first round warms up
                 seen[name].append(time.perf_counter() - begun)
-    return {name: min(times) for name, times in seen.items()}
+    ratios = [one / other for one, other in zip(*seen.values(), strict=True)]
+    return {name: median(times) for name, times in seen.items()}, median(ratios)
 
 
 def on_duckdb(path: str, rounds: int) -> tuple[dict[str, float], list[list[object]]]:
@@ -121,11 +122,11 @@ def on_duckdb(path: str, rounds: int) -> tuple[dict[str, float], list[list[objec
             with connection.cursor() as cursor:
                 cursor.execute(found.text, list(found.parameters)).fetchall()
 
-        seconds = in_turn(
+        seconds, ratio = in_turn(
             {"launch": lambda q=queryable, one=launch: q(one), "engine": engine},
             5 * rounds if "count" in name else rounds,
         )
-        figures[f"{name}_over_engine"] = seconds["launch"] / seconds["engine"]
+        figures[f"{name}_over_engine"] = ratio
         if name == "bare_count":
             figures["launch_adds_ms"] = 1e3 * (seconds["launch"] - seconds["engine"])
         rows.append([name, 1e3 * seconds["launch"], 1e3 * seconds["engine"]])
@@ -223,7 +224,7 @@ def on_spark(rows: int, rounds: int) -> float:
         persons = asked(visits.space, oc.t.then_distinct_units())
         found = statement("spark", visits.relation, plan.DistinctUnits())
         engine = visits._engine
-        seconds = in_turn(
+        _, ratio = in_turn(
             {
                 "launch": lambda: root(persons),
                 "engine": lambda: engine.run(found.text, found.parameters, None),
@@ -233,7 +234,7 @@ def on_spark(rows: int, rounds: int) -> float:
         session.sql("DROP TABLE oc_visits")
     finally:
         session.stop()
-    return seconds["launch"] / seconds["engine"]
+    return ratio
 
 
 def polars_builds() -> float:
@@ -276,7 +277,7 @@ def polars_builds() -> float:
 def main() -> None:
     options = parser(__doc__).parse_args()
     print_machine()
-    rows, rounds = (QUICK_ROWS, 7) if options.quick else (ROWS, 11)
+    rows, rounds = (QUICK_ROWS, 7) if options.quick else (ROWS, 15)
     spark_rows = QUICK_SPARK_ROWS if options.quick else SPARK_ROWS
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "visits.db")

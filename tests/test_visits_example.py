@@ -54,7 +54,8 @@ def test_what_is_released_is_near_the_truth(example, folder):
         ).fetchall()
         first = connection.execute(
             "SELECT count(*) FROM (SELECT person, min(week) AS week "
-            f"FROM read_parquet('{folder / 'visits.parquet'}') GROUP BY 1) WHERE week <= 25"
+            f"FROM read_parquet('{folder / 'visits.parquet'}') WHERE region = 'east' "
+            "GROUP BY 1) WHERE week <= 25"
         ).fetchone()[0]
     counts = found["counts"]
     assert counts["region"].to_list() == example.REGIONS == [region for region, _ in few]
@@ -84,7 +85,8 @@ def test_a_person_more_changes_one_step_of_the_counter(example, folder):
     with duckdb.connect() as connection:
         weekly = connection.execute(
             "SELECT week, count(*) FROM (SELECT person, min(week) AS week "
-            f"FROM read_parquet('{folder / 'visits.parquet'}') GROUP BY 1) GROUP BY 1"
+            f"FROM read_parquet('{folder / 'visits.parquet'}') WHERE region = 'east' "
+            "GROUP BY 1) GROUP BY 1"
         ).fetchall()
     exact = [sum(min(n, example.SLOTS) for week, n in weekly if week <= last) for last in range(52)]
     assert seen == [*exact, exact[-1], exact[-1]]
