@@ -231,7 +231,10 @@ def test_odd_ends_are_refused(under):
     with pytest.raises(InvalidValueError, match=r"^alpha \(16.0\) must be below omega"):
         oc.c.cast(tcdp, fixed(16.0)).map(1)
     assert oc.c.cast(tcdp, fixed(8.0)).map(1) == 1.0
-    with pytest.raises(InvalidValueError, match=r"^delta \(1e-10\) must be at least the 1e-09"):
+    with pytest.raises(
+        InvalidValueError,
+        match=r"^delta \(1e-10\) must be at least the delta of the measurement .1e-09",
+    ):
         oc.c.cast(under(APPROXIMATE, (0.5, 1e-9)), APPROXIMATE, delta=1e-10).map(1)
 
 

@@ -36,5 +36,5 @@ def test_a_filter_tells_its_odometer(space):
         odometer,
         3,
     ):
-        with pytest.raises(InvalidTypeError, match="^measurement must be made by"):
+        with pytest.raises(InvalidTypeError, match=r"(?s)^measurement \(.*must be made by"):
             oc.c.make_filter_to_odometer(other)

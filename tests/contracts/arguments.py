@@ -2234,7 +2234,8 @@ def public_callables() -> set[str]:
 NO_ARGUMENTS = {
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
-    "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.materialized",
+    "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.fixed",
+    "tables.Table.materialized",
     "tables.Predicate", "tables.Column", "tables.Column.is_null",
     "ledger.Entry", "ledger.Summary", "ledger.SqlLedger", "ledger.SqlLedger.entries",
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",

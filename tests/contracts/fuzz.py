@@ -50,6 +50,7 @@ ALIASES = {  # what else a message may name
     "budget": "bound",
     "output_domain": "input_domain",
     "data": "arg",
+    "arg": "data",
     "sensitivity": "scale",
     "d_in": "d_out",
     "tolerance": "threshold",

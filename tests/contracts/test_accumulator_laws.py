@@ -37,7 +37,8 @@ from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MA
 from opendp_concurrent.measures.distances import TruncatedConcentrated
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.measures.renyi_divergence import RENYI_DIVERGENCE
-from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
+from opendp_concurrent.measures.sums.curve_sum import READ
+from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders, grid_curve
 from opendp_concurrent.measures.sums.square_sum import Squares
 from opendp_concurrent.measures.sums.tradeoff_product import TradeoffProduct
 from opendp_concurrent.measures.sums.truncated_sum import Truncated
@@ -529,7 +530,7 @@ def test_infinity_absorbs():
 
 def test_a_million_different_curves_cost_little_and_can_be_let_go():
     accumulator = SUBJECTS["curve_sum"].start
-    one, other = Line(1.0), Line(2.0)
+    one, other = grid_curve(READ, Line(1.0)), grid_curve(READ, Line(2.0))
     for _ in range(500_000):
         accumulator = accumulator.after(one).after(other)
     assert accumulator.loss(2.0) == 3_000_000.0

@@ -29,7 +29,7 @@ _SPECIFICATION = importlib.util.spec_from_file_location(
 )
 _LEDGERS = importlib.util.module_from_spec(_SPECIFICATION)
 _SPECIFICATION.loader.exec_module(_LEDGERS)
-sqlite, server, postgresql = _LEDGERS.sqlite, _LEDGERS.server, _LEDGERS.postgresql
+sqlite, postgresql = _LEDGERS.sqlite, _LEDGERS.postgresql
 tools = _LEDGERS.tools
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1.0"
 SIDE = "removed, moved or replaced while this process had the ledger open"

@@ -23,7 +23,7 @@ _SPECIFICATION = importlib.util.spec_from_file_location(
 )
 _LEDGERS = importlib.util.module_from_spec(_SPECIFICATION)
 _SPECIFICATION.loader.exec_module(_LEDGERS)
-server, postgresql, tools = _LEDGERS.server, _LEDGERS.postgresql, _LEDGERS.tools
+postgresql, tools = _LEDGERS.postgresql, _LEDGERS.tools
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ _SPECIFICATION = importlib.util.spec_from_file_location(
 )
 _LEDGERS = importlib.util.module_from_spec(_SPECIFICATION)
 _SPECIFICATION.loader.exec_module(_LEDGERS)
-sqlite, server, postgresql = _LEDGERS.sqlite, _LEDGERS.server, _LEDGERS.postgresql
+sqlite, postgresql = _LEDGERS.sqlite, _LEDGERS.postgresql
 store, tools = _LEDGERS.store, _LEDGERS.tools
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 F = oc.TradeoffFunction
