@@ -25,7 +25,7 @@ from _timing import parser, print_machine, print_table, report
 import opendp_concurrent as oc
 from opendp_concurrent.counters.buffered import buffered
 from opendp_concurrent.counters.digits import best_digits
-from opendp_concurrent.counters.factor_error import decoder, parameters
+from opendp_concurrent.counters.factor_error import parameters, row_squares
 from opendp_concurrent.native import opendp as _native
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -79,9 +79,7 @@ def rmse_at(
 
 def rows_of(factor: object, steps: list[int]) -> list[float]:
     """Root of the sum of squares of rows of A C^-1: the error at some steps, in units of noise."""
-    lam, factors = decoder(*parameters(factor.buffers))
-    entries = np.sum(factors * (1 - lam) ** np.arange(max(steps))[:, None], axis=1)
-    sums = np.sqrt(np.cumsum(entries**2))
+    sums = np.sqrt(row_squares(*parameters(factor.buffers), max(steps)))
     return [float(sums[step - 1]) for step in steps]
 
 

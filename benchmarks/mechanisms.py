@@ -455,11 +455,11 @@ def main() -> None:
     )
 
     selected, composed = selection_epsilons()
-    made = runs_made(200 if quick else 2_000)
+    mean = runs_made(200 if quick else 2_000)
     print_table(
         f"The best of {RUNS} runs on average, each {RHO}-zCDP, at δ = {DELTA:g}",
         ["released", "ε", "runs made"],
-        [["the best", selected, made], ["all", composed, RUNS]],
+        [["the best", selected, mean], ["all", composed, RUNS]],
     )
     linear = linear_queries(quick)
 

@@ -109,6 +109,10 @@ REFERENCES = {
     "TKRH26": _arxiv(
         "2602.06756", "f-Differential Privacy Filters: Validity and Approximate Solutions"
     ),
+    "TW14": (
+        "The Exponentially Convergent Trapezoidal Rule",
+        "https://doi.org/10.1137/130932132",
+    ),
     "VW21": _arxiv("2105.14427", "Concurrent Composition of Differential Privacy"),
     "VZ23": _arxiv("2207.08335", "Concurrent Composition Theorems for Differential Privacy"),
     "WRRW23": _arxiv("2203.05481", "Fully Adaptive Composition in Differential Privacy"),

@@ -6,6 +6,11 @@ from hypothesis import HealthCheck, settings
 
 import opendp_concurrent as oc
 
+from .servers import NOT_TESTED
+from .servers import server as server
+from .sparks import NO_SPARK
+from .sparks import spark as spark
+
 os.environ["RUST_BACKTRACE"] = "0"  # OpenDP turns it on; each of its errors then costs 50 ms
 settings.register_profile(
     "ci",
@@ -14,6 +19,16 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],  # the speed of the machine is no assertion
 )
 settings.load_profile("ci")
+
+
+def pytest_terminal_summary(terminalreporter):
+    skipped = [str(report.longrepr) for report in terminalreporter.getreports("skipped")]
+    for reason, line in (
+        (NOT_TESTED, f"There is no PostgreSQL server: {NOT_TESTED}"),
+        (NO_SPARK, f"There is no Spark: {NO_SPARK}"),
+    ):
+        if any(reason in one for one in skipped):
+            terminalreporter.write_line(line, red=True, bold=True)
 
 
 @pytest.fixture(autouse=True)

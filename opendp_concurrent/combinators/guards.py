@@ -145,7 +145,7 @@ def check_orders(known: CompositionMeasure, orders: Sequence[float] | None) -> O
         return None
     if orders is None:
         raise InvalidTypeError(
-            "orders must be given for Rényi curves, which can only be compared on a grid; "
+            "orders must be given: Rényi curves (output_measure) can only be compared on a grid; "
             "pass for example orders=[1.5, 2, 4, 8, 16, 32, 64]"
         )
     return OnOrders(checks.orders(orders=orders))

@@ -35,6 +35,7 @@ from .by_opendp import ByOpenDP
 from .fitted import fitted
 from .loss_under import loss_under
 from .named import NamedContexts
+from .summary import Summary, summarize
 
 
 class ConcurrentQuery(AsTransformation, Query):
@@ -83,6 +84,16 @@ class ConcurrentQuery(AsTransformation, Query):
         return fitted(
             lambda number: under(chain(number)), measure, self._d_in, self._d_out, bounds, T
         )
+
+    def summarize(self, alpha: float | None = None, *, answers: int | None = None) -> Summary:
+        """Return the noise that the query would have, and its accuracy, without releasing it.
+
+        Nothing is charged. OpenDP's queries on frames have the same method.
+
+        :param alpha: probability of a larger error, for the accuracy
+        :param answers: number of answers that are all within it, if the query does not fix it
+        """
+        return summarize(self.resolve(), alpha, answers)
 
     def compositor(
         self,

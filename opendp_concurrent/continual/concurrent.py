@@ -294,7 +294,7 @@ def make_concurrent_continual(
     >>> stream = oc.c.make_concurrent_continual(budget)([])
     >>> forever = stream(oc.m.make_counter(*space, dp.max_divergence(), scale=2.0))
     >>> stream.update_all([1, 0, 1])
-    >>> recent = stream(oc.m.make_window_counter(*space, dp.max_divergence(), scale=16.0, window=7))
+    >>> recent = stream(oc.m.make_window_counter(*space, dp.max_divergence(), scale=4.0, window=7))
     >>> stream.update(1)
     >>> answers = forever.read(), recent.read()
     >>> stream.privacy_loss()

@@ -28,6 +28,7 @@ from ..errors import (
 )
 from ..measures import composition_measure
 from ..native import opendp as _native
+from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -346,8 +347,9 @@ def continual(
     horizon: int | None,
     name: str,
     queries: Queries = NONE,
+    accuracy: Accuracy | None = None,
 ) -> ConcurrentMeasurement:
-    """Make a continual mechanism whose machine may answer named queries."""
+    """Make a continual mechanism whose machine may answer named queries, with its accuracy."""
     input_domain, input_metric = space
     items = items_of(input_domain)
     full_name = f"{name}({input_domain}, {input_metric}, {output_measure})"
@@ -368,6 +370,7 @@ def continual(
         full_name,
         takes_updates=True,
         can_resume=lambda: isinstance(_started(start), Resumable),
+        accuracy=accuracy,
     )
 
 

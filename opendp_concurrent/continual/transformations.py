@@ -279,7 +279,7 @@ def make_stream_map(
     >>> minutes = oc.t.make_stream_map(
     ...     *space, oc.integer_stream(0, 60), lambda visit: min(60, max(0, int(visit["minutes"])))
     ... )
-    >>> total = minutes >> oc.m.then_counter(dp.max_divergence(), scale=600.0, horizon=1023)
+    >>> total = minutes >> oc.m.then_counter(dp.max_divergence(), scale=180.0, horizon=1023)
     >>> total.map(1)
     1.0
     >>> queryable = total([])

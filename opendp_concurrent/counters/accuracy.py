@@ -139,7 +139,7 @@ def counter_rmse(
     :example:
 
     >>> round(oc.m.counter_rmse(1023), 3), round(oc.m.counter_rmse(1023, "tree"), 3)
-    (3.059, 7.074)
+    (3.058, 7.075)
     >>> round(oc.m.counter_rmse(1023, output_measure=dp.max_divergence()), 3)
     13.058
     """
@@ -212,7 +212,7 @@ def window_rmse(
     :example:
 
     >>> round(oc.m.window_rmse(1023), 3), round(oc.m.window_rmse(1023, "trees"), 3)
-    (4.127, 12.997)
+    (4.127, 10.488)
     """
     measure = zero_concentrated_divergence() if output_measure is None else output_measure
     laplace = is_laplace(measure)

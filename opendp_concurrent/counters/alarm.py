@@ -26,10 +26,12 @@ from ..measurements.sparse_vector import (
     NoisyComparison,
     SparseVectorAnswer,
     least_cost,
+    sparse_vector_accuracy,
 )
 from ..measurements.sparse_vector_loss import SparseVectorNoise
 from ..measurements.steps import Steps
 from ..native import opendp as _native
+from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
 from .counter import whole_numbers
@@ -158,6 +160,12 @@ def make_alarm(
             return composed(output_measure, [])
         return noise.loss(events * shift, output_measure)
 
+    def error(beta: float, answers: int) -> float:
+        times = hits if refresh else 1
+        return sparse_vector_accuracy(
+            own, query_scale, answers, beta, thresholds=times, one_sided=False
+        )
+
     privacy_map(1)  # raises for a measure that pure DP does not convert to
     return continual(
         (input_domain, input_metric),
@@ -167,6 +175,7 @@ def make_alarm(
         None,
         f"Alarm[scale={scale}, query_scale={query_scale}, {hits} hits, window={window}]",
         READ,
+        Accuracy("Laplace", own, error),
     )
 
 

@@ -16,7 +16,9 @@ from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
 from .methods import METHODS, check_scale, plan
+from .node_noise import is_laplace
 from .prefix import Prefix
+from .spread import accuracy_of_steps
 
 
 class _Counter:
@@ -149,6 +151,7 @@ def make_counter(
         made.horizon,
         f"Counter[scale={scale}, horizon={horizon}, {made.method}]",
         READ,
+        accuracy_of_steps(made.spread, is_laplace(output_measure), scale, made.horizon),
     )
 
 

@@ -68,6 +68,24 @@ def mean_square(delta: Numbers, omega: Numbers, horizon: float) -> float:
     return float(np.sum(np.outer(factors, factors) * sums)) / horizon
 
 
+def prefix_square(delta: Numbers, omega: Numbers, steps: float) -> float:
+    """Return the squared norm of the row of A C^-1 at a step; it grows with the step."""
+    lam, factors = decoder(delta, omega)
+    rate = np.add.outer(lam, lam) - np.outer(lam, lam)
+    with np.errstate(all="ignore"):
+        sums = -np.expm1(steps * np.log1p(-rate)) / rate
+    return float(np.sum(np.outer(factors, factors) * np.where(rate == 0, steps, sums)))
+
+
+def row_squares(delta: Numbers, omega: Numbers, horizon: int) -> Numbers:
+    """Return the squared row norms of A C^-1 at the steps 1 to T, one by one."""
+    lam, factors = decoder(delta, omega)
+    entries = np.zeros(horizon)
+    for one, factor in zip(lam, factors, strict=True):
+        entries += factor * np.exp(np.log1p(-one) * np.arange(horizon))
+    return np.cumsum(entries**2)
+
+
 def window_square(delta: Numbers, omega: Numbers, window: float) -> float:
     """Return the squared norm of a row of the last W steps' sum times C^-1, late in a stream."""
     lam, factors = decoder(delta, omega)

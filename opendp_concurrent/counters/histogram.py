@@ -18,7 +18,9 @@ from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
 from .methods import METHODS, check_scale, plan
+from .node_noise import is_laplace
 from .prefix import Prefix
+from .spread import accuracy_of_steps
 
 
 class _Histogram:
@@ -116,7 +118,7 @@ def make_histogram_counter(
     >>> zcdp = dp.zero_concentrated_divergence()
     >>> histogram = oc.m.make_histogram_counter(*space, zcdp, scale=10.0, horizon=1023)
     >>> round(histogram.map(1), 6)
-    0.015029
+    0.015235
     >>> queryable = histogram([])
     >>> queryable.update_all(["blue"] * 900 + ["red"] * 100)
     >>> len(queryable.read())
@@ -147,6 +149,9 @@ def make_histogram_counter(
         made.horizon,
         f"HistogramCounter[scale={scale}, horizon={horizon}, {made.method}]",
         READ,
+        accuracy_of_steps(
+            made.spread, is_laplace(output_measure), scale, made.horizon, items.count
+        ),
     )
 
 

@@ -12,13 +12,14 @@ from opendp.mod import Measure
 from .. import checks
 from ..errors import InvalidValueError
 from ..measurements.composed import composed
-from .buffered import buffered, endless
+from .buffered import BufferedFactor, buffered, endless
 from .digits import DigitsPrefix, best_digits
 from .dyadic import AllLeaves, BalancedLeaves, Leaves
 from .factor import Factor, grid_bits, sensitivity
 from .factor_prefix import FactorPrefix
 from .node_noise import LARGEST_SUM, NodeNoise, is_laplace, noise_loss
 from .prefix import Prefix, make_prefix
+from .spread import SpreadOf, of_digits, of_doubling, of_factor, of_nodes
 from .square_root import MOST_STEPS, SquareRootFactor
 
 TREES: dict[str, Callable[[int], Leaves]] = {"tree": AllLeaves, "smooth": BalancedLeaves}
@@ -37,12 +38,14 @@ class Plan:
     :ivar start: returns the state before the first step
     :ivar loss: from a number of events, and of counts that each of them moves, to the privacy loss
     :ivar horizon: largest number of steps
+    :ivar spread: from a number of steps to the noise in their sums; None if no bound is known
     """
 
     method: str
     start: Callable[[], Prefix]
     loss: Callable[[int, int], Any]
     horizon: int
+    spread: SpreadOf | None = None
 
 
 def most_steps(largest: int) -> int:
@@ -103,6 +106,11 @@ def plan(
             lambda: make_prefix(leaves, horizon, scale, laplace),
             lambda events, parts: counter_loss(events, shift, height, scale, measure, parts),
             LARGEST_SUM // largest if horizon is None else horizon,
+            of_doubling(scale, laplace)
+            if horizon is None
+            else of_nodes(scale, lambda answers: min(height, answers.bit_length()))
+            if method == "tree"
+            else of_nodes(scale, lambda _: height),
         )
     if method == "digits":
         assert horizon is not None
@@ -112,6 +120,7 @@ def plan(
             lambda: DigitsPrefix(digits, NodeNoise(scale, laplace)),
             lambda events, parts: counter_loss(events, shift, digits.height, scale, measure, parts),
             horizon,
+            of_nodes(scale, lambda _: of_digits(digits)),
         )
     factor: Factor
     if horizon is None:
@@ -128,6 +137,7 @@ def plan(
         lambda: FactorPrefix(factor, bits, NodeNoise(noise_scale, laplace)),
         lambda events, parts: factor_loss(events, moved, noise_scale, measure, parts),
         factor.horizon,
+        of_factor(factor.buffers, scale, bits) if isinstance(factor, BufferedFactor) else None,
     )
 
 

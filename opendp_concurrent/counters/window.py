@@ -24,6 +24,7 @@ from .factor import grid_bits, sensitivity
 from .factor_prefix import FactorPrefix
 from .methods import check_scale, counter_loss, factor_loss, most_steps
 from .node_noise import NodeNoise, is_laplace
+from .spread import SpreadOf, accuracy_of_steps, of_digits, of_nodes, of_window_factor
 from .window_digits import DigitsWindow, best_window_digits
 from .window_factor import FactorWindow
 from .window_trees import TreesWindow, nodes_of
@@ -81,11 +82,13 @@ class Plan:
     :ivar start: returns the state before the first step
     :ivar loss: from numbers of events, and of counts that each moves, to the privacy loss
     :ivar horizon: largest number of steps
+    :ivar spread: from a number of steps to the noise in their sums
     """
 
     start: Callable[[], WindowState]
     loss: Callable[[int, int], Any]
     horizon: int | None = None
+    spread: SpreadOf | None = None
 
 
 def _trees(steps: int, scale: float, measure: Measure, shift: int, largest: int) -> Plan:
@@ -94,6 +97,7 @@ def _trees(steps: int, scale: float, measure: Measure, shift: int, largest: int)
     return Plan(
         lambda: TreesWindow(steps, NodeNoise(scale, laplace)),
         lambda events, parts: counter_loss(events, shift, height, scale, measure, parts),
+        spread=of_nodes(scale, lambda _: 2 * steps.bit_length()),
     )
 
 
@@ -103,6 +107,8 @@ def _digits(steps: int, scale: float, measure: Measure, shift: int, largest: int
     return Plan(
         lambda: DigitsWindow(steps, digits, NodeNoise(scale, True)),
         lambda events, parts: counter_loss(events, shift, digits.height, scale, measure, parts),
+        # three prefixes; a node of two of them counts twice, with a square of 4
+        spread=of_nodes(scale, lambda _: 5 * of_digits(digits), most=2.0),
     )
 
 
@@ -116,6 +122,7 @@ def _buffered(steps: int, scale: float, measure: Measure, shift: int, largest: i
         ),
         lambda events, parts: factor_loss(events, moved, noise_scale, measure, parts),
         factor.horizon,
+        of_window_factor(factor.buffers, steps, scale, bits),
     )
 
 
@@ -208,6 +215,7 @@ def make_window_counter(
         made.horizon,
         f"WindowCounter[scale={scale}, window={steps}{described}]",
         READ,
+        accuracy_of_steps(made.spread, is_laplace(output_measure), scale, made.horizon),
     )
 
 

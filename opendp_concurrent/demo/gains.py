@@ -68,10 +68,9 @@ def counter_error(steps: int) -> tuple[float, float, float]:
 
     :return: by a counter; by noise on each arrival, added up; by fresh noise on each count
     """
-    height, nodes = oc.m.counter_nodes(steps, "smooth")
     deviation = 1 / sqrt(2 * RHO)
     return (
-        deviation * sqrt(height * nodes),
+        deviation * oc.m.counter_rmse(steps),
         deviation * sqrt((steps + 1) / 2),
         deviation * sqrt(steps),
     )

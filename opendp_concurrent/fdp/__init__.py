@@ -4,9 +4,10 @@ The functions take and return numbers and arrays. They use no data and nothing o
 pair of distributions (P, Q) and the loss L = ln P/Q, the profile is δ(ε) = E_P[(1 - e^(ε-L))₊],
 for every real ε.
 
-* ``factor.py`` has the protocol of a factor of a product. ``gaussian.py``, ``laplace.py`` and
-  ``finite.py`` have the factors. ``discrete_gaussian.py``, ``vertices.py`` and ``densities.py``
-  make finite factors.
+* ``factor.py`` has the protocol of a factor of a product. ``gaussian.py``, ``laplace.py``,
+  ``finite.py`` and ``subsampled.py`` have the factors. ``discrete_gaussian.py``, ``vertices.py``
+  and ``densities.py`` make finite factors. ``quadrature.py`` has the integrals of subsampled noise,
+  and ``decay.py`` the decay of its characteristic function.
 * ``contour.py`` and ``inversion.py`` bound the profile of a product by Fourier inversion.
   ``atoms.py`` computes it exactly if there are few losses; for equal factors ``repeated.py`` and
   ``binomial.py`` do. ``bounds.py`` has pairs of doubles that enclose an exact value.
@@ -14,13 +15,16 @@ for every real ε.
   and f(α). ``coarse.py`` finds a product that is faster to evaluate and has at least the same loss.
 * ``order.py`` compares functions, ``powers.py`` counts units, and ``residue.py`` computes the
   residual of a Gaussian budget. ``shapes.py`` makes functions from others. ``function.py`` has the
-  public class, and ``arguments.py`` its guards.
+  public class, and ``arguments.py`` its guards. ``session.py`` keeps both directions of neighbours
+  apart.
 """
 
 from .function import TradeoffFunction
 from .optimal_composition import optimal_composition
+from .session import Session
 
 __all__ = [
+    "Session",
     "TradeoffFunction",
     "optimal_composition",
 ]

@@ -13,6 +13,8 @@ from ..errors import InvalidTypeError, InvalidValueError
 from .bounds import TINY, Array
 
 MOST_POINTS = 10**7
+LEAST_RATE = 1e-9
+UNITS = ("removed", "added")
 
 
 def numbers(**argument: Any) -> list[float]:
@@ -72,3 +74,25 @@ def distribution(**argument: Any) -> list[float]:
     if not abs(sum(masses) - 1.0) <= 1e-9:
         raise InvalidValueError(f"{name} must add up to 1, found {sum(masses)}")
     return masses
+
+
+def subsampling(*, rate: Any, unit: Any, sampling: Any) -> tuple[float, str]:
+    """Return the rate and the direction of Poisson sampling, or raise."""
+    share = checks.probability(rate=rate)
+    if not (share in (0.0, 1.0) or LEAST_RATE <= share <= 1.0 - LEAST_RATE):
+        raise InvalidValueError(
+            f"rate ({rate}) must be 0, 1, or between {LEAST_RATE:g} and 1 - {LEAST_RATE:g}, where "
+            "doubles are accurate; round it up"
+        )
+    if not checks.is_a(unit, str) or unit not in UNITS:
+        raise InvalidValueError(
+            f"unit ({checks.shown(unit)}) must be 'removed' or 'added'; for both, use "
+            "oc.fdp.Session"
+        )
+    if not checks.is_a(sampling, str) or sampling != "poisson":
+        raise InvalidValueError(
+            f"sampling ({checks.shown(sampling)}) must be 'poisson': sampling without replacement "
+            "belongs to neighbours that differ by a replaced unit, and has another dominating pair "
+            "that is not implemented"
+        )
+    return share, str(unit)

@@ -19,14 +19,17 @@ from numpy.typing import NDArray
 from .bounds import Array
 from .factor import Factor
 from .gaussian import Gaussian
+from .subsampled import Subsampled
 
 MOST_NODES = 2**19
+_QUADRATURES = 2**15  # nodes at which quadratures are evaluated
 _FEW = 2**11  # nodes that are not worth saving
 TAUS = 2.0 ** (np.arange(-112, 121) / 4)  # the grid of τ
 _SQUARES = TAUS * (TAUS + 1) / 2
 _REACH = np.geomspace(1.0, 1e8, 161)  # frequencies, in units of 1 / sqrt(variance)
 _PERIODS = np.geomspace(4.0, 4e4, 81)  # in units of sqrt(variance)
 _COARSE = 0.2  # largest smoothing
+_RETREATS, _LONG = 4, 2e3  # steps of τ; a period in units of 1 / τ
 _WIDENINGS = 100  # how often the smoothing is made larger, by half
 
 Counted = Sequence[tuple[Factor, int]]
@@ -88,6 +91,10 @@ def choose(factors: Counted, cumulants: Array, epsilon: float, tolerance: float)
     """Path for δ(``epsilon``) at a relative width of about ``tolerance``."""
     best = int(np.argmin(cumulants - TAUS * epsilon - np.log(TAUS * (1 + TAUS))))
     best = min(max(best, 1), len(TAUS) - 2)
+    for _ in range(_RETREATS):  # away from where K rises so steeply that no period is enough
+        if best == 1 or alias_bound(cumulants, best, epsilon, _LONG / float(TAUS[best])) < 1e-6:
+            break
+        best -= 1
     tau, whole = float(TAUS[best]), variance(factors)
     width = sqrt(min(max(_curvature(cumulants, best), 1e-6 * whole), 4 * whole))
     # about δ / e^(K(τ) - τε), from the height and the width of the integrand
@@ -104,20 +111,24 @@ def choose(factors: Counted, cumulants: Array, epsilon: float, tolerance: float)
     with np.errstate(divide="ignore"):
         target = np.log(0.03 * tolerance * height * pi * reach)
     plain = _first(reach, decay <= target)
-    if plain / step <= _FEW and not damp:
+    limit = inf  # frequency
+    for one, _ in factors:
+        if isinstance(one, Subsampled):
+            limit = one.reach(tau, min(limit, plain, _QUADRATURES * step))
+    if plain / step <= _FEW and plain <= limit and not damp:
         return Contour(best, step, max(8, int(plain / step) + 2), 0.0)
     # smoothing adds about s² τ (1 + τ) of δ to δ
     smoothing = min(_COARSE, max(0.5 * sqrt(tolerance / (tau * (1 + tau))), damp))
     for _ in range(_WIDENINGS):
         damped = decay - reach * reach * (smoothing * smoothing / 2)
         end = min(plain, _first(reach, damped <= target))
-        if end / step <= MOST_NODES:
+        if end / step <= MOST_NODES and end <= limit:
             chosen = 0.0 if end == plain and not damp else smoothing
             return Contour(best, step, max(8, int(end / step) + 2), chosen)
         if smoothing == _COARSE:
             break
         smoothing = min(_COARSE, 1.5 * smoothing)
-    return Contour(best, step, MOST_NODES, _COARSE)
+    return Contour(best, step, max(8, int(min(MOST_NODES, limit / step))), _COARSE)
 
 
 def _curvature(cumulants: Array, at: int) -> float:

@@ -1,4 +1,4 @@
-"""The factors of a product: Gaussian and Laplace noise, and finite pairs.
+"""The factors of a product: Gaussian and Laplace noise, subsampled or not, and finite pairs.
 
 A factor is a pair of distributions (P, Q), known by its loss L = ln P/Q. It is frozen and hashable,
 and has
@@ -26,5 +26,6 @@ from typing import TypeAlias, Union
 from .finite import Finite
 from .gaussian import Gaussian
 from .laplace import Laplace
+from .subsampled import Subsampled
 
-Factor: TypeAlias = Union[Finite, Gaussian, Laplace]  # noqa: UP007 (evaluated on Python 3.10)
+Factor: TypeAlias = Union[Finite, Gaussian, Laplace, Subsampled]  # noqa: UP007 (evaluated on Python 3.10)

@@ -26,6 +26,7 @@ from .order import is_at_most, is_symmetric
 from .powers import largest_power, least_power
 from .product import Product
 from .residue import gaussian_bound, residual
+from .subsampled import Subsampled
 from .vertices import from_vertices
 
 _MOST_STEPS = checks.at_most(2**53, "steps are exact in doubles")
@@ -33,6 +34,8 @@ _MOST_CELLS = checks.at_most(2**14, "each cell is integrated and kept; set more 
 _MOST_COPIES = checks.at_most(2**53, "counts are exact in doubles", checks.whole)
 _LARGEST = 1e150  # μ whose square is a double
 _MOST_CATEGORIES = 2**53
+_LEAST_SIGMA, _MOST_SIGMA = 1 / 16, 1e6
+_LEAST_EPSILON, _MOST_EPSILON = 1e-6, 32.0  # of subsampled Laplace noise
 _FAR = 1e6  # largest |ε| that is evaluated; beyond, δ is as there, or 1
 
 
@@ -45,7 +48,8 @@ class TradeoffFunction:
 
     * :meth:`pure`, :meth:`approximate`, :meth:`gaussian`, :meth:`laplace`,
       :meth:`randomized_response`, :meth:`discrete_laplace`, :meth:`discrete_gaussian`,
-      :meth:`finite`, :meth:`identity`, :meth:`worst`: exact families;
+      :meth:`subsampled_gaussian`, :meth:`subsampled_laplace`, :meth:`finite`, :meth:`identity`,
+      :meth:`worst`: exact families;
     * :meth:`from_profile`, :meth:`from_curve`, :meth:`from_loss_distribution`,
       :meth:`from_densities`, :meth:`mixture`.
 
@@ -208,6 +212,54 @@ class TradeoffFunction:
         if len(p) != len(q):
             raise InvalidValueError(f"second has {len(q)} outcomes, first has {len(p)}")
         return cls._single(shapes.pair(q, p))
+
+    @classmethod
+    def subsampled_gaussian(
+        cls, sigma: float, rate: float, *, unit: str, sampling: str = "poisson"
+    ) -> TradeoffFunction:
+        """Gaussian noise on Poisson-sampled units, in one direction of neighbours [ZDW22].
+
+        Each unit takes part with probability ``rate``, independently. ``oc.fdp.Session`` keeps both
+        directions of a session apart. As with μ = 1/sigma, rounded up to a double.
+
+        :param sigma: standard deviation of the noise over sensitivity; in [1/16, 10^6]
+        :param rate: 0, 1, or in [10^-9, 1 - 10^-9]
+        :param unit: "removed" for δ of the law with the unit against the law without, or "added"
+        :param sampling: only "poisson"
+        """
+        noise = checks.positive(sigma=sigma)
+        share, direction = arguments.subsampling(rate=rate, unit=unit, sampling=sampling)
+        if not _LEAST_SIGMA <= noise <= _MOST_SIGMA:
+            raise InvalidValueError(
+                f"sigma ({sigma}) must be at least 1/16, at most {_MOST_SIGMA:g}; with less noise, "
+                "TradeoffFunction.approximate(0.0, rate) is a bound"
+            )
+        mu = rounded_up(1 / Fraction(noise))
+        if share in (0.0, 1.0):
+            return cls.gaussian(mu) if share else cls.identity()
+        return cls._single(Subsampled("gaussian", mu, share, direction))
+
+    @classmethod
+    def subsampled_laplace(
+        cls, epsilon: float, rate: float, *, unit: str, sampling: str = "poisson"
+    ) -> TradeoffFunction:
+        """Continuous Laplace noise on Poisson-sampled units, in one direction of neighbours.
+
+        :param epsilon: shift over scale; 0, or in [10^-6, 32]
+        :param rate: 0, 1, or in [10^-9, 1 - 10^-9]
+        :param unit: "removed" for δ of the law with the unit against the law without, or "added"
+        :param sampling: only "poisson"
+        """
+        loss = checks.non_negative(epsilon=epsilon)
+        share, direction = arguments.subsampling(rate=rate, unit=unit, sampling=sampling)
+        if share in (0.0, 1.0) or loss == 0.0:
+            return cls.laplace(loss) if share else cls.identity()
+        if not _LEAST_EPSILON <= loss <= _MOST_EPSILON:
+            raise InvalidValueError(
+                f"epsilon ({epsilon}) must be 0, or at least {_LEAST_EPSILON:g} and at most "
+                f"{_MOST_EPSILON:g}; beyond, TradeoffFunction.approximate(0.0, rate) is a bound"
+            )
+        return cls._single(Subsampled("laplace", loss, share, direction))
 
     # --- from other descriptions -----------------------------------------------------------
 

@@ -21,6 +21,7 @@ from .gaussian import Gaussian
 from .group import iterate
 from .laplace import Laplace
 from .product import Product
+from .subsampled import Subsampled
 from .vertices import from_vertices
 
 _OUTCOMES = 512  # of a finite pair that stands for another product
@@ -138,6 +139,9 @@ def _factor_name(factor: Factor) -> str:
         return f"laplace(epsilon={factor.epsilon!r}{steps})"
     if isinstance(factor, Gaussian):
         return f"gaussian(mu={factor.mu!r})"
+    if isinstance(factor, Subsampled):
+        size = f"{'mu' if factor.noise == 'gaussian' else 'epsilon'}={factor.size!r}"
+        return f"subsampled_{factor.noise}({size}, rate={factor.rate!r}, unit={factor.unit!r})"
     losses = factor.losses
     if not len(losses):
         return "worst"

@@ -77,18 +77,17 @@ class NoisyComparison:
     Not thread-safe. Holds noise that must stay secret.
     """
 
-    __slots__ = ("_center", "_left", "_noise", "_query", "_raised")
+    __slots__ = ("_left", "_noise", "_query", "_raised")
 
     def __init__(self, noise: SparseVectorNoise) -> None:
         self._noise, self._left = noise, noise.hits
         kind = OneSidedNoise if noise.one_sided_query else LaplaceNoise
         self._query: LaplaceNoise | OneSidedNoise = kind(noise.query)
-        self._center = noise.center
         self._raised = self._draw_threshold()
 
     def _draw_threshold(self) -> int:
         kind = OneSidedNoise if self._noise.one_sided_threshold else LaplaceNoise
-        return self._center + kind(self._noise.threshold, 1).draw()
+        return self._noise.center + kind(self._noise.threshold, 1).draw()
 
     @property
     def exhausted(self) -> bool:
@@ -274,7 +273,13 @@ def make_sparse_vector(
     def error(beta: float, answers: int) -> float:
         share = beta if noise.answer is None else beta / 2
         bound = sparse_vector_accuracy(
-            scale, query_scale, answers, share, thresholds=hits if refresh else 1
+            scale,
+            query_scale,
+            answers,
+            share,
+            thresholds=hits if refresh else 1,
+            one_sided=one_sided,
+            renyi=reads_curves(output_measure),
         ) + (0 if steps.whole else steps.value(1))
         if noise.answer is None:
             return bound
@@ -290,7 +295,7 @@ def make_sparse_vector(
         spawn,
         constant_map(input_metric, d_in, d_out),
         f"SparseVector({output_measure}, d_in={d_in}, max_hits={hits})",
-        accuracy=Accuracy("Laplace", scale, error),
+        accuracy=Accuracy("one-sided" if one_sided else "Laplace", scale, error),
     )
 
 

@@ -9,6 +9,7 @@ does not depend on a backend. To save it, use ``ax.figure.savefig(...)``. An inv
 
 from __future__ import annotations
 
+from .accuracy import plot_accuracy
 from .budgets import plot_budgets
 from .counters import plot_counter_error
 from .ledger import plot_ledger
@@ -19,6 +20,7 @@ from .stream import plot_stream
 from .tradeoff import plot_tradeoff
 
 __all__ = [
+    "plot_accuracy",
     "plot_budgets",
     "plot_counter_error",
     "plot_ledger",

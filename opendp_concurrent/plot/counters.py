@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from ..checks import at_most, checked, count, mapping, non_negative, one_of, optional, positive
 from ..counters.accuracy import nodes_of_sums, square_root_sums
+from ..counters.buffered import buffered
+from ..counters.factor_error import parameters, row_squares, squared_norm
 from ..counters.methods import leaves_for
 from ..errors import InvalidValueError
 from .drawing import Axes, axes, curve, drawable, finish, listed
@@ -40,12 +42,20 @@ def _square_root(horizon: int) -> Variances:
     return variances
 
 
+def _buffered(horizon: int) -> Variances:
+    """The squared norm of C, times the squared row norms of A C^-1."""
+    found = parameters(buffered(horizon).buffers)
+    variances: Variances = squared_norm(*found, horizon) * row_squares(*found, horizon)
+    return variances
+
+
 # at rho = 1/2, for each step from 1
 VARIANCES: dict[str, Callable[[int], Variances]] = {
     "tree": partial(_of_nodes, "tree"),
     "smooth": partial(_of_nodes, "smooth"),
     "doubling": _doubling,
     "square root": _square_root,
+    "buffered": _buffered,
 }
 
 
@@ -69,8 +79,9 @@ def plot_counter_error(
 
     * ``"tree"``: [CSS11], [DNPR10], as ``make_counter(method="tree")``;
     * ``"smooth"``: [AP23], as ``make_counter(method="smooth")``;
-    * ``"doubling"``: as ``make_counter`` without a horizon;
-    * ``"square root"``: the square-root factorisation [FHU23], for comparison; not in this package.
+    * ``"doubling"``: as ``make_counter(method="tree")`` without a horizon;
+    * ``"square root"``: [FHU23], as ``make_counter(method="square_root")``;
+    * ``"buffered"``: [DMPST24], as ``make_counter(method="buffered")``.
 
     The light line is the error at each step. The other line is the root mean square of the errors
     so far.

@@ -167,9 +167,28 @@ class Spark(Dialect):
 
     name, collation = "spark", "UTF8_BINARY"
 
+    def source(self, reference: tuple[str, ...]) -> Any:
+        """Return a table, or a Parquet file or folder."""
+        kind, *parts = reference
+        if kind == "table":
+            return super().source(reference)
+        path = exp.to_identifier(parts[0], quoted=True)
+        return exp.alias_(exp.Table(this=path, db=exp.to_identifier(kind)), "t", table=True)
+
     def parameter(self, position: int) -> Any:
         """Return the place of a parameter, which has a name in Spark."""
         return exp.Placeholder(this=f"p{position}")
+
+    def array(self, parameter: Any, kind: type) -> Any:
+        """Return a parameter, a text of JSON, as an array of texts. What is no JSON is an error."""
+        del kind  # rows() casts the elements, which cannot fail
+        mode = {"keys": ["mode"], "values": ["FAILFAST"]}
+        options = {
+            name: exp.Array(expressions=[exp.Literal.string(one) for one in texts])
+            for name, texts in mode.items()
+        }
+        arguments = [parameter, exp.Literal.string("ARRAY<STRING>"), exp.VarMap(**options)]
+        return exp.Anonymous(this="FROM_JSON", expressions=arguments)
 
     def rows(self, arrays: Sequence[Any], names: Sequence[str], kinds: Sequence[type]) -> Any:
         """Return a query whose columns are the elements of arrays of one length."""
@@ -177,7 +196,7 @@ class Spark(Dialect):
         identifiers = [exp.to_identifier(name) for name in names]
         public = exp.select(exp.Aliases(this=inline, expressions=identifiers), copy=False)
         read = [
-            exp.alias_(self.read(exp.column(name), kind), name)
+            exp.alias_(self.read(cast(exp.column(name), kind), kind), name)
             for name, kind in zip(names, kinds, strict=True)
         ]
         inner = exp.Subquery(this=public, alias=exp.TableAlias(this=exp.to_identifier("p")))

@@ -76,4 +76,4 @@ def scan(
     reference = engine.reference(tuple(checks.text(table=name) for name in names))
     engine.check_columns(reference, known)
     found = Table(engine, Scan(reference, known), Tables(known), seconds)
-    return found.materialized() if keep else found
+    return found.fixed() if keep else found

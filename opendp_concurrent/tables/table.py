@@ -10,7 +10,7 @@ from opendp.mod import Domain, Metric
 
 from ..errors import ForkedError, InvalidTypeError
 from .domain import Tables, table_domain, units
-from .engines.engine import Engine, Rows
+from .engines.engine import Engine, Rows, Stored
 from .plan import Aggregate, Relation, Scan
 
 
@@ -59,12 +59,17 @@ class Table:
     def materialized(self) -> Table:
         """Return the same table, stored by the engine until it is freed."""
         self._check_process()
-        reference, drop = self._engine.store(self._relation, self._timeout)
-        stored = Table(
-            self._engine, Scan(reference, self.tables.schema), self.tables, self._timeout
-        )
-        stored._held = (_Held(drop),)
-        return stored
+        return self._stored(self._engine.store(self._relation, self._timeout))
+
+    def fixed(self) -> Table:
+        """Return the same scanned table as it is now, until it is freed."""
+        self._check_process()
+        assert isinstance(self._relation, Scan)
+        return self._stored(self._engine.fix(self._relation, self._timeout))
+
+    def _stored(self, found: Stored) -> Table:
+        scan = Scan(found.reference, self.tables.schema)
+        return Table(found.engine, scan, self.tables, self._timeout, (_Held(found.drop),))
 
     def _check_process(self) -> None:
         if self._process != os.getpid():

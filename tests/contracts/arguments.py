@@ -564,6 +564,18 @@ for name, arguments in {
         "first": ([0.75, 0.25], "list of probability"),
         "second": ([0.25, 0.75], "list of probability"),
     },
+    "subsampled_gaussian": {
+        "sigma": (1.0, "positive"),
+        "rate": (0.1, "probability"),
+        "unit": ("removed", "nothing hostile"),
+        "sampling": ("poisson", "nothing hostile"),
+    },
+    "subsampled_laplace": {
+        "epsilon": (0.5, "non_negative"),
+        "rate": (0.1, "probability"),
+        "unit": ("added", "nothing hostile"),
+        "sampling": ("poisson", "nothing hostile"),
+    },
     "from_profile": {
         "epsilons": ([0.0, 1.0], "list of non_negative"),
         "deltas": ([0.5, 0.1], "list of probability"),
@@ -594,6 +606,25 @@ for name, arguments in {
         lambda name=name, **given: answers(getattr(T, name)(**given)),
         **arguments,
     )
+SESSION = oc.fdp.Session.subsampled_gaussian(1.0, 0.1)
+KINDS["session"] = of_class(T, oc.fdp.Session)
+case("Session", oc.fdp.Session, removed=(F, "function"), added=(F, "function"))
+case(
+    "Session.subsampled_gaussian",
+    oc.fdp.Session.subsampled_gaussian,
+    sigma=(1.0, "positive"),
+    rate=(0.1, "probability"),
+    sampling=("poisson", "nothing hostile"),
+)
+case(
+    "Session.subsampled_laplace",
+    oc.fdp.Session.subsampled_laplace,
+    epsilon=(0.5, "non_negative"),
+    rate=(0.1, "probability"),
+    sampling=("poisson", "nothing hostile"),
+)
+case("Session.compose", lambda other: SESSION.compose(other), other=(SESSION, "session"))
+case("Session.power", SESSION.power, count=(2, "whole"))
 KINDS["reals"] = lambda value: (
     KINDS["real"](value)
     or (
@@ -603,6 +634,13 @@ KINDS["reals"] = lambda value: (
         and not np.isnan(array.ravel()[:10].astype(float)).any()
     )
 )
+for name, arguments in {
+    "delta": {"epsilon": (0.5, "reals")},
+    "delta_bounds": {"epsilon": (0.5, "reals"), "width": (1e-3, "non_negative")},
+    "epsilon": {"delta": (1e-3, "probability")},
+    "epsilon_bounds": {"delta": (1e-3, "probability"), "width": (1e-3, "non_negative")},
+}.items():
+    case(f"Session.{name}", getattr(SESSION, name), **arguments)
 PRODUCT = T.laplace(0.5).compose(T.gaussian(0.5))
 for title, function in {"": F, ", product": PRODUCT, ", worst": T.worst()}.items():
     for name, arguments in {
@@ -1447,6 +1485,13 @@ def drawn(draw: Any) -> Any:
     return drawing
 
 
+case(
+    "plot.plot_accuracy",
+    drawn(plot.plot_accuracy),
+    mechanisms=({"count": oc.m.make_certified_laplace(*NUMBER, 1.0, ZCDP)}, "nothing hostile"),
+    answers=(3, "None or count"),
+    ax=(None, "None"),
+)
 case(
     "plot.plot_tradeoff",
     drawn(plot.plot_tradeoff),

@@ -56,16 +56,10 @@ def test_noise_on_each_count_is_given_the_same_budget_and_is_further_off():
 def test_a_counter_has_the_error_that_is_printed_at_the_same_budget():
     steps = 127
     expected, each, fresh = gains.counter_error(steps)
-    height, _ = oc.m.counter_nodes(steps, "smooth")
-    scale = math.sqrt(height)
-    counter = oc.m.make_counter(
-        oc.integer_stream(0, 1),
-        oc.event_presence(),
-        dp.zero_concentrated_divergence(),
-        scale=scale,
-        horizon=steps,
-        method="smooth",
-    )
+    space = oc.integer_stream(0, 1), oc.event_presence(), dp.zero_concentrated_divergence()
+    unit = oc.m.make_counter(*space, scale=1.0, horizon=steps)
+    scale = math.sqrt(unit.map(1) / gains.RHO)
+    counter = oc.m.make_counter(*space, scale=scale, horizon=steps)
     assert counter.map(1) == pytest.approx(gains.RHO)
     runs, squares = 60, 0.0
     for _ in range(runs):

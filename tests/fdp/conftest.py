@@ -139,6 +139,34 @@ def laplace_pair_delta(epsilon1, epsilon2, epsilon):
     return (inner + laplace_delta(b, e - a) + mp.exp(-a) * laplace_delta(b, e + a)) / 2
 
 
+def subsampled_delta(noise, size, rate, unit, epsilon):
+    """The masses of both laws on the event that decides best, which is a half-line.
+
+    Without the unit the law is Q; with it, (1 - rate) Q + rate P, where P is Q moved.
+    """
+    m, q, e = mpf(size), mpf(rate), mpf(epsilon)
+    scale = mp.exp(e)
+    ratio = scale if unit == "removed" else 1 / scale  # of the densities, at the end of the event
+    if ratio <= 1 - q:
+        return 1 - scale if unit == "removed" else mpf(0)
+    loss = mp.log((ratio - (1 - q)) / q)  # of the noise alone
+    if noise == "gaussian":
+        x = loss / m + m / 2
+        below = [mp.erfc(-(x - shift) / mp.sqrt(2)) / 2 for shift in (0, m)]
+        above = [mp.erfc((x - shift) / mp.sqrt(2)) / 2 for shift in (0, m)]
+    elif loss >= m:
+        below, above = [mpf(1), mpf(1)], [mpf(0), mpf(0)]
+    elif loss < -m:
+        below, above = [mpf(0), mpf(0)], [mpf(1), mpf(1)]
+    else:
+        x = (loss + m) / 2
+        above = [mp.exp(-x) / 2, 1 - mp.exp(x - m) / 2]
+        below = [1 - one for one in above]
+    if unit == "removed":
+        return (1 - q) * above[0] + q * above[1] - scale * above[0]
+    return below[0] - scale * ((1 - q) * below[0] + q * below[1])
+
+
 class Exact:
     """What is certain: see the module."""
 
@@ -161,6 +189,7 @@ class Exact:
         return total
 
     laplace_pair_delta = staticmethod(laplace_pair_delta)
+    subsampled_delta = staticmethod(subsampled_delta)
 
     def profile(self, parts, digits=DIGITS):
         """The exact profile, as a function of ε."""

@@ -29,6 +29,7 @@ from opendp_concurrent.fdp.factor import Factor
 from opendp_concurrent.fdp.finite import Finite
 from opendp_concurrent.fdp.gaussian import Gaussian
 from opendp_concurrent.fdp.laplace import Laplace
+from opendp_concurrent.fdp.subsampled import Subsampled
 
 from . import conftest as closed
 
@@ -54,6 +55,8 @@ class Law:
         self.parts = parts
         fits(sum(len(pairs) for _, pairs, _, _ in parts) <= MOST)
         fits(all(len(noises) <= 2 and not (noises and mu2) for _, _, mu2, noises in parts))
+        # a subsampled part, which is a tuple, stands alone
+        fits(all(len(n) == 1 or not any(map(_is_sampled, n)) for _, _, _, n in parts))
 
     @classmethod
     def of(cls, pairs=((1, 1),), mu2=0, noises=()):
@@ -83,7 +86,12 @@ class Law:
         return whole
 
     def inverse(self):
-        return Law([(w, [(q, p) for p, q in pairs], m, n) for w, pairs, m, n in self.parts])
+        return Law(
+            [
+                (w, [(q, p) for p, q in pairs], m, tuple(map(_turned, noises)))
+                for w, pairs, m, noises in self.parts
+            ]
+        )
 
     def delta(self, epsilon):
         return mp.fsum(w * _delta(part, mpf(epsilon)) for w, *part in self.parts)
@@ -98,7 +106,7 @@ class Law:
         if any(mu2 for _, _, mu2, _ in self.parts):
             return mpf(inf)
         return max(
-            mp.log(p / q) + mp.fsum(mpf(one) for one in noises)
+            mp.log(p / q) + mp.fsum(map(_largest, noises))
             for _, pairs, _, noises in self.parts
             for p, q in [(mpf(1), mpf(1)), *pairs]
             if p and q
@@ -124,6 +132,25 @@ class Law:
             return 1 - _at(self.curve(), mpf(alpha))
 
 
+def _is_sampled(noise):
+    return isinstance(noise, tuple)
+
+
+def _turned(noise):
+    if not _is_sampled(noise):
+        return noise
+    return (*noise[:3], "added" if noise[3] == "removed" else "removed")
+
+
+def _largest(noise):
+    if not _is_sampled(noise):
+        return mpf(noise)
+    kind, size, rate, unit = noise
+    if unit == "added":
+        return -mp.log(1 - mpf(rate))
+    return mpf(inf) if kind == "gaussian" else mp.log(1 + mpf(rate) * mp.expm1(mpf(size)))
+
+
 def _delta(part, e):
     pairs, mu2, noises = part
     mu, scale = mp.sqrt(mu2), mp.exp(e)
@@ -131,6 +158,8 @@ def _delta(part, e):
     def rest(x):
         if len(noises) == 2:
             return closed.laplace_pair_delta(*noises, x)
+        if noises and _is_sampled(noises[0]):
+            return max(mpf(0), closed.subsampled_delta(*noises[0], x)) if x < 1e6 else mpf(0)
         if noises:
             return closed.laplace_delta(noises[0], x)
         return mpf(0) if x > 1e6 * mu + 1e6 else closed.gaussian_delta(mu, x)
@@ -286,6 +315,16 @@ def law_of_laplace(epsilon, steps=inf):
     return Law.of(_exactly(closed.laplace_steps)(epsilon, steps))
 
 
+def law_of_sampled(noise, size, rate, unit):
+    """At a μ that is rounded up to a double, as is said there."""
+    if not rate or not size:
+        return Law.of()
+    size = float(size) if noise == "laplace" else rounded_up(size)
+    if rate == 1.0:
+        return Law.of(noises=[size]) if noise == "laplace" else Law.of(mu2=mpf(size) ** 2)
+    return Law.of(noises=[(noise, size, rate, unit)])
+
+
 def law_of_discrete_laplace(scale, sensitivity):
     """At a shift that is rounded up to a double, as is said there."""
     with mp.workdps(MANY):
@@ -361,6 +400,10 @@ def density(mean):
     return lambda x: np.exp(-((x - mean) ** 2) / 2) / np.sqrt(2 * np.pi)
 
 
+some_rate = st.sampled_from([0.0, 1e-9, 1e-3, 0.3, 0.999999999, 1.0])
+some_unit = st.sampled_from(["removed", "added"])
+
+
 # name: how its arguments are drawn, the function, the law
 FAMILIES = {
     "identity": (st.just(()), lambda: Law.of()),
@@ -389,6 +432,14 @@ FAMILIES = {
     "randomized_response": (
         st.tuples(st.sampled_from([0.5, 0.75, 0.9, 1 - 2**-53]), st.integers(2, 4)),
         _listed(closed.k_ary),
+    ),
+    "subsampled_gaussian": (
+        st.tuples(st.sampled_from([0.0625, 0.3, 1.0, 1e6]), some_rate, some_unit),
+        lambda sigma, rate, unit: law_of_sampled("gaussian", 1 / mpf(sigma), rate, unit),
+    ),
+    "subsampled_laplace": (
+        st.tuples(st.sampled_from([0.0, 1e-6, 0.1, 2.0, 32.0]), some_rate, some_unit),
+        lambda epsilon, rate, unit: law_of_sampled("laplace", epsilon, rate, unit),
     ),
     "finite": (distributions(), _listed(closed.finite)),
     "from_profile": (profiles(), law_of_profile),
@@ -448,6 +499,8 @@ def build(tree, turned=False):
         density(one[1]) if isinstance(one, tuple) and one[0] == "density" else one
         for one in arguments[0]
     ]
+    if name.startswith("subsampled"):
+        return getattr(T, name)(*given_arguments[:2], unit=given_arguments[2])
     return getattr(T, name)(*given_arguments)
 
 
@@ -477,6 +530,7 @@ def law_of(tree):
         fits(len(law.parts) == 1)
         ((_, pairs, mu2, noises),) = law.parts
         fits(len(pairs) == 1 and pairs[0] == (1, 1) and len(noises) + bool(mu2) == 1)
+        fits(not any(map(_is_sampled, noises)))
         return Law.of(mu2=mu2 * size**2, noises=[rounded_up(mpf(one) * size) for one in noises])
     return FAMILIES[name][1](*arguments[0])
 
@@ -696,6 +750,8 @@ CERTAIN = {
     "discrete_laplace": [(0.003, 1), (1.0, 2)],
     "discrete_gaussian": [(0.5, 1)],
     "randomized_response": [(0.75, 3)],
+    "subsampled_gaussian": [(1.0, 0.01, "removed"), (0.3, 1e-9, "added")],
+    "subsampled_laplace": [(0.5, 0.1, "added"), (32.0, 0.3, "removed")],
     "finite": [([0.7, 0.3, 0.0], [0.7, 0.0, 0.3]), ([1e-290, 1.0], [0.5, 0.5])],
     "from_profile": [([120.0], [0.1], [0.2]), ([0.0, 1.0], [0.3, 0.3])],
     "from_curve": [([0.0, 0.25, 1.0], [0.75, 0.375, 0.0])],
@@ -814,12 +870,14 @@ def test_no_kind_of_factor_escapes():
         for one in vars(module).values()
         if inspect.isclass(one) and hasattr(one, "log_decay")
     }
-    assert kinds == set(get_args(Factor)) == {Finite, Gaussian, Laplace}
+    assert kinds == set(get_args(Factor)) == {Finite, Gaussian, Laplace, Subsampled}
 
 
 # why each ends; searches over doubles are counted, with a constant of their module
 LOOPS = {
     ("atoms", "_scaled"): "each step takes at least one outcome",
+    ("subsampled", "_moments"): "each step finishes some exponents or halves a list",
+    ("subsampled", "_reach"): "halves the distance of two integers",
     ("powers", "least_power"): "doubles an integer up to MOST",
     ("powers", "largest_power"): "doubles an integer up to MOST",
     ("powers", "_last"): "halves the distance of two integers",

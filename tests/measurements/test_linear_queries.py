@@ -83,6 +83,27 @@ def test_promises_of_laplace_noise_by_hand():
     assert found["histogram"].root_mean_square == pytest.approx(0.5 * 3, rel=1e-5)  # sqrt(2 36/8)
 
 
+@pytest.mark.parametrize(("measure", "factor"), [(PURE, 2.0), (ZCDP, math.sqrt(2))])
+def test_a_changed_record_moves_answers_by_two_columns(measure, factor):
+    """The difference of two columns: twice as heavy in L1, sqrt(2) times as long in L2."""
+    for space, times in ((SPACE, 1.0), (sized(100), factor)):
+        more = {"minimize": "largest", "space": space}
+        promises = make(measure, 0.5, queries=[[1.0, 0.0] * 4], **more).plan.promises
+        scale = {PURE: 2.0 * math.sqrt(2), ZCDP: 1.0}[measure]  # standard deviation at 1/2
+        assert promises[0].root_mean_square == pytest.approx(times * scale, rel=1e-5)
+        assert promises[1].root_mean_square == pytest.approx(2 * times * scale, rel=1e-5)
+
+
+@pytest.mark.parametrize("method", ["queries", "histogram"])
+def test_the_noise_is_that_of_the_plan(method):
+    """Laplace noise under change-one distance: its size is that of two columns."""
+    made = make(PURE, 0.5, queries=[[1.0] * 8], space=sized(9), method=method, minimize="largest")
+    found = np.array([made([1] * 9)[0] - 9 for _ in range(2000)])
+    ratio = math.sqrt(np.mean(found**2)) / made.plan.promise.root_mean_square
+    assert 0.75 < ratio < 1.25
+    assert made.plan.promise.root_mean_square >= 4 * math.sqrt(2)
+
+
 def test_many_queries_on_few_cells_are_projected_below_their_noise():
     """300 distinct queries, 16 cells: at most a share of 16/300 of the variance is left."""
     queries = np.random.default_rng(0).integers(0, 2, (300, 16)).astype(float)

@@ -43,6 +43,8 @@ def test_the_light_lines_are_the_errors_at_each_step():
         ("tree", {"horizon": 12, "method": "tree"}),
         ("smooth", {"horizon": 12, "method": "smooth"}),
         ("doubling", {"method": "tree"}),
+        ("buffered", {"horizon": 12}),
+        ("square root", {"horizon": 12, "method": "square_root"}),
     ],
 )
 def test_errors_are_those_that_counters_make(name, arguments):

@@ -1,5 +1,8 @@
 """Engines that the tests of tables run on."""
 
+import contextlib
+from itertools import count
+
 import pytest
 
 import opendp_concurrent as oc
@@ -30,11 +33,74 @@ class OnDuckDB:
             )
         return oc.tables.scan(self.connection, name, data.schema, data.unit, **options)
 
+    def close(self):
+        self.connection.close()
 
-ENGINES = {"duckdb": OnDuckDB}
+
+class OnPostgreSQL:
+    """Tables on a PostgreSQL server that is started for the tests."""
+
+    name = "postgres"
+
+    def __init__(self, server):
+        import psycopg
+
+        self.address = server.url.replace("+psycopg", "")
+        self.connection = psycopg.connect(self.address, autocommit=True)
+        self.cursor = psycopg.RawCursor(self.connection)
+
+    def load(self, data, name="t", **options):
+        """Store rows, and return the table."""
+        columns = ", ".join(f"{quoted(one)} {STORED[kind]}" for one, kind in data.schema.items())
+        self.cursor.execute(f"DROP TABLE IF EXISTS {quoted(name)}".encode())
+        self.cursor.execute(f"CREATE TABLE {quoted(name)} ({columns})".encode())
+        if data.rows:
+            kinds = enumerate(data.schema.values(), 1)
+            places = ", ".join(f"CAST(${place} AS {STORED[kind]})" for place, kind in kinds)
+            insert = f"INSERT INTO {quoted(name)} VALUES ({places})".encode()
+            self.cursor.executemany(insert, [list(row.values()) for row in data.rows])
+        return oc.tables.scan(self.connection, name, data.schema, data.unit, **options)
+
+    def close(self):
+        self.connection.close()
 
 
-@pytest.fixture(scope="module", params=list(ENGINES))
+class OnSpark(OnDuckDB):
+    """Parquet files, which DuckDB writes and Spark reads."""
+
+    name = "spark"
+
+    def __init__(self, session, folder):
+        super().__init__()
+        self.session, self._folder, self._files = session, folder, count()
+
+    def load(self, data, name="t", **options):
+        """Store rows, and return the table."""
+        super().load(data, name)
+        path = str(self._folder / f"{next(self._files)}.parquet")
+        self.connection.execute(f"COPY {quoted(name)} TO '{path}' (FORMAT parquet)")
+        return oc.tables.scan(self.session, path, data.schema, data.unit, **options)
+
+
+@pytest.fixture(scope="module")
+def on_duckdb():
+    with contextlib.closing(OnDuckDB()) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def on_postgres(server):
+    with contextlib.closing(OnPostgreSQL(server)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def on_spark(spark, tmp_path_factory):
+    with contextlib.closing(OnSpark(spark, tmp_path_factory.mktemp("files"))) as found:
+        yield found
+
+
+@pytest.fixture(scope="module", params=["duckdb", "postgres", "spark"])
 def engine(request):
     """Each engine that is there."""
-    return ENGINES[request.param]()
+    return request.getfixturevalue(f"on_{request.param}")

@@ -51,18 +51,18 @@ def stays_within(engine, draw):
 
 @settings(max_examples=200, deadline=None, suppress_health_check=RELAXED)
 @given(st.data())
-def test_removing_units_stays_within_the_stability_map(engine, draws):
-    stays_within(engine, draws.draw)
+def test_removing_units_stays_within_the_stability_map(on_duckdb, draws):
+    stays_within(on_duckdb, draws.draw)
 
 
 @pytest.mark.slow
 @settings(max_examples=10_000, deadline=None, suppress_health_check=RELAXED)
 @given(st.data())
-def test_ten_thousand_neighbours_stay_within_the_stability_map(engine, draws):
-    stays_within(engine, draws.draw)
+def test_ten_thousand_neighbours_stay_within_the_stability_map(on_duckdb, draws):
+    stays_within(on_duckdb, draws.draw)
 
 
-SCHEMA = {"person": int, "zone": int, "eur": int}
+SCHEMA = {"person": int, "zone": int, "eur": int, "hours": float}
 ROWS = {
     # what moves the answer as far as the map says: rows of person 1
     "one group": [(0, 9)] * 6,
@@ -83,6 +83,12 @@ TIGHT = {  # truncation, aggregate, rows, bound at 1
     "groups linf": (GROUPED, oc.t.then_table_counts(**KEYS, norm="linf"), "many groups", 2),
     "sum": (TRUNCATED, oc.t.then_table_sum(**MONEY), "one group", 20),
     "sums l1": (TRUNCATED, oc.t.then_table_sums(**KEYS, **MONEY), "many groups", 20),
+    "quanta": (
+        TRUNCATED,
+        oc.t.then_table_sum("hours", bounds=(-1.0, 3.0), quantum=0.5),
+        "one group",
+        24,
+    ),
     "sums l2": (GROUPED, oc.t.then_table_sums(**KEYS, **MONEY, norm="l2"), "many groups", 200**0.5),
     "histogram": (
         TRUNCATED,
@@ -90,14 +96,14 @@ TIGHT = {  # truncation, aggregate, rows, bound at 1
         "one group",
         4,
     ),
-    "scores": (TRUNCATED, oc.t.then_quantile_scores("eur", [3], alpha=0.25), "one group", 12),
+    "scores": (TRUNCATED, oc.t.then_quantile_scores("eur", [99], alpha=0.25), "one group", 12),
 }
 
 
 @pytest.mark.parametrize("name", TIGHT)
 def test_the_stability_map_is_attained(engine, name):
     truncation, aggregate, rows, most = TIGHT[name]
-    values = [(1, *row) for row in ROWS[rows]]
+    values = [(1, *row, 8.0) for row in ROWS[rows]]
     found = Data(SCHEMA, "person", [dict(zip(SCHEMA, row, strict=True)) for row in values])
     table = engine.load(found)
     asked = table.space >> truncation >> aggregate

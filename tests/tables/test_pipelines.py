@@ -1,4 +1,4 @@
-"""Random pipelines give the same integers in an engine as in plain Python."""
+"""Random pipelines give the same integers in each engine as in plain Python."""
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -8,15 +8,28 @@ from .pipelines import data, pipelines
 RELAXED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-def agree(engine, draw):
+def agree(engines, draw):
     found = draw(data())
     pipeline = draw(pipelines(found.schema, found.unit))
-    table = engine.load(found)
-    asked = pipeline.build(table.space)
-    assert asked(table) == pipeline.answer(found.rows, found.unit), pipeline.parts
+    expected = pipeline.answer(found.rows, found.unit)
+    for engine in engines:
+        table = engine.load(found)
+        asked = pipeline.build(table.space)
+        assert asked(table) == expected, (engine.name, pipeline.parts)
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=RELAXED)
-@given(st.data())
-def test_an_engine_gives_the_integers_of_plain_python(engine, draws):
-    agree(engine, draws.draw)
+def check(engines, examples):
+    @settings(max_examples=examples, deadline=None, suppress_health_check=RELAXED)
+    @given(st.data())
+    def agrees(draws):
+        agree(engines, draws.draw)
+
+    agrees()
+
+
+def test_duckdb_and_postgres_give_the_integers_of_plain_python(on_duckdb, on_postgres):
+    check([on_duckdb, on_postgres], 500)
+
+
+def test_spark_gives_the_integers_of_plain_python(on_spark):
+    check([on_spark], 100)

@@ -308,6 +308,17 @@ def test_a_collation_that_is_not_binary_is_refused(connection):
         notes(connection)
 
 
+def test_texts_of_a_column_with_a_collation_are_compared_by_their_bytes(connection):
+    connection.execute("CREATE TABLE c (person TEXT COLLATE NOCASE, x TEXT COLLATE NOCASE)")
+    connection.execute("INSERT INTO c VALUES ('a', 'x'), ('A', 'X'), ('a', 'X')")
+    table = oc.tables.scan(connection, "c", {"person": str, "x": str}, "person")
+    assert (table.space >> oc.t.then_distinct_units())(table) == 2
+    once = table.space >> oc.t.then_truncate(1)
+    assert (once >> oc.t.then_table_counts("x", ["x", "X"]))(table) == [0, 2]
+    large = table.space >> oc.t.then_where(oc.tables.column("x") == "X")
+    assert (large >> oc.t.then_distinct_units())(table) == 2
+
+
 def test_threads_run_their_statements_side_by_side():
     """Each statement waits for the other: a connection that they shared would not get there."""
     connection = duckdb.connect()

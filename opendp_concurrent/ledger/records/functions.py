@@ -12,6 +12,7 @@ from ...fdp.finite import Finite
 from ...fdp.function import TradeoffFunction
 from ...fdp.laplace import Laplace
 from ...fdp.product import Product
+from ...fdp.subsampled import Subsampled
 
 
 def same(*names: str) -> dict[str, str]:
@@ -89,6 +90,9 @@ def _factor(factor: Any) -> Any:
     if isinstance(factor, Laplace):
         _require(0.0 < factor.epsilon < inf and factor.steps >= 1.0)
         _require(factor.steps == inf or float(factor.steps).is_integer())
+    elif isinstance(factor, Subsampled):
+        _require(factor.noise in ("gaussian", "laplace") and factor.unit in ("removed", "added"))
+        _require(0.0 < factor.size < inf and 0.0 < factor.rate < 1.0)
     else:
         _require(isinstance(factor, Finite))
     return factor

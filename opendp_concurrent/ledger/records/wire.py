@@ -24,6 +24,7 @@ from ...errors import InvalidTypeError, InvalidValueError, UnregisteredError
 from ...fdp.finite import Finite
 from ...fdp.function import TradeoffFunction
 from ...fdp.laplace import Laplace
+from ...fdp.subsampled import Subsampled
 from ...measures.distances import TruncatedConcentrated
 from ...measures.sums.orders_sum import GridCurve, OnOrders
 from ...measures.sums.square_sum import Squares
@@ -121,6 +122,7 @@ _OURS = (
     Kind("function", TradeoffFunction, FUNCTION_KEYS, function_parts, make_function),
     # factors of trade-off functions
     plain("laplace", Laplace, same("epsilon", "steps")),
+    plain("subsampled", Subsampled, same("noise", "size", "rate", "unit")),
     Kind("pair", Finite, tuple(PAIR), pair_parts, make_pair),
 )
 

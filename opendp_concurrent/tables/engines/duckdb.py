@@ -129,4 +129,4 @@ class DuckDB(Engine):
         except BaseException:
             drop()
             raise
-        return ("table", name, "main", "t"), drop
+        return Stored(self, ("table", name, "main", "t"), drop)

@@ -5,17 +5,30 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar
 
 from ... import checks
 from ...errors import InvalidTypeError, InvalidValueError, TableError
-from ..plan import Aggregate, Relation
+from ..plan import Aggregate, Relation, Scan
 from ..schema import KINDS, Schema
 
 LOGGER = logging.getLogger("opendp_concurrent.tables")
 Rows = list[tuple[int, ...]]
-Stored = tuple[tuple[str, ...], Callable[[], None]]  # a reference, and a function that drops it
+
+
+def _nothing() -> None:
+    """Drop nothing: what is stored dies with its engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A stored table: the engine that sees it, its reference, and a function that drops it."""
+
+    engine: Engine
+    reference: tuple[str, ...]
+    drop: Callable[[], None] = _nothing
 
 
 class Engine(ABC):
@@ -43,7 +56,6 @@ class Engine(ABC):
     def store(self, relation: Relation, timeout: float | None) -> Stored:
         """Store the rows of a relation until they are dropped.
 
-        :return: a reference to the stored table, and a function that drops it
         :raises TableError: always the same
         """
         from ..render import materialization
@@ -51,6 +63,18 @@ class Engine(ABC):
         found = materialization(self.dialect, relation)
         stored: Stored = _opaque(lambda: self.materialize(found.text, found.parameters, timeout))
         return stored
+
+    def fix(self, scan: Scan, timeout: float | None) -> Stored:
+        """Return the scanned table as it is now, whatever happens to it later.
+
+        :raises TableError: always the same
+        """
+        fixed: Stored = _opaque(lambda: self.snapshot(scan, timeout))
+        return fixed
+
+    def snapshot(self, scan: Scan, timeout: float | None) -> Stored:
+        """Copy the columns that are scanned."""
+        return self.store(scan, timeout)
 
     def check_columns(self, reference: tuple[str, ...], schema: Schema) -> None:
         """Raise unless the stored table has the columns of the schema, in types that are read."""

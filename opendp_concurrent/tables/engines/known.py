@@ -8,8 +8,15 @@ from ...checks import shown
 from ...errors import InvalidTypeError
 from .duckdb import DuckDB
 from .engine import Engine
+from .postgres import PostgreSQL
+from .spark import Spark
 
-ENGINES: dict[str, type[Engine]] = {"duckdb": DuckDB, "_duckdb": DuckDB}
+ENGINES: dict[str, type[Engine]] = {
+    "duckdb": DuckDB,
+    "_duckdb": DuckDB,
+    "psycopg": PostgreSQL,
+    "pyspark": Spark,
+}
 
 
 def engine_of(connection: Any) -> Engine:
@@ -19,6 +26,7 @@ def engine_of(connection: Any) -> Engine:
         if engine is not None:
             return engine(connection)  # type: ignore[call-arg]
     raise InvalidTypeError(
-        "connection must be a DuckDB connection, such as duckdb.connect('survey.db'), found "
+        "connection must be of DuckDB, such as duckdb.connect('survey.db'), of PostgreSQL, such as "
+        "psycopg.connect(...), or a session of Spark, found "
         f"{shown(type(connection).__name__)}"
     )

@@ -1,0 +1,115 @@
+"""How far noisy sums of a stream can be from the exact ones, with confidence.
+
+A noisy sum is the exact one plus Σ a_i X_i, with independent noise X_i on the integers or a finer
+grid. For a scale of s, E exp(t X) is at most exp(t² s²/2) for discrete Gaussian noise [CKS20], and
+at most 1/(1 - t² s²) for discrete Laplace noise: it is (cosh(1/s) - 1)/(cosh(1/s) - cosh(t)), and
+(cosh(x) - 1)/x² increases. So the tails are those of noise on the reals. Sums at different steps
+share noise, so the union bound is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+
+from ..measurements.tails import UP, LaplaceTails, Shape
+from ..queryables.accuracy import Accuracy
+from .buffers_table import Buffers
+from .digits import Digits
+from .factor_error import parameters, prefix_square, window_square
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The noise in any one of the sums that are looked at.
+
+    :ivar square: bound on the sum of a_i² s_i² over the noises in one sum
+    :ivar top: bound on the largest |a_i| s_i
+    :ivar offset: bound on the error of rounding
+    """
+
+    square: float
+    top: float
+    offset: float = 0.0
+
+
+SpreadOf = Callable[[int], Spread]  # from the number of steps
+
+
+def accuracy_of_steps(
+    spread: SpreadOf | None, laplace: bool, scale: float, horizon: int | None, parts: int = 1
+) -> Accuracy | None:
+    """Return the accuracy of a counter at its first steps; None if no bound is known.
+
+    :param horizon: largest number of steps
+    :param parts: sums at each step
+    """
+    if spread is None:
+        return None
+
+    def error(beta: float, answers: int) -> float:
+        answers = answers if horizon is None else min(answers, horizon)
+        found = spread(answers)
+        if laplace:
+            norms = np.full(1, sqrt(found.square))
+            noise = LaplaceTails().largest(
+                Shape(norms, found.top, sqrt(found.square), answers * parts), beta
+            )
+        else:
+            noise = sqrt(found.square * 2 * log(2 * answers * parts / beta)) * UP
+        return noise + found.offset
+
+    return Accuracy("Laplace" if laplace else "Gaussian", scale, error)
+
+
+def of_nodes(scale: float, squares: Callable[[int], float], most: float = 1.0) -> SpreadOf:
+    """Return the spread of sums of nodes' noises, each taken at most ``most`` times.
+
+    :param squares: from the number of steps to a bound on the sum of squares of how often
+    """
+    return lambda answers: Spread(scale * scale * squares(answers), most * scale)
+
+
+def of_doubling(scale: float, laplace: bool) -> SpreadOf:
+    """Return the spread of epochs: see :class:`.DoublingPrefix`."""
+
+    def spread(answers: int) -> Spread:
+        epochs = (answers + 1).bit_length() - 1
+        total, node = (2.0, 2.0 * epochs) if laplace else (sqrt(2.0), sqrt(2.0 * epochs))
+        square = scale * scale * epochs * (total * total + node * node) * UP
+        return Spread(square, scale * max(total, node) * UP)
+
+    return spread
+
+
+def of_digits(digits: Digits) -> float:
+    """Return the largest number of nodes in a sum."""
+    return digits.height * (digits.base // 2)
+
+
+def of_factor(buffers: Buffers, scale: float, bits: int) -> SpreadOf:
+    """Return the spread of a buffered factorisation: rows of A C^-1 grow with the steps."""
+
+    def spread(answers: int) -> Spread:
+        square = prefix_square(*parameters(buffers), answers) * (1 + 2.0**-20)
+        return Spread(scale * scale * square, scale, rounded(square, answers, bits))
+
+    return spread
+
+
+def of_window_factor(buffers: Buffers, window: int, scale: float, bits: int) -> SpreadOf:
+    """Return the spread of the last steps' sum; its rows grow with the steps, to a limit."""
+    square = window_square(*parameters(buffers), window) * (1 + 2.0**-20)
+    return lambda answers: Spread(scale * scale * square, scale, 2 * rounded(square, answers, bits))
+
+
+def rounded(square: float, answers: int, bits: int) -> float:
+    """Bound the errors of rounding.
+
+    The encoder and the decoder are each off by less than 17/16 steps of the grid at each step,
+    which the decoder's row sums up: see ``buffered.py``. The sum is rounded to an integer.
+    """
+    return 1.0 + 3 * sqrt(answers * square) * 2.0**-bits

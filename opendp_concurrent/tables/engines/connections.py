@@ -1,0 +1,131 @@
+"""Connections to PostgreSQL of our own: each statement takes one, and puts it back.
+
+What a session can change in the meaning of a statement is set when a connection is opened: where
+functions and operators are looked up, how texts are encoded, and that nothing ends it but us.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+from weakref import finalize
+
+_SESSION = """
+    SELECT set_config(s.name, v.value, false)
+    FROM pg_settings AS s
+    JOIN (VALUES ('search_path', 'pg_catalog'), ('idle_in_transaction_session_timeout', '0'),
+        ('idle_session_timeout', '0'), ('transaction_timeout', '0'), ('lock_timeout', '0'))
+        AS v (name, value) USING (name)
+"""
+
+
+class Connected:
+    """One connection: text with ``$1`` in, rows out. Each statement is a transaction, unless told.
+
+    :param connection: of psycopg
+    """
+
+    __slots__ = ("_connection", "_milliseconds")
+
+    def __init__(self, connection: Any) -> None:
+        self._connection, self._milliseconds = connection, -1
+
+    def execute(self, text: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+        """Run a statement, and return its rows."""
+        from psycopg import RawCursor  # in which % of a name is no trap
+
+        with RawCursor(self._connection) as cursor:
+            cursor.execute(text.encode(), list(parameters) or None)
+            rows: list[Any] = cursor.fetchall() if cursor.description else []
+        return rows
+
+    def limit(self, milliseconds: int) -> None:
+        """Let the server cancel statements that run longer; 0 is no limit."""
+        if milliseconds != self._milliseconds:
+            self.execute(f"SELECT set_config('statement_timeout', '{milliseconds}', false)")
+            self._milliseconds = milliseconds
+
+    def close(self) -> None:
+        """Close the connection; what runs on it is cancelled by the server."""
+        self._connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Where to connect, and what to run first on each connection."""
+
+    parameters: dict[str, Any] = field(repr=False)  # they may have a password
+    begin: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, connection: Any) -> Login:
+        """Return where a connection of psycopg is connected to."""
+        known = {**connection.info.get_parameters(), "client_encoding": "UTF8"}
+        if connection.info.password:
+            known["password"] = connection.info.password
+        return cls(known)
+
+
+class Connections:
+    """As many connections as statements run at once."""
+
+    __slots__ = ("__weakref__", "_idle", "close", "login")
+
+    def __init__(self, login: Login) -> None:
+        self.login, self._idle = login, deque[Connected]()
+        self.close = finalize(self, _close, self._idle, os.getpid())
+
+    def open(self) -> Connected:
+        """Open a connection."""
+        from psycopg import connect
+
+        made = connect(**self.login.parameters, autocommit=True, prepare_threshold=None)
+        try:
+            found = Connected(made)
+            for text in (_SESSION, *self.login.begin):
+                found.execute(text)
+        except BaseException:
+            made.close()
+            raise
+        return found
+
+    @contextmanager
+    def one(self) -> Iterator[Connected]:
+        """Take a connection; it is closed if something goes wrong on it."""
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self.open()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+
+
+class Kept:
+    """One connection that has temporary tables, for one statement at a time."""
+
+    __slots__ = ("__weakref__", "_connection", "_turn")
+
+    def __init__(self, connection: Connected) -> None:
+        self._connection, self._turn = connection, Lock()
+        finalize(self, _close, deque([connection]), os.getpid())
+
+    @contextmanager
+    def one(self) -> Iterator[Connected]:
+        """Wait for the connection. A statement that fails leaves the tables as they are."""
+        with self._turn:
+            yield self._connection
+
+
+def _close(idle: deque[Connected], process: int) -> None:
+    """Close connections, in the process that opened them."""
+    while idle and os.getpid() == process:
+        idle.pop().close()

@@ -1,0 +1,161 @@
+"""PostgreSQL: statements run on connections of our own, so that threads run side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from math import ceil
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from ...errors import InvalidTypeError, InvalidValueError
+from ..plan import Scan
+from .connections import Connected, Connections, Kept, Login
+from .engine import Engine, Stored
+
+LONGEST = 2**31 - 1  # milliseconds
+_TABLES = """
+    SELECT n.nspname, c.relname, row_security_active(c.oid), EXISTS (
+        WITH RECURSIVE part AS (
+            SELECT c.oid AS oid
+            UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN part ON i.inhparent = part.oid
+        )
+        SELECT 1 FROM part JOIN pg_class AS p USING (oid) WHERE p.relkind = 'f'
+    )
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.relname = $1 AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+"""
+_PARTS = """
+    SELECT 1 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = $1 AND c.relname = $2 AND (c.relkind = 'p' OR c.relhassubclass)
+"""
+_COLUMNS = """
+    SELECT a.attname, format_type(a.atttypid, NULL), a.attgenerated::text
+    FROM pg_attribute AS a
+    JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 AND NOT a.attisdropped
+    ORDER BY a.attnum
+"""
+
+
+class PostgreSQL(Engine):
+    """A server that a connection of psycopg belongs to; committed tables."""
+
+    dialect = "postgres"
+    stored: ClassVar = {
+        int: frozenset({"smallint", "integer", "bigint"}),
+        float: frozenset({"real", "double precision"}),
+        str: frozenset({"text", "character varying"}),
+        bool: frozenset({"boolean"}),
+        date: frozenset({"date"}),
+    }
+
+    def __init__(self, connection: Any) -> None:
+        self._connections: Connections | Kept = Connections(Login.of(connection))
+
+    @classmethod
+    def _on(cls, connections: Connections | Kept) -> PostgreSQL:
+        made = cls.__new__(cls)
+        made._connections = connections
+        return made
+
+    def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the schema and the name of a stored table, or raise."""
+        rows = self.run(_TABLES, (table[-1],), None)
+        found = [row for row in rows if row[:2][-len(table) :] == table]
+        if len(found) != 1:
+            raise InvalidValueError(
+                f"table ({'.'.join(table)}) must be the name of one stored and committed table, "
+                "spelled as it is stored, with its schema if there are several; found "
+                f"{len(found)} tables. A view is refused: it may call functions that are not "
+                "deterministic, or read rows of other units. So are temporary and foreign tables"
+            )
+        ((schema, name, secured, foreign),) = found
+        if secured or foreign:
+            raise InvalidValueError(
+                f"table ({'.'.join(table)}) must have no row security for this user and no foreign "
+                "parts: these may call functions that are not deterministic"
+            )
+        return "table", schema, name
+
+    def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
+        """Return the types of the columns, or raise."""
+        ((encoding,),) = self.run("SELECT current_setting('server_encoding')", (), None)
+        if encoding != "UTF8":
+            raise InvalidValueError(
+                f"connection must be to a database in UTF8, found {encoding}: another encoding "
+                "cannot hold all texts that predicates and keys may have"
+            )
+        rows = self.run(_COLUMNS, reference[1:], None)
+        if any(row[2] == "v" for row in rows):
+            raise InvalidTypeError(
+                "table has virtual generated columns, which may call functions that are not "
+                "deterministic; store them"
+            )
+        return {row[0]: row[1] for row in rows}
+
+    def run(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> list[Any]:
+        """Run a statement on a connection of its own; the server cancels it when time is over."""
+        with self._connections.one() as connection:
+            return _run(connection, text, parameters, timeout)
+
+    def materialize(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
+        """Store rows in a temporary table: only its own connection sees it, and it dies with it.
+
+        So statements on it run one after the other, and what is made from it is stored beside it.
+        """
+        name = f"oc_{uuid4().hex}"
+        create, reference = f'CREATE TEMPORARY TABLE "{name}" AS {text}', ("table", "pg_temp", name)
+        if isinstance(self._connections, Kept):
+            self.run(create, parameters, timeout)
+            return Stored(self, reference)
+        connection = self._connections.open()
+        try:
+            _run(connection, create, parameters, timeout)
+            connection.execute("COMMIT")  # ends the transaction of a snapshot
+        except BaseException:
+            connection.close()
+            raise
+        return Stored(self._on(Kept(connection)), reference)
+
+    def snapshot(self, scan: Scan, timeout: float | None) -> Stored:
+        """Export the state of the database now; each connection then imports it. No row is copied.
+
+        The transaction that exports stays open until the table is freed, and the server keeps old
+        rows for it. Its lock keeps away statements that rewrite or truncate the table, which a
+        snapshot would not hide. A table with parts could get more of them, so it is copied.
+        """
+        assert isinstance(self._connections, Connections)  # a table that is scanned
+        login = self._connections.login
+        (_, *names), begin = scan.reference, "BEGIN ISOLATION LEVEL REPEATABLE READ"
+        holder = Connections(replace(login, begin=(begin,))).open()
+        try:
+            locked = ".".join(_quoted(name) for name in names)
+            _run(holder, f"LOCK TABLE {locked} IN ACCESS SHARE MODE", (), timeout)
+            if _run(holder, _PARTS, tuple(names), timeout):
+                holder.close()
+                return super().snapshot(scan, timeout)
+            ((name,),) = _run(holder, "SELECT pg_export_snapshot()", (), timeout)
+        except BaseException:
+            holder.close()
+            raise
+        imports = f"SET TRANSACTION SNAPSHOT '{name}'"  # hexadecimal digits and hyphens
+        connections = Connections(replace(login, begin=(begin, imports)))
+
+        def close() -> None:
+            connections.close()
+            holder.close()
+
+        return Stored(self._on(connections), scan.reference, close)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _run(
+    connection: Connected, text: str, parameters: tuple[Any, ...], timeout: float | None
+) -> list[Any]:
+    milliseconds = 0 if timeout is None else min(max(1, ceil(timeout * 1000)), LONGEST)
+    connection.limit(milliseconds)
+    return connection.execute(text, parameters)

@@ -1,0 +1,180 @@
+"""Spark: statements run in a session of our own, whose settings nobody else changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from threading import Event, Thread
+from typing import Any, ClassVar
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from ...errors import InvalidTypeError, InvalidValueError
+from .engine import Engine, Stored
+
+AGAIN = 0.05  # seconds between two attempts to cancel: a statement starts jobs one after another
+PROVIDERS = ("parquet", "orc", "avro", "delta", "iceberg")  # they store typed values
+SETTINGS = {  # on which the meaning of a statement depends
+    "spark.sql.ansi.enabled": "true",  # an overflow is an error, and never wraps
+    "spark.sql.variable.substitute": "false",  # ${x} in a name is no variable
+    "spark.sql.parser.quotedRegexColumnNames": "false",  # nor is a name a pattern
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.runSQLOnFiles": "true",
+    "spark.sql.session.timeZone": "UTC",
+    # rows that cannot be read are an error, and are not left out
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    # a date before 1582 is read as it is, and is no error
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.mergeSchema": "false",
+}
+_OWN: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+class Spark(Engine):
+    """A session of Spark: tables of its catalog, and Parquet files and folders by their paths."""
+
+    dialect = "spark"
+    stored: ClassVar = {
+        int: frozenset({"tinyint", "smallint", "int", "bigint"}),
+        float: frozenset({"float", "double"}),
+        str: frozenset({"string"}),
+        bool: frozenset({"boolean"}),
+        date: frozenset({"date"}),
+    }
+
+    def __init__(self, connection: Any) -> None:
+        if not hasattr(connection, "_jsparkSession"):
+            raise InvalidTypeError(
+                "connection must be a classic session of Spark, which has a SparkContext; settings "
+                "of a session of Spark Connect can be changed while a statement runs"
+            )
+        own = _OWN.get(connection)
+        if own is None:
+            own = _OWN[connection] = connection.newSession()
+            for name, value in SETTINGS.items():
+                own.conf.set(name, value)
+        self._session = own
+
+    def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the reference of a stored table, or of a Parquet file or folder, or raise."""
+        if table[-1].lower().rstrip("/").endswith(".parquet"):
+            if len(table) != 1 or any(one in table[0] for one in "*?[]{}"):
+                raise InvalidValueError(
+                    f"table ({table[-1]!r}) must be one path, or the name of a stored table"
+                )
+            return "parquet", table[0]
+        spelled = ".".join(_quoted(one) for one in table)
+        try:
+            found = self._session.catalog.getTable(spelled)
+        except Exception:
+            raise _no_table(table, "found none") from None
+        if found.isTemporary or found.tableType not in ("MANAGED", "EXTERNAL"):
+            raise _no_table(table, f"found one of type {found.tableType}")
+        parts = [found.catalog, *(found.namespace or []), found.name]
+        if len(parts) != 3:
+            raise _no_table(table, "found one without a schema, or with several")
+        (provider,) = [
+            row.data_type
+            for row in self._session.sql(
+                f"DESCRIBE TABLE EXTENDED {'.'.join(map(_quoted, parts))}"
+            ).collect()
+            if row.col_name == "Provider"
+        ]
+        if provider.lower() not in PROVIDERS:
+            raise _no_table(table, f"found one that is stored as {provider}")
+        return "table", *parts
+
+    def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
+        """Return the types of the columns, or raise."""
+        kind, *parts = reference
+        read = self._session.read.parquet if kind == "parquet" else self._session.table
+        path = parts[0] if kind == "parquet" else ".".join(map(_quoted, parts))
+        try:
+            fields = read(path).schema.fields
+        except Exception:
+            raise InvalidValueError(
+                f"table ({path!r}) must be a table or a Parquet file that Spark can read"
+            ) from None
+        return {field.name: field.dataType.simpleString() for field in fields}
+
+    def run(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> list[Any]:
+        """Run a statement under a tag of its own; cancel its jobs when the time is over."""
+        with self._limited(timeout):
+            found: list[Any] = self._frame(text, parameters).collect()
+        return found
+
+    def materialize(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
+        """Store rows in the executors. If one of them is lost, statements fail; none runs anew."""
+        name = f"oc_{uuid4().hex}"
+        with self._limited(timeout):
+            stored = self._frame(text, parameters).localCheckpoint(eager=True)
+        stored.createOrReplaceTempView(name)  # in our own session
+        rows = stored._jdf  # whose blocks are freed when Java's collector finds it unused
+
+        def drop() -> None:
+            self._session.catalog.dropTempView(name)
+            rows.queryExecution().toRdd().unpersist(False)
+
+        return Stored(self, ("table", name), drop)
+
+    def _frame(self, text: str, parameters: tuple[Any, ...]) -> Any:
+        named = {f"p{place}": _sent(one) for place, one in enumerate(parameters, 1)}
+        return self._session.sql(text, args=named)
+
+    @contextmanager
+    def _limited(self, timeout: float | None) -> Iterator[None]:
+        """Cancel all jobs that this thread starts after ``timeout`` seconds, and then raise."""
+        if timeout is None:
+            yield
+            return
+        context, tag, done, late = self._session.sparkContext, f"oc_{uuid4().hex}", Event(), Event()
+
+        def cancel() -> None:
+            while not done.wait(AGAIN if late.is_set() else timeout):
+                late.set()
+                context.cancelJobsWithTag(tag)
+
+        watch = Thread(target=cancel, daemon=True)
+        context.addJobTag(tag)
+        watch.start()
+        try:
+            yield
+        finally:
+            done.set()
+            context.removeJobTag(tag)
+            watch.join()
+        if late.is_set():
+            raise TimeoutError("a statement took too long")
+
+
+def _sent(value: Any) -> str:
+    """Return a parameter as a text; a list as JSON with texts of its values."""
+    if type(value) is not list:
+        text: str = value
+        return text
+    return json.dumps([None if one is None else _spelled(one) for one in value])
+
+
+def _spelled(value: Any) -> str:
+    if type(value) is bool:
+        return "true" if value else "false"
+    if type(value) is float:
+        return repr(value).replace("inf", "Infinity")
+    return value.isoformat() if type(value) is date else str(value)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _no_table(table: tuple[str, ...], found: str) -> InvalidValueError:
+    return InvalidValueError(
+        f"table ({'.'.join(table)}) must be the name of one table of the catalog that is stored as "
+        f"{', '.join(PROVIDERS)}, or the path of a Parquet file or folder whose name ends with "
+        f".parquet; {found}. A view is refused: it may call functions that are not deterministic, "
+        "or read rows of other units"
+    )

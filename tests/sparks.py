@@ -1,0 +1,39 @@
+"""A session of Spark in this process, for the tests of tables."""
+
+import importlib.util
+import shutil
+import signal
+
+import pytest
+
+NO_SPARK = "tables were NOT tested on it (.ci/run installs the extra spark and Java for a step)"
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.ansi.enabled": "false",  # which our own session does not take over
+}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """A session on two cores; tests are skipped, aloud, without the extra or Java."""
+    if importlib.util.find_spec("pyspark") is None:
+        pytest.skip(f"pyspark is not installed: {NO_SPARK}")
+    if shutil.which("java") is None:
+        pytest.skip(f"Java is not installed: {NO_SPARK}")
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    folder = str(tmp_path_factory.mktemp("warehouse"))
+    builder = builder.config("spark.sql.warehouse.dir", folder)
+    interrupt = signal.getsignal(signal.SIGINT)
+    session = builder.getOrCreate()
+    signal.signal(signal.SIGINT, interrupt)  # Spark has put its own there
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
