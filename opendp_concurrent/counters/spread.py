@@ -15,7 +15,8 @@ from math import log, sqrt
 
 import numpy as np
 
-from ..measurements.tails import UP, LaplaceTails, Shape
+from ..measurements.noise_accuracy import UP
+from ..measurements.tails import LaplaceTails, Shape
 from ..queryables.accuracy import Accuracy
 from .buffers_table import Buffers
 from .digits import Digits

@@ -51,3 +51,9 @@ def grid_step(input_domain: Domain, scale: float, k: int | None) -> float:
         return (1 / power if step < 0 else power) / real(scale)
 
     return upper(ratio)
+
+
+def known_size(input_domain: Domain) -> int | None:
+    """The number of records, if the domain fixes it."""
+    size: int | None = getattr(input_domain, "size", None)
+    return size

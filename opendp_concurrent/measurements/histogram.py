@@ -31,7 +31,7 @@ from opendp.transformations import make_user_transformation
 from .. import checks, owned
 from ..errors import InvalidTypeError, InvalidValueError
 from .checked_queries import INTEGERS
-from .grid import atom_type, is_vector
+from .grid import atom_type, is_vector, known_size
 
 Array = NDArray[np.float64]
 COUNTS = "i64"  # of counts that a table's engine computes
@@ -227,12 +227,6 @@ def _space(universe: Universe) -> tuple[Domain, Metric]:
         user_domain(f"Histogram({universe.cells} cells)", lambda x: isinstance(x, np.ndarray)),
         records_added(),
     )
-
-
-def known_size(input_domain: Domain) -> int | None:
-    """The number of records, if the domain fixes it."""
-    size: int | None = getattr(input_domain, "size", None)
-    return size
 
 
 def _stability(input_metric: Metric, sized: bool) -> tuple[Metric, Callable[[int], float]]:

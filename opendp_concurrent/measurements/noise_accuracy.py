@@ -16,10 +16,10 @@ import scipy
 from opendp.mod import Domain
 
 from ..queryables.accuracy import Accuracy, of_one
-from .grid import FINEST, atom_type, is_vector
-from .histogram import known_size
+from .grid import FINEST, atom_type, is_vector, known_size
 from .steps import Steps
-from .tails import UP
+
+UP = 1 + 2.0**-30  # above the errors of the quantiles in doubles
 
 
 def laplace_accuracy(input_domain: Domain, scale: float, k: int | None) -> Accuracy:

@@ -31,7 +31,8 @@ from .histogram import (
 from .linear_answers import Batch, LinearAnswers, column_norm, scale_for
 from .linear_plan import ROUNDING
 from .nearest import nearest
-from .tails import UP, NormalTails
+from .noise_accuracy import UP
+from .tails import NormalTails
 
 
 class _Projection:

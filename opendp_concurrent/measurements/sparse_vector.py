@@ -24,7 +24,7 @@ from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
 from ..queryables.stream import check_static
 from .checked_queries import CheckedQueries, sensitivity_at
-from .histogram import known_size
+from .grid import known_size
 from .noise import LaplaceNoise, OneSidedNoise
 from .noise_accuracy import released
 from .sparse_vector_loss import SparseVectorNoise, reads_curves

@@ -16,8 +16,7 @@ import numpy as np
 import scipy
 
 from .histogram import Array
-
-UP = 1 + 2.0**-30
+from .noise_accuracy import UP
 
 
 @dataclass(frozen=True, slots=True)
