@@ -23,9 +23,9 @@ import opendp.prelude as dp
 from _timing import parser, print_machine, print_table, report
 
 import opendp_concurrent as oc
-from opendp_concurrent.counters.buffered import buffered
 from opendp_concurrent.counters.digits import best_digits
-from opendp_concurrent.counters.factor_error import parameters, row_squares
+from opendp_concurrent.counters.factors.buffered import buffered
+from opendp_concurrent.counters.factors.factor_error import parameters, row_squares
 from opendp_concurrent.native import opendp as _native
 
 dp.enable_features("contrib", "honest-but-curious")

@@ -14,8 +14,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import minimize
 
-from opendp_concurrent.counters.buffers_table import BITS
-from opendp_concurrent.counters.factor_error import mean_square, squared_norm
+from opendp_concurrent.counters.factors.buffers_table import BITS
+from opendp_concurrent.counters.factors.factor_error import mean_square, squared_norm
 
 MOST = int(sys.argv[2]) if len(sys.argv) > 2 else 40
 

@@ -30,7 +30,7 @@ from _timing import parser, print_machine, print_table, report
 
 import opendp_concurrent as oc
 from opendp_concurrent.tables import plan
-from opendp_concurrent.tables.render import statement
+from opendp_concurrent.tables.rendering.render import statement
 
 dp.enable_features("contrib", "honest-but-curious")
 ROWS, QUICK_ROWS, SPARK_ROWS, QUICK_SPARK_ROWS = 10_000_000, 1_000_000, 2_000_000, 200_000

@@ -14,13 +14,13 @@ from .measurements.gaussian import make_certified_gaussian, then_certified_gauss
 from .measurements.geometric import make_certified_geometric, then_certified_geometric
 from .measurements.guess_and_check import make_guess_and_check, then_guess_and_check
 from .measurements.laplace import make_certified_laplace, then_certified_laplace
-from .measurements.linear_answers import LinearAnswers
-from .measurements.linear_queries import make_linear_queries, then_linear_queries
-from .measurements.multiplicative_weights import (
+from .measurements.linear.linear_answers import LinearAnswers
+from .measurements.linear.linear_queries import make_linear_queries, then_linear_queries
+from .measurements.linear.multiplicative_weights import (
     make_private_multiplicative_weights,
     then_private_multiplicative_weights,
 )
-from .measurements.projection import make_projected_queries, then_projected_queries
+from .measurements.linear.projection import make_projected_queries, then_projected_queries
 from .measurements.randomized_response import (
     make_certified_randomized_response,
     make_certified_randomized_response_bool,

@@ -54,7 +54,7 @@ LAZY = {
     "command.py": {"ledger", "plot"},
     "contexts/answers.py": {"import_module(name)"},  # Polars or pandas, as the user asks
     "demo/stream.py": {"plot"},
-    "tables/engines/engine.py": {"render"},  # which needs the extra
+    "tables/engines/engine.py": {"rendering.render"},  # which needs the extra
 }
 
 

@@ -11,11 +11,11 @@ from opendp.mod import Measure
 
 from ..checks import at_most, checked, flag, one_of, optional
 from ..combinators import guards
-from .buffered import buffered, windowed
-from .buffers_table import ENDLESS, Buffers
 from .digits import best_digits
 from .dyadic import BalancedLeaves, Leaves
-from .factor_error import mean_square, parameters, squared_norm, window_square
+from .factors.buffered import buffered, windowed
+from .factors.buffers_table import ENDLESS, Buffers
+from .factors.factor_error import mean_square, parameters, squared_norm, window_square
 from .methods import METHODS, TREES, leaves_for, method_for
 from .node_noise import is_laplace
 from .window import METHODS as WINDOW_METHODS

@@ -12,15 +12,15 @@ from opendp.mod import Measure
 from .. import checks
 from ..errors import InvalidValueError
 from ..measurements.composed import composed
-from .buffered import BufferedFactor, buffered, endless
 from .digits import DigitsPrefix, best_digits
 from .dyadic import AllLeaves, BalancedLeaves, Leaves
-from .factor import Factor, grid_bits, sensitivity
-from .factor_prefix import FactorPrefix
+from .factors.buffered import BufferedFactor, buffered, endless
+from .factors.factor import Factor, grid_bits, sensitivity
+from .factors.factor_prefix import FactorPrefix
+from .factors.square_root import MOST_STEPS, SquareRootFactor
 from .node_noise import LARGEST_SUM, NodeNoise, is_laplace, noise_loss
 from .prefix import Prefix, make_prefix
 from .spread import SpreadOf, of_digits, of_doubling, of_factor, of_nodes
-from .square_root import MOST_STEPS, SquareRootFactor
 
 TREES: dict[str, Callable[[int], Leaves]] = {"tree": AllLeaves, "smooth": BalancedLeaves}
 LAPLACE, GAUSSIAN = ("digits",), ("buffered", "square_root")

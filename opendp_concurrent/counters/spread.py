@@ -15,12 +15,12 @@ from math import log, sqrt
 
 import numpy as np
 
+from ..measurements.linear.tails import LaplaceTails, Shape
 from ..measurements.noise_accuracy import UP
-from ..measurements.tails import LaplaceTails, Shape
 from ..queryables.accuracy import Accuracy
-from .buffers_table import Buffers
 from .digits import Digits
-from .factor_error import parameters, prefix_square, window_square
+from .factors.buffers_table import Buffers
+from .factors.factor_error import parameters, prefix_square, window_square
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,6 @@ def rounded(square: float, answers: int, bits: int) -> float:
     """Bound the errors of rounding.
 
     The encoder and the decoder are each off by less than 17/16 steps of the grid at each step,
-    which the decoder's row sums up: see ``buffered.py``. The sum is rounded to an integer.
+    which the decoder's row sums up: see ``factors/buffered.py``. The sum is rounded to an integer.
     """
     return 1.0 + 3 * sqrt(answers * square) * 2.0**-bits

@@ -18,15 +18,15 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
-from .buffered import windowed
 from .counter import whole_numbers
-from .factor import grid_bits, sensitivity
-from .factor_prefix import FactorPrefix
+from .factors.buffered import windowed
+from .factors.factor import grid_bits, sensitivity
+from .factors.factor_prefix import FactorPrefix
+from .factors.window_factor import FactorWindow
 from .methods import check_scale, counter_loss, factor_loss, most_steps
 from .node_noise import NodeNoise, is_laplace
 from .spread import SpreadOf, accuracy_of_steps, of_digits, of_nodes, of_window_factor
 from .window_digits import DigitsWindow, best_window_digits
-from .window_factor import FactorWindow
 from .window_trees import TreesWindow, nodes_of
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ..checks import at_most, checked, count, mapping, non_negative, one_of, optional, positive
 from ..counters.accuracy import nodes_of_sums, square_root_sums
-from ..counters.buffered import buffered
-from ..counters.factor_error import parameters, row_squares, squared_norm
+from ..counters.factors.buffered import buffered
+from ..counters.factors.factor_error import parameters, row_squares, squared_norm
 from ..counters.methods import leaves_for
 from ..errors import InvalidValueError
 from .drawing import Axes, axes, curve, drawable, finish, listed

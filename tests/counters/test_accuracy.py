@@ -7,11 +7,16 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.counters.buffered import buffered, endless
-from opendp_concurrent.counters.buffers_table import HORIZONS
 from opendp_concurrent.counters.digits import best_digits
 from opendp_concurrent.counters.dyadic import BalancedLeaves, Dyadic
-from opendp_concurrent.counters.factor_error import decoder, mean_square, parameters, squared_norm
+from opendp_concurrent.counters.factors.buffered import buffered, endless
+from opendp_concurrent.counters.factors.buffers_table import HORIZONS
+from opendp_concurrent.counters.factors.factor_error import (
+    decoder,
+    mean_square,
+    parameters,
+    squared_norm,
+)
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 

@@ -7,9 +7,9 @@ import opendp.prelude as dp
 import pytest
 
 from opendp_concurrent.counters.accuracy import _doubling_total, nodes_of_sums
-from opendp_concurrent.counters.buffered import buffered
 from opendp_concurrent.counters.digits import best_digits
-from opendp_concurrent.counters.factor_error import parameters, prefix_square, window_square
+from opendp_concurrent.counters.factors.buffered import buffered
+from opendp_concurrent.counters.factors.factor_error import parameters, prefix_square, window_square
 from opendp_concurrent.counters.methods import leaves_for, plan
 from opendp_concurrent.counters.spread import Spread, of_nodes
 from opendp_concurrent.counters.window import PLANS

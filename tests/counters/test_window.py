@@ -6,10 +6,10 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.counters import prefix, window
-from opendp_concurrent.counters.buffered import windowed
-from opendp_concurrent.counters.factor import grid_bits, sensitivity
-from opendp_concurrent.counters.factor_prefix import FactorPrefix
-from opendp_concurrent.counters.window_factor import FactorWindow
+from opendp_concurrent.counters.factors.buffered import windowed
+from opendp_concurrent.counters.factors.factor import grid_bits, sensitivity
+from opendp_concurrent.counters.factors.factor_prefix import FactorPrefix
+from opendp_concurrent.counters.factors.window_factor import FactorWindow
 from opendp_concurrent.counters.window_trees import nodes_of
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, StreamHaltedError
 

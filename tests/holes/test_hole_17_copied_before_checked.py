@@ -9,8 +9,8 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import owned
 from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, InvalidValueError
-from opendp_concurrent.measurements.histogram import Universe
-from opendp_concurrent.measurements.linear_answers import Batch
+from opendp_concurrent.measurements.linear.histogram import Universe
+from opendp_concurrent.measurements.linear.linear_answers import Batch
 
 dp.enable_features("contrib", "honest-but-curious")
 

@@ -34,7 +34,7 @@ class Stored:
 class Engine(ABC):
     """Runs statements on one connection, from any thread.
 
-    :ivar dialect: name of the rendering in ``dialects.py``
+    :ivar dialect: name of the rendering in ``rendering/dialects.py``
     :ivar stored: for each type of a schema, the names of the engine's types that it reads: a cast
         of these cannot fail and does not round
     """
@@ -47,7 +47,7 @@ class Engine(ABC):
 
         :raises TableError: always the same, if the engine fails or ``timeout`` seconds have passed
         """
-        from ..render import statement  # which needs the extra
+        from ..rendering.render import statement  # which needs the extra
 
         found = statement(self.dialect, relation, aggregate)
         rows: Rows = _opaque(lambda: integers(self.run(found.text, found.parameters, timeout)))
@@ -58,7 +58,7 @@ class Engine(ABC):
 
         :raises TableError: always the same
         """
-        from ..render import materialization
+        from ..rendering.render import materialization
 
         found = materialization(self.dialect, relation)
         stored: Stored = _opaque(lambda: self.materialize(found.text, found.parameters, timeout))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opendp_concurrent.counters.factor import grid_bits, sensitivity
-from opendp_concurrent.counters.square_root import SquareRootFactor, coefficients, squares
+from opendp_concurrent.counters.factors.factor import grid_bits, sensitivity
+from opendp_concurrent.counters.factors.square_root import SquareRootFactor, coefficients, squares
 
 ITEMS = st.lists(st.integers(-9, 9), min_size=1, max_size=40)
 

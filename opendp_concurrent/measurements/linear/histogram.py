@@ -28,10 +28,10 @@ from opendp.metrics import (
 from opendp.mod import Domain, Metric, Transformation
 from opendp.transformations import make_user_transformation
 
-from .. import checks, owned
-from ..errors import InvalidTypeError, InvalidValueError
-from .checked_queries import INTEGERS
-from .grid import atom_type, is_vector, known_size
+from ... import checks, owned
+from ...errors import InvalidTypeError, InvalidValueError
+from ..checked_queries import INTEGERS
+from ..grid import atom_type, is_vector, known_size
 
 Array = NDArray[np.float64]
 COUNTS = "i64"  # of counts that a table's engine computes

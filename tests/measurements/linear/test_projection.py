@@ -22,9 +22,9 @@ from opendp_concurrent.errors import (
     MessageLimitError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.measurements.histogram import Universe
-from opendp_concurrent.measurements.linear_answers import Batch
-from opendp_concurrent.measurements.nearest import Nearest
+from opendp_concurrent.measurements.linear.histogram import Universe
+from opendp_concurrent.measurements.linear.linear_answers import Batch
+from opendp_concurrent.measurements.linear.nearest import Nearest
 
 dp.enable_features("contrib", "honest-but-curious")
 ZCDP, GDP = dp.zero_concentrated_divergence(), oc.gaussian_tradeoff()

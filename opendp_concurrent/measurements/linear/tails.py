@@ -15,8 +15,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 import scipy
 
+from ..noise_accuracy import UP
 from .histogram import Array
-from .noise_accuracy import UP
 
 
 @dataclass(frozen=True, slots=True)

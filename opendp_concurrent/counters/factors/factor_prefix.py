@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .dyadic import plain, unplain
+from ..dyadic import plain, unplain
+from ..node_noise import NodeNoise
 from .factor import Coder, Factor
-from .node_noise import NodeNoise
 
 
 class FactorPrefix:

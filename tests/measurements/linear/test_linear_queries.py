@@ -21,7 +21,7 @@ from opendp_concurrent.errors import (
     InvalidValueError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.measurements.linear_plan import (
+from opendp_concurrent.measurements.linear.linear_plan import (
     METHODS,
     Promise,
     Workload,
@@ -30,7 +30,7 @@ from opendp_concurrent.measurements.linear_plan import (
     direct,
     projected,
 )
-from opendp_concurrent.measurements.tails import NormalTails
+from opendp_concurrent.measurements.linear.tails import NormalTails
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE, ZCDP, GDP = dp.max_divergence(), dp.zero_concentrated_divergence(), oc.gaussian_tradeoff()

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import checks
-from ..checks import checked, one_of, optional, probability
-from ..combinators import guards
-from ..combinators.cast import cast
-from ..combinators.guards import check_space
-from ..combinators.interactive_measurement import make_measurement
-from ..errors import InvalidValueError, UnsupportedMeasureError
-from ..measures import CompositionMeasure, composition_measure
-from ..native import opendp as _native
-from ..queryables.accuracy import Accuracy
-from ..queryables.data import Sealed
-from ..queryables.mechanism import ConcurrentMeasurement, accuracy_of, read_map, run
-from ..queryables.session import validate_d_in
+from ... import checks
+from ...checks import checked, one_of, optional, probability
+from ...combinators import guards
+from ...combinators.cast import cast
+from ...combinators.guards import check_space
+from ...combinators.interactive_measurement import make_measurement
+from ...errors import InvalidValueError, UnsupportedMeasureError
+from ...measures import CompositionMeasure, composition_measure
+from ...native import opendp as _native
+from ...queryables.accuracy import Accuracy
+from ...queryables.data import Sealed
+from ...queryables.mechanism import ConcurrentMeasurement, accuracy_of, read_map, run
+from ...queryables.session import validate_d_in
 from .histogram import Array, Universe, make_histogram, positive_distance, size_if_public
 from .linear_answers import Batch, LinearAnswers, has_laplace, noisy_product, tails_of
 from .linear_plan import (

@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import checks
-from ..checks import checked, count, each, optional, positive
-from ..combinators import guards
-from ..combinators.concurrent_composition import make_concurrent_composition
-from ..combinators.wrap import Answer, wrap
-from ..errors import MessageLimitError, UnsupportedMeasureError
-from ..measures import composition_measure
-from ..native import opendp as _native
-from ..queryables.accuracy import Accuracy
-from ..queryables.mechanism import ConcurrentMeasurement
-from ..queryables.named_queries import SYNTHESISE, SYNTHETIC
-from ..queryables.session import validate_d_in
+from ... import checks
+from ...checks import checked, count, each, optional, positive
+from ...combinators import guards
+from ...combinators.concurrent_composition import make_concurrent_composition
+from ...combinators.wrap import Answer, wrap
+from ...errors import MessageLimitError, UnsupportedMeasureError
+from ...measures import composition_measure
+from ...native import opendp as _native
+from ...queryables.accuracy import Accuracy
+from ...queryables.mechanism import ConcurrentMeasurement
+from ...queryables.named_queries import SYNTHESISE, SYNTHETIC
+from ...queryables.session import validate_d_in
+from ..noise_accuracy import UP
 from .histogram import (
     Array,
     Universe,
@@ -31,7 +32,6 @@ from .histogram import (
 from .linear_answers import Batch, LinearAnswers, column_norm, scale_for
 from .linear_plan import ROUNDING
 from .nearest import nearest
-from .noise_accuracy import UP
 from .tails import NormalTails
 
 

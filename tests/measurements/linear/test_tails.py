@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, laplace, norm
 
-from opendp_concurrent.measurements.tails import LaplaceTails, NormalTails, Shape
+from opendp_concurrent.measurements.linear.tails import LaplaceTails, NormalTails, Shape
 
 RUNS, BETA, ODDS = 4_000, 0.2, 1e-10
 NOISE = {"normal": (NormalTails(), norm), "Laplace": (LaplaceTails(), laplace)}

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from . import plan as nodes
+from .. import plan as nodes
+from ..predicate import Both, Compare, IsIn, IsNull, Not, Other, Predicate
+from ..schema import Schema
 from .dialects import DIALECTS, Dialect
 from .dialects import exp as exp
-from .predicate import Both, Compare, IsIn, IsNull, Not, Other, Predicate
-from .schema import Schema
 from .syntax import check_syntax
 
 MOST_STATEMENTS = 256

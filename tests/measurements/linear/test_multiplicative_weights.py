@@ -25,8 +25,8 @@ from opendp_concurrent.errors import (
     InvalidValueError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.measurements.histogram import Universe
-from opendp_concurrent.measurements.multiplicative_weights import _MultiplicativeWeights
+from opendp_concurrent.measurements.linear.histogram import Universe
+from opendp_concurrent.measurements.linear.multiplicative_weights import _MultiplicativeWeights
 from opendp_concurrent.measures import composition_measure
 
 dp.enable_features("contrib", "honest-but-curious")

@@ -13,14 +13,14 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.measurements.histogram import (
+from opendp_concurrent.measurements.linear.histogram import (
     LinearQuery,
     Universe,
     make_histogram,
     public_size,
     size_if_public,
 )
-from opendp_concurrent.measurements.linear_answers import Batch, noisy_product
+from opendp_concurrent.measurements.linear.linear_answers import Batch, noisy_product
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE = dp.max_divergence()

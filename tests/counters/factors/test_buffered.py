@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.counters.buffered import ONE, buffered, endless, power_down, windowed
-from opendp_concurrent.counters.buffers_table import BITS, ENDLESS, HORIZONS
-from opendp_concurrent.counters.factor import SLACK, grid_bits, root_up, sensitivity
+from opendp_concurrent.counters.factors.buffered import ONE, buffered, endless, power_down, windowed
+from opendp_concurrent.counters.factors.buffers_table import BITS, ENDLESS, HORIZONS
+from opendp_concurrent.counters.factors.factor import SLACK, grid_bits, root_up, sensitivity
 
 HORIZON = st.integers(1, 40)
 ITEMS = st.lists(st.integers(-9, 9), min_size=1, max_size=40)

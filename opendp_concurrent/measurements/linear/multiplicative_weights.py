@@ -10,20 +10,21 @@ from typing import Any
 import numpy as np
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import checks
-from ..checks import at_most, checked, optional, probability
-from ..combinators import guards
-from ..combinators.cast import cast
-from ..combinators.guards import check_space
-from ..combinators.postprocessing import ANSWER, QUERY, Tag, postprocessing
-from ..errors import AccuracyWarning, InvalidValueError, UnsupportedMeasureError
-from ..measures import CompositionMeasure, composition_measure
-from ..native import opendp as _native
-from ..queryables.accuracy import Accuracy
-from ..queryables.mechanism import ConcurrentMeasurement
-from ..queryables.named_queries import SYNTHESISE, SYNTHETIC
-from ..queryables.session import validate_d_in
-from .guess_and_check import make_guess_and_check
+from ... import checks
+from ...checks import at_most, checked, optional, probability
+from ...combinators import guards
+from ...combinators.cast import cast
+from ...combinators.guards import check_space
+from ...combinators.postprocessing import ANSWER, QUERY, Tag, postprocessing
+from ...errors import AccuracyWarning, InvalidValueError, UnsupportedMeasureError
+from ...measures import CompositionMeasure, composition_measure
+from ...native import opendp as _native
+from ...queryables.accuracy import Accuracy
+from ...queryables.mechanism import ConcurrentMeasurement
+from ...queryables.named_queries import SYNTHESISE, SYNTHETIC
+from ...queryables.session import validate_d_in
+from ..guess_and_check import make_guess_and_check
+from ..sparse_vector import Outcome, SparseVectorAnswer
 from .histogram import (
     Array,
     LinearQuery,
@@ -36,7 +37,6 @@ from .histogram import (
 from .linear_answers import column_norm, has_laplace, scale_for, tails_of
 from .linear_plan import Workload, cells
 from .multiplicative_weights_plan import MultiplicativeWeightsPlan, plan
-from .sparse_vector import Outcome, SparseVectorAnswer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +125,7 @@ def make_private_multiplicative_weights(
     zCDP converted at δ. Accuracy: suppose ``size`` is the number of records in the universe. With
     probability at least 1 - ``beta``, the first ``queries`` answers are all within ``plan.error``
     (for queries rounded to multiples of 2^-20), and there are at most ``plan.max_updates`` updates.
-    The proof is in ``measurements/multiplicative_weights_plan.py``.
+    The proof is in ``measurements/linear/multiplicative_weights_plan.py``.
 
     Required features: `contrib`, `honest-but-curious`
 

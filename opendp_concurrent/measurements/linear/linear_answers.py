@@ -12,14 +12,14 @@ from opendp.metrics import l1_distance, l2_distance
 from opendp.mod import Domain, Measure, Metric
 from opendp.transformations import make_user_transformation
 
-from .. import checks, owned
-from ..errors import InvalidTypeError, InvalidValueError
-from ..exact.bracket import upper
-from ..measures import composition_measure
-from ..measures.noise import Noise
-from .gaussian import make_certified_gaussian
+from ... import checks, owned
+from ...errors import InvalidTypeError, InvalidValueError
+from ...exact.bracket import upper
+from ...measures import composition_measure
+from ...measures.noise import Noise
+from ..gaussian import make_certified_gaussian
+from ..laplace import make_certified_laplace
 from .histogram import FRACTION, Array, Universe, answers, records_changed
-from .laplace import make_certified_laplace
 from .nearest import Nearest
 from .tails import LaplaceTails, NormalTails, Tails
 

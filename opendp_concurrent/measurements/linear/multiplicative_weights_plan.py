@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from math import ceil, log, sqrt
 from typing import Any
 
-from ..errors import InvalidValueError
-from ..measures import CompositionMeasure
-from ..measures.noise import Noise
-from .composed import composed, laplace_loss
-from .sparse_vector_loss import SparseVectorNoise
-from .steps import Steps
+from ...errors import InvalidValueError
+from ...measures import CompositionMeasure
+from ...measures.noise import Noise
+from ..composed import composed, laplace_loss
+from ..sparse_vector_loss import SparseVectorNoise
+from ..steps import Steps
 
 LEAST = 1e-301  # logarithms of numbers that it divides are doubles
 SHARES = (0.15, 0.2, 0.25, 1 / 3)  # of t in T

@@ -6,7 +6,7 @@ import opendp.prelude as dp
 import pytest
 
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.measurements.multiplicative_weights_plan import plan
+from opendp_concurrent.measurements.linear.multiplicative_weights_plan import plan
 from opendp_concurrent.measures import composition_measure
 
 PURE = composition_measure(dp.max_divergence())

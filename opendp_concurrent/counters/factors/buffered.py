@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from operator import mul
 from typing import Any
 
+from ..dyadic import plain, unplain
 from .buffers_table import BITS, ENDLESS, HORIZONS, Buffers
-from .dyadic import plain, unplain
 
 ONE = 1 << BITS
 DIGITS = 128  # bits of powers, which are rounded down

@@ -11,9 +11,9 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.counters import methods
-from opendp_concurrent.counters.buffered import BufferedFactor, buffered, endless
-from opendp_concurrent.counters.factor_prefix import FactorPrefix, nearest
-from opendp_concurrent.counters.square_root import SquareRootFactor
+from opendp_concurrent.counters.factors.buffered import BufferedFactor, buffered, endless
+from opendp_concurrent.counters.factors.factor_prefix import FactorPrefix, nearest
+from opendp_concurrent.counters.factors.square_root import SquareRootFactor
 from opendp_concurrent.errors import InvalidValueError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()

@@ -1,0 +1,1 @@
+"""Factorisations of prefix sums, for counters with Gaussian noise."""

@@ -1,0 +1,1 @@
+"""Linear queries on histograms: plans, projection and multiplicative weights."""

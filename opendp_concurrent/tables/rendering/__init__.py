@@ -1,0 +1,1 @@
+"""Plans as statements of an engine."""
