@@ -75,12 +75,15 @@ def of_nodes(scale: float, squares: Callable[[int], float], most: float = 1.0) -
 
 
 def of_doubling(scale: float, laplace: bool) -> SpreadOf:
-    """Return the spread of epochs: see :class:`.DoublingPrefix`."""
+    """Return the spread of epochs, of as many totals and at most as many nodes.
+
+    See :class:`.DoublingPrefix`.
+    """
 
     def spread(answers: int) -> Spread:
         epochs = (answers + 1).bit_length() - 1
         total, node = (2.0, 2.0 * epochs) if laplace else (sqrt(2.0), sqrt(2.0 * epochs))
-        square = scale * scale * (total * total + node * node) * UP
+        square = scale * scale * epochs * (total * total + node * node) * UP
         return Spread(square, scale * max(total, node) * UP)
 
     return spread

@@ -145,7 +145,7 @@ def test_optimal_composition_of_a_compositor_under_approximate_dp():
     ],
 )
 def test_an_odometer_needs_a_rule_that_is_valid(accumulator):
-    with pytest.raises(UnsupportedMeasureError, match=r"bounds nothing .*docs/refused.rst"):
+    with pytest.raises(UnsupportedMeasureError, match=r"is not a bound .*docs/refused.rst"):
         oc.make_concurrent_odometer(*SPACE, oc.tradeoff(), accumulator=accumulator)
 
 
@@ -153,7 +153,7 @@ def test_an_odometer_needs_a_rule_that_is_valid(accumulator):
     "accumulator", [oc.accumulators.ladder(T.pure(0.1)), oc.accumulators.residue(1.0)]
 )
 def test_rules_for_functions_are_for_no_other_measure(accumulator):
-    with pytest.raises(UnsupportedMeasureError, match="is for Tradeoff"):
+    with pytest.raises(UnsupportedMeasureError, match="supports Tradeoff, but output_measure is"):
         oc.make_concurrent_odometer(*SPACE, dp.max_divergence(), accumulator=accumulator)
 
 
