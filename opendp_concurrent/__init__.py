@@ -84,7 +84,9 @@ __all__ = [
 def __getattr__(name: str) -> ModuleType:
     if name in _LATER:
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    group = next((one.__name__ for one in (c, m, t, accumulators) if name in one.__all__), None)
+    hint = f"; it is {group}.{name}" if group else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

@@ -105,7 +105,7 @@ def finite(**argument: Any) -> float:
 def positive(**argument: Any) -> float:
     """Return the argument as a double in (0, inf), or raise."""
     ((name, value),) = argument.items()
-    double = non_negative(**argument)
+    double = number(**argument)
     _require(0.0 < double < inf, name, value, "be finite and above 0; pass a number in (0, inf)")
     return double
 

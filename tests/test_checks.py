@@ -107,3 +107,9 @@ def test_a_count_is_a_positive_integer(value, error):
     with pytest.raises(error, match="^split_evenly_over") as caught:
         checks.count(split_evenly_over=value)
     assert isinstance(caught.value, ConcurrentError)
+
+
+def test_what_must_be_positive_is_told_so_at_once():
+    for value in (-1.0, 0.0, math.inf, math.nan):
+        with pytest.raises(InvalidValueError, match=r"^scale .* must be finite and above 0"):
+            checks.positive(scale=value)

@@ -137,3 +137,12 @@ def test_the_reference_has_each_public_name_once(module):
     here = {name for name in group.__all__ if not ismodule(getattr(group, name))}
     first = here - (set(oc.__all__) if module in GROUPS else set())
     assert sorted(name for found, name in LISTED if found == module) == sorted(first)
+
+
+def test_a_name_that_is_looked_for_at_the_top_is_said_with_its_group():
+    with pytest.raises(AttributeError, match=r"; it is opendp_concurrent\.m\.make_counter$"):
+        _ = oc.make_counter
+    with pytest.raises(AttributeError, match=r"; it is opendp_concurrent\.accumulators\.basic$"):
+        _ = oc.basic
+    with pytest.raises(AttributeError, match="has no attribute 'unheard_of'$"):
+        _ = oc.unheard_of

@@ -722,9 +722,13 @@ def test_accuracy_moves_as_it_should():
     ("arguments", "error", "match"),
     [
         ((0.0, 1.0, 1, 0.1), InvalidValueError, "^scale .0.0. must be finite and above 0"),
-        ((-1.0, 1.0, 1, 0.1), InvalidValueError, "^scale .-1.0. must be at least 0"),
+        ((-1.0, 1.0, 1, 0.1), InvalidValueError, "^scale .-1.0. must be finite and above 0"),
         ((1.0, math.inf, 1, 0.1), InvalidValueError, "^query_scale .inf. must be finite"),
-        ((1.0, math.nan, 1, 0.1), InvalidValueError, "^query_scale .nan. must be at least 0"),
+        (
+            (1.0, math.nan, 1, 0.1),
+            InvalidValueError,
+            "^query_scale .nan. must be finite and above 0",
+        ),
         ((1.0, "1", 1, 0.1), InvalidTypeError, "^query_scale must be a number"),
         ((1.0, 1.0, 0, 0.1), InvalidValueError, "^queries .0. must be at least 1"),
         ((1.0, 1.0, 1.0, 0.1), InvalidTypeError, "^queries must be an integer"),
