@@ -99,7 +99,7 @@ def stream(upper=1):
 
 def counter(measure, **more):
     return Stated(
-        lambda: oc.m.make_counter(*stream(), measure, 20.0, **more), of_counter, 40, tight=3.0
+        lambda: oc.m.make_counter(*stream(), measure, 20.0, **more), of_counter, 40, tight=5.0
     )
 
 
@@ -108,7 +108,7 @@ def window(measure, **more):
         lambda: oc.m.make_window_counter(*stream(), measure, 20.0, 7, **more),
         of_window,
         40,
-        tight=4.0,
+        tight=5.0,
     )
 
 
@@ -248,7 +248,7 @@ STATED["make_histogram_counter"] = Stated(
     ),
     of_histogram,
     40,
-    tight=3.0,
+    tight=5.0,
 )
 STATED["make_alarm"] = Stated(
     lambda: oc.m.make_alarm(*stream(), PURE, 4.0, 1000, max_hits=3), of_alarm, 40
@@ -269,14 +269,15 @@ def test_no_mechanism_escapes():
 @pytest.mark.parametrize("name", STATED)
 def test_the_error_is_within_the_accuracy_as_often_as_it_says(name):
     one = STATED[name]
-    mechanism, runs, beta = one.make(), 150, 0.2
+    # nine answers of ten of above threshold have no error: of 400, one has, but for 10^-20
+    mechanism, runs, beta = one.make(), 400 if "above" in name else 150, 0.2
     stated = mechanism.accuracy(beta, answers=one.answers)
     errors = np.array([one.error(mechanism) for _ in range(runs)])
     failed = int(np.sum(errors > stated))
     assert failed <= binom.isf(1e-10, runs, beta)
     if one.exact:
         assert failed >= binom.ppf(1e-10, runs, beta)
-    assert 0 < np.quantile(errors, 0.95) or "response" in name  # the errors are measured
+    assert errors.max() > 0 or "response" in name  # the errors are measured
     if one.tight is not None:
         assert stated <= one.tight * np.quantile(errors, 1 - beta)
 
