@@ -49,7 +49,7 @@ def told(plan):
     return "\n".join(" | ".join(one) for one in fuzz.run(plan))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_hostile_values(seed):
     assert told(fuzz.plan_sample(seed, 3)) == ""
 
