@@ -1,7 +1,7 @@
 """Errors of buffered counters beside those of jax_privacy's buffered Toeplitz matrices.
 
-    python -m venv /tmp/jax && /tmp/jax/bin/pip install jax-privacy
-    /tmp/jax/bin/python benchmarks/counters_jax_privacy.py [--json]
+    python -m venv .venv-jax && .venv-jax/bin/pip install jax-privacy
+    .venv-jax/bin/python benchmarks/counters_jax_privacy.py [--json]
 
 Run this in an environment with jax_privacy 2.0; the package need not be there. All errors are
 computed by one function, from the first T entries of C: the norm of its first column, times the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...checks import shown
@@ -11,7 +12,7 @@ from .engine import Engine
 from .postgres import PostgreSQL
 from .spark import Spark
 
-ENGINES: dict[str, type[Engine]] = {
+ENGINES: dict[str, Callable[[Any], Engine]] = {
     "duckdb": DuckDB,
     "_duckdb": DuckDB,
     "psycopg": PostgreSQL,
@@ -24,7 +25,7 @@ def engine_of(connection: Any) -> Engine:
     for kind in type(connection).__mro__:
         engine = ENGINES.get(kind.__module__.partition(".")[0])
         if engine is not None:
-            return engine(connection)  # type: ignore[call-arg]
+            return engine(connection)
     raise InvalidTypeError(
         "connection must be of DuckDB, such as duckdb.connect('survey.db'), of PostgreSQL, such as "
         "psycopg.connect(...), or a session of Spark, found "
