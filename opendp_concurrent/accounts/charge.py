@@ -71,8 +71,11 @@ class Turn(Protocol):
     def accumulator(self) -> Accumulator:
         """The accumulator of all charges so far, of every process."""
 
-    def write(self, charge: Charge, after: Accumulator) -> None:
-        """Add ``charge``, after which the accumulator is ``after``. It is durable at turn's end."""
+    def write(self, charge: Charge, after: Accumulator, count: int = 1) -> None:
+        """Add ``count`` equal charges, after which the accumulator is ``after``.
+
+        All of them are durable at turn's end, or none.
+        """
 
 
 class Book(Protocol):
