@@ -148,6 +148,11 @@ class Account:
     def _book(self) -> Book | None:
         return None if self._bound is None else self._bound.book
 
+    @property
+    def recorded(self) -> bool:
+        """Whether a ledger keeps the charges of this tree."""
+        return self._chain[-1]._book is not None
+
     # --- launching -------------------------------------------------------------------------
 
     def launch(self, price: Price) -> Lifecycle:

@@ -23,6 +23,7 @@ from ..native import opendp as _native
 from ..owned import plain
 from .child import adopt
 from .data import Sealed, check_sources
+from .limits import Limits
 from .mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, run
 from .offer import MeasurementPrice, Offers
 from .opaque import hide_errors
@@ -39,6 +40,7 @@ class Session:
     :param token: the sealed data, as a member of the queries' domain
     :param runner: runs launches in sequence, for a measure that composes sequentially only
     :param postprocessors: functions that are applied to every answer
+    :ivar limits: the limits that were opened here
     """
 
     __slots__ = (
@@ -49,6 +51,7 @@ class Session:
         "_runner",
         "_token",
         "account",
+        "limits",
         "lock",
         "measure",
         "native",
@@ -69,6 +72,7 @@ class Session:
         self._postprocessors = postprocessors
         self._offers = Offers(space, measure)
         self._children = count(1)
+        self.limits = Limits()
         # launches take turns below a sequential measure, and inside a native call
         self.native = _native.inside_native_call()
         self.lock = inherited_lock()
