@@ -1264,6 +1264,7 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum"), "message"),
     **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
     "Checkpoint": "store",
+    "Description": "answer",
     **dict.fromkeys(
         ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
     ),
