@@ -11,6 +11,7 @@ individual budgets of ``individual.py``.
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import sqlite3
@@ -199,10 +200,8 @@ def main() -> None:
             ["", "processes", "commits of bare rows", "launches on one budget", "ratio"],
             table,
         )
-        killed, names = kills.Tally(), iter(range(10**6))
-        kills.kill_many(
-            lambda: str(folder / f"kills {next(names)}.db"), 100 if quick else 1000, killed
-        )
+        files = (str(folder / f"kills {number}.db") for number in itertools.count())
+        killed = kills.kill_scenarios(files.__next__, 100 if quick else 1000)
     people = np.random.default_rng(0).normal(size=(10**7, 1))
     bank = median(individual.paired(people, individual.ZCDP, 9 if quick else 60)[0])
     figures = {
