@@ -23,7 +23,13 @@ from operator import is_
 from threading import RLock
 from typing import Any, NamedTuple
 
-from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError, PrivacyMapError
+from ..errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    PrivacyMapError,
+    RefusalError,
+)
 from ..measures.sums.accumulator import Accumulator
 from .charge import Book, Charge, current_label
 from .lifecycle import Event, Lifecycle, innermost_running
@@ -383,6 +389,32 @@ class Account:
                 raise self._refusal(after)
             accumulator = after
         return accumulator.loss
+
+    def refusal(self, price: Price) -> RefusalError | None:
+        """Return why a launch would be refused now; None if it would be admitted.
+
+        Nothing is charged, and ``halt`` closes nothing.
+
+        :raises ReentrantLaunchError, PrivacyMapError, LedgerError: as a launch does
+        """
+        chain = self._chain
+        for account in chain:
+            account.lifecycle.check_not_running()
+        try:
+            self.lifecycle.check()
+        except RefusalError as error:
+            return error.with_traceback(None)
+        for account in chain[::-1]:
+            account._read_ledger()
+        for account, one in zip(chain, self._prices(price), strict=True):
+            plan = account._plan(account._state, one)
+            if isinstance(plan, BudgetExceededError):
+                return plan
+        return None
+
+    def price_at(self, d_in: Any, price: Price) -> Any:
+        """Return what ``price`` is at ``d_in``, a distance of this account."""
+        return price.at(self._inward(d_in) if self._inward else d_in)
 
     def remaining(self) -> Any:
         """Return what the bound still admits; None without a bound."""

@@ -45,6 +45,7 @@ class Inside(NamedTuple):
     :ivar can_resume: returns whether its handles can be saved and resumed
     :ivar feeds_many: whether its stream may feed several mechanisms, which compose below a cast
     :ivar accuracy: the error of its answers; None if it is not known
+    :ivar interactive: whether it returns a queryable, not a release; None if that is not known
     """
 
     spawn: Spawn
@@ -56,6 +57,7 @@ class Inside(NamedTuple):
     can_resume: Callable[[], bool] | None = None
     feeds_many: bool = False
     accuracy: Accuracy | None = None
+    interactive: bool | None = True
 
 
 _INSIDE: dict[int, tuple[ref[Measurement], Inside]] = {}  # pointers of ctypes have no hash
@@ -103,6 +105,43 @@ def accuracy_of(measurement: Measurement) -> Accuracy:
     return found
 
 
+def interactive(measurement: Measurement) -> bool | None:
+    """Whether a measurement returns a queryable, not a release; None if that is not known.
+
+    For OpenDP's own it is read from the record of how they were made.
+    """
+    found = _inside(measurement)
+    return made_interactive(measurement) if found is None else found.interactive
+
+
+def made_interactive(measurement: Any) -> bool | None:
+    """Answer for a native measurement, from the names of its constructors."""
+    made = getattr(measurement, "__opendp_dict__", None)
+    made = made if type(made) is dict else {}
+    name, arguments = made.get("__function__"), made.get("__kwargs__")
+    if not isinstance(arguments, dict):
+        return None
+    if name in _COMPOSE:
+        return True
+    if name == "make_composition":
+        parts = arguments.get("measurements")
+        known = [interactive(one) for one in parts] if isinstance(parts, list) else [None]
+        return True if True in known else None if None in known else False
+    if name == "make_chain_mt":
+        return interactive(arguments.get("measurement1"))
+    if name == "make_chain_pm":  # a postprocessor may turn a queryable into anything
+        return False if interactive(arguments.get("measurement0")) is False else None
+    if "measurement" in arguments:  # a cast
+        return interactive(arguments["measurement"])
+    if made.get("__module__") == "measurements" and name not in _UNKNOWN:
+        return False
+    return None
+
+
+_COMPOSE = ("make_adaptive_composition", "make_sequential_composition", "make_privacy_filter")
+_UNKNOWN = ("make_user_measurement", "make_private_lazyframe", "make_private_expr")
+
+
 class ConcurrentMeasurement(Measurement):
     """A measurement of this package: a compositor, a filter, a cast, or a chain to one.
 
@@ -124,6 +163,11 @@ class ConcurrentMeasurement(Measurement):
     def composes(self) -> bool:
         """Whether it is a compositor or a filter, which launches other mechanisms."""
         return inside(self).composes
+
+    @property
+    def interactive(self) -> bool | None:
+        """Whether it returns a queryable, not a release; None if that is not known."""
+        return inside(self).interactive
 
     @property
     def checkpointed(self) -> bool:
