@@ -65,6 +65,24 @@ class SpaceMismatchError(InvalidValueError, OpenDPException):
         self.name, self.expected, self.found = name, expected, found
 
 
+class LimitMismatchError(InvalidValueError, OpenDPException):
+    """A limit was opened before, under other terms; nothing was charged.
+
+    :ivar limit: the labels of the limits from the outermost one to this one
+    :ivar name: the argument that differs
+    :ivar recorded: its value when the limit was opened first
+    :ivar given: its value in this call
+    """
+
+    def __init__(self, limit: tuple[str, ...], name: str, recorded: str, given: str) -> None:
+        super().__init__(
+            f"{name} of the limit {' > '.join(map(shown, limit))} does not match: it was opened "
+            f"with {recorded}, given was {given}; use the first terms, or open a limit with "
+            "another label"
+        )
+        self.limit, self.name, self.recorded, self.given = limit, name, recorded, given
+
+
 class UnsupportedMeasureError(InvalidValueError, OpenDPException):
     """No composition rule is known for this privacy measure."""
 

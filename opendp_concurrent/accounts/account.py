@@ -23,7 +23,13 @@ from operator import is_
 from threading import RLock
 from typing import Any, NamedTuple
 
-from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError, PrivacyMapError
+from ..errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    PrivacyMapError,
+    RefusalError,
+)
 from ..measures.sums.accumulator import Accumulator
 from .charge import Book, Charge, current_label
 from .lifecycle import Event, Lifecycle, innermost_running
@@ -48,12 +54,12 @@ class Commit(NamedTuple):
 
     :ivar steps: each account, its state afterwards, its price, and its number of launches before
     :ivar permit: lifecycle of the child, if the launch closes earlier children
-    :ivar count: number of equal charges
+    :ivar charges: number of equal charges
     """
 
     steps: tuple[tuple[Account, dict[Any, Tracked], Price, int], ...]
     permit: Lifecycle | None
-    count: int = 1
+    charges: int = 1
 
 
 class _FewerError(Exception):
@@ -166,6 +172,11 @@ class Account:
     def _book(self) -> Book | None:
         return None if self._bound is None else self._bound.book
 
+    @property
+    def recorded(self) -> bool:
+        """Whether a ledger keeps the charges of this tree."""
+        return self._chain[-1]._book is not None
+
     # --- launching -------------------------------------------------------------------------
 
     def launch(self, price: Price) -> Lifecycle:
@@ -186,7 +197,7 @@ class Account:
         :return: the number of charges
         :raises: as :meth:`launch`, if fewer than ``least`` are admitted
         """
-        return self._admitted(price, count, least, runs=False).count
+        return self._admitted(price, count, least, runs=False).charges
 
     def check_open(self) -> None:
         """Raise if no launch may begin here and now, whatever it costs."""
@@ -434,7 +445,7 @@ class Account:
             account._state = state
             # with a book there is no history here: others charge it too
             if account._book is None and len(account._history) == launches:
-                account._history.extend([price.settled()] * commit.count)
+                account._history.extend([price.settled()] * commit.charges)
         if commit.permit is not None:
             self._supersede(commit.permit)
         self._pending = None
@@ -467,6 +478,32 @@ class Account:
                 raise self._refusal(after)
             accumulator = after
         return accumulator.loss
+
+    def refusal(self, price: Price) -> RefusalError | None:
+        """Return why a launch would be refused now; None if it would be admitted.
+
+        Nothing is charged, and ``halt`` closes nothing.
+
+        :raises ReentrantLaunchError, PrivacyMapError, LedgerError: as a launch does
+        """
+        chain = self._chain
+        for account in chain:
+            account.lifecycle.check_not_running()
+        try:
+            self.lifecycle.check()
+        except RefusalError as error:
+            return error.with_traceback(None)
+        for account in chain[::-1]:
+            account._read_ledger()
+        for account, one in zip(chain, self._prices(price), strict=True):
+            plan = account._plan(account._state, one)
+            if isinstance(plan, BudgetExceededError):
+                return plan
+        return None
+
+    def price_at(self, d_in: Any, price: Price) -> Any:
+        """Return what ``price`` is at ``d_in``, a distance of this account."""
+        return price.at(self._inward(d_in) if self._inward else d_in)
 
     def remaining(self) -> Any:
         """Return what the bound still admits; None without a bound."""

@@ -118,6 +118,20 @@ class Ledger(Protocol):
         """
 
 
+def label_text(**argument: Any) -> str:
+    """Return a label, which a ledger and a message can contain.
+
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    """
+    ((name, _),) = argument.items()
+    label: str = text(**argument)
+    if "\0" in label or any("\ud800" <= one <= "\udfff" for one in label):
+        raise InvalidValueError(
+            f"{name} ({shown(label)}) must be text, without NUL and lone surrogates"
+        )
+    return label
+
+
 @contextmanager
 def labelled(label: str) -> Iterator[None]:
     """Give launches in this block a label.
@@ -136,12 +150,7 @@ def labelled(label: str) -> Iterator[None]:
     >>> with oc.labelled("mean age, for the report"):
     ...     pass  # launch here
     """
-    label = text(label=label)
-    if "\0" in label or any("\ud800" <= one <= "\udfff" for one in label):
-        raise InvalidValueError(
-            f"label ({shown(label)}) must be text, without NUL and lone surrogates"
-        )
-    with under_label(label):
+    with under_label(label_text(label=label)):
         yield
 
 

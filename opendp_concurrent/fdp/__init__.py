@@ -16,15 +16,20 @@ for every real ε.
 * ``order.py`` compares functions, ``powers.py`` counts units, and ``residue.py`` computes the
   residual of a Gaussian budget. ``shapes.py`` makes functions from others. ``function.py`` has the
   public class, and ``arguments.py`` its guards. ``session.py`` keeps both directions of neighbours
-  apart.
+  apart, and ``plans.py`` finds the rate, the noise or the steps that a target admits.
 """
 
 from .function import TradeoffFunction
 from .optimal_composition import optimal_composition
+from .plans import Calibration, largest_rate, most_steps, smallest_sigma
 from .session import Session
 
 __all__ = [
+    "Calibration",
     "Session",
     "TradeoffFunction",
+    "largest_rate",
+    "most_steps",
     "optimal_composition",
+    "smallest_sigma",
 ]

@@ -8,6 +8,9 @@ from typing import Any
 from opendp.mod import OdometerQueryable, Queryable
 
 from ..checks import at_most, checked, rounded
+from ..native import opendp as _native
+from .data import check_process
+from .description import Description
 from .handle import Handle
 from .prepaid import PrepaidQueryable
 from .session import Session
@@ -90,6 +93,24 @@ class _Handle(Handle):
         paid = self._session.prepay(price, size, least=1, renews=True)
         return PrepaidQueryable(self._session, paid)
 
+    def admits(self, query: Any) -> bool:
+        """Whether a launch of a measurement would be admitted now; runs and charges nothing.
+
+        This account and all of its ancestors are asked. Another thread or process may launch in
+        between, so the answer may be outdated when it arrives. Only a launch decides.
+
+        :param query: a measurement on the same domain, metric and measure
+        :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
+        :raises PrivacyMapError: the measurement's privacy map cannot be used
+        """
+        check_process(self._session.token)
+        return _native.typed(self._session.refusal, query) is None
+
+    def _describe(self, query: Any, d_in: Any) -> Description:
+        check_process(self._session.token)
+        found: Description = _native.typed(self._session.describe, query, d_in)
+        return found
+
     def _launches(self) -> str:
         launches = self._session.account.launches
         return f"{launches} launch" if launches == 1 else f"{launches} launches"
@@ -104,6 +125,21 @@ class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
         :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
         """
         return self._session.privacy_loss(d_in)
+
+    def describe(self, query: Any, d_in: Any) -> Description:
+        """Describe a launch before it happens: its answer, its loss, whether it is admitted.
+
+        The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
+        or process may launch in between, so ``admitted`` may be outdated when it arrives. A map
+        that was written in Python may return another loss at the launch, which then counts.
+
+        :param query: a measurement on the same domain, metric and measure, or an odometer of this
+            package, which costs nothing until something is launched on it
+        :param d_in: distance between neighbouring inputs
+        :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
+        :raises PrivacyMapError: the measurement's privacy map cannot be used
+        """
+        return self._describe(query, d_in)
 
     def loss_after(self, queries: Iterable[Any], d_in: Any) -> Any:
         """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
@@ -130,6 +166,31 @@ class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
         :param d_in: distance between neighbouring inputs; the filter's own if left out
         """
         return self._session.privacy_loss(self._d_in if d_in is None else d_in)
+
+    def describe(self, query: Any, d_in: Any = None) -> Description:
+        """Describe a launch before it happens: its answer, its loss, whether it is admitted.
+
+        The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
+        or process may launch in between, so ``admitted`` may be outdated when it arrives. A map
+        that was written in Python may return another loss at the launch, which then counts.
+
+        :param query: a measurement on the same domain, metric and measure, or an odometer of this
+            package, which costs nothing until something is launched on it
+        :param d_in: distance between neighbouring inputs; the filter's own if left out
+        :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
+        :raises PrivacyMapError: the measurement's privacy map cannot be used
+
+        :example:
+
+        >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+        >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+        >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
+        >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=0.5)
+        >>> found = root.describe(count)
+        >>> found.mechanism, found.interactive, found.loss, found.admitted
+        ('count >> laplace(scale=0.5)', False, 2.0, False)
+        """
+        return self._describe(query, self._d_in if d_in is None else d_in)
 
     def loss_after(self, queries: Iterable[Any], d_in: Any = None) -> Any:
         """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
@@ -167,6 +228,20 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
         :param d_in: the compositor's own, which may be left out
         """
         return self._session.privacy_loss(self._d_in if d_in is None else d_in)
+
+    def describe(self, query: Any) -> Description:
+        """Describe a launch before it happens: its answer, its loss, whether it is admitted.
+
+        The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
+        or process may launch in between, so ``admitted`` may be outdated when it arrives. A map
+        that was written in Python may return another loss at the launch, which then counts.
+
+        :param query: a measurement on the same domain, metric and measure, or an odometer of this
+            package, which costs nothing until something is launched on it
+        :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
+        :raises PrivacyMapError: the measurement's privacy map cannot be used
+        """
+        return self._describe(query, self._d_in)
 
     def loss_after(self, queries: Iterable[Any]) -> Any:
         """Return the privacy loss if all of ``queries`` were launched now; charges nothing.

@@ -18,13 +18,21 @@ from ..accounts.lifecycle import Lifecycle
 from ..accounts.name import as_child
 from ..accounts.prepaid import Given, Prepaid
 from ..accounts.price import Price, own_distance
-from ..errors import InvalidTypeError, InvalidValueError
+from ..errors import InvalidTypeError, InvalidValueError, RefusalError
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
 from ..owned import plain
 from .child import adopt
 from .data import Sealed, check_sources
-from .mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, run
+from .description import Description
+from .limits import Limits
+from .mechanism import (
+    ConcurrentMeasurement,
+    ConcurrentOdometer,
+    check_launch,
+    interactive,
+    run,
+)
 from .offer import MeasurementPrice, Offers
 from .opaque import hide_errors
 from .sequential import SequentialRunner
@@ -40,6 +48,7 @@ class Session:
     :param token: the sealed data, as a member of the queries' domain
     :param runner: runs launches in sequence, for a measure that composes sequentially only
     :param postprocessors: functions that are applied to every answer
+    :ivar limits: the limits that were opened here
     """
 
     __slots__ = (
@@ -50,6 +59,7 @@ class Session:
         "_runner",
         "_token",
         "account",
+        "limits",
         "lock",
         "measure",
         "native",
@@ -70,6 +80,7 @@ class Session:
         self._postprocessors = postprocessors
         self._offers = Offers(space, measure)
         self._children = count(1)
+        self.limits = Limits()
         # launches take turns below a sequential measure, and inside a native call
         self.native = _native.inside_native_call()
         self.lock = inherited_lock()
@@ -165,13 +176,16 @@ class Session:
             answer = self._runner.run(run, query, self._token)
         return adopt(answer, permit, self.lock)
 
-    def _open(self, odometer: Odometer) -> Any:
+    def _check_odometer(self, odometer: Odometer) -> None:
         if type(odometer) is not ConcurrentOdometer or not vars(odometer):
             raise InvalidTypeError(
                 "the query is a native odometer, which has no privacy map, and cannot say what "
                 "each of its launches costs; pass one made by make_concurrent_odometer"
             )
         self._offers.check_space(odometer)
+
+    def _open(self, odometer: Odometer) -> Any:
+        self._check_odometer(odometer)
         self.account.lifecycle.check_not_running()
         self.account.lifecycle.check()
         with self._as_child():
@@ -196,6 +210,24 @@ class Session:
             self._offers.price(query, f"queries[{index}]") for index, query in enumerate(planned)
         ]
         return self.account.loss_after(d_in, prices)
+
+    def describe(self, query: Any, d_in: Any) -> Description:
+        """Describe a launch of ``query`` without charging or running it."""
+        self._check_d_in(d_in)
+        d_in = own_distance(d_in)
+        if isinstance(query, Odometer):
+            self._check_odometer(query)
+            return Description("odometer", True, d_in, None, None)
+        check_launch(query)
+        price = self._offers.price(query)
+        loss = self.account.price_at(d_in, price)
+        refusal = self.account.refusal(price)
+        return Description(price.mechanism, interactive(price.own), d_in, loss, refusal)
+
+    def refusal(self, query: Any) -> RefusalError | None:
+        """Return why a launch of ``query`` would be refused now; None if it would be admitted."""
+        check_launch(query)
+        return self.account.refusal(self._offers.price(query))
 
     def _check_d_in(self, d_in: Any) -> None:
         # anything but a plain number is validated first: its key may be infinite

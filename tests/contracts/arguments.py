@@ -762,6 +762,15 @@ for title, measure, d_out, kind in (
         d_out=(d_out, kind),
     )
 case(
+    "make_limited",
+    lambda **given: FILTER([1, 2])(oc.c.make_limited(**given))(COUNT),
+    odometer=(ODOMETER, "odometer"),
+    d_in=(1, "d_in"),
+    d_out=(0.5, "finite"),
+    label=("alice", "text"),
+    orders=(None, "None"),
+)
+case(
     "make_analyst_quotas",
     lambda **given: used(oc.c.make_analyst_quotas(**given))([1, 2]),
     odometer=(ODOMETER, "odometer"),
@@ -1929,6 +1938,25 @@ for name, fresh in HANDLES.items():
     on_handle(
         f"{name}.privacy_loss", fresh, lambda handle, d_in: handle.privacy_loss(d_in), spent, **at
     )
+    if name not in ("native mode", "continual"):
+        offered = (COUNT, "measurement")
+        described = {"query": (COUNT, "measurement or odometer"), **at}
+        if name == "compositor":
+            del described["d_in"]
+        on_handle(
+            f"{name}.admits",
+            fresh,
+            lambda handle, query: handle.admits(query),
+            spent,
+            query=offered,
+        )
+        on_handle(
+            f"{name}.describe",
+            fresh,
+            lambda handle, **given: handle.describe(**given),
+            spent,
+            **described,
+        )
     if name == "compositor":
         on_handle(
             f"{name}.loss_after",
@@ -2232,6 +2260,7 @@ def public_callables() -> set[str]:
 
 
 NO_ARGUMENTS = {
+    "Description",  # an answer
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
     "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.fixed",
