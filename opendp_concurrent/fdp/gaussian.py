@@ -93,6 +93,9 @@ class Gaussian:
         error = 4 * ELEMENTARY + 12 * UNIT * (0.5 + float(np.max(np.exp(exponent) * phase)))
         return Transform(np.exp(exponent + 1j * phase), error)
 
+    def logs(self, tau: float, step: float, nodes: int) -> None:
+        """None: powers are computed from ``transform``."""
+
     def log_decay(self, tau: float, omega: Array) -> Array:
         """-ω² μ² / 2."""
         del tau

@@ -190,6 +190,9 @@ class Subsampled:
         sign = 1 if self.unit == "removed" else -1
         return Transform(*rule.transform(power, sign, step, nodes))
 
+    def logs(self, tau: float, step: float, nodes: int) -> None:
+        """None: powers are computed from ``transform``."""
+
     def log_decay(self, tau: float, omega: Array) -> Array:
         """From the density of the loss, by ``decay``."""
         pieces = _pieces(self, tau)
