@@ -51,6 +51,11 @@ class Laplace:
         return self.epsilon
 
     @property
+    def mass_at_largest(self) -> float:
+        """P(X <= 0), rounded down."""
+        return 1 / (1 + exp(-self._cell)) * (1 - 2 * ELEMENTARY)
+
+    @property
     def horizon(self) -> float:
         """Half the period of |ρ|; infinite for continuous noise."""
         return pi * self.steps / (2 * self.epsilon) * (1 - 4 * UNIT)

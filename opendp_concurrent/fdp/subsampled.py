@@ -48,7 +48,7 @@ class Subsampled:
     rate: float
     unit: str
 
-    infinite = mass_error = slack = 0.0
+    infinite = mass_error = slack = mass_at_largest = 0.0
     horizon = inf
     symmetric, stands_for = False, ""
 
