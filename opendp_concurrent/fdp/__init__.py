@@ -17,14 +17,22 @@ for every real ε.
   residual of a Gaussian budget. ``shapes.py`` makes functions from others. ``function.py`` has the
   public class, and ``arguments.py`` its guards. ``session.py`` keeps both directions of neighbours
   apart.
+* ``concentrated.py`` bounds a mechanism of which a privacy profile is known. ``reading.py`` reads
+  events of dp-accounting, ``writing.py`` writes them, ``events.py`` has both as public functions,
+  and ``accountant.py`` adds them up.
 """
 
+from .accountant import Accountant
+from .events import from_dp_event, to_dp_event
 from .function import TradeoffFunction
 from .optimal_composition import optimal_composition
 from .session import Session
 
 __all__ = [
+    "Accountant",
     "Session",
     "TradeoffFunction",
+    "from_dp_event",
     "optimal_composition",
+    "to_dp_event",
 ]
