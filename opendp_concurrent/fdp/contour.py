@@ -109,7 +109,9 @@ def choose(factors: Counted, cumulants: Array, epsilon: float, tolerance: float)
     always = [(one, n) for one, n in factors if one.horizon == inf]
     decay = sum((n * one.log_decay(tau, reach) for one, n in always), np.zeros_like(reach))
     # where |ρ| is below what is allowed, if no factor recurs
-    once = sum((n * one.log_decay(tau, np.minimum(reach, one.horizon)) for one, n in recurrent), decay)
+    once = sum(
+        (n * one.log_decay(tau, np.minimum(reach, one.horizon)) for one, n in recurrent), decay
+    )
     wanted = 0.03 * tolerance * height
     with np.errstate(divide="ignore"):
         target = np.log(wanted * pi * reach)

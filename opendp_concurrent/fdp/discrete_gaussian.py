@@ -63,5 +63,9 @@ def recognised(pair: Finite) -> Finite:
     scale = sqrt(shift / distance)
     steps = sorted(range(-_ULPS, _ULPS + 1), key=abs)
     near = [scale + step * float(np.spacing(scale)) for step in steps]
-    made = (discrete_gaussian(one, shift) for one in near if 2 * (ceil(_DEVIATIONS * one) + shift) < MOST)
+    made = (
+        discrete_gaussian(one, shift)
+        for one in near
+        if 2 * (ceil(_DEVIATIONS * one) + shift) < MOST
+    )
     return next((one for one in made if one == pair), pair)
