@@ -41,6 +41,11 @@ class Laplace:
         return self.epsilon
 
     @property
+    def largest_loss_lower(self) -> float:
+        """ε."""
+        return self.epsilon
+
+    @property
     def horizon(self) -> float:
         """A quarter of the period of the loss; infinite for continuous noise."""
         return pi * self.steps / (2 * self.epsilon) * (1 - 4 * UNIT)
