@@ -56,6 +56,11 @@ class Laplace:
         return 1 / (1 + exp(-self._cell)) * (1 - 2 * ELEMENTARY)
 
     @property
+    def largest_loss_lower(self) -> float:
+        """ε."""
+        return self.epsilon
+
+    @property
     def horizon(self) -> float:
         """Half the period of |ρ|; infinite for continuous noise."""
         return pi * self.steps / (2 * self.epsilon) * (1 - 4 * UNIT)
