@@ -18,7 +18,9 @@ and has
 * ``transform(tau, step, nodes)``: the characteristic function on τ + iω at ω = 0, step, ...,
   (nodes - 1) step;
 * ``log_decay(tau, omega)``: logarithm of a bound on the absolute value of the characteristic
-  function at all frequencies from ω to ``horizon``.
+  function at all frequencies from ω to ``horizon``;
+* ``log_recurring(tau, distance, omega)``: the same at a distance from the next multiple of
+  ``period``, which is infinite if |ρ| has none.
 """
 
 from __future__ import annotations

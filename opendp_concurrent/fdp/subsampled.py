@@ -49,7 +49,7 @@ class Subsampled:
     unit: str
 
     infinite = mass_error = slack = mass_at_largest = 0.0
-    horizon = inf
+    horizon = period = inf
     symmetric, stands_for = False, ""
 
     @property
@@ -200,6 +200,11 @@ class Subsampled:
 
     def logs(self, tau: float, step: float, nodes: int) -> None:
         """None: powers are computed from ``transform``."""
+
+    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
+        """Not asked for: there is no period."""
+        del distance
+        return self.log_decay(tau, omega)
 
     def log_decay(self, tau: float, omega: Array) -> Array:
         """From the density of the loss, by ``decay``."""

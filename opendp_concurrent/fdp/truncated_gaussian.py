@@ -80,7 +80,7 @@ class TruncatedGaussian:
     bound: float
 
     slack = mass_at_largest = 0.0
-    gaussian = horizon = inf
+    gaussian = horizon = period = inf
     symmetric, stands_for = True, ""
 
     @property
@@ -251,6 +251,11 @@ class TruncatedGaussian:
         with np.errstate(divide="ignore", invalid="ignore"):
             logarithm = np.log(bound / value) + 2 * error + 64 * _SPECIAL
         return np.fmin(0.0, logarithm)
+
+    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
+        """Not asked for: there is no period."""
+        del distance
+        return self.log_decay(tau, omega)
 
     def moved(self, times: int) -> TruncatedGaussian | Finite:
         """At a shift that is larger, and rounded up."""
