@@ -43,7 +43,7 @@ from .measures.gaussian_tradeoff import gaussian_tradeoff
 from .measures.tradeoff import tradeoff
 from .measures.truncated_concentrated_divergence import truncated_concentrated_divergence
 
-_WITHOUT_THEN = ("concurrent_filter", "analyst_quotas")  # they are not on a space
+_WITHOUT_THEN = ("concurrent_filter", "analyst_quotas", "block_filter")  # they are not on a space
 _LATER = ("ledger", "plot", "verify")  # each needs an extra, or much time to import
 
 __all__ = [

@@ -19,7 +19,7 @@ from .session import Session
 from .turn import in_turn
 
 
-class _Handle(SealedHandle):
+class Handle(SealedHandle):
     """What the three handles share: launching a query."""
 
     def __init__(self, session: Session, description: str) -> None:
@@ -58,7 +58,7 @@ class _Handle(SealedHandle):
         return f"{launches} launch" if launches == 1 else f"{launches} launches"
 
 
-class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
+class ConcurrentOdometerQueryable(Handle, OdometerQueryable):
     """Handle of an odometer. It launches without a limit and returns the loss so far."""
 
     def privacy_loss(self, d_in: Any) -> Any:
@@ -80,7 +80,7 @@ class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
         return f"ConcurrentOdometerQueryable({self._description}, {self._launches()})"
 
 
-class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
+class ConcurrentFilterQueryable(Handle, OdometerQueryable):
     """Handle of a filter. It admits a launch if the loss stays at or below d_out."""
 
     def __init__(self, session: Session, description: str, d_in: Any, d_out: Any) -> None:
@@ -115,7 +115,7 @@ class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
         )
 
 
-class ConcurrentCompositionQueryable(_Handle, Queryable):
+class ConcurrentCompositionQueryable(Handle, Queryable):
     """Handle of a compositor. It admits one launch for each of the d_mids, in order."""
 
     query_type = "AnyMeasurement"
