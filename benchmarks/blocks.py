@@ -4,7 +4,8 @@
 
 ``block_launch_us_1e4_of_1e6`` is the median time of a launch beyond its mechanism: the same call of
 the mechanism on the same selected data is subtracted, measured in turns with it.
-``admitted_blocks`` and ``admitted_one`` are out of 1,000 queries of ε = 0.05 on 4 consecutive of 52 blocks.
+``admitted_blocks`` and ``admitted_one`` are out of 1,000 queries of ε = 0.05 on 4 consecutive of 52
+blocks.
 """
 
 from __future__ import annotations

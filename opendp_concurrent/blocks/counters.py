@@ -57,12 +57,14 @@ class Counters:
         """Replace the totals at some places."""
         self._cells[places] = cells
 
-    def after(self, cells: Cells, d_mid: Any) -> Cells | tuple[int, BudgetExceededError]:
-        """Return the totals after a launch, or which of them refuses and the refusal."""
+    def after(
+        self, cells: Cells, d_mid: Any, count: int = 1
+    ) -> Cells | tuple[int, BudgetExceededError]:
+        """Return the totals after ``count`` launches, or which one refuses and the refusal."""
         amounts = self._start.amounts(d_mid)
         added: list[int] = []
         for amount, limit, shift in zip(amounts, self._limits, self._shifts, strict=True):
-            if amount is None or (quanta := -(-amount >> shift)) > limit:  # rounded up
+            if amount is None or (quanta := -(-amount >> shift) * count) > limit:  # rounded up
                 return 0, self._refusal(cells[0], d_mid)
             added.append(quanta)
         after = np.empty_like(cells)

@@ -26,9 +26,11 @@ class WithinBlocks:
     kind: ClassVar[str] = "filter"
     d_out: Any
 
-    def admits(self, accumulator: Totals, d_mid: OnBlocks) -> Totals | BudgetExceededError:
+    def admits(
+        self, accumulator: Totals, d_mid: OnBlocks, count: int = 1
+    ) -> Totals | BudgetExceededError:
         """Admit when all named blocks do."""
-        return accumulator.admitted(accumulator.read(d_mid))
+        return accumulator.admitted(accumulator.read(d_mid), count)
 
     def remaining(self, accumulator: Totals) -> Totals:
         """Return the totals, from which that of a block is read."""

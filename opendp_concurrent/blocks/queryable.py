@@ -14,14 +14,14 @@ from opendp.mod import Domain, Measurement, Metric, Odometer, Queryable
 from .. import checks
 from ..accounts.account import Account
 from ..checks import is_a
-from ..errors import BudgetExceededError, InvalidTypeError
+from ..errors import InvalidTypeError
 from ..measures import CompositionMeasure
 from ..measures.sums.accumulator import Accumulator
 from ..native import opendp as _native
 from ..queryables.data import Sealed, check_process, seal_transformed
+from ..queryables.handle import Handle
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, check_launch
-from ..queryables.root import Handle
 from ..queryables.sequential import SequentialRunner
 from ..queryables.session import Session
 from .keys import Places
@@ -93,11 +93,7 @@ class BlockSession(Session):
         _check(measurement)
         places = self.records.keys.places(blocks)
         price = PriceOnBlocks(self._offers.price(measurement, "measurement"), places)
-        try:
-            self.account.loss_after(self.d_in, [price])
-        except BudgetExceededError:
-            return False
-        return True
+        return self.account.refusal(price) is None
 
     @property
     def d_in(self) -> Any:
@@ -117,8 +113,8 @@ class BlockFilterQueryable(Handle, Queryable):
     query_type = "ExtrinsicObject"
 
     def __init__(self, session: BlockSession, description: str, d_out: Any) -> None:
-        super().__init__(session, description)
-        self._blocks, self._d_out = session, d_out
+        super().__init__(session, session.launch)
+        self._blocks, self._description, self._d_out = session, description, d_out
 
     def __call__(self, blocks: Any, measurement: Any = None) -> Any:
         """Launch a measurement, interactive or not, on the records of some blocks.

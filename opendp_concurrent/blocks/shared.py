@@ -66,13 +66,15 @@ class Shared:
         """Replace the numbers at some places."""
         self._cells[places] = cells
 
-    def after(self, cells: Cells, d_mid: Any) -> Cells | tuple[int, BudgetExceededError]:
-        """Return the numbers after a launch, or which block refuses and the refusal."""
+    def after(
+        self, cells: Cells, d_mid: Any, count: int = 1
+    ) -> Cells | tuple[int, BudgetExceededError]:
+        """Return the numbers after ``count`` launches, or which one refuses and the refusal."""
         numbers = cells[:, 0]
         distinct, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
         moved = np.empty(len(distinct), dtype=np.int64)
         for at in np.argsort(first).tolist():  # in the order of blocks
-            verdict = self._rule.admits(self._known[int(distinct[at])], d_mid)
+            verdict = self._rule.admits(self._known[int(distinct[at])], d_mid, count)
             if isinstance(verdict, BudgetExceededError):
                 return int(first[at]), verdict
             moved[at] = self._number(verdict)

@@ -91,20 +91,20 @@ class Totals:
         array.cells.grow(place + 1)
         return array.cells.accumulator(array.cells.read([place])[0])
 
-    def admitted(self, d_mid: OnBlocks) -> Totals | BudgetExceededError:
-        """Return the totals after a launch, or the refusal of the first block that refuses."""
+    def admitted(self, d_mid: OnBlocks, count: int = 1) -> Totals | BudgetExceededError:
+        """Return the totals after launches, or the refusal of the first block that refuses."""
         array = self._array or self._new_array()
         with array.lock:
-            found, error = attempt(self._admitted, array, d_mid)
+            found, error = attempt(self._admitted, array, d_mid, times(count))
         verdict: Totals | BudgetExceededError = _settled(found, error)
         return verdict
 
-    def _admitted(self, array: _Array, d_mid: OnBlocks) -> Totals | BudgetExceededError:
+    def _admitted(self, array: _Array, d_mid: OnBlocks, count: int) -> Totals | BudgetExceededError:
         if self._array is not None:
             self._be_newest(array)
         array.cells.grow(int(d_mid.places[-1]) + 1)
         now = array.cells.read(d_mid.places)
-        after = array.cells.after(now, d_mid.d_mid)
+        after = array.cells.after(now, d_mid.d_mid, count)
         if isinstance(after, tuple):
             position, refusal = after
             return BlockExceededError.of(refusal, self._key(d_mid.places[position]))
@@ -118,13 +118,10 @@ class Totals:
 
     def after(self, d_mid: OnBlocks, count: int = 1) -> Totals:
         """Return the totals after ``count`` launches, which were charged and so fit."""
-        found = self
-        for _ in range(times(count)):
-            verdict = found.admitted(d_mid)
-            if isinstance(verdict, BudgetExceededError):
-                raise verdict
-            found = verdict
-        return found
+        verdict = self.admitted(d_mid, count)
+        if isinstance(verdict, BudgetExceededError):
+            raise verdict
+        return verdict
 
     def within(self, d_out: Any) -> bool:
         """Return True: only launches that fit are added."""

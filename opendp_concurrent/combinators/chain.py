@@ -10,6 +10,7 @@ from ..errors import InvalidTypeError, SpaceMismatchError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentOdometer, postprocess, replace
 from ..queryables.stream import is_stream
+from . import guards
 from .guards import check_odometer
 
 
@@ -86,4 +87,4 @@ def make_chain_po(postprocessor: Any, odometer: ConcurrentOdometer) -> Concurren
     <class 'str'>
     """
     assert_features("contrib")
-    return postprocess(check_odometer(odometer), postprocessor)
+    return postprocess(guards.odometer(odometer=odometer), postprocessor)

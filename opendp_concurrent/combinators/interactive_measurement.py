@@ -29,6 +29,7 @@ from ..queryables.mechanism import (
     Spawn,
     give_inside,
     inside,
+    interactive,
     may_feed_many,
 )
 from ..queryables.session import validate_d_in
@@ -49,6 +50,7 @@ def make_measurement(
     checkpointed: bool = False,
     can_resume: Callable[[], bool] | None = None,
     accuracy: Accuracy | None = None,
+    releases: bool = False,
 ) -> ConcurrentMeasurement:
     """Make a measurement that is invoked on sealed data.
 
@@ -61,6 +63,7 @@ def make_measurement(
     :param checkpointed: whether it has the checkpoint of the party that holds the data
     :param can_resume: says whether the spawned handle can be saved; as ``around`` if left out
     :param accuracy: the error of its answers; None if it is not known
+    :param releases: whether ``spawn`` returns what ``around`` returns, or a release without it
     """
     carrier_type = input_space[0].carrier_type
 
@@ -106,6 +109,7 @@ def make_measurement(
         can_resume,
         many,
         accuracy,
+        interactive=not releases if around is None or not releases else interactive(around),
     )
     return _direct(measurement, made_on, summary, what)
 

@@ -48,7 +48,7 @@ class Subsampled:
     rate: float
     unit: str
 
-    infinite = mass_error = slack = 0.0
+    infinite = mass_error = slack = mass_at_largest = 0.0
     horizon = inf
     symmetric, stands_for = False, ""
 
@@ -189,6 +189,9 @@ class Subsampled:
             return Transform(np.ones(nodes, dtype=complex), _NO_BOUND)
         sign = 1 if self.unit == "removed" else -1
         return Transform(*rule.transform(power, sign, step, nodes))
+
+    def logs(self, tau: float, step: float, nodes: int) -> None:
+        """None: powers are computed from ``transform``."""
 
     def log_decay(self, tau: float, omega: Array) -> Array:
         """From the density of the loss, by ``decay``."""

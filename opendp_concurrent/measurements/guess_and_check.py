@@ -62,6 +62,7 @@ class _Release:
             spawn,
             constant_map(self._space[1], self._d_in, self.loss),
             "Release",
+            releases=True,
         )
 
 

@@ -164,6 +164,7 @@ def make_private_selection(
         spawn,
         lambda d_in: reading(measure.validate("d_mid", read_map(measurement, d_in))),
         f"PrivateSelection({output_measure}, mean_runs={mean_runs:g}, max_runs={runs.most})",
+        releases=True,
     )
 
 

@@ -1036,6 +1036,17 @@ def in_blocks(case: Case) -> Case:
     return on(case, made, blocks=[D_IN, "empty"])
 
 
+def limited(case: Case) -> Any:
+    """A limit that admits the case once."""
+    d_in, loss = budget_of(case)
+    return oc.c.make_limited(odometer_for(case), d_in, loss, label="ann", **orders_of(case))
+
+
+def _limit(case: Case) -> Case:
+    """In a limit below a filter."""
+    return on(on(case, limited(case)), in_filter(case))
+
+
 def _parallel(partition: Callable[[], Any]) -> Callable[[Case], Case]:
     def make(case: Case) -> Case:
         made = Built("parallel_composition", case.space)(partition(), {0: case.what, 1: case.what})
@@ -1245,6 +1256,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
     Wrapper("in a composition", Role.COMBINATOR, (), _larger(in_composition)),
     Wrapper("in a quota", Role.COMBINATOR, ("make_analyst_quotas", "AnalystQuotas"), quotas),
     Wrapper("in blocks", Role.COMBINATOR, ("make_block_filter",), in_blocks),
+    Wrapper("in a limit", Role.COMBINATOR, ("make_limited",), _limit),
     Wrapper(
         "in a part by key",
         Role.COMBINATOR,
@@ -1287,10 +1299,12 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum"), "message"),
     **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
     "Checkpoint": "store",
+    "Description": "answer",
     **dict.fromkeys(
         ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
     ),
     **dict.fromkeys(("Session", "TradeoffFunction", "TruncatedConcentrated"), "distance"),
+    "Accountant": "accountant",
     **dict.fromkeys(
         (
             "fixed_renyi_divergence",
@@ -1323,6 +1337,7 @@ PLAIN: dict[str, str] = {
             "composition_measure",
             "counter_nodes",
             "counter_rmse",
+            "from_dp_event",
             "group_tcdp",
             "individual_scale",
             "labelled",
@@ -1336,6 +1351,7 @@ PLAIN: dict[str, str] = {
             "sparse_vector_accuracy",
             "square_root_rmse",
             "subsampled_tcdp",
+            "to_dp_event",
             "window_rmse",
         ),
         "tool",
@@ -1353,6 +1369,7 @@ TAKES_ODOMETERS = frozenset(
         "in a filter that halts",
         "in a composition",
         "in a quota",
+        "in a limit",
         "in a context",
         "on a stream's filter",
         "on a stream's composition",

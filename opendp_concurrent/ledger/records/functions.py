@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...fdp.discrete_gaussian import recognised
 from ...fdp.finite import Finite
 from ...fdp.function import TradeoffFunction
 from ...fdp.laplace import Laplace
@@ -82,7 +83,7 @@ def make_pair(parts: Mapping[str, Any]) -> Finite:
     _require(isinstance(pair.stands_for, str))
     _require(pair.back is None or (isinstance(pair.back, Finite) and pair.back.back is None))
     _require(pair.limit >= 0.0 and pair.gaussian >= 0.0)
-    return pair
+    return recognised(pair)
 
 
 def _factor(factor: Any) -> Any:

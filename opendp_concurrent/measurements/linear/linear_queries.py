@@ -147,6 +147,7 @@ class _Planner:
                 error,
                 len(self.batch.matrix),
             ),
+            releases=True,
         )
 
     def _finish(
