@@ -16,7 +16,7 @@ from math import exp, expm1, inf, log, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from .bounds import Array
+from .bounds import UNIT, Array
 from .factor import Factor
 from .gaussian import Gaussian
 from .recurrence import tail
@@ -105,17 +105,21 @@ def choose(factors: Counted, cumulants: Array, epsilon: float, tolerance: float)
     height = 1 / (tau * (1 + tau) * sqrt(2 * pi * (width**2 + 1 / tau**2)))
     step = 2 * pi / _period(cumulants, best, epsilon, width, 0.1 * tolerance * height)
     reach = _REACH / width
-    recurrent = [(one, n) for one, n in factors if one.horizon < inf]
-    always = [(one, n) for one, n in factors if one.horizon == inf]
-    decay = sum((n * one.log_decay(tau, reach) for one, n in always), np.zeros_like(reach))
-    # where |ρ| is below what is allowed, if no factor recurs
-    once = sum(
-        (n * one.log_decay(tau, np.minimum(reach, one.horizon)) for one, n in recurrent), decay
-    )
+    recurrent = [(one, n) for one, n in factors if one.period < inf]
+    decay, once = np.zeros_like(reach), np.zeros_like(reach)  # the latter if no factor recurs
+    for one, n in factors:
+        if one.horizon == inf:
+            each = n * one.log_decay(tau, reach)
+            decay += each
+            once += 0.0 if one.period < inf else each
+        if one.period < inf:
+            once += n * one.log_recurring(
+                tau, np.minimum(reach, one.period / 2 * (1 - 16 * UNIT)), reach
+            )
     wanted = 0.03 * tolerance * height
     with np.errstate(divide="ignore"):
         target = np.log(wanted * pi * reach)
-    normal = sum(n * one.variance for one, n in always if isinstance(one, Gaussian))
+    normal = sum(n * one.variance for one, n in factors if isinstance(one, Gaussian))
     plain, short = _first(reach, decay <= target), _first(reach, once <= target - _SPARE)
     limit = inf  # frequency
     for one, _ in factors:
@@ -151,7 +155,7 @@ def _nodes(end: float, step: float) -> int:
 def _few_smoothings(recurrent: Counted, most: float, normal: float, wanted: float) -> list[float]:
     """None, if the Gaussians are enough; and enough for the first recurrence; and some more."""
     logarithm = 2 * log(1e3 + 1 / max(wanted, 1e-300))
-    damped = sqrt(logarithm) / min(one.horizon for one, _ in recurrent)
+    damped = 2 * sqrt(logarithm) / min(one.period for one, _ in recurrent)
     found = [0.0] if normal * 1e12 > logarithm else []
     return found + [one for one in (damped, most / 8, most) if one <= most]
 

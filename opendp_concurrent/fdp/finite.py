@@ -35,6 +35,11 @@ class Form(Protocol):
 
     def log_decay(self, tau: float, omega: Array) -> Array: ...
 
+    @property
+    def period(self) -> float: ...
+
+    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array: ...
+
 
 @dataclass(frozen=True, eq=False)
 class Finite:
@@ -226,6 +231,17 @@ class Finite:
         if len(self.losses) != 2 or self.loss_error:
             return 0.0
         return float(self.losses[1] - self.losses[0])
+
+    @property
+    def period(self) -> float:
+        """That of |ρ|; infinite if none is known."""
+        return 2 * self.horizon if self.form is None else self.form.period
+
+    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
+        """As :meth:`log_decay`, at some distance from the next multiple of the period."""
+        if self.form is not None:
+            return self.form.log_recurring(tau, distance, omega)
+        return self.log_decay(tau, distance)
 
     def log_decay(self, tau: float, omega: Array) -> Array:
         """|ρ|² = 1 - 4 p₁ p₂ sin²(ωg/2) for two tilted masses; 0 where no decay is known."""

@@ -94,7 +94,7 @@ class Gaussian:
     mu: float
 
     infinite = mass_error = slack = mass_at_largest = 0.0
-    largest_loss = gaussian = horizon = inf
+    largest_loss = largest_loss_lower = gaussian = horizon = period = inf
     symmetric, stands_for = True, ""
 
     @property
@@ -126,6 +126,11 @@ class Gaussian:
         """-ω² μ² / 2."""
         del tau
         return -omega * omega * (self.variance / 2) * (1 - 4 * UNIT)
+
+    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
+        """Not asked for: there is no period."""
+        del distance
+        return self.log_decay(tau, omega)
 
     def profile(self, epsilon: Array) -> Bounds:
         """δ at each real ε."""

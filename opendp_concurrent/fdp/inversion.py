@@ -54,8 +54,9 @@ class CharacteristicFunction:
     :ivar cumulant: K(τ)
     :ivar cumulant_error: bound on its error
     :ivar decay: logarithm of a bound on |ρ| from the last node on, from factors without horizon
+    :ivar steady: the same, from factors without period
     :ivar normal: μ² of the Gaussians
-    :ivar recurrent: factors with a horizon, and their counts
+    :ivar recurrent: factors with a period, and their counts
     :ivar beyond: bounds on ∫ |ρ| ω^-2 dω / π and on ∫ |ρ| dω / π beyond the last node, as far as
         they follow from some factors
     """
@@ -67,6 +68,7 @@ class CharacteristicFunction:
     cumulant: float = 0.0
     cumulant_error: float = 0.0
     decay: float = 0.0
+    steady: float = 0.0
     normal: float = 0.0
     recurrent: tuple[tuple[Factor, int], ...] = ()
     beyond: tuple[float, float] = (inf, inf)
@@ -86,10 +88,12 @@ class CharacteristicFunction:
             product.cumulant_error += count * float(factor.mgf_error(contour.tau))
             # K(τ) is negative where mass is missing
             product.cumulant_error += 2 * UNIT * (abs(cumulant) + abs(product.cumulant))
-            if factor.horizon < inf:
+            if factor.period < inf:
                 recurrent.append((factor, count))
-            else:
-                product.decay += count * float(factor.log_decay(contour.tau, end)[0])
+            if factor.horizon == inf:
+                decay = count * float(factor.log_decay(contour.tau, end)[0])
+                product.decay += decay
+                product.steady += decay if factor.period == inf else 0.0
             product.normal += count * factor.mu**2 if isinstance(factor, Gaussian) else 0.0
         product.recurrent = tuple(recurrent)
         return product
@@ -163,7 +167,7 @@ class CharacteristicFunction:
         path = self.contour
         if self.recurrent and path.beyond and self.beyond[0] == inf:
             each = tail(self.recurrent, path.tau, path.end, self.normal, path.beyond, total)
-            self.beyond = exp(self.decay) * each[0], exp(self.decay) * each[1]
+            self.beyond = exp(self.steady) * each[0], exp(self.steady) * each[1]
         return self.beyond
 
     def _smoothing_error(self, phases: ComplexArray, each: float, growth: float) -> float:

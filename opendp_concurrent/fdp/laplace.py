@@ -56,6 +56,11 @@ class Laplace:
         return 1 / (1 + exp(-self._cell)) * (1 - 2 * ELEMENTARY)
 
     @property
+    def largest_loss_lower(self) -> float:
+        """ε."""
+        return self.epsilon
+
+    @property
     def horizon(self) -> float:
         """Half the period of |ρ|; infinite for continuous noise."""
         return pi * self.steps / (2 * self.epsilon) * (1 - 4 * UNIT)
@@ -175,6 +180,27 @@ class Laplace:
             angle = np.minimum(omega * self._cell, pi / 2)
             bound = cosh * (a + b / np.hypot(np.sin(angle), np.sinh(min(u * self._cell, 300.0))))
         return np.minimum(0.0, np.log(bound / whole) + 32 * ELEMENTARY)
+
+    @property
+    def period(self) -> float:
+        """That of |ρ|; if the noise is continuous, that of its part by the two atoms."""
+        return 2 * self.horizon if self.steps < inf else pi / self.epsilon
+
+    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
+        """At a distance from the next multiple of the period, and at frequencies of at least ω.
+
+        If the noise is continuous: |cosh(uε)|² = sinh²(Re u ε) + cos²(ωε), |sinh(uε)| <= cosh.
+        """
+        if self.steps < inf:
+            return self.log_decay(tau, np.maximum(distance, 1e-300))
+        u = tau + 0.5
+        a, b = self._weights()
+        cosh, less = (1 + exp(-2 * u * self.epsilon)) / 2, exp(-2 * u * self.epsilon)
+        cosine = np.cos(np.minimum(distance * self.epsilon, pi / 2)) + 4 * ELEMENTARY
+        whole = float(a * cosh + b * self._ratio(np.asarray(u)))
+        bound = a * np.hypot((1 - less) / 2 + UNIT, exp(-u * self.epsilon) * cosine)
+        bound = bound + b * cosh / omega
+        return np.minimum(0.0, np.log(bound / whole) + 64 * ELEMENTARY)
 
     def profile(self, epsilon: Array) -> Bounds:
         """For |ε| < ε₀: 1 - e^((ε-ε₀)/2) if continuous; piecewise linear in e^ε on a grid."""

@@ -1,7 +1,7 @@
 """How much of a characteristic function is left beyond a frequency, where some factors recur.
 
-A pair on a lattice has a |ρ| of some period 2H, which is even and falls up to H. Where several have
-different periods, their product hardly recurs. An interval of frequencies is bounded by each
+A pair on a lattice has a |ρ| of some period, which is even and falls up to half of it. Where
+several have different periods, their product hardly recurs. An interval of frequencies is bounded by each
 factor's bound at the least distance to a multiple of its period; intervals whose bound is too large
 are divided.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from .bounds import UNIT, Array
 from .factor import Factor
 
-_MOST = 2**18  # factors times intervals
+_MOST = 2**17  # factors times intervals
 _SPAN = 2.0**24  # largest over least frequency
 
 
@@ -30,7 +30,7 @@ def tail(
 ) -> tuple[float, float]:
     """Bounds on (1/π) ∫ |ρ| ω^-2 dω and on (1/π) ∫ |ρ| dω beyond ``start``.
 
-    :param recurrent: factors with a horizon, and their counts
+    :param recurrent: factors with a period, and their counts
     :param normal: μ² of Gaussians; they count from ``start`` on only
     :param wanted: the first plus ``s2`` times the second at which to stop
     """
@@ -43,7 +43,8 @@ def tail(
     rest = _damping(np.array([last]), start, normal)[0]
     ends = rest / (pi * last), rest / (pi * normal * last) if normal else inf
     least = 0.05 / sqrt(sum(n * factor.variance for factor, n in recurrent) + 1e-300)
-    depth = {one: float(one.log_decay(tau, np.array(one.horizon))) for one, _ in recurrent}
+    half = {one: np.array(one.period / 2) for one, _ in recurrent}
+    depth = {one: float(one.log_recurring(tau, at, at)) for one, at in half.items()}
     ordered = sorted(recurrent, key=lambda item: item[1] * depth[item[0]])
     done: list[tuple[Array, Array, Array]] = []
     spent, seen, settled = 0, 0, 0.0
@@ -94,11 +95,11 @@ def _damping(omega: Array, start: float, normal: float) -> Array:
 
 def _recurring(factor: Factor, tau: float, left: Array, right: Array) -> Array:
     """Logarithm of a bound on one factor, on each interval, less a rounding of later sums."""
-    period = 2 * factor.horizon
+    period = factor.period
     before, after = np.floor(left / period), np.ceil(right / period)
     distance = np.minimum(left - before * period, after * period - right)
     # 0 if a multiple of the period is in the interval
     distance = np.where(after > before + 1, 0.0, distance) - 32 * UNIT * right
-    near = np.clip(distance, 0.0, factor.horizon)
-    found = factor.log_decay(tau, np.maximum(near, 1e-300))
-    return np.where(near > 0.0, found, 0.0) * (1 - 1e-12)
+    near = np.clip(distance, 0.0, period / 2 * (1 - 16 * UNIT))
+    found: Array = np.minimum(0.0, factor.log_recurring(tau, near, left)) * (1 - 1e-12)
+    return found

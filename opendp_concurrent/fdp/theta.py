@@ -125,3 +125,8 @@ class Theta:
         bound: Array = -omega * omega * (v / 2) * (1 - 16 * UNIT)
         bound = bound + np.log1p(more) * (1 + 2 * ELEMENTARY)
         return np.minimum(0.0, bound)
+
+    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
+        """That at the distance."""
+        del omega
+        return self.log_decay(tau, distance)
