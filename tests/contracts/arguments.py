@@ -860,6 +860,18 @@ case(
     orders=(None, "None"),
     halt=(False, "flag"),
 )
+case(
+    "make_block_filter",
+    lambda **given: used(oc.c.make_block_filter(**given))([1, 2])([1], COUNT),
+    odometer=(ODOMETER, "odometer"),
+    d_in=(1, "d_in"),
+    d_out=(1e6, "non_negative"),
+    blocks=(oc.c.by_key(lambda record: record), "partition"),
+    keys=([1, 2], "iterable"),
+    orders=(None, "None"),
+    halt=(False, "flag"),
+    opaque_errors=(False, "flag"),
+)
 QUOTAS = oc.c.make_analyst_quotas(ODOMETER, 1, {"alice": 1.0, "bob": 0.5})
 case(
     "AnalystQuotas.coalition",
@@ -962,6 +974,7 @@ case(
     lambda function: parted(oc.c.by_key(function)),
     function=(lambda record: record % 2, "callable"),
 )
+case("by_entry", oc.c.by_entry)
 case("by_split", oc.c.by_split, function=(lambda rows, keys: {}, "callable"))
 case("by_column", lambda names: oc.c.by_column("region", names), names=("year", "text"))
 case(
@@ -2099,6 +2112,41 @@ on_handle(
     lambda: QUOTAS([1, 2]),
     lambda handle, analyst: handle[analyst],
     analyst=("alice", NOTHING),
+)
+BLOCKS = oc.c.make_block_filter(
+    ODOMETER, 1, 1e6, blocks=oc.c.by_key(lambda record: record), keys=[1, 2, 3]
+)
+on_handle(
+    "blocks()",
+    lambda: BLOCKS([1, 2]),
+    lambda handle, blocks, measurement: handle(blocks, measurement),
+    spent,
+    blocks=([1, 2], "iterable"),
+    measurement=(COUNT, "measurement or odometer"),
+)
+on_handle(
+    "blocks.admits",
+    lambda: BLOCKS([1, 2]),
+    lambda handle, blocks, measurement: handle.admits(blocks, measurement),
+    spent,
+    blocks=([1, 2], "iterable"),
+    measurement=(COUNT, "measurement"),
+)
+for name in ("privacy_loss", "remaining"):
+    on_handle(
+        f"blocks.{name}",
+        lambda: BLOCKS([1, 2]),
+        lambda handle, block, name=name: getattr(handle, name)(block),
+        spent,
+        block=(2, "finite real"),
+    )
+on_handle(
+    "blocks.add_blocks",
+    lambda: BLOCKS([1, 2]),
+    lambda handle, keys, data: handle.add_blocks(keys, data),
+    len,
+    keys=(["new"], "iterable"),
+    data=([1, 2], "anything"),
 )
 on_handle(
     "parts[]",

@@ -726,11 +726,20 @@ def after(case: Case, what: Any, data: list[Any], item: Callable[[Any], Any]) ->
     return replace(case, what=what, data=data, item=lambda one: item(inner(one)))
 
 
-def on(case: Case, what: Any, *, key: Any = None, top: bool = False, launch: bool = True) -> Case:
+def on(
+    case: Case,
+    what: Any,
+    *,
+    key: Any = None,
+    blocks: Any = None,
+    top: bool = False,
+    launch: bool = True,
+) -> Case:
     """The case launched on a combinator: what it refuses must have changed nothing.
 
     :param key: which of several handles it is launched on; or, if it is not launched but there
         already, which one it is
+    :param blocks: those on which it is launched
     """
     enter, seen = case.enter, case.seen
 
@@ -744,7 +753,7 @@ def on(case: Case, what: Any, *, key: Any = None, top: bool = False, launch: boo
             seen.launchers.append((root, send))
             before = loss_known(root)
             try:
-                child = send(case.what)
+                child = send(case.what if blocks is None else (blocks, case.what))
             except REFUSALS:
                 seen.refused.append((before, loss_known(root)))
                 raise
@@ -1024,6 +1033,19 @@ def quotas(case: Case, **options: Any) -> Case:
     return on(case, made, key="ann")
 
 
+def in_blocks(case: Case) -> Case:
+    loss = map_of(case.what)(1) if isinstance(case.what, Measurement) else budget_of(case)[1]
+    made = oc.c.make_block_filter(
+        odometer_for(case),
+        1,
+        loss,
+        blocks=oc.c.by_key(lambda row: D_IN),
+        keys=[D_IN, "empty"],
+        **orders_of(case),
+    )
+    return on(case, made, blocks=[D_IN, "empty"])
+
+
 def limited(case: Case) -> Any:
     """A limit that admits the case once."""
     d_in, loss = budget_of(case)
@@ -1243,6 +1265,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
     Wrapper("in a filter that halts", Role.COMBINATOR, (), _larger(in_filter, halt=True)),
     Wrapper("in a composition", Role.COMBINATOR, (), _larger(in_composition)),
     Wrapper("in a quota", Role.COMBINATOR, ("make_analyst_quotas", "AnalystQuotas"), quotas),
+    Wrapper("in blocks", Role.COMBINATOR, ("make_block_filter",), in_blocks),
     Wrapper("in a limit", Role.COMBINATOR, ("make_limited",), _limit),
     Wrapper(
         "in a part by key",
@@ -1317,7 +1340,7 @@ PLAIN: dict[str, str] = {
         ),
         "accumulator",
     ),
-    "by_column": "partition",  # of frames
+    **dict.fromkeys(("by_column", "by_entry"), "partition"),  # of frames, of mappings
     **dict.fromkeys(
         (
             "bad_event_probability",
