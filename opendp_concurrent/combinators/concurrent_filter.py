@@ -12,6 +12,7 @@ from ..accounts.charge import Ledger
 from ..accounts.rule import Within
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures.sums.orders_sum import grid_curve
+from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.session import validate_d_in
@@ -21,6 +22,7 @@ from .guards import check_flag, check_odometer, check_orders
 from .interactive_measurement import constant_map, make_measurement
 
 
+@recorded
 def make_concurrent_filter(
     odometer: ConcurrentOdometer,
     d_in: Any,

@@ -33,6 +33,7 @@ from ..combinators.guards import check_space
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -74,6 +75,7 @@ def _release(loss: NoiseLoss, scale: float) -> Any:
     return make(atom_domain(T=ATOM), absolute_distance(T=ATOM), scale)
 
 
+@recorded
 def make_individual_filter(
     input_domain: Domain,
     input_metric: Metric,

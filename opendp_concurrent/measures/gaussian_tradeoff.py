@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import checks
 from ..fdp.function import TradeoffFunction
+from ..provenance import recorded
 from ..references import cite
 from .conversion import Conversion, Profile
 from .conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
@@ -28,6 +29,7 @@ class Gaussian:
     """Descriptor: what makes two of these measures equal."""
 
 
+@recorded
 def gaussian_tradeoff() -> Measure:
     """Gaussian differential privacy; the distance is a number μ.
 

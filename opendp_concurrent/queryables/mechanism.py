@@ -19,6 +19,7 @@ from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
 from ..measures.sums.accumulator import Accounting
 from ..native import opendp as _native
+from ..provenance import Unrecorded
 from .accuracy import Accuracy
 from .child import adopt
 from .data import Sealed, take_in, unseal
@@ -321,6 +322,7 @@ class ConcurrentOdometer(Odometer):
         self.transformation = transformation
         self.postprocessors = postprocessors
         self.spawn, self.record, self.opaque = spawn, record, opaque
+        self.__opendp_dict__: dict[str, Any] = Unrecorded()
         self.sealed = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -332,11 +334,6 @@ class ConcurrentOdometer(Odometer):
 
     def __del__(self) -> None:
         """Nothing to free."""
-
-    @property
-    def __opendp_dict__(self) -> dict[str, Any]:
-        """A mark that OpenDP cannot serialise this odometer."""
-        return _native.Unrecorded()
 
     def __call__(self, arg: Any) -> Any:
         """Spawn an odometer queryable on the data ``arg``, converted once."""
