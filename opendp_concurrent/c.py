@@ -17,6 +17,7 @@ from .combinators.indexed import (
     then_indexed_composition,
     then_ordered_composition,
 )
+from .combinators.limited import make_limited
 from .combinators.named_casts import (
     make_approxDP_to_fDP,
     make_fDP_to_approxDP,
@@ -85,6 +86,7 @@ __all__ = [
     "make_interactive",
     "make_interactive_postprocessing",
     "make_larger_delta",
+    "make_limited",
     "make_null_query_extension",
     "make_ordered_composition",
     "make_parallel_composition",

@@ -71,8 +71,11 @@ class Turn(Protocol):
     def accumulator(self) -> Accumulator:
         """The accumulator of all charges so far, of every process."""
 
-    def write(self, charge: Charge, after: Accumulator) -> None:
-        """Add ``charge``, after which the accumulator is ``after``. It is durable at turn's end."""
+    def write(self, charge: Charge, after: Accumulator, count: int = 1) -> None:
+        """Add ``count`` equal charges, after which the accumulator is ``after``.
+
+        All of them are durable at turn's end, or none.
+        """
 
 
 class Book(Protocol):
@@ -115,6 +118,20 @@ class Ledger(Protocol):
         """
 
 
+def label_text(**argument: Any) -> str:
+    """Return a label, which a ledger and a message can contain.
+
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    """
+    ((name, _),) = argument.items()
+    label: str = text(**argument)
+    if "\0" in label or any("\ud800" <= one <= "\udfff" for one in label):
+        raise InvalidValueError(
+            f"{name} ({shown(label)}) must be text, without NUL and lone surrogates"
+        )
+    return label
+
+
 @contextmanager
 def labelled(label: str) -> Iterator[None]:
     """Give launches in this block a label.
@@ -133,12 +150,7 @@ def labelled(label: str) -> Iterator[None]:
     >>> with oc.labelled("mean age, for the report"):
     ...     pass  # launch here
     """
-    label = text(label=label)
-    if "\0" in label or any("\ud800" <= one <= "\udfff" for one in label):
-        raise InvalidValueError(
-            f"label ({shown(label)}) must be text, without NUL and lone surrogates"
-        )
-    with under_label(label):
+    with under_label(label_text(label=label)):
         yield
 
 

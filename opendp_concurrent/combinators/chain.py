@@ -11,6 +11,7 @@ from ..native import opendp as _native
 from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentOdometer, postprocess, replace
 from ..queryables.stream import is_stream
+from . import guards
 from .guards import check_odometer
 
 
@@ -89,4 +90,4 @@ def make_chain_po(postprocessor: Any, odometer: ConcurrentOdometer) -> Concurren
     <class 'str'>
     """
     assert_features("contrib")
-    return postprocess(check_odometer(odometer), postprocessor)
+    return postprocess(guards.odometer(odometer=odometer), postprocessor)

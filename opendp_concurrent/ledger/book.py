@@ -153,26 +153,34 @@ class SqlTurn:
         """Sum of all charges before this turn."""
         return self._now.accumulator
 
-    def write(self, charge: Charge, after: Accumulator) -> None:
-        """Add a charge, and make it the newest charge of the budget."""
-        dataset, (before, head, _, form) = self._book.dataset, self._now
-        sequence, time, d_mid = before + 1, time_ns() // 1000, self._book.text(charge.d_mid)
+    def write(self, charge: Charge, after: Accumulator, count: int = 1) -> None:
+        """Add ``count`` equal charges, the last of which is the newest charge of the budget."""
+        dataset, (sequence, head, _, form) = self._book.dataset, self._now
+        time, d_mid = time_ns() // 1000, self._book.text(charge.d_mid)
         label, mechanism = charge.label, charge.mechanism
-        head = next_hash(head, (dataset, sequence, time, label, mechanism, d_mid))
-        self._driver.run(
-            {
-                "dataset": dataset,
-                "of": dataset,
-                "sequence": sequence,
-                "time": time,
-                "label": label,
-                "mechanism": mechanism,
-                "d_mid": d_mid,
-                "hash": head,
-                "head": head,
-                "record": canonical(after.to_record()),
-            },
-            tables.ADD_CHARGE,
-            tables.MOVE_HEAD,
-        )
+        rows = []
+        for _ in range(count):
+            sequence += 1
+            head = next_hash(head, (dataset, sequence, time, label, mechanism, d_mid))
+            rows.append((sequence, head))
+        same = {
+            "dataset": dataset,
+            "time": time,
+            "label": label,
+            "mechanism": mechanism,
+            "d_mid": d_mid,
+        }
+        moved = {
+            "of": dataset,
+            "sequence": sequence,
+            "head": head,
+            "record": canonical(after.to_record()),
+        }
+        if count == 1:
+            self._driver.run({**same, **moved, "hash": head}, tables.ADD_CHARGE, tables.MOVE_HEAD)
+        else:
+            self._driver.run_many(
+                tables.ADD_CHARGE, [{**same, "sequence": at, "hash": hash_} for at, hash_ in rows]
+            )
+            self._driver.run(moved, tables.MOVE_HEAD)
         self.after = Known(sequence, head, after, form)

@@ -14,6 +14,7 @@ from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer,
 
 from ..accounts.charge import Ledger
 from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..accounts.limit import Limit
 from ..checks import function
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
@@ -301,6 +302,7 @@ class ConcurrentOdometer(Odometer):
     :param postprocessors: functions that are applied to every answer, first to last
     :param record: a ledger, and the d_in of its charges
     :param opaque: whether errors of mechanisms are hidden from the analyst
+    :param limit: the bound that it has below another account; None for others
     """
 
     _type_ = Odometer._type_
@@ -315,14 +317,15 @@ class ConcurrentOdometer(Odometer):
         postprocessors: tuple[Callable[[Any], Any], ...] = (),
         record: tuple[Ledger, Any] | None = None,
         opaque: bool = False,
+        limit: Limit | None = None,
     ) -> None:
         self.query_space = query_space
         self.measure = measure
         self.accumulator = accumulator
         self.transformation = transformation
         self.postprocessors = postprocessors
-        self.spawn, self.record, self.opaque = spawn, record, opaque
         self.__opendp_dict__: dict[str, Any] = Unrecorded()
+        self.spawn, self.record, self.opaque, self.limit = spawn, record, opaque, limit
         self.sealed = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -370,21 +373,23 @@ class ConcurrentOdometer(Odometer):
             f"    input_domain   = {self.input_domain},\n"
             f"    input_metric   = {self.input_metric},\n"
             f"    output_measure = {self.measure.name},\n"
-            f"    accumulator    = {self.accumulator})"
+            f"    accumulator    = {self.accumulator}{self._limited()})"
         )
+
+    def _limited(self) -> str:
+        return "" if self.limit is None else f",\n    limit          = {self.limit}"
 
 
 def replace(odometer: ConcurrentOdometer, **changes: Any) -> ConcurrentOdometer:
     """Return a copy of the odometer with another transformation, postprocessors or ledger."""
     kept = {
         name: getattr(odometer, name)
-        for name in ("transformation", "postprocessors", "record", "opaque")
+        for name in ("spawn", "transformation", "postprocessors", "record", "opaque", "limit")
     }
     return ConcurrentOdometer(
         odometer.query_space,
         odometer.measure,
         odometer.accumulator,
-        odometer.spawn,
         **{**kept, **changes},
     )
 

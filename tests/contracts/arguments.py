@@ -762,6 +762,15 @@ for title, measure, d_out, kind in (
         d_out=(d_out, kind),
     )
 case(
+    "make_limited",
+    lambda **given: FILTER([1, 2])(oc.c.make_limited(**given))(COUNT),
+    odometer=(ODOMETER, "odometer"),
+    d_in=(1, "d_in"),
+    d_out=(0.5, "finite"),
+    label=("alice", "text"),
+    orders=(None, "None"),
+)
+case(
     "make_analyst_quotas",
     lambda **given: used(oc.c.make_analyst_quotas(**given))([1, 2]),
     odometer=(ODOMETER, "odometer"),

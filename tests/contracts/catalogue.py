@@ -1014,6 +1014,17 @@ def quotas(case: Case, **options: Any) -> Case:
     return on(case, made, key="ann")
 
 
+def limited(case: Case) -> Any:
+    """A limit that admits the case once."""
+    d_in, loss = budget_of(case)
+    return oc.c.make_limited(odometer_for(case), d_in, loss, label="ann", **orders_of(case))
+
+
+def _limit(case: Case) -> Case:
+    """In a limit below a filter."""
+    return on(on(case, limited(case)), in_filter(case))
+
+
 def _parallel(partition: Callable[[], Any]) -> Callable[[Case], Case]:
     def make(case: Case) -> Case:
         made = Built("parallel_composition", case.space)(partition(), {0: case.what, 1: case.what})
@@ -1222,6 +1233,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
     Wrapper("in a filter that halts", Role.COMBINATOR, (), _larger(in_filter, halt=True)),
     Wrapper("in a composition", Role.COMBINATOR, (), _larger(in_composition)),
     Wrapper("in a quota", Role.COMBINATOR, ("make_analyst_quotas", "AnalystQuotas"), quotas),
+    Wrapper("in a limit", Role.COMBINATOR, ("make_limited",), _limit),
     Wrapper(
         "in a part by key",
         Role.COMBINATOR,
@@ -1332,6 +1344,7 @@ TAKES_ODOMETERS = frozenset(
         "in a filter that halts",
         "in a composition",
         "in a quota",
+        "in a limit",
         "in a context",
         "on a stream's filter",
         "on a stream's composition",
