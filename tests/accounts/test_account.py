@@ -402,7 +402,7 @@ class Book:
             self.charges.append(self.pending[0])
             self.accumulator = self.pending[1]
 
-    def write(self, charge, after):
+    def write(self, charge, after, limits=()):
         self.pending = charge, after
 
     def charged_by_another(self, d_mid):
