@@ -55,10 +55,16 @@ class Commit(NamedTuple):
 
     :ivar steps: each account, its state afterwards, its price, and its number of launches before
     :ivar permit: lifecycle of the child, if the launch closes earlier children
+    :ivar charges: number of equal charges
     """
 
     steps: tuple[tuple[Account, dict[Any, Tracked], Price, int], ...]
     permit: Lifecycle | None
+    charges: int = 1
+
+
+class _FewerError(Exception):
+    """The ledger does not admit as many launches as were planned, but may admit fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +165,18 @@ class Account:
         return len(self._history) if self._book is None else self._book.launches
 
     @property
+    def accumulator_of_none(self) -> Accumulator:
+        """The accumulator of no launch: in its form, d_mids are added."""
+        start = self._bound.start if self._bound else self._start
+        assert start is not None
+        return start
+
+    @property
+    def bounded_at(self) -> Any:
+        """The d_in of its bound, in units of the queries' metric; None without a bound."""
+        return None if self._bound is None else self._tracked(self._state).query_d_in
+
+    @property
     def _book(self) -> Book | LimitBook | None:
         return None if self._bound is None else self._bound.book
 
@@ -199,31 +217,80 @@ class Account:
         :raises LedgerError: if the charge could not be made durable; the mechanism must not run
         :raises ForkedError: the ledger was opened before this process was forked
         """
-        chain, book = self._chain, self._root_book
+        return self._admitted(price).permit or self.lifecycle
+
+    def prepay(self, price: Price, count: int, least: int) -> int:
+        """Charge launches that run later, as many as are admitted from ``least`` to ``count``.
+
+        :return: the number of charges
+        :raises: as :meth:`launch`, if fewer than ``least`` are admitted
+        """
+        return self._admitted(price, count, least, runs=False).charges
+
+    def check_open(self) -> None:
+        """Raise if no launch may begin here and now, whatever it costs."""
+        book = self._root_book
         if book is not None:
             book.check_process()
         if self._lock._is_owned():
             raise held()
-        for account in chain:
+        for account in self._chain:
             account.lifecycle.check_not_running()
         self.lifecycle.check()
+
+    def _admitted(self, price: Price, count: int = 1, least: int = 1, runs: bool = True) -> Commit:
+        """Charge from ``least`` to ``count`` equal launches.
+
+        :param runs: whether a mechanism runs next, which closes earlier children
+        """
+        self.check_open()
+        chain, book = self._chain, self._root_book
         prices = self._prices(price)
         while True:
             self._settle()
             before = [account._state for account in chain]
-            plans = list(map(Account._plan, chain, before, prices))
+            if count == 1:
+                order, plans = (1, 1, runs), list(map(Account._plan, chain, before, prices))
+            else:
+                fits, plans = self._most(before, prices, count, least)
+                order = fits, least, runs
             charge = None
             if book is not None:  # untrusted maps are read here, before locks are taken
                 charge = self._charge(prices)
             with self._lock:
-                permit, refusal = self._decide(before, plans, prices, charge)
+                commit, refusal = self._decide(before, plans, prices, charge, order)
             if refusal is not None:
                 try:
                     raise refusal
                 finally:
                     del refusal  # its trace has this frame
-            if permit is not None:
-                return permit
+            if commit is not None:
+                return commit
+
+    def _most(
+        self, before: list[dict[Any, Tracked]], prices: list[Price], count: int, least: int
+    ) -> tuple[int, list[Any]]:
+        """Return the largest number of launches that all accounts admit, and their plans.
+
+        A loss never falls, so this is a binary search. If even ``least`` launches are refused, the
+        plans of these are returned.
+        """
+        admitted, refused = None, count + 1
+        tried = count
+        while True:
+            plans = [
+                account._plan(state, price, tried)
+                for account, state, price in zip(self._chain, before, prices, strict=True)
+            ]
+            if not any(isinstance(plan, BudgetExceededError) for plan in plans):
+                admitted = tried, plans
+            elif tried == least:
+                return least, plans
+            else:
+                refused = tried
+            if admitted is not None and refused - admitted[0] == 1:
+                return admitted
+            tried = least if admitted is None else (admitted[0] + refused) // 2
 
     def _decide(
         self,
@@ -231,7 +298,8 @@ class Account:
         plans: list[Any],
         prices: list[Price],
         charge: Charge | None,
-    ) -> tuple[Lifecycle | None, Exception | None]:
+        order: tuple[int, int, bool],
+    ) -> tuple[Commit | None, Exception | None]:
         """Charge under the lock, or return the refusal, or neither if the plans are outdated.
 
         No exception is raised under the lock: Python 3.10 might not release it at an interrupt.
@@ -247,31 +315,40 @@ class Account:
             self.lifecycle.check()
             if book is None or charge is None:
                 self._refuse(plans)
-                return self._rebind(self._commit(plans, prices)), None
-            return self._write(book, charge, plans, prices), None
+                return self._rebind(self._commit(plans, prices, order)), None
+            return self._write(book, charge, plans, prices, order), None
+        except _FewerError:
+            return None, None
         except Exception as error:
             return None, error
 
     def _write(
-        self, book: Book, charge: Charge, plans: list[Any], prices: list[Price]
-    ) -> Lifecycle:
+        self,
+        book: Book,
+        charge: Charge,
+        plans: list[Any],
+        prices: list[Price],
+        order: tuple[int, int, bool],
+    ) -> Commit:
         """Charge in the ledger, then here.
 
         After an interrupt it may be unknown whether the charge was written. The accounts of
         children then count it, and the root and the limits take the ledger's state.
         """
-        chain, root = self._chain, self._chain[-1]
+        chain, root, (count, least, _) = self._chain, self._chain[-1], order
         try:
             with book.turn() as turn:
                 for place, limit in zip(self._limits, charge.limits, strict=True):
-                    total = turn.total(limit)
-                    plans[place] = chain[place]._plan_on(total, limit.d_mid, plans[place])
-                plans[-1] = root._plan_on(turn.accumulator, charge.d_mid, plans[-1])
+                    total, one = turn.total(limit), chain[place]
+                    plans[place] = one._plan_on(total, limit.d_mid, plans[place], count)
+                plans[-1] = root._plan_on(turn.accumulator, charge.d_mid, plans[-1], count)
+                if count > least and any(isinstance(one, BudgetExceededError) for one in plans):
+                    raise _FewerError
                 self._refuse(plans)
-                commit = self._commit(plans, prices)
+                commit = self._commit(plans, prices, order)
                 after = root._tracked(plans[-1]).accumulator
                 limits = [chain[place]._tracked(plans[place]) for place in self._limits]
-                turn.write(charge, after, limits=tuple(one.accumulator for one in limits))
+                turn.write(charge, after, count, tuple(one.accumulator for one in limits))
                 root._pending = commit
         except Exception:
             root._pending = None
@@ -291,9 +368,9 @@ class Account:
         return Lifted(price, self._inward, self._lifted)
 
     def _plan(
-        self, state: dict[Any, Tracked], price: Price
+        self, state: dict[Any, Tracked], price: Price, count: int = 1
     ) -> dict[Any, Tracked] | BudgetExceededError:
-        """Return the state after the launch, or the refusal. This reads untrusted maps."""
+        """Return the state after the launches, or the refusal. This reads untrusted maps."""
         after = {}
         for key, tracked in state.items():
             bound = self._bound if key == self._bound_key else None
@@ -304,7 +381,8 @@ class Account:
                     raise
                 continue  # not the bound's d_in: reading a loss must not make launches fail later
             try:
-                verdict = (bound.rule if bound else UNLIMITED).admits(tracked.accumulator, d_mid)
+                rule = bound.rule if bound else UNLIMITED
+                verdict = rule.admits(tracked.accumulator, d_mid, count)
             except (InvalidTypeError, InvalidValueError) as error:  # of a curve, read just now
                 if self._bound and not bound:
                     continue
@@ -334,7 +412,7 @@ class Account:
             raise PrivacyMapError(tracked.query_d_in, str(error)) from error
 
     def _plan_on(
-        self, accumulator: Accumulator, d_mid: Any, plan: Any
+        self, accumulator: Accumulator, d_mid: Any, plan: Any, count: int
     ) -> dict[Any, Tracked] | BudgetExceededError:
         """Return the plan for the ledger's accumulator: ``plan`` if it was made for that one."""
         assert self._bound is not None
@@ -342,7 +420,7 @@ class Account:
             planned: dict[Any, Tracked] | BudgetExceededError = plan
             return planned
         self._follow(accumulator)
-        verdict = self._bound.rule.admits(accumulator, d_mid)
+        verdict = self._bound.rule.admits(accumulator, d_mid, count)
         if isinstance(verdict, BudgetExceededError):
             return self._refusal(verdict)
         return {self._bound_key: self._tracked(self._state)._replace(accumulator=verdict)}
@@ -369,7 +447,9 @@ class Account:
                     account.lifecycle.happen(Event.REFUSED_WITH_HALT)
                 raise plan
 
-    def _commit(self, plans: Iterable[Any], prices: Iterable[Price]) -> Commit:
+    def _commit(
+        self, plans: Iterable[Any], prices: Iterable[Price], order: tuple[int, int, bool]
+    ) -> Commit:
         chain = self._chain
         if len(chain) == 1:  # as below, for every launch at top level
             (plan,), (price,) = plans, prices
@@ -379,14 +459,19 @@ class Account:
                 (account, plan, price, len(account._history))
                 for account, plan, price in zip(chain, plans, prices, strict=True)
             )
-        reason = self._sequential_reason
-        return Commit(steps, None if reason is None else Lifecycle(self.lifecycle, reason))
+        count, _, runs = order
+        return Commit(steps, self._permit() if runs else None, count)
 
-    def _rebind(self, commit: Commit) -> Lifecycle:
+    def _permit(self) -> Lifecycle | None:
+        """Return the lifecycle of the next child, if it closes earlier children."""
+        reason = self._sequential_reason
+        return None if reason is None else Lifecycle(self.lifecycle, reason)
+
+    def _rebind(self, commit: Commit) -> Commit:
         root = self._chain[-1]
         root._pending = commit  # charged
         root._follow_up(commit)
-        return commit.permit or self.lifecycle
+        return commit
 
     def _settle(self) -> None:
         """Complete a charge that an interrupt cut short."""
@@ -403,12 +488,16 @@ class Account:
             account._state = state
             # with a book there is no history here: others charge it too
             if account._book is None and len(account._history) == launches:
-                account._history.append(price.settled())
-        if commit.permit is not None and self._current is not commit.permit:
+                account._history.extend([price.settled()] * commit.charges)
+        if commit.permit is not None:
+            self._supersede(commit.permit)
+        self._pending = None
+
+    def _supersede(self, permit: Lifecycle) -> None:
+        if self._current is not permit:
             if self._current is not None:
                 self._current.happen(Event.SUPERSEDED)
-            self._current = commit.permit
-        self._pending = None
+            self._current = permit
 
     # --- readings --------------------------------------------------------------------------
 

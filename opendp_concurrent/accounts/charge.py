@@ -94,11 +94,17 @@ class Turn(Protocol):
         """
 
     def write(
-        self, charge: Charge, after: Accumulator, limits: tuple[Accumulator, ...] = ()
+        self,
+        charge: Charge,
+        after: Accumulator,
+        count: int = 1,
+        limits: tuple[Accumulator, ...] = (),
     ) -> None:
-        """Add ``charge``, after which the accumulator is ``after``. It is durable at turn's end.
+        """Add ``count`` equal charges, after which the accumulator is ``after``.
 
-        :param limits: the accumulators of its limits after it, in their order
+        All of them are durable at turn's end, or none.
+
+        :param limits: the accumulators of its limits after them, in their order
         """
 
 

@@ -184,37 +184,40 @@ class SqlTurn:
         return self._now.limits.total(limit.path, limit.terms)
 
     def write(
-        self, charge: Charge, after: Accumulator, limits: tuple[Accumulator, ...] = ()
+        self,
+        charge: Charge,
+        after: Accumulator,
+        count: int = 1,
+        limits: tuple[Accumulator, ...] = (),
     ) -> None:
-        """Add a charge, and make it the newest charge of the budget.
+        """Add ``count`` equal charges, the last of which is the newest charge of the budget.
 
-        :param limits: the sums of the limits that it is below, after the charge
+        :param limits: the sums of the limits that they are below, after all of them
         """
-        dataset, (before, head, _, form, known) = self._book.dataset, self._now
-        sequence, time = before + 1, time_ns() // 1000
+        dataset, (sequence, head, _, form, known) = self._book.dataset, self._now
+        time, label, mechanism = time_ns() // 1000, charge.label, charge.mechanism
         if charge.limits:
-            record, known = known.charged(charge.d_mid, charge.limits, limits)
-            d_mid = encode("d_mid", record, form)
+            records, known = known.charged(charge.d_mid, charge.limits, limits, count)
+            texts = [encode("d_mid", record, form) for record in records]
         else:
-            d_mid = self._book.text(charge.d_mid)
-        label, mechanism = charge.label, charge.mechanism
-        head = next_hash(head, (dataset, sequence, time, label, mechanism, d_mid))
-        self._driver.run(
-            {
-                "dataset": dataset,
-                "of": dataset,
-                "sequence": sequence,
-                "time": time,
-                "label": label,
-                "mechanism": mechanism,
-                "d_mid": d_mid,
-                "hash": head,
-                "head": head,
-                "record": canonical(after.to_record()),
-            },
-            tables.ADD_CHARGE,
-            tables.MOVE_HEAD,
-        )
+            texts = [self._book.text(charge.d_mid)] * count
+        rows = []
+        for d_mid in texts:
+            sequence += 1
+            head = next_hash(head, (dataset, sequence, time, label, mechanism, d_mid))
+            rows.append({"sequence": sequence, "d_mid": d_mid, "hash": head})
+        same = {"dataset": dataset, "time": time, "label": label, "mechanism": mechanism}
+        moved = {
+            "of": dataset,
+            "sequence": sequence,
+            "head": head,
+            "record": canonical(after.to_record()),
+        }
+        if count == 1:
+            self._driver.run({**same, **rows[0], **moved}, tables.ADD_CHARGE, tables.MOVE_HEAD)
+        else:
+            self._driver.run_many(tables.ADD_CHARGE, [{**same, **row} for row in rows])
+            self._driver.run(moved, tables.MOVE_HEAD)
         self.after = Known(sequence, head, after, form, known)
 
 

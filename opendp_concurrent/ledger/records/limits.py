@@ -69,12 +69,17 @@ class Limits:
         return known.accumulator
 
     def charged(
-        self, d_mid: Any, charges: tuple[LimitCharge, ...], after: tuple[Accumulator, ...]
-    ) -> tuple[Limited, Limits]:
-        """Return the record of a charge below limits, and the limits after it.
+        self,
+        d_mid: Any,
+        charges: tuple[LimitCharge, ...],
+        after: tuple[Accumulator, ...],
+        count: int = 1,
+    ) -> tuple[list[Limited], Limits]:
+        """Return the records of equal charges below limits, and the limits after them.
 
-        :param charges: what it costs each limit, from the outermost one to the innermost
-        :param after: the sums of the limits after it, in the same order
+        :param charges: what each costs each limit, from the outermost one to the innermost
+        :param after: the sums of the limits after all of them, in the same order
+        :param count: number of charges
         """
         copy, opened, number = self._copy(), [], 0
         for charge, total in zip(charges, after, strict=True):
@@ -84,9 +89,10 @@ class Limits:
                 opened.append(new)
                 known = copy._open(new)
             number = known.number
-            copy._put(replace(known, launches=known.launches + 1, accumulator=total))
+            copy._put(replace(known, launches=known.launches + count, accumulator=total))
         d_mids = tuple(charge.d_mid for charge in charges)
-        return Limited(d_mid, number, d_mids, tuple(opened)), copy
+        first = Limited(d_mid, number, d_mids, tuple(opened))
+        return [first, *[Limited(d_mid, number, d_mids, ())] * (count - 1)], copy
 
     def replayed(self, charge: Limited) -> tuple[Limits, Path]:
         """Return the limits after a charge, and the path of its innermost limit.

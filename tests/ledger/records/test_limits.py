@@ -25,7 +25,8 @@ def charge(limits, *losses, path=ANN, d_mid=0.125):
         LimitCharge(path[: depth + 1], terms(), loss) for depth, loss in enumerate(losses)
     )
     after = tuple(limits.total(one.path, one.terms).after(one.d_mid) for one in charges)
-    return limits.charged(d_mid, charges, after)
+    (record,), limits = limits.charged(d_mid, charges, after)
+    return record, limits
 
 
 def told(limits):
@@ -63,6 +64,17 @@ def test_what_was_charged_is_replayed_from_its_text():
         assert told(again) == told(limits)
     assert limits.launches(TEAM) == 4
     assert limits.launches(("nobody",)) == 0
+
+
+def test_of_several_charges_only_the_first_opens_the_limit():
+    charges = (LimitCharge(("ann",), terms(), 0.125),)
+    records, limits = Limits().charged(0.25, charges, (terms().empty_total().after(0.125, 3),), 3)
+    first = Limited(0.25, 1, (0.125,), (Opened(0, "ann", write_terms(terms())),))
+    assert records == [first, *[Limited(0.25, 1, (0.125,), ())] * 2]
+    again = Limits()
+    for record in records:
+        again, _ = again.replayed(record)
+    assert told(again) == told(limits) == [(1, ("ann",), 3, 0.375)]
 
 
 def test_terms_are_compared():
