@@ -2010,6 +2010,13 @@ case(
     rounds=(2, "count"),
 )
 
+case(
+    "deserialize",
+    oc.deserialize,
+    message=(dp.serialize(VECTOR[0]), NOTHING),
+    allow=([], "sequence or None"),
+)
+
 # --- handles ---------------------------------------------------------------------------------
 
 QUERIES = {"query": (COUNT, "measurement or odometer")}

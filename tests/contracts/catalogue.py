@@ -1310,6 +1310,7 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
     "Checkpoint": "store",
     "Description": "answer",
+    "deserialize": "message",
     **dict.fromkeys(
         ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
     ),
