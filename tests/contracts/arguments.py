@@ -2403,7 +2403,7 @@ on_handle(
     ),
     lambda context: context.current_privacy_loss(),
     label=("alice", "text"),
-    privacy_loss=(dp.loss_of(epsilon=0.5), "privacy loss"),
+    privacy_loss=(dp.loss_of(epsilon=0.5), "nothing hostile"),
     accumulator=(None, "None or accounting"),
     orders=(None, "None"),
 )
