@@ -48,8 +48,7 @@ SOME = ("pure", "ladder", "functions")  # of a version whose form another one ha
 LAUNCHED = [
     (version, name)
     for version, name in CLOSED
-    if version in ("0.1.0", "0.2.0.dev1")
-    or name in (*SOME, *CAME.get(version, ()))
+    if version in ("0.1.0", "0.2.0.dev1") or name in (*SOME, *CAME.get(version, ()))
 ]
 NEVER = "created, and never used"
 
