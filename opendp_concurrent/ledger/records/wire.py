@@ -106,7 +106,7 @@ def check_fields(cls: type, attributes: Mapping[str, str]) -> None:
         )
 
 
-check_fields(Finite, PAIR)
+check_fields(Finite, {**PAIR, "form": "form"})
 _OURS = (
     # accumulators
     plain("advanced", Advanced, {"slack": "delta_slack"}),
