@@ -100,12 +100,17 @@ ELSEWHERE = {
     "queryables/test_spawn.py": ["queryables/root.py"],
     "tables/engines/test_postgres.py": ["tables/engines/connections.py"],
     "tables/test_aggregates.py": ["tables/numbers.py"],
+    "tables/test_budgets.py": [
+        "individual/table_filter.py",
+        "tables/rendering/charging.py",
+    ],
     "tables/test_engine.py": ["tables/engines/engine.py"],
     "tables/test_launches.py": ["tables/cut.py"],
     "tables/test_scan.py": ["tables/table.py"],
     "tables/test_steps.py": ["tables/domain.py", "tables/schema.py"],
     "tables/test_traps.py": [
         "tables/rendering/dialects.py",
+        "tables/rendering/expressions.py",
         "tables/plan.py",
         "tables/predicate.py",
         "tables/rendering/render.py",

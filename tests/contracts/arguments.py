@@ -501,6 +501,15 @@ case(
     scale=(10.0, "positive"),
 )
 case(
+    "NoisyTableSum",
+    oc.m.NoisyTableSum,
+    column=("hours", "None or text"),
+    bound=(1.0, "positive"),
+    scale=(10.0, "positive"),
+    quantum=(0.5, "None or positive"),
+    where=(None, "None or predicate"),
+)
+case(
     "individual_scale",
     oc.m.individual_scale,
     output_measure=(ZCDP, "measure"),
@@ -1370,6 +1379,19 @@ case(
     timeout=(None, "None or positive"),
     snapshot=(False, "flag"),
 )
+maker(
+    "individual_table_filter",
+    BOUNDED,
+    output_measure=(ZCDP, "measure"),
+    d_out=(0.5, "finite"),
+    budgets=("spent", COLUMNS),
+)
+case(
+    "tables.create_budgets",
+    lambda **given: tables.created(**given),
+    table=(tables.people(), "nothing hostile"),
+    budgets=("others", COLUMNS),
+)
 case("tables.unit_of", oc.tables.unit_of, units=(1, "whole"))
 HOURS = oc.tables.column("hours")
 case(
@@ -2204,6 +2226,13 @@ on_handle(
     lambda handle, query: handle(query),
     query=(None, "anything"),
 )
+TABLED = oc.m.make_individual_table_filter(*BOUNDED, ZCDP, 1e6, tables.budgets())
+on_handle(
+    "individual on a table()",
+    lambda: TABLED(tables.data()),
+    lambda handle, query: handle(query),
+    query=(oc.m.NoisyTableSum(None, 1, 10.0), NOTHING),
+)
 INDEXED = oc.c.make_indexed_composition(*VECTOR, PURE, 1, [SVT, COUNT])
 on_handle(
     "indexed()",
@@ -2383,7 +2412,7 @@ NO_ARGUMENTS = {
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
     "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.fixed",
-    "tables.Table.materialized",
+    "tables.Table.materialized", "tables.Table.engine",
     "tables.Predicate", "tables.Column", "tables.Column.is_null",
     "ledger.Entry", "ledger.Summary", "ledger.SqlLedger", "ledger.SqlLedger.entries",
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",
