@@ -87,6 +87,17 @@ class UnsupportedMeasureError(InvalidValueError, OpenDPException):
     """No composition rule is known for this privacy measure."""
 
 
+class UnsupportedEventError(InvalidValueError):
+    """The privacy loss of an event of dp-accounting is not known here.
+
+    :ivar event: the event, or the one inside it, that is not supported
+    """
+
+    def __init__(self, message: str, event: object) -> None:
+        super().__init__(message)
+        self.event = event
+
+
 class NativeConstructorError(InvalidValueError, OpenDPException):
     """A constructor of OpenDP refused its arguments.
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from .. import checks
 from ..fdp.function import TradeoffFunction
+from ..fdp.writing import reciprocal_down
 from ..references import cite
 from .conversion import Conversion, Profile
 from .conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
 from .conversions.products import gaussian_to_zcdp
-from .events import reciprocal_down
 from .kinds import APPROXIMATE, GAUSSIAN, PROFILE, TRADEOFF, ZCDP
 from .measure import Composability, only
 from .noise import Noise

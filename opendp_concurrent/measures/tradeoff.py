@@ -10,10 +10,10 @@ from typing import Any
 
 from ..errors import InvalidValueError, UnsupportedMeasureError
 from ..fdp.function import TradeoffFunction, check_function
+from ..fdp.writing import function_event
 from ..references import cite
 from .conversion import Conversion, Profile
 from .conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
-from .events import function_event
 from .joins import join_tradeoffs
 from .kinds import APPROXIMATE, GAUSSIAN, PROFILE, TRADEOFF
 from .measure import Composability, CompositionMeasure, only

@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import Any
 
 from .. import checks
+from ..exact.zcdp import zcdp_to_delta, zcdp_to_epsilon
+from ..fdp.concentrated import zcdp_to_tradeoff
 from ..references import cite
 from . import opendp as native
 from .conversion import Conversion, Profile
 from .conversions.curves import KnownCurve
 from .conversions.products import zcdp_to_renyi
-from .conversions.to_tradeoff import zcdp_to_tradeoff
-from .conversions.zcdp_to_approximate import zcdp_to_delta, zcdp_to_epsilon
 from .distances import TruncatedConcentrated
 from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI, TRADEOFF, TRUNCATED, ZCDP
 from .measure import Composability, only

@@ -24,6 +24,7 @@ import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import tables  # beside this file
+from dp_accounting import dp_event
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transformation
 
 import opendp_concurrent as oc
@@ -648,6 +649,76 @@ for name, arguments in {
     "epsilon_bounds": {"delta": (1e-3, "probability"), "width": (1e-3, "non_negative")},
 }.items():
     case(f"Session.{name}", getattr(SESSION, name), **arguments)
+EVENT = dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0))
+KINDS["event"] = lambda value: issubclass(type(value), dp_event.DpEvent)
+KINDS["loss"] = of_class(T, oc.fdp.Session)
+KINDS["events"] = lambda value: (
+    is_kind(value, list, tuple) and all(map(KINDS["event"], elements(value)))
+)
+RELATIONS = ("ADD_OR_REMOVE_ONE", "REPLACE_SPECIAL")
+case(
+    "from_dp_event",
+    oc.fdp.from_dp_event,
+    event=(EVENT, "event"),
+    neighboring_relation=(RELATIONS[0], "nothing hostile"),
+)
+case("to_dp_event", oc.fdp.to_dp_event, loss=(SESSION, "loss"))
+for name, arguments in {
+    "GaussianDpEvent": {"noise_multiplier": (1.0, "non_negative")},
+    "LaplaceDpEvent": {"noise_multiplier": (1.0, "non_negative")},
+    "DiscreteLaplaceDpEvent": {
+        "noise_parameter": (1.0, "non_negative"),
+        "sensitivity": (1, "count"),
+    },
+    "RandomizedResponseDpEvent": {
+        "noise_parameter": (0.1, "probability"),
+        "num_buckets": (3, "count"),
+    },
+    "SelfComposedDpEvent": {"event": (EVENT, "event"), "count": (3, "count")},
+    "ComposedDpEvent": {"events": ([EVENT], "events")},
+    "PoissonSampledDpEvent": {
+        "sampling_probability": (0.1, "probability"),
+        "event": (EVENT.event, "event"),
+    },
+    "SingleEpochTreeAggregationDpEvent": {
+        "noise_multiplier": (1.0, "non_negative"),
+        "step_counts": (8, "count or list of count"),
+    },
+    "ZCDpEvent": {"rho": (0.1, "non_negative"), "xi": (0.1, "non_negative")},
+}.items():
+    case(
+        f"from_dp_event, {name}",
+        lambda name=name, **given: oc.fdp.from_dp_event(
+            getattr(dp_event, name)(**given), "REPLACE_SPECIAL"
+        ),
+        **arguments,
+    )
+case("Accountant", oc.fdp.Accountant, neighboring_relation=("REPLACE_ONE", "nothing hostile"))
+on_handle(
+    "Accountant.compose",
+    oc.fdp.Accountant,
+    lambda accountant, **given: accountant.compose(**given),
+    lambda accountant: (accountant.session, accountant.ledger),
+    event=(EVENT, "event"),
+    count=(2, "count"),
+)
+on_handle(
+    "Accountant.supports",
+    oc.fdp.Accountant,
+    lambda accountant, event: accountant.supports(event) or oc.fdp.from_dp_event(event),
+    lambda accountant: (accountant.session, accountant.ledger),
+    event=(EVENT, "event"),
+)
+case(
+    "Accountant.get_epsilon",
+    oc.fdp.Accountant().get_epsilon,
+    target_delta=(1e-3, "probability"),
+)
+case(
+    "Accountant.get_delta",
+    oc.fdp.Accountant().get_delta,
+    target_epsilon=(0.5, "non_negative"),
+)
 PRODUCT = T.laplace(0.5).compose(T.gaussian(0.5))
 for title, function in {"": F, ", product": PRODUCT, ", worst": T.worst()}.items():
     for name, arguments in {

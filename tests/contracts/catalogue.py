@@ -1281,6 +1281,7 @@ PLAIN: dict[str, str] = {
         ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
     ),
     **dict.fromkeys(("Session", "TradeoffFunction", "TruncatedConcentrated"), "distance"),
+    "Accountant": "accountant",
     **dict.fromkeys(
         (
             "fixed_renyi_divergence",
@@ -1313,6 +1314,7 @@ PLAIN: dict[str, str] = {
             "composition_measure",
             "counter_nodes",
             "counter_rmse",
+            "from_dp_event",
             "group_tcdp",
             "individual_scale",
             "labelled",
@@ -1326,6 +1328,7 @@ PLAIN: dict[str, str] = {
             "sparse_vector_accuracy",
             "square_root_rmse",
             "subsampled_tcdp",
+            "to_dp_event",
             "window_rmse",
         ),
         "tool",

@@ -26,6 +26,8 @@ from ...fdp.finite import Finite
 from ...fdp.function import TradeoffFunction
 from ...fdp.laplace import Laplace
 from ...fdp.subsampled import Subsampled
+from ...fdp.truncated_gaussian import TruncatedGaussian
+from ...fdp.truncated_laplace import TruncatedLaplace
 from ...measures.distances import TruncatedConcentrated
 from ...measures.sums.orders_sum import GridCurve, OnOrders
 from ...measures.sums.square_sum import Squares
@@ -104,7 +106,7 @@ def check_fields(cls: type, attributes: Mapping[str, str]) -> None:
         )
 
 
-check_fields(Finite, PAIR)
+check_fields(Finite, {**PAIR, "form": "form"})
 _OURS = (
     # accumulators
     plain("advanced", Advanced, {"slack": "delta_slack"}),
@@ -125,6 +127,8 @@ _OURS = (
     # factors of trade-off functions
     plain("laplace", Laplace, same("epsilon", "steps")),
     plain("subsampled", Subsampled, same("noise", "size", "rate", "unit")),
+    plain("truncated-gaussian", TruncatedGaussian, same("mu", "bound")),
+    plain("truncated-laplace", TruncatedLaplace, same("epsilon", "bound")),
     Kind("pair", Finite, tuple(PAIR), pair_parts, make_pair),
 )
 
