@@ -53,6 +53,7 @@ ELSEWHERE = {
     "holes/test_hole_18_interrupts_in_native_calls.py": ["native/boundary.py"],
     "holes/test_hole_20_side_files.py": ["ledger/copies.py"],
     "individual/test_noise_loss.py": ["measures/noise.py"],
+    "ledger/records/test_limits.py": ["ledger/records/limited.py"],
     "ledger/records/test_replay.py": ["ledger/records/entries.py"],
     "ledger/storage/test_faults.py": [
         "ledger/opening.py",

@@ -2264,6 +2264,18 @@ on_handle(
     lambda context: context.current_privacy_loss(),
     epsilon=(0.5, "non_negative"),
 )
+on_handle(
+    "context.limited",
+    lambda: oc.concurrent_context([1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1e6)),
+    lambda context, **given: (
+        context.limited(**given).query(epsilon=0.25).count().laplace().release()
+    ),
+    lambda context: context.current_privacy_loss(),
+    label=("alice", "text"),
+    privacy_loss=(dp.loss_of(epsilon=0.5), "privacy loss"),
+    accumulator=(None, "None or accounting"),
+    orders=(None, "None"),
+)
 
 # --- what is public --------------------------------------------------------------------------
 
