@@ -2475,7 +2475,8 @@ def public_callables() -> set[str]:
 
 NO_ARGUMENTS = {
     "Description",  # an answer
-    "AnalystQuotas", "Calibration", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
+    "Calibration",  # what a search returns
+    "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
     "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.fixed",
     "tables.Table.materialized", "tables.Table.engine",
