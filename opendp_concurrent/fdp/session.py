@@ -140,7 +140,8 @@ def check_session(**argument: Any) -> Session:
         return session
     if not checks.is_a(value, TradeoffFunction):
         raise InvalidTypeError(
-            f"{name} must be a Session or a TradeoffFunction, found {type(value).__name__}"
+            f"{name} must be a Session or a TradeoffFunction, found {type(value).__name__}; "
+            "pass for example oc.TradeoffFunction.laplace(0.1)"
         )
     function = check_function(**{name: value})
     if not is_symmetric(function._product):

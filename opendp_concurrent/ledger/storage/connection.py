@@ -16,7 +16,7 @@ class DriverConnection:
     statements.
     """
 
-    __slots__ = ("_driver", "_embedded", "_texts", "connection", "execute")
+    __slots__ = ("_driver", "_embedded", "_mogrify", "_texts", "connection", "execute")
 
     def __init__(self, connection: Connection, texts: dict[Executable, Any]) -> None:
         self.connection, self._texts = connection, texts
@@ -27,7 +27,8 @@ class DriverConnection:
         if not self._embedded:
             from psycopg import ClientCursor  # it binds values for several statements
 
-            self.execute = ClientCursor(driver).execute
+            cursor = ClientCursor(driver)
+            self.execute, self._mogrify = cursor.execute, cursor.mogrify
 
     def run(
         self, values: dict[str, Any], *statements: Executable, before: str = ""
@@ -47,6 +48,14 @@ class DriverConnection:
             found.append(cursor.fetchall() if cursor.description else [])
             cursor.nextset()
         return found
+
+    def run_many(self, statement: Executable, values: list[dict[str, Any]]) -> None:
+        """Execute a statement once for each of ``values``, in one message."""
+        text, names = self._texts.get(statement) or self._compile(statement)
+        if self._embedded:
+            self._driver.executemany(text, [[one[name] for name in names] for one in values])
+        else:
+            self.execute("; ".join(self._mogrify(text, one) for one in values))
 
     def _one_by_one(self, values: dict[str, Any], statements: Any, before: str) -> list[list[Any]]:
         found = []
