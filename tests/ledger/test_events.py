@@ -56,7 +56,8 @@ def test_pure_losses_are_at_least_randomized_response(charged, loss, launches):
     events = charged(dp.max_divergence(), *[loss] * launches).to_dp_events()
     exact = F.pure(loss).power(launches).epsilon_bounds(DELTA)
     assert len(events.events) == launches
-    assert exact.lower <= epsilon(events) <= exact.upper + 2e-3
+    # the accountant's own roundings
+    assert exact.lower * (1 - 1e-14) <= epsilon(events) <= exact.upper + 2e-3
 
 
 def test_gaussian_losses_are_those_of_the_gaussian_mechanism(charged):
