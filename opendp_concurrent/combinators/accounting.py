@@ -1,14 +1,20 @@
-"""Checks that an accumulator supports a measure and a budget. The accumulator decides."""
+"""Checks that an accumulator supports a measure and a bound. The accumulator decides."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from ..accounts.charge import Terms
 from ..checks import is_a, shown
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure
 from ..measures.sums.accumulator import Accounting
 from ..measures.sums.basic import Basic
+from ..measures.sums.orders_sum import grid_curve
+from ..queryables.mechanism import ConcurrentOdometer
+from ..queryables.session import validate_d_in
+from .guards import check_orders
 
 _METHODS = ("supports", "start", "from_record")
 
@@ -44,3 +50,20 @@ def check_budget(accounting: Accounting, d_out: Any) -> None:
     check = getattr(type(accounting), "check_budget", None)
     if check is not None:
         check(accounting, d_out)
+
+
+def bounded(
+    odometer: ConcurrentOdometer, d_in: Any, d_out: Any, orders: Sequence[float] | None
+) -> Terms:
+    """Return the terms under which an odometer is bounded.
+
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    """
+    measure, accounting = odometer.measure, odometer.accumulator
+    d_in = validate_d_in(odometer.input_metric, d_in)
+    budget = measure.validate_budget("d_out", d_out)
+    check_budget(accounting, budget)
+    on_orders = check_orders(measure, orders)
+    if on_orders is not None:
+        accounting, budget = on_orders, grid_curve(on_orders.orders, budget, "d_out")
+    return Terms(measure.name, accounting, str(odometer.input_metric), d_in, budget)

@@ -11,16 +11,16 @@ from ..accounts.account import Bound
 from ..accounts.charge import Ledger
 from ..accounts.rule import Within
 from ..errors import InvalidTypeError, InvalidValueError
-from ..measures.sums.orders_sum import grid_curve
+from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
-from ..queryables.session import validate_d_in
 from ..queryables.spawn import spawn_filter
-from .accounting import check_budget
-from .guards import check_flag, check_odometer, check_orders
+from .accounting import bounded
+from .guards import check_flag, check_odometer
 from .interactive_measurement import constant_map, make_measurement
 
 
+@recorded
 def make_concurrent_filter(
     odometer: ConcurrentOdometer,
     d_in: Any,
@@ -87,14 +87,9 @@ def make_concurrent_filter(
             "odometer must have no ledger of its own; pass the ledger to the filter"
         )
     measure = odometer.measure
-    _, input_metric = odometer.input_space
-    d_in = validate_d_in(input_metric, d_in)
-    budget = measure.validate_budget("d_out", d_out)
-    check_budget(odometer.accumulator, budget)
-    on_orders, accounting = check_orders(measure, orders), odometer.accumulator
-    if on_orders is not None:
-        accounting, budget = on_orders, grid_curve(on_orders.orders, budget, "d_out")
-    book, start = None, accounting.start(measure)
+    terms = bounded(odometer, d_in, d_out, orders)
+    d_in, budget = terms.d_in, terms.d_out
+    book, start = None, terms.accumulator.start(measure)
     if ledger is not None:
         check_ledger(ledger, measure)
         if halt:
@@ -102,13 +97,13 @@ def make_concurrent_filter(
                 "halt must be False with a ledger: a refusal in one process cannot close "
                 "the children in another"
             )
-        book, start = open_book(ledger, measure, accounting, input_metric, d_in, budget)
-    bound = Bound(d_in, Within(budget), start, halt, book, measure.name, repr(accounting))
+        book, start = open_book(ledger, terms)
+    bound = Bound(d_in, Within(budget), start, halt, book, measure.name, repr(terms.accumulator))
     return make_measurement(
         odometer.input_space,
         measure.opendp(),
         lambda token: spawn_filter(odometer, token, bound),
-        constant_map(input_metric, d_in, budget),
+        constant_map(odometer.input_metric, d_in, budget),
         f"ConcurrentFilter({measure.name}, {odometer.accumulator}, d_in={d_in}, d_out={budget})",
         odometer if ledger is None else replace(odometer, record=(ledger, d_in)),
         composes=True,

@@ -8,6 +8,7 @@ from typing import Any
 from opendp.mod import Domain, Measure, Measurement, Metric, Transformation
 
 from .. import checks
+from ..checks import shown
 from ..errors import InvalidTypeError, NativeConstructorError, SpaceMismatchError
 from ..measures import CompositionMeasure
 from ..measures.sums.orders_sum import OnOrders
@@ -127,8 +128,14 @@ def odometer(**argument: Any) -> ConcurrentOdometer:
 
 
 def check_odometer(value: Any) -> ConcurrentOdometer:
-    """Return the odometer if it is one of this package, or raise."""
-    return odometer(odometer=value)
+    """Return the odometer if it is one of this package without a limit of its own, or raise."""
+    found = odometer(odometer=value)
+    if found.limit is not None:
+        raise InvalidTypeError(
+            f"odometer has the limit {shown(found.limit.label)} already: pass the odometer that "
+            "was given to make_limited; to nest limits, launch one on the handle of the other"
+        )
+    return found
 
 
 check_callable = checks.function

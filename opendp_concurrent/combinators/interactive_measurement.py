@@ -20,6 +20,7 @@ from opendp.mod import (
 from ..accounts.price import distance_key
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, PrivacyMapError
 from ..native import opendp as _native
+from ..provenance import Unrecorded, recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.data import seal, unseal
 from ..queryables.mechanism import (
@@ -29,6 +30,7 @@ from ..queryables.mechanism import (
     Spawn,
     give_inside,
     inside,
+    interactive,
     may_feed_many,
 )
 from ..queryables.session import validate_d_in
@@ -49,6 +51,7 @@ def make_measurement(
     checkpointed: bool = False,
     can_resume: Callable[[], bool] | None = None,
     accuracy: Accuracy | None = None,
+    releases: bool = False,
 ) -> ConcurrentMeasurement:
     """Make a measurement that is invoked on sealed data.
 
@@ -61,6 +64,7 @@ def make_measurement(
     :param checkpointed: whether it has the checkpoint of the party that holds the data
     :param can_resume: says whether the spawned handle can be saved; as ``around`` if left out
     :param accuracy: the error of its answers; None if it is not known
+    :param releases: whether ``spawn`` returns what ``around`` returns, or a release without it
     """
     carrier_type = input_space[0].carrier_type
 
@@ -106,6 +110,7 @@ def make_measurement(
         can_resume,
         many,
         accuracy,
+        interactive=not releases if around is None or not releases else interactive(around),
     )
     return _direct(measurement, made_on, summary, what)
 
@@ -136,6 +141,7 @@ def constant_map(input_metric: Metric, bound_d_in: Any, d_out: Any) -> Callable[
     return privacy_map
 
 
+@recorded
 def chain(
     measurement: ConcurrentMeasurement, transformation: Transformation
 ) -> ConcurrentMeasurement:
@@ -181,7 +187,7 @@ def _direct(
     what: Inside,
 ) -> ConcurrentMeasurement:
     measurement.__class__ = ConcurrentMeasurement
-    measurement.__opendp_dict__ = _native.Unrecorded()
+    measurement.__opendp_dict__ = Unrecorded()
     measurement.made_on, measurement.summary = made_on, summary
     give_inside(measurement, what)
     concurrent: ConcurrentMeasurement = measurement

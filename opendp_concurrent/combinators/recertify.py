@@ -43,4 +43,5 @@ def recertify(
         summary,
         around=measurement,
         accuracy=accuracy or known_accuracy(measurement),
+        releases=True,
     )

@@ -122,7 +122,9 @@ def choose(factors: Counted, cumulants: Array, epsilon: float, tolerance: float)
             decay += each
             once += 0.0 if one.period < inf else each
         if one.period < inf:
-            once += n * one.log_recurring(tau, np.minimum(reach, one.period / 2 * (1 - 16 * UNIT)), reach)
+            once += n * one.log_recurring(
+                tau, np.minimum(reach, one.period / 2 * (1 - 16 * UNIT)), reach
+            )
     wanted = 0.03 * tolerance * height
     with np.errstate(divide="ignore"):
         target = np.log(wanted * pi * reach)

@@ -94,7 +94,7 @@ class Gaussian:
     mu: float
 
     infinite = mass_error = slack = mass_at_largest = 0.0
-    largest_loss = gaussian = horizon = period = inf
+    largest_loss = largest_loss_lower = gaussian = horizon = period = inf
     symmetric, stands_for = True, ""
 
     @property

@@ -56,6 +56,11 @@ class Laplace:
         return 1 / (1 + exp(-self._cell)) * (1 - 2 * ELEMENTARY)
 
     @property
+    def largest_loss_lower(self) -> float:
+        """ε."""
+        return self.epsilon
+
+    @property
     def horizon(self) -> float:
         """Half the period of |ρ|; infinite for continuous noise."""
         return pi * self.steps / (2 * self.epsilon) * (1 - 4 * UNIT)
@@ -112,7 +117,7 @@ class Laplace:
         return np.where(u * self.epsilon < 1.0, np.minimum(small, 16 * ELEMENTARY), large)
 
     def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array]:
-        """ln ρ at the nodes from ρ - 1, and bounds on the relative errors of ρ.
+        """Ln ρ at the nodes from ρ - 1, and bounds on the relative errors of ρ.
 
         ρ - 1 is a sum of terms with the factor e^(iωc) - 1, |c| <= ε, whose errors are relative.
         """

@@ -178,12 +178,7 @@ class Product:
             return 0.0
         if self.squares or any(factor.largest_loss == inf for factor in self.factors):
             return inf
-        exact = sum(
-            n * (Fraction(factor.losses[-1]) - Fraction(factor.loss_error))
-            if isinstance(factor, Finite) and factor.losses.size
-            else n * Fraction(factor.largest_loss)
-            for factor, n in self.factors.items()
-        )
+        exact = sum(n * _largest_loss_lower(factor) for factor, n in self.factors.items())
         return _LARGEST if exact > _LARGEST else max(0.0, -rounded_up(Fraction(-exact)))
 
     @cached_property
@@ -435,6 +430,15 @@ class Product:
                 return onward, ratio
             near = onward
         return near, ratio
+
+
+def _largest_loss_lower(factor: Factor) -> Fraction:
+    """Largest finite loss of a factor, rounded down."""
+    if not isinstance(factor, Finite):
+        return Fraction(factor.largest_loss_lower)
+    if not factor.losses.size:
+        return Fraction(factor.largest_loss)
+    return Fraction(factor.losses[-1]) - Fraction(factor.loss_error)
 
 
 _WORST: dict[Factor, int] = {worst(): 1}

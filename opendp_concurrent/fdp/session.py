@@ -87,7 +87,7 @@ class Session:
         """
         removed, added = self.removed, self.added
         for index, other in enumerate(others):
-            one = _session(**{f"others[{index}]": other})
+            one = check_session(**{f"others[{index}]": other})
             removed, added = removed.compose(one.removed), added.compose(one.added)
         return Session(removed, added)
 
@@ -132,7 +132,7 @@ class Session:
         return Bounds(max(one.lower, other.lower), max(one.upper, other.upper))
 
 
-def _session(**argument: Any) -> Session:
+def check_session(**argument: Any) -> Session:
     """The argument, or a symmetric function as a session, or raise."""
     ((name, value),) = argument.items()
     if checks.is_a(value, Session):
@@ -140,7 +140,8 @@ def _session(**argument: Any) -> Session:
         return session
     if not checks.is_a(value, TradeoffFunction):
         raise InvalidTypeError(
-            f"{name} must be a Session or a TradeoffFunction, found {type(value).__name__}"
+            f"{name} must be a Session or a TradeoffFunction, found {type(value).__name__}; "
+            "pass for example oc.TradeoffFunction.laplace(0.1)"
         )
     function = check_function(**{name: value})
     if not is_symmetric(function._product):

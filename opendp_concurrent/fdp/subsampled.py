@@ -74,6 +74,14 @@ class Subsampled:
             found = float(value[0] + error[0])
         return nextafter(found * (1 + 2 * ELEMENTARY), inf)
 
+    @property
+    def largest_loss_lower(self) -> float:
+        """The same, rounded down."""
+        if self.unit == "removed" and self.noise == "laplace":
+            value, error, _ = quadrature.losses(np.array([self.size]), np.zeros(1), self.rate)
+            return float(value[0] - error[0]) * (1 - 2 * ELEMENTARY)
+        return self.largest_loss * (1 - 8 * ELEMENTARY)
+
     @cached_property
     def variance(self) -> float:
         """Approximately, from K at small τ."""

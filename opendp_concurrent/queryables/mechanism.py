@@ -14,11 +14,13 @@ from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer,
 
 from ..accounts.charge import Ledger
 from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..accounts.limit import Limit
 from ..checks import function
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
 from ..measures.sums.accumulator import Accounting
 from ..native import opendp as _native
+from ..provenance import Unrecorded
 from .accuracy import Accuracy
 from .child import adopt
 from .data import Sealed, take_in, unseal
@@ -44,6 +46,7 @@ class Inside(NamedTuple):
     :ivar can_resume: returns whether its handles can be saved and resumed
     :ivar feeds_many: whether its stream may feed several mechanisms, which compose below a cast
     :ivar accuracy: the error of its answers; None if it is not known
+    :ivar interactive: whether it returns a queryable, not a release; None if that is not known
     """
 
     spawn: Spawn
@@ -55,6 +58,7 @@ class Inside(NamedTuple):
     can_resume: Callable[[], bool] | None = None
     feeds_many: bool = False
     accuracy: Accuracy | None = None
+    interactive: bool | None = True
 
 
 _INSIDE: dict[int, tuple[ref[Measurement], Inside]] = {}  # pointers of ctypes have no hash
@@ -102,6 +106,43 @@ def accuracy_of(measurement: Measurement) -> Accuracy:
     return found
 
 
+def interactive(measurement: Measurement) -> bool | None:
+    """Whether a measurement returns a queryable, not a release; None if that is not known.
+
+    For OpenDP's own it is read from the record of how they were made.
+    """
+    found = _inside(measurement)
+    return made_interactive(measurement) if found is None else found.interactive
+
+
+def made_interactive(measurement: Any) -> bool | None:
+    """Answer for a native measurement, from the names of its constructors."""
+    made = getattr(measurement, "__opendp_dict__", None)
+    made = made if type(made) is dict else {}
+    name, arguments = made.get("__function__"), made.get("__kwargs__")
+    if not isinstance(arguments, dict):
+        return None
+    if name in _COMPOSE:
+        return True
+    if name == "make_composition":
+        parts = arguments.get("measurements")
+        known = [interactive(one) for one in parts] if isinstance(parts, list) else [None]
+        return True if True in known else None if None in known else False
+    if name == "make_chain_mt":
+        return interactive(arguments.get("measurement1"))
+    if name == "make_chain_pm":  # a postprocessor may turn a queryable into anything
+        return False if interactive(arguments.get("measurement0")) is False else None
+    if "measurement" in arguments:  # a cast
+        return interactive(arguments["measurement"])
+    if made.get("__module__") == "measurements" and name not in _UNKNOWN:
+        return False
+    return None
+
+
+_COMPOSE = ("make_adaptive_composition", "make_sequential_composition", "make_privacy_filter")
+_UNKNOWN = ("make_user_measurement", "make_private_lazyframe", "make_private_expr")
+
+
 class ConcurrentMeasurement(Measurement):
     """A measurement of this package: a compositor, a filter, a cast, or a chain to one.
 
@@ -123,6 +164,11 @@ class ConcurrentMeasurement(Measurement):
     def composes(self) -> bool:
         """Whether it is a compositor or a filter, which launches other mechanisms."""
         return inside(self).composes
+
+    @property
+    def interactive(self) -> bool | None:
+        """Whether it returns a queryable, not a release; None if that is not known."""
+        return inside(self).interactive
 
     @property
     def checkpointed(self) -> bool:
@@ -256,6 +302,7 @@ class ConcurrentOdometer(Odometer):
     :param postprocessors: functions that are applied to every answer, first to last
     :param record: a ledger, and the d_in of its charges
     :param opaque: whether errors of mechanisms are hidden from the analyst
+    :param limit: the bound that it has below another account; None for others
     """
 
     _type_ = Odometer._type_
@@ -270,13 +317,15 @@ class ConcurrentOdometer(Odometer):
         postprocessors: tuple[Callable[[Any], Any], ...] = (),
         record: tuple[Ledger, Any] | None = None,
         opaque: bool = False,
+        limit: Limit | None = None,
     ) -> None:
         self.query_space = query_space
         self.measure = measure
         self.accumulator = accumulator
         self.transformation = transformation
         self.postprocessors = postprocessors
-        self.spawn, self.record, self.opaque = spawn, record, opaque
+        self.__opendp_dict__: dict[str, Any] = Unrecorded()
+        self.spawn, self.record, self.opaque, self.limit = spawn, record, opaque, limit
         self.sealed = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -288,11 +337,6 @@ class ConcurrentOdometer(Odometer):
 
     def __del__(self) -> None:
         """Nothing to free."""
-
-    @property
-    def __opendp_dict__(self) -> dict[str, Any]:
-        """A mark that OpenDP cannot serialise this odometer."""
-        return _native.Unrecorded()
 
     def __call__(self, arg: Any) -> Any:
         """Spawn an odometer queryable on the data ``arg``, converted once."""
@@ -329,21 +373,23 @@ class ConcurrentOdometer(Odometer):
             f"    input_domain   = {self.input_domain},\n"
             f"    input_metric   = {self.input_metric},\n"
             f"    output_measure = {self.measure.name},\n"
-            f"    accumulator    = {self.accumulator})"
+            f"    accumulator    = {self.accumulator}{self._limited()})"
         )
+
+    def _limited(self) -> str:
+        return "" if self.limit is None else f",\n    limit          = {self.limit}"
 
 
 def replace(odometer: ConcurrentOdometer, **changes: Any) -> ConcurrentOdometer:
     """Return a copy of the odometer with another transformation, postprocessors or ledger."""
     kept = {
         name: getattr(odometer, name)
-        for name in ("transformation", "postprocessors", "record", "opaque")
+        for name in ("spawn", "transformation", "postprocessors", "record", "opaque", "limit")
     }
     return ConcurrentOdometer(
         odometer.query_space,
         odometer.measure,
         odometer.accumulator,
-        odometer.spawn,
         **{**kept, **changes},
     )
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from opendp.mod import Metric
-
 from ..accounts.charge import Book, Ledger, Terms
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import Composability, CompositionMeasure
-from ..measures.sums.accumulator import Accounting, Accumulator
+from ..measures.sums.accumulator import Accumulator
 
 
 def check_ledger(ledger: Any, measure: CompositionMeasure) -> None:
@@ -25,17 +23,10 @@ def check_ledger(ledger: Any, measure: CompositionMeasure) -> None:
         )
 
 
-def open_book(
-    ledger: Ledger,
-    measure: CompositionMeasure,
-    accounting: Accounting,
-    metric: Metric,
-    d_in: Any,
-    d_out: Any,
-) -> tuple[Book, Accumulator]:
+def open_book(ledger: Ledger, terms: Terms) -> tuple[Book, Accumulator]:
     """Open the budget with these terms. Return its book, and the accumulator of its charges.
 
     :raises LedgerError: if the budget has other terms
     """
-    book = ledger.book(Terms(measure.name, accounting, str(metric), d_in, d_out))
+    book = ledger.book(terms)
     return book, book.read()

@@ -10,20 +10,29 @@ from contextlib import AbstractContextManager
 from itertools import count
 from typing import Any
 
-from opendp.mod import Domain, Metric, Odometer
+from opendp.mod import Domain, Measurement, Metric, Odometer
 
 from .. import checks
 from ..accounts.account import Account
 from ..accounts.lifecycle import Lifecycle
 from ..accounts.name import as_child
-from ..accounts.price import own_distance
-from ..errors import InvalidTypeError, InvalidValueError
+from ..accounts.prepaid import Given, Prepaid
+from ..accounts.price import Price, own_distance
+from ..errors import InvalidTypeError, InvalidValueError, RefusalError
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
 from ..owned import plain
 from .child import adopt
 from .data import Sealed, check_sources
-from .mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, run
+from .description import Description
+from .limits import Limits
+from .mechanism import (
+    ConcurrentMeasurement,
+    ConcurrentOdometer,
+    check_launch,
+    interactive,
+    run,
+)
 from .offer import MeasurementPrice, Offers
 from .opaque import hide_errors
 from .sequential import SequentialRunner
@@ -39,6 +48,7 @@ class Session:
     :param token: the sealed data, as a member of the queries' domain
     :param runner: runs launches in sequence, for a measure that composes sequentially only
     :param postprocessors: functions that are applied to every answer
+    :ivar limits: the limits that were opened here
     """
 
     __slots__ = (
@@ -49,6 +59,7 @@ class Session:
         "_runner",
         "_token",
         "account",
+        "limits",
         "lock",
         "measure",
         "native",
@@ -69,6 +80,7 @@ class Session:
         self._postprocessors = postprocessors
         self._offers = Offers(space, measure)
         self._children = count(1)
+        self.limits = Limits()
         # launches take turns below a sequential measure, and inside a native call
         self.native = _native.inside_native_call()
         self.lock = inherited_lock()
@@ -89,19 +101,61 @@ class Session:
         """Launch a measurement, or open a child odometer, which is not charged yet."""
         if isinstance(query, Odometer):
             return self._open(query)
+        return self._launch(query, self.account.launch)
+
+    def launch_prepaid(self, block: Prepaid, query: Any) -> Any:
+        """Launch a measurement that ``block`` pays for."""
+        if isinstance(query, Odometer):
+            raise InvalidTypeError(
+                "the query must be a measurement: each launch below an odometer is charged by "
+                "itself; open the odometer on the handle that prepaid"
+            )
+        return self._launch(query, block.take)
+
+    def prepay(self, price: Any, count: int, *, least: int, renews: bool) -> Prepaid:
+        """Charge from ``least`` to ``count`` launches now.
+
+        :param price: a measurement, or a d_mid at the d_in of the account's bound
+        :param renews: whether to charge ``count`` again whenever none is left
+        """
+        known: Price
+        if checks.is_a(price, Measurement, Odometer, _native.PARTIAL_CONSTRUCTOR):
+            check_launch(price)
+            known = offer = self._offers.price(price, "price")
+            again: Callable[[], Price] | None = offer.again
+        else:
+            offer, again = None, None
+            d_in = self.account.bounded_at
+            if d_in is None:
+                raise InvalidTypeError(
+                    f"price must be a measurement, found {type(price).__name__}: an odometer has "
+                    "no d_in of its own, at which a d_mid would be the price"
+                )
+            known = Given(self.measure.validate("price", price), d_in)
+        check_sources(self._token)
+        block = Prepaid(self.account, known, self.measure.at_most, count if renews else 0)
+        block.check(again)
+        block.pay(count, least)
+        if offer is not None:
+            self._offers.remember(offer)
+        return block
+
+    def _launch(self, query: Any, charge: Callable[[MeasurementPrice], Lifecycle]) -> Any:
         check_launch(query)
         price = self._offers.price(query)
         if self.lock is None:
-            answer = self._walk(query, price)
+            answer = self._walk(query, price, charge)
         else:  # launches run in the order in which they are charged
-            answer = in_turn(self.lock, self._walk, query, price)
+            answer = in_turn(self.lock, self._walk, query, price, charge)
         return self._postprocess(answer)
 
-    def _walk(self, query: Any, price: MeasurementPrice) -> Any:
+    def _walk(
+        self, query: Any, price: MeasurementPrice, charge: Callable[[MeasurementPrice], Lifecycle]
+    ) -> Any:
         check_sources(self._token)
         if not self.account.asked:
             price.witness()
-        permit = self.account.launch(price)
+        permit = charge(price)
         self._offers.remember(price)
         return hide_errors(permit.opaque, permit.run, self._run, price.own, permit)
 
@@ -122,13 +176,16 @@ class Session:
             answer = self._runner.run(run, query, self._token)
         return adopt(answer, permit, self.lock)
 
-    def _open(self, odometer: Odometer) -> Any:
+    def _check_odometer(self, odometer: Odometer) -> None:
         if type(odometer) is not ConcurrentOdometer or not vars(odometer):
             raise InvalidTypeError(
                 "the query is a native odometer, which has no privacy map, and cannot say what "
                 "each of its launches costs; pass one made by make_concurrent_odometer"
             )
         self._offers.check_space(odometer)
+
+    def _open(self, odometer: Odometer) -> Any:
+        self._check_odometer(odometer)
         self.account.lifecycle.check_not_running()
         self.account.lifecycle.check()
         with self._as_child():
@@ -153,6 +210,24 @@ class Session:
             self._offers.price(query, f"queries[{index}]") for index, query in enumerate(planned)
         ]
         return self.account.loss_after(d_in, prices)
+
+    def describe(self, query: Any, d_in: Any) -> Description:
+        """Describe a launch of ``query`` without charging or running it."""
+        self._check_d_in(d_in)
+        d_in = own_distance(d_in)
+        if isinstance(query, Odometer):
+            self._check_odometer(query)
+            return Description("odometer", True, d_in, None, None)
+        check_launch(query)
+        price = self._offers.price(query)
+        loss = self.account.price_at(d_in, price)
+        refusal = self.account.refusal(price)
+        return Description(price.mechanism, interactive(price.own), d_in, loss, refusal)
+
+    def refusal(self, query: Any) -> RefusalError | None:
+        """Return why a launch of ``query`` would be refused now; None if it would be admitted."""
+        check_launch(query)
+        return self.account.refusal(self._offers.price(query))
 
     def _check_d_in(self, d_in: Any) -> None:
         # anything but a plain number is validated first: its key may be infinite

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..accounts.account import Account, Bound
-from ..accounts.charge import Ledger
+from ..accounts.charge import Ledger, Terms
+from ..accounts.limit import Limit
+from ..accounts.name import named
 from ..accounts.price import Inward
-from ..accounts.rule import Unlimited
+from ..accounts.rule import Unlimited, Within
 from ..errors import InvalidTypeError
 from ..measures import Composability, CompositionMeasure
 from ..native import opendp as _native
+from ..shown import shown
 from .data import Sealed, seal_transformed, unseal
+from .limits import Limits
 from .mechanism import ConcurrentOdometer
 from .recorded import open_book
 from .root import (
@@ -59,8 +64,9 @@ def _session(
 
 def _recorded(odometer: ConcurrentOdometer, ledger: Ledger, d_in: Any) -> Bound:
     d_in = validate_d_in(odometer.input_metric, d_in)
+    metric = str(odometer.input_metric)
     book, start = open_book(
-        ledger, odometer.measure, odometer.accumulator, odometer.input_metric, d_in, None
+        ledger, Terms(odometer.measure.name, odometer.accumulator, metric, d_in, None)
     )
     return Bound(d_in, Unlimited(), start, book=book)
 
@@ -90,6 +96,8 @@ def spawn_odometer(
     )
     runner = parent.runner if parent else _runner(measure)
     session = _session(odometer, account, token, runner)
+    if parent is not None:
+        session.limits = Limits(parent.limits.path)
     return ConcurrentOdometerQueryable(session, f"{measure.name}, {odometer.accumulator}")
 
 
@@ -112,6 +120,45 @@ def spawn_filter(
     return ConcurrentFilterQueryable(session, measure.name, bound.d_in, d_out)
 
 
+def spawn_limited(
+    odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
+) -> ConcurrentFilterQueryable:
+    """Return the handle of a limit below ``parent``; the same one if it was opened before."""
+    if parent is None or odometer.limit is None:
+        raise InvalidTypeError(
+            "a limit has no data of its own: launch it on the handle of an odometer, filter or "
+            "compositor; to bound all queries on the data, use make_concurrent_filter"
+        )
+    make = partial(_open_limit, odometer, token, parent)
+    handle: ConcurrentFilterQueryable = parent.limits.opened(odometer, make)
+    return handle
+
+
+def _open_limit(
+    odometer: ConcurrentOdometer, token: Sealed, parent: Session, limit: Limit
+) -> ConcurrentFilterQueryable:
+    measure, terms = odometer.measure, limit.terms
+    token, inward = _head(odometer, token)
+    path = (*parent.limits.path, limit.label)
+    book = parent.account.open_limit(path, terms)
+    start = terms.accumulator.start(measure) if book is None else book.read()
+    rule, name = Within(terms.d_out), repr(terms.accumulator)
+    bound = Bound(terms.d_in, rule, start, False, book, measure.name, name)
+    with named("limit", limit.label):
+        account = Account(
+            None if book else start,  # other processes charge a ledger: no history here
+            bound=bound,
+            inward=inward,
+            parent=parent.account,
+            sequential_reason=_reason(measure),
+            opaque=odometer.opaque,
+        )
+    session = _session(odometer, account, token, parent.runner)
+    session.limits = Limits(path)
+    what = f"{measure.name}, limit {shown(limit.label)}"
+    return ConcurrentFilterQueryable(session, what, terms.d_in, terms.d_out)
+
+
 def spawn_composition(
     space: Any,
     measure: CompositionMeasure,
@@ -125,4 +172,4 @@ def spawn_composition(
     return ConcurrentCompositionQueryable(session, measure.name, bound.d_in)
 
 
-__all__ = ["spawn_composition", "spawn_filter", "spawn_odometer"]
+__all__ = ["spawn_composition", "spawn_filter", "spawn_limited", "spawn_odometer"]

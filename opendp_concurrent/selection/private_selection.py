@@ -19,6 +19,7 @@ from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
 from ..measures.kinds import FIXED, PURE, RENYI, ZCDP
+from ..provenance import recorded
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map, run
@@ -73,6 +74,7 @@ def number_of(score: Any) -> float:
     return value
 
 
+@recorded
 @checked(
     measurement=guards.measurement,
     mean_runs=positive,
@@ -164,6 +166,7 @@ def make_private_selection(
         spawn,
         lambda d_in: reading(measure.validate("d_mid", read_map(measurement, d_in))),
         f"PrivateSelection({output_measure}, mean_runs={mean_runs:g}, max_runs={runs.most})",
+        releases=True,
     )
 
 

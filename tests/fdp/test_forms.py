@@ -47,7 +47,20 @@ def test_other_pairs_stay_as_they_are():
     made = discrete_gaussian(4.0, 1)
     masses = made.masses.copy()
     masses[3] *= 1 + 1e-15
-    other = Finite(made.losses, masses, **{name: getattr(made, name) for name in (
-        "infinite", "never", "mass_error", "loss_error", "symmetric", "slack", "gaussian"
-    )})
+    other = Finite(
+        made.losses,
+        masses,
+        **{
+            name: getattr(made, name)
+            for name in (
+                "infinite",
+                "never",
+                "mass_error",
+                "loss_error",
+                "symmetric",
+                "slack",
+                "gaussian",
+            )
+        },
+    )
     assert recognised(other).form is None

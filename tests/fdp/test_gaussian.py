@@ -106,6 +106,7 @@ def test_narrow_ones_have_narrow_bounds(mu, contains):
 def test_the_rule_for_a_short_interval_is_within_its_error():
     """The eighth derivative of -R' by its integral; nodes and weights of NumPy."""
     with mp.workdps(40):
+
         def moment(k, x):
             return mp.quad(lambda t: t**k * mp.exp(-x * t - t * t / 2), [0, 2, 8, 40])
 

@@ -26,9 +26,10 @@ def moments(scale, shift):
             reach = int(mp.sqrt(5 * digits) * scale) + 5
             near = range(middle - reach, middle + reach + 1)
             terms = (
-                mp.exp(-mpf(x) ** 2 / (2 * v) + t * (shift - 2 * x) * shift / (2 * v)) for x in near
+                mp.exp(-(mpf(x) ** 2) / (2 * v) + t * (shift - 2 * x) * shift / (2 * v))
+                for x in near
             )
-            whole = mp.fsum(mp.exp(-mpf(x) ** 2 / (2 * v)) for x in range(-reach, reach + 1))
+            whole = mp.fsum(mp.exp(-(mpf(x) ** 2) / (2 * v)) for x in range(-reach, reach + 1))
             return mp.fsum(terms) / whole
 
     return moment

@@ -4,6 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.accounts.charge import Terms
 from opendp_concurrent.errors import InvalidTypeError, UnsupportedMeasureError
 from opendp_concurrent.measures import composition_measure
 from opendp_concurrent.queryables.recorded import check_ledger, open_book
@@ -38,8 +39,7 @@ def test_a_ledger_keeps_concurrent_measures_and_no_sequential_one():
 
 def test_a_book_is_opened_under_all_that_decides_a_launch():
     ledger, basic = Remembering(), oc.accumulators.basic()
-    metric = dp.symmetric_distance()
-    book, so_far = open_book(ledger, PURE, basic, metric, 1, 0.5)
+    terms = Terms(PURE.name, basic, str(dp.symmetric_distance()), 1, 0.5)
+    book, so_far = open_book(ledger, terms)
     assert (book, so_far) == (ledger, "all charges so far")
-    said = repr(ledger.terms)
-    assert all(part in said for part in ("MaxDivergence", repr(basic), str(metric), "0.5"))
+    assert ledger.terms is terms

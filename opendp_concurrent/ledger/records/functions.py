@@ -14,6 +14,8 @@ from ...fdp.function import TradeoffFunction
 from ...fdp.laplace import Laplace
 from ...fdp.product import Product
 from ...fdp.subsampled import Subsampled
+from ...fdp.truncated_gaussian import TruncatedGaussian
+from ...fdp.truncated_laplace import TruncatedLaplace
 
 
 def same(*names: str) -> dict[str, str]:
@@ -94,6 +96,10 @@ def _factor(factor: Any) -> Any:
     elif isinstance(factor, Subsampled):
         _require(factor.noise in ("gaussian", "laplace") and factor.unit in ("removed", "added"))
         _require(0.0 < factor.size < inf and 0.0 < factor.rate < 1.0)
+    elif isinstance(factor, TruncatedGaussian):
+        _require(0.0 < factor.mu < 2 * factor.bound < inf)
+    elif isinstance(factor, TruncatedLaplace):
+        _require(0.0 < factor.epsilon < 2 * factor.bound < inf)
     else:
         _require(isinstance(factor, Finite))
     return factor

@@ -26,6 +26,8 @@ from ...fdp.finite import Finite
 from ...fdp.function import TradeoffFunction
 from ...fdp.laplace import Laplace
 from ...fdp.subsampled import Subsampled
+from ...fdp.truncated_gaussian import TruncatedGaussian
+from ...fdp.truncated_laplace import TruncatedLaplace
 from ...measures.distances import TruncatedConcentrated
 from ...measures.sums.orders_sum import GridCurve, OnOrders
 from ...measures.sums.square_sum import Squares
@@ -39,6 +41,7 @@ from .functions import (
     pair_parts,
     same,
 )
+from .limited import Limited, Opened
 
 NEWEST = 2  # the form of new budgets
 
@@ -118,6 +121,9 @@ _OURS = (
     plain("residue", Residue, same("mu")),
     plain("squares", Squares, {}),
     plain("zcdp", Zcdp, {"slack": "delta_slack"}),
+    # charges below limits
+    plain("limited", Limited, same("d_mid", "limit", "d_mids", "opened")),
+    plain("limit", Opened, same("above", "label", "terms")),
     # distances
     plain("curve", GridCurve, same("orders", "values")),
     plain("tcdp", TruncatedConcentrated, same("rho", "omega")),
@@ -125,6 +131,8 @@ _OURS = (
     # factors of trade-off functions
     plain("laplace", Laplace, same("epsilon", "steps")),
     plain("subsampled", Subsampled, same("noise", "size", "rate", "unit")),
+    plain("truncated-gaussian", TruncatedGaussian, same("mu", "bound")),
+    plain("truncated-laplace", TruncatedLaplace, same("epsilon", "bound")),
     Kind("pair", Finite, tuple(PAIR), pair_parts, make_pair),
 )
 

@@ -37,6 +37,7 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.ledger.records import wire
 from opendp_concurrent.ledger.records.encoding import decode, encode
+from opendp_concurrent.ledger.records.limited import Limited, Opened
 from opendp_concurrent.ledger.records.terms import read_terms, write_terms
 from opendp_concurrent.measures import register
 from opendp_concurrent.measures.shapes import PairMeasure
@@ -102,6 +103,17 @@ RECORDS = {  # of each tag: a value, what is written now, and what 0.1.0 wrote, 
         f'{{"residue":{{"mu":{QUARTER}}}}}',
         f'{{"Residue":{{"mu":{QUARTER}}}}}',
     ),
+    "limit": (
+        Opened(1, "ann", "{}"),
+        '{"limit":{"above":1,"label":"ann","terms":"{}"}}',
+        None,
+    ),
+    "limited": (
+        Limited(0.25, 1, (2.0, 0.25), (Opened(0, "team", "{}"),)),
+        f'{{"limited":{{"d_mid":{QUARTER},"d_mids":[{TWO},{QUARTER}],"limit":1,'
+        '"opened":[{"limit":{"above":0,"label":"team","terms":"{}"}}]}}',
+        None,
+    ),
     "tcdp": (
         TruncatedConcentrated(0.25, 2.0),
         f'{{"tcdp":{{"omega":{TWO},"rho":{QUARTER}}}}}',
@@ -128,6 +140,18 @@ RECORDS = {  # of each tag: a value, what is written now, and what 0.1.0 wrote, 
         F.subsampled_gaussian(4.0, 0.25, unit="added"),
         '{"function":{"factors":[[{"subsampled":{"noise":"gaussian","rate":'
         f'{QUARTER},"size":{QUARTER},"unit":"added"}}}},1]],"squares":"0x0"}}}}',
+        None,
+    ),
+    "truncated-gaussian": (
+        F.truncated_gaussian(4.0, 8.0),
+        '{"function":{"factors":[[{"truncated-gaussian":{"bound":'
+        f'{TWO},"mu":{QUARTER}}}}},1]],"squares":"0x0"}}}}',
+        None,
+    ),
+    "truncated-laplace": (
+        F.truncated_laplace(4.0, 8.0),
+        '{"function":{"factors":[[{"truncated-laplace":{"bound":'
+        f'{TWO},"epsilon":{QUARTER}}}}},1]],"squares":"0x0"}}}}',
         None,
     ),
     "pair": (

@@ -1,0 +1,95 @@
+"""A limit: an odometer with a bound of its own, below an account that is charged as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opendp.mod import assert_features
+
+from ..accounts.charge import label_text
+from ..accounts.limit import Limit
+from ..errors import InvalidTypeError, InvalidValueError
+from ..provenance import recorded
+from ..queryables.mechanism import ConcurrentOdometer, replace
+from ..queryables.spawn import spawn_limited
+from .accounting import bounded
+from .guards import check_odometer
+
+
+@recorded
+def make_limited(
+    odometer: ConcurrentOdometer,
+    d_in: Any,
+    d_out: Any,
+    *,
+    label: str,
+    orders: Sequence[float] | None = None,
+) -> ConcurrentOdometer:
+    """Bound the privacy loss of what one analyst, team or project launches below a filter.
+
+    Launch what is returned on the handle of a filter, odometer or compositor: ``alice =
+    root(oc.c.make_limited(...))``. This opens the limit and costs nothing. A launch on ``alice`` is
+    charged to the limit and to each of its ancestors, before it runs. If one of them refuses, none
+    is charged, and the refusal names the one that refused. Limits may nest, such as a person's in a
+    team's, and their bounds may add up to more than what they share.
+
+    A label names one limit below a handle. Opening it again returns the same handle. On a handle
+    with a ledger, a launch is charged to all accounts in one transaction, and a limit that a later
+    process opens under the same labels continues with what was spent.
+
+    Guarantee: everything that mechanisms launched below the limit answer is ``d_out``-DP under the
+    odometer's measure, for inputs at distance ``d_in``, as if the limit were a filter and nothing
+    else were answered (:func:`.make_concurrent_filter`). What several analysts learn together is
+    bounded by the ancestor of their limits only, not by a limit. The guarantee of a limit ends
+    where answers to other analysts choose the data or the launches [arXiv 2506.05290]. Every
+    ancestor's guarantee is unchanged: each launch is charged there too.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param odometer: made by :func:`.make_concurrent_odometer`, possibly chained; its accumulator
+        adds up what is launched below the limit, and may differ from that of the ancestors
+    :param d_in: distance between neighbouring inputs, in units of the odometer's input metric,
+        which is the metric of the queries of the handle that it is launched on
+    :param d_out: bound on the privacy loss, finite, in units of its measure
+    :param label: names the limit; plain text that does not depend on data, not empty
+    :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
+    :return: an odometer that is launched on a handle, and gives a
+        :class:`.ConcurrentFilterQueryable`
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
+    >>> alice, bob, carol = (
+    ...     root(oc.c.make_limited(odometer, d_in=1, d_out=0.5, label=name))
+    ...     for name in ("alice", "bob", "carol")
+    ... )
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    >>> release = alice(count)
+    >>> alice(count)
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.BudgetExceededError: limit 'alice' of the filter refuses: spent 0.5 ...
+    >>> release = bob(count)
+    >>> carol(count)
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.BudgetExceededError: the filter refuses: spent 1 of 1, asked 0.5, ...
+    >>> carol.remaining(), root.remaining()
+    (0.5, 0.0)
+    """
+    assert_features("contrib", "honest-but-curious")
+    check_odometer(odometer)
+    if odometer.record is not None:
+        raise InvalidTypeError(
+            "odometer must have no ledger of its own: a limit is kept in the ledger of the handle "
+            "that it is launched on"
+        )
+    label = label_text(label=label)
+    if not label:
+        raise InvalidValueError("label must not be empty; pass the name of an analyst or a team")
+    limit = Limit(label, bounded(odometer, d_in, d_out, orders))
+    return replace(odometer, spawn=spawn_limited, limit=limit)
