@@ -10,6 +10,7 @@ from typing import Any
 from .. import checks
 from ..fdp.function import TradeoffFunction
 from ..fdp.writing import reciprocal_down
+from ..provenance import recorded
 from ..references import cite
 from .conversion import Conversion, Profile
 from .conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
@@ -29,6 +30,7 @@ class Gaussian:
     """Descriptor: what makes two of these measures equal."""
 
 
+@recorded
 def gaussian_tradeoff() -> Measure:
     """Gaussian differential privacy; the distance is a number μ.
 

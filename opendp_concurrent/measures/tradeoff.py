@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import InvalidValueError, UnsupportedMeasureError
 from ..fdp.function import TradeoffFunction, check_function
 from ..fdp.writing import function_event
+from ..provenance import recorded
 from ..references import cite
 from .conversion import Conversion, Profile
 from .conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
@@ -31,6 +32,7 @@ class Tradeoff:
     """Descriptor: what makes two of these measures equal."""
 
 
+@recorded
 def tradeoff() -> Measure:
     """f-DP; the distance is a :class:`.TradeoffFunction`.
 

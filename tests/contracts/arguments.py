@@ -567,6 +567,13 @@ def answers(function: Any) -> Any:
     return function
 
 
+KINDS["matrix"] = lambda value: (
+    is_kind(value, np.ndarray, list, tuple)
+    and not is_kind(value, np.ma.MaskedArray)
+    and (array := np.asarray(value)).dtype.kind in "fiu"
+    and array.ndim == 2
+    and bool(np.isfinite(array.ravel()[:10].astype(float)).all())
+)
 case("TradeoffFunction.identity", T.identity)
 case("TradeoffFunction.worst", T.worst)
 for name, arguments in {
@@ -574,6 +581,23 @@ for name, arguments in {
     "approximate": {"epsilon": (0.5, "non_negative"), "delta": (1e-6, "probability")},
     "gaussian": {"mu": (1.0, "non_negative")},
     "laplace": {"epsilon": (0.5, "non_negative"), "steps": (8.0, "positive or above 1")},
+    "gaussian_matrix": {
+        "encoder": ([[1.0, 0.0], [0.5, 1.0]], "matrix"),
+        "sigma": (2.0, "positive"),
+        "participations": (2, "count"),
+        "separation": (1, "count"),
+    },
+    "uniform": {"bound": (2.0, "positive"), "sensitivity": (1.0, "positive")},
+    "truncated_laplace": {
+        "scale": (1.0, "positive"),
+        "bound": (3.0, "positive"),
+        "sensitivity": (1.0, "positive"),
+    },
+    "truncated_gaussian": {
+        "scale": (1.0, "positive"),
+        "bound": (3.0, "positive"),
+        "sensitivity": (1.0, "positive"),
+    },
     "discrete_laplace": {"scale": (2.0, "positive"), "sensitivity": (1, "count")},
     "discrete_gaussian": {"scale": (2.0, "positive"), "sensitivity": (1, "count")},
     "randomized_response": {"prob": (0.75, "probability"), "categories": (3, "count")},
@@ -641,6 +665,29 @@ case(
     sampling=("poisson", "nothing hostile"),
 )
 case("Session.compose", lambda other: SESSION.compose(other), other=(SESSION, "session"))
+for title, beside in {"": None, ", beside": SESSION}.items():
+    case(
+        f"most_steps{title}",
+        lambda **given: oc.fdp.most_steps(**given).plan.delta(0.1),
+        step=(SESSION, "session"),
+        epsilon=(2.0, "finite"),
+        delta=(1e-3, "probability"),
+        beside=(beside, "None or session"),
+    )
+    for name, plan in {
+        "largest_rate": lambda rate: oc.fdp.Session.subsampled_gaussian(4.0, rate),
+        "smallest_sigma": lambda sigma: T.gaussian(1 / sigma),
+    }.items():
+        case(
+            f"{name}{title}",
+            lambda name=name, **given: getattr(oc.fdp, name)(**given).plan.delta(0.1),
+            plan=(plan, "callable"),
+            epsilon=(2.0, "finite"),
+            delta=(1e-3, "probability"),
+            beside=(beside, "None or session"),
+            bounds=((0.1, 0.5) if name == "largest_rate" else (1.0, 4.0), "bounds"),
+            tolerance=(0.5, "positive"),
+        )
 case("Session.power", SESSION.power, count=(2, "whole"))
 KINDS["reals"] = lambda value: (
     KINDS["real"](value)
@@ -2011,6 +2058,13 @@ case(
     rounds=(2, "count"),
 )
 
+case(
+    "deserialize",
+    oc.deserialize,
+    message=(dp.serialize(VECTOR[0]), NOTHING),
+    allow=([], "sequence or None"),
+)
+
 # --- handles ---------------------------------------------------------------------------------
 
 QUERIES = {"query": (COUNT, "measurement or odometer")}
@@ -2342,6 +2396,18 @@ on_handle(
     lambda context: context.current_privacy_loss(),
     epsilon=(0.5, "non_negative"),
 )
+on_handle(
+    "context.limited",
+    lambda: oc.concurrent_context([1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1e6)),
+    lambda context, **given: (
+        context.limited(**given).query(epsilon=0.25).count().laplace().release()
+    ),
+    lambda context: context.current_privacy_loss(),
+    label=("alice", "text"),
+    privacy_loss=(dp.loss_of(epsilon=0.5), "nothing hostile"),
+    accumulator=(None, "None or accounting"),
+    orders=(None, "None"),
+)
 
 # --- what is public --------------------------------------------------------------------------
 
@@ -2410,6 +2476,7 @@ def public_callables() -> set[str]:
 
 NO_ARGUMENTS = {
     "Description",  # an answer
+    "Calibration",  # what a search returns
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
     "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.fixed",

@@ -1310,9 +1310,11 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
     "Checkpoint": "store",
     "Description": "answer",
+    "deserialize": "message",
     **dict.fromkeys(
         ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
     ),
+    "Calibration": "report",
     **dict.fromkeys(("Session", "TradeoffFunction", "TruncatedConcentrated"), "distance"),
     "Accountant": "accountant",
     **dict.fromkeys(
@@ -1351,13 +1353,16 @@ PLAIN: dict[str, str] = {
             "group_tcdp",
             "individual_scale",
             "labelled",
+            "largest_rate",
             "largest_share",
             "launches_admitted",
             "loss_of",
+            "most_steps",
             "mutual_information",
             "optimal_composition",
             "register",
             "smallest_scale",
+            "smallest_sigma",
             "sparse_vector_accuracy",
             "square_root_rmse",
             "subsampled_tcdp",
