@@ -176,7 +176,7 @@ class Finite:
         return rounding + UNIT * len(self.losses) + self.mass_error + tau * self.loss_error
 
     def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array] | None:
-        """ln ρ and bounds on the relative errors of ρ, where there are formulas."""
+        """Ln ρ and bounds on the relative errors of ρ, where there are formulas."""
         return None if self.form is None else self.form.logs(tau, step, nodes)
 
     def transform(self, tau: float, step: float, nodes: int) -> Transform:

@@ -117,7 +117,7 @@ class Laplace:
         return np.where(u * self.epsilon < 1.0, np.minimum(small, 16 * ELEMENTARY), large)
 
     def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array]:
-        """ln ρ at the nodes from ρ - 1, and bounds on the relative errors of ρ.
+        """Ln ρ at the nodes from ρ - 1, and bounds on the relative errors of ρ.
 
         ρ - 1 is a sum of terms with the factor e^(iωc) - 1, |c| <= ε, whose errors are relative.
         """

@@ -252,6 +252,9 @@ class TruncatedGaussian:
             logarithm = np.log(bound / value) + 2 * error + 64 * _SPECIAL
         return np.fmin(0.0, logarithm)
 
+    def logs(self, tau: float, step: float, nodes: int) -> None:
+        """None: powers are computed from ``transform``."""
+
     def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
         """Not asked for: there is no period."""
         del distance
