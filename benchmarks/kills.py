@@ -48,7 +48,8 @@ SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 EPSILON, BUDGET = 2.0**-10, 2.0**40  # sums of losses are exact
 QUERY = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / EPSILON)
 ANSWER, FAILURE = b"a", b"f"
-ROUNDS = 50  # on one ledger: reading a longer one would take most of the time
+PREPAID = 10  # launches at a time
+ROUNDS, LONGEST = 50, 5000  # rounds on one ledger, and its charges: reading it takes a while
 SEED = 20260101
 
 
@@ -99,8 +100,23 @@ def charges_of_query(ledger: SqlLedger) -> int:
     return summary.launches
 
 
+def prepaid(ledger: SqlLedger) -> Launcher:
+    """Launch what was prepaid, ``PREPAID`` launches in one transaction; single ones in between."""
+    root, workers, numbers = filtered(ledger), [], itertools.count()
+
+    def launch() -> object:
+        if next(numbers) % (PREPAID + 3) == 0:
+            return root(QUERY)
+        if not workers:
+            workers.append(root.leased(QUERY, PREPAID))
+        return workers[0](QUERY)
+
+    return launch
+
+
 SCENARIOS = {
     "single": Scenario(one_by_one, charges_of_query),
+    "prepaid": Scenario(prepaid, charges_of_query, at_risk=PREPAID),
 }
 
 
@@ -183,7 +199,8 @@ class Account:
 
     def __init__(self, address: str, scenario: Scenario, tally: Tally) -> None:
         self.address, self.scenario, self._tally = address, scenario, tally
-        self._kills = self._answers = self._failures = self._lost = self._charges = 0
+        self._kills = self._answers = self._failures = self._lost = 0
+        self.charges = 0
         fresh(address, scenario)
 
     def add(self, found: list[tuple[int, int]]) -> None:
@@ -192,9 +209,9 @@ class Account:
         self._answers += sum(answers for answers, _ in found)
         self._failures += sum(failures for _, failures in found)
         with open_ledger(self.address, "survey") as ledger:
-            self._charges = self.scenario.charged(ledger)
-        self._lost = max(self._lost, self._answers - self._charges)
-        spare = self._charges - self._answers
+            self.charges = self.scenario.charged(ledger)
+        self._lost = max(self._lost, self._answers - self.charges)
+        spare = self.charges - self._answers
         if spare > (self._kills + self._failures) * self.scenario.at_risk:
             raise RuntimeError(f"{spare} charges without an answer, after {self._kills} kills")
 
@@ -203,7 +220,7 @@ class Account:
         self._tally.kills += self._kills
         self._tally.answers += self._answers
         self._tally.failures += self._failures
-        self._tally.charges += self._charges
+        self._tally.charges += self.charges
         self._tally.lost += self._lost
 
 
@@ -230,6 +247,8 @@ def kill_many(new: Callable[[], str], kills: int, scenario: Scenario, tally: Tal
             time.sleep(chance.uniform(0.0, 0.002))
             account.add([*found, victims[1].kill()])
             left -= 2
+            if account.charges > LONGEST:
+                break
         account.close()
     tally.seconds += time.perf_counter() - start
 

@@ -87,6 +87,17 @@ class UnsupportedMeasureError(InvalidValueError, OpenDPException):
     """No composition rule is known for this privacy measure."""
 
 
+class UnsupportedEventError(InvalidValueError):
+    """The privacy loss of an event of dp-accounting is not known here.
+
+    :ivar event: the event, or the one inside it, that is not supported
+    """
+
+    def __init__(self, message: str, event: object) -> None:
+        super().__init__(message)
+        self.event = event
+
+
 class NativeConstructorError(InvalidValueError, OpenDPException):
     """A constructor of OpenDP refused its arguments.
 
@@ -138,6 +149,7 @@ class BudgetExceededError(RefusalError):
 
     :ivar spent: privacy loss so far, in the account that refused
     :ivar asked: privacy loss of the refused launch, at ``d_in``
+    :ivar launches: number of launches that were asked for at once, each with this loss
     :ivar remaining: what may still be spent; the unused shares of a compositor
     :ivar d_out: the bound of a filter; None for a compositor
     :ivar account: the account that refused: the names of the accounts from the root to it, such as
@@ -161,10 +173,11 @@ class BudgetExceededError(RefusalError):
         d_in: Any = None,
         measure: str = "",
         accumulator: str = "",
+        launches: int = 1,
     ) -> None:
         self.spent, self.asked, self.remaining, self.d_out = spent, asked, remaining, d_out
         self.account, self.d_in = account, d_in
-        self.measure, self.accumulator = measure, accumulator
+        self.measure, self.accumulator, self.launches = measure, accumulator, launches
         self._plan = shares, any_order
         super().__init__(self._told())
 
@@ -184,12 +197,16 @@ class BudgetExceededError(RefusalError):
             d_in=d_in,
             measure=measure,
             accumulator=accumulator,
+            launches=self.launches,
         )
 
     def _told(self) -> str:
         subject = f"{phrase(self.account)} refuses" if self.account else "the launch is refused"
         spent = rounded(self.spent) + ("" if self.d_out is None else f" of {rounded(self.d_out)}")
         asked, left, advice = self._left()
+        if self.launches > 1:
+            asked = f"{asked} for each of {self.launches} launches"
+            advice = "prepay fewer launches, or smaller ones"
         under = ", ".join(filter(None, (self.measure, self.accumulator)))
         where = f" ({under}, d_in={shown(self.d_in)})" if under else ""
         return (
@@ -220,6 +237,41 @@ class BudgetExceededError(RefusalError):
         )
 
 
+class BlockExceededError(BudgetExceededError):
+    """The launch would take the privacy loss of a block of the data above its budget.
+
+    No block was charged. ``spent`` and ``remaining`` are those of ``block``.
+
+    :ivar block: key of the block; of several that refuse, the one that was added first
+    """
+
+    block: Any = None
+
+    @classmethod
+    def of(cls, refusal: BudgetExceededError, block: Any) -> BlockExceededError:
+        """Return the refusal of one block."""
+        found = cls(refusal.spent, refusal.asked, refusal.remaining, d_out=refusal.d_out)
+        found.block = block
+        return found
+
+    def told_by(
+        self, account: tuple[str, ...], d_in: Any, measure: str, accumulator: str
+    ) -> BlockExceededError:
+        """Return this refusal with the account and the block that refused."""
+        found = type(self)(
+            self.spent,
+            self.asked,
+            self.remaining,
+            d_out=self.d_out,
+            account=(*account, f"block {shown(self.block)}"),
+            d_in=d_in,
+            measure=measure,
+            accumulator=accumulator,
+        )
+        found.block = self.block
+        return found
+
+
 def phrase(account: tuple[str, ...]) -> str:
     """Return the names of accounts as one name, such as ``filter 2 of the odometer``."""
     return " of ".join(map(_with_article, reversed(account)))
@@ -228,6 +280,41 @@ def phrase(account: tuple[str, ...]) -> str:
 def _with_article(name: str) -> str:
     kind_and_which = name.partition(" of ")[0]
     return name if " " in kind_and_which else f"the {name}"
+
+
+class PrepaidUsedError(RefusalError):
+    """All launches that were prepaid have been launched, or the block of them was closed.
+
+    :ivar launches: number of launches that were prepaid
+    """
+
+    def __init__(self, launches: int, *, closed: bool = False) -> None:
+        what = "was closed, and what was not launched is lost" if closed else "is used up"
+        super().__init__(
+            f"the block of {launches} prepaid launches {what}; nothing was charged; prepay more, "
+            "or use leased(), which prepays again by itself"
+        )
+        self.launches = launches
+
+
+class PrepaidPriceError(RefusalError):
+    """A measurement costs more than what was prepaid, or the two cannot be compared.
+
+    :ivar asked: its privacy loss at ``d_in``
+    :ivar paid: privacy loss that was prepaid for each launch, at ``d_in``
+    :ivar d_in: distance between neighbouring inputs, in units of the measurement's metric
+    """
+
+    def __init__(self, asked: Any, paid: Any, d_in: Any) -> None:
+        asked_text, paid_text = rounded(asked), rounded(paid)
+        if asked_text == paid_text:
+            asked_text, paid_text = shown(asked), shown(paid)
+        super().__init__(
+            f"the measurement ({asked_text} at d_in={shown(d_in)}) is not known to cost at most "
+            f"what was prepaid for each launch ({paid_text}); no prepaid launch was used; launch "
+            "it on the handle that prepaid, or prepay for this measurement"
+        )
+        self.asked, self.paid, self.d_in = asked, paid, d_in
 
 
 class SharesUsedError(RefusalError, ValueError):

@@ -11,7 +11,8 @@
   read. From then on it refuses a launch whose loss at that d_in is not known.
 * A finalizer that runs while this thread holds the lock is refused (``reentry.py``).
 * A ledger overrides the account. A launch is decided on the ledger's state, in an exclusive turn,
-  and is charged when it is durable. The account then takes over that state.
+  and is charged when it is durable. The account then takes over that state. The ledger keeps the
+  root and the limits below it, which are charged together.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ..errors import (
     RefusalError,
 )
 from ..measures.sums.accumulator import Accumulator
-from .charge import Book, Charge, current_label
+from .charge import Book, Charge, LimitBook, LimitCharge, Terms, current_label
 from .lifecycle import Event, Lifecycle, innermost_running
 from .name import name_of_account
 from .price import Inward, Lifted, Price, distance_key, own_distance
@@ -54,17 +55,24 @@ class Commit(NamedTuple):
 
     :ivar steps: each account, its state afterwards, its price, and its number of launches before
     :ivar permit: lifecycle of the child, if the launch closes earlier children
+    :ivar charges: number of equal charges
     """
 
     steps: tuple[tuple[Account, dict[Any, Tracked], Price, int], ...]
     permit: Lifecycle | None
+    charges: int = 1
+
+
+class _FewerError(Exception):
+    """The ledger does not admit as many launches as were planned, but may admit fewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
     """The bound that an account enforces: a rule on one accumulator, at one d_in.
 
-    :ivar book: durable and shared record of charges; ``start`` is then its accumulator at opening
+    :ivar book: durable and shared record of charges; ``start`` is then its accumulator at opening.
+        At the root of a tree it is a book, and below it that of a limit
     :ivar measure: name of the privacy measure, for refusals
     :ivar accumulator: name of the accumulator, for refusals
     """
@@ -73,7 +81,7 @@ class Bound:
     rule: ContinuationRule
     start: Accumulator
     halt: bool = False
-    book: Book | None = None
+    book: Book | LimitBook | None = None
     measure: str = ""
     accumulator: str = ""
 
@@ -100,6 +108,7 @@ class Account:
         "_history",
         "_inward",
         "_lifted",
+        "_limits",
         "_lock",
         "_pending",
         "_sequential_reason",
@@ -120,6 +129,11 @@ class Account:
     ) -> None:
         self._start, self._bound, self._inward = start, bound, inward
         self._chain: tuple[Account, ...] = (self, *(parent._chain if parent else ()))
+        self._limits = tuple(  # places in the chain, from the outermost limit to the innermost
+            place
+            for place in reversed(range(len(self._chain) - 1))
+            if self._chain[place]._book is not None
+        )
         root = self._chain[-1]
         self._lock: Any = root._lock if parent else RLock()  # see reentry.py
         below = parent.lifecycle if parent else innermost_running()
@@ -151,13 +165,45 @@ class Account:
         return len(self._history) if self._book is None else self._book.launches
 
     @property
-    def _book(self) -> Book | None:
+    def accumulator_of_none(self) -> Accumulator:
+        """The accumulator of no launch: in its form, d_mids are added."""
+        start = self._bound.start if self._bound else self._start
+        assert start is not None
+        return start
+
+    @property
+    def bounded_at(self) -> Any:
+        """The d_in of its bound, in units of the queries' metric; None without a bound."""
+        return None if self._bound is None else self._tracked(self._state).query_d_in
+
+    @property
+    def _book(self) -> Book | LimitBook | None:
         return None if self._bound is None else self._bound.book
+
+    @property
+    def _root_book(self) -> Book | None:
+        book: Book | None = self._chain[-1]._book  # type: ignore[assignment]  # at the root
+        return book
 
     @property
     def recorded(self) -> bool:
         """Whether a ledger keeps the charges of this tree."""
-        return self._chain[-1]._book is not None
+        return self._root_book is not None
+
+    def open_limit(self, path: tuple[str, ...], terms: Terms) -> LimitBook | None:
+        """Return the book of a limit below this account; None if no ledger keeps this tree.
+
+        :raises InvalidTypeError: if a ledger keeps this tree, but not this account
+        """
+        book = self._root_book
+        if book is None:
+            return None
+        if self._book is None:
+            raise InvalidTypeError(
+                "a limit in a ledger must be opened on the handle with the ledger, or on that of "
+                "another limit: a child odometer has no name by which a later process finds it"
+            )
+        return book.limit(path, terms)
 
     # --- launching -------------------------------------------------------------------------
 
@@ -171,31 +217,80 @@ class Account:
         :raises LedgerError: if the charge could not be made durable; the mechanism must not run
         :raises ForkedError: the ledger was opened before this process was forked
         """
-        chain, book = self._chain, self._chain[-1]._book
+        return self._admitted(price).permit or self.lifecycle
+
+    def prepay(self, price: Price, count: int, least: int) -> int:
+        """Charge launches that run later, as many as are admitted from ``least`` to ``count``.
+
+        :return: the number of charges
+        :raises: as :meth:`launch`, if fewer than ``least`` are admitted
+        """
+        return self._admitted(price, count, least, runs=False).charges
+
+    def check_open(self) -> None:
+        """Raise if no launch may begin here and now, whatever it costs."""
+        book = self._root_book
         if book is not None:
             book.check_process()
         if self._lock._is_owned():
             raise held()
-        for account in chain:
+        for account in self._chain:
             account.lifecycle.check_not_running()
         self.lifecycle.check()
+
+    def _admitted(self, price: Price, count: int = 1, least: int = 1, runs: bool = True) -> Commit:
+        """Charge from ``least`` to ``count`` equal launches.
+
+        :param runs: whether a mechanism runs next, which closes earlier children
+        """
+        self.check_open()
+        chain, book = self._chain, self._root_book
         prices = self._prices(price)
         while True:
             self._settle()
             before = [account._state for account in chain]
-            plans = list(map(Account._plan, chain, before, prices))
+            if count == 1:
+                order, plans = (1, 1, runs), list(map(Account._plan, chain, before, prices))
+            else:
+                fits, plans = self._most(before, prices, count, least)
+                order = fits, least, runs
             charge = None
             if book is not None:  # untrusted maps are read here, before locks are taken
-                charge = chain[-1]._charge(prices[-1])
+                charge = self._charge(prices)
             with self._lock:
-                permit, refusal = self._decide(before, plans, prices, charge)
+                commit, refusal = self._decide(before, plans, prices, charge, order)
             if refusal is not None:
                 try:
                     raise refusal
                 finally:
                     del refusal  # its trace has this frame
-            if permit is not None:
-                return permit
+            if commit is not None:
+                return commit
+
+    def _most(
+        self, before: list[dict[Any, Tracked]], prices: list[Price], count: int, least: int
+    ) -> tuple[int, list[Any]]:
+        """Return the largest number of launches that all accounts admit, and their plans.
+
+        A loss never falls, so this is a binary search. If even ``least`` launches are refused, the
+        plans of these are returned.
+        """
+        admitted, refused = None, count + 1
+        tried = count
+        while True:
+            plans = [
+                account._plan(state, price, tried)
+                for account, state, price in zip(self._chain, before, prices, strict=True)
+            ]
+            if not any(isinstance(plan, BudgetExceededError) for plan in plans):
+                admitted = tried, plans
+            elif tried == least:
+                return least, plans
+            else:
+                refused = tried
+            if admitted is not None and refused - admitted[0] == 1:
+                return admitted
+            tried = least if admitted is None else (admitted[0] + refused) // 2
 
     def _decide(
         self,
@@ -203,12 +298,13 @@ class Account:
         plans: list[Any],
         prices: list[Price],
         charge: Charge | None,
-    ) -> tuple[Lifecycle | None, Exception | None]:
+        order: tuple[int, int, bool],
+    ) -> tuple[Commit | None, Exception | None]:
         """Charge under the lock, or return the refusal, or neither if the plans are outdated.
 
         No exception is raised under the lock: Python 3.10 might not release it at an interrupt.
         """
-        chain, book = self._chain, self._chain[-1]._book
+        chain, book = self._chain, self._root_book
         if (
             chain[-1]._pending is not None
             or before[0] is not self._state
@@ -219,26 +315,40 @@ class Account:
             self.lifecycle.check()
             if book is None or charge is None:
                 self._refuse(plans)
-                return self._rebind(self._commit(plans, prices)), None
-            return self._write(book, charge, plans, prices), None
+                return self._rebind(self._commit(plans, prices, order)), None
+            return self._write(book, charge, plans, prices, order), None
+        except _FewerError:
+            return None, None
         except Exception as error:
             return None, error
 
     def _write(
-        self, book: Book, charge: Charge, plans: list[Any], prices: list[Price]
-    ) -> Lifecycle:
+        self,
+        book: Book,
+        charge: Charge,
+        plans: list[Any],
+        prices: list[Price],
+        order: tuple[int, int, bool],
+    ) -> Commit:
         """Charge in the ledger, then here.
 
         After an interrupt it may be unknown whether the charge was written. The accounts of
-        children then count it, and the root takes the ledger's state.
+        children then count it, and the root and the limits take the ledger's state.
         """
-        root = self._chain[-1]
+        chain, root, (count, least, _) = self._chain, self._chain[-1], order
         try:
             with book.turn() as turn:
-                plans[-1] = root._plan_on(turn.accumulator, charge, plans[-1])
+                for place, limit in zip(self._limits, charge.limits, strict=True):
+                    total, one = turn.total(limit), chain[place]
+                    plans[place] = one._plan_on(total, limit.d_mid, plans[place], count)
+                plans[-1] = root._plan_on(turn.accumulator, charge.d_mid, plans[-1], count)
+                if count > least and any(isinstance(one, BudgetExceededError) for one in plans):
+                    raise _FewerError
                 self._refuse(plans)
-                commit = self._commit(plans, prices)
-                turn.write(charge, root._tracked(plans[-1]).accumulator)
+                commit = self._commit(plans, prices, order)
+                after = root._tracked(plans[-1]).accumulator
+                limits = [chain[place]._tracked(plans[place]) for place in self._limits]
+                turn.write(charge, after, count, tuple(one.accumulator for one in limits))
                 root._pending = commit
         except Exception:
             root._pending = None
@@ -258,9 +368,9 @@ class Account:
         return Lifted(price, self._inward, self._lifted)
 
     def _plan(
-        self, state: dict[Any, Tracked], price: Price
+        self, state: dict[Any, Tracked], price: Price, count: int = 1
     ) -> dict[Any, Tracked] | BudgetExceededError:
-        """Return the state after the launch, or the refusal. This reads untrusted maps."""
+        """Return the state after the launches, or the refusal. This reads untrusted maps."""
         after = {}
         for key, tracked in state.items():
             bound = self._bound if key == self._bound_key else None
@@ -271,7 +381,8 @@ class Account:
                     raise
                 continue  # not the bound's d_in: reading a loss must not make launches fail later
             try:
-                verdict = (bound.rule if bound else UNLIMITED).admits(tracked.accumulator, d_mid)
+                rule = bound.rule if bound else UNLIMITED
+                verdict = rule.admits(tracked.accumulator, d_mid, count)
             except (InvalidTypeError, InvalidValueError) as error:  # of a curve, read just now
                 if self._bound and not bound:
                     continue
@@ -281,17 +392,27 @@ class Account:
             after[key] = Tracked(tracked.d_in, tracked.query_d_in, verdict)
         return after
 
-    def _charge(self, price: Price) -> Charge:
-        """Return the charge to write to the ledger, with the d_mid as it is counted."""
+    def _charge(self, prices: list[Price]) -> Charge:
+        """Return the charge to write to the ledger, with the d_mids as they are counted."""
+        limits = []
+        for place in self._limits:
+            account = self._chain[place]
+            book: Any = account._book
+            limits.append(LimitCharge(book.path, book.terms, account._counted(prices[place])))
+        price = prices[-1]
+        d_mid = self._chain[-1]._counted(price)
+        return Charge(d_mid, price.mechanism, current_label(), tuple(limits))
+
+    def _counted(self, price: Price) -> Any:
+        """Return the d_mid at the d_in of the bound, as it is counted."""
         tracked = self._tracked(self._state)
         try:
-            d_mid = tracked.accumulator.read(price.at(tracked.query_d_in))
+            return tracked.accumulator.read(price.at(tracked.query_d_in))
         except (InvalidTypeError, InvalidValueError) as error:
             raise PrivacyMapError(tracked.query_d_in, str(error)) from error
-        return Charge(d_mid, price.mechanism, current_label())
 
     def _plan_on(
-        self, accumulator: Accumulator, charge: Charge, plan: Any
+        self, accumulator: Accumulator, d_mid: Any, plan: Any, count: int
     ) -> dict[Any, Tracked] | BudgetExceededError:
         """Return the plan for the ledger's accumulator: ``plan`` if it was made for that one."""
         assert self._bound is not None
@@ -299,7 +420,7 @@ class Account:
             planned: dict[Any, Tracked] | BudgetExceededError = plan
             return planned
         self._follow(accumulator)
-        verdict = self._bound.rule.admits(accumulator, charge.d_mid)
+        verdict = self._bound.rule.admits(accumulator, d_mid, count)
         if isinstance(verdict, BudgetExceededError):
             return self._refusal(verdict)
         return {self._bound_key: self._tracked(self._state)._replace(accumulator=verdict)}
@@ -326,7 +447,9 @@ class Account:
                     account.lifecycle.happen(Event.REFUSED_WITH_HALT)
                 raise plan
 
-    def _commit(self, plans: Iterable[Any], prices: Iterable[Price]) -> Commit:
+    def _commit(
+        self, plans: Iterable[Any], prices: Iterable[Price], order: tuple[int, int, bool]
+    ) -> Commit:
         chain = self._chain
         if len(chain) == 1:  # as below, for every launch at top level
             (plan,), (price,) = plans, prices
@@ -336,14 +459,19 @@ class Account:
                 (account, plan, price, len(account._history))
                 for account, plan, price in zip(chain, plans, prices, strict=True)
             )
-        reason = self._sequential_reason
-        return Commit(steps, None if reason is None else Lifecycle(self.lifecycle, reason))
+        count, _, runs = order
+        return Commit(steps, self._permit() if runs else None, count)
 
-    def _rebind(self, commit: Commit) -> Lifecycle:
+    def _permit(self) -> Lifecycle | None:
+        """Return the lifecycle of the next child, if it closes earlier children."""
+        reason = self._sequential_reason
+        return None if reason is None else Lifecycle(self.lifecycle, reason)
+
+    def _rebind(self, commit: Commit) -> Commit:
         root = self._chain[-1]
         root._pending = commit  # charged
         root._follow_up(commit)
-        return commit.permit or self.lifecycle
+        return commit
 
     def _settle(self) -> None:
         """Complete a charge that an interrupt cut short."""
@@ -360,12 +488,16 @@ class Account:
             account._state = state
             # with a book there is no history here: others charge it too
             if account._book is None and len(account._history) == launches:
-                account._history.append(price.settled())
-        if commit.permit is not None and self._current is not commit.permit:
+                account._history.extend([price.settled()] * commit.charges)
+        if commit.permit is not None:
+            self._supersede(commit.permit)
+        self._pending = None
+
+    def _supersede(self, permit: Lifecycle) -> None:
+        if self._current is not permit:
             if self._current is not None:
                 self._current.happen(Event.SUPERSEDED)
-            self._current = commit.permit
-        self._pending = None
+            self._current = permit
 
     # --- readings --------------------------------------------------------------------------
 

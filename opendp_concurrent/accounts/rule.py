@@ -23,8 +23,10 @@ class ContinuationRule(Protocol):
 
     kind: ClassVar[str]
 
-    def admits(self, accumulator: Any, d_mid: Any) -> Accumulator | BudgetExceededError:
-        """Return the accumulator after the launch, or the refusal with its values."""
+    def admits(
+        self, accumulator: Any, d_mid: Any, count: int = 1
+    ) -> Accumulator | BudgetExceededError:
+        """Return the accumulator after ``count`` launches, or the refusal with its values."""
 
     def remaining(self, accumulator: Any) -> Any:
         """Return what may still be spent."""
@@ -36,9 +38,9 @@ class Unlimited:
 
     kind: ClassVar[str] = "odometer"
 
-    def admits(self, accumulator: Accumulator, d_mid: Any) -> Accumulator:
+    def admits(self, accumulator: Accumulator, d_mid: Any, count: int = 1) -> Accumulator:
         """Admit every launch."""
-        return accumulator.after(d_mid)
+        return accumulator.after(d_mid, count)
 
     def remaining(self, accumulator: Accumulator) -> None:
         """Return None: nothing bounds an odometer."""
@@ -52,14 +54,19 @@ class Within:
     kind: ClassVar[str] = "filter"
     d_out: Any
 
-    def admits(self, accumulator: Accumulator, d_mid: Any) -> Accumulator | BudgetExceededError:
-        """Admit when the loss afterwards is at most ``d_out``."""
+    def admits(
+        self, accumulator: Accumulator, d_mid: Any, count: int = 1
+    ) -> Accumulator | BudgetExceededError:
+        """Admit when the loss afterwards is at most ``d_out``.
+
+        It is then at most ``d_out`` after each of the launches: a loss never falls.
+        """
         d_mid = accumulator.read(d_mid)
-        after = accumulator.after(d_mid)
+        after = accumulator.after(d_mid, count)
         if after.within(self.d_out):
             return after
         return BudgetExceededError(
-            accumulator.loss, d_mid, self.remaining(accumulator), d_out=self.d_out
+            accumulator.loss, d_mid, self.remaining(accumulator), d_out=self.d_out, launches=count
         )
 
     def remaining(self, accumulator: Accumulator) -> Any:
@@ -74,13 +81,20 @@ class Shares:
     kind: ClassVar[str] = "compositor"
     at_most: Callable[[Any, Any], bool]
 
-    def admits(self, accumulator: Planned, d_mid: Any) -> Planned | BudgetExceededError:
-        """Admit when ``d_mid`` is at most the next share."""
-        d_mid, exhausted = accumulator.read(d_mid), accumulator.exhausted
-        if not exhausted and self.at_most(d_mid, accumulator.d_mids[accumulator.consumed]):
-            return accumulator.after(d_mid)
+    def admits(
+        self, accumulator: Planned, d_mid: Any, count: int = 1
+    ) -> Planned | BudgetExceededError:
+        """Admit when ``d_mid`` is at most each of the next ``count`` shares."""
+        d_mid, first = accumulator.read(d_mid), accumulator.consumed
+        shares = accumulator.d_mids[first : first + count]
+        if len(shares) == count and all(self.at_most(d_mid, share) for share in shares):
+            return accumulator.after(d_mid, count)
         return BudgetExceededError(
-            accumulator.loss, d_mid, accumulator.remaining(), shares=len(accumulator.d_mids)
+            accumulator.loss,
+            d_mid,
+            accumulator.remaining(),
+            shares=len(accumulator.d_mids),
+            launches=count,
         )
 
     def remaining(self, accumulator: Planned) -> tuple[Any, ...]:

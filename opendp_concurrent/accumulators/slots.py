@@ -154,19 +154,22 @@ class AnyOrder:
         """Return whether the measure is f-DP. For sums, a filter takes launches in any order."""
         return bool(measure == TRADEOFF_DIVERGENCE)
 
-    def admits(self, accumulator: Slots, d_mid: Any) -> Slots | BudgetExceededError:
-        """Admit when unused slots cover ``d_mid``."""
-        function = accumulator.read(d_mid)
-        taken = accumulator.taking(function)
-        if taken is not None:
-            return taken
-        return BudgetExceededError(
-            accumulator.loss,
-            function,
-            accumulator.left,
-            shares=len(accumulator.slots),
-            any_order=True,
-        )
+    def admits(self, accumulator: Slots, d_mid: Any, count: int = 1) -> Slots | BudgetExceededError:
+        """Admit when unused slots cover ``d_mid``, ``count`` times."""
+        function, taken = accumulator.read(d_mid), accumulator
+        for _ in range(times(count)):
+            rest = taken.taking(function)
+            if rest is None:
+                return BudgetExceededError(
+                    accumulator.loss,
+                    function,
+                    accumulator.left,
+                    shares=len(accumulator.slots),
+                    any_order=True,
+                    launches=count,
+                )
+            taken = rest
+        return taken
 
     def remaining(self, accumulator: Slots) -> tuple[TradeoffFunction, ...]:
         """Return the unused slots of the plan."""

@@ -7,6 +7,7 @@ and has
   the relative ``mass_error`` of the masses that it is a sum of;
 * ``largest_loss``: largest finite loss, rounded up; infinite if the finite losses have no bound;
 * ``largest_loss_lower``: the same, rounded down; a finite pair has its losses instead;
+* ``mass_at_largest``: P-probability of the largest loss, rounded down; 0 if it is not known;
 * ``variance`` of the loss, approximately: a scale, not a bound;
 * ``symmetric``: whether the pair is known to equal ``swapped()``, which is the pair (Q, P);
 * ``gaussian``: μ of a Gaussian pair that is known to lose at least as much; infinite if none is;
@@ -17,7 +18,9 @@ and has
 * ``transform(tau, step, nodes)``: the characteristic function on τ + iω at ω = 0, step, ...,
   (nodes - 1) step;
 * ``log_decay(tau, omega)``: logarithm of a bound on the absolute value of the characteristic
-  function at all frequencies from ω to ``horizon``.
+  function at all frequencies from ω to ``horizon``;
+* ``log_recurring(tau, distance, omega)``: the same at a distance from the next multiple of
+  ``period``, which is infinite if |ρ| has none.
 """
 
 from __future__ import annotations

@@ -83,8 +83,8 @@ class TruncatedGaussian:
     mu: float
     bound: float
 
-    slack = 0.0
-    gaussian = horizon = inf
+    slack = mass_at_largest = 0.0
+    gaussian = horizon = period = inf
     symmetric, stands_for = True, ""
 
     @property
@@ -254,6 +254,14 @@ class TruncatedGaussian:
         with np.errstate(divide="ignore", invalid="ignore"):
             logarithm: Array = np.log(bound / value) + 2 * error + 64 * _SPECIAL
         return np.asarray(np.fmin(0.0, logarithm))
+
+    def logs(self, tau: float, step: float, nodes: int) -> None:
+        """None: powers are computed from ``transform``."""
+
+    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
+        """Not asked for: there is no period."""
+        del distance
+        return self.log_decay(tau, omega)
 
     def moved(self, times: int) -> TruncatedGaussian | Finite:
         """At a shift that is larger, and rounded up."""

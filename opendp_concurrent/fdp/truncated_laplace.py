@@ -39,8 +39,8 @@ class TruncatedLaplace:
     epsilon: float
     bound: float
 
-    slack = 0.0
-    gaussian = horizon = inf
+    slack = mass_at_largest = 0.0
+    gaussian = horizon = period = inf
     symmetric, stands_for = True, ""
 
     @property
@@ -156,6 +156,14 @@ class TruncatedLaplace:
         bound = (atoms + np.minimum(rest, ends / omega)) / (atoms + rest)
         error = 4 * (self.mass_error + 16 * ELEMENTARY + 16 * UNIT * self.epsilon * (tau + 1))
         return np.minimum(0.0, np.log(bound) + error)
+
+    def logs(self, tau: float, step: float, nodes: int) -> None:
+        """None: powers are computed from ``transform``."""
+
+    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
+        """Not asked for: there is no period."""
+        del distance
+        return self.log_decay(tau, omega)
 
     def moved(self, times: int) -> TruncatedLaplace | Finite:
         """At a shift that is larger, and rounded up."""

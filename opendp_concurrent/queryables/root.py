@@ -1,9 +1,4 @@
-"""The handles that an analyst holds: of an odometer, of a filter, of a compositor.
-
-A handle passes queries to its session. At top level it calls the session directly. A handle that is
-made within a native call uses a native queryable, so that the wrappers of OpenDP's own compositors
-apply to it.
-"""
+"""The handles that an analyst holds: of an odometer, of a filter, of a compositor."""
 
 from __future__ import annotations
 
@@ -12,47 +7,91 @@ from typing import Any
 
 from opendp.mod import OdometerQueryable, Queryable
 
-from ..checks import rounded
+from ..checks import at_most, checked, rounded
 from ..native import opendp as _native
-from .data import SealedHandle, check_process
+from .data import check_process
 from .description import Description
+from .handle import Handle
+from .prepaid import PrepaidQueryable
 from .session import Session
-from .turn import in_turn
+
+MOST = 10**6  # launches that are prepaid in one step
 
 
-class _Handle(SealedHandle):
-    """What the three handles share: launching a query."""
+class _Handle(Handle):
+    """What the three handles share: launching a query, now or prepaid."""
 
     def __init__(self, session: Session, description: str) -> None:
-        self._session, self._description = session, description
-        self._transport = _native.python_queryable(session.launch) if session.native else None
+        super().__init__(session, session.launch)
+        self._description = description
 
-    def __call__(self, query: Any) -> Any:
-        """Launch a measurement, interactive or not: charge it, then return its answer or a child.
+    @checked(count=at_most(MOST, "it is charged in one step"))
+    def prepaid(self, price: Any, count: int) -> PrepaidQueryable:
+        """Charge ``count`` launches now, and launch them later.
 
-        :param query: a measurement on the same domain, metric and measure; or an odometer of this
-            package, whose launches are then charged here as well
-        :raises BudgetExceededError: a bound refused; nothing was charged. The error has the account
-            that refused, and what was spent, asked and remains
-        :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
+        All launches are charged in one step, or none. The returned queryable then launches without
+        another charge. With a ledger, it sends no message to the ledger. Prepaid launches that are
+        not launched stay charged: also after a crash, and after the end of a ``with`` block.
+
+        Each launch is a charge of its own, so a filter admits as many launches as without
+        prepaying. A launch may be of any measurement that is known to cost at most ``price``. Its
+        privacy map is read at every launch, unless it is native.
+
+        Guarantee: as that of this queryable. A prepaid launch is an interactive mechanism that
+        takes one measurement of at most ``price``, and answers it.
+
+        :param price: a measurement, whose price is paid for each launch; or a d_mid, if this
+            queryable has a bound: the price at the d_in of the bound
+        :param count: number of launches, at most 1,000,000
+        :return: a :class:`PrepaidQueryable`, which is also a context manager
+        :raises BudgetExceededError: fewer than ``count`` launches are admitted; none was charged
+        :raises InvalidTypeError, InvalidValueError, SpaceMismatchError: naming the argument
         :raises PrivacyMapError: the measurement's privacy map cannot be used
+        :raises LedgerError: the charges could not be made durable
+
+        :example:
+
+        >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+        >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+        >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
+        >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=8.0)
+        >>> with root.prepaid(count, 3) as block:
+        ...     release = block(count)
+        ...     block.unspent
+        2
+        >>> root.privacy_loss()
+        0.375
         """
-        check_process(self._session.token)  # before a lock, which a thread may have held at a fork
-        if self._transport is None:
-            return _native.typed(self._session.launch, query)
-        return _native.typed(in_turn, self._session.lock, self._by_transport, query)
+        paid = self._session.prepay(price, count, least=count, renews=False)
+        return PrepaidQueryable(self._session, paid)
 
-    def _by_transport(self, query: Any) -> Any:
-        self._session.account.lifecycle.check()
-        return _native.evaluate(self._transport, query)
+    @checked(size=at_most(MOST, "it is charged in one step"))
+    def leased(self, price: Any, size: int = 50) -> PrepaidQueryable:
+        """Charge up to ``size`` launches now, and again each time that none is left.
 
-    def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
-        self._session.account.lifecycle.adopt_by(lifecycle)
-        self._session.lock = self._session.lock or lock
+        Use this for a worker that launches in a loop. Near the end of the budget it charges as many
+        launches as are admitted, so as many are admitted as without prepaying. Otherwise it is as
+        :meth:`prepaid`.
 
-    def invoke(self, query: Any) -> Any:
-        """Launch; the same as calling the handle."""
-        return self(query)
+        :param price: as for :meth:`prepaid`
+        :param size: number of launches to charge in one step, at most 1,000,000
+        :return: a :class:`PrepaidQueryable`, which is also a context manager
+        :raises BudgetExceededError: no launch is admitted
+        :raises: otherwise as :meth:`prepaid`
+
+        :example:
+
+        >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+        >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+        >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
+        >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=8.0)
+        >>> with root.leased(count, size=3) as worker:
+        ...     releases = [worker(count) for _ in range(8)]
+        >>> root.remaining()
+        0.0
+        """
+        paid = self._session.prepay(price, size, least=1, renews=True)
+        return PrepaidQueryable(self._session, paid)
 
     def admits(self, query: Any) -> bool:
         """Whether a launch of a measurement would be admitted now; runs and charges nothing.
@@ -71,10 +110,6 @@ class _Handle(SealedHandle):
         check_process(self._session.token)
         found: Description = _native.typed(self._session.describe, query, d_in)
         return found
-
-    def _launches(self) -> str:
-        launches = self._session.account.launches
-        return f"{launches} launch" if launches == 1 else f"{launches} launches"
 
 
 class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):

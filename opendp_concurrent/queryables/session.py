@@ -10,13 +10,14 @@ from contextlib import AbstractContextManager
 from itertools import count
 from typing import Any
 
-from opendp.mod import Domain, Metric, Odometer
+from opendp.mod import Domain, Measurement, Metric, Odometer
 
 from .. import checks
 from ..accounts.account import Account
 from ..accounts.lifecycle import Lifecycle
 from ..accounts.name import as_child
-from ..accounts.price import own_distance
+from ..accounts.prepaid import Given, Prepaid
+from ..accounts.price import Price, own_distance
 from ..errors import InvalidTypeError, InvalidValueError, RefusalError
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
@@ -100,19 +101,61 @@ class Session:
         """Launch a measurement, or open a child odometer, which is not charged yet."""
         if isinstance(query, Odometer):
             return self._open(query)
+        return self._launch(query, self.account.launch)
+
+    def launch_prepaid(self, block: Prepaid, query: Any) -> Any:
+        """Launch a measurement that ``block`` pays for."""
+        if isinstance(query, Odometer):
+            raise InvalidTypeError(
+                "the query must be a measurement: each launch below an odometer is charged by "
+                "itself; open the odometer on the handle that prepaid"
+            )
+        return self._launch(query, block.take)
+
+    def prepay(self, price: Any, count: int, *, least: int, renews: bool) -> Prepaid:
+        """Charge from ``least`` to ``count`` launches now.
+
+        :param price: a measurement, or a d_mid at the d_in of the account's bound
+        :param renews: whether to charge ``count`` again whenever none is left
+        """
+        known: Price
+        if checks.is_a(price, Measurement, Odometer, _native.PARTIAL_CONSTRUCTOR):
+            check_launch(price)
+            known = offer = self._offers.price(price, "price")
+            again: Callable[[], Price] | None = offer.again
+        else:
+            offer, again = None, None
+            d_in = self.account.bounded_at
+            if d_in is None:
+                raise InvalidTypeError(
+                    f"price must be a measurement, found {type(price).__name__}: an odometer has "
+                    "no d_in of its own, at which a d_mid would be the price"
+                )
+            known = Given(self.measure.validate("price", price), d_in)
+        check_sources(self._token)
+        block = Prepaid(self.account, known, self.measure.at_most, count if renews else 0)
+        block.check(again)
+        block.pay(count, least)
+        if offer is not None:
+            self._offers.remember(offer)
+        return block
+
+    def _launch(self, query: Any, charge: Callable[[MeasurementPrice], Lifecycle]) -> Any:
         check_launch(query)
         price = self._offers.price(query)
         if self.lock is None:
-            answer = self._walk(query, price)
+            answer = self._walk(query, price, charge)
         else:  # launches run in the order in which they are charged
-            answer = in_turn(self.lock, self._walk, query, price)
+            answer = in_turn(self.lock, self._walk, query, price, charge)
         return self._postprocess(answer)
 
-    def _walk(self, query: Any, price: MeasurementPrice) -> Any:
+    def _walk(
+        self, query: Any, price: MeasurementPrice, charge: Callable[[MeasurementPrice], Lifecycle]
+    ) -> Any:
         check_sources(self._token)
         if not self.account.asked:
             price.witness()
-        permit = self.account.launch(price)
+        permit = charge(price)
         self._offers.remember(price)
         return hide_errors(permit.opaque, permit.run, self._run, price.own, permit)
 

@@ -399,11 +399,11 @@ class Book:
         if self.pending:
             if self.failing:
                 raise LedgerError("disk full")
-            self.charges.append(self.pending[0])
-            self.accumulator = self.pending[1]
+            charge, self.accumulator, count = self.pending
+            self.charges += [charge] * count
 
-    def write(self, charge, after):
-        self.pending = charge, after
+    def write(self, charge, after, count=1, limits=()):
+        self.pending = charge, after, count
 
     def charged_by_another(self, d_mid):
         self.charges.append(Charge(d_mid, "", ""))

@@ -24,6 +24,7 @@ import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import tables  # beside this file
+from dp_accounting import dp_event
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transformation
 
 import opendp_concurrent as oc
@@ -500,6 +501,15 @@ case(
     scale=(10.0, "positive"),
 )
 case(
+    "NoisyTableSum",
+    oc.m.NoisyTableSum,
+    column=("hours", "None or text"),
+    bound=(1.0, "positive"),
+    scale=(10.0, "positive"),
+    quantum=(0.5, "None or positive"),
+    where=(None, "None or predicate"),
+)
+case(
     "individual_scale",
     oc.m.individual_scale,
     output_measure=(ZCDP, "measure"),
@@ -695,6 +705,76 @@ for name, arguments in {
     "epsilon_bounds": {"delta": (1e-3, "probability"), "width": (1e-3, "non_negative")},
 }.items():
     case(f"Session.{name}", getattr(SESSION, name), **arguments)
+EVENT = dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0))
+KINDS["event"] = lambda value: issubclass(type(value), dp_event.DpEvent)
+KINDS["loss"] = of_class(T, oc.fdp.Session)
+KINDS["events"] = lambda value: (
+    is_kind(value, list, tuple) and all(map(KINDS["event"], elements(value)))
+)
+RELATIONS = ("ADD_OR_REMOVE_ONE", "REPLACE_SPECIAL")
+case(
+    "from_dp_event",
+    oc.fdp.from_dp_event,
+    event=(EVENT, "event"),
+    neighboring_relation=(RELATIONS[0], "nothing hostile"),
+)
+case("to_dp_event", oc.fdp.to_dp_event, loss=(SESSION, "loss"))
+for name, arguments in {
+    "GaussianDpEvent": {"noise_multiplier": (1.0, "non_negative")},
+    "LaplaceDpEvent": {"noise_multiplier": (1.0, "non_negative")},
+    "DiscreteLaplaceDpEvent": {
+        "noise_parameter": (1.0, "non_negative"),
+        "sensitivity": (1, "count"),
+    },
+    "RandomizedResponseDpEvent": {
+        "noise_parameter": (0.1, "probability"),
+        "num_buckets": (3, "count"),
+    },
+    "SelfComposedDpEvent": {"event": (EVENT, "event"), "count": (3, "count")},
+    "ComposedDpEvent": {"events": ([EVENT], "events")},
+    "PoissonSampledDpEvent": {
+        "sampling_probability": (0.1, "probability"),
+        "event": (EVENT.event, "event"),
+    },
+    "SingleEpochTreeAggregationDpEvent": {
+        "noise_multiplier": (1.0, "non_negative"),
+        "step_counts": (8, "count or list of count"),
+    },
+    "ZCDpEvent": {"rho": (0.1, "non_negative"), "xi": (0.1, "non_negative")},
+}.items():
+    case(
+        f"from_dp_event, {name}",
+        lambda name=name, **given: oc.fdp.from_dp_event(
+            getattr(dp_event, name)(**given), "REPLACE_SPECIAL"
+        ),
+        **arguments,
+    )
+case("Accountant", oc.fdp.Accountant, neighboring_relation=("REPLACE_ONE", "nothing hostile"))
+on_handle(
+    "Accountant.compose",
+    oc.fdp.Accountant,
+    lambda accountant, **given: accountant.compose(**given),
+    lambda accountant: (accountant.session, accountant.ledger),
+    event=(EVENT, "event"),
+    count=(2, "count"),
+)
+on_handle(
+    "Accountant.supports",
+    oc.fdp.Accountant,
+    lambda accountant, event: accountant.supports(event) or oc.fdp.from_dp_event(event),
+    lambda accountant: (accountant.session, accountant.ledger),
+    event=(EVENT, "event"),
+)
+case(
+    "Accountant.get_epsilon",
+    oc.fdp.Accountant().get_epsilon,
+    target_delta=(1e-3, "probability"),
+)
+case(
+    "Accountant.get_delta",
+    oc.fdp.Accountant().get_delta,
+    target_epsilon=(0.5, "non_negative"),
+)
 PRODUCT = T.laplace(0.5).compose(T.gaussian(0.5))
 for title, function in {"": F, ", product": PRODUCT, ", worst": T.worst()}.items():
     for name, arguments in {
@@ -827,6 +907,18 @@ case(
     orders=(None, "None"),
     halt=(False, "flag"),
 )
+case(
+    "make_block_filter",
+    lambda **given: used(oc.c.make_block_filter(**given))([1, 2])([1], COUNT),
+    odometer=(ODOMETER, "odometer"),
+    d_in=(1, "d_in"),
+    d_out=(1e6, "non_negative"),
+    blocks=(oc.c.by_key(lambda record: record), "partition"),
+    keys=([1, 2], "iterable"),
+    orders=(None, "None"),
+    halt=(False, "flag"),
+    opaque_errors=(False, "flag"),
+)
 QUOTAS = oc.c.make_analyst_quotas(ODOMETER, 1, {"alice": 1.0, "bob": 0.5})
 case(
     "AnalystQuotas.coalition",
@@ -929,6 +1021,7 @@ case(
     lambda function: parted(oc.c.by_key(function)),
     function=(lambda record: record % 2, "callable"),
 )
+case("by_entry", oc.c.by_entry)
 case("by_split", oc.c.by_split, function=(lambda rows, keys: {}, "callable"))
 case("by_column", lambda names: oc.c.by_column("region", names), names=("year", "text"))
 case(
@@ -1332,6 +1425,19 @@ case(
     unit=("person", "text"),
     timeout=(None, "None or positive"),
     snapshot=(False, "flag"),
+)
+maker(
+    "individual_table_filter",
+    BOUNDED,
+    output_measure=(ZCDP, "measure"),
+    d_out=(0.5, "finite"),
+    budgets=("spent", COLUMNS),
+)
+case(
+    "tables.create_budgets",
+    lambda **given: tables.created(**given),
+    table=(tables.people(), "nothing hostile"),
+    budgets=("others", COLUMNS),
 )
 case("tables.unit_of", oc.tables.unit_of, units=(1, "whole"))
 HOURS = oc.tables.column("hours")
@@ -1951,6 +2057,13 @@ case(
     rounds=(2, "count"),
 )
 
+case(
+    "deserialize",
+    oc.deserialize,
+    message=(dp.serialize(VECTOR[0]), NOTHING),
+    allow=([], "sequence or None"),
+)
+
 # --- handles ---------------------------------------------------------------------------------
 
 QUERIES = {"query": (COUNT, "measurement or odometer")}
@@ -2054,6 +2167,41 @@ on_handle(
     lambda handle, analyst: handle[analyst],
     analyst=("alice", NOTHING),
 )
+BLOCKS = oc.c.make_block_filter(
+    ODOMETER, 1, 1e6, blocks=oc.c.by_key(lambda record: record), keys=[1, 2, 3]
+)
+on_handle(
+    "blocks()",
+    lambda: BLOCKS([1, 2]),
+    lambda handle, blocks, measurement: handle(blocks, measurement),
+    spent,
+    blocks=([1, 2], "iterable"),
+    measurement=(COUNT, "measurement or odometer"),
+)
+on_handle(
+    "blocks.admits",
+    lambda: BLOCKS([1, 2]),
+    lambda handle, blocks, measurement: handle.admits(blocks, measurement),
+    spent,
+    blocks=([1, 2], "iterable"),
+    measurement=(COUNT, "measurement"),
+)
+for name in ("privacy_loss", "remaining"):
+    on_handle(
+        f"blocks.{name}",
+        lambda: BLOCKS([1, 2]),
+        lambda handle, block, name=name: getattr(handle, name)(block),
+        spent,
+        block=(2, "finite real"),
+    )
+on_handle(
+    "blocks.add_blocks",
+    lambda: BLOCKS([1, 2]),
+    lambda handle, keys, data: handle.add_blocks(keys, data),
+    len,
+    keys=(["new"], "iterable"),
+    data=([1, 2], "anything"),
+)
 on_handle(
     "parts[]",
     lambda: oc.c.make_parallel_composition(*VECTOR, AGES, {"young": COUNT, "old": COUNT})([1, 40]),
@@ -2131,6 +2279,13 @@ on_handle(
     lambda: oc.c.make_bounded_interactive(oc.c.make_interactive(COUNT), 10**6)([1]),
     lambda handle, query: handle(query),
     query=(None, "anything"),
+)
+TABLED = oc.m.make_individual_table_filter(*BOUNDED, ZCDP, 1e6, tables.budgets())
+on_handle(
+    "individual on a table()",
+    lambda: TABLED(tables.data()),
+    lambda handle, query: handle(query),
+    query=(oc.m.NoisyTableSum(None, 1, 10.0), NOTHING),
 )
 INDEXED = oc.c.make_indexed_composition(*VECTOR, PURE, 1, [SVT, COUNT])
 on_handle(
@@ -2240,6 +2395,18 @@ on_handle(
     lambda context: context.current_privacy_loss(),
     epsilon=(0.5, "non_negative"),
 )
+on_handle(
+    "context.limited",
+    lambda: oc.concurrent_context([1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1e6)),
+    lambda context, **given: (
+        context.limited(**given).query(epsilon=0.25).count().laplace().release()
+    ),
+    lambda context: context.current_privacy_loss(),
+    label=("alice", "text"),
+    privacy_loss=(dp.loss_of(epsilon=0.5), "nothing hostile"),
+    accumulator=(None, "None or accounting"),
+    orders=(None, "None"),
+)
 
 # --- what is public --------------------------------------------------------------------------
 
@@ -2312,7 +2479,7 @@ NO_ARGUMENTS = {
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
     "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.fixed",
-    "tables.Table.materialized",
+    "tables.Table.materialized", "tables.Table.engine",
     "tables.Predicate", "tables.Column", "tables.Column.is_null",
     "ledger.Entry", "ledger.Summary", "ledger.SqlLedger", "ledger.SqlLedger.entries",
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",

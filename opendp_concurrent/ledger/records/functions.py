@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...fdp.finite import Finite
+from ...fdp.forms import recognised
 from ...fdp.function import TradeoffFunction
 from ...fdp.laplace import Laplace
 from ...fdp.product import Product
@@ -84,7 +85,7 @@ def make_pair(parts: Mapping[str, Any]) -> Finite:
     _require(isinstance(pair.stands_for, str))
     _require(pair.back is None or (isinstance(pair.back, Finite) and pair.back.back is None))
     _require(pair.limit >= 0.0 and pair.gaussian >= 0.0)
-    return pair
+    return recognised(pair)
 
 
 def _factor(factor: Any) -> Any:

@@ -1,0 +1,57 @@
+"""What all handles of an account share: they pass queries to a session.
+
+At top level a handle calls its session directly. A handle that is made within a native call uses a
+native queryable, so that the wrappers of OpenDP's own compositors apply to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..native import opendp as _native
+from .data import SealedHandle, check_process
+from .session import Session
+from .turn import in_turn
+
+
+class Handle(SealedHandle):
+    """A handle that launches queries.
+
+    :param launch: launches a query on the session
+    """
+
+    def __init__(self, session: Session, launch: Callable[[Any], Any]) -> None:
+        self._session, self._launch = session, launch
+        self._transport = _native.python_queryable(launch) if session.native else None
+
+    def __call__(self, query: Any) -> Any:
+        """Launch a measurement, interactive or not: charge it, then return its answer or a child.
+
+        :param query: a measurement on the same domain, metric and measure; or an odometer of this
+            package, whose launches are then charged here as well
+        :raises BudgetExceededError: a bound refused; nothing was charged. The error has the account
+            that refused, and what was spent, asked and remains
+        :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
+        :raises PrivacyMapError: the measurement's privacy map cannot be used
+        """
+        check_process(self._session.token)  # before a lock, which a thread may have held at a fork
+        if self._transport is None:
+            return _native.typed(self._launch, query)
+        return _native.typed(in_turn, self._session.lock, self._by_transport, query)
+
+    def _by_transport(self, query: Any) -> Any:
+        self._session.account.lifecycle.check()
+        return _native.evaluate(self._transport, query)
+
+    def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
+        self._session.account.lifecycle.adopt_by(lifecycle)
+        self._session.lock = self._session.lock or lock
+
+    def invoke(self, query: Any) -> Any:
+        """Launch; the same as calling the handle."""
+        return self(query)
+
+    def _launches(self) -> str:
+        launches = self._session.account.launches
+        return f"{launches} launch" if launches == 1 else f"{launches} launches"
