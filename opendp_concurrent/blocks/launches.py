@@ -10,6 +10,7 @@ from ..accounts.lifecycle import Lifecycle
 from ..accounts.name import named
 from ..accounts.price import Price
 from ..errors import BudgetExceededError
+from ..measures.sums.accumulator import Accumulator
 from .keys import Places
 from .totals import OnBlocks, Totals
 
@@ -77,6 +78,11 @@ class Selection(Account):
         self._places = places
         # what takes updates is a stream, and which block they change may be chosen by the analyst
         self.lifecycle = Lifecycle(root.lifecycle, static=True, name=self.lifecycle.path[-1])
+
+    @property
+    def accumulator_of_none(self) -> Accumulator:
+        """The accumulator of the block filter, in whose form d_mids are added."""
+        return self._chain[-1].accumulator_of_none
 
     def _lift(self, price: Price) -> Price:
         return PriceOnBlocks(price, self._places)

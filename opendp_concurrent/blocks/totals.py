@@ -72,8 +72,10 @@ class Totals:
         """The losses of all blocks, which is this value; see :meth:`at`."""
         return self
 
-    def read(self, d_mid: OnBlocks) -> OnBlocks:
-        """Return the cost in the form that is added."""
+    def read(self, d_mid: Any) -> Any:
+        """Return a cost on blocks, or a d_mid alone, in the form that is added."""
+        if not isinstance(d_mid, OnBlocks):
+            return self._terms[1].read(d_mid)
         return OnBlocks(d_mid.places, self._terms[1].read(d_mid.d_mid))
 
     def at(self, place: int) -> Accumulator:

@@ -43,7 +43,7 @@ class Calibration:
     :example:
 
     >>> oc.fdp.most_steps(oc.TradeoffFunction.pure(0.25), epsilon=1.0, delta=0.0)
-    Calibration(value=4, beyond=5, ..., delta=0.0, evaluations=5)
+    Calibration(value=4, beyond=5, ..., delta=0.0, evaluations=7)
     """
 
     value: float

@@ -2403,7 +2403,7 @@ on_handle(
     ),
     lambda context: context.current_privacy_loss(),
     label=("alice", "text"),
-    privacy_loss=(dp.loss_of(epsilon=0.5), "privacy loss"),
+    privacy_loss=(dp.loss_of(epsilon=0.5), "nothing hostile"),
     accumulator=(None, "None or accounting"),
     orders=(None, "None"),
 )
@@ -2475,7 +2475,8 @@ def public_callables() -> set[str]:
 
 NO_ARGUMENTS = {
     "Description",  # an answer
-    "AnalystQuotas", "Calibration", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
+    "Calibration",  # what a search returns
+    "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
     "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.fixed",
     "tables.Table.materialized", "tables.Table.engine",

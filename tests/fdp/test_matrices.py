@@ -1,7 +1,7 @@
 """The norm of the columns that one unit moves."""
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import inf, nextafter, sqrt
 
 import numpy as np
@@ -27,7 +27,7 @@ def largest(encoder, count, separation):
         some
         for size in range(1, count + 1)
         for some in combinations(range(encoder.shape[1]), size)
-        if all(b - a >= separation for a, b in zip(some, some[1:], strict=False))
+        if all(b - a >= separation for a, b in pairwise(some))
     ]
     return max(sum(inner[i, j] for i in some for j in some) for some in sets)
 

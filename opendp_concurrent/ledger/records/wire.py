@@ -107,7 +107,7 @@ def check_fields(cls: type, attributes: Mapping[str, str]) -> None:
         )
 
 
-check_fields(Finite, {**PAIR, "form": "form"})
+check_fields(Finite, PAIR)
 _OURS = (
     # accumulators
     plain("advanced", Advanced, {"slack": "delta_slack"}),
