@@ -45,7 +45,7 @@ from .measures.truncated_concentrated_divergence import truncated_concentrated_d
 from .queryables.description import Description
 from .serialization import deserialize
 
-_WITHOUT_THEN = ("concurrent_filter", "analyst_quotas")  # they are not on a space
+_WITHOUT_THEN = ("concurrent_filter", "analyst_quotas", "block_filter")  # they are not on a space
 _LATER = ("ledger", "plot", "verify")  # each needs an extra, or much time to import
 
 __all__ = [

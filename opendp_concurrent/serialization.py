@@ -76,7 +76,7 @@ def array(values: Any, dtype: str) -> Any:
     return np.asarray(values, dtype=dtype)
 
 
-def either(rules: Any) -> Either:
+def either_of(rules: Any) -> Either:
     """Return the accumulator that combines several rules."""
     return Either(tuple(rules))
 
@@ -96,7 +96,7 @@ _VALUES: dict[str, tuple[type | None, Callable[..., Any]]] = {
     "advanced": (Advanced, advanced),
     "array": (None, array),
     "basic": (Basic, basic),
-    "either": (Either, either),
+    "either": (Either, either_of),
     "mapping": (None, mapping),
     "renyi": (Renyi, renyi),
     "residue": (Residue, residue),

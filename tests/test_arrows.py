@@ -54,6 +54,8 @@ LAZY = {
     "command.py": {"ledger", "plot"},
     "contexts/answers.py": {"import_module(name)"},  # Polars or pandas, as the user asks
     "demo/stream.py": {"plot"},
+    "fdp/accountant.py": {"reading"},  # which needs the extra
+    "fdp/events.py": {"reading"},
     "tables/engines/engine.py": {"rendering.render"},  # which needs the extra
 }
 

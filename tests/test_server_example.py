@@ -508,7 +508,7 @@ class Running:
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
-def test_kills_under_load(tmp_path, kills):
+def test_kills_under_load(tmp_path, kills, request):
     """Two clients ask in parallel; the server is killed; each key is asked until it is answered."""
     settings = {
         "rows": ROWS,
@@ -519,6 +519,7 @@ def test_kills_under_load(tmp_path, kills):
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     query, answers = dp.serialize(count(2.0**10)), {}
     stop, running = threading.Event(), [Running(tmp_path)]
+    request.addfinalizer(lambda: running[0].kill())
 
     clients = {who: httpx.Client() for who in TOKENS}  # each reads certificates once
 
@@ -543,7 +544,7 @@ def test_kills_under_load(tmp_path, kills):
                 time.sleep(0.05)
             index += 1
 
-    asked = {}
+    asked, most = {}, 20 * kills
     threads = [threading.Thread(target=client, args=(who,)) for who in TOKENS]
     for thread in threads:
         thread.start()
@@ -556,9 +557,9 @@ def test_kills_under_load(tmp_path, kills):
     for thread in threads:
         thread.join()
     for who, keys in asked.items():  # what had no answer is asked again
-        for key in keys[-20:]:
+        for key in keys[-most:]:
             assert ask(who, key).status_code in (200, 409)
-    for who, key in list(answers)[-20:]:
+    for who, key in list(answers)[-most:]:
         ask(who, key)
     running[0].kill()
     for one in clients.values():

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..exact.rounding import from_units_up, to_units
+from ..exact.zcdp import largest_rho, zcdp_to_epsilon
 from ..measures.conversions.pure_to_zcdp import pure_to_zcdp
-from ..measures.conversions.zcdp_to_approximate import largest_rho, zcdp_to_epsilon
 from .epsilon_delta_sum import EpsilonDeltaAccounting, slack
 
 

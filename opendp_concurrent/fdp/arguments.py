@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from math import inf
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from .. import checks, owned
 from ..errors import InvalidTypeError, InvalidValueError
-from .bounds import TINY, Array
+from .bounds import TINY, Array, rounded_up
 
 MOST_POINTS = 10**7
 LEAST_RATE = 1e-9
@@ -54,6 +55,17 @@ def array(**argument: Any) -> Array:
     return points
 
 
+def matrix(**argument: Any) -> Array:
+    """Return a matrix of finite doubles, or raise."""
+    ((name, _),) = argument.items()
+    entries = array(**argument)
+    if entries.ndim != 2 or not entries.size:
+        raise InvalidValueError(f"{name} must have two dimensions, and at least one number")
+    if not np.all(np.isfinite(entries)):
+        raise InvalidValueError(f"{name} must be finite")
+    return entries
+
+
 def check_representable(name: str, masses: Iterable[float]) -> None:
     """Raise unless each mass is 0 or large enough for the relative accuracy of doubles."""
     for mass in masses:
@@ -74,6 +86,31 @@ def distribution(**argument: Any) -> list[float]:
     if not abs(sum(masses) - 1.0) <= 1e-9:
         raise InvalidValueError(f"{name} must add up to 1, found {sum(masses)}")
     return masses
+
+
+def cut_noise(
+    *, scale: Any, bound: Any, sensitivity: Any, least: tuple[float, float], most: float
+) -> tuple[float, float] | None:
+    """Return shift and bound over scale, rounded outward, or raise; None if nothing is shared.
+
+    :param least: shift and bound over scale that are accepted
+    :param most: bound over scale that a larger one counts as
+    """
+    width = Fraction(checks.positive(scale=scale))
+    end, move = checks.positive(bound=bound), checks.positive(sensitivity=sensitivity)
+    shift, reach = Fraction(move) / width, min(Fraction(end) / width, Fraction(most))
+    if not shift < 2 * reach:
+        return None
+    for name, value, part, low in (
+        ("sensitivity", move, shift, least[0]),
+        ("bound", end, reach, least[1]),
+    ):
+        if not part >= Fraction(low):
+            raise InvalidValueError(
+                f"{name} ({value}) must be at least {low:g} times scale ({scale}), where doubles "
+                "are accurate; pass a smaller scale"
+            )
+    return rounded_up(shift), -rounded_up(-reach)
 
 
 def subsampling(*, rate: Any, unit: Any, sampling: Any) -> tuple[float, str]:

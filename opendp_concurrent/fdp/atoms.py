@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, isqrt, log
+from math import exp, inf, isqrt, log1p
 
 import numpy as np
 
@@ -103,21 +103,34 @@ class Atoms:
             whole, known, start = float(scaled[end]), low, end
         return scaled, least, pieces
 
+    @cached_property
+    def _at_losses(self) -> tuple[Array, Array, Array]:
+        """For the last n outcomes, r being the least loss of them: r, δ at r, and e^r times Q-mass.
+
+        From one loss down to the next, r', δ grows by (1 - e^(r' - r)) times the latter. So nothing
+        is subtracted, but losses that are near each other.
+        """
+        scaled, least, _ = self._scaled
+        losses = self.losses[::-1]
+        at = np.concatenate([losses[:1], losses])
+        q = np.exp(at - least) * scaled
+        return at, np.concatenate([[0.0], _partial_sums(-np.expm1(np.diff(losses)) * q[1:-1])]), q
+
     def _sum(self, epsilon: Array) -> tuple[Array, Array]:
         """Σ p - e^ε Σ q over losses above ε, and its error."""
         size = len(self.losses)
-        scaled, least, pieces = self._scaled
+        if not size:
+            return np.zeros_like(epsilon), np.zeros_like(epsilon)
+        at, known, q = self._at_losses
         count = size - np.searchsorted(self.losses, epsilon, side="right")
-        some = count > 0
-        one = self.above[0][count]
-        two = np.where(some, np.exp(np.where(some, epsilon - least[count], 0.0)), 0.0)
-        two = two * scaled[count]
-        largest = np.abs(epsilon) + (abs(float(self.losses[-1])) if size else 0.0)
-        relative = (pieces[count] + 3) * (ELEMENTARY + 2 * UNIT) + self.mass_error
-        relative = relative + _partial_sums_error(size)
-        relative = relative + 4 * UNIT * np.where(some, largest + _PIECE, 0.0)
+        value = known[count] - np.expm1(np.minimum(epsilon - at[count], 0.0)) * q[count]
+        value = np.where(count > 0, value, 0.0)
+        # of Q-masses, whose exponents are below _PIECE; of differences; of sums
+        relative = (self._scaled[2][count] + 4) * (ELEMENTARY + 2 * UNIT) + self.mass_error
+        relative = relative + 2 * _partial_sums_error(size) + 8 * UNIT * _PIECE
+        relative = relative + 2 * UNIT * np.abs(at[0] - at[count])  # between pieces
         # TINY for what underflows
-        return one - two, (one + two) * relative + np.where(some, TINY, 0.0)
+        return value, value * relative + np.where(count > 0, TINY, 0.0)
 
     def profile(self, epsilon: Array) -> Bounds:
         """δ at each real ε, if these are all outcomes."""
@@ -162,14 +175,11 @@ class Atoms:
         """Approximately the least ε >= 0 with δ(ε) <= delta, for delta above the infinite part."""
         if not len(self.losses):
             return 0.0
-        p, (scaled, least, _) = self.above[0], self._scaled
+        at, known, q = self._at_losses
         target = delta - self.infinite
-        # δ at each loss, from the largest down: 0, ...
-        at = p[:-1] - np.exp(np.minimum(self.losses[::-1] - least[:-1], 700.0)) * scaled[:-1]
-        count = int(np.searchsorted(np.maximum.accumulate(at), target, side="right"))
-        if count == 0 or not p[count] - target > 0 or not scaled[count] > 0:
-            return 0.0
-        root = log((p[count] - target) / scaled[count]) + float(least[count])
-        if count < len(self.losses):
-            root = max(root, float(self.losses[::-1][count]))
-        return max(0.0, min(root, float(self.losses[-1])))
+        count = int(np.searchsorted(known, target, side="right")) - 1
+        if count <= 0 or not q[count] > 0:
+            return max(0.0, float(self.losses[-1]) if count == 0 else 0.0)
+        below = (target - float(known[count])) / float(q[count])
+        root = float(at[count]) + (log1p(-below) if below < 1.0 else -inf)
+        return max(0.0, root)

@@ -58,3 +58,14 @@ class Transform(NamedTuple):
 def probabilities(lower: Any, upper: Any) -> Bounds:
     """Bounds on probabilities, cut to [0, 1]; NaN becomes 0 below and 1 above."""
     return Bounds(np.fmin(np.fmax(lower, 0.0), 1.0) + 0.0, np.fmax(np.fmin(upper, 1.0), 0.0) + 0.0)
+
+
+def log1p_complex(z: ComplexArray) -> ComplexArray:
+    """ln(1 + z), with an error of at most ``ELEMENTARY`` times 2 |z| / |1 + z|."""
+    near = z.real * (2 + z.real) + z.imag * z.imag  # |1 + z|² - 1
+    with np.errstate(divide="ignore"):
+        size = np.where(
+            np.abs(z) < 0.25, 0.5 * np.log1p(np.maximum(near, -0.5)), np.log(np.abs(1 + z))
+        )
+    value: ComplexArray = size + 1j * np.arctan2(z.imag, 1 + z.real)
+    return value

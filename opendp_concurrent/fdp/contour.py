@@ -16,9 +16,10 @@ from math import exp, expm1, inf, log, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from .bounds import Array
+from .bounds import UNIT, Array
 from .factor import Factor
 from .gaussian import Gaussian
+from .recurrence import tail
 from .subsampled import Subsampled
 
 MOST_NODES = 2**19
@@ -30,6 +31,7 @@ _REACH = np.geomspace(1.0, 1e8, 161)  # frequencies, in units of 1 / sqrt(varian
 _PERIODS = np.geomspace(4.0, 4e4, 81)  # in units of sqrt(variance)
 _COARSE = 0.2  # largest smoothing
 _RETREATS, _LONG = 4, 2e3  # steps of τ; a period in units of 1 / τ
+_SPARE = 4.0  # of the logarithm of |ρ|, for recurrences
 _WIDENINGS = 100  # how often the smoothing is made larger, by half
 
 Counted = Sequence[tuple[Factor, int]]
@@ -43,12 +45,14 @@ class Contour:
     :ivar step: distance of nodes
     :ivar nodes: number of nodes from ω = 0 on
     :ivar smoothing: μ of the Gaussian that the product is composed with; 0 for none
+    :ivar beyond: what to reach in a search for recurrences beyond the last node; 0 for none
     """
 
     index: int
     step: float
     nodes: int
     smoothing: float
+    beyond: float = 0.0
 
     @property
     def tau(self) -> float:
@@ -101,34 +105,59 @@ def choose(factors: Counted, cumulants: Array, epsilon: float, tolerance: float)
     height = 1 / (tau * (1 + tau) * sqrt(2 * pi * (width**2 + 1 / tau**2)))
     step = 2 * pi / _period(cumulants, best, epsilon, width, 0.1 * tolerance * height)
     reach = _REACH / width
-    decay = sum((n * factor.log_decay(tau, reach) for factor, n in factors), np.zeros_like(reach))
-    horizon = min(factor.horizon for factor, _ in factors)
-    damp = 0.0  # smoothing that is needed beyond the horizon
-    if horizon < inf and 1 / (pi * horizon) > 0.03 * tolerance * height:
-        normal = sum(n * one.variance for one, n in factors if isinstance(one, Gaussian))
-        needed = 2 * log(1 / (0.03 * pi * horizon * tolerance * height)) / horizon**2
-        damp = sqrt(max(0.0, needed - normal))
+    recurrent = [(one, n) for one, n in factors if one.period < inf]
+    decay, once = np.zeros_like(reach), np.zeros_like(reach)  # the latter if no factor recurs
+    for one, n in factors:
+        if one.horizon == inf:
+            each = n * one.log_decay(tau, reach)
+            decay += each
+            once += 0.0 if one.period < inf else each
+        if one.period < inf:
+            once += n * one.log_recurring(
+                tau, np.minimum(reach, one.period / 2 * (1 - 16 * UNIT)), reach
+            )
+    wanted = 0.03 * tolerance * height
     with np.errstate(divide="ignore"):
-        target = np.log(0.03 * tolerance * height * pi * reach)
-    plain = _first(reach, decay <= target)
+        target = np.log(wanted * pi * reach)
+    normal = sum(n * one.variance for one, n in factors if isinstance(one, Gaussian))
+    plain, short = _first(reach, decay <= target), _first(reach, once <= target - _SPARE)
     limit = inf  # frequency
     for one, _ in factors:
         if isinstance(one, Subsampled):
-            limit = one.reach(tau, min(limit, plain, _QUADRATURES * step))
-    if plain / step <= _FEW and plain <= limit and not damp:
-        return Contour(best, step, max(8, int(plain / step) + 2), 0.0)
+            limit = one.reach(tau, min(limit, short, _QUADRATURES * step))
+    if plain / step <= _FEW and plain <= limit:
+        return Contour(best, step, _nodes(plain, step), 0.0)
     # smoothing adds about s² τ (1 + τ) of δ to δ
-    smoothing = min(_COARSE, max(0.5 * sqrt(tolerance / (tau * (1 + tau))), damp))
+    least = min(_COARSE, 0.5 * sqrt(tolerance / (tau * (1 + tau))))
+    if recurrent and short / step <= MOST_NODES and short <= limit:
+        for smoothing in _few_smoothings(recurrent, least, normal, wanted):
+            end = step * (_nodes(short, step) - 1)
+            s2 = smoothing * smoothing
+            left = tail(recurrent, tau, end, normal + s2, wanted, s2)
+            if left[0] + s2 * left[1] <= 2 * wanted:
+                return Contour(best, step, _nodes(short, step), smoothing, wanted)
+    smoothing = least
     for _ in range(_WIDENINGS):
         damped = decay - reach * reach * (smoothing * smoothing / 2)
         end = min(plain, _first(reach, damped <= target))
         if end / step <= MOST_NODES and end <= limit:
-            chosen = 0.0 if end == plain and not damp else smoothing
-            return Contour(best, step, max(8, int(end / step) + 2), chosen)
+            return Contour(best, step, _nodes(end, step), 0.0 if end == plain else smoothing)
         if smoothing == _COARSE:
             break
         smoothing = min(_COARSE, 1.5 * smoothing)
     return Contour(best, step, max(8, int(min(MOST_NODES, limit / step))), _COARSE)
+
+
+def _nodes(end: float, step: float) -> int:
+    return max(8, int(end / step) + 2)
+
+
+def _few_smoothings(recurrent: Counted, most: float, normal: float, wanted: float) -> list[float]:
+    """None, if the Gaussians are enough; and enough for the first recurrence; and some more."""
+    logarithm = 2 * log(1e3 + 1 / max(wanted, 1e-300))
+    damped = 2 * sqrt(logarithm) / min(one.period for one, _ in recurrent)
+    found = [0.0] if normal * 1e12 > logarithm else []
+    return found + [one for one in (damped, most / 8, most) if one <= most]
 
 
 def _curvature(cumulants: Array, at: int) -> float:

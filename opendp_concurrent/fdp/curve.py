@@ -14,6 +14,8 @@ from .product import Product
 _STEPS = 80
 _SCAN = 48  # points that are tried first
 _GOLDEN = (5**0.5 - 1) / 2
+_COARSE, _FINE = 1e-3, 1e-7  # widths of δ, relative and absolute, where it is inverted
+_WIDE = 1e-5  # of bounds on f(α), with which the search is repeated
 _REACH = 700.0  # largest logarithm of t that is tried
 
 
@@ -29,16 +31,22 @@ def beta_bounds(product: Product, alpha: float) -> Bounds:
         return _one_minus(product.infinite.lower, product.infinite.upper)
     if product.all_atoms is not None:
         return _between_outcomes(product.all_atoms, alpha)
-    found = _searched(product, alpha)
+    found = _searched(product, alpha, 0.0 if product.is_exact else _COARSE)
+    if found.width > _WIDE and not product.is_exact:  # the first points may have misled
+        again = _searched(product, alpha, _FINE)
+        found = Bounds(max(found.lower, again.lower), min(found.upper, again.upper))
     if product.upper_only:
         return Bounds(found.lower, _one_minus(alpha, 1.0).upper)
     return found
 
 
-def _searched(product: Product, alpha: float) -> Bounds:
-    """Bounds on f(α) from the profile."""
-    exact = product.is_exact
-    width, near = (0.0, 1e-9) if exact else (1e-7, 1e-4)
+def _searched(product: Product, alpha: float, first: float) -> Bounds:
+    """Bounds on f(α) from the profile.
+
+    :param first: relative width of the bounds on δ at the points that are tried first
+    """
+    exact, width = product.is_exact, first
+    near = 1e-9 if exact else 1e-4
     reaches = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1) if exact else (1e-3, 1e-2, 1e-1)
 
     def value(epsilon: float) -> Bounds:
@@ -57,6 +65,9 @@ def _searched(product: Product, alpha: float) -> Bounds:
     every = [value(float(end)) for end in ends]
     top = int(np.argmax([one.lower for one in every]))
     low, high = float(ends[max(top - 1, 0)]), float(ends[min(top + 1, _SCAN - 1)])
+    if not exact:  # an absolute error of about _FINE is enough
+        delta = float(product.profile(ends[top], first).upper)
+        width = min(first, _FINE / max(delta, _FINE))
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = value(left), value(right)
     best = max(0.0, every[top].lower, at_left.lower, at_right.lower)

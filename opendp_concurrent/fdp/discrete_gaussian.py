@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import InvalidValueError
 from .bounds import ELEMENTARY, TINY, UNIT, rounded_up
 from .finite import Finite, response
+from .theta import LEAST_SCALE, Theta
 
 _DEVIATIONS = 38.0  # standard deviations; masses beyond are below 1e-313
 MOST = 2**20  # outcomes
@@ -35,7 +36,7 @@ def discrete_gaussian(scale: float, sensitivity: int) -> Finite:
     losses = (sensitivity - 2 * x) * (sensitivity / (2 * scale * scale))
     # proven in measurements/gaussian.py for scales of at least 1/2
     within = rounded_up(Fraction(sensitivity + 1) / Fraction(scale)) if scale >= 0.5 else inf
-    return Finite(
+    pair = Finite(
         losses[keep],
         masses[keep],
         infinite=TINY,
@@ -46,3 +47,5 @@ def discrete_gaussian(scale: float, sensitivity: int) -> Finite:
         slack=TINY,
         gaussian=within,
     )
+    known = scale >= LEAST_SCALE and sensitivity > 0
+    return pair.with_form(Theta(scale, sensitivity)) if known else pair

@@ -1,4 +1,4 @@
-"""The factors of a product: Gaussian and Laplace noise, subsampled or not, and finite pairs.
+"""The factors of a product: Gaussian and Laplace noise, also subsampled or cut off; finite pairs.
 
 A factor is a pair of distributions (P, Q), known by its loss L = ln P/Q. It is frozen and hashable,
 and has
@@ -6,6 +6,8 @@ and has
 * ``infinite``: P-probability that the loss is infinite; it may be too large by ``slack``, and by
   the relative ``mass_error`` of the masses that it is a sum of;
 * ``largest_loss``: largest finite loss, rounded up; infinite if the finite losses have no bound;
+* ``largest_loss_lower``: the same, rounded down; a finite pair has its losses instead;
+* ``mass_at_largest``: P-probability of the largest loss, rounded down; 0 if it is not known;
 * ``variance`` of the loss, approximately: a scale, not a bound;
 * ``symmetric``: whether the pair is known to equal ``swapped()``, which is the pair (Q, P);
 * ``gaussian``: μ of a Gaussian pair that is known to lose at least as much; infinite if none is;
@@ -16,7 +18,9 @@ and has
 * ``transform(tau, step, nodes)``: the characteristic function on τ + iω at ω = 0, step, ...,
   (nodes - 1) step;
 * ``log_decay(tau, omega)``: logarithm of a bound on the absolute value of the characteristic
-  function at all frequencies from ω to ``horizon``.
+  function at all frequencies from ω to ``horizon``;
+* ``log_recurring(tau, distance, omega)``: the same at a distance from the next multiple of
+  ``period``, which is infinite if |ρ| has none.
 """
 
 from __future__ import annotations
@@ -27,5 +31,9 @@ from .finite import Finite
 from .gaussian import Gaussian
 from .laplace import Laplace
 from .subsampled import Subsampled
+from .truncated_gaussian import TruncatedGaussian
+from .truncated_laplace import TruncatedLaplace
 
-Factor: TypeAlias = Union[Finite, Gaussian, Laplace, Subsampled]  # noqa: UP007 (evaluated on Python 3.10)
+Factor: TypeAlias = Union[  # noqa: UP007 (evaluated on Python 3.10)
+    Finite, Gaussian, Laplace, Subsampled, TruncatedGaussian, TruncatedLaplace
+]

@@ -5,17 +5,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, expm1, inf, log1p, nextafter, pi
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from .atoms import Atoms
-from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, Transform
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray, Transform
 
 _DIRECT = 2**22  # outcomes times nodes up to which the sum is taken term by term
 _MOST_LATTICE = 2**24  # points of a lattice
 _NO_BOUND = 1e3  # an error with which inversion.py gives up
 UPPER_ONLY = 2.0  # slack of a pair that is an upper bound only
+_BLOCK = 2**20  # elements that are worked on together
+
+
+class Form(Protocol):
+    """A pair by formulas, with the methods of ``factor``; ``logs`` is as for :class:`Finite`."""
+
+    @property
+    def horizon(self) -> float: ...
+
+    def log_mgf(self, tau: Array) -> Array: ...
+
+    def mgf_error(self, tau: Any) -> Any: ...
+
+    def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array] | None: ...
+
+    def transform(self, tau: float, step: float, nodes: int) -> Transform: ...
+
+    def log_decay(self, tau: float, omega: Array) -> Array: ...
+
+    @property
+    def period(self) -> float: ...
+
+    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +61,7 @@ class Finite:
     :ivar symmetric: whether the swapped pair is known to be the same
     :ivar back: the swapped pair, where it does not follow from these masses
     :ivar stands_for: what the pair bounds from above only; empty if it is known from both sides
+    :cvar form: the same pair by formulas, where there are some; see :meth:`with_form`
     """
 
     losses: Array
@@ -53,13 +77,18 @@ class Finite:
     back: Finite | None = None
     stands_for: str = ""
 
-    horizon = inf
+    form: ClassVar[Form | None] = None
 
     def __post_init__(self) -> None:
         if self.stands_for:
             object.__setattr__(self, "slack", UPPER_ONLY)
         if self.back is not None:
             self._link(self.back)
+
+    def with_form(self, form: Form) -> Finite:
+        """This pair, computed by formulas from now on. They are neither compared nor written."""
+        self.__dict__["form"] = form
+        return self
 
     def _link(self, swapped: Finite) -> None:
         """Make swapping either pair return the other one."""
@@ -99,6 +128,13 @@ class Finite:
         last = float(self.losses[-1])
         return min(self.limit, nextafter(last + self.loss_error, inf) if self.loss_error else last)
 
+    @property
+    def mass_at_largest(self) -> float:
+        """P-probability of the last loss, rounded down; 0 if only an upper bound is known."""
+        if self.stands_for or not self.losses.size or self.mass_error >= 1.0:
+            return 0.0
+        return max(0.0, float(self.masses[-1]) * (1 - self.mass_error) * (1 - 2 * UNIT))
+
     @cached_property
     def variance(self) -> float:
         """Variance of the finite losses."""
@@ -122,21 +158,37 @@ class Finite:
 
     def log_mgf(self, tau: Array) -> Array:
         """Logarithm of a sum of exponentials, scaled by the largest."""
+        if self.form is not None:
+            return self.form.log_mgf(tau)
         if not self.losses.size:
             return np.full(np.shape(tau), -inf)
-        exponents = np.multiply.outer(np.asarray(tau), self.losses)
+        tau = np.asarray(tau, dtype=float)
+        rows = max(1, _BLOCK // self.losses.size)
+        parts = [self._log_sums(tau.ravel()[at : at + rows]) for at in range(0, tau.size, rows)]
+        return np.concatenate(parts).reshape(tau.shape)
+
+    def _log_sums(self, tau: Array) -> Array:
+        exponents = np.multiply.outer(tau, self.losses)
         largest = np.max(exponents, axis=-1)
         with np.errstate(divide="ignore", invalid="ignore"):  # product.py gives up if this is NaN
-            value: Array = largest + np.log(np.exp(exponents - largest[..., None]) @ self.masses)
+            value: Array = largest + np.log(np.exp(exponents - largest[:, None]) @ self.masses)
         return value
 
     def mgf_error(self, tau: Any) -> Any:
         """Errors of the masses, of the losses, and of the sum."""
+        if self.form is not None:
+            return self.form.mgf_error(tau)
         rounding = 3 * ELEMENTARY + 4 * UNIT * tau * self.largest_absolute
         return rounding + UNIT * len(self.losses) + self.mass_error + tau * self.loss_error
 
+    def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array] | None:
+        """Ln ρ and bounds on the relative errors of ρ, where there are formulas."""
+        return None if self.form is None else self.form.logs(tau, step, nodes)
+
     def transform(self, tau: float, step: float, nodes: int) -> Transform:
         """Term by term if there are few terms; else by FFT on the lattice of the nodes."""
+        if self.form is not None:
+            return self.form.transform(tau, step, nodes)
         exponents = tau * self.losses
         weights = self.masses * np.exp(exponents - np.max(exponents))
         weights = weights / float(np.sum(weights))
@@ -172,10 +224,42 @@ class Finite:
         rounding = 8 * UNIT * np.log2(size) * float(np.linalg.norm(lattice)) + 16 * ELEMENTARY
         return Transform(values, error + rounding, pi / 8 * spacing**2)
 
+    @property
+    def horizon(self) -> float:
+        """Half the period of |ρ|; infinite if none is known."""
+        if self.form is not None:
+            return self.form.horizon
+        return pi / self._gap * (1 - 8 * UNIT) if self._gap else inf
+
+    @property
+    def _gap(self) -> float:
+        """The distance of two losses that are known exactly; else 0."""
+        if len(self.losses) != 2 or self.loss_error:
+            return 0.0
+        return float(self.losses[1] - self.losses[0])
+
+    @property
+    def period(self) -> float:
+        """That of |ρ|; infinite if none is known."""
+        return 2 * self.horizon if self.form is None else self.form.period
+
+    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
+        """As :meth:`log_decay`, at some distance from the next multiple of the period."""
+        if self.form is not None:
+            return self.form.log_recurring(tau, distance, omega)
+        return self.log_decay(tau, distance)
+
     def log_decay(self, tau: float, omega: Array) -> Array:
-        """0: no decay is known, since losses on a lattice make the values periodic."""
-        del tau
-        return np.zeros_like(omega)
+        """|ρ|² = 1 - 4 p₁ p₂ sin²(ωg/2) for two tilted masses; 0 where no decay is known."""
+        if self.form is not None:
+            return self.form.log_decay(tau, omega)
+        if not self._gap or not np.all(self.masses > 0.0):
+            return np.zeros_like(omega)
+        odds = float(np.log(self.masses[1]) - np.log(self.masses[0])) + tau * self._gap
+        wrong = self.mass_error + 2 * ELEMENTARY * (1400 + abs(odds))  # of the odds
+        sine = np.sin(np.minimum(omega * self._gap / 2, pi / 2))
+        both = (sine / np.cosh(min(abs(odds) / 2, 300.0))) ** 2
+        return 0.5 * np.log1p(-both * max(0.0, 1 - 2 * wrong - 1e-12))
 
     def profile(self, epsilon: Array) -> Bounds:
         """δ at each real ε, summed over the outcomes."""

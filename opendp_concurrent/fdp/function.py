@@ -14,7 +14,7 @@ import numpy as np
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import sqrt_down, to_units
-from . import arguments, shapes
+from . import arguments, shapes, truncated_gaussian, truncated_laplace
 from .bounds import UNIT, Array, Bounds, rounded_up
 from .curve import beta_bounds
 from .densities import from_densities
@@ -22,11 +22,14 @@ from .discrete_gaussian import discrete_gaussian
 from .factor import Factor
 from .finite import response
 from .laplace import Laplace, laplace
+from .matrices import column_mu
 from .order import is_at_most, is_symmetric
 from .powers import largest_power, least_power
 from .product import Product
 from .residue import gaussian_bound, residual
 from .subsampled import Subsampled
+from .truncated_gaussian import TruncatedGaussian
+from .truncated_laplace import TruncatedLaplace
 from .vertices import from_vertices
 
 _MOST_STEPS = checks.at_most(2**53, "steps are exact in doubles")
@@ -46,9 +49,10 @@ class TradeoffFunction:
     that what is f-DP is also g-DP. ``<=`` is ``True`` if that is proven, with all rounding outward;
     ``False`` means that it was not shown. Use the class methods to make one:
 
-    * :meth:`pure`, :meth:`approximate`, :meth:`gaussian`, :meth:`laplace`,
+    * :meth:`pure`, :meth:`approximate`, :meth:`gaussian`, :meth:`gaussian_matrix`, :meth:`laplace`,
       :meth:`randomized_response`, :meth:`discrete_laplace`, :meth:`discrete_gaussian`,
-      :meth:`subsampled_gaussian`, :meth:`subsampled_laplace`, :meth:`finite`, :meth:`identity`,
+      :meth:`subsampled_gaussian`, :meth:`subsampled_laplace`, :meth:`uniform`,
+      :meth:`truncated_laplace`, :meth:`truncated_gaussian`, :meth:`finite`, :meth:`identity`,
       :meth:`worst`: exact families;
     * :meth:`from_profile`, :meth:`from_curve`, :meth:`from_loss_distribution`,
       :meth:`from_densities`, :meth:`mixture`.
@@ -139,6 +143,30 @@ class TradeoffFunction:
         """
         shift = checks.non_negative(mu=mu)
         return cls._of(Product(to_units(shift) ** 2, {})) if shift < _LARGEST else cls.worst()
+
+    @classmethod
+    def gaussian_matrix(
+        cls, encoder: Array, sigma: float, *, participations: int = 1, separation: int = 1
+    ) -> TradeoffFunction:
+        """A Gaussian matrix mechanism: C x + z with continuous Gaussian noise z [DMRST22].
+
+        Row t of x is the sum of what units contribute to step t, vectors of norm at most 1. Answers
+        B (C x + z) are a postprocessing. The function is Gaussian: μ is the largest norm of a
+        column of C over ``sigma``, rounded up to a double; or a bound for units that take part in
+        several steps. Contributions may be chosen adaptively if C or B C is lower triangular.
+
+        :param encoder: C, an array of at most 10^7 numbers: outputs by steps
+        :param sigma: standard deviation of each entry of z, over the norm of a contribution
+        :param participations: most steps in which a unit takes part
+        :param separation: least distance between two of these steps
+        """
+        matrix = arguments.matrix(encoder=encoder)
+        noise = Fraction(checks.positive(sigma=sigma))
+        most, apart = (
+            checks.count(participations=participations),
+            checks.count(separation=separation),
+        )
+        return cls.gaussian(column_mu(matrix, noise, most, apart))
 
     @classmethod
     def laplace(cls, epsilon: float, steps: float = inf) -> TradeoffFunction:
@@ -260,6 +288,66 @@ class TradeoffFunction:
                 f"{_MOST_EPSILON:g}; beyond, TradeoffFunction.approximate(0.0, rate) is a bound"
             )
         return cls._single(Subsampled("laplace", loss, share, direction))
+
+    @classmethod
+    def uniform(cls, bound: float, sensitivity: float = 1.0) -> TradeoffFunction:
+        """Uniform noise on [-bound, bound], added to one number: (0, δ)-DP, exactly.
+
+        δ is sensitivity/(2 bound), rounded up to a double.
+
+        :param bound: largest absolute value of the noise, above 0
+        :param sensitivity: above 0
+        """
+        end, move = checks.positive(bound=bound), checks.positive(sensitivity=sensitivity)
+        return cls.approximate(0.0, min(1.0, rounded_up(Fraction(move) / (2 * Fraction(end)))))
+
+    @classmethod
+    def truncated_laplace(
+        cls, scale: float, bound: float, sensitivity: float = 1.0
+    ) -> TradeoffFunction:
+        """Continuous Laplace noise, given that it is in [-bound, bound], added to one number.
+
+        What one law returns and the other one cannot counts as an infinite loss, with its exact
+        probability. As with sensitivity/scale rounded up to a double and bound/scale rounded down,
+        both of which lose at least as much; a bound beyond 650 scales counts as 650 scales.
+
+        :param scale: that of the noise before the cut
+        :param bound: largest absolute value of the noise, at least 10^-6 scales
+        :param sensitivity: at least 10^-9 scales
+        """
+        limits = truncated_laplace.LEAST_SHIFT, truncated_laplace.LEAST_BOUND
+        pair = arguments.cut_noise(
+            scale=scale,
+            bound=bound,
+            sensitivity=sensitivity,
+            least=limits,
+            most=truncated_laplace.MOST_BOUND,
+        )
+        return cls.worst() if pair is None else cls._single(TruncatedLaplace(*pair))
+
+    @classmethod
+    def truncated_gaussian(
+        cls, scale: float, bound: float, sensitivity: float = 1.0
+    ) -> TradeoffFunction:
+        """Continuous Gaussian noise, given that it is in [-bound, bound], added to one number.
+
+        What one law returns and the other one cannot counts as an infinite loss, with its exact
+        probability. As with sensitivity/scale rounded up to a double and bound/scale rounded down,
+        both of which lose at least as much; a bound beyond 36 scales counts as 36 scales.
+
+        :param scale: standard deviation of the noise before the cut
+        :param bound: largest absolute value of the noise, at least 10^-3 scales
+        :param sensitivity: at least 10^-9 scales
+        """
+        limits = truncated_gaussian.LEAST_SHIFT, truncated_gaussian.LEAST_BOUND
+        pair = arguments.cut_noise(
+            scale=scale,
+            bound=bound,
+            sensitivity=sensitivity,
+            least=limits,
+            most=truncated_gaussian.MOST_BOUND,
+        )
+        return cls.worst() if pair is None else cls._single(TruncatedGaussian(*pair))
 
     # --- from other descriptions -----------------------------------------------------------
 
@@ -485,9 +573,9 @@ class TradeoffFunction:
     def group(self, size: int) -> TradeoffFunction:
         """1 - (1 - f)^(∘size): for neighbours at distance ``size`` [DRS22, Theorem 2.14].
 
-        Exact for Gaussians, one Laplace mechanism (whose shift is rounded up to a double) and
-        finite pairs. Other functions are first rounded outward to finite pairs, and the result is
-        an upper bound only.
+        Exact for Gaussians, one Laplace mechanism, one mechanism whose noise is cut off (both with
+        a shift that is rounded up to a double), and finite pairs. Other functions are first rounded
+        outward to finite pairs, and the result is an upper bound only.
 
         :param size: at least 1, at most 2^53; less for a function with many losses
         """
@@ -502,6 +590,8 @@ class TradeoffFunction:
             return TradeoffFunction.laplace(
                 rounded_up(Fraction(noise.epsilon) * k), noise.steps * k
             )
+        if isinstance(noise, (TruncatedGaussian, TruncatedLaplace)):
+            return TradeoffFunction._single(noise.moved(k))
         return TradeoffFunction._single(shapes.group(product, k))
 
     # --- order -----------------------------------------------------------------------------

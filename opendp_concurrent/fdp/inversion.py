@@ -34,9 +34,11 @@ from math import exp, expm1, inf, pi, sqrt
 
 import numpy as np
 
-from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray, Transform
 from .contour import Contour, Counted, alias_bound
+from .factor import Factor
 from .gaussian import Gaussian
+from .recurrence import tail
 
 _MOST_RISE = 600.0  # largest exponent of a bound; beyond, the bound is infinite
 _LARGEST = 0.25  # s up to which the bounds on κ hold
@@ -51,10 +53,12 @@ class CharacteristicFunction:
     :ivar dilation: s² of the dilation to lattices
     :ivar cumulant: K(τ)
     :ivar cumulant_error: bound on its error
-    :ivar decay: logarithm of a bound on |ρ| from the last node to the horizon
-    :ivar always: logarithm of a bound on |ρ| from the last node on, from factors without horizon
+    :ivar decay: logarithm of a bound on |ρ| from the last node on, from factors without horizon
+    :ivar steady: the same, from factors without period
     :ivar normal: μ² of the Gaussians
-    :ivar horizon: least horizon of the factors
+    :ivar recurrent: factors with a period, and their counts
+    :ivar beyond: bounds on ∫ |ρ| ω^-2 dω / π and on ∫ |ρ| dω / π beyond the last node, as far as
+        they follow from some factors
     """
 
     contour: Contour
@@ -64,31 +68,34 @@ class CharacteristicFunction:
     cumulant: float = 0.0
     cumulant_error: float = 0.0
     decay: float = 0.0
-    always: float = 0.0
+    steady: float = 0.0
     normal: float = 0.0
-    horizon: float = inf
+    recurrent: tuple[tuple[Factor, int], ...] = ()
+    beyond: tuple[float, float] = (inf, inf)
 
     def times(self, factors: Counted) -> CharacteristicFunction:
         """That of the product with more factors: one multiplication for each."""
         contour, product = self.contour, replace(self)
+        recurrent = list(self.recurrent)
         tau, end = np.array([contour.tau]), np.array([contour.end])
         for factor, count in factors:
-            one = factor.transform(contour.tau, contour.step, contour.nodes)
-            product.values = product.values * (
-                one.values if count == 1 else _power(one.values, count)
-            )
-            product.error += count * (one.error + 32 * UNIT) + ELEMENTARY
-            product.dilation += count * one.dilation
+            one = _power(factor, count, contour)
+            product.values = product.values * one.values
+            product.error += one.error + 32 * UNIT
+            product.dilation += one.dilation
             cumulant = count * float(factor.log_mgf(tau)[0])
             product.cumulant += cumulant
             product.cumulant_error += count * float(factor.mgf_error(contour.tau))
             # K(τ) is negative where mass is missing
             product.cumulant_error += 2 * UNIT * (abs(cumulant) + abs(product.cumulant))
-            decay = count * float(factor.log_decay(contour.tau, end)[0])
-            product.decay += decay
-            product.always += decay if factor.horizon == inf else 0.0
+            if factor.period < inf:
+                recurrent.append((factor, count))
+            if factor.horizon == inf:
+                decay = count * float(factor.log_decay(contour.tau, end)[0])
+                product.decay += decay
+                product.steady += decay if factor.period == inf else 0.0
             product.normal += count * factor.mu**2 if isinstance(factor, Gaussian) else 0.0
-            product.horizon = min(product.horizon, factor.horizon)
+        product.recurrent = tuple(recurrent)
         return product
 
     @cached_property
@@ -139,9 +146,7 @@ class CharacteristicFunction:
         each += growth * UNIT * (4 * contour.end * abs(epsilon) + 2 * contour.nodes)
         rounding = measure * weight * each
         cut = growth * exp(self.decay) / (pi * contour.end)
-        if self.horizon < inf:
-            damped = growth * exp(-self.normal * min(self.horizon, 1e150) ** 2 / 2)
-            cut += damped / (pi * self.horizon)
+        cut = min(cut, growth * self._tail(total)[0])
         ends = contour.index, epsilon, contour.period, total
         alias = alias_bound(cumulants, *ends, error=cumulant_errors)
         smoothing = 0.0
@@ -156,6 +161,14 @@ class CharacteristicFunction:
         return Bounds(
             lower * least * (1 - 2 * ELEMENTARY), upper * most * (1 + 2 * ELEMENTARY) + TINY
         )
+
+    def _tail(self, total: float) -> tuple[float, float]:
+        """The integrals of |ρ| beyond the last node; more factors make them smaller."""
+        path = self.contour
+        if self.recurrent and path.beyond and self.beyond[0] == inf:
+            each = tail(self.recurrent, path.tau, path.end, self.normal, path.beyond, total)
+            self.beyond = exp(self.steady) * each[0], exp(self.steady) * each[1]
+        return self.beyond
 
     def _smoothing_error(self, phases: ComplexArray, each: float, growth: float) -> float:
         """Bound on E_P[κ(ε - L)], in units of e^(K(τ) - τε).
@@ -179,8 +192,8 @@ class CharacteristicFunction:
         rounding = measure * contour.nodes * size * 2 * each
         # beyond the last node Ω: ∫ e^(-qω²) is at most e^(-qΩ²) / (2qΩ)
         damping = self.normal / 2 + more  # the smoothing is among the Gaussians
-        cut = growth * size * exp(self.always - more * contour.end**2)
-        cut /= 2 * pi * damping * contour.end
+        cut = size * exp(self.decay - more * contour.end**2) / (2 * pi * damping * contour.end)
+        cut = growth * min(cut, size * self.beyond[1])
         return front * (max(0.0, value) + rounding + cut) * (1 + 64 * ELEMENTARY)
 
 
@@ -190,7 +203,26 @@ def start(contour: Contour) -> CharacteristicFunction:
     return none.times([(Gaussian(contour.smoothing), 1)]) if contour.smoothing else none
 
 
-def _power(values: ComplexArray, count: int) -> ComplexArray:
-    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-        power: ComplexArray = np.exp(count * np.log(values))
-    return np.where(np.abs(values) < TINY, 0.0, power)
+def _power(factor: Factor, count: int, contour: Contour) -> Transform:
+    """The characteristic function of equal factors.
+
+    With |a - b| <= |b| e, |a^n - b^n| is at most n |b|^n (1 + e)^(n-1) e.
+    """
+    at = contour.tau, contour.step, contour.nodes
+    if count == 1:
+        return factor.transform(*at)
+    known = factor.logs(*at)
+    if known is None:
+        one = factor.transform(*at)
+        with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+            power: ComplexArray = np.exp(count * np.log(one.values))
+        power = np.where(np.abs(one.values) < TINY, 0.0, power)
+        error = count * (one.error + 32 * UNIT) + ELEMENTARY
+        return Transform(power, error, count * one.dilation)
+    logs, errors = known
+    size = count * np.abs(logs)
+    with np.errstate(under="ignore"):
+        values = np.exp(count * logs)
+        rise = np.minimum(count * logs.real + (count - 1) * np.log1p(errors), _MOST_RISE)
+        each = count * errors * np.exp(rise) + np.abs(values) * (4 * UNIT * size)
+    return Transform(values, 1.01 * float(np.max(each)) + ELEMENTARY)

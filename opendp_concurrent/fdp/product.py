@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property, partial
-from math import expm1, inf, ldexp, log, log1p
+from math import exp, expm1, inf, ldexp, log, log1p
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..errors import InvalidValueError
 from ..exact.rounding import sqrt_up
 from . import contour as paths
 from .atoms import Atoms
-from .bounds import ELEMENTARY, UNIT, Array, Bounds, probabilities, rounded_up
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, probabilities, rounded_up
 from .factor import Factor
 from .finite import Finite, worst
 from .gaussian import Gaussian, gaussian_profile
@@ -178,12 +178,7 @@ class Product:
             return 0.0
         if self.squares or any(factor.largest_loss == inf for factor in self.factors):
             return inf
-        exact = sum(
-            n * (Fraction(factor.losses[-1]) - Fraction(factor.loss_error))
-            if isinstance(factor, Finite) and factor.losses.size
-            else n * Fraction(factor.largest_loss)
-            for factor, n in self.factors.items()
-        )
+        exact = sum(n * _largest_loss_lower(factor) for factor, n in self.factors.items())
         return _LARGEST if exact > _LARGEST else max(0.0, -rounded_up(Fraction(-exact)))
 
     @cached_property
@@ -254,7 +249,7 @@ class Product:
         """Bounds on δ by inversion."""
         if epsilon >= self.largest_loss or self.infinite.lower == 1.0:
             return self.infinite
-        best = Bounds(self._flat(epsilon), 1.0)
+        best = Bounds(self._least(epsilon), 1.0)
         if not self._is_invertible:
             return best
         for fresh in (False, True):
@@ -273,12 +268,30 @@ class Product:
         found = characteristic.invert(self.cumulants, self.cumulant_errors, epsilon)
         least = 0.0 if self.upper_only else (self.infinite.lower + found.lower) * (1 - 2 * UNIT)
         most = (self.infinite.upper + found.upper) * (1 + 2 * UNIT)
-        return probabilities(max(self._flat(epsilon), least), most)
+        return probabilities(max(self._least(epsilon), least), most)
 
-    @staticmethod
-    def _flat(epsilon: float) -> float:
-        """1 - e^ε, rounded down: δ is never below."""
-        return max(0.0, -expm1(min(epsilon, 0.0)) * (1 - ELEMENTARY))
+    def _least(self, epsilon: float) -> float:
+        """Two bounds that δ is never below, rounded down: 1 - e^ε, and that of the largest loss."""
+        loss, mass = self._largest
+        top = mass * -expm1(min(epsilon - loss, 0.0)) * (1 - 2 * ELEMENTARY)
+        return max(0.0, -expm1(min(epsilon, 0.0)) * (1 - ELEMENTARY), top)
+
+    @cached_property
+    def _largest(self) -> tuple[float, float]:
+        """The largest loss and its probability, both rounded down; the latter may be 0.
+
+        δ(ε) is at least the probability times 1 - e^(ε - loss).
+        """
+        loss, logarithm, error = self.largest_loss_lower, 0.0, 0.0
+        if not 0.0 < loss < _LARGEST:
+            return 0.0, 0.0
+        for factor, n in self.factors.items():
+            mass = factor.mass_at_largest
+            if not mass > 0.0:
+                return 0.0, 0.0
+            logarithm += n * log(mass)
+            error += n * (ELEMENTARY * (1 - log(mass)) + UNIT * len(self.factors))
+        return loss, exp(logarithm - 2 * error) * (1 - ELEMENTARY)
 
     @cached_property
     def _is_invertible(self) -> bool:
@@ -329,7 +342,11 @@ class Product:
         if not top < inf:  # δ comes near its limit, and does not reach it
             return Bounds(self._epsilon_below(delta), inf)
         if not exact:
-            return self._invert_for(delta, top, tolerance) if finite > 0.0 else Bounds(0.0, top)
+            least = self._epsilon_at_least(delta)
+            if not finite > 0.0 or top - least <= tolerance * top:
+                return Bounds(least, top)
+            found = self._invert_for(delta, top, tolerance)
+            return Bounds(max(least, found.lower), found.upper)
         profile = partial(self._profile_at, tolerance=0.0)
         near = top
         if finite > 0.0:
@@ -338,6 +355,14 @@ class Product:
             else:
                 _, near = halved(0.0, top, lambda at: sum(profile(at)) / 2 <= delta, most=200)
         return certify(profile, delta, near, self._scale)
+
+    def _epsilon_at_least(self, delta: float) -> float:
+        """An ε with δ(ε) > ``delta``, or 0, from the probability of the largest loss."""
+        loss, mass = self._largest
+        if not delta < mass:
+            return 0.0
+        less = log1p(-min(delta / mass * (1 + 2 * UNIT), 1 - UNIT)) * (1 + ELEMENTARY)
+        return max(0.0, (loss + less) * (1 - 4 * UNIT) - TINY)
 
     def _epsilon_below(self, delta: float) -> float:
         """An ε with δ(ε) > ``delta``, or 0: the largest that some doublings reach."""
@@ -403,6 +428,15 @@ class Product:
                 return onward, ratio
             near = onward
         return near, ratio
+
+
+def _largest_loss_lower(factor: Factor) -> Fraction:
+    """Largest finite loss of a factor, rounded down."""
+    if not isinstance(factor, Finite):
+        return Fraction(factor.largest_loss_lower)
+    if not factor.losses.size:
+        return Fraction(factor.largest_loss)
+    return Fraction(factor.losses[-1]) - Fraction(factor.loss_error)
 
 
 _WORST: dict[Factor, int] = {worst(): 1}

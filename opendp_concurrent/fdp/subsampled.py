@@ -48,8 +48,8 @@ class Subsampled:
     rate: float
     unit: str
 
-    infinite = mass_error = slack = 0.0
-    horizon = inf
+    infinite = mass_error = slack = mass_at_largest = 0.0
+    horizon = period = inf
     symmetric, stands_for = False, ""
 
     @property
@@ -73,6 +73,14 @@ class Subsampled:
             value, error, _ = quadrature.losses(np.array([self.size]), np.zeros(1), self.rate)
             found = float(value[0] + error[0])
         return nextafter(found * (1 + 2 * ELEMENTARY), inf)
+
+    @property
+    def largest_loss_lower(self) -> float:
+        """The same, rounded down."""
+        if self.unit == "removed" and self.noise == "laplace":
+            value, error, _ = quadrature.losses(np.array([self.size]), np.zeros(1), self.rate)
+            return float(value[0] - error[0]) * (1 - 2 * ELEMENTARY)
+        return self.largest_loss * (1 - 8 * ELEMENTARY)
 
     @cached_property
     def variance(self) -> float:
@@ -189,6 +197,14 @@ class Subsampled:
             return Transform(np.ones(nodes, dtype=complex), _NO_BOUND)
         sign = 1 if self.unit == "removed" else -1
         return Transform(*rule.transform(power, sign, step, nodes))
+
+    def logs(self, tau: float, step: float, nodes: int) -> None:
+        """None: powers are computed from ``transform``."""
+
+    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
+        """Not asked for: there is no period."""
+        del distance
+        return self.log_decay(tau, omega)
 
     def log_decay(self, tau: float, omega: Array) -> Array:
         """From the density of the loss, by ``decay``."""

@@ -146,8 +146,9 @@ class SqlLedger:
         bound for the mechanism that was launched. Pure DP: the discrete Laplace mechanism at
         distance 1, which is randomized response [KOV15]. Zero-concentrated DP: a ``ZCDpEvent``.
         Gaussian DP: the Gaussian mechanism. f-DP: these, and products of Gaussian, Laplace and
-        discrete Laplace mechanisms. For other losses dp-accounting has no such event; they become
-        an ``UnsupportedDpEvent``, which its accountants refuse. This needs dp-accounting, from the
+        discrete Laplace mechanisms. (ε, δ)-DP: an ``EpsilonDeltaDpEvent``, which dp-accounting has
+        after version 0.6. For other losses dp-accounting has no such event; they become an
+        ``UnsupportedDpEvent``, which its accountants refuse. This needs dp-accounting, from the
         extra ``events``.
 
         An analyst may choose the losses in a ledger adaptively. A sum of Rényi or concentrated

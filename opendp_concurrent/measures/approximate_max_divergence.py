@@ -9,13 +9,15 @@ from typing import Any
 
 from .. import checks
 from ..errors import InvalidValueError
+from ..exact.zcdp import largest_rho
 from ..fdp.function import TradeoffFunction
 from ..fdp.optimal_composition import optimal_composition
+from ..fdp.writing import approximate_event
 from ..references import cite
 from . import opendp as native
 from .conversion import Conversion, Profile
 from .conversions.approximate_to_approximate import approximate_to_delta, larger_delta
-from .conversions.zcdp_to_approximate import largest_rho
+from .groups import approximate_group, approximate_member
 from .kinds import APPROXIMATE, PROFILE, TRADEOFF
 from .max_divergence import MAX_DIVERGENCE
 from .measure import Composability, CompositionMeasure, only
@@ -59,6 +61,24 @@ class ApproximateMaxDivergence(PairMeasure):
                 f"delta ({delta}) must be above the total failure probability of the d_mids"
             )
         return epsilon, failure
+
+    def group_loss(self, loss: tuple[float, float], size: int) -> tuple[float, float]:
+        """(k ε, δ (1 + e^ε + ... + e^((k-1) ε)))."""
+        return approximate_group(loss, size)
+
+    def member_loss(self, d_out: tuple[float, float], size: int) -> tuple[float, float]:
+        """The same, backwards."""
+        return approximate_member(d_out, size)
+
+    def event(self, dp_event: Any, d_mid: tuple[float, float]) -> Any:
+        """``EpsilonDeltaDpEvent`` where dp-accounting has it; pure DP as without δ."""
+        epsilon, delta = d_mid
+        if delta == 0.0 or delta >= 1.0:
+            return MAX_DIVERGENCE.event(dp_event, epsilon if delta == 0.0 else inf)
+        if epsilon == inf:
+            return dp_event.NonPrivateDpEvent()
+        found = approximate_event(dp_event, epsilon, delta)
+        return dp_event.UnsupportedDpEvent() if found is None else found
 
     @property
     def is_planned(self) -> bool:

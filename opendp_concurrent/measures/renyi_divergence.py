@@ -11,12 +11,12 @@ from typing import Any
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import split
+from ..fdp.concentrated import profile_to_tradeoff
 from ..references import cite
 from . import opendp as native
 from .conversion import Conversion, Ends, Profile
 from .conversions.curves import known
 from .conversions.renyi_to_approximate import renyi_to_delta, renyi_to_epsilon
-from .conversions.to_tradeoff import profile_to_tradeoff
 from .joins import join_curves
 from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI, TRADEOFF
 from .measure import Composability, CompositionMeasure, only

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from ..fdp.concentrated import profile_to_tradeoff
 from . import opendp as native
 from .conversion import Conversion
-from .conversions.to_tradeoff import profile_to_tradeoff
 from .kinds import PROFILE, TRADEOFF
 from .measure import Convertible, only
 

@@ -12,12 +12,12 @@ from typing import Any
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import split
+from ..exact.zcdp import zcdp_to_delta, zcdp_to_epsilon
+from ..fdp.concentrated import zcdp_to_tradeoff
 from ..provenance import recorded
 from ..references import cite
 from .conversion import Conversion, Ends, Profile
 from .conversions.products import zcdp_to_renyi
-from .conversions.to_tradeoff import zcdp_to_tradeoff
-from .conversions.zcdp_to_approximate import zcdp_to_delta, zcdp_to_epsilon
 from .distances import TruncatedConcentrated, omega_above_one
 from .joins import join_numbers
 from .kinds import APPROXIMATE, FIXED, PROFILE, TRADEOFF, TRUNCATED, ZCDP

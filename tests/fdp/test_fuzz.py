@@ -30,6 +30,8 @@ from opendp_concurrent.fdp.finite import Finite
 from opendp_concurrent.fdp.gaussian import Gaussian
 from opendp_concurrent.fdp.laplace import Laplace
 from opendp_concurrent.fdp.subsampled import Subsampled
+from opendp_concurrent.fdp.truncated_gaussian import TruncatedGaussian
+from opendp_concurrent.fdp.truncated_laplace import TruncatedLaplace
 
 from . import conftest as closed
 
@@ -98,7 +100,11 @@ class Law:
 
     @property
     def infinite(self):
-        return mp.fsum(p for p, q in self.pairs if not q)
+        return mp.fsum(
+            w * (p if not q else p * (1 - mp.fprod(1 - _never(noise) for noise in noises)))
+            for w, pairs, _, noises in self.parts
+            for p, q in pairs
+        )
 
     @property
     def top(self):
@@ -136,8 +142,20 @@ def _is_sampled(noise):
     return isinstance(noise, tuple)
 
 
+def _is_cut(noise):
+    return _is_sampled(noise) and noise[0] == "cut"
+
+
+def _never(noise):
+    """P-probability of what the other law cannot return."""
+    if not _is_cut(noise):
+        return mpf(0)
+    _, kind, shift, bound = noise
+    return closed.cut_cdf(kind, bound, mpf(shift) - bound)
+
+
 def _turned(noise):
-    if not _is_sampled(noise):
+    if not _is_sampled(noise) or _is_cut(noise):
         return noise
     return (*noise[:3], "added" if noise[3] == "removed" else "removed")
 
@@ -145,6 +163,10 @@ def _turned(noise):
 def _largest(noise):
     if not _is_sampled(noise):
         return mpf(noise)
+    if _is_cut(noise):
+        _, kind, shift, bound = noise
+        reach = 2 * mpf(bound) - shift
+        return min(mpf(shift), reach) if kind == "laplace" else shift * reach / 2
     kind, size, rate, unit = noise
     if unit == "added":
         return -mp.log(1 - mpf(rate))
@@ -158,6 +180,8 @@ def _delta(part, e):
     def rest(x):
         if len(noises) == 2:
             return closed.laplace_pair_delta(*noises, x)
+        if noises and _is_cut(noises[0]):
+            return closed.cut_delta(*noises[0][1:], min(x, mpf(10) ** 6))
         if noises and _is_sampled(noises[0]):
             return max(mpf(0), closed.subsampled_delta(*noises[0], x)) if x < 1e6 else mpf(0)
         if noises:
@@ -325,6 +349,30 @@ def law_of_sampled(noise, size, rate, unit):
     return Law.of(noises=[(noise, size, rate, unit)])
 
 
+def law_of_matrix(encoder, sigma):
+    """At a μ that is rounded up to a double."""
+    with mp.workdps(MANY):
+        columns = zip(*encoder, strict=True)
+        norm = mp.sqrt(max(mp.fsum(mpf(one) ** 2 for one in column) for column in columns))
+        return Law.of(mu2=mpf(rounded_up(norm / mpf(sigma))) ** 2)
+
+
+def law_of_uniform(bound, sensitivity):
+    with mp.workdps(MANY):
+        delta = min(1.0, rounded_up(mpf(sensitivity) / (2 * mpf(bound))))
+    return Law.of(closed.response(0.0, delta))
+
+
+def law_of_cut(kind, scale, bound, sensitivity):
+    """At a shift that is rounded up to a double, and a bound that is rounded down."""
+    with mp.workdps(MANY):
+        shift = rounded_up(mpf(sensitivity) / scale)
+        bound = -rounded_up(-min(mpf(bound) / scale, {"laplace": 650, "gaussian": 36}[kind]))
+    if not shift < 2 * bound:
+        return FAMILIES["worst"][1]()
+    return Law.of(noises=[("cut", kind, shift, bound)])
+
+
 def law_of_discrete_laplace(scale, sensitivity):
     """At a shift that is rounded up to a double, as is said there."""
     with mp.workdps(MANY):
@@ -414,6 +462,13 @@ FAMILIES = {
         st.tuples(st.one_of(st.sampled_from([0.0, 1e-17, 1e-3, 30.0]), st.floats(0.05, 3.0))),
         lambda mu: Law.of(mu2=mpf(mu) ** 2),
     ),
+    "gaussian_matrix": (
+        st.tuples(
+            st.sampled_from([((1.0, 0.0), (0.5, 0.1)), ((0.3, -0.4),), ((0.0,),), ((1e-200,),)]),
+            st.sampled_from([0.5, 3.0, 1e-190]),
+        ),
+        lambda encoder, sigma: law_of_matrix(encoder, sigma),
+    ),
     "laplace": (
         st.one_of(
             st.tuples(st.one_of(st.sampled_from([0.0, 5e-324, 1e-9, 30.0]), st.floats(0.05, 2.0))),
@@ -440,6 +495,26 @@ FAMILIES = {
     "subsampled_laplace": (
         st.tuples(st.sampled_from([0.0, 1e-6, 0.1, 2.0, 32.0]), some_rate, some_unit),
         lambda epsilon, rate, unit: law_of_sampled("laplace", epsilon, rate, unit),
+    ),
+    "uniform": (
+        st.tuples(st.sampled_from([0.3, 0.5, 3.0, 1e9]), st.sampled_from([1e-9, 0.1, 1.0])),
+        law_of_uniform,
+    ),
+    "truncated_laplace": (
+        st.tuples(
+            st.sampled_from([0.3, 1.0, 10.0]),
+            st.sampled_from([0.4, 0.51, 1.0, 8.0, 1e9]),
+            st.sampled_from([1e-6, 0.1, 1.0]),
+        ),
+        lambda *arguments: law_of_cut("laplace", *arguments),
+    ),
+    "truncated_gaussian": (
+        st.tuples(
+            st.sampled_from([0.3, 1.0, 10.0]),
+            st.sampled_from([0.4, 0.51, 1.0, 8.0, 1e9]),
+            st.sampled_from([1e-6, 0.1, 1.0]),
+        ),
+        lambda *arguments: law_of_cut("gaussian", *arguments),
     ),
     "finite": (distributions(), _listed(closed.finite)),
     "from_profile": (profiles(), law_of_profile),
@@ -530,13 +605,25 @@ def law_of(tree):
         fits(len(law.parts) == 1)
         ((_, pairs, mu2, noises),) = law.parts
         fits(len(pairs) == 1 and pairs[0] == (1, 1) and len(noises) + bool(mu2) == 1)
+        if noises and _is_cut(noises[0]):
+            _, kind, shift, bound = noises[0]
+            return Law.of(noises=[("cut", kind, rounded_up(mpf(shift) * size), bound)])
         fits(not any(map(_is_sampled, noises)))
         return Law.of(mu2=mu2 * size**2, noises=[rounded_up(mpf(one) * size) for one in noises])
     return FAMILIES[name][1](*arguments[0])
 
 
 def _is_symmetric(tree):
-    return tree[0] in ("gaussian", "laplace", "from_densities", "pure", "identity")
+    cut = ("truncated_laplace", "truncated_gaussian")
+    return tree[0] in (
+        "gaussian",
+        "gaussian_matrix",
+        "laplace",
+        "from_densities",
+        "pure",
+        "identity",
+        *cut,
+    )
 
 
 def nodes(tree):
@@ -746,12 +833,16 @@ CERTAIN = {
     "pure": [(5e-324,), (0.1,), (1000.0,)],
     "approximate": [(0.0, 0.3), (0.1, 1e-6), (0.1, 1e-50), (120.0, 1e-300), (1.0, 1 - 2**-53)],
     "gaussian": [(1e-17,), (1.0,)],
+    "gaussian_matrix": [(((1.0, 0.0), (0.5, 0.1)), 3.0)],
     "laplace": [(5e-324,), (0.1,), (0.5, 3.0)],
     "discrete_laplace": [(0.003, 1), (1.0, 2)],
     "discrete_gaussian": [(0.5, 1)],
     "randomized_response": [(0.75, 3)],
     "subsampled_gaussian": [(1.0, 0.01, "removed"), (0.3, 1e-9, "added")],
     "subsampled_laplace": [(0.5, 0.1, "added"), (32.0, 0.3, "removed")],
+    "uniform": [(3.0, 1.0)],
+    "truncated_laplace": [(2.0, 6.0, 1.0)],
+    "truncated_gaussian": [(1.0, 3.0, 1.0)],
     "finite": [([0.7, 0.3, 0.0], [0.7, 0.0, 0.3]), ([1e-290, 1.0], [0.5, 0.5])],
     "from_profile": [([120.0], [0.1], [0.2]), ([0.0, 1.0], [0.3, 0.3])],
     "from_curve": [([0.0, 0.25, 1.0], [0.75, 0.375, 0.0])],
@@ -874,7 +965,14 @@ def test_no_kind_of_factor_escapes():
         for one in vars(module).values()
         if inspect.isclass(one) and hasattr(one, "log_decay")
     }
-    assert kinds == set(get_args(Factor)) == {Finite, Gaussian, Laplace, Subsampled}
+    assert (
+        kinds
+        == set(get_args(Factor))
+        == {
+            *(Finite, Gaussian, Laplace, Subsampled),
+            *(TruncatedGaussian, TruncatedLaplace),
+        }
+    )
 
 
 # why each ends; searches over doubles are counted, with a constant of their module

@@ -3,6 +3,7 @@
 import math
 import sys
 
+import attr
 import opendp.prelude as dp
 import pytest
 
@@ -109,7 +110,27 @@ def test_any_loss_is_an_event(loss):
             assert event == dp_event.DiscreteLaplaceDpEvent(loss, 1)
 
 
-def test_losses_without_an_event_are_refused_by_accountants(charged):
+LATER = attr.make_class(
+    "EpsilonDeltaDpEvent", {"epsilon": attr.ib(), "delta": attr.ib()}, bases=(dp_event.DpEvent,)
+)
+
+
+def test_approximate_losses_are_events_where_dp_accounting_has_them(charged, monkeypatch):
+    made = getattr(dp_event, "EpsilonDeltaDpEvent", LATER)
+    monkeypatch.setattr(dp_event, "EpsilonDeltaDpEvent", made, raising=False)
+    losses = [(0.5, 1e-7), (0.25, 0.0), (0.0, 1e-9), (0.5, 1.0), (math.inf, 1e-7), (0.0, 0.0)]
+    ledger = charged(dp.approximate(dp.max_divergence()), *losses)
+    assert ledger.to_dp_events().events == [
+        made(0.5, 1e-7),
+        dp_event.DiscreteLaplaceDpEvent(0.25, 1),
+        made(0.0, 1e-9),
+        *[dp_event.NonPrivateDpEvent()] * 2,
+        dp_event.NoOpDpEvent(),
+    ]
+
+
+def test_losses_without_an_event_are_refused_by_accountants(charged, monkeypatch):
+    monkeypatch.delattr(dp_event, "EpsilonDeltaDpEvent", raising=False)
     ledger = charged(dp.approximate(dp.max_divergence()), (0.5, 1e-7))
     events = ledger.to_dp_events()
     assert events.events == [dp_event.UnsupportedDpEvent()]

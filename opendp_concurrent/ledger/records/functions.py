@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...fdp.finite import Finite
+from ...fdp.forms import recognised
 from ...fdp.function import TradeoffFunction
 from ...fdp.laplace import Laplace
 from ...fdp.product import Product
 from ...fdp.subsampled import Subsampled
+from ...fdp.truncated_gaussian import TruncatedGaussian
+from ...fdp.truncated_laplace import TruncatedLaplace
 
 
 def same(*names: str) -> dict[str, str]:
@@ -82,7 +85,7 @@ def make_pair(parts: Mapping[str, Any]) -> Finite:
     _require(isinstance(pair.stands_for, str))
     _require(pair.back is None or (isinstance(pair.back, Finite) and pair.back.back is None))
     _require(pair.limit >= 0.0 and pair.gaussian >= 0.0)
-    return pair
+    return recognised(pair)
 
 
 def _factor(factor: Any) -> Any:
@@ -93,6 +96,10 @@ def _factor(factor: Any) -> Any:
     elif isinstance(factor, Subsampled):
         _require(factor.noise in ("gaussian", "laplace") and factor.unit in ("removed", "added"))
         _require(0.0 < factor.size < inf and 0.0 < factor.rate < 1.0)
+    elif isinstance(factor, TruncatedGaussian):
+        _require(0.0 < factor.mu < 2 * factor.bound < inf)
+    elif isinstance(factor, TruncatedLaplace):
+        _require(0.0 < factor.epsilon < 2 * factor.bound < inf)
     else:
         _require(isinstance(factor, Finite))
     return factor

@@ -26,6 +26,8 @@ from ...fdp.finite import Finite
 from ...fdp.function import TradeoffFunction
 from ...fdp.laplace import Laplace
 from ...fdp.subsampled import Subsampled
+from ...fdp.truncated_gaussian import TruncatedGaussian
+from ...fdp.truncated_laplace import TruncatedLaplace
 from ...measures.distances import TruncatedConcentrated
 from ...measures.sums.orders_sum import GridCurve, OnOrders
 from ...measures.sums.square_sum import Squares
@@ -129,6 +131,8 @@ _OURS = (
     # factors of trade-off functions
     plain("laplace", Laplace, same("epsilon", "steps")),
     plain("subsampled", Subsampled, same("noise", "size", "rate", "unit")),
+    plain("truncated-gaussian", TruncatedGaussian, same("mu", "bound")),
+    plain("truncated-laplace", TruncatedLaplace, same("epsilon", "bound")),
     Kind("pair", Finite, tuple(PAIR), pair_parts, make_pair),
 )
 

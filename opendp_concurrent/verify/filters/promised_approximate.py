@@ -22,13 +22,13 @@ from ...accumulators.either import Either, either
 from ...accumulators.ladder import ladder
 from ...accumulators.renyi import Renyi, renyi
 from ...accumulators.zcdp import Zcdp, zcdp
+from ...exact.zcdp import zcdp_to_delta
 from ...fdp.function import TradeoffFunction
 from ...measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from ...measures.approximate_zero_concentrated_divergence import (
     APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE,
 )
 from ...measures.conversions.pure_to_zcdp import pure_to_zcdp
-from ...measures.conversions.zcdp_to_approximate import zcdp_to_delta
 from ..mechanism import FiniteMechanism, mean_loss, randomized_response
 from .adversary import worst_analyst
 from .menu import CachedRule, Item

@@ -142,6 +142,18 @@ RECORDS = {  # of each tag: a value, what is written now, and what 0.1.0 wrote, 
         f'{QUARTER},"size":{QUARTER},"unit":"added"}}}},1]],"squares":"0x0"}}}}',
         None,
     ),
+    "truncated-gaussian": (
+        F.truncated_gaussian(4.0, 8.0),
+        '{"function":{"factors":[[{"truncated-gaussian":{"bound":'
+        f'{TWO},"mu":{QUARTER}}}}},1]],"squares":"0x0"}}}}',
+        None,
+    ),
+    "truncated-laplace": (
+        F.truncated_laplace(4.0, 8.0),
+        '{"function":{"factors":[[{"truncated-laplace":{"bound":'
+        f'{TWO},"epsilon":{QUARTER}}}}},1]],"squares":"0x0"}}}}',
+        None,
+    ),
     "pair": (
         F.worst(),
         f'{{"function":{{"factors":[[{{"pair":{{{WORST}}}}},1]],"squares":"0x0"}}}}',

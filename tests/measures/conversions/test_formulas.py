@@ -13,6 +13,11 @@ from mpmath import mpf
 
 from opendp_concurrent.errors import InvalidValueError
 from opendp_concurrent.exact.normal import pi
+from opendp_concurrent.exact.zcdp import (
+    zcdp_to_delta,
+    zcdp_to_epsilon,
+)
+from opendp_concurrent.fdp.concentrated import zcdp_to_tradeoff
 from opendp_concurrent.fdp.function import TradeoffFunction
 from opendp_concurrent.fdp.optimal_composition import optimal_composition
 from opendp_concurrent.measures.conversions.approximate_to_approximate import (
@@ -38,11 +43,7 @@ from opendp_concurrent.measures.conversions.renyi_to_approximate import (
     renyi_to_delta,
     renyi_to_epsilon,
 )
-from opendp_concurrent.measures.conversions.to_tradeoff import renyi_to_tradeoff, zcdp_to_tradeoff
-from opendp_concurrent.measures.conversions.zcdp_to_approximate import (
-    zcdp_to_delta,
-    zcdp_to_epsilon,
-)
+from opendp_concurrent.measures.conversions.to_tradeoff import renyi_to_tradeoff
 
 EPSILONS = [1e-12, 1e-9, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 1.0, 2.0, 3.0, 7.5, 10.0, 20.0, 50.0]
 ORDERS = [1 + 1e-6, 1.01, 1.5, 2.0, 4.0, 10.0, 32.0, 1000.0, 1e6]

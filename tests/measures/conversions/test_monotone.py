@@ -5,6 +5,10 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opendp_concurrent.exact.zcdp import (
+    zcdp_to_delta,
+    zcdp_to_epsilon,
+)
 from opendp_concurrent.measures.conversions.approximate_to_approximate import (
     approximate_to_delta,
     approximate_to_epsilon,
@@ -22,10 +26,6 @@ from opendp_concurrent.measures.conversions.randomized_response import response_
 from opendp_concurrent.measures.conversions.renyi_to_approximate import (
     renyi_to_delta,
     renyi_to_epsilon,
-)
-from opendp_concurrent.measures.conversions.zcdp_to_approximate import (
-    zcdp_to_delta,
-    zcdp_to_epsilon,
 )
 
 losses = st.floats(1e-9, 30.0)

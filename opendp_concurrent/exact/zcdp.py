@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from math import exp, inf, log, log1p, nextafter
 
-from ...exact.bracket import Bracket, Digits, double_up, evaluate, upper
-from ...exact.rounding import largest_double
+from .bracket import Bracket, Digits, double_up, evaluate, upper
+from .rounding import largest_double
 
 LARGEST_T = 1e300
 

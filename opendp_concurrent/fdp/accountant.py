@@ -1,0 +1,108 @@
+"""An accountant with the methods of ``dp_accounting.PrivacyAccountant``, by certified bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import checks
+from ..errors import ConcurrentError
+from .function import TradeoffFunction
+from .session import Session
+
+
+class Accountant:
+    """Privacy loss of events of dp-accounting, with upper bounds that are certain.
+
+    A replacement of ``PLDAccountant`` and ``RdpAccountant`` of dp-accounting, with their methods
+    and conventions. ``get_epsilon`` and ``get_delta`` return upper bounds, with all rounding
+    outward, and ``session`` has bounds from both sides. :func:`from_dp_event` lists the events, and
+    says how each is read.
+
+    The losses of the events must not depend on answers. If they do, use an odometer or a filter.
+
+    This needs dp-accounting, from the extra ``events``.
+
+    :param neighboring_relation: a ``dp_accounting.NeighboringRelation``, or its name
+
+    :example:
+
+    >>> from dp_accounting import GaussianDpEvent, LaplaceDpEvent, PoissonSampledDpEvent
+    >>> accountant = oc.fdp.Accountant()
+    >>> step = PoissonSampledDpEvent(0.01, GaussianDpEvent(noise_multiplier=1.0))
+    >>> accountant.compose(step, 1000).compose(LaplaceDpEvent(10.0)).get_epsilon(1e-5)
+    1.86540...
+    """
+
+    def __init__(self, neighboring_relation: Any = "ADD_OR_REMOVE_ONE") -> None:
+        from .reading import DpEventBuilder, Losses, privacy_accountant, relation
+
+        privacy_accountant.PrivacyAccountant.register(Accountant)  # for isinstance
+        self._neighbours = relation(neighboring_relation)
+        self._losses = Losses()
+        self._builder = DpEventBuilder()
+        self._session = Session()
+
+    @property
+    def neighboring_relation(self) -> Any:
+        """The neighbouring relation, of dp-accounting's enumeration."""
+        return self._neighbours
+
+    @property
+    def ledger(self) -> Any:
+        """The events so far, as one event."""
+        return self._builder.build()
+
+    @property
+    def session(self) -> Session:
+        """The privacy loss so far, in both directions."""
+        return self._session
+
+    def supports(self, event: Any) -> bool:
+        """Whether ``compose`` takes this event.
+
+        :param event: a ``dp_accounting.DpEvent``
+        """
+        try:
+            self._read(event, 1)
+        except ConcurrentError:
+            return False
+        return True
+
+    def compose(self, event: Any, count: int = 1) -> Accountant:
+        """Add an event, and return this accountant.
+
+        :param event: a ``dp_accounting.DpEvent``
+        :param count: how often; at least 1
+        :raises UnsupportedEventError: if its loss is not known, and nothing changes. It is also a
+            ``dp_accounting.UnsupportedEventError``
+        """
+        times = checks.count(count=count)
+        losses, session = self._read(event, times)
+        self._builder.compose(event, times)
+        self._losses, self._session = losses, session
+        return self
+
+    def _read(self, event: Any, count: int) -> tuple[Any, Session]:
+        from .reading import read
+
+        losses = self._losses.plus(read(event, self._neighbours), count)
+        return losses, losses.session()
+
+    def get_epsilon(self, target_delta: float) -> float:
+        """Least ε with (ε, δ)-DP, rounded up; infinite if there is none.
+
+        As in dp-accounting, ε is also infinite at δ = 1 if an event has no privacy at all.
+
+        :param target_delta: in [0, 1]
+        """
+        delta = checks.probability(target_delta=target_delta)
+        if self.session.removed == TradeoffFunction.worst():
+            return float("inf")
+        return self.session.epsilon(delta)
+
+    def get_delta(self, target_epsilon: float) -> float:
+        """Least δ with (ε, δ)-DP, rounded up.
+
+        :param target_epsilon: at least 0
+        """
+        return float(self.session.delta(checks.non_negative(target_epsilon=target_epsilon)))

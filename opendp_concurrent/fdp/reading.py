@@ -1,0 +1,395 @@
+"""Read events of dp-accounting as pairs of trade-off functions, one in each direction.
+
+This module imports dp-accounting, which is an extra; ``events.py`` and ``accountant.py`` import it
+when they are used. An event says what was run. Its loss follows from the neighbouring relation:
+
+* ADD_OR_REMOVE_ONE: one record is in the first dataset only, or in the second one only;
+* REPLACE_SPECIAL: that record is a special one, of value 0, in the other dataset; the same losses;
+* REPLACE_ONE: the record is another one. Then the sum of vectors of norm C moves by up to 2C.
+
+A class is read if it is exactly that class: a subclass may be another mechanism.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import inf, isinf
+from typing import Any
+
+from .. import checks
+from ..errors import InvalidTypeError, InvalidValueError
+from ..errors import UnsupportedEventError as OurUnsupportedEventError
+from ..exact.bracket import Bracket, Digits, upper
+from .arguments import LEAST_RATE
+from .bounds import rounded_up
+from .concentrated import shifted_zcdp_to_tradeoff
+from .function import TradeoffFunction
+from .laplace import Laplace
+from .product import Product
+from .session import Session
+from .subsampled import Subsampled
+from .writing import as_approximate
+
+try:
+    from dp_accounting import DpEventBuilder as DpEventBuilder
+    from dp_accounting import dp_event as dp_event
+    from dp_accounting import privacy_accountant as privacy_accountant
+except ImportError as error:
+    raise ImportError(
+        "events of dp-accounting need dp-accounting; install opendp-concurrent[events]",
+        name="dp_accounting",
+    ) from error
+
+NeighboringRelation = privacy_accountant.NeighboringRelation
+REPLACE_ONE, REPLACE_SPECIAL = NeighboringRelation.REPLACE_ONE, NeighboringRelation.REPLACE_SPECIAL
+
+_RELATION = checks.one_of(*(one.name for one in NeighboringRelation))
+
+MOST_EVENTS, MOST_DEPTH = 100_000, 100  # of a tree
+_MOST_STEPS = checks.at_most(2**52, "steps are exact in doubles")
+_MOST_COPIES = 2**53
+_COPIES = checks.at_most(_MOST_COPIES, "counts are exact in doubles")
+_LEAST_SIZE, _MOST_SIZE = 1e-6, {"gaussian": 16.0, "laplace": 32.0}  # of a sampled mechanism
+_LARGEST_EXPONENT = 600.0
+_GRID = 2**53  # probabilities of randomized response are multiples of 1/_GRID
+_MOST_BUCKETS = checks.at_most(2**50, "probabilities are exact in doubles")
+
+_ACCOUNTANTS = "compute its loss with an accountant of dp_accounting"
+_REFUSED = {  # what to do instead
+    "UnsupportedDpEvent": "pass an event that says what was run",
+    "SampledWithReplacementDpEvent": f"no dominating pair is implemented; {_ACCOUNTANTS}",
+    "SampledWithoutReplacementDpEvent": f"no dominating pair is implemented; {_ACCOUNTANTS}, or "
+    "sample with PoissonSampledDpEvent",
+    "RepeatAndSelectDpEvent": f"no dominating pair is known; {_ACCOUNTANTS}",
+    "MixtureOfGaussiansDpEvent": f"only sensitivities 0 and c are known: pass "
+    f"PoissonSampledDpEvent(p, GaussianDpEvent(standard_deviation / c)), or {_ACCOUNTANTS}",
+    "TruncatedSubsampledGaussianDpEvent": f"no dominating pair is implemented; {_ACCOUNTANTS}",
+}
+
+
+class UnsupportedEventError(OurUnsupportedEventError, privacy_accountant.UnsupportedEventError):
+    """The error of this package, which callers of dp-accounting catch as its own."""
+
+
+def refused(event: Any, what: str) -> UnsupportedEventError:
+    """Return the error for an event that is not supported."""
+    shown = checks.shown(event)
+    return UnsupportedEventError(
+        f"event: {type(event).__name__} is not supported: {what} (caused by subevent {shown})",
+        event,
+    )
+
+
+def relation(neighboring_relation: Any) -> Any:
+    """Return the member of dp-accounting's enumeration, from itself or its name."""
+    if type(neighboring_relation) is NeighboringRelation:
+        return neighboring_relation
+    return NeighboringRelation[_RELATION(neighboring_relation=neighboring_relation)]
+
+
+@dataclass(slots=True)
+class Losses:
+    """What events add up to: sessions, each so many times, and the parameters of zCDP.
+
+    The losses of all (ξ, ρ)-zCDP events are added up before they become a trade-off function. This
+    is sound: the other mechanisms are postprocessings of samples from their dominating pairs, which
+    can be drawn in advance; given these samples, the rest is (Σξ, Σρ)-zCDP.
+    """
+
+    counts: Counter[Session] = field(default_factory=Counter)
+    xi: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+
+    def add(self, other: Losses, times: int) -> None:
+        """Add ``times`` times the others."""
+        for session, count in other.counts.items():
+            self.counts[session] += count * times
+        self.xi += other.xi * times
+        self.rho += other.rho * times
+
+    def plus(self, other: Losses, times: int) -> Losses:
+        """These and ``times`` times the others."""
+        whole = Losses(Counter(self.counts), self.xi, self.rho)
+        whole.add(other, times)
+        return whole
+
+    def session(self) -> Session:
+        """The composition of all; or raise, if one is there too often."""
+        most = max(self.counts.values(), default=0)
+        if not most <= _MOST_COPIES:
+            raise InvalidValueError(
+                f"count: the event has {checks.shown(most)} equal mechanisms, and must have at "
+                f"most {_MOST_COPIES}, which are exact in doubles"
+            )
+        parts = [one.power(count) for one, count in self.counts.items()] or [Session()]
+        if self.xi or self.rho:
+            whole = shifted_zcdp_to_tradeoff(rounded_up(self.xi), rounded_up(self.rho))
+            parts.append(Session(whole, whole))
+        while len(parts) > 1:  # in pairs, since a product copies its factors; halves the list
+            parts = [one.compose(*rest) for one, *rest in _pairs(parts)]
+        return parts[0]
+
+
+def _pairs(parts: list[Session]) -> list[list[Session]]:
+    return [parts[start : start + 2] for start in range(0, len(parts), 2)]
+
+
+def read(event: Any, neighbours: Any) -> Losses:
+    """Return the losses of a tree of events, or raise.
+
+    :param neighbours: a member of dp-accounting's ``NeighboringRelation``
+    """
+    if not checks.is_a(event, dp_event.DpEvent):
+        raise InvalidTypeError(
+            f"event must be a dp_accounting.DpEvent, found {type(event).__name__}"
+        )
+    return _Reader(neighbours).read(event, MOST_DEPTH)
+
+
+def _both(function: TradeoffFunction) -> Losses:
+    """The same loss in both directions."""
+    nothing = function == TradeoffFunction.identity()
+    return Losses(Counter([] if nothing else [Session(function, function)]))
+
+
+class _Reader:
+    """Reads one tree."""
+
+    def __init__(self, neighbours: Any) -> None:
+        self.neighbours = neighbours
+        self.moved = 2 if neighbours is REPLACE_ONE else 1  # norms that a sum moves by
+        self.left = MOST_EVENTS
+
+    def read(self, event: Any, depth: int) -> Losses:
+        self.left -= 1
+        if depth < 1 or self.left < 0:
+            raise InvalidValueError(
+                f"event must have at most {MOST_EVENTS} subevents, and {MOST_DEPTH} inside each "
+                "other; pass SelfComposedDpEvent(event, count) for equal ones"
+            )
+        name = type(event).__name__
+        reader = _READERS.get(name)
+        if reader is None or type(event) is not getattr(dp_event, name, None):
+            raise refused(event, _REFUSED.get(name, f"its loss is not known; {_ACCOUNTANTS}"))
+        return reader(self, event, depth - 1)
+
+    # --- trees --------------------------------------------------------------------------------
+
+    def nothing(self, event: Any, depth: int) -> Losses:
+        del event, depth
+        return Losses()
+
+    def no_privacy(self, event: Any, depth: int) -> Losses:
+        del event, depth
+        return _both(TradeoffFunction.worst())
+
+    def composed(self, event: Any, depth: int) -> Losses:
+        name = "ComposedDpEvent.events"
+        if not checks.is_a(event.events, list, tuple):
+            raise InvalidTypeError(f"{name} must be a list, found {type(event.events).__name__}")
+        whole = Losses()
+        for one in checks.read("events", **{name: event.events}):
+            if not checks.is_a(one, dp_event.DpEvent):
+                raise InvalidTypeError(f"{name} must be events, found {type(one).__name__}")
+            whole.add(self.read(one, depth), 1)
+        return whole
+
+    def self_composed(self, event: Any, depth: int) -> Losses:
+        count = _COPIES(**{"SelfComposedDpEvent.count": event.count})
+        whole = Losses()
+        whole.add(self.read(event.event, depth), count)
+        return whole
+
+    def sampled(self, event: Any, depth: int) -> Losses:
+        rate = checks.probability(
+            **{"PoissonSampledDpEvent.sampling_probability": event.sampling_probability}
+        )
+        inner = self.read(event.event, depth)
+        if rate in (0.0, 1.0):
+            return inner if rate else Losses()
+        if self.neighbours is REPLACE_ONE:
+            raise refused(
+                event,
+                "no dominating pair is implemented for replaced records; pass "
+                "neighboring_relation ADD_OR_REMOVE_ONE or REPLACE_SPECIAL",
+            )
+        found = _sampled(inner, rate)
+        if found is None:
+            raise refused(
+                event,
+                "the event that it samples must be Gaussian events, or one Laplace or "
+                "(ε, δ) event, or one such event that is sampled itself; if each mechanism has a "
+                "sample of its own, pass one PoissonSampledDpEvent for each",
+            )
+        return found
+
+    # --- mechanisms ----------------------------------------------------------------------------
+
+    def _loss(self, event: Any, moved: int) -> float:
+        """The distance over the noise, rounded up."""
+        named = {f"{type(event).__name__}.noise_multiplier": event.noise_multiplier}
+        noise = checks.non_negative(**named)
+        if noise == 0.0 or isinf(noise):
+            return 0.0 if noise else inf
+        return rounded_up(moved / Fraction(noise))
+
+    def gaussian(self, event: Any, depth: int) -> Losses:
+        del depth
+        return _both(TradeoffFunction.gaussian(self._loss(event, self.moved)))
+
+    def laplace(self, event: Any, depth: int) -> Losses:
+        del depth
+        return _both(TradeoffFunction.laplace(self._loss(event, self.moved)))
+
+    def tree(self, event: Any, depth: int) -> Losses:
+        """Each record is in as many nodes as the largest tree has levels."""
+        del depth
+        if self.neighbours is not REPLACE_SPECIAL:
+            raise refused(event, "pass neighboring_relation REPLACE_SPECIAL")
+        given = event.step_counts
+        steps = given if checks.is_a(given, list, tuple) else [given]
+        name = "SingleEpochTreeAggregationDpEvent.step_counts"
+        counts = [checks.count(**{name: one}) for one in checks.sequence("counts", **{name: steps})]
+        node = TradeoffFunction.gaussian(self._loss(event, 1))
+        return _both(node.power(max(counts).bit_length()))
+
+    def discrete_laplace(self, event: Any, depth: int) -> Losses:
+        del depth
+        inverse = checks.non_negative(
+            **{"DiscreteLaplaceDpEvent.noise_parameter": event.noise_parameter}
+        )
+        sensitivity = _MOST_STEPS(**{"DiscreteLaplaceDpEvent.sensitivity": event.sensitivity})
+        steps = self.moved * sensitivity
+        if inverse == 0.0 or isinf(inverse):  # no distribution, or no noise
+            return _both(TradeoffFunction.worst())
+        loss = rounded_up(steps * Fraction(inverse))
+        return _both(TradeoffFunction.laplace(loss, float(steps)))
+
+    def discrete_gaussian(self, event: Any, depth: int) -> Losses:
+        del depth
+        if event.dimension != 1:
+            raise refused(
+                event,
+                "only dimension=1 has a known pair; pass "
+                "ZCDpEvent(sensitivity**2 / (2 * sigma**2)), which holds in every dimension",
+            )
+        sigma = checks.positive(**{"DiscreteGaussianDpEvent.sigma": event.sigma})
+        given = checks.positive(**{"DiscreteGaussianDpEvent.sensitivity": event.sensitivity})
+        if given != int(given):
+            raise InvalidValueError(
+                f"DiscreteGaussianDpEvent.sensitivity ({given}) must be an integer; round it down"
+            )
+        return _both(TradeoffFunction.discrete_gaussian(sigma, self.moved * int(given)))
+
+    def response(self, event: Any, depth: int) -> Losses:
+        """In multiples of 2^-53, so that both probabilities are doubles; rounded to more truth."""
+        del depth
+        name = "RandomizedResponseDpEvent"
+        if self.neighbours is NeighboringRelation.ADD_OR_REMOVE_ONE:
+            raise refused(event, "pass neighboring_relation REPLACE_ONE or REPLACE_SPECIAL")
+        noise = checks.probability(**{f"{name}.noise_parameter": event.noise_parameter})
+        buckets = _MOST_BUCKETS(**{f"{name}.num_buckets": event.num_buckets})
+        if buckets == 1 or noise == 1.0:
+            return Losses()
+        exactly = 1 - Fraction(noise) * Fraction(buckets - 1, buckets)
+        truth = float(Fraction(-(-exactly * _GRID // 1), _GRID))
+        if self.neighbours is REPLACE_ONE:
+            return _both(TradeoffFunction.randomized_response(truth, buckets))
+        chance = float(Fraction(_GRID // buckets, _GRID))  # of each answer, without the record
+        removed = TradeoffFunction.finite([chance, 1.0 - chance], [truth, 1.0 - truth])
+        return Losses(Counter([Session(removed, removed.inverse())]))
+
+    def pure(self, event: Any, depth: int) -> Losses:
+        del depth
+        name = f"{type(event).__name__}.epsilon"
+        return _both(TradeoffFunction.pure(checks.non_negative(**{name: event.epsilon})))
+
+    def approximate(self, event: Any, depth: int) -> Losses:
+        del depth
+        epsilon = checks.non_negative(**{"EpsilonDeltaDpEvent.epsilon": event.epsilon})
+        delta = checks.probability(**{"EpsilonDeltaDpEvent.delta": event.delta})
+        return _both(TradeoffFunction.approximate(epsilon, delta))
+
+    def concentrated(self, event: Any, depth: int) -> Losses:
+        del depth
+        rho = checks.non_negative(**{"ZCDpEvent.rho": event.rho})
+        xi = checks.non_negative(**{"ZCDpEvent.xi": event.xi})
+        if isinf(rho) or isinf(xi):
+            return _both(TradeoffFunction.worst())
+        return Losses(Counter(), Fraction(xi), Fraction(rho))
+
+
+_READERS: dict[str, Callable[[_Reader, Any, int], Losses]] = {
+    "NoOpDpEvent": _Reader.nothing,
+    "NonPrivateDpEvent": _Reader.no_privacy,
+    "ComposedDpEvent": _Reader.composed,
+    "SelfComposedDpEvent": _Reader.self_composed,
+    "PoissonSampledDpEvent": _Reader.sampled,
+    "GaussianDpEvent": _Reader.gaussian,
+    "LaplaceDpEvent": _Reader.laplace,
+    "DiscreteLaplaceDpEvent": _Reader.discrete_laplace,
+    "DiscreteGaussianDpEvent": _Reader.discrete_gaussian,
+    "RandomizedResponseDpEvent": _Reader.response,
+    "SingleEpochTreeAggregationDpEvent": _Reader.tree,
+    "EpsilonDeltaDpEvent": _Reader.approximate,
+    "ExponentialMechanismDpEvent": _Reader.pure,
+    "PermuteAndFlipDpEvent": _Reader.pure,
+    "ZCDpEvent": _Reader.concentrated,
+}
+
+
+# --- sampling ----------------------------------------------------------------------------------
+
+
+def _sampled(inner: Losses, rate: float) -> Losses | None:
+    """The losses of one Poisson sample on which all the others run; None if no pair is known."""
+    if inner.xi or inner.rho:
+        return None
+    whole = inner.session()
+    if whole.removed == TradeoffFunction.worst():
+        return _both(TradeoffFunction.approximate(0.0, rate))
+    product = whole.removed._product
+    if product.is_identity:
+        return Losses()
+    single = None if product.squares else product.single
+    if isinstance(single, Subsampled):  # the samples of a sample
+        both = rounded_up(Fraction(rate) * Fraction(single.rate))
+        return _subsampled(single.noise, single.size, both)
+    if whole.removed != whole.added:
+        return None
+    if not product.factors:
+        return _subsampled("gaussian", product.mu, rate)
+    if isinstance(single, Laplace) and isinf(single.steps):
+        return _subsampled("laplace", single.epsilon, rate)
+    known = None if single is None else as_approximate(single)
+    if known is None:
+        return None
+    return _both(TradeoffFunction.approximate(*amplified(*known, rate)))
+
+
+def _subsampled(noise: str, size: float, rate: float) -> Losses:
+    """Both directions; numbers beyond what the quadrature takes are replaced by larger losses."""
+    rate, size = max(rate, LEAST_RATE), max(size, _LEAST_SIZE)
+    if rate > 1.0 - LEAST_RATE:
+        whole = TradeoffFunction.gaussian if noise == "gaussian" else TradeoffFunction.laplace
+        return _both(whole(size))
+    if size > _MOST_SIZE[noise]:
+        return _both(TradeoffFunction.approximate(0.0, rate))
+    removed, added = (
+        TradeoffFunction._of(Product(0, {Subsampled(noise, size, rate, unit): 1}))
+        for unit in ("removed", "added")
+    )
+    return Losses(Counter([Session(removed, added)]))
+
+
+def amplified(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
+    """(ln(1 + q(e^ε - 1)), qδ), rounded up: holds in both directions."""
+
+    def loss(real: Digits) -> Bracket:
+        return (1 + real(rate) * (real(epsilon).exp() - 1)).ln()
+
+    largest = min(epsilon, upper(loss)) if 0.0 < epsilon < _LARGEST_EXPONENT else epsilon
+    return largest, min(1.0, rounded_up(Fraction(rate) * Fraction(delta)))

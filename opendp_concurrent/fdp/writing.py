@@ -1,0 +1,102 @@
+"""Events of dp-accounting for trade-off functions. The module ``dp_event`` is always passed in."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import inf, nextafter
+from typing import Any
+
+from .finite import response
+from .function import TradeoffFunction
+from .laplace import Laplace, laplace
+from .session import Session
+from .subsampled import Subsampled
+
+_FEW = 1000  # events of one product that are listed
+
+
+def function_event(dp_event: Any, function: TradeoffFunction) -> Any:
+    """The event of a product of trade-off functions."""
+    return session_event(dp_event, Session(function, function))
+
+
+def session_event(dp_event: Any, session: Session) -> Any:
+    """The event of a session; ``UnsupportedDpEvent`` if dp-accounting has none.
+
+    A factor that is not symmetric has an event only if it is sampled noise, and the unit is removed
+    in the direction of that name.
+    """
+    removed, added = session.removed, session.added
+    if TradeoffFunction.worst() in (removed, added):
+        return dp_event.NonPrivateDpEvent()
+    product, found = removed._product, []
+    if product.squares:
+        found.append(dp_event.GaussianDpEvent(reciprocal_down(nextafter(product.mu, inf))))
+    for factor, count in product.factors.items():
+        event = factor_event(dp_event, factor)
+        if event is None:
+            return dp_event.UnsupportedDpEvent()
+        many = count > _FEW
+        found += [dp_event.SelfComposedDpEvent(event, count)] if many else [event] * count
+    if added != removed.inverse():
+        return dp_event.UnsupportedDpEvent()
+    if not found:
+        return dp_event.NoOpDpEvent()
+    return found[0] if len(found) == 1 else dp_event.ComposedDpEvent(found)
+
+
+def factor_event(dp_event: Any, factor: Any) -> Any:
+    """The event of one factor, or None."""
+    if isinstance(factor, Subsampled):
+        if factor.unit != "removed":
+            return None
+        noise = reciprocal_down(factor.size)
+        kind = dp_event.GaussianDpEvent if factor.noise == "gaussian" else dp_event.LaplaceDpEvent
+        return dp_event.PoissonSampledDpEvent(factor.rate, kind(noise))
+    laplace_noise = factor if isinstance(factor, Laplace) else _as_laplace(factor)
+    if laplace_noise is not None:
+        return _laplace(dp_event, laplace_noise)
+    known = as_approximate(factor)
+    return None if known is None else approximate_event(dp_event, *known)
+
+
+def approximate_event(dp_event: Any, epsilon: float, delta: float) -> Any:
+    """The event of (ε, δ)-DP, which dp-accounting has after version 0.6; else None."""
+    made = getattr(dp_event, "EpsilonDeltaDpEvent", None)
+    return None if made is None else made(epsilon=epsilon, delta=delta)
+
+
+def as_approximate(factor: Any) -> tuple[float, float] | None:
+    """(ε, δ) of the finite pair that is the worst of it, or None."""
+    losses: Any = getattr(factor, "losses", ())
+    if not 1 <= len(losses) <= 2:
+        return None
+    epsilon, delta = float(losses[-1]), float(factor.infinite)
+    if not 0.0 <= epsilon < inf or response(epsilon, delta) != factor:
+        return None
+    return epsilon, delta
+
+
+def _as_laplace(factor: Any) -> Laplace | None:
+    """The Laplace noise of few steps, or the randomized response, that a finite pair is."""
+    steps = len(getattr(factor, "losses", ())) - 1
+    if not steps >= 1:
+        return None
+    epsilon = float(factor.losses[-1]) if steps == 1 else factor.limit
+    if not 0.0 < epsilon < inf or laplace(epsilon, float(steps)) != factor:
+        return None
+    return Laplace(epsilon, float(steps))
+
+
+def _laplace(dp_event: Any, factor: Laplace) -> Any:
+    if factor.steps == inf:
+        return dp_event.LaplaceDpEvent(reciprocal_down(factor.epsilon))
+    exact, nearest = Fraction(factor.epsilon) / int(factor.steps), factor.epsilon / factor.steps
+    step = nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
+    return dp_event.DiscreteLaplaceDpEvent(step, int(factor.steps))
+
+
+def reciprocal_down(loss: float) -> float:
+    """Largest double at most 1/loss: the noise multiplier, rounded to less noise."""
+    nearest = min(1.0 / loss, 1.7976931348623157e308)
+    return nearest if Fraction(nearest) * Fraction(loss) <= 1 else nextafter(nearest, 0.0)

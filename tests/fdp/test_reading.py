@@ -1,0 +1,468 @@
+"""Events of dp-accounting, read: each loss against its formula, each refusal by its name."""
+
+from fractions import Fraction
+from math import exp, inf, log, log1p, sqrt
+
+import attr
+import mpmath as mp
+import numpy as np
+import pytest
+from mpmath import mpf
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, InvalidValueError
+
+dp_accounting = pytest.importorskip("dp_accounting")
+
+from dp_accounting import dp_event as e  # noqa: E402
+
+from opendp_concurrent.fdp import reading  # noqa: E402
+from opendp_concurrent.fdp.concentrated import shifted_zcdp_to_tradeoff  # noqa: E402
+from opendp_concurrent.fdp.reading import (  # noqa: E402
+    MOST_DEPTH,
+    NeighboringRelation,
+    UnsupportedEventError,
+    amplified,
+    relation,
+)
+
+T, Session = oc.TradeoffFunction, oc.fdp.Session
+RELATIONS = [one.name for one in NeighboringRelation]
+ADD, ONE, SPECIAL = RELATIONS
+
+
+def read(event, neighbours=ADD):
+    return oc.fdp.from_dp_event(event, neighbours)
+
+
+def both(function):
+    return Session(function, function)
+
+
+# --- mechanisms --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+def test_the_loss_of_a_mechanism(neighbours):
+    moved = 2 if neighbours == ONE else 1
+    assert read(e.NoOpDpEvent(), neighbours) == Session()
+    assert read(e.NonPrivateDpEvent(), neighbours) == both(T.worst())
+    assert read(e.GaussianDpEvent(4.0), neighbours) == both(T.gaussian(moved / 4))
+    assert read(e.LaplaceDpEvent(4.0), neighbours) == both(T.laplace(moved / 4))
+    assert read(e.DiscreteLaplaceDpEvent(0.25, 3), neighbours) == both(
+        T.laplace(0.75 * moved, 3.0 * moved)
+    )
+
+
+@pytest.mark.parametrize("noise", [0.3, 1 / 3, 7.1, 1e-9, 3e7])
+def test_noise_is_rounded_to_a_larger_loss(noise):
+    exactly = 1 / Fraction(noise)
+    found = read(e.LaplaceDpEvent(noise)).removed.epsilon(0.0)
+    assert exactly <= Fraction(found) <= exactly * (1 + Fraction(1, 2**51))
+    mu = read(e.GaussianDpEvent(noise)).removed.mu
+    assert exactly <= Fraction(mu) <= exactly * (1 + Fraction(1, 2**51))
+
+
+def test_the_ends_of_the_noise():
+    assert read(e.GaussianDpEvent(0)) == read(e.LaplaceDpEvent(0.0)) == both(T.worst())
+    assert read(e.GaussianDpEvent(inf)) == read(e.LaplaceDpEvent(inf)) == Session()
+    assert read(e.DiscreteLaplaceDpEvent(0, 1)) == both(T.worst())
+    assert read(e.GaussianDpEvent(5e-324)) == both(T.worst())
+
+
+@pytest.mark.parametrize(("noise", "buckets"), [(0.1, 3), (0.5, 2), (1 / 3, 7), (0.999, 1000)])
+def test_randomized_response(noise, buckets, contains):
+    truth = 1 - Fraction(noise) * Fraction(buckets - 1, buckets)
+    other = Fraction(noise) / buckets
+    replaced = read(e.RandomizedResponseDpEvent(noise, buckets), ONE)
+    special = read(e.RandomizedResponseDpEvent(noise, buckets), SPECIAL)
+    chance = Fraction(1, buckets)
+    for epsilon in (0.0, 0.2, log(float(truth / other)) * 0.9, log(float(truth / chance)) * 0.9):
+        with mp.workdps(40):
+            t = mp.exp(mpf(epsilon))
+
+            def delta(pairs, t=t):
+                return mp.fsum(
+                    max(mpf(p.numerator) / p.denominator - t * mpf(q.numerator) / q.denominator, 0)
+                    for p, q in pairs
+                )
+
+            exactly = delta([(truth, other), (other, truth)])
+            removed = delta([(truth, chance), (1 - truth, 1 - chance)])
+            added = delta([(chance, truth), (1 - chance, 1 - truth)])
+            found = (replaced.delta(epsilon), special.removed.delta(epsilon))
+            for value, known in zip(
+                (*found, special.added.delta(epsilon)), (exactly, removed, added), strict=True
+            ):
+                assert known <= mpf(value) <= known + mpf(1e-12)
+
+
+def test_the_ends_of_randomized_response():
+    for neighbours in (ONE, SPECIAL):
+        assert read(e.RandomizedResponseDpEvent(0.0, 1), neighbours) == Session()
+        assert read(e.RandomizedResponseDpEvent(1.0, 5), neighbours) == Session()
+        assert read(e.RandomizedResponseDpEvent(0.0, 5), neighbours).epsilon(0.1) == inf
+
+
+@pytest.mark.parametrize(
+    ("steps", "levels"), [(1, 1), (2, 2), (3, 2), (4, 3), (1600, 11), ([3, 9, 1], 4)]
+)
+def test_a_tree_has_a_gaussian_for_each_level(steps, levels):
+    event = e.SingleEpochTreeAggregationDpEvent(2.0, steps)
+    assert read(event, SPECIAL) == both(T.gaussian(0.5).power(levels))
+
+
+def test_zcdp_events_are_added_up_before_they_are_converted():
+    parts = [e.ZCDpEvent(0.01)] * 3 + [e.LaplaceDpEvent(2.0), e.ZCDpEvent(0.02)]
+    whole, once = read(e.ComposedDpEvent(parts)), read(e.ZCDpEvent(0.05))
+    assert once.epsilon(1e-6) <= 1.0001 * whole.epsilon(1e-6)
+    apart = once.compose(T.laplace(0.5))
+    assert whole.epsilon(1e-6) == pytest.approx(apart.epsilon(1e-6), rel=1e-9)
+    each = read(e.ZCDpEvent(0.01)).power(5)
+    assert once.epsilon(1e-6) < each.epsilon(1e-6)
+
+
+@pytest.mark.parametrize("rho", [0.001, 0.1, 2.0])
+@pytest.mark.parametrize("xi", [0.0, 0.3, 3.0])
+def test_zcdp_bounds_each_mechanism_that_satisfies_it(rho, xi):
+    """Among them Gaussian noise, and that beside pure DP."""
+    found = read(e.ZCDpEvent(rho, xi))
+    best = T.gaussian(sqrt(2 * rho) * (1 - 1e-9)).compose(T.pure(xi))
+    for delta in (0.1, 1e-3, 1e-9):
+        assert best.epsilon_bounds(delta).lower <= found.epsilon(delta)
+    at_orders = min(  # of RDP, by [CKS20, Proposition 12]
+        xi + rho * a + log1p(-1 / a) - (log(1e-6) + log(a)) / (a - 1)
+        for a in np.linspace(1.001, 300.0, 30000)
+    )
+    assert found.epsilon(1e-6) <= at_orders * 1.02 + 1e-3
+
+
+def test_a_constant_moves_the_bound_of_zcdp():
+    whole, moved = shifted_zcdp_to_tradeoff(0.0, 0.1), shifted_zcdp_to_tradeoff(0.25, 0.1)
+    for delta in (0.1, 1e-3, 1e-9):
+        assert moved.epsilon(delta) == pytest.approx(whole.epsilon(delta) + 0.25, rel=1e-2)
+
+
+def test_the_ends_of_zcdp():
+    assert read(e.ZCDpEvent(0.0)) == Session()
+    assert read(e.ZCDpEvent(0.0, 0.5)) == both(T.pure(0.5))
+    assert read(e.ZCDpEvent(inf)) == both(T.worst())
+    assert read(e.ZCDpEvent(0.5, 1e9)) == both(T.worst())
+
+
+# --- sampling ----------------------------------------------------------------------------------
+
+
+def poisson(rate, event):
+    return e.PoissonSampledDpEvent(rate, event)
+
+
+@pytest.mark.parametrize("neighbours", [ADD, SPECIAL])
+def test_sampled_noise_is_that_of_a_session(neighbours):
+    assert read(poisson(0.1, e.GaussianDpEvent(2.0)), neighbours) == Session.subsampled_gaussian(
+        2.0, 0.1
+    )
+    assert read(poisson(0.1, e.LaplaceDpEvent(2.0)), neighbours) == Session.subsampled_laplace(
+        0.5, 0.1
+    )
+
+
+def test_gaussians_on_one_sample_are_one_gaussian():
+    three = [e.GaussianDpEvent(3.0), e.SelfComposedDpEvent(e.GaussianDpEvent(4.0), 1)]
+    inner = e.ComposedDpEvent([*three, e.NoOpDpEvent()])
+    found = read(poisson(0.25, inner))
+    assert found.delta(1.0) >= Session.subsampled_gaussian(12 / 5, 0.25).delta_bounds(1.0).lower
+    ((factor, count),) = found.removed._product.factors.items()
+    assert count == 1
+    assert factor.size == pytest.approx(5 / 12, rel=1e-14)
+    assert Fraction(factor.size) ** 2 >= Fraction(1, 9) + Fraction(1, 16)
+
+
+def test_a_sample_of_a_sample_is_a_sample():
+    nested = read(poisson(0.5, poisson(0.25, e.GaussianDpEvent(2.0))))
+    assert nested == read(poisson(0.125, e.GaussianDpEvent(2.0)))
+    third = read(poisson(1 / 3, poisson(1 / 3, e.LaplaceDpEvent(2.0))))
+    ((factor, _),) = third.removed._product.factors.items()
+    assert Fraction(factor.rate) >= Fraction(1 / 3) ** 2
+    assert factor.rate == pytest.approx(1 / 9, rel=1e-15)
+
+
+def test_everyone_or_no_one_is_sampled():
+    for event in (e.GaussianDpEvent(1.0), e.DiscreteLaplaceDpEvent(1.0, 2), e.ZCDpEvent(0.1)):
+        for neighbours in RELATIONS:
+            assert read(poisson(1, event), neighbours) == read(event, neighbours)
+            assert read(poisson(0, event), neighbours) == Session()
+    assert read(poisson(0.5, e.NoOpDpEvent())) == Session()
+
+
+def test_a_sampled_release_of_the_data_fails_with_the_rate():
+    assert read(poisson(0.1, e.NonPrivateDpEvent())) == both(T.approximate(0.0, 0.1))
+    assert read(poisson(0.1, e.GaussianDpEvent(0))) == both(T.approximate(0.0, 0.1))
+
+
+@pytest.mark.parametrize(
+    ("event", "rate"),
+    [
+        (e.GaussianDpEvent(0.03), 0.1),
+        (e.GaussianDpEvent(1e9), 0.1),
+        (e.GaussianDpEvent(1.0), 1e-12),
+        (e.GaussianDpEvent(1.0), 1 - 1e-12),
+        (e.LaplaceDpEvent(0.01), 0.1),
+        (e.LaplaceDpEvent(1e9), 0.1),
+    ],
+    ids=str,
+)
+def test_beyond_the_reach_of_the_quadrature_the_loss_is_rounded_up(event, rate, exact):
+    noise = "gaussian" if isinstance(event, e.GaussianDpEvent) else "laplace"
+    found = read(poisson(rate, event))
+    for unit in ("removed", "added"):
+        for epsilon in (0.0, 1e-12, 0.01, 1.0):
+            with mp.workdps(60):
+                size = 1 / mpf(event.noise_multiplier)
+                known = exact.subsampled_delta(noise, size, rate, unit, epsilon)
+            assert known <= mpf(getattr(found, unit).delta(epsilon))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.5, 3.0, 50.0])
+@pytest.mark.parametrize("rate", [1e-9, 0.3, 1 - 1e-9])
+def test_amplified_pairs_hold_in_both_directions(epsilon, rate):
+    """For randomized response that fails with δ: its four outcomes, one sampled record."""
+    delta = 0.01
+    more, failing = amplified(epsilon, delta, rate)
+    assert more <= epsilon
+    with mp.workdps(60):
+        q, d, t = mpf(rate), mpf(delta), mp.exp(mpf(epsilon))
+        true, lie = (1 - d) * t / (1 + t), (1 - d) / (1 + t)
+        first, second = [d, true, lie, mpf(0)], [mpf(0), lie, true, d]
+        mixed = [(1 - q) * two + q * one for one, two in zip(first, second, strict=True)]
+        known = T.approximate(more, failing)
+        for at in (0.0, more / 2, more, more + 0.1):
+            scale = mp.exp(mpf(at))
+            for one, two in ((mixed, second), (second, mixed)):
+                reached = mp.fsum(max(p - scale * r, 0) for p, r in zip(one, two, strict=True))
+                assert reached <= mpf(known.delta(at)) * (1 + mpf(1e-30))
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        e.DiscreteLaplaceDpEvent(0.5, 2),
+        e.SelfComposedDpEvent(e.LaplaceDpEvent(1.0), 2),
+        e.ComposedDpEvent([e.LaplaceDpEvent(1.0), e.GaussianDpEvent(1.0)]),
+        e.SelfComposedDpEvent(poisson(0.1, e.GaussianDpEvent(1.0)), 2),
+        e.ComposedDpEvent([poisson(0.1, e.GaussianDpEvent(1.0)), e.GaussianDpEvent(1.0)]),
+        e.ZCDpEvent(0.1),
+    ],
+    ids=str,
+)
+def test_other_events_on_one_sample_are_refused(inner):
+    with pytest.raises(UnsupportedEventError, match="PoissonSampledDpEvent is not supported.*own"):
+        read(poisson(0.1, inner))
+
+
+# --- trees -------------------------------------------------------------------------------------
+
+
+def test_a_tree_is_the_composition_of_its_leaves():
+    event = e.ComposedDpEvent(
+        [
+            e.SelfComposedDpEvent(
+                e.ComposedDpEvent(
+                    [e.LaplaceDpEvent(2.0), e.SelfComposedDpEvent(e.GaussianDpEvent(4.0), 3)]
+                ),
+                5,
+            ),
+            poisson(0.1, e.LaplaceDpEvent(2.0)),
+            e.NoOpDpEvent(),
+            e.ComposedDpEvent([]),
+        ]
+    )
+    whole = both(T.laplace(0.5).power(5).compose(T.gaussian(0.25).power(15)))
+    assert read(event) == whole.compose(Session.subsampled_laplace(0.5, 0.1))
+
+
+def test_many_different_leaves_are_one_product():
+    events = [e.LaplaceDpEvent(1.0 + i) for i in range(2000)]
+    assert len(read(e.ComposedDpEvent(events)).removed._product.factors) == 2000
+
+
+def nested(depth):
+    event = e.GaussianDpEvent(1.0)
+    for _ in range(depth):
+        event = e.ComposedDpEvent([event])
+    return event
+
+
+def test_a_deep_or_endless_tree_is_refused(monkeypatch):
+    monkeypatch.setattr(reading, "MOST_EVENTS", 1000)  # for speed
+    assert read(nested(MOST_DEPTH - 1)) == both(T.gaussian(1.0))
+    endless = e.ComposedDpEvent([])
+    endless.events.append(endless)
+    shared = e.GaussianDpEvent(1.0)
+    for _ in range(60):
+        shared = e.ComposedDpEvent([shared, shared])
+    for event in (nested(MOST_DEPTH), endless, shared):
+        with pytest.raises(InvalidValueError, match="SelfComposedDpEvent"):
+            read(event)
+
+
+def test_too_many_copies_are_refused():
+    event = e.SelfComposedDpEvent(e.LaplaceDpEvent(1e9), 2**30)
+    with pytest.raises(InvalidValueError, match="equal mechanisms"):
+        read(e.SelfComposedDpEvent(event, 2**30))
+
+
+# --- refusals ----------------------------------------------------------------------------------
+
+MIXTURE = e.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5])
+NOT_SUPPORTED = [
+    (e.UnsupportedDpEvent(), "says what was run"),
+    (e.SampledWithReplacementDpEvent(100, 10, e.GaussianDpEvent(1.0)), "no dominating pair"),
+    (e.SampledWithoutReplacementDpEvent(100, 10, e.GaussianDpEvent(1.0)), "PoissonSampledDpEvent"),
+    (e.RepeatAndSelectDpEvent(e.GaussianDpEvent(1.0), 1.0, 1.0), "accountant of dp_accounting"),
+    (MIXTURE, "PoissonSampledDpEvent"),
+    (e.TruncatedSubsampledGaussianDpEvent(10, 0.1, 5, 1.0), "accountant of dp_accounting"),
+]
+
+
+@pytest.mark.parametrize(("event", "what"), NOT_SUPPORTED, ids=str)
+@pytest.mark.parametrize(
+    "inside",
+    [
+        lambda one: one,
+        lambda one: e.ComposedDpEvent([e.GaussianDpEvent(1.0), one]),
+        lambda one: poisson(0, e.SelfComposedDpEvent(one, 3)),
+    ],
+    ids=["alone", "composed", "sampled"],
+)
+def test_what_is_not_supported_is_refused_by_its_name(event, what, inside):
+    with pytest.raises(UnsupportedEventError, match=type(event).__name__) as caught:
+        read(inside(event))
+    assert what in str(caught.value)
+    assert caught.value.event is event
+    assert isinstance(caught.value, (oc.errors.UnsupportedEventError, InvalidValueError))
+    assert isinstance(caught.value, dp_accounting.UnsupportedEventError)
+
+
+def test_every_event_of_dp_accounting_is_read_or_refused_by_name():
+    """A new class must be thought of here."""
+    classes = {
+        name
+        for name, one in vars(e).items()
+        if isinstance(one, type) and issubclass(one, e.DpEvent) and one is not e.DpEvent
+    }
+    assert classes <= {*reading._READERS, *reading._REFUSED}
+    assert not {*reading._READERS} & {*reading._REFUSED}
+    assert {type(event).__name__ for event, _ in NOT_SUPPORTED} == {*reading._REFUSED}
+
+
+def test_a_class_of_the_same_name_or_below_is_not_the_mechanism():
+    class Weaker(e.GaussianDpEvent):
+        pass
+
+    GaussianDpEvent = attr.make_class("GaussianDpEvent", ["noise_multiplier"], bases=(e.DpEvent,))
+    for event in (Weaker(1.0), GaussianDpEvent(1.0)):
+        with pytest.raises(UnsupportedEventError, match="not known"):
+            read(event)
+
+
+@pytest.mark.parametrize(
+    ("event", "neighbours", "what"),
+    [
+        (e.RandomizedResponseDpEvent(0.1, 3), ADD, "REPLACE_ONE or REPLACE_SPECIAL"),
+        (e.SingleEpochTreeAggregationDpEvent(1.0, 4), ADD, "REPLACE_SPECIAL"),
+        (e.SingleEpochTreeAggregationDpEvent(1.0, 4), ONE, "REPLACE_SPECIAL"),
+        (poisson(0.1, e.GaussianDpEvent(1.0)), ONE, "ADD_OR_REMOVE_ONE or REPLACE_SPECIAL"),
+    ],
+    ids=str,
+)
+def test_a_relation_that_an_event_does_not_know_is_refused(event, neighbours, what):
+    with pytest.raises(UnsupportedEventError, match=f"pass neighboring_relation {what}|{what}"):
+        read(event, neighbours)
+
+
+@pytest.mark.parametrize(
+    ("event", "neighbours", "named"),
+    [
+        (e.GaussianDpEvent(-1.0), ADD, "GaussianDpEvent.noise_multiplier"),
+        (e.GaussianDpEvent(float("nan")), ADD, "GaussianDpEvent.noise_multiplier"),
+        (e.LaplaceDpEvent("1"), ADD, "LaplaceDpEvent.noise_multiplier"),
+        (e.DiscreteLaplaceDpEvent(-0.1, 1), ADD, "noise_parameter"),
+        (e.DiscreteLaplaceDpEvent(0.1, 0), ADD, "DiscreteLaplaceDpEvent.sensitivity"),
+        (e.DiscreteLaplaceDpEvent(0.1, 1.5), ADD, "DiscreteLaplaceDpEvent.sensitivity"),
+        (poisson(1.1, e.GaussianDpEvent(1.0)), ADD, "sampling_probability"),
+        (poisson(-0.1, e.GaussianDpEvent(1.0)), ADD, "sampling_probability"),
+        (e.SelfComposedDpEvent(e.GaussianDpEvent(1.0), 0), ADD, "SelfComposedDpEvent.count"),
+        (e.SelfComposedDpEvent(e.GaussianDpEvent(1.0), 2.0), ADD, "SelfComposedDpEvent.count"),
+        (e.ComposedDpEvent(e.GaussianDpEvent(1.0)), ADD, "ComposedDpEvent.events"),
+        (e.ZCDpEvent(-1.0), ADD, "ZCDpEvent.rho"),
+        (e.ZCDpEvent(1.0, -1.0), ADD, "ZCDpEvent.xi"),
+        (e.RandomizedResponseDpEvent(1.5, 3), ONE, "noise_parameter"),
+        (e.RandomizedResponseDpEvent(0.5, 0), ONE, "num_buckets"),
+        (e.SingleEpochTreeAggregationDpEvent(1.0, [3, -1]), SPECIAL, "step_counts"),
+        (e.SingleEpochTreeAggregationDpEvent(1.0, []), SPECIAL, "step_counts"),
+    ],
+    ids=str,
+)
+def test_an_invalid_parameter_is_refused_by_its_name(event, neighbours, named):
+    with pytest.raises((InvalidValueError, InvalidTypeError), match=named):
+        read(event, neighbours)
+    with pytest.raises(ConcurrentError, match=named):
+        read(e.ComposedDpEvent([event]), neighbours)
+
+
+def test_what_is_no_event_or_no_relation_is_refused():
+    for event in (None, "GaussianDpEvent", e.GaussianDpEvent, 1.0):
+        with pytest.raises(InvalidTypeError, match="event must be"):
+            read(event)
+    for composed in (e.ComposedDpEvent([None]), e.ComposedDpEvent((1.0,))):
+        with pytest.raises(InvalidTypeError, match="ComposedDpEvent.events must be events"):
+            read(composed)
+    for inner in (e.SelfComposedDpEvent(None, 2), poisson(0.1, None)):
+        with pytest.raises(UnsupportedEventError, match="NoneType"):
+            read(inner)
+    for one in ("add", 1, None, b"REPLACE_ONE"):
+        with pytest.raises(InvalidValueError, match=r"neighboring_relation .*REPLACE_SPECIAL"):
+            relation(one)
+    assert relation(ONE) is relation(NeighboringRelation.REPLACE_ONE)
+
+
+# --- events of later versions ------------------------------------------------------------------
+
+
+@pytest.fixture
+def later(monkeypatch):
+    """Classes that dp-accounting has after 0.6, where the installed version lacks them."""
+    fields = {
+        "EpsilonDeltaDpEvent": {"epsilon": attr.ib(), "delta": attr.ib()},
+        "DiscreteGaussianDpEvent": {
+            "sigma": attr.ib(),
+            "sensitivity": attr.ib(default=1.0),
+            "dimension": attr.ib(default=None),
+        },
+        "ExponentialMechanismDpEvent": {"epsilon": attr.ib()},
+        "PermuteAndFlipDpEvent": {"epsilon": attr.ib()},
+    }
+    for name, given in fields.items():
+        if not hasattr(e, name):
+            made = attr.make_class(name, given, bases=(e.DpEvent,), frozen=True)
+            monkeypatch.setattr(e, name, made, raising=False)
+    return e
+
+
+def test_events_of_later_versions(later):
+    assert read(later.EpsilonDeltaDpEvent(0.5, 0.1)) == both(T.approximate(0.5, 0.1))
+    assert read(later.ExponentialMechanismDpEvent(0.5)) == both(T.pure(0.5))
+    assert read(later.PermuteAndFlipDpEvent(0.5)) == both(T.pure(0.5))
+    event = later.DiscreteGaussianDpEvent(3.0, 2, dimension=1)
+    assert read(event) == both(T.discrete_gaussian(3.0, 2))
+    assert read(event, ONE) == both(T.discrete_gaussian(3.0, 4))
+    with pytest.raises(UnsupportedEventError, match=r"dimension=1.*ZCDpEvent"):
+        read(later.DiscreteGaussianDpEvent(3.0))
+    with pytest.raises(InvalidValueError, match="sensitivity"):
+        read(later.DiscreteGaussianDpEvent(3.0, 1.5, dimension=1))
+    more, failing = amplified(0.5, 0.1, 0.25)
+    assert read(poisson(0.25, later.EpsilonDeltaDpEvent(0.5, 0.1))) == both(
+        T.approximate(more, failing)
+    )
+    assert more == pytest.approx(log1p(0.25 * (exp(0.5) - 1)), rel=1e-14)
