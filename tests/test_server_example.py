@@ -339,7 +339,11 @@ BAD_QUERIES = {
     "promise": message("make_above_threshold", monotone=True),
     "negative hits": message("make_sparse_vector", max_hits=-1),
     "hits of text": message("make_sparse_vector", max_hits="1"),
-    "not offered": message("make_guess_and_check"),
+    "not offered": dp.serialize(
+        oc.m.make_guess_and_check(
+            *SPACE, PURE, 1, max_hits=3, scale=8.0, tolerance=9.0, answer_scale=4.0
+        )
+    ),
     "a quota": message("make_analyst_quotas"),
     "a limit": message("make_limited"),
     "a filter": message("make_concurrent_filter"),
@@ -503,7 +507,8 @@ class Running:
         raise AssertionError("the server did not start")
 
     def kill(self):
-        os.kill(self.process.pid, signal.SIGKILL)
+        if self.process.poll() is None:
+            os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
 
