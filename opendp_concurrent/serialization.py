@@ -51,6 +51,7 @@ _EXCLUDED = frozenset(  # what can be called in a message is not made for what t
         "make_chain_po",
         "make_continual",
         "make_interactive_postprocessing",
+        "make_parallel_continual",
         "make_stream_filter",
         "make_stream_map",
         "record_stream",
@@ -335,8 +336,13 @@ def _check_kinds(key: _Key, given: dict[str, Any]) -> None:
     """Raise for an argument of another kind than the constructor takes.
 
     OpenDP passes pointers on as they are, and a wrong one ends the process. Constructors of this
-    package check their arguments themselves.
+    package check their arguments themselves. But they take a Python function for a Rényi curve, and
+    measurements and transformations can be called, too: a noisy curve is no bound.
     """
+    if key[0] == MODULE:
+        for name, value in given.items():
+            if name not in _MECHANISMS and _is_called(value):
+                raise InvalidTypeError(f"{name} must have no mechanism in it")
     if key[0] == MODULE and key[1] not in ("chain", "chain_stream"):
         return
     for name, value in given.items():
@@ -345,6 +351,17 @@ def _check_kinds(key: _Key, given: dict[str, Any]) -> None:
             raise InvalidTypeError(
                 f"{name} must be {kind}, found {'a ' * (value is not None)}{type(value).__name__}"
             )
+
+
+_MECHANISMS = ("composition", "measurement", "measurements", "odometer", "transformation")
+
+
+def _is_called(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_is_called, value))
+    if isinstance(value, dict):
+        return any(map(_is_called, (*value, *value.values())))
+    return callable(value)
 
 
 def _kind(key: _Key, name: str) -> str:
