@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import ConcurrentError, InvalidValueError
 
 if TYPE_CHECKING:
-    from .ledger import Entry, SqlLedger, Summary
+    from .ledger import Entry, LimitSummary, SqlLedger, Summary
 
 _SHOWN = 40  # widest text of a column
 
@@ -106,7 +106,12 @@ def _show(ledger: SqlLedger, options: argparse.Namespace) -> None:
         print(line)
     print()
     for name, value in _facts(summary).items():
-        print(f"{name + ':':<13}{_text(value)}")
+        if name != "limits":
+            print(f"{name + ':':<13}{_text(value)}")
+    if summary.limits:
+        print()
+    for line in _limits(summary):
+        print(line)
 
 
 def _verify(ledger: SqlLedger, options: argparse.Namespace) -> None:
@@ -155,6 +160,33 @@ def _facts(summary: Summary) -> dict[str, Any]:
         "spent": _plain(summary.spent),
         "remaining": _plain(summary.remaining),
         "anchor": summary.anchor,
+        **({"limits": list(map(_limit, summary.limits))} if summary.limits else {}),
+    }
+
+
+def _limits(summary: Summary) -> list[str]:
+    if not summary.limits:
+        return []
+    rows = [
+        (
+            " > ".join(one.path),
+            str(one.launches),
+            *(_text(_plain(value)) for value in (one.spent, one.remaining, one.terms.d_out)),
+        )
+        for one in summary.limits
+    ]
+    return _table(("limit", "launches", "spent", "remaining", "d_out"), rows)
+
+
+def _limit(limit: LimitSummary) -> dict[str, Any]:
+    return {
+        "path": list(limit.path),
+        "accumulator": repr(limit.terms.accumulator),
+        "d_in": _plain(limit.terms.d_in),
+        "d_out": _plain(limit.terms.d_out),
+        "launches": limit.launches,
+        "spent": _plain(limit.spent),
+        "remaining": _plain(limit.remaining),
     }
 
 
@@ -167,6 +199,7 @@ def _charge(entry: Entry) -> dict[str, Any]:
         "d_mid": _plain(entry.d_mid),
         "loss": _plain(entry.loss),
         "hash": entry.hash,
+        **({"limit": list(entry.limit)} if entry.limit else {}),
     }
 
 

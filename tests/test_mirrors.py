@@ -53,6 +53,7 @@ ELSEWHERE = {
     "holes/test_hole_18_interrupts_in_native_calls.py": ["native/boundary.py"],
     "holes/test_hole_20_side_files.py": ["ledger/copies.py"],
     "individual/test_noise_loss.py": ["measures/noise.py"],
+    "ledger/records/test_limits.py": ["ledger/records/limited.py"],
     "ledger/records/test_replay.py": ["ledger/records/entries.py"],
     "ledger/storage/test_faults.py": [
         "ledger/opening.py",
@@ -118,6 +119,7 @@ ELSEWHERE = {
     ],
     "test_entry.py": ["__main__.py"],
     "test_public_names.py": ["c.py", "m.py", "t.py"],
+    "test_serialization.py": ["opendp_kinds.py", "provenance.py"],
     "verify/filters/test_adversary.py": ["verify/filters/menu.py"],
     "verify/filters/test_promises.py": ["verify/filters/promise.py"],
 }

@@ -11,7 +11,8 @@
   read. From then on it refuses a launch whose loss at that d_in is not known.
 * A finalizer that runs while this thread holds the lock is refused (``reentry.py``).
 * A ledger overrides the account. A launch is decided on the ledger's state, in an exclusive turn,
-  and is charged when it is durable. The account then takes over that state.
+  and is charged when it is durable. The account then takes over that state. The ledger keeps the
+  root and the limits below it, which are charged together.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ..errors import (
     RefusalError,
 )
 from ..measures.sums.accumulator import Accumulator
-from .charge import Book, Charge, current_label
+from .charge import Book, Charge, LimitBook, LimitCharge, Terms, current_label
 from .lifecycle import Event, Lifecycle, innermost_running
 from .name import name_of_account
 from .price import Inward, Lifted, Price, distance_key, own_distance
@@ -70,7 +71,8 @@ class _FewerError(Exception):
 class Bound:
     """The bound that an account enforces: a rule on one accumulator, at one d_in.
 
-    :ivar book: durable and shared record of charges; ``start`` is then its accumulator at opening
+    :ivar book: durable and shared record of charges; ``start`` is then its accumulator at opening.
+        At the root of a tree it is a book, and below it that of a limit
     :ivar measure: name of the privacy measure, for refusals
     :ivar accumulator: name of the accumulator, for refusals
     """
@@ -79,7 +81,7 @@ class Bound:
     rule: ContinuationRule
     start: Accumulator
     halt: bool = False
-    book: Book | None = None
+    book: Book | LimitBook | None = None
     measure: str = ""
     accumulator: str = ""
 
@@ -106,6 +108,7 @@ class Account:
         "_history",
         "_inward",
         "_lifted",
+        "_limits",
         "_lock",
         "_pending",
         "_sequential_reason",
@@ -126,6 +129,11 @@ class Account:
     ) -> None:
         self._start, self._bound, self._inward = start, bound, inward
         self._chain: tuple[Account, ...] = (self, *(parent._chain if parent else ()))
+        self._limits = tuple(  # places in the chain, from the outermost limit to the innermost
+            place
+            for place in reversed(range(len(self._chain) - 1))
+            if self._chain[place]._book is not None
+        )
         root = self._chain[-1]
         self._lock: Any = root._lock if parent else RLock()  # see reentry.py
         below = parent.lifecycle if parent else innermost_running()
@@ -169,13 +177,33 @@ class Account:
         return None if self._bound is None else self._tracked(self._state).query_d_in
 
     @property
-    def _book(self) -> Book | None:
+    def _book(self) -> Book | LimitBook | None:
         return None if self._bound is None else self._bound.book
+
+    @property
+    def _root_book(self) -> Book | None:
+        book: Book | None = self._chain[-1]._book  # type: ignore[assignment]  # at the root
+        return book
 
     @property
     def recorded(self) -> bool:
         """Whether a ledger keeps the charges of this tree."""
-        return self._chain[-1]._book is not None
+        return self._root_book is not None
+
+    def open_limit(self, path: tuple[str, ...], terms: Terms) -> LimitBook | None:
+        """Return the book of a limit below this account; None if no ledger keeps this tree.
+
+        :raises InvalidTypeError: if a ledger keeps this tree, but not this account
+        """
+        book = self._root_book
+        if book is None:
+            return None
+        if self._book is None:
+            raise InvalidTypeError(
+                "a limit in a ledger must be opened on the handle with the ledger, or on that of "
+                "another limit: a child odometer has no name by which a later process finds it"
+            )
+        return book.limit(path, terms)
 
     # --- launching -------------------------------------------------------------------------
 
@@ -201,7 +229,7 @@ class Account:
 
     def check_open(self) -> None:
         """Raise if no launch may begin here and now, whatever it costs."""
-        book = self._chain[-1]._book
+        book = self._root_book
         if book is not None:
             book.check_process()
         if self._lock._is_owned():
@@ -216,7 +244,7 @@ class Account:
         :param runs: whether a mechanism runs next, which closes earlier children
         """
         self.check_open()
-        chain, book = self._chain, self._chain[-1]._book
+        chain, book = self._chain, self._root_book
         prices = self._prices(price)
         while True:
             self._settle()
@@ -228,7 +256,7 @@ class Account:
                 order = fits, least, runs
             charge = None
             if book is not None:  # untrusted maps are read here, before locks are taken
-                charge = chain[-1]._charge(prices[-1])
+                charge = self._charge(prices)
             with self._lock:
                 commit, refusal = self._decide(before, plans, prices, charge, order)
             if refusal is not None:
@@ -276,7 +304,7 @@ class Account:
 
         No exception is raised under the lock: Python 3.10 might not release it at an interrupt.
         """
-        chain, book = self._chain, self._chain[-1]._book
+        chain, book = self._chain, self._root_book
         if (
             chain[-1]._pending is not None
             or before[0] is not self._state
@@ -305,17 +333,22 @@ class Account:
         """Charge in the ledger, then here.
 
         After an interrupt it may be unknown whether the charge was written. The accounts of
-        children then count it, and the root takes the ledger's state.
+        children then count it, and the root and the limits take the ledger's state.
         """
-        root, (count, least, _) = self._chain[-1], order
+        chain, root, (count, least, _) = self._chain, self._chain[-1], order
         try:
             with book.turn() as turn:
-                plans[-1] = root._plan_on(turn.accumulator, charge, plans[-1], count)
-                if count > least and isinstance(plans[-1], BudgetExceededError):
+                for place, limit in zip(self._limits, charge.limits, strict=True):
+                    total, one = turn.total(limit), chain[place]
+                    plans[place] = one._plan_on(total, limit.d_mid, plans[place], count)
+                plans[-1] = root._plan_on(turn.accumulator, charge.d_mid, plans[-1], count)
+                if count > least and any(isinstance(one, BudgetExceededError) for one in plans):
                     raise _FewerError
                 self._refuse(plans)
                 commit = self._commit(plans, prices, order)
-                turn.write(charge, root._tracked(plans[-1]).accumulator, count)
+                after = root._tracked(plans[-1]).accumulator
+                limits = [chain[place]._tracked(plans[place]) for place in self._limits]
+                turn.write(charge, after, count, tuple(one.accumulator for one in limits))
                 root._pending = commit
         except Exception:
             root._pending = None
@@ -359,17 +392,27 @@ class Account:
             after[key] = Tracked(tracked.d_in, tracked.query_d_in, verdict)
         return after
 
-    def _charge(self, price: Price) -> Charge:
-        """Return the charge to write to the ledger, with the d_mid as it is counted."""
+    def _charge(self, prices: list[Price]) -> Charge:
+        """Return the charge to write to the ledger, with the d_mids as they are counted."""
+        limits = []
+        for place in self._limits:
+            account = self._chain[place]
+            book: Any = account._book
+            limits.append(LimitCharge(book.path, book.terms, account._counted(prices[place])))
+        price = prices[-1]
+        d_mid = self._chain[-1]._counted(price)
+        return Charge(d_mid, price.mechanism, current_label(), tuple(limits))
+
+    def _counted(self, price: Price) -> Any:
+        """Return the d_mid at the d_in of the bound, as it is counted."""
         tracked = self._tracked(self._state)
         try:
-            d_mid = tracked.accumulator.read(price.at(tracked.query_d_in))
+            return tracked.accumulator.read(price.at(tracked.query_d_in))
         except (InvalidTypeError, InvalidValueError) as error:
             raise PrivacyMapError(tracked.query_d_in, str(error)) from error
-        return Charge(d_mid, price.mechanism, current_label())
 
     def _plan_on(
-        self, accumulator: Accumulator, charge: Charge, plan: Any, count: int
+        self, accumulator: Accumulator, d_mid: Any, plan: Any, count: int
     ) -> dict[Any, Tracked] | BudgetExceededError:
         """Return the plan for the ledger's accumulator: ``plan`` if it was made for that one."""
         assert self._bound is not None
@@ -377,7 +420,7 @@ class Account:
             planned: dict[Any, Tracked] | BudgetExceededError = plan
             return planned
         self._follow(accumulator)
-        verdict = self._bound.rule.admits(accumulator, charge.d_mid, count)
+        verdict = self._bound.rule.admits(accumulator, d_mid, count)
         if isinstance(verdict, BudgetExceededError):
             return self._refusal(verdict)
         return {self._bound_key: self._tracked(self._state)._replace(accumulator=verdict)}

@@ -51,17 +51,33 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitCharge:
+    """What a launch costs a limit that it is below.
+
+    :ivar path: labels of the limits from the outermost one to this one
+    :ivar terms: the terms of the limit
+    :ivar d_mid: privacy loss of the launch at the d_in of the limit
+    """
+
+    path: tuple[str, ...]
+    terms: Terms
+    d_mid: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Charge:
     """The charge of one launch. It is written before the mechanism runs.
 
     :ivar d_mid: privacy loss of the launch at the d_in of the terms
     :ivar mechanism: description of the mechanism, from its constructor
     :ivar label: label that the analyst gave to the launch
+    :ivar limits: what it costs the limits that it is below, from the outermost to the innermost
     """
 
     d_mid: Any
     mechanism: str
     label: str
+    limits: tuple[LimitCharge, ...] = ()
 
 
 class Turn(Protocol):
@@ -71,15 +87,29 @@ class Turn(Protocol):
     def accumulator(self) -> Accumulator:
         """The accumulator of all charges so far, of every process."""
 
-    def write(self, charge: Charge, after: Accumulator, count: int = 1) -> None:
+    def total(self, limit: LimitCharge) -> Accumulator:
+        """Return the accumulator of all charges so far below a limit.
+
+        :raises LimitMismatchError: if another process opened it under other terms
+        """
+
+    def write(
+        self,
+        charge: Charge,
+        after: Accumulator,
+        count: int = 1,
+        limits: tuple[Accumulator, ...] = (),
+    ) -> None:
         """Add ``count`` equal charges, after which the accumulator is ``after``.
 
         All of them are durable at turn's end, or none.
+
+        :param limits: the accumulators of its limits after them, in their order
         """
 
 
-class Book(Protocol):
-    """One budget, shared by all processes that have it open."""
+class Kept(Protocol):
+    """A total that all processes share: that of a budget, or of a limit below it."""
 
     @property
     def dataset(self) -> str:
@@ -87,7 +117,7 @@ class Book(Protocol):
 
     @property
     def launches(self) -> int:
-        """Number of charges at the last turn or reading."""
+        """Number of charges at the last turn or read."""
 
     def check_process(self) -> None:
         """Raise in a process that was forked from the one that opened the book.
@@ -100,6 +130,24 @@ class Book(Protocol):
 
         :raises LedgerError: if it cannot be read
         """
+
+
+class LimitBook(Kept, Protocol):
+    """A limit, shared by all processes that have it open.
+
+    :ivar path: labels of the limits from the outermost one to this one
+    :ivar terms: its terms
+    """
+
+    path: tuple[str, ...]
+    terms: Terms
+
+
+class Book(Kept, Protocol):
+    """One budget, shared by all processes that have it open."""
+
+    def limit(self, path: tuple[str, ...], terms: Terms) -> LimitBook:
+        """Open a limit below the budget. Its first charge fixes its terms."""
 
     def turn(self) -> AbstractContextManager[Turn]:
         """Take a turn. What it writes is durable at its end. An exception undoes it.

@@ -16,6 +16,8 @@ from ..accounts.charge import Ledger
 from ..accounts.price import own_distance
 from ..checks import checked, optional
 from ..combinators import guards
+from ..combinators.concurrent_odometer import make_concurrent_odometer
+from ..combinators.limited import make_limited
 from ..combinators.loss_of import guarded, loss_of
 from ..errors import ConcurrentError, InvalidTypeError, SharesUsedError, SpaceMismatchError
 from ..measures.sums.accumulator import Accounting
@@ -212,6 +214,52 @@ class ConcurrentContext(Context):
         if self.d_out is None:
             return super().remaining_privacy_loss()
         return self.queryable.remaining()
+
+    def limited(
+        self,
+        label: str,
+        privacy_loss: tuple[Any, Any],
+        *,
+        accumulator: Accounting | None = None,
+        orders: Sequence[float] | None = None,
+    ) -> ConcurrentContext:
+        """Return a context with a limit of its own below this one; see :func:`.make_limited`.
+
+        This costs nothing. Its queries are charged there and here, and refused by whichever has no
+        loss left. The same label gives a context on the same limit.
+
+        :param label: names the limit, such as an analyst's name
+        :param privacy_loss: a measure and a loss, such as ``dp.loss_of(epsilon=0.5)``
+        :param accumulator: how the losses below the limit add up
+        :param orders: for Rényi curves only: the orders at which the limit is enforced
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        :raises SpaceMismatchError: if the measure is not that of this context
+
+        :example:
+
+        >>> context = oc.concurrent_context(
+        ...     data=[1, 2, 3],
+        ...     privacy_unit=dp.unit_of(contributions=1),
+        ...     privacy_loss=dp.loss_of(epsilon=1.0),
+        ... )
+        >>> alice = context.limited("alice", dp.loss_of(epsilon=0.5))
+        >>> release = alice.query(epsilon=0.125).count().laplace().release()
+        >>> alice.remaining_privacy_loss(), context.remaining_privacy_loss()
+        (0.375, 0.875)
+        """
+        if self.d_mids is not None:
+            raise InvalidTypeError(
+                "the privacy loss of this context is split, and a limit would use its shares out "
+                "of order; make the limit below a context without a split"
+            )
+        measure, d_out = guards.privacy_loss(privacy_loss=privacy_loss)
+        if measure != self.accountant.output_measure:
+            raise SpaceMismatchError("output_measure", self.accountant.output_measure, measure)
+        accountant = self.accountant
+        space = self.query_space or (accountant.input_domain, accountant.input_metric)
+        odometer = make_concurrent_odometer(*space, measure, accumulator=accumulator)
+        made = make_limited(odometer, self.d_in, d_out, label=label, orders=orders)
+        return self.nested(made, self.queryable(made), self.d_in, None, d_out, space)
 
     def nested(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, expm1, inf, log1p, nextafter, pi
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Finite:
     :ivar symmetric: whether the swapped pair is known to be the same
     :ivar back: the swapped pair, where it does not follow from these masses
     :ivar stands_for: what the pair bounds from above only; empty if it is known from both sides
-    :ivar form: the same pair by formulas, where there are some; not compared
+    :cvar form: the same pair by formulas, where there are some; see :meth:`with_form`
     """
 
     losses: Array
@@ -76,13 +76,19 @@ class Finite:
     gaussian: float = inf
     back: Finite | None = None
     stands_for: str = ""
-    form: Form | None = None
+
+    form: ClassVar[Form | None] = None
 
     def __post_init__(self) -> None:
         if self.stands_for:
             object.__setattr__(self, "slack", UPPER_ONLY)
         if self.back is not None:
             self._link(self.back)
+
+    def with_form(self, form: Form) -> Finite:
+        """This pair, computed by formulas from now on. They are neither compared nor written."""
+        self.__dict__["form"] = form
+        return self
 
     def _link(self, swapped: Finite) -> None:
         """Make swapping either pair return the other one."""
@@ -176,7 +182,7 @@ class Finite:
         return rounding + UNIT * len(self.losses) + self.mass_error + tau * self.loss_error
 
     def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array] | None:
-        """ln ρ and bounds on the relative errors of ρ, where there are formulas."""
+        """Ln ρ and bounds on the relative errors of ρ, where there are formulas."""
         return None if self.form is None else self.form.logs(tau, step, nodes)
 
     def transform(self, tau: float, step: float, nodes: int) -> Transform:

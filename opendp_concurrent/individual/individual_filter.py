@@ -30,6 +30,7 @@ from ..combinators.guards import check_space
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -61,6 +62,7 @@ class _IndividualFilter:
         return ldexp(float(noise.add(total)), price.exponent)
 
 
+@recorded
 def make_individual_filter(
     input_domain: Domain,
     input_metric: Metric,

@@ -13,7 +13,7 @@ Read ``book.py`` first: it has the launch. ``records`` has what is written of ea
 from __future__ import annotations
 
 from . import _extra
-from .audit import Summary
+from .audit import LimitSummary, Summary
 from .ledger import SqlLedger
 from .opening import create_ledger, datasets, open_ledger, restore_ledger
 from .records.entries import Entry
@@ -21,6 +21,7 @@ from .records.outside import register
 
 __all__ = [
     "Entry",
+    "LimitSummary",
     "SqlLedger",
     "Summary",
     "create_ledger",

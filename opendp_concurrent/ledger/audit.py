@@ -19,6 +19,7 @@ from ..checks import shown
 from ..errors import InvalidValueError, LedgerDamagedError
 from .records.chain import first_hash
 from .records.entries import Entry
+from .records.limits import Limits, LimitTotal
 from .records.readable import reading, require_count, require_text
 from .records.replay import Known, replay
 from .records.terms import read_terms
@@ -50,6 +51,24 @@ def milestone(anchor: str) -> Milestone:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitSummary:
+    """The state of a limit below a budget (:func:`.make_limited`).
+
+    :ivar path: labels of the limits from the outermost one to this one
+    :ivar terms: measure, accumulator, metric and bounds
+    :ivar launches: number of charges below it
+    :ivar spent: upper bound on the privacy loss of these
+    :ivar remaining: largest privacy loss that its own bound admits
+    """
+
+    path: tuple[str, ...]
+    terms: Terms
+    launches: int
+    spent: Any
+    remaining: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """The state of a budget.
 
@@ -60,6 +79,7 @@ class Summary:
     :ivar spent: upper bound on the privacy loss so far; None before the first use
     :ivar remaining: largest privacy loss that one more launch may have; None for an odometer
     :ivar anchor: number and hash of the newest charge
+    :ivar limits: the limits that were charged, in the order of their first charges
     """
 
     dataset: str
@@ -69,6 +89,7 @@ class Summary:
     spent: Any
     remaining: Any
     anchor: str
+    limits: tuple[LimitSummary, ...] = ()
 
 
 def audit(
@@ -94,7 +115,7 @@ def audit(
         require_text(what, terms=row["terms"])
     terms, form = (None, NEWEST) if row["terms"] is None else read_terms(row["terms"])
     total: Any = None if terms is None else terms.empty_total()
-    first = Known(0, first_hash(dataset, row["terms"]), total, form)
+    first = Known(0, first_hash(dataset, row["terms"]), total, form, Limits())
     passed = _Passed(milestones, dataset, first.head)
     found = connection.execute(
         tables.READ_CHARGES, {"of": dataset}, execution_options={"yield_per": 1000}
@@ -115,8 +136,14 @@ def audit(
     with reading(what):
         total = agreed_total(terms, row["record"], known.accumulator)
         remaining = None if terms.d_out is None else Within(terms.d_out).remaining(total)
-        facts = row["created"], terms, known.sequence, total.loss, remaining, anchor
+        limits = tuple(map(_limit, known.limits.all()))
+        facts = row["created"], terms, known.sequence, total.loss, remaining, anchor, limits
     return Summary(dataset, *facts), known._replace(accumulator=total)
+
+
+def _limit(one: LimitTotal) -> LimitSummary:
+    remaining = Within(one.terms.d_out).remaining(one.accumulator)
+    return LimitSummary(one.path, one.terms, one.launches, one.accumulator.loss, remaining)
 
 
 class _Passed:

@@ -14,14 +14,18 @@ from threading import Lock
 from time import time_ns
 from typing import Any
 
-from ..accounts.charge import Charge, Terms
-from ..errors import ForkedError, LedgerDamagedError
+from sqlalchemy import Executable
+
+from ..accounts.charge import Charge, LimitCharge, Terms
+from ..errors import ForkedError, InvalidTypeError, LedgerDamagedError
 from ..measures.sums.accumulator import Accumulator
 from .records.chain import next_hash
 from .records.encoding import canonical, encode
+from .records.limits import Path, check_kept
 from .records.readable import reading, require_count
 from .records.replay import Known, replay
 from .records.total import agreed_total
+from .records.wire import NEWEST
 from .seen import Seen
 from .storage import tables
 from .storage.anchors import Anchor
@@ -76,12 +80,12 @@ class SqlBook:
         with self._lock:
             driver, found = store.begin(self._values(), *reading)
             try:
-                turn = SqlTurn(self, driver, self._newest(driver, *found))
+                turn = SqlTurn(self, self._newest(driver, *found))
                 yield turn
             except BaseException as error:
                 store.undo(driver, error)
                 raise
-            store.commit(driver)
+            store.finish(driver, turn.changes)
             self._see(turn.after)
             if store.anchors is not None:
                 store.anchors.note(self.dataset, Anchor(turn.after.sequence, turn.after.head))
@@ -130,6 +134,27 @@ class SqlBook:
             total = agreed_total(self._terms, record, newest.accumulator)
         return newest._replace(accumulator=total)
 
+    def limit(self, path: Path, terms: Terms) -> LimitBook:
+        """Open a limit. Its first charge writes its terms to the ledger.
+
+        :raises InvalidTypeError: if the ledger cannot keep it
+        """
+        if self._known.form != NEWEST:
+            raise InvalidTypeError(
+                f"an older version created the budget of {self.dataset!r}, and cannot read limits; "
+                "create another ledger"
+            )
+        check_kept(terms)
+        return LimitBook(self, path, terms)
+
+    def total(self, path: Path, terms: Terms) -> Accumulator:
+        """Return the sum of a limit's charges at the last turn or read."""
+        return self._known.limits.total(path, terms)
+
+    def launches_below(self, path: Path) -> int:
+        """Return the number of launches below a limit at the last turn or read."""
+        return self._known.limits.launches(path)
+
     def text(self, d_mid: Any) -> str:
         """Encode a d_mid, and keep the text: consecutive launches often have the same d_mid."""
         last, text = self._text
@@ -142,45 +167,78 @@ class SqlBook:
 class SqlTurn:
     """A turn at a book: a transaction that excludes all other turns."""
 
-    __slots__ = ("_book", "_driver", "_now", "after")
+    __slots__ = ("_book", "_now", "after", "changes")
 
-    def __init__(self, book: SqlBook, driver: DriverConnection, now: Known) -> None:
-        self._book, self._driver = book, driver
+    def __init__(self, book: SqlBook, now: Known) -> None:
+        self._book = book
         self._now = self.after = now
+        self.changes: list[tuple[Executable, dict[str, Any]]] = []  # made at its end
 
     @property
     def accumulator(self) -> Accumulator:
         """Sum of all charges before this turn."""
         return self._now.accumulator
 
-    def write(self, charge: Charge, after: Accumulator, count: int = 1) -> None:
-        """Add ``count`` equal charges, the last of which is the newest charge of the budget."""
-        dataset, (sequence, head, _, form) = self._book.dataset, self._now
-        time, d_mid = time_ns() // 1000, self._book.text(charge.d_mid)
-        label, mechanism = charge.label, charge.mechanism
-        rows = []
-        for _ in range(count):
+    def total(self, limit: LimitCharge) -> Accumulator:
+        """Sum of all charges of a limit before this turn.
+
+        :raises LimitMismatchError: if its terms in the ledger are others
+        """
+        return self._now.limits.total(limit.path, limit.terms)
+
+    def write(
+        self,
+        charge: Charge,
+        after: Accumulator,
+        count: int = 1,
+        limits: tuple[Accumulator, ...] = (),
+    ) -> None:
+        """Add ``count`` equal charges, the last of which is the newest charge of the budget.
+
+        :param limits: the sums of the limits that they are below, after all of them
+        """
+        dataset, (sequence, head, _, form, known) = self._book.dataset, self._now
+        time, label, mechanism = time_ns() // 1000, charge.label, charge.mechanism
+        if charge.limits:
+            records, known = known.charged(charge.d_mid, charge.limits, limits, count)
+            texts = [encode("d_mid", record, form) for record in records]
+        else:
+            texts = [self._book.text(charge.d_mid)] * count
+        same = {"dataset": dataset, "time": time, "label": label, "mechanism": mechanism}
+        for d_mid in texts:
             sequence += 1
             head = next_hash(head, (dataset, sequence, time, label, mechanism, d_mid))
-            rows.append((sequence, head))
-        same = {
-            "dataset": dataset,
-            "time": time,
-            "label": label,
-            "mechanism": mechanism,
-            "d_mid": d_mid,
-        }
-        moved = {
-            "of": dataset,
-            "sequence": sequence,
-            "head": head,
-            "record": canonical(after.to_record()),
-        }
-        if count == 1:
-            self._driver.run({**same, **moved, "hash": head}, tables.ADD_CHARGE, tables.MOVE_HEAD)
-        else:
-            self._driver.run_many(
-                tables.ADD_CHARGE, [{**same, "sequence": at, "hash": hash_} for at, hash_ in rows]
-            )
-            self._driver.run(moved, tables.MOVE_HEAD)
-        self.after = Known(sequence, head, after, form)
+            row = {"sequence": sequence, "d_mid": d_mid, "hash": head}
+            self.changes.append((tables.ADD_CHARGE, {**same, **row}))
+        moved = {"sequence": sequence, "head": head, "record": canonical(after.to_record())}
+        self.changes.append((tables.MOVE_HEAD, {"of": dataset, **moved}))
+        self.after = Known(sequence, head, after, form, known)
+
+
+class LimitBook:
+    """A limit that is opened on a book. The turns are those of the book."""
+
+    dataset = ""  # it has no name of its own in the ledger
+
+    def __init__(self, book: SqlBook, path: Path, terms: Terms) -> None:
+        self._book, self.path, self.terms = book, path, terms
+
+    @property
+    def launches(self) -> int:
+        """Number of launches below the limit at the last turn or read."""
+        return self._book.launches_below(self.path)
+
+    def check_process(self) -> None:
+        """Check that this process opened the book.
+
+        :raises ForkedError: if it was forked from the process that did
+        """
+        self._book.check_process()
+
+    def read(self) -> Accumulator:
+        """Return the sum of all charges below the limit so far.
+
+        :raises LimitMismatchError: if its terms in the ledger are others
+        """
+        self._book.read()
+        return self._book.total(self.path, self.terms)

@@ -17,6 +17,7 @@ from .events import events
 from .paths import path_or_url
 from .records.chain import first_hash
 from .records.entries import Entry
+from .records.limits import Limits
 from .records.replay import Known
 from .records.terms import first_record, read_terms, require_same, write_terms
 from .records.wire import NEWEST
@@ -78,7 +79,7 @@ class SqlLedger:
             else:
                 require_same(row.terms, terms)
                 text, (terms, form) = row.terms, read_terms(row.terms)
-        first = Known(0, first_hash(self.dataset, text), terms.empty_total(), form)
+        first = Known(0, first_hash(self.dataset, text), terms.empty_total(), form, Limits())
         return SqlBook(self._store, self.dataset, terms, self._known or first, self._seen)
 
     @checked(anchor=optional(text))

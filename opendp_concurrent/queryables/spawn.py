@@ -129,8 +129,6 @@ def spawn_limited(
             "a limit has no data of its own: launch it on the handle of an odometer, filter or "
             "compositor; to bound all queries on the data, use make_concurrent_filter"
         )
-    if parent.account.recorded:
-        raise InvalidTypeError("a limit cannot be launched below an account with a ledger")
     make = partial(_open_limit, odometer, token, parent)
     handle: ConcurrentFilterQueryable = parent.limits.opened(odometer, make)
     return handle
@@ -141,19 +139,22 @@ def _open_limit(
 ) -> ConcurrentFilterQueryable:
     measure, terms = odometer.measure, limit.terms
     token, inward = _head(odometer, token)
-    start = terms.accumulator.start(measure)
+    path = (*parent.limits.path, limit.label)
+    book = parent.account.open_limit(path, terms)
+    start = terms.accumulator.start(measure) if book is None else book.read()
     rule, name = Within(terms.d_out), repr(terms.accumulator)
+    bound = Bound(terms.d_in, rule, start, False, book, measure.name, name)
     with named("limit", limit.label):
         account = Account(
-            start,
-            bound=Bound(terms.d_in, rule, start, measure=measure.name, accumulator=name),
+            None if book else start,  # other processes charge a ledger: no history here
+            bound=bound,
             inward=inward,
             parent=parent.account,
             sequential_reason=_reason(measure),
             opaque=odometer.opaque,
         )
     session = _session(odometer, account, token, parent.runner)
-    session.limits = Limits((*parent.limits.path, limit.label))
+    session.limits = Limits(path)
     what = f"{measure.name}, limit {shown(limit.label)}"
     return ConcurrentFilterQueryable(session, what, terms.d_in, terms.d_out)
 

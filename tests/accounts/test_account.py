@@ -402,7 +402,7 @@ class Book:
             charge, self.accumulator, count = self.pending
             self.charges += [charge] * count
 
-    def write(self, charge, after, count=1):
+    def write(self, charge, after, count=1, limits=()):
         self.pending = charge, after, count
 
     def charged_by_another(self, d_mid):

@@ -14,6 +14,8 @@ from opendp_concurrent.errors import (
     ClosedChildError,
     InvalidTypeError,
     InvalidValueError,
+    LimitMismatchError,
+    SpaceMismatchError,
 )
 from opendp_concurrent.exact.rounding import split
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
@@ -241,3 +243,54 @@ class Unshown:
 def test_a_pandas_frame_is_told_its_way():
     with pytest.raises(InvalidTypeError, match=r"pl\.from_pandas\(frame\)\.lazy\(\)"):
         oc.concurrent_context(pandas().DataFrame({"age": [1]}), UNIT, dp.loss_of(epsilon=1.0))
+
+
+def limited_context(**loss):
+    return oc.concurrent_context(
+        data=[1, 2, 3],
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(**loss),
+    )
+
+
+def test_contexts_below_limits_share_the_cap():
+    context = limited_context(epsilon=1.0)
+    names = ("alice", "bob", "carol")
+    analysts = [context.limited(name, dp.loss_of(epsilon=0.5)) for name in names]
+    for analyst in analysts[:2]:
+        analyst.query(epsilon=0.5).count().laplace().release()
+        with pytest.raises(BudgetExceededError, match="^limit '"):
+            analyst.query(epsilon=0.125).count().laplace().release()
+    with pytest.raises(BudgetExceededError, match="^the filter refuses"):
+        analysts[2].query(epsilon=0.5).count().laplace().release()
+    assert analysts[2].remaining_privacy_loss() == 0.5
+    assert context.remaining_privacy_loss() == 0.0
+    again = context.limited("alice", dp.loss_of(epsilon=0.5))
+    assert again.remaining_privacy_loss() == 0.0
+    with pytest.raises(LimitMismatchError, match="^d_out of the limit 'alice'"):
+        context.limited("alice", dp.loss_of(epsilon=0.75))
+
+
+def test_a_limit_of_a_nested_context_is_in_its_measure_and_units():
+    context = limited_context(epsilon=1.0, delta=1e-6)
+    team = context.limited("team", dp.loss_of(epsilon=0.5, delta=1e-6))
+    ann = team.limited("ann", dp.loss_of(epsilon=0.25, delta=1e-6))
+    ann.query(epsilon=0.25, delta=0.0).count().laplace().release()
+    assert team.remaining_privacy_loss() == (0.25, 1e-6)
+    inner = context.query(epsilon=0.25, delta=1e-7).compositor(
+        output_measure=dp.zero_concentrated_divergence()
+    )
+    assert inner.release().limited("bob", dp.loss_of(rho=1e-6)).remaining_privacy_loss() == 1e-6
+    with pytest.raises(SpaceMismatchError, match="^output_measure does not match"):
+        context.limited("bob", dp.loss_of(rho=0.5))
+
+
+def test_a_context_that_is_split_has_no_limits():
+    context = oc.concurrent_context(
+        data=[1, 2, 3],
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=2,
+    )
+    with pytest.raises(InvalidTypeError, match="is split, and a limit would use its shares"):
+        context.limited("alice", dp.loss_of(epsilon=0.5))

@@ -111,6 +111,7 @@ class Budget(NamedTuple):
 
     :ivar d_out: the bound; None for an odometer
     :ivar more: other arguments of the filter
+    :ivar limits: for each query, the labels of the limits that it is below, from the outermost one
     """
 
     measure: Any
@@ -122,6 +123,7 @@ class Budget(NamedTuple):
     data: Any = (1, 2, 3)
     more: Any = ()
     chained: Any = None
+    limits: Any = ()
 
     def root(self, ledger: Any) -> Any:
         """The queryable, kept in ``ledger``."""
@@ -136,6 +138,13 @@ class Budget(NamedTuple):
         if self.d_out is not None:
             made = oc.make_concurrent_filter(made, d_out=self.d_out, **kept, **dict(self.more))
         return made(list(self.data) if isinstance(self.data, tuple) else self.data)
+
+    def below(self, root: Any, number: int) -> Any:
+        """The queryable that a query is launched on."""
+        for label in self.limits[number] if self.limits else ():
+            made = oc.make_concurrent_odometer(*self.space, self.measure)
+            root = root(public("make_limited")(made, self.d_in, 2.0, label=label))
+        return root
 
 
 def laplace(scale: float) -> Any:
@@ -320,9 +329,24 @@ def _tradeoff() -> dict[str, Callable[[], Budget]]:
     }
 
 
+def _limited() -> dict[str, Callable[[], Budget]]:
+    def budget(*limits: tuple[str, ...], d_out: Any = 1.0, d_in: Any = 1) -> Callable[[], Budget]:
+        def make() -> Budget:
+            public("make_limited")
+            return Budget(PURE, [laplace(16.0)] * len(limits), d_out, d_in=d_in, limits=limits)
+
+        return make
+
+    return {
+        "limits": budget(("alice",), (), ("bob",), ("alice",)),
+        "limits of a team": budget(("team", "Zoë 漢"), ("team",), ("team", "Zoë 漢"), ("bob",)),
+        "limits of an odometer": budget(("alice",), (), ("alice",), d_out=None, d_in=2),
+    }
+
+
 def budgets() -> dict[str, Callable[[], Budget]]:
     """What makes each budget, by name."""
-    return _pure() | _approximate() | _concentrated() | _tradeoff()
+    return _pure() | _approximate() | _concentrated() | _tradeoff() | _limited()
 
 
 def launch(ledger: Any, budget: Budget) -> None:
@@ -330,13 +354,17 @@ def launch(ledger: Any, budget: Budget) -> None:
     root = budget.root(ledger)
     for number, query in enumerate(budget.queries):
         with oc.labelled(f"number {number + 1}, for Zoë\n漢"):
-            root(query)
+            budget.below(root, number)(query)
 
 
 def told(ledger: Any) -> dict[str, Any]:
     """What a ledger says, so that later versions can be compared with it."""
     summary, entries = ledger.read()
-    return {
+    limits = [
+        [*one.path, one.launches, plain(one.spent), plain(one.remaining)]
+        for one in getattr(summary, "limits", ())
+    ]
+    return ({"limits": limits} if limits else {}) | {
         "launches": summary.launches,
         "spent": plain(summary.spent),
         "remaining": plain(summary.remaining),

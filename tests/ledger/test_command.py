@@ -50,6 +50,26 @@ def test_show_prints_each_charge_in_a_line(ledger, run):
     assert known["anchor"].strip().startswith("3:")
 
 
+def test_limits_are_shown_below_the_facts(store, tools, run):
+    root = tools.limit(store.create())
+    odometer = oc.make_concurrent_odometer(*tools.space(), dp.max_divergence())
+    team = root(oc.c.make_limited(odometer, 1, 0.5, label="team"))
+    ann = team(oc.c.make_limited(odometer, 1, 0.25, label="ann\x1b[31m"))
+    for handle in (ann, team):
+        handle(tools.count(0.125))
+    store.close()
+    _, out, _ = run("show", store.address)
+    *_, facts, limits = out.split("\n\n")
+    assert "limit" not in facts
+    header, *rows = limits.splitlines()
+    assert header.split() == ["limit", "launches", "spent", "remaining", "d_out"]
+    assert rows[0].split() == ["team", "2", "0.25", "0.25", "0.5"]
+    assert rows[1].split() == ["team", ">", "ann", "[31m", "1", "0.125", "0.125", "0.25"]
+    found = json.loads(run("show", store.address, "--json")[1])
+    assert [charge["limit"] for charge in found["charges"]] == [["team", "ann\x1b[31m"], ["team"]]
+    assert [one["launches"] for one in found["limits"]] == [2, 1]
+
+
 def test_labels_cannot_move_the_cursor(ledger, run):
     _, out, _ = run("show", ledger.address)
     assert "a  [31mb c" in out

@@ -18,6 +18,7 @@ class Entry:
     :ivar d_mid: privacy loss of the mechanism, at the d_in of the ledger
     :ivar loss: upper bound on the privacy loss of this and all earlier charges
     :ivar hash: hash of this and all earlier entries
+    :ivar limit: labels of the limits that it was below, from the outermost one; empty if none
     """
 
     sequence: int
@@ -27,3 +28,4 @@ class Entry:
     d_mid: Any
     loss: Any
     hash: str
+    limit: tuple[str, ...] = ()

@@ -11,18 +11,24 @@ from ...measures.sums.accumulator import Accumulator
 from .chain import next_hash
 from .encoding import decode
 from .entries import Entry
+from .limited import Limited
+from .limits import Limits, Path
 from .readable import UNREADABLE, reading, require_text
 
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Known(NamedTuple):
-    """The state after a charge: its number and hash, the sum so far, the form of the records."""
+    """The state after a charge.
+
+    Its number and hash, the sum so far, the form of the records, and the limits.
+    """
 
     sequence: int
     head: str
     accumulator: Accumulator
     form: int
+    limits: Limits
 
 
 def replay(
@@ -34,7 +40,7 @@ def replay(
     :param tell: called with each entry
     :raises LedgerDamagedError: naming the charge that does not follow from the charge before it
     """
-    sequence, head, total, form = known
+    sequence, head, total, form, limits = known
     for row in rows:
         *charge, written = row
         dataset, number, microseconds, label, mechanism, text = charge
@@ -51,11 +57,15 @@ def replay(
         require_text(what, dataset=dataset, label=label, mechanism=mechanism, d_mid=text)
         with reading(what):
             time = _time(microseconds)
+            path: Path = ()
             d_mid = decode(text, form)
+            if isinstance(d_mid, Limited):
+                limits, path = limits.replayed(d_mid)
+                d_mid = d_mid.d_mid
             total = total.after(d_mid)
             if tell is not None:
-                tell(Entry(sequence, time, label, mechanism, d_mid, total.loss, head))
-    return Known(sequence, head, total, form)
+                tell(Entry(sequence, time, label, mechanism, d_mid, total.loss, head, path))
+    return Known(sequence, head, total, form, limits)
 
 
 def _time(microseconds: Any) -> datetime:

@@ -41,6 +41,7 @@ from .functions import (
     pair_parts,
     same,
 )
+from .limited import Limited, Opened
 
 NEWEST = 2  # the form of new budgets
 
@@ -106,7 +107,7 @@ def check_fields(cls: type, attributes: Mapping[str, str]) -> None:
         )
 
 
-check_fields(Finite, {**PAIR, "form": "form"})
+check_fields(Finite, PAIR)
 _OURS = (
     # accumulators
     plain("advanced", Advanced, {"slack": "delta_slack"}),
@@ -120,6 +121,9 @@ _OURS = (
     plain("residue", Residue, same("mu")),
     plain("squares", Squares, {}),
     plain("zcdp", Zcdp, {"slack": "delta_slack"}),
+    # charges below limits
+    plain("limited", Limited, same("d_mid", "limit", "d_mids", "opened")),
+    plain("limit", Opened, same("above", "label", "terms")),
     # distances
     plain("curve", GridCurve, same("orders", "values")),
     plain("tcdp", TruncatedConcentrated, same("rho", "omega")),

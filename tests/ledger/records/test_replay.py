@@ -11,11 +11,12 @@ from opendp_concurrent.errors import LedgerDamagedError
 from opendp_concurrent.ledger.records.chain import first_hash, next_hash
 from opendp_concurrent.ledger.records.encoding import encode
 from opendp_concurrent.ledger.records.entries import Entry
+from opendp_concurrent.ledger.records.limits import Limits
 from opendp_concurrent.ledger.records.replay import Known, replay
 from opendp_concurrent.ledger.records.wire import NEWEST
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
-START = Known(0, first_hash("survey", None), basic().start(MAX_DIVERGENCE), NEWEST)
+START = Known(0, first_hash("survey", None), basic().start(MAX_DIVERGENCE), NEWEST, Limits())
 
 
 def charges(*times, losses=(0.25, 0.5, 1.0)):
@@ -30,7 +31,7 @@ def charges(*times, losses=(0.25, 0.5, 1.0)):
 def test_the_sum_and_the_newest_hash_are_returned():
     rows, told = charges(0, 1, 2_000_000), []
     known = replay(START, rows, told.append)
-    assert known == (3, rows[2][-1], known.accumulator, NEWEST)
+    assert known == (3, rows[2][-1], known.accumulator, NEWEST, START.limits)
     assert known.accumulator.loss == 1.75
     assert [type(entry) for entry in told] == [Entry] * 3
     assert [entry.loss for entry in told] == [0.25, 0.75, 1.75]

@@ -37,6 +37,7 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.ledger.records import wire
 from opendp_concurrent.ledger.records.encoding import decode, encode
+from opendp_concurrent.ledger.records.limited import Limited, Opened
 from opendp_concurrent.ledger.records.terms import read_terms, write_terms
 from opendp_concurrent.measures import register
 from opendp_concurrent.measures.shapes import PairMeasure
@@ -101,6 +102,17 @@ RECORDS = {  # of each tag: a value, what is written now, and what 0.1.0 wrote, 
         residue(0.25),
         f'{{"residue":{{"mu":{QUARTER}}}}}',
         f'{{"Residue":{{"mu":{QUARTER}}}}}',
+    ),
+    "limit": (
+        Opened(1, "ann", "{}"),
+        '{"limit":{"above":1,"label":"ann","terms":"{}"}}',
+        None,
+    ),
+    "limited": (
+        Limited(0.25, 1, (2.0, 0.25), (Opened(0, "team", "{}"),)),
+        f'{{"limited":{{"d_mid":{QUARTER},"d_mids":[{TWO},{QUARTER}],"limit":1,'
+        '"opened":[{"limit":{"above":0,"label":"team","terms":"{}"}}]}}',
+        None,
     ),
     "tcdp": (
         TruncatedConcentrated(0.25, 2.0),

@@ -1,0 +1,88 @@
+"""What a launch on some blocks costs, and the rule that admits it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..accounts.account import Account
+from ..accounts.lifecycle import Lifecycle
+from ..accounts.name import named
+from ..accounts.price import Price
+from ..errors import BudgetExceededError
+from ..measures.sums.accumulator import Accumulator
+from .keys import Places
+from .totals import OnBlocks, Totals
+
+
+@dataclass(frozen=True, slots=True)
+class WithinBlocks:
+    """The rule of a block filter: each block that is named stays within its budget.
+
+    A launch is admitted by all of its blocks, and then charged to each, or charged to none.
+
+    :ivar d_out: the budget of each block
+    """
+
+    kind: ClassVar[str] = "filter"
+    d_out: Any
+
+    def admits(
+        self, accumulator: Totals, d_mid: OnBlocks, count: int = 1
+    ) -> Totals | BudgetExceededError:
+        """Admit when all named blocks do."""
+        return accumulator.admitted(accumulator.read(d_mid), count)
+
+    def remaining(self, accumulator: Totals) -> Totals:
+        """Return the totals, from which that of a block is read."""
+        return accumulator
+
+
+class PriceOnBlocks:
+    """The price of a launch on some blocks."""
+
+    __slots__ = ("_places", "_price")
+
+    def __init__(self, price: Price, places: Places) -> None:
+        self._price, self._places = price, places
+
+    @property
+    def mechanism(self) -> str:
+        """Short description of the mechanism."""
+        return self._price.mechanism
+
+    def at(self, d_in: Any) -> OnBlocks:
+        """Return the blocks and the d_mid."""
+        return OnBlocks(self._places, self._price.at(d_in))
+
+    def later(self, d_in: Any) -> OnBlocks:
+        """Return the blocks and the d_mid after the launch."""
+        return OnBlocks(self._places, self._price.later(d_in))
+
+    def settled(self) -> Any:
+        """Return the price without the blocks: a history of blocks would be long."""
+        return self._price.settled()
+
+
+class Selection(Account):
+    """Some blocks, which pay for what is launched on them. It has no bound of its own.
+
+    :param root: the account of the block filter
+    """
+
+    __slots__ = ("_places",)
+
+    def __init__(self, root: Account, places: Places, sequential_reason: str | None) -> None:
+        with named("blocks"):
+            super().__init__(None, parent=root, sequential_reason=sequential_reason)
+        self._places = places
+        # what takes updates is a stream, and which block they change may be chosen by the analyst
+        self.lifecycle = Lifecycle(root.lifecycle, static=True, name=self.lifecycle.path[-1])
+
+    @property
+    def accumulator_of_none(self) -> Accumulator:
+        """The accumulator of the block filter, in whose form d_mids are added."""
+        return self._chain[-1].accumulator_of_none
+
+    def _lift(self, price: Price) -> Price:
+        return PriceOnBlocks(price, self._places)

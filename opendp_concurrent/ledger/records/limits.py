@@ -1,0 +1,142 @@
+"""The limits of a budget, and what was spent in each, from the charges of the budget.
+
+The totals of limits are not written: they follow from the charges. A process adds the charges of
+the other processes to its totals whenever it takes a turn, so it decides on the newest totals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...accounts.charge import LimitCharge, Terms
+from ...accounts.limit import require_same_terms
+from ...errors import InvalidValueError
+from ...measures.sums.accumulator import Accumulator
+from .limited import Limited, Opened
+from .readable import is_text
+from .terms import first_record, read_terms, write_terms
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitTotal:
+    """One limit.
+
+    :ivar number: its number in records
+    :ivar path: labels of the limits from the outermost one to this one
+    :ivar terms: its terms
+    :ivar launches: number of launches below it
+    :ivar accumulator: the sum of their losses
+    """
+
+    number: int
+    path: Path
+    terms: Terms
+    launches: int
+    accumulator: Accumulator
+
+
+class Limits:
+    """All limits of a budget. What was handed out does not change: a charge makes a copy."""
+
+    __slots__ = ("_by_path", "_paths")
+
+    def __init__(
+        self, by_path: dict[Path, LimitTotal] | None = None, paths: list[Path] | None = None
+    ) -> None:
+        self._by_path, self._paths = by_path or {}, paths or []
+
+    def all(self) -> tuple[LimitTotal, ...]:
+        """Return the limits in the order of their first charges."""
+        return tuple(map(self._by_path.__getitem__, self._paths))
+
+    def launches(self, path: Path) -> int:
+        """Return the number of launches below a limit."""
+        known = self._by_path.get(path)
+        return 0 if known is None else known.launches
+
+    def total(self, path: Path, terms: Terms) -> Accumulator:
+        """Return the sum of a limit's charges.
+
+        :raises LimitMismatchError: if its terms in the ledger are not ``terms``
+        """
+        known = self._by_path.get(path)
+        if known is None:
+            return terms.empty_total()
+        require_same_terms(path, known.terms, terms)
+        return known.accumulator
+
+    def charged(
+        self,
+        d_mid: Any,
+        charges: tuple[LimitCharge, ...],
+        after: tuple[Accumulator, ...],
+        count: int = 1,
+    ) -> tuple[list[Limited], Limits]:
+        """Return the records of equal charges below limits, and the limits after them.
+
+        :param charges: what each costs each limit, from the outermost one to the innermost
+        :param after: the sums of the limits after all of them, in the same order
+        :param count: number of charges
+        """
+        copy, opened, number = self._copy(), [], 0
+        for charge, total in zip(charges, after, strict=True):
+            known = copy._by_path.get(charge.path)
+            if known is None:
+                new = Opened(number, charge.path[-1], write_terms(charge.terms))
+                opened.append(new)
+                known = copy._open(new)
+            number = known.number
+            copy._put(replace(known, launches=known.launches + count, accumulator=total))
+        d_mids = tuple(charge.d_mid for charge in charges)
+        first = Limited(d_mid, number, d_mids, tuple(opened))
+        return [first, *[Limited(d_mid, number, d_mids, ())] * (count - 1)], copy
+
+    def replayed(self, charge: Limited) -> tuple[Limits, Path]:
+        """Return the limits after a charge, and the path of its innermost limit.
+
+        :raises InvalidValueError: if the charge does not follow from the charges before it
+        """
+        copy = self._copy()
+        for one in charge.opened:
+            copy._open(one)
+        if type(charge.limit) is not int or not 1 <= charge.limit <= len(copy._paths):
+            raise InvalidValueError("its limit is not known")
+        path = copy._paths[charge.limit - 1]
+        for depth, d_mid in zip(range(1, len(path) + 1), charge.d_mids, strict=True):
+            known = copy._by_path[path[:depth]]
+            total = known.accumulator.after(d_mid)
+            copy._put(replace(known, launches=known.launches + 1, accumulator=total))
+        return copy, path
+
+    def _copy(self) -> Limits:
+        return Limits(dict(self._by_path), list(self._paths))
+
+    def _put(self, total: LimitTotal) -> None:
+        self._by_path[total.path] = total
+
+    def _open(self, new: Opened) -> LimitTotal:
+        above, label = new.above, new.label
+        if type(above) is not int or not 0 <= above <= len(self._paths):
+            raise InvalidValueError("the limit above its limit is not known")
+        if type(label) is not str or not label or not is_text(label):
+            raise InvalidValueError("the label of its limit is not text")
+        path = (*(self._paths[above - 1] if above else ()), label)
+        terms, _ = read_terms(new.terms)
+        if path in self._by_path or terms.d_out is None:
+            raise InvalidValueError("its limit was opened before, or has no bound")
+        self._paths.append(path)
+        total = LimitTotal(len(self._paths), path, terms, 0, terms.empty_total())
+        self._put(total)
+        return total
+
+
+def check_kept(terms: Terms) -> None:
+    """Check that a ledger can keep a limit under these terms.
+
+    :raises InvalidTypeError: if one of the values has no exact record
+    """
+    write_terms(terms)
+    first_record(terms)

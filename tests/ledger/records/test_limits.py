@@ -1,0 +1,130 @@
+"""Limits follow from the charges of a budget, whoever wrote these."""
+
+import pytest
+
+pytest.importorskip("sqlalchemy")
+
+from opendp_concurrent.accounts.charge import LimitCharge, Terms
+from opendp_concurrent.accumulators.basic import basic
+from opendp_concurrent.errors import InvalidTypeError, LedgerDamagedError, LimitMismatchError
+from opendp_concurrent.ledger.records.encoding import decode, encode
+from opendp_concurrent.ledger.records.limited import Limited, Opened
+from opendp_concurrent.ledger.records.limits import Limits, check_kept
+from opendp_concurrent.ledger.records.terms import write_terms
+
+ANN, TEAM = ("team", "ann"), ("team",)
+
+
+def terms(d_out=0.5, d_in=1):
+    return Terms("MaxDivergence", basic(), "SymmetricDistance()", d_in, d_out)
+
+
+def charge(limits, *losses, path=ANN, d_mid=0.125):
+    """The record of a launch that costs the limits of a path these losses, and the limits after."""
+    charges = tuple(
+        LimitCharge(path[: depth + 1], terms(), loss) for depth, loss in enumerate(losses)
+    )
+    after = tuple(limits.total(one.path, one.terms).after(one.d_mid) for one in charges)
+    (record,), limits = limits.charged(d_mid, charges, after)
+    return record, limits
+
+
+def told(limits):
+    return [(one.number, one.path, one.launches, one.accumulator.loss) for one in limits.all()]
+
+
+def test_the_first_charge_of_a_limit_has_its_label_and_terms():
+    record, after = charge(Limits(), 0.25, 0.125)
+    text = write_terms(terms())
+    opened = (Opened(0, "team", text), Opened(1, "ann", text))
+    assert record == Limited(0.125, 2, (0.25, 0.125), opened)
+    again, later = charge(after, 0.25, path=TEAM)
+    assert again == Limited(0.125, 1, (0.25,), ())
+    assert told(later) == [(1, TEAM, 2, 0.5), (2, ANN, 1, 0.125)]
+
+
+def test_a_charge_changes_no_limits_that_were_handed_out():
+    start = Limits()
+    _, after = charge(start, 0.25, 0.125)
+    before = told(after)
+    record, _ = charge(after, 0.25, 0.125)
+    after.replayed(record)
+    assert (told(start), told(after)) == ([], before)
+
+
+def test_what_was_charged_is_replayed_from_its_text():
+    limits, again = Limits(), Limits()
+    for path in (ANN, TEAM, ("bob",), ANN, ("team", "bob")):
+        record, limits = charge(limits, *[0.125] * len(path), path=path)
+        text = encode("d_mid", record)
+        read = decode(text)
+        assert (read, encode("d_mid", read)) == (record, text)
+        again, innermost = again.replayed(read)
+        assert innermost == path
+        assert told(again) == told(limits)
+    assert limits.launches(TEAM) == 4
+    assert limits.launches(("nobody",)) == 0
+
+
+def test_of_several_charges_only_the_first_opens_the_limit():
+    charges = (LimitCharge(("ann",), terms(), 0.125),)
+    records, limits = Limits().charged(0.25, charges, (terms().empty_total().after(0.125, 3),), 3)
+    first = Limited(0.25, 1, (0.125,), (Opened(0, "ann", write_terms(terms())),))
+    assert records == [first, *[Limited(0.25, 1, (0.125,), ())] * 2]
+    again = Limits()
+    for record in records:
+        again, _ = again.replayed(record)
+    assert told(again) == told(limits) == [(1, ("ann",), 3, 0.375)]
+
+
+def test_terms_are_compared():
+    _, limits = charge(Limits(), 0.25, 0.125)
+    assert limits.total(ANN, terms()).loss == 0.125
+    assert limits.total(("bob",), terms(0.75)).loss == 0.0
+    with pytest.raises(LimitMismatchError, match="^d_out of the limit 'team' > 'ann' does not"):
+        limits.total(ANN, terms(0.75))
+
+
+TEXT = write_terms(terms())
+HOSTILE = {
+    "an unknown limit": Limited(0.125, 1, (0.125,), ()),
+    "no limit": Limited(0.125, 0, (), ()),
+    "a number that is none": Limited(0.125, True, (0.125,), (Opened(0, "a", TEXT),)),
+    "too few losses": Limited(0.125, 1, (), (Opened(0, "a", TEXT),)),
+    "too many losses": Limited(0.125, 1, (0.125, 0.125), (Opened(0, "a", TEXT),)),
+    "a loss that is none": Limited(0.125, 1, (-1.0,), (Opened(0, "a", TEXT),)),
+    "the same limit twice": Limited(
+        0.125, 2, (0.125,), (Opened(0, "a", TEXT), Opened(0, "a", TEXT))
+    ),
+    "below itself": Limited(0.125, 1, (0.125,), (Opened(1, "a", TEXT),)),
+    "below what is none": Limited(0.125, 1, (0.125,), (Opened(-1, "a", TEXT),)),
+    "no label": Limited(0.125, 1, (0.125,), (Opened(0, "", TEXT),)),
+    "a label that is none": Limited(0.125, 1, (0.125,), (Opened(0, 7, TEXT),)),
+    "a bound that is none": Limited(
+        0.125, 1, (0.125,), (Opened(0, "a", write_terms(terms(None))),)
+    ),
+    "what was not opened": Limited(0.125, 1, (0.125,), (7,)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_charge_that_nobody_wrote(name):
+    with pytest.raises((ValueError, TypeError, AttributeError)):
+        Limits().replayed(HOSTILE[name])
+
+
+def test_terms_that_nobody_wrote():
+    with pytest.raises(LedgerDamagedError, match="terms are unreadable"):
+        Limits().replayed(Limited(0.125, 1, (0.125,), (Opened(0, "a", "[]"),)))
+
+
+def test_what_a_ledger_cannot_keep_is_refused_when_it_is_opened():
+    check_kept(terms())
+    with pytest.raises(InvalidTypeError, match="d_in"):
+        check_kept(terms(d_in=object()))
+
+
+def test_form_1_has_no_limits():
+    record, _ = charge(Limits(), 0.25, 0.125)
+    with pytest.raises(InvalidTypeError, match="an older version created the budget"):
+        encode("d_mid", record, 1)

@@ -1,0 +1,280 @@
+"""Limits on a ledger: charged with the cap in one transaction, and found again."""
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    LedgerDamagedError,
+    LimitMismatchError,
+)
+from opendp_concurrent.ledger import LimitSummary
+
+EPSILON = 2.0**-10
+
+
+def limited(handle, tools, label="alice", d_out=0.5, d_in=1, accumulator=None, measure=None):
+    """A limit on a handle."""
+    measure = measure or dp.max_divergence()
+    odometer = oc.make_concurrent_odometer(*tools.space(), measure, accumulator=accumulator)
+    return handle(oc.c.make_limited(odometer, d_in, d_out, label=label))
+
+
+def spent(summary):
+    return {one.path: (one.launches, one.spent, one.remaining) for one in summary.limits}
+
+
+def test_the_cap_and_all_limits_are_found_again(store, tools):
+    with store.create() as ledger:
+        root = tools.limit(ledger, 2.0)
+        team = limited(root, tools, "team", 1.0)
+        ann = limited(team, tools, "ann", 0.5)
+        assert (team.remaining(), ann.remaining()) == (1.0, 0.5)
+        for handle in (ann, team, root):
+            handle(tools.count(0.25))
+        assert (ann.privacy_loss(), team.privacy_loss(), root.privacy_loss()) == (0.25, 0.5, 0.75)
+        assert "limit 'team', 2 launches, spent 0.5 of 1 at d_in=1" in repr(team)
+    with store.open() as ledger:
+        summary, entries = ledger.read()
+        assert summary.spent == 0.75
+        assert spent(summary) == {("team",): (2, 0.5, 0.5), ("team", "ann"): (1, 0.25, 0.25)}
+        assert [entry.limit for entry in entries] == [("team", "ann"), ("team",), ()]
+        assert [entry.loss for entry in entries] == [0.25, 0.5, 0.75]
+        root = tools.limit(ledger, 2.0)
+        team = limited(root, tools, "team", 1.0)
+        ann = limited(team, tools, "ann", 0.5)
+        assert (ann.remaining(), team.remaining(), root.remaining()) == (0.25, 0.5, 1.25)
+        ann(tools.count(0.25))
+        said = "^limit 'ann' of limit 'team' of the filter of ledger 'survey 2026' refuses"
+        with pytest.raises(BudgetExceededError, match=said):
+            ann(tools.count(0.25))
+        bob = limited(team, tools, "bob", 0.5)
+        bob(tools.count(0.25))
+        with pytest.raises(BudgetExceededError, match="^limit 'team' of the filter of ledger"):
+            bob(tools.count(0.25))
+        assert (bob.remaining(), team.remaining()) == (0.25, 0.0)
+        assert ledger.summary().launches == 5
+
+
+def test_a_refusal_writes_nothing_whoever_refuses(store, tools):
+    root = tools.limit(store.create(), 0.5)
+    alice = limited(root, tools, d_out=1.0)
+    bob = limited(root, tools, "bob", 0.125)
+    query, ran = tools.counted(0.25)
+    for handle in (bob, bob):
+        with pytest.raises(BudgetExceededError, match="^limit 'bob'"):
+            handle(query)
+    alice(query)
+    root(query)
+    with pytest.raises(BudgetExceededError, match="^the filter of ledger"):
+        alice(query)
+    assert ran == [3, 3]
+    assert spent(store.open().summary()) == {("alice",): (1, 0.25, 0.75)}
+    assert store.charges() == 2
+
+
+def test_terms_of_a_limit_do_not_change(store, tools):
+    with store.create() as ledger:
+        limited(tools.limit(ledger), tools)  # no launch: it leaves no trace
+    with store.open() as ledger:
+        limited(tools.limit(ledger), tools, d_out=0.75)(tools.count(0.25))
+    with store.open() as ledger:
+        root = tools.limit(ledger)
+        with pytest.raises(LimitMismatchError, match="^d_out of the limit 'alice' does not match"):
+            limited(root, tools, d_out=0.5)
+        with pytest.raises(LimitMismatchError, match="^d_in of the limit 'alice'"):
+            limited(root, tools, d_out=0.75, d_in=2)
+        assert limited(root, tools, d_out=0.75).remaining() == 0.5
+
+
+def test_another_process_may_have_opened_it_under_other_terms(store, tools):
+    root, other = tools.limit(store.create()), tools.limit(store.open())
+    alice = limited(root, tools, d_out=0.5)
+    limited(other, tools, d_out=0.75)(tools.count(0.25))
+    query, ran = tools.counted(0.125)
+    for ask in (lambda: alice(query), alice.remaining, alice.privacy_loss):
+        with pytest.raises(LimitMismatchError, match="^d_out of the limit 'alice' does not match"):
+            ask()
+    assert ran == []
+    assert store.charges() == 1
+    assert root(tools.count(0.125)) is not None  # the connection is usable
+
+
+def test_two_roots_in_a_process_share_the_limit(store, tools):
+    one, other = tools.limit(store.create()), tools.limit(store.open())
+    hers, too = limited(one, tools), limited(other, tools)
+    hers(tools.count(0.25))
+    too(tools.count(0.125))
+    assert hers.privacy_loss() == too.privacy_loss() == 0.375
+    with pytest.raises(BudgetExceededError) as refusal:
+        hers(tools.count(0.25))
+    assert (refusal.value.spent, refusal.value.remaining) == (0.375, 0.125)
+
+
+def test_limits_below_an_odometer_with_a_ledger(store, tools):
+    def opened(ledger):
+        pure = dp.max_divergence()
+        odometer = oc.make_concurrent_odometer(*tools.space(), pure, ledger=ledger, d_in=1)
+        return odometer([1, 2, 3])
+
+    with store.create() as ledger:
+        limited(opened(ledger), tools)(tools.count(0.25))
+    with store.open() as ledger:
+        root = opened(ledger)
+        alice = limited(root, tools)
+        assert (alice.remaining(), root.privacy_loss(1)) == (0.25, 0.25)
+        with pytest.raises(BudgetExceededError, match="^limit 'alice' of the odometer of ledger"):
+            alice(tools.count(0.5))
+
+
+def test_a_limit_has_its_own_accumulator_and_d_in(store, tools):
+    measure, loss = oc.loss_of(epsilon=1.0, delta=1e-6)
+    slack = oc.accumulators.zcdp(1e-7)
+    query = dp.m.make_user_measurement(
+        *tools.space(), measure, len, lambda d_in: (0.03125 * d_in, 0.0), TO="ExtrinsicObject"
+    )
+    with store.create() as ledger:
+        root = tools.limit(ledger, loss, measure=measure)
+        alice = limited(root, tools, d_out=(0.5, 1e-6), d_in=2, accumulator=slack, measure=measure)
+        alice(query)
+        alice(query)
+        told = alice.privacy_loss(), root.privacy_loss()
+        assert told[1] == (0.0625, 0.0)
+        assert told[0][0] > 0.125
+    with store.open() as ledger:
+        root = tools.limit(ledger, loss, measure=measure)
+        with pytest.raises(LimitMismatchError, match="^accumulator of the limit 'alice'"):
+            limited(root, tools, d_out=(0.5, 1e-6), d_in=2, measure=measure)
+        alice = limited(root, tools, d_out=(0.5, 1e-6), d_in=2, accumulator=slack, measure=measure)
+        assert (alice.privacy_loss(), root.privacy_loss()) == told
+        (one,) = ledger.summary().limits
+        assert isinstance(one, LimitSummary)
+        assert (one.spent, one.terms.accumulator, one.terms.d_in) == (told[0], slack, 2)
+
+
+def test_a_child_odometer_has_no_name_for_limits_on_a_ledger(store, tools):
+    root = tools.limit(store.create())
+    child = root(oc.make_concurrent_odometer(*tools.space(), dp.max_divergence()))
+    with pytest.raises(InvalidTypeError, match="^a limit in a ledger must be opened on"):
+        limited(child, tools)
+    below = limited(root, tools)(oc.make_concurrent_odometer(*tools.space(), dp.max_divergence()))
+    below(tools.count(0.25))  # a child odometer below a limit is charged as any launch
+    assert [one.path for one in store.open().summary().limits] == [("alice",)]
+
+
+def test_interactive_launches_and_labels_are_recorded_once(store, tools):
+    root = tools.limit(store.create())
+    alice = limited(root, tools)
+    pair = oc.make_concurrent_composition(*tools.space(), dp.max_divergence(), 1, [0.125, 0.125])
+    with oc.labelled("mean age"):
+        child = alice(pair)
+    child(tools.count(0.125))
+    child(tools.count(0.125))
+    (entry,) = store.open().entries()
+    assert (entry.d_mid, entry.label, entry.limit) == (0.25, "mean age", ("alice",))
+
+
+def test_prepaid_launches_are_charged_to_the_limit_too(store, tools):
+    root = tools.limit(store.create(), 4.0)
+    alice = limited(root, tools, d_out=1.0)
+    query, ran = tools.counted(0.125)
+    with alice.prepaid(query, 3) as block:
+        assert (alice.privacy_loss(), root.privacy_loss()) == (0.375, 0.375)
+        block(query)
+    assert spent(store.open().summary()) == {("alice",): (3, 0.375, 0.625)}
+    with pytest.raises(BudgetExceededError, match="^limit 'alice'"), alice.prepaid(query, 6):
+        pass
+    with limited(tools.limit(store.open(), 4.0), tools, d_out=1.0).prepaid(query, 5):
+        pass
+    with pytest.raises(BudgetExceededError, match="^limit 'alice'"):
+        alice(query)
+    assert len(ran) == 1
+    (one,) = store.open().summary().limits
+    assert (one.launches, one.spent) == (8, 1.0)
+    assert [entry.limit for entry in store.open().entries()] == [("alice",)] * 8
+
+
+def test_a_budget_of_form_1_has_no_limits(store, tools):
+    with store.create() as ledger:
+        tools.limit(ledger)(tools.count(0.25))
+    store.become_form_1()
+    with store.open() as ledger:
+        root = tools.limit(ledger)
+        with pytest.raises(InvalidTypeError, match="^an older version created the budget"):
+            limited(root, tools)
+        root(tools.count(0.25))
+
+
+def test_an_edited_limit_is_found(store, tools):
+    with store.create() as ledger:
+        root = tools.limit(ledger)
+        limited(root, tools)(tools.count(0.25))
+        limited(root, tools, "bob")(tools.count(0.25))
+    assert spent(store.open().summary())["bob",] == (1, 0.25, 0.25)
+    store.forget()
+    store.execute(
+        "UPDATE opendp_concurrent_charges SET d_mid = REPLACE(d_mid, 'bob', 'eve') "
+        "WHERE sequence = 2"
+    )
+    with pytest.raises(LedgerDamagedError, match="charge 2 does not follow"):
+        store.open()
+
+
+D_OUTS = {"team": 20, "ann": 7, "bob": 12}
+
+
+def share(store, tools, processes, launches, scale, cap):
+    """What the processes launched on the team's limit, on Ann's below it, and on Bob's."""
+
+    def work(number):
+        ledger = store.open()
+        root = tools.limit(ledger, cap * EPSILON)
+        d_outs = {name: scale * share * EPSILON for name, share in D_OUTS.items()}
+        team = limited(root, tools, "team", d_outs["team"])
+        handles = {
+            "team": team,
+            "ann": limited(team, tools, "ann", d_outs["ann"]),
+            "bob": limited(root, tools, "bob", d_outs["bob"]),
+        }
+        query, found = tools.count(EPSILON), dict.fromkeys(handles, 0)
+        for turn in range(launches):
+            name = list(handles)[(turn + number) % 3]
+            try:
+                handles[name](query)
+            except BudgetExceededError:
+                continue
+            found[name] += 1
+        ledger.close()
+        return found
+
+    store.create().close()
+    children = [tools.Child(lambda number=number: work(number)) for number in range(processes)]
+    results = [child.result() for child in children]
+    answers = {name: sum(one[name] for one in results) for name in D_OUTS}
+    summary = store.open().summary()
+    assert sum(answers.values()) == summary.launches
+    told = {path[-1]: launches for path, (launches, *_) in spent(summary).items()}
+    assert told == {**answers, "team": answers["team"] + answers["ann"]}
+    return told
+
+
+def test_processes_launch_exactly_what_limits_admit(store, tools):
+    found = share(store, tools, 4, 60, 1, 10**6)
+    assert {name: found[name] for name in ("team", "bob")} == {"team": 20, "bob": 12}
+    assert found["ann"] <= 7
+
+
+def test_processes_launch_exactly_what_the_cap_admits(store, tools):
+    found = share(store, tools, 4, 60, 1, 25)
+    assert found["team"] + found["bob"] == 25
+    assert all(found[name] <= bound for name, bound in D_OUTS.items())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cap", [10**6, 2500])
+def test_eight_processes_launch_exactly_to_the_last_share(store, tools, cap):
+    found = share(store, tools, 8, 1500, 100, cap)
+    assert found["team"] + found["bob"] == min(3200, cap)
+    assert all(found[name] <= 100 * bound for name, bound in D_OUTS.items())
