@@ -23,8 +23,16 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
-from opendp import combinators, core, domains, measurements, measures, metrics, transformations
-from opendp.mod import __version__
+from opendp import (
+    combinators,
+    core,
+    domains,
+    measurements,
+    measures,
+    metrics,
+    mod,
+    transformations,
+)
 
 from . import checks
 from .accumulators.advanced import Advanced, advanced
@@ -267,10 +275,10 @@ def _parts(one: dict[str, Any], allowed: frozenset[_Key]) -> list[Any]:
             raise InvalidValueError(
                 f"message calls {key[1]}, which is not among the constructors that are allowed"
             )
-        if version != __version__:
+        if version != mod.__version__:
             raise InvalidValueError(
                 f"message was written with OpenDP {checks.shown(version)}, and this is OpenDP "
-                f"{__version__}; write it with the same version"
+                f"{mod.__version__}; write it with the same version"
             )
         if not isinstance(given, dict):
             raise InvalidValueError(f"message calls {key[1]} without keyword arguments")
