@@ -43,8 +43,9 @@ from .measures.gaussian_tradeoff import gaussian_tradeoff
 from .measures.tradeoff import tradeoff
 from .measures.truncated_concentrated_divergence import truncated_concentrated_divergence
 from .queryables.description import Description
+from .serialization import deserialize
 
-_WITHOUT_THEN = ("concurrent_filter", "analyst_quotas")  # they are not on a space
+_WITHOUT_THEN = ("concurrent_filter", "analyst_quotas", "block_filter")  # they are not on a space
 _LATER = ("ledger", "plot", "verify")  # each needs an extra, or much time to import
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "c",
     "category_stream",
     "concurrent_context",
+    "deserialize",
     "event_change",
     "event_presence",
     "fdp",

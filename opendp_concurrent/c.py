@@ -1,5 +1,6 @@
 """Combinators: measurements and odometers from others."""
 
+from .blocks.block_filter import make_block_filter
 from .combinators.bounded import make_bounded_interactive
 from .combinators.cast import cast
 from .combinators.chain import make_chain_ot, make_chain_po
@@ -50,7 +51,7 @@ from .continual.concurrent import make_concurrent_continual
 from .continual.parallel import make_parallel_continual, then_parallel_continual
 from .parallel.analyst_quotas import AnalystQuotas, make_analyst_quotas
 from .parallel.parallel import make_parallel_composition, then_parallel_composition
-from .parallel.partition import by_column, by_key, by_split, by_values
+from .parallel.partition import by_column, by_entry, by_key, by_split, by_values
 from .selection.private_selection import make_private_selection
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "AnalystQuotas",
     "Checkpoint",
     "by_column",
+    "by_entry",
     "by_key",
     "by_split",
     "by_values",
@@ -71,6 +73,7 @@ __all__ = [
     "make_RDP_to_fixedRDP",
     "make_analyst_quotas",
     "make_approxDP_to_fDP",
+    "make_block_filter",
     "make_bounded_interactive",
     "make_chain_ot",
     "make_chain_po",

@@ -1,5 +1,6 @@
 """Handles: what odometers, filters, compositors and streams return; for annotations."""
 
+from .blocks.queryable import BlockFilterQueryable
 from .continual.concurrent import StreamQueryable
 from .continual.mechanism import ContinualQueryable
 from .queryables.child import ChildOdometerQueryable, ChildQueryable
@@ -12,6 +13,7 @@ from .queryables.root import (
 from .queryables.stream import OwnStreamQueryable
 
 __all__ = [
+    "BlockFilterQueryable",
     "ChildOdometerQueryable",
     "ChildQueryable",
     "ConcurrentCompositionQueryable",

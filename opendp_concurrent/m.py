@@ -8,7 +8,9 @@ from .counters.histogram import make_histogram_counter, then_histogram_counter
 from .counters.window import make_window_counter, then_window_counter
 from .individual.individual_filter import make_individual_filter, then_individual_filter
 from .individual.noisy_sum import NoisySum
+from .individual.noisy_table_sum import NoisyTableSum
 from .individual.price import individual_scale
+from .individual.table_filter import make_individual_table_filter, then_individual_table_filter
 from .measurements.checked_queries import Deviation
 from .measurements.gaussian import make_certified_gaussian, then_certified_gaussian
 from .measurements.geometric import make_certified_geometric, then_certified_geometric
@@ -40,6 +42,7 @@ __all__ = [
     "Deviation",
     "LinearAnswers",
     "NoisySum",
+    "NoisyTableSum",
     "Outcome",
     "SparseVectorAnswer",
     "Update",
@@ -59,6 +62,7 @@ __all__ = [
     "make_guess_and_check",
     "make_histogram_counter",
     "make_individual_filter",
+    "make_individual_table_filter",
     "make_linear_queries",
     "make_private_multiplicative_weights",
     "make_projected_queries",
@@ -76,6 +80,7 @@ __all__ = [
     "then_guess_and_check",
     "then_histogram_counter",
     "then_individual_filter",
+    "then_individual_table_filter",
     "then_linear_queries",
     "then_private_multiplicative_weights",
     "then_projected_queries",

@@ -9,6 +9,7 @@ import opendp_concurrent as oc
 from .servers import NOT_TESTED
 from .servers import server as server
 from .sparks import NO_SPARK
+from .sparks import pytest_configure as pytest_configure
 from .sparks import spark as spark
 
 os.environ["RUST_BACKTRACE"] = "0"  # OpenDP turns it on; each of its errors then costs 50 ms

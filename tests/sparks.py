@@ -1,8 +1,10 @@
 """A session of Spark in this process, for the tests of tables."""
 
+import contextlib
 import importlib.util
 import shutil
 import signal
+from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 
@@ -17,6 +19,13 @@ SETTINGS = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
     "spark.sql.ansi.enabled": "false",  # which our own session does not take over
 }
+
+
+def pytest_configure(config):
+    """Let PySpark before 4.2 leave it to the garbage collector to close its sockets."""
+    with contextlib.suppress(PackageNotFoundError):
+        if tuple(map(int, version("pyspark").split(".")[:2])) < (4, 2):
+            config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
 
 
 @pytest.fixture(scope="session")

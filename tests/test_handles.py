@@ -51,6 +51,9 @@ RETURNED = {
         oc.make_concurrent_odometer(*SPACE, PURE), 1, 1.0
     )([1]),
     "ConcurrentCompositionQueryable": lambda: composition()([1]),
+    "BlockFilterQueryable": lambda: oc.c.make_block_filter(
+        oc.make_concurrent_odometer(*SPACE, PURE), 1, 1.0, blocks=oc.c.by_key(len), keys=[1]
+    )([1]),
     "ChildQueryable": lambda: root()(dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.5])),
     "ChildOdometerQueryable": lambda: root()(native_filter()),
     "ContinualQueryable": lambda: counter()([]),

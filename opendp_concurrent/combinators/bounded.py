@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from opendp.mod import Measurement, assert_features
 
+from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.stream import MESSAGES
 from .guards import check_inside, check_measurement
 from .wrap import unchanged, wrap_queries
 
 
+@recorded
 def make_bounded_interactive(measurement: Measurement, max_messages: int) -> ConcurrentMeasurement:
     """Limit the number of messages that an interactive measurement answers.
 

@@ -17,11 +17,13 @@ from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import convertible_kinds, convertible_measure
 from ..measures.conversion import Conversion, Ends
 from ..measures.kinds import ZCDP
+from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from . import guards
 from .recertify import recertify
 
 
+@recorded
 @checked(
     measurement=guards.measurement,
     to_measure=guards.measure,

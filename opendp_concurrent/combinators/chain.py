@@ -8,6 +8,7 @@ from opendp.mod import Transformation, assert_features
 
 from ..errors import InvalidTypeError, SpaceMismatchError
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentOdometer, postprocess, replace
 from ..queryables.stream import is_stream
 from . import guards
@@ -25,6 +26,7 @@ def check_no_stream(transformation: Transformation) -> None:
         )
 
 
+@recorded
 def make_chain_ot(
     odometer: ConcurrentOdometer, transformation: Transformation
 ) -> ConcurrentOdometer:
@@ -67,6 +69,7 @@ def make_chain_ot(
     return replace(inner, transformation=head)
 
 
+@recorded
 def make_chain_po(postprocessor: Any, odometer: ConcurrentOdometer) -> ConcurrentOdometer:
     """Return ``odometer >> postprocessor``: every answer is postprocessed, losses are the same.
 

@@ -17,6 +17,7 @@ from ..measures import CompositionMeasure, composition_measure
 from ..measures.sums.accumulator import Accumulator
 from ..measures.sums.orders_sum import grid_curve
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
 from ..queryables.spawn import spawn_composition
@@ -26,6 +27,7 @@ from .interactive_measurement import constant_map, make_measurement
 MOST_LAUNCHES = 10**5
 
 
+@recorded
 def make_concurrent_composition(
     input_domain: Domain,
     input_metric: Metric,

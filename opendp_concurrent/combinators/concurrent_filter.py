@@ -11,6 +11,7 @@ from ..accounts.account import Bound
 from ..accounts.charge import Ledger
 from ..accounts.rule import Within
 from ..errors import InvalidTypeError, InvalidValueError
+from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.spawn import spawn_filter
@@ -19,6 +20,7 @@ from .guards import check_flag, check_odometer
 from .interactive_measurement import constant_map, make_measurement
 
 
+@recorded
 def make_concurrent_filter(
     odometer: ConcurrentOdometer,
     d_in: Any,

@@ -12,6 +12,7 @@ from ..errors import InvalidTypeError
 from ..measures import composition_measure
 from ..measures.sums.accumulator import Accounting
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.recorded import check_ledger
 from ..queryables.spawn import spawn_odometer
@@ -19,6 +20,7 @@ from .accounting import accounting_for
 from .guards import check_flag, check_space
 
 
+@recorded
 def make_concurrent_odometer(
     input_domain: Domain,
     input_metric: Metric,

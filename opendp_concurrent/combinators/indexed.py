@@ -17,6 +17,7 @@ from ..errors import (
 )
 from ..measures import Composability, composition_measure
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map
 from ..queryables.session import validate_d_in
 from ..queryables.stream import feeds_many, is_stream
@@ -26,6 +27,7 @@ from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
 from .wrap import Answer, as_answering, wrap_queries
 
 
+@recorded
 def make_indexed_composition(
     input_domain: Domain,
     input_metric: Metric,
@@ -130,6 +132,7 @@ def _pair(message: Any, count: int) -> tuple[int, Any]:
     return parts[0], parts[1]
 
 
+@recorded
 def make_ordered_composition(
     input_domain: Domain,
     input_metric: Metric,
@@ -184,6 +187,7 @@ def make_ordered_composition(
     return make_interactive_postprocessing(indexed, in_turn, initial_state=0)
 
 
+@recorded
 def make_null_query_extension(measurement: Measurement) -> ConcurrentMeasurement:
     """Let an interactive mechanism accept null queries.
 

@@ -20,6 +20,7 @@ from opendp.mod import (
 from ..accounts.price import distance_key
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, PrivacyMapError
 from ..native import opendp as _native
+from ..provenance import Unrecorded, recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.data import seal, unseal
 from ..queryables.mechanism import (
@@ -140,6 +141,7 @@ def constant_map(input_metric: Metric, bound_d_in: Any, d_out: Any) -> Callable[
     return privacy_map
 
 
+@recorded
 def chain(
     measurement: ConcurrentMeasurement, transformation: Transformation
 ) -> ConcurrentMeasurement:
@@ -185,7 +187,7 @@ def _direct(
     what: Inside,
 ) -> ConcurrentMeasurement:
     measurement.__class__ = ConcurrentMeasurement
-    measurement.__opendp_dict__ = _native.Unrecorded()
+    measurement.__opendp_dict__ = Unrecorded()
     measurement.made_on, measurement.summary = made_on, summary
     give_inside(measurement, what)
     concurrent: ConcurrentMeasurement = measurement

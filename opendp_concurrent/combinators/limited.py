@@ -10,12 +10,14 @@ from opendp.mod import assert_features
 from ..accounts.charge import label_text
 from ..accounts.limit import Limit
 from ..errors import InvalidTypeError, InvalidValueError
+from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentOdometer, replace
 from ..queryables.spawn import spawn_limited
 from .accounting import bounded
 from .guards import check_odometer
 
 
+@recorded
 def make_limited(
     odometer: ConcurrentOdometer,
     d_in: Any,

@@ -10,6 +10,7 @@ from opendp.mod import Measurement, assert_features
 
 from .. import checks
 from ..errors import InvalidTypeError, PostprocessorError
+from ..provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import NONE, Queries
@@ -41,6 +42,7 @@ QUERY, ANSWER = Tag.QUERY, Tag.ANSWER
 Postprocessor = Callable[[Any, Tag, Any], tuple[Any, Tag, Any]]
 
 
+@recorded
 def make_interactive_postprocessing(
     measurement: Measurement,
     postprocessor: Postprocessor,

@@ -12,6 +12,7 @@ from typing import Any
 from opendp.mod import Measurement, OdometerQueryable, Queryable, assert_features
 
 from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
@@ -162,6 +163,7 @@ def as_answering(answer: Any) -> Answer:
     return lambda _: answer
 
 
+@recorded
 def make_interactive(measurement: Measurement) -> ConcurrentMeasurement:
     """Return a measurement as an interactive mechanism.
 

@@ -25,6 +25,7 @@ from ..combinators.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, StreamError, UnsupportedMeasureError
 from ..measures import Composability, composition_measure
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.data import Sealed, seal
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, run
@@ -254,6 +255,7 @@ def launching_handle(root: Any, machine: Checked, stream: Stream | None) -> Mach
     return FedStreamQueryable(root, machine, stream)
 
 
+@recorded
 @checked(max_messages=optional(count))
 def make_concurrent_continual(
     composition: ConcurrentMeasurement | ConcurrentOdometer,

@@ -28,6 +28,7 @@ from ..errors import (
 )
 from ..measures import composition_measure
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
@@ -272,6 +273,7 @@ def hand_out(
     return answering(FedQueryable, queries)(machine, description, stream)
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,

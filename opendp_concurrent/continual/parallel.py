@@ -29,6 +29,7 @@ from ..measures import composition_measure
 from ..native import opendp as _native
 from ..parallel.parallel import pinned_parts
 from ..parallel.parallel_loss import ParallelLoss
+from ..provenance import recorded
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
@@ -91,6 +92,7 @@ class _Parts:
             ) from None
 
 
+@recorded
 @checked(input_domain=guards.domain, input_metric=guards.metric, key=function)
 def make_parallel_continual(
     input_domain: Domain,

@@ -21,6 +21,7 @@ from opendp.mod import Domain, Metric
 from .. import checks
 from ..combinators.guards import check_callable
 from ..errors import InvalidTypeError, InvalidValueError
+from ..provenance import recorded
 from ..queryables.session import validate_d_in
 from ..queryables.stream import StreamItems
 
@@ -129,6 +130,7 @@ def _stream(name: str, items: Items) -> Domain:
     return user_domain(f"Stream({name})", lambda data: data == [], items)
 
 
+@recorded
 def integer_stream(lower: int, upper: int) -> Domain:
     """Return the domain of streams of integers.
 
@@ -156,6 +158,7 @@ def integer_stream(lower: int, upper: int) -> Domain:
 _MOST_CATEGORIES = checks.at_most(2**24, "a number is kept for each category")
 
 
+@recorded
 def category_stream(categories: int | Sequence[str]) -> Domain:
     """Return the domain of streams of categories: from 0 to ``categories`` - 1, or named.
 
@@ -193,6 +196,7 @@ def _name(name: Any) -> str:
     return str.__str__(name)
 
 
+@recorded
 def record_stream(name: str, member: Callable[[Any], bool]) -> Domain:
     """Return the domain of streams of your own kind of records, to be mapped to numbers.
 
@@ -235,6 +239,7 @@ def integers_of(input_domain: Domain, name: str = "input_domain") -> Integers:
     return items
 
 
+@recorded
 def event_presence() -> Metric:
     """Return the distance of streams by added or removed events: event-level privacy.
 
@@ -254,6 +259,7 @@ def event_presence() -> Metric:
     return user_distance("EventPresence")
 
 
+@recorded
 def event_change() -> Metric:
     """Return the distance of streams by changed events: event-level privacy.
 
@@ -272,6 +278,7 @@ def event_change() -> Metric:
     return user_distance("EventChange")
 
 
+@recorded
 def user_presence() -> Metric:
     """Return the distance of streams by users: user-level privacy.
 

@@ -20,6 +20,7 @@ from ..combinators.guards import check_callable, check_inside
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
+from ..provenance import Unrecorded, recorded
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
@@ -68,7 +69,7 @@ class StreamTransformation(Transformation):
         if isinstance(other, ConcurrentMeasurement) and other.composes:
             raise InvalidTypeError(NOT_CONTINUAL)
         if isinstance(other, Measurement):
-            return _chain(other, self)
+            return chain_stream(other, self)
         return super().__rshift__(other)
 
 
@@ -130,14 +131,15 @@ def _transformation(
     transformation: Any, start: Callable[[], PerItem], told: str
 ) -> StreamTransformation:
     transformation.__class__ = StreamTransformation
-    transformation.__opendp_dict__ = _native.Unrecorded()
+    transformation.__opendp_dict__ = Unrecorded()
     place = id(transformation)
     _INSIDE[place] = ref(transformation, lambda _: _INSIDE.pop(place, None)), (start, told)
     stream: StreamTransformation = transformation
     return stream
 
 
-def _chain(measurement: Measurement, transformation: Transformation) -> ConcurrentMeasurement:
+@recorded
+def chain_stream(measurement: Measurement, transformation: Transformation) -> ConcurrentMeasurement:
     """Chain ``transformation >> measurement``: updates are transformed, queries are not."""
     of, told, measurement = *_of(transformation), pinned(measurement)
     transformation = _native.pinned(transformation)
@@ -244,6 +246,7 @@ def _make(
     return _transformation(transformation, start, f"{told}({space})")
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,
@@ -293,6 +296,7 @@ def make_stream_map(
     return _make(input_domain, input_metric, output_domain, input_metric, lambda: of, "stream_map")
 
 
+@recorded
 @checked(input_domain=guards.domain, input_metric=guards.metric, predicate=callable_)
 def make_stream_filter(
     input_domain: Domain, input_metric: Metric, predicate: Callable[[Any], bool]
@@ -333,6 +337,7 @@ def make_stream_filter(
     )
 
 
+@recorded
 @checked(input_domain=guards.domain, input_metric=guards.metric, output_domain=guards.domain)
 def make_stream_clamp(
     input_domain: Domain, input_metric: Metric, output_domain: Domain
@@ -402,6 +407,7 @@ class Contributions:
         self._seen = {from_json(user): int(count) for user, count in record["seen"]}
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,

@@ -31,6 +31,7 @@ from ..measurements.sparse_vector import (
 from ..measurements.sparse_vector_loss import SparseVectorNoise
 from ..measurements.steps import Steps
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
@@ -72,6 +73,7 @@ class _Alarm:
 _KEPT = at_most(2**24, "the items of the last steps are kept")
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,

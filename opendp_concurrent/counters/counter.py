@@ -13,6 +13,7 @@ from ..continual.mechanism import continual
 from ..continual.stream import integers_of, require_events, whole_distance
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
 from .methods import METHODS, check_scale, plan
@@ -56,6 +57,7 @@ def whole_numbers(items: Any) -> Any:
     return np.array([item or 0 for item in items], dtype=np.int64)
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,

@@ -15,6 +15,7 @@ from ..continual.mechanism import continual
 from ..continual.stream import Categories, items_of, require_events, whole_distance
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
 from .methods import METHODS, check_scale, plan
@@ -71,6 +72,7 @@ class _Histogram:
         )
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,

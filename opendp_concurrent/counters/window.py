@@ -16,6 +16,7 @@ from ..continual.mechanism import continual
 from ..continual.stream import integers_of, require_events, whole_distance
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
 from .counter import whole_numbers
@@ -144,6 +145,7 @@ def method_for_window(method: str | None, laplace: bool) -> str:
 MOST_STEPS = at_most(2**62, "no stream has more steps")
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,

@@ -14,7 +14,6 @@ from .theta import LEAST_SCALE, Theta
 
 _DEVIATIONS = 38.0  # standard deviations; masses beyond are below 1e-313
 MOST = 2**20  # outcomes
-_ULPS = 4  # error of a scale that is found from losses
 
 
 def discrete_gaussian(scale: float, sensitivity: int) -> Finite:
@@ -37,7 +36,7 @@ def discrete_gaussian(scale: float, sensitivity: int) -> Finite:
     losses = (sensitivity - 2 * x) * (sensitivity / (2 * scale * scale))
     # proven in measurements/gaussian.py for scales of at least 1/2
     within = rounded_up(Fraction(sensitivity + 1) / Fraction(scale)) if scale >= 0.5 else inf
-    return Finite(
+    pair = Finite(
         losses[keep],
         masses[keep],
         infinite=TINY,
@@ -47,25 +46,6 @@ def discrete_gaussian(scale: float, sensitivity: int) -> Finite:
         symmetric=True,
         slack=TINY,
         gaussian=within,
-        form=Theta(scale, sensitivity) if scale >= LEAST_SCALE else None,
     )
-
-
-def recognised(pair: Finite) -> Finite:
-    """The pair itself, or an equal one that knows its scale: for pairs that were written down."""
-    if not (pair.symmetric and pair.infinite == pair.slack == TINY and len(pair.losses) > 2):
-        return pair
-    top = int(np.argmax(pair.masses))
-    distance = float(pair.losses[-1] - pair.losses[0]) / (len(pair.losses) - 1)
-    shift = round(2 * float(pair.losses[top]) / distance) if distance else 0
-    if not 0 < shift < MOST:
-        return pair
-    scale = sqrt(shift / distance)
-    steps = sorted(range(-_ULPS, _ULPS + 1), key=abs)
-    near = [scale + step * float(np.spacing(scale)) for step in steps]
-    made = (
-        discrete_gaussian(one, shift)
-        for one in near
-        if 2 * (ceil(_DEVIATIONS * one) + shift) < MOST
-    )
-    return next((one for one in made if one == pair), pair)
+    known = scale >= LEAST_SCALE and sensitivity > 0
+    return pair.with_form(Theta(scale, sensitivity)) if known else pair

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, expm1, inf, log1p, nextafter, pi
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -23,22 +23,38 @@ class Form(Protocol):
     """A pair by formulas, with the methods of ``factor``; ``logs`` is as for :class:`Finite`."""
 
     @property
-    def horizon(self) -> float: ...
+    def horizon(self) -> float:
+        """As for the factors."""
+        ...
 
-    def log_mgf(self, tau: Array) -> Array: ...
+    def log_mgf(self, tau: Array) -> Array:
+        """As for the factors."""
+        ...
 
-    def mgf_error(self, tau: Any) -> Any: ...
+    def mgf_error(self, tau: Any) -> Any:
+        """As for the factors."""
+        ...
 
-    def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array] | None: ...
+    def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array] | None:
+        """As for the factors."""
+        ...
 
-    def transform(self, tau: float, step: float, nodes: int) -> Transform: ...
+    def transform(self, tau: float, step: float, nodes: int) -> Transform:
+        """As for the factors."""
+        ...
 
-    def log_decay(self, tau: float, omega: Array) -> Array: ...
+    def log_decay(self, tau: float, omega: Array) -> Array:
+        """As for the factors."""
+        ...
 
     @property
-    def period(self) -> float: ...
+    def period(self) -> float:
+        """As for the factors."""
+        ...
 
-    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array: ...
+    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
+        """As for the factors."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +77,7 @@ class Finite:
     :ivar symmetric: whether the swapped pair is known to be the same
     :ivar back: the swapped pair, where it does not follow from these masses
     :ivar stands_for: what the pair bounds from above only; empty if it is known from both sides
-    :ivar form: the same pair by formulas, where there are some; not compared
+    :cvar form: the same pair by formulas, where there are some; see :meth:`with_form`
     """
 
     losses: Array
@@ -76,13 +92,19 @@ class Finite:
     gaussian: float = inf
     back: Finite | None = None
     stands_for: str = ""
-    form: Form | None = None
+
+    form: ClassVar[Form | None] = None
 
     def __post_init__(self) -> None:
         if self.stands_for:
             object.__setattr__(self, "slack", UPPER_ONLY)
         if self.back is not None:
             self._link(self.back)
+
+    def with_form(self, form: Form) -> Finite:
+        """Return the pair itself, computed by formulas from now on, which are not compared."""
+        self.__dict__["form"] = form
+        return self
 
     def _link(self, swapped: Finite) -> None:
         """Make swapping either pair return the other one."""
@@ -176,7 +198,7 @@ class Finite:
         return rounding + UNIT * len(self.losses) + self.mass_error + tau * self.loss_error
 
     def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array] | None:
-        """ln ρ and bounds on the relative errors of ρ, where there are formulas."""
+        """Ln ρ and bounds on the relative errors of ρ, where there are formulas."""
         return None if self.form is None else self.form.logs(tau, step, nodes)
 
     def transform(self, tau: float, step: float, nodes: int) -> Transform:
@@ -253,7 +275,8 @@ class Finite:
         wrong = self.mass_error + 2 * ELEMENTARY * (1400 + abs(odds))  # of the odds
         sine = np.sin(np.minimum(omega * self._gap / 2, pi / 2))
         both = (sine / np.cosh(min(abs(odds) / 2, 300.0))) ** 2
-        return 0.5 * np.log1p(-both * max(0.0, 1 - 2 * wrong - 1e-12))
+        value: Array = 0.5 * np.log1p(-both * max(0.0, 1 - 2 * wrong - 1e-12))
+        return value
 
     def profile(self, epsilon: Array) -> Bounds:
         """δ at each real ε, summed over the outcomes."""

@@ -22,6 +22,7 @@ from .discrete_gaussian import discrete_gaussian
 from .factor import Factor
 from .finite import response
 from .laplace import Laplace, laplace
+from .matrices import column_mu
 from .order import is_at_most, is_symmetric
 from .powers import largest_power, least_power
 from .product import Product
@@ -48,7 +49,7 @@ class TradeoffFunction:
     that what is f-DP is also g-DP. ``<=`` is ``True`` if that is proven, with all rounding outward;
     ``False`` means that it was not shown. Use the class methods to make one:
 
-    * :meth:`pure`, :meth:`approximate`, :meth:`gaussian`, :meth:`laplace`,
+    * :meth:`pure`, :meth:`approximate`, :meth:`gaussian`, :meth:`gaussian_matrix`, :meth:`laplace`,
       :meth:`randomized_response`, :meth:`discrete_laplace`, :meth:`discrete_gaussian`,
       :meth:`subsampled_gaussian`, :meth:`subsampled_laplace`, :meth:`uniform`,
       :meth:`truncated_laplace`, :meth:`truncated_gaussian`, :meth:`finite`, :meth:`identity`,
@@ -142,6 +143,30 @@ class TradeoffFunction:
         """
         shift = checks.non_negative(mu=mu)
         return cls._of(Product(to_units(shift) ** 2, {})) if shift < _LARGEST else cls.worst()
+
+    @classmethod
+    def gaussian_matrix(
+        cls, encoder: Array, sigma: float, *, participations: int = 1, separation: int = 1
+    ) -> TradeoffFunction:
+        """A Gaussian matrix mechanism: C x + z with continuous Gaussian noise z [DMRST22].
+
+        Row t of x is the sum of what units contribute to step t, vectors of norm at most 1. Answers
+        B (C x + z) are a postprocessing. The function is Gaussian: μ is the largest norm of a
+        column of C over ``sigma``, rounded up to a double; or a bound for units that take part in
+        several steps. Contributions may be chosen adaptively if C or B C is lower triangular.
+
+        :param encoder: C, an array of at most 10^7 numbers: outputs by steps
+        :param sigma: standard deviation of each entry of z, over the norm of a contribution
+        :param participations: most steps in which a unit takes part
+        :param separation: least distance between two of these steps
+        """
+        matrix = arguments.matrix(encoder=encoder)
+        noise = Fraction(checks.positive(sigma=sigma))
+        most, apart = (
+            checks.count(participations=participations),
+            checks.count(separation=separation),
+        )
+        return cls.gaussian(column_mu(matrix, noise, most, apart))
 
     @classmethod
     def laplace(cls, epsilon: float, steps: float = inf) -> TradeoffFunction:

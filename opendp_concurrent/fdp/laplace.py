@@ -117,7 +117,7 @@ class Laplace:
         return np.where(u * self.epsilon < 1.0, np.minimum(small, 16 * ELEMENTARY), large)
 
     def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array]:
-        """ln ρ at the nodes from ρ - 1, and bounds on the relative errors of ρ.
+        """Ln ρ at the nodes from ρ - 1, and bounds on the relative errors of ρ.
 
         ρ - 1 is a sum of terms with the factor e^(iωc) - 1, |c| <= ε, whose errors are relative.
         """
@@ -237,7 +237,7 @@ def _phase(angle: Any) -> ComplexArray:
     return phase
 
 
-def _phase_less_one(angle: Array) -> ComplexArray:
+def _phase_less_one(angle: Any) -> ComplexArray:
     """e^(iω) - 1 to a small relative error."""
     value: ComplexArray = -2 * np.sin(angle / 2) ** 2 + 1j * np.sin(angle)
     return value
@@ -256,9 +256,9 @@ def laplace(epsilon: float, steps: float = inf) -> Finite | Laplace:
     masses = np.exp(-x * cell - odd) * -expm1(-cell)
     masses[0], masses[-1] = exp(-epsilon - odd), exp(-odd)
     error = 3 * ELEMENTARY + 4 * UNIT * (1 + epsilon)
-    return Finite(
+    pair = Finite(
         *((count - 2 * x) * cell, masses, 0.0, 0.0, error, 4 * UNIT * epsilon + TINY),
         symmetric=True,
         limit=epsilon,
-        form=Laplace(epsilon, steps),
     )
+    return pair.with_form(Laplace(epsilon, steps))

@@ -39,6 +39,11 @@ class Calibration:
     :ivar plan: the losses at ``value``, with those beside them
     :ivar delta: the upper bound on δ of ``plan`` at the target's ε
     :ivar evaluations: how many plans were evaluated
+
+    :example:
+
+    >>> oc.fdp.most_steps(oc.TradeoffFunction.pure(0.25), epsilon=1.0, delta=0.0)
+    Calibration(value=4, beyond=5, ..., delta=0.0, evaluations=7)
     """
 
     value: float

@@ -68,7 +68,7 @@ class Theta:
         return smooth + small * (4 * ELEMENTARY + 8 * angle) + small**4
 
     def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array]:
-        """ln ρ at the nodes, and bounds on the relative errors of ρ."""
+        """Ln ρ at the nodes, and bounds on the relative errors of ρ."""
         v, p = self.variance, self.period
         omega = step * np.arange(nodes)
         turns = np.round(omega / p)
@@ -87,7 +87,7 @@ class Theta:
         return value, error
 
     def _neighbours(self, tau: float, near: Array, end: float) -> tuple[ComplexArray, Array]:
-        """ln Σ_m (-1)^(ms) G(ω' - mp) / G(ω'), less that at ω = 0; and bounds on the errors.
+        """Ln Σ_m (-1)^(ms) G(ω' - mp) / G(ω'), less that at ω = 0; and bounds on the errors.
 
         G(ω' ± p) / G(ω') is (-1)^s e^(-2πs (p/2 ± ω') ± 2πisτ).
         """

@@ -42,6 +42,10 @@ _ROOT, _SQRT2 = sqrt(pi / 2), sqrt(2.0)
 _NODES = 12
 
 
+def _density(x: float) -> float:
+    return exp(-x * x / 2) / sqrt(2 * pi)
+
+
 def _mills(x: Array) -> Array:
     value: Array = _ROOT * scipy.special.erfcx(x / _SQRT2)
     return value
@@ -142,9 +146,7 @@ class TruncatedGaussian:
         """A sum of two numbers above 0. Its least value is that at B."""
         inside = np.minimum(epsilon, self.largest_loss)
         noise = gaussian_profile(self.mu, inside)
-        tail = (
-            exp(-self.bound * self.bound / 2) / sqrt(2 * pi) * float(_mills(np.array(self.bound)))
-        )
+        tail = _density(self.bound) * float(_mills(np.array(self.bound)))
         more = np.expm1(inside) * tail
         error = 4 * _SPECIAL + 8 * UNIT * (1 + self.bound) ** 2 + _SHORT
         most, least = self.infinite, self.infinite * (1 - 2 * self.mass_error)
@@ -181,9 +183,9 @@ class TruncatedGaussian:
         with np.errstate(divide="ignore"):
             found = np.where(low >= 0.0, tail, inner) + np.log(value) - log(self._whole)
         # a difference is at least a fifth of its terms: else the cut leaves little, see _is_narrow
-        rounding = 8 * UNIT * (1 + self.bound) ** 2 + 128 * UNIT * (1 + self.bound)
-        rounding = rounding + 16 * UNIT * (1 + tau) * self._reach
-        rounding = rounding + np.where(low < 0.0, 16 * UNIT * inner, 0.0)
+        fixed = 8 * (1 + self.bound) ** 2 + 128 * (1 + self.bound)
+        exponent = 16 * (1 + tau) * self._reach + np.where(low < 0.0, 16 * inner, 0.0)
+        rounding = UNIT * (fixed + exponent)
         narrow = self._is_narrow(high)
         relative = np.where(narrow, _SHORT, 4 * _SPECIAL * size / value)
         error: Array = relative + rounding + 4 * _SPECIAL + 4 * UNIT * np.abs(found)
@@ -215,14 +217,15 @@ class TruncatedGaussian:
         mu, reach = self.mu, self._reach
         low, high = (float(one) for one in self._ends(tau))
         omega = step * np.arange(nodes)
-        at, turn = omega * mu, np.exp(1j * omega * reach)
+        at: Array = np.asarray(omega * mu)
+        turn = np.exp(1j * omega * reach)
         boundary = 4 * _SPECIAL + 16 * UNIT * (1 + self.bound + mu)
         if low >= 0.0:
             weights = 1.0, exp(-(2 * tau + 1) * reach)
             values = weights[0] * turn * _complex_mills(low, at)
             error = ELEMENTARY
         else:
-            weights = tuple(exp(-one * one / 2) / sqrt(2 * pi) for one in (low, high))
+            weights = _density(low), _density(high)
             exponent, phase = -at * at / 2, at * ((tau + 0.5) * mu)
             values = np.exp(exponent + 1j * phase) - weights[0] * turn * _complex_mills(-low, -at)
             error = 4 * ELEMENTARY + 12 * UNIT * (0.5 + float(np.max(np.exp(exponent) * phase)))
@@ -245,12 +248,15 @@ class TruncatedGaussian:
         if low >= 0.0:
             bound = most(low) + exp(-(2 * tau + 1) * self._reach) * most(high)
         else:
-            weights = [exp(-one * one / 2) / sqrt(2 * pi) for one in (low, high)]
-            bound = np.exp(-at * at / 2) + weights[0] * most(-low) + weights[1] * most(high)
+            ends = _density(low) * most(-low) + _density(high) * most(high)
+            bound = np.exp(-at * at / 2) + ends
         value, error = self._in_units(np.array([tau]))[0][0], self._cumulants(np.array([tau]))[1][0]
         with np.errstate(divide="ignore", invalid="ignore"):
-            logarithm = np.log(bound / value) + 2 * error + 64 * _SPECIAL
-        return np.fmin(0.0, logarithm)
+            logarithm: Array = np.log(bound / value) + 2 * error + 64 * _SPECIAL
+        return np.asarray(np.fmin(0.0, logarithm))
+
+    def logs(self, tau: float, step: float, nodes: int) -> None:
+        """None: powers are computed from ``transform``."""
 
     def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
         """Not asked for: there is no period."""

@@ -157,6 +157,9 @@ class TruncatedLaplace:
         error = 4 * (self.mass_error + 16 * ELEMENTARY + 16 * UNIT * self.epsilon * (tau + 1))
         return np.minimum(0.0, np.log(bound) + error)
 
+    def logs(self, tau: float, step: float, nodes: int) -> None:
+        """None: powers are computed from ``transform``."""
+
     def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
         """Not asked for: there is no period."""
         del distance

@@ -24,27 +24,23 @@ from math import ldexp
 from typing import Any
 
 from numpy.typing import NDArray
-from opendp.domains import atom_domain
-from opendp.measurements import make_gaussian, make_laplace
-from opendp.metrics import absolute_distance
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from ..combinators.guards import check_space
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
 from .bank import Bank
+from .integer_noise import IntegerNoise
 from .noise_loss import NoiseLoss, noise_loss
 from .noisy_sum import NoisySum
 from .price import Price, individual_budget
 from .rows import check_people, open_rows, values_of
-
-ATOM = "i64"
-LARGEST_SUM = 2**62
 
 
 class _IndividualFilter:
@@ -61,19 +57,12 @@ class _IndividualFilter:
             raise InvalidTypeError(f"the query must be a NoisySum, found {type(query).__name__}")
         query = NoisySum(query.per_row, query.bound, query.scale)  # a copy, checked again
         price = Price.of(query, self._loss, self._d_out)
-        release = _release(self._loss, price.scale)
+        noise = IntegerNoise(self._loss, price.scale)
         total = self._bank.charge(values_of(self._rows, query.per_row), price)
-        clamped = max(-LARGEST_SUM, min(LARGEST_SUM, total))  # of 2^32 people or more
-        noisy = _native.invoke(release, _native.to_pointer(clamped, ATOM))
-        return ldexp(float(noisy), price.exponent)
+        return ldexp(float(noise.add(total)), price.exponent)
 
 
-def _release(loss: NoiseLoss, scale: float) -> Any:
-    """Return OpenDP's noise on an integer; saturation is clamping, hence postprocessing."""
-    make = make_laplace if loss.is_laplace else make_gaussian
-    return make(atom_domain(T=ATOM), absolute_distance(T=ATOM), scale)
-
-
+@recorded
 def make_individual_filter(
     input_domain: Domain,
     input_metric: Metric,

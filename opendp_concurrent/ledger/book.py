@@ -14,6 +14,8 @@ from threading import Lock
 from time import time_ns
 from typing import Any
 
+from sqlalchemy import Executable
+
 from ..accounts.charge import Charge, LimitCharge, Terms
 from ..errors import ForkedError, InvalidTypeError, LedgerDamagedError
 from ..measures.sums.accumulator import Accumulator
@@ -78,12 +80,12 @@ class SqlBook:
         with self._lock:
             driver, found = store.begin(self._values(), *reading)
             try:
-                turn = SqlTurn(self, driver, self._newest(driver, *found))
+                turn = SqlTurn(self, self._newest(driver, *found))
                 yield turn
             except BaseException as error:
                 store.undo(driver, error)
                 raise
-            store.commit(driver)
+            store.finish(driver, turn.changes)
             self._see(turn.after)
             if store.anchors is not None:
                 store.anchors.note(self.dataset, Anchor(turn.after.sequence, turn.after.head))
@@ -165,11 +167,12 @@ class SqlBook:
 class SqlTurn:
     """A turn at a book: a transaction that excludes all other turns."""
 
-    __slots__ = ("_book", "_driver", "_now", "after")
+    __slots__ = ("_book", "_now", "after", "changes")
 
-    def __init__(self, book: SqlBook, driver: DriverConnection, now: Known) -> None:
-        self._book, self._driver = book, driver
+    def __init__(self, book: SqlBook, now: Known) -> None:
+        self._book = book
         self._now = self.after = now
+        self.changes: list[tuple[Executable, dict[str, Any]]] = []  # made at its end
 
     @property
     def accumulator(self) -> Accumulator:
@@ -201,23 +204,14 @@ class SqlTurn:
             texts = [encode("d_mid", record, form) for record in records]
         else:
             texts = [self._book.text(charge.d_mid)] * count
-        rows = []
+        same = {"dataset": dataset, "time": time, "label": label, "mechanism": mechanism}
         for d_mid in texts:
             sequence += 1
             head = next_hash(head, (dataset, sequence, time, label, mechanism, d_mid))
-            rows.append({"sequence": sequence, "d_mid": d_mid, "hash": head})
-        same = {"dataset": dataset, "time": time, "label": label, "mechanism": mechanism}
-        moved = {
-            "of": dataset,
-            "sequence": sequence,
-            "head": head,
-            "record": canonical(after.to_record()),
-        }
-        if count == 1:
-            self._driver.run({**same, **rows[0], **moved}, tables.ADD_CHARGE, tables.MOVE_HEAD)
-        else:
-            self._driver.run_many(tables.ADD_CHARGE, [{**same, **row} for row in rows])
-            self._driver.run(moved, tables.MOVE_HEAD)
+            row = {"sequence": sequence, "d_mid": d_mid, "hash": head}
+            self.changes.append((tables.ADD_CHARGE, {**same, **row}))
+        moved = {"sequence": sequence, "head": head, "record": canonical(after.to_record())}
+        self.changes.append((tables.MOVE_HEAD, {"of": dataset, **moved}))
         self.after = Known(sequence, head, after, form, known)
 
 

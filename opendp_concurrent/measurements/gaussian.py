@@ -37,6 +37,7 @@ from ..measures.gaussian_tradeoff import GAUSSIAN_TRADEOFF
 from ..measures.measure import CompositionMeasure
 from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from .certify import Reading, certify
 from .grid import FINEST, atom_type, grid_exponent, grid_step, is_vector
@@ -46,6 +47,7 @@ LISTED = 4096.0  # scale up to which the outcomes of a discrete Gaussian are lis
 MOST_COORDINATES = 2.0**62  # more than a machine's memory holds
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,

@@ -10,6 +10,7 @@ from opendp.mod import Domain, Measure, Metric, assert_features
 from ..checks import checked, finite, integer, optional, pair
 from ..combinators import guards
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from .certify import certify
 from .laplace import make_certified_laplace
@@ -23,6 +24,7 @@ def _bounds(**argument: Any) -> tuple[int, int]:
     return integer(**{f"{name}[0]": lower}), integer(**{f"{name}[1]": upper})
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,

@@ -14,6 +14,7 @@ from ..combinators.concurrent_composition import make_concurrent_composition
 from ..combinators.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
@@ -93,6 +94,7 @@ class _GuessAndCheck:
 _MOST_HITS = at_most(10**5, "the compositor keeps a share for each release")
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,

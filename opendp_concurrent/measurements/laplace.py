@@ -13,12 +13,14 @@ from ..measures.renyi_divergence import RENYI_DIVERGENCE
 from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 from ..measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from .certify import certify
 from .grid import grid_exponent, grid_step
 from .noise_accuracy import laplace_accuracy
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,

@@ -16,6 +16,7 @@ from ..fdp.function import TradeoffFunction
 from ..measures.conversions.randomized_response import response_to_renyi
 from ..measures.renyi_divergence import RENYI_DIVERGENCE
 from ..measures.tradeoff import TRADEOFF_DIVERGENCE
+from ..provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from .certify import Losses, certify
@@ -34,6 +35,7 @@ def _categories(**argument: Any) -> list[Any]:
     return found
 
 
+@recorded
 @checked(prob=probability, output_measure=guards.measure, constant_time=flag)
 def make_certified_randomized_response_bool(
     prob: float, output_measure: Measure, constant_time: bool = False
@@ -65,6 +67,7 @@ def make_certified_randomized_response_bool(
     return _certify(pure, prob, 2, output_measure)
 
 
+@recorded
 @checked(categories=_categories, prob=probability, output_measure=guards.measure)
 def make_certified_randomized_response(
     categories: Sequence[Any],

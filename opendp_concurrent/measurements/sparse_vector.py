@@ -17,6 +17,7 @@ from ..combinators.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import composition_measure
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
@@ -143,6 +144,7 @@ def _parse(message: Any, threshold: float) -> tuple[Any, float]:
     return parts
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,
@@ -305,6 +307,7 @@ def least_cost(hits: int, monotone: bool) -> float:
     return ratio
 
 
+@recorded
 def make_above_threshold(
     input_domain: Domain,
     input_metric: Metric,

@@ -17,6 +17,7 @@ from ..references import cite
 from . import opendp as native
 from .conversion import Conversion, Profile
 from .conversions.approximate_to_approximate import approximate_to_delta, larger_delta
+from .groups import approximate_group, approximate_member
 from .kinds import APPROXIMATE, PROFILE, TRADEOFF
 from .max_divergence import MAX_DIVERGENCE
 from .measure import Composability, CompositionMeasure, only
@@ -60,6 +61,14 @@ class ApproximateMaxDivergence(PairMeasure):
                 f"delta ({delta}) must be above the total failure probability of the d_mids"
             )
         return epsilon, failure
+
+    def group_loss(self, loss: tuple[float, float], size: int) -> tuple[float, float]:
+        """(k ε, δ (1 + e^ε + ... + e^((k-1) ε)))."""
+        return approximate_group(loss, size)
+
+    def member_loss(self, d_out: tuple[float, float], size: int) -> tuple[float, float]:
+        """The same, backwards."""
+        return approximate_member(d_out, size)
 
     def event(self, dp_event: Any, d_mid: tuple[float, float]) -> Any:
         """``EpsilonDeltaDpEvent`` where dp-accounting has it; pure DP as without δ."""

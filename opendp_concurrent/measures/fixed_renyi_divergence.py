@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import checks
 from ..errors import InvalidValueError
+from ..provenance import recorded
 from ..references import cite
 from .conversion import Conversion, Ends, Profile
 from .conversions.renyi_to_approximate import renyi_to_delta, renyi_to_epsilon
@@ -32,6 +33,7 @@ class FixedRenyi:
         return f"{FIXED}(alpha={self.alpha!r})"
 
 
+@recorded
 def fixed_renyi_divergence(alpha: float) -> Measure:
     """Rényi divergence of the order ``alpha``; the distance is a number.
 

@@ -10,10 +10,12 @@ from typing import Any
 from .. import checks
 from ..fdp.function import TradeoffFunction
 from ..fdp.writing import reciprocal_down
+from ..provenance import recorded
 from ..references import cite
 from .conversion import Conversion, Profile
 from .conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
 from .conversions.products import gaussian_to_zcdp
+from .groups import divided_down, times_up
 from .kinds import APPROXIMATE, GAUSSIAN, PROFILE, TRADEOFF, ZCDP
 from .measure import Composability, only
 from .noise import Noise
@@ -28,6 +30,7 @@ class Gaussian:
     """Descriptor: what makes two of these measures equal."""
 
 
+@recorded
 def gaussian_tradeoff() -> Measure:
     """Gaussian differential privacy; the distance is a number μ.
 
@@ -91,6 +94,14 @@ class GaussianTradeoff(NumberMeasure):
 
     def read_sum(self, record: Any) -> Accumulator:
         return Squares().from_record(self, record)
+
+    def group_loss(self, loss: float, size: int) -> float:
+        """Return k μ [DRS22, Theorem 2.14]."""
+        return times_up(loss, size)
+
+    def member_loss(self, d_out: float, size: int) -> float:
+        """The same, backwards."""
+        return divided_down(d_out, size)
 
     def gaussian_scale(self, sensitivity: float, loss: float) -> float:
         """Sensitivity over μ, in doubles."""

@@ -18,6 +18,7 @@ from .conversions.pure_to_gaussian import pure_to_gaussian
 from .conversions.pure_to_renyi import pure_to_renyi
 from .conversions.pure_to_zcdp import pure_to_zcdp
 from .distances import TruncatedConcentrated
+from .groups import divided_down, times_up
 from .kinds import APPROXIMATE, FIXED, GAUSSIAN, PROFILE, PURE, RENYI, TRADEOFF, TRUNCATED, ZCDP
 from .measure import Composability, only
 from .noise import Noise, NoiseLoss
@@ -58,6 +59,14 @@ class MaxDivergence(NumberMeasure):
     def noise_loss(self) -> NoiseLoss:
         """Laplace noise: |v|/s."""
         return NoiseLoss(1, Fraction(1))
+
+    def group_loss(self, loss: float, size: int) -> float:
+        """Return k ε."""
+        return times_up(loss, size)
+
+    def member_loss(self, d_out: float, size: int) -> float:
+        """The same, backwards."""
+        return divided_down(d_out, size)
 
     def finite_event(self, dp_event: Any, d_mid: float) -> Any:
         """Randomized response [KOV15], which the discrete Laplace mechanism at distance 1 is.

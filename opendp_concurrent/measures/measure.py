@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 from ..checks import Guard
-from ..errors import InvalidTypeError
+from ..errors import InvalidTypeError, UnsupportedMeasureError
 from .conversion import Conversion
 from .noise import Noise, NoiseLoss
 from .opendp import Measure, of_keywords
@@ -101,6 +101,7 @@ class CompositionMeasure(Convertible):
     :cvar adaptive_updates: whether streams may adapt to answers with any number of messages, and
         whether parallel parts of a stream then cost the largest of their losses [HSV25]
     :cvar noise: the noise with which integers are released under it
+    :cvar no_group: why nothing is known of neighbours several steps apart, if that is so
     :cvar keywords: of ``oc.loss_of``, with their guards
 
     :example:
@@ -124,6 +125,7 @@ class CompositionMeasure(Convertible):
     most_parallel: ClassVar[int] = 256
     adaptive_updates: ClassVar[bool] = False
     noise: ClassVar[Noise | None] = None
+    no_group: ClassVar[str] = "a bound on its divergence at one distance gives none at twice that"
     keywords: ClassVar[Mapping[str, Guard]] = NOTHING
 
     def parameters(self) -> dict[str, float]:
@@ -197,6 +199,28 @@ class CompositionMeasure(Convertible):
         :param losses: ``losses[j - 1]`` are those of the distinct parts at distance j
         :param parts: how many parts lose each of these
         """
+
+    def group_loss(self, loss: Any, size: int) -> Any:
+        """Return the loss between datasets that are ``size`` steps apart.
+
+        :param loss: of each step
+        """
+        if size == 1:
+            return loss
+        raise self._no_group(size)
+
+    def member_loss(self, d_out: Any, size: int) -> Any:
+        """Return a loss of each of ``size`` steps, so that their group loses at most ``d_out``."""
+        if size == 1:
+            return d_out
+        raise self._no_group(size)
+
+    def _no_group(self, size: int) -> UnsupportedMeasureError:
+        return UnsupportedMeasureError(
+            f"neighbours are {size} steps apart, and under {self.name} no loss of the whole is "
+            f"known from the losses of steps: {self.no_group}; use d_in=1 and a metric that counts "
+            "added and removed records, or another measure"
+        )
 
     def optimal(self, shares: tuple[Any, ...], delta: Any) -> Any:
         """Return the optimal composition of losses fixed up front, at a δ."""

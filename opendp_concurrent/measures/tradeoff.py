@@ -11,9 +11,11 @@ from typing import Any
 from ..errors import InvalidValueError, UnsupportedMeasureError
 from ..fdp.function import TradeoffFunction, check_function
 from ..fdp.writing import function_event
+from ..provenance import recorded
 from ..references import cite
 from .conversion import Conversion, Profile
 from .conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
+from .groups import divided_down
 from .joins import join_tradeoffs
 from .kinds import APPROXIMATE, GAUSSIAN, PROFILE, TRADEOFF
 from .measure import Composability, CompositionMeasure, only
@@ -30,6 +32,7 @@ class Tradeoff:
     """Descriptor: what makes two of these measures equal."""
 
 
+@recorded
 def tradeoff() -> Measure:
     """f-DP; the distance is a :class:`.TradeoffFunction`.
 
@@ -129,6 +132,18 @@ class TradeoffDivergence(CompositionMeasure):
     def at_most(self, left: TradeoffFunction, right: TradeoffFunction) -> bool:
         """Whether the order of functions is shown."""
         return left <= right
+
+    def group_loss(self, loss: TradeoffFunction, size: int) -> TradeoffFunction:
+        """1 - (1 - f)^(∘k) [DRS22, Theorem 2.14]."""
+        return loss.group(size)
+
+    def member_loss(self, d_out: TradeoffFunction, size: int) -> TradeoffFunction:
+        """The same, backwards, for Gaussians only."""
+        if size == 1:
+            return d_out
+        if d_out.mu is None:
+            raise self._no_group(size)
+        return TradeoffFunction.gaussian(divided_down(d_out.mu_down, size))
 
     def split(self, d_out: TradeoffFunction, weights: list[Fraction]) -> list[Any]:
         """Shares of a power of one function, or of a Gaussian."""

@@ -14,6 +14,7 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import split
 from ..exact.zcdp import zcdp_to_delta, zcdp_to_epsilon
 from ..fdp.concentrated import zcdp_to_tradeoff
+from ..provenance import recorded
 from ..references import cite
 from .conversion import Conversion, Ends, Profile
 from .conversions.products import zcdp_to_renyi
@@ -38,6 +39,7 @@ class Truncated:
         return f"{TRUNCATED}(omega={self.omega!r})"
 
 
+@recorded
 def truncated_concentrated_divergence(omega: float) -> Measure:
     """Truncated concentrated DP for orders up to ``omega`` at least; distances have ρ and their ω.
 

@@ -17,6 +17,7 @@ from .conversion import Conversion, Profile
 from .conversions.curves import KnownCurve
 from .conversions.products import zcdp_to_renyi
 from .distances import TruncatedConcentrated
+from .groups import divided_down, times_up
 from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI, TRADEOFF, TRUNCATED, ZCDP
 from .measure import Composability, only
 from .noise import Noise, NoiseLoss
@@ -59,6 +60,14 @@ class ZeroConcentratedDivergence(NumberMeasure):
     def gaussian_scale(self, sensitivity: float, loss: float) -> float:
         """From ρ = sensitivity² / (2 scale²), in doubles."""
         return sensitivity / sqrt(2 * loss)
+
+    def group_loss(self, loss: float, size: int) -> float:
+        """Return k² ρ [BS16, Proposition 27]."""
+        return times_up(loss, size**2)
+
+    def member_loss(self, d_out: float, size: int) -> float:
+        """The same, backwards."""
+        return divided_down(d_out, size**2)
 
     def finite_event(self, dp_event: Any, d_mid: float) -> Any:
         return dp_event.ZCDpEvent(d_mid)

@@ -73,3 +73,8 @@ def as_lazyframe(data: Any) -> Any:
             f"pass pl.{convert}(frame).lazy()"
         )
     return data
+
+
+def concatenated(frames: list[Any]) -> Any:
+    """Return the rows of several LazyFrames as one."""
+    return pl.concat(frames, how="vertical")

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from functools import wraps
 from types import FrameType
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from opendp import combinators
+from opendp import combinators, mod
 from opendp._convert import (
     ATOM_MAP,
     c_to_py,
@@ -54,6 +54,7 @@ from opendp.typing import _ELEMENTARY_TYPES
 
 from ..checks import shown
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, MechanismError
+from ..provenance import Unrecorded
 from .argtypes import set_once
 from .boundary import CALLBACKS, entries
 
@@ -368,26 +369,6 @@ def refuse_in_filters(kind: type) -> None:
 # --- records of how things were made ----------------------------------------------------------
 
 
-class Unrecorded(dict[str, Any]):
-    """The record of an object that OpenDP cannot rebuild: empty, and it refuses serialisation.
-
-    ``dp.serialize`` writes the constructor and the arguments that OpenDP keeps in
-    ``__opendp_dict__``, and takes an empty record for an object without content.
-    """
-
-    def __iter__(self) -> NoReturn:
-        self.keys()
-
-    def keys(self) -> NoReturn:
-        """Raise: only ``dp.serialize`` calls this method."""
-        raise InvalidTypeError(
-            "dp.serialize cannot serialise objects made by opendp_concurrent: "
-            "dp.deserialize can call OpenDP's own constructors only; send the arguments, "
-            "and call the constructor in the process that receives them. Queries made by "
-            "OpenDP's constructors can be serialised"
-        )
-
-
 def to_then(constructor: Callable[..., Any]) -> Callable[..., Any]:
     """Return the ``then_`` form of a ``make_`` constructor, whose results cannot be serialised."""
     make = _to_then(constructor)
@@ -418,6 +399,20 @@ def made_as(one: Any, original: Any) -> Any:
     if record is not None:
         one.__opendp_dict__ = record
     return one
+
+
+def extend_deserialize(module: str, rebuild: Callable[[dict[str, Any]], Any]) -> None:
+    """Let ``dp.deserialize`` call ``rebuild`` for what ``module`` has made. Idempotent."""
+    original = mod._deserialization_hook
+    if module in getattr(original, "_modules", ()):
+        return
+
+    def hook(record: dict[str, Any]) -> Any:
+        ours = "__function__" in record and record.get("__module__") == module
+        return rebuild(record) if ours else original(record)
+
+    vars(hook)["_modules"] = (*getattr(original, "_modules", ()), module)
+    mod._deserialization_hook = hook
 
 
 # --- chaining --------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import Composability
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, run
@@ -65,6 +66,7 @@ class AnalystQuotas(ConcurrentMeasurement):
         return self.compositor(d_mids, delta).map(self.d_in)
 
 
+@recorded
 def make_analyst_quotas(
     odometer: ConcurrentOdometer,
     d_in: Any,

@@ -20,6 +20,7 @@ from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, RefusalError, SpaceMismatchError
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.child import adopt
 from ..queryables.data import Sealed, seal, seal_transformed, unseal
 from ..queryables.machine import MachineQueryable
@@ -38,6 +39,7 @@ ADAPTIVE = (
 )
 
 
+@recorded
 def make_parallel_composition(
     input_domain: Domain,
     input_metric: Metric,

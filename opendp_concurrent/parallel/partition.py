@@ -57,6 +57,20 @@ class Partition(ABC):
     def cutter(self, input_domain: Domain, keys: tuple[Any, ...]) -> Cut:
         """Return the function that cuts a dataset of Python values into a part for each key."""
 
+    def keys(self) -> tuple[Any, ...] | None:
+        """Return the public keys, if the partition has them."""
+        return None
+
+    def selector(self, input_domain: Domain, keys: Collection[Any]) -> Callable[[Any], Any]:
+        """Return the function from a dataset to its records in the parts of ``keys``, or raise.
+
+        :raises InvalidTypeError: if a dataset is not known to be the union of its parts
+        """
+        raise InvalidTypeError(
+            f"blocks ({self}) cuts data into parts that cannot be put together again, and a launch "
+            "is on the union of its blocks; pass by_key, by_column, by_values or by_entry"
+        )
+
     def metric_of_parts(
         self, input_metric: Metric, input_domain: Domain | None = None
     ) -> tuple[Metric, int]:
@@ -112,6 +126,21 @@ class ByRecord(Partition):
             )
         return _vector_cutter(self.of, owners, keys)
 
+    def keys(self) -> tuple[Any, ...] | None:
+        """Return the keys of the groups, if there are groups."""
+        return None if self.owners is None else tuple(dict.fromkeys(self.owners.values()))
+
+    def selector(self, input_domain: Domain, keys: Collection[Any]) -> Callable[[Any], Any]:
+        """Return the function from a dataset to its records in the parts of ``keys``."""
+        wanted = set(keys)
+        chosen = (
+            dict.fromkeys(keys, True)
+            if self.owners is None
+            else {value: True for value, key in self.owners.items() if key in wanted}
+        )
+        cut = ByRecord(self.of, chosen, self.name).cutter(input_domain, (True,) if chosen else ())
+        return lambda data: cut(data)[True]
+
     def metric_of_parts(
         self, input_metric: Metric, input_domain: Domain | None = None
     ) -> tuple[Metric, int]:
@@ -163,6 +192,44 @@ class BySplit(Partition):
 
     def __repr__(self) -> str:
         return "by_split(...)"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ByEntry(Partition):
+    """A partition of a mapping, whose entries are the parts."""
+
+    def cutter(self, input_domain: Domain, keys: tuple[Any, ...]) -> Cut:
+        """Return the function that cuts a mapping into mappings with one entry each."""
+        self._check(input_domain)
+        return lambda data: {key: self._entries(data, (key,)) for key in keys}
+
+    def selector(self, input_domain: Domain, keys: Collection[Any]) -> Callable[[Any], Any]:
+        """Return the function from a mapping to its entries with these keys."""
+        self._check(input_domain)
+        return lambda data: self._entries(data, keys)
+
+    def metric_of_parts(
+        self, input_metric: Metric, input_domain: Domain | None = None
+    ) -> tuple[Metric, int]:
+        """Return the parts' metric; for a user's metric, the user vouches for the factor."""
+        del input_domain
+        if isinstance(input_metric, ExtrinsicDistance):
+            return input_metric, 1
+        return Partition.metric_of_parts(self, input_metric)
+
+    def _check(self, input_domain: Domain) -> None:
+        if not isinstance(input_domain, ExtrinsicDomain) or is_of_tables(input_domain):
+            raise InvalidTypeError(
+                f"partition (by_entry()) is for mappings, in a domain made by dp.user_domain; "
+                f"input_domain is {input_domain}"
+            )
+
+    @staticmethod
+    def _entries(data: Any, keys: Collection[Any]) -> dict[Any, Any]:
+        return {key: data[key] for key in keys if key in data}
+
+    def __repr__(self) -> str:
+        return "by_entry()"
 
 
 def by_key(function: Callable[[Any], Any]) -> Partition:
@@ -255,6 +322,23 @@ def by_split(function: Callable[[Any, tuple[Any, ...]], Mapping[Any, Any]]) -> P
     by_split(...)
     """
     return BySplit(check_callable(function=function))
+
+
+def by_entry() -> Partition:
+    """Cut data of your own kind, which are a mapping from the key of each part to its content.
+
+    A mechanism gets the mapping with the entries of its parts; a part without an entry is empty.
+    You promise that the distance of neighbours is the sum of the distances of their entries: an
+    individual is in at most one entry, chosen by their data only. Keys are public.
+
+    :return: a partition for :func:`.make_block_filter` and :func:`.make_parallel_composition`
+
+    :example:
+
+    >>> oc.c.by_entry()
+    by_entry()
+    """
+    return ByEntry()
 
 
 def domain_of_parts(input_domain: Domain) -> Domain:

@@ -20,6 +20,7 @@ from ..errors import ForkedError
 from ..native import opendp as _native
 from ..native.columns import as_rows
 from ..native.frames import as_lazyframe, check_files, files_of
+from ..provenance import Unrecorded
 
 
 class Sealed:
@@ -40,7 +41,7 @@ class SealedHandle:
     @property
     def __opendp_dict__(self) -> dict[str, Any]:
         """Nothing: OpenDP would keep the arguments of its last call here, the data among them."""
-        return _native.Unrecorded()
+        return Unrecorded()
 
     def __reduce__(self) -> Any:
         raise TypeError("a queryable holds sensitive data and cannot be pickled or copied")

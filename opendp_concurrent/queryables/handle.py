@@ -51,3 +51,7 @@ class Handle(SealedHandle):
     def invoke(self, query: Any) -> Any:
         """Launch; the same as calling the handle."""
         return self(query)
+
+    def _launches(self) -> str:
+        launches = self._session.account.launches
+        return f"{launches} launch" if launches == 1 else f"{launches} launches"

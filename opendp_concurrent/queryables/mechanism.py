@@ -20,6 +20,7 @@ from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
 from ..measures.sums.accumulator import Accounting
 from ..native import opendp as _native
+from ..provenance import Unrecorded
 from .accuracy import Accuracy
 from .child import adopt
 from .data import Sealed, take_in, unseal
@@ -323,6 +324,7 @@ class ConcurrentOdometer(Odometer):
         self.accumulator = accumulator
         self.transformation = transformation
         self.postprocessors = postprocessors
+        self.__opendp_dict__: dict[str, Any] = Unrecorded()
         self.spawn, self.record, self.opaque, self.limit = spawn, record, opaque, limit
         self.sealed = True
 
@@ -335,11 +337,6 @@ class ConcurrentOdometer(Odometer):
 
     def __del__(self) -> None:
         """Nothing to free."""
-
-    @property
-    def __opendp_dict__(self) -> dict[str, Any]:
-        """A mark that OpenDP cannot serialise this odometer."""
-        return _native.Unrecorded()
 
     def __call__(self, arg: Any) -> Any:
         """Spawn an odometer queryable on the data ``arg``, converted once."""

@@ -111,10 +111,6 @@ class _Handle(Handle):
         found: Description = _native.typed(self._session.describe, query, d_in)
         return found
 
-    def _launches(self) -> str:
-        launches = self._session.account.launches
-        return f"{launches} launch" if launches == 1 else f"{launches} launches"
-
 
 class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
     """Handle of an odometer. It launches without a limit and returns the loss so far."""

@@ -19,6 +19,7 @@ from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
 from ..measures.kinds import FIXED, PURE, RENYI, ZCDP
+from ..provenance import recorded
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map, run
@@ -73,6 +74,7 @@ def number_of(score: Any) -> float:
     return value
 
 
+@recorded
 @checked(
     measurement=guards.measurement,
     mean_runs=positive,

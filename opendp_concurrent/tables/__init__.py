@@ -4,9 +4,10 @@ The engine aggregates, OpenDP adds the noise, and this package charges. Transfor
 are in ``oc.t``.
 """
 
+from .budgets import create_budgets
 from .predicate import Column, Predicate, column
 from .scan import scan
 from .table import Table
 from .unit import unit_of
 
-__all__ = ["Column", "Predicate", "Table", "column", "scan", "unit_of"]
+__all__ = ["Column", "Predicate", "Table", "column", "create_budgets", "scan", "unit_of"]

@@ -14,6 +14,7 @@ from opendp.transformations import make_user_transformation
 from ..checks import shown
 from ..errors import InvalidValueError
 from ..native import opendp as _native
+from ..provenance import Unrecorded
 from .domain import Contribution, Tables, root_above, table_domain, units, units_in
 from .engines.engine import Rows
 from .plan import Aggregate
@@ -89,7 +90,7 @@ def make_answer(
         _native.carry(function),
         _native.carry(lambda d_in: output.map(units_in(d_in=d_in))),
     )
-    made.__opendp_dict__ = _native.Unrecorded()
+    made.__opendp_dict__ = Unrecorded()
     return made
 
 

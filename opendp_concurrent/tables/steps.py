@@ -17,6 +17,7 @@ from ..checks import checked, flag
 from ..combinators import guards
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
+from ..provenance import Unrecorded
 from . import plan as nodes
 from .domain import GroupBound, Tables, table_domain, tables_of, units, units_in
 from .predicate import Predicate
@@ -66,7 +67,7 @@ def _step(
         _native.carry(function),
         _native.carry(lambda d_in: units_in(d_in=d_in)),
     )
-    made.__opendp_dict__ = _native.Unrecorded()
+    made.__opendp_dict__ = Unrecorded()
     return made
 
 

@@ -56,6 +56,16 @@ class Table:
         self._check_process()
         return self._engine.ask(self._relation, aggregate, self._timeout)
 
+    def engine(self) -> Engine:
+        """Return the engine. For mechanisms only."""
+        self._check_process()
+        return self._engine
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds after which a statement is cancelled."""
+        return self._timeout
+
     def materialized(self) -> Table:
         """Return the same table, stored by the engine until it is freed."""
         self._check_process()

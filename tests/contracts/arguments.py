@@ -501,6 +501,15 @@ case(
     scale=(10.0, "positive"),
 )
 case(
+    "NoisyTableSum",
+    oc.m.NoisyTableSum,
+    column=("hours", "None or text"),
+    bound=(1.0, "positive"),
+    scale=(10.0, "positive"),
+    quantum=(0.5, "None or positive"),
+    where=(None, "None or predicate"),
+)
+case(
     "individual_scale",
     oc.m.individual_scale,
     output_measure=(ZCDP, "measure"),
@@ -558,6 +567,13 @@ def answers(function: Any) -> Any:
     return function
 
 
+KINDS["matrix"] = lambda value: (
+    is_kind(value, np.ndarray, list, tuple)
+    and not is_kind(value, np.ma.MaskedArray)
+    and (array := np.asarray(value)).dtype.kind in "fiu"
+    and array.ndim == 2
+    and bool(np.isfinite(array.ravel()[:10].astype(float)).all())
+)
 case("TradeoffFunction.identity", T.identity)
 case("TradeoffFunction.worst", T.worst)
 for name, arguments in {
@@ -565,6 +581,23 @@ for name, arguments in {
     "approximate": {"epsilon": (0.5, "non_negative"), "delta": (1e-6, "probability")},
     "gaussian": {"mu": (1.0, "non_negative")},
     "laplace": {"epsilon": (0.5, "non_negative"), "steps": (8.0, "positive or above 1")},
+    "gaussian_matrix": {
+        "encoder": ([[1.0, 0.0], [0.5, 1.0]], "matrix"),
+        "sigma": (2.0, "positive"),
+        "participations": (2, "count"),
+        "separation": (1, "count"),
+    },
+    "uniform": {"bound": (2.0, "positive"), "sensitivity": (1.0, "positive")},
+    "truncated_laplace": {
+        "scale": (1.0, "positive"),
+        "bound": (3.0, "positive"),
+        "sensitivity": (1.0, "positive"),
+    },
+    "truncated_gaussian": {
+        "scale": (1.0, "positive"),
+        "bound": (3.0, "positive"),
+        "sensitivity": (1.0, "positive"),
+    },
     "discrete_laplace": {"scale": (2.0, "positive"), "sensitivity": (1, "count")},
     "discrete_gaussian": {"scale": (2.0, "positive"), "sensitivity": (1, "count")},
     "randomized_response": {"prob": (0.75, "probability"), "categories": (3, "count")},
@@ -632,6 +665,29 @@ case(
     sampling=("poisson", "nothing hostile"),
 )
 case("Session.compose", lambda other: SESSION.compose(other), other=(SESSION, "session"))
+for title, beside in {"": None, ", beside": SESSION}.items():
+    case(
+        f"most_steps{title}",
+        lambda **given: oc.fdp.most_steps(**given).plan.delta(0.1),
+        step=(SESSION, "session"),
+        epsilon=(2.0, "finite"),
+        delta=(1e-3, "probability"),
+        beside=(beside, "None or session"),
+    )
+    for name, plan in {
+        "largest_rate": lambda rate: oc.fdp.Session.subsampled_gaussian(4.0, rate),
+        "smallest_sigma": lambda sigma: T.gaussian(1 / sigma),
+    }.items():
+        case(
+            f"{name}{title}",
+            lambda name=name, **given: getattr(oc.fdp, name)(**given).plan.delta(0.1),
+            plan=(plan, "callable"),
+            epsilon=(2.0, "finite"),
+            delta=(1e-3, "probability"),
+            beside=(beside, "None or session"),
+            bounds=((0.1, 0.5) if name == "largest_rate" else (1.0, 4.0), "bounds"),
+            tolerance=(0.5, "positive"),
+        )
 case("Session.power", SESSION.power, count=(2, "whole"))
 KINDS["reals"] = lambda value: (
     KINDS["real"](value)
@@ -851,6 +907,19 @@ case(
     orders=(None, "None"),
     halt=(False, "flag"),
 )
+case(
+    "make_block_filter",
+    lambda **given: used(oc.c.make_block_filter(**given))([1, 2])([1], COUNT),
+    odometer=(ODOMETER, "odometer"),
+    d_in=(1, "d_in"),
+    d_out=(1e6, "non_negative"),
+    blocks=(oc.c.by_key(lambda record: record), "partition"),
+    keys=([1, 2], "iterable"),
+    orders=(None, "None"),
+    halt=(False, "flag"),
+    ledger=(None, "None"),
+    opaque_errors=(False, "flag"),
+)
 QUOTAS = oc.c.make_analyst_quotas(ODOMETER, 1, {"alice": 1.0, "bob": 0.5})
 case(
     "AnalystQuotas.coalition",
@@ -953,6 +1022,7 @@ case(
     lambda function: parted(oc.c.by_key(function)),
     function=(lambda record: record % 2, "callable"),
 )
+case("by_entry", oc.c.by_entry)
 case("by_split", oc.c.by_split, function=(lambda rows, keys: {}, "callable"))
 case("by_column", lambda names: oc.c.by_column("region", names), names=("year", "text"))
 case(
@@ -1356,6 +1426,19 @@ case(
     unit=("person", "text"),
     timeout=(None, "None or positive"),
     snapshot=(False, "flag"),
+)
+maker(
+    "individual_table_filter",
+    BOUNDED,
+    output_measure=(ZCDP, "measure"),
+    d_out=(0.5, "finite"),
+    budgets=("spent", COLUMNS),
+)
+case(
+    "tables.create_budgets",
+    lambda **given: tables.created(**given),
+    table=(tables.people(), "nothing hostile"),
+    budgets=("others", COLUMNS),
 )
 case("tables.unit_of", oc.tables.unit_of, units=(1, "whole"))
 HOURS = oc.tables.column("hours")
@@ -1975,6 +2058,13 @@ case(
     rounds=(2, "count"),
 )
 
+case(
+    "deserialize",
+    oc.deserialize,
+    message=(dp.serialize(VECTOR[0]), NOTHING),
+    allow=([], "sequence or None"),
+)
+
 # --- handles ---------------------------------------------------------------------------------
 
 QUERIES = {"query": (COUNT, "measurement or odometer")}
@@ -2078,6 +2168,41 @@ on_handle(
     lambda handle, analyst: handle[analyst],
     analyst=("alice", NOTHING),
 )
+BLOCKS = oc.c.make_block_filter(
+    ODOMETER, 1, 1e6, blocks=oc.c.by_key(lambda record: record), keys=[1, 2, 3]
+)
+on_handle(
+    "blocks()",
+    lambda: BLOCKS([1, 2]),
+    lambda handle, blocks, measurement: handle(blocks, measurement),
+    spent,
+    blocks=([1, 2], "iterable"),
+    measurement=(COUNT, "measurement or odometer"),
+)
+on_handle(
+    "blocks.admits",
+    lambda: BLOCKS([1, 2]),
+    lambda handle, blocks, measurement: handle.admits(blocks, measurement),
+    spent,
+    blocks=([1, 2], "iterable"),
+    measurement=(COUNT, "measurement"),
+)
+for name in ("privacy_loss", "remaining"):
+    on_handle(
+        f"blocks.{name}",
+        lambda: BLOCKS([1, 2]),
+        lambda handle, block, name=name: getattr(handle, name)(block),
+        spent,
+        block=(2, "finite real"),
+    )
+on_handle(
+    "blocks.add_blocks",
+    lambda: BLOCKS([1, 2]),
+    lambda handle, keys, data: handle.add_blocks(keys, data),
+    len,
+    keys=(["new"], "iterable"),
+    data=([1, 2], "anything"),
+)
 on_handle(
     "parts[]",
     lambda: oc.c.make_parallel_composition(*VECTOR, AGES, {"young": COUNT, "old": COUNT})([1, 40]),
@@ -2155,6 +2280,13 @@ on_handle(
     lambda: oc.c.make_bounded_interactive(oc.c.make_interactive(COUNT), 10**6)([1]),
     lambda handle, query: handle(query),
     query=(None, "anything"),
+)
+TABLED = oc.m.make_individual_table_filter(*BOUNDED, ZCDP, 1e6, tables.budgets())
+on_handle(
+    "individual on a table()",
+    lambda: TABLED(tables.data()),
+    lambda handle, query: handle(query),
+    query=(oc.m.NoisyTableSum(None, 1, 10.0), NOTHING),
 )
 INDEXED = oc.c.make_indexed_composition(*VECTOR, PURE, 1, [SVT, COUNT])
 on_handle(
@@ -2344,10 +2476,11 @@ def public_callables() -> set[str]:
 
 NO_ARGUMENTS = {
     "Description",  # an answer
+    "Calibration",  # what a search returns
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
     "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.fixed",
-    "tables.Table.materialized",
+    "tables.Table.materialized", "tables.Table.engine",
     "tables.Predicate", "tables.Column", "tables.Column.is_null",
     "ledger.Entry", "ledger.Summary", "ledger.SqlLedger", "ledger.SqlLedger.entries",
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",

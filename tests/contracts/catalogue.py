@@ -601,6 +601,16 @@ SUBJECTS: tuple[Subject, ...] = (
         lambda: oc.m.NoisySum(lambda rows: rows > 0, bound=1, scale=10.0),
     ),
     Subject(
+        "individual filter on a table",
+        Kind.INTERACTIVE,
+        _both("individual_table_filter"),
+        lambda seen: Built("individual_table_filter", tables.space())(
+            PURE(), d_out=0.5, budgets=tables.budgets()
+        ),
+        lambda: oc.m.NoisyTableSum(None, bound=1, scale=10.0),
+        data=tables.data,
+    ),
+    Subject(
         "counter",
         covers=_both("counter"),
         make=lambda seen: Built("counter", stream())(PURE(), scale=2.0**23),
@@ -716,11 +726,20 @@ def after(case: Case, what: Any, data: list[Any], item: Callable[[Any], Any]) ->
     return replace(case, what=what, data=data, item=lambda one: item(inner(one)))
 
 
-def on(case: Case, what: Any, *, key: Any = None, top: bool = False, launch: bool = True) -> Case:
+def on(
+    case: Case,
+    what: Any,
+    *,
+    key: Any = None,
+    blocks: Any = None,
+    top: bool = False,
+    launch: bool = True,
+) -> Case:
     """The case launched on a combinator: what it refuses must have changed nothing.
 
     :param key: which of several handles it is launched on; or, if it is not launched but there
         already, which one it is
+    :param blocks: those on which it is launched
     """
     enter, seen = case.enter, case.seen
 
@@ -734,7 +753,7 @@ def on(case: Case, what: Any, *, key: Any = None, top: bool = False, launch: boo
             seen.launchers.append((root, send))
             before = loss_known(root)
             try:
-                child = send(case.what)
+                child = send(case.what if blocks is None else (blocks, case.what))
             except REFUSALS:
                 seen.refused.append((before, loss_known(root)))
                 raise
@@ -1014,6 +1033,19 @@ def quotas(case: Case, **options: Any) -> Case:
     return on(case, made, key="ann")
 
 
+def in_blocks(case: Case) -> Case:
+    loss = map_of(case.what)(1) if isinstance(case.what, Measurement) else budget_of(case)[1]
+    made = oc.c.make_block_filter(
+        odometer_for(case),
+        1,
+        loss,
+        blocks=oc.c.by_key(lambda row: D_IN),
+        keys=[D_IN, "empty"],
+        **orders_of(case),
+    )
+    return on(case, made, blocks=[D_IN, "empty"])
+
+
 def limited(case: Case) -> Any:
     """A limit that admits the case once."""
     d_in, loss = budget_of(case)
@@ -1233,6 +1265,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
     Wrapper("in a filter that halts", Role.COMBINATOR, (), _larger(in_filter, halt=True)),
     Wrapper("in a composition", Role.COMBINATOR, (), _larger(in_composition)),
     Wrapper("in a quota", Role.COMBINATOR, ("make_analyst_quotas", "AnalystQuotas"), quotas),
+    Wrapper("in blocks", Role.COMBINATOR, ("make_block_filter",), in_blocks),
     Wrapper("in a limit", Role.COMBINATOR, ("make_limited",), _limit),
     Wrapper(
         "in a part by key",
@@ -1273,13 +1306,15 @@ OPENDPS = ("in OpenDP's composition", "in OpenDP's filter")
 
 PLAIN: dict[str, str] = {
     **dict.fromkeys(("ANSWER", "QUERY"), "tag"),
-    **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum"), "message"),
+    **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum", "NoisyTableSum"), "message"),
     **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
     "Checkpoint": "store",
     "Description": "answer",
+    "deserialize": "message",
     **dict.fromkeys(
         ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
     ),
+    "Calibration": "report",
     **dict.fromkeys(("Session", "TradeoffFunction", "TruncatedConcentrated"), "distance"),
     "Accountant": "accountant",
     **dict.fromkeys(
@@ -1307,7 +1342,7 @@ PLAIN: dict[str, str] = {
         ),
         "accumulator",
     ),
-    "by_column": "partition",  # of frames
+    **dict.fromkeys(("by_column", "by_entry"), "partition"),  # of frames, of mappings
     **dict.fromkeys(
         (
             "bad_event_probability",
@@ -1318,13 +1353,16 @@ PLAIN: dict[str, str] = {
             "group_tcdp",
             "individual_scale",
             "labelled",
+            "largest_rate",
             "largest_share",
             "launches_admitted",
             "loss_of",
+            "most_steps",
             "mutual_information",
             "optimal_composition",
             "register",
             "smallest_scale",
+            "smallest_sigma",
             "sparse_vector_accuracy",
             "square_root_rmse",
             "subsampled_tcdp",

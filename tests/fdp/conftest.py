@@ -6,6 +6,7 @@ A part is listed outcome by outcome, with P- and Q-masses; f = T(Q, P) has the p
 δ(ε) = Σ (p - e^ε q)₊. Gaussian and continuous Laplace parts are added in closed form.
 """
 
+from itertools import pairwise
 from math import inf
 
 import mpmath as mp
@@ -197,7 +198,7 @@ def cut_mgf(noise, shift, bound, z):
     whole = 2 * mp.quad(density, [0, min(r, 1), r])
     loss = (lambda x: abs(x - a) - abs(x)) if noise == "laplace" else (lambda x: a * a / 2 - a * x)
     cuts = sorted({a - r, r, *(x for x in (mpf(0), a) if a - r < x < r)})
-    fine = [x + (y - x) * i / 4 for x, y in zip(cuts, cuts[1:], strict=False) for i in range(4)]
+    fine = [x + (y - x) * i / 4 for x, y in pairwise(cuts) for i in range(4)]
     return mp.quad(lambda x: density(x) * mp.exp(z * loss(x)), [*fine, cuts[-1]]) / whole
 
 

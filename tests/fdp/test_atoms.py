@@ -200,3 +200,35 @@ def test_the_sum_over_subsets_is_the_sum_over_outcomes(exact):
     assert abs(mpf(str(murtagh_vadhan((0.5, 0.3, 0.3), (0.0,) * 3, 0.4))) - delta) <= mpf("1e-17")
     with mp.workdps(30):
         assert abs(mp.fsum(p for p, _ in exact.outcomes(parts)) - 1) <= mpf("1e-25")
+
+
+def test_sums_of_many_small_losses_do_not_cancel():
+    """Σ p (1 - e^(ε - L)) has positive terms only; a difference of sums would lose ten digits."""
+    n, epsilon0 = 10**4, 1e-12
+    made = T.pure(epsilon0).power(n)
+    for share in (0.0, 1.0, 2.5):
+        epsilon = share * epsilon0 * n**0.5
+        bounds = made.delta_bounds(epsilon)
+        with mp.workdps(50):
+            high = 1 / (1 + mp.exp(-mpf(epsilon0)))
+            exact, odds = mpf(0), mp.exp(-mpf(epsilon0))
+            mass = mp.binomial(n, n // 2) * high ** (n // 2) * (1 - high) ** (n // 2)
+            right, ups = mass, n // 2
+            while (2 * ups - n) <= 1500:
+                loss = (2 * ups - n) * mpf(epsilon0)
+                if loss > epsilon:
+                    exact += right * -mp.expm1(mpf(epsilon) - loss)
+                right *= mpf(n - ups) / (ups + 1) / odds
+                ups += 1
+            exact_high = exact * (1 + mpf("1e-12"))
+        assert mpf(bounds.lower) <= exact_high
+        assert exact <= mpf(bounds.upper)
+        assert bounds.width <= 1e-8 * bounds.upper
+    found = made.epsilon_bounds(1e-11)
+    assert 0.0 < found.width <= 1e-8 * found.upper
+
+
+@pytest.mark.parametrize("gap", [0.5, 40.0, 300.0])
+def test_outcomes_in_several_pieces_contain_the_exact_value(gap, contains):
+    parts = [("pure", (gap,), 3), ("pure", (1e-7,), 2)]
+    contains(parts, [0.0, 5e-8, gap - 1e-7, gap, gap * (1 - 1e-12), 2.9 * gap], [1e-3, 1e-9])

@@ -26,10 +26,11 @@ from opendp_concurrent.errors import InvalidValueError
 from opendp_concurrent.fdp import contour, product
 from opendp_concurrent.fdp import finite as finite_pairs
 from opendp_concurrent.fdp.factor import Factor
-from opendp_concurrent.fdp.finite import Finite
+from opendp_concurrent.fdp.finite import Finite, Form
 from opendp_concurrent.fdp.gaussian import Gaussian
 from opendp_concurrent.fdp.laplace import Laplace
 from opendp_concurrent.fdp.subsampled import Subsampled
+from opendp_concurrent.fdp.theta import Theta
 from opendp_concurrent.fdp.truncated_gaussian import TruncatedGaussian
 from opendp_concurrent.fdp.truncated_laplace import TruncatedLaplace
 
@@ -349,6 +350,14 @@ def law_of_sampled(noise, size, rate, unit):
     return Law.of(noises=[(noise, size, rate, unit)])
 
 
+def law_of_matrix(encoder, sigma):
+    """At a μ that is rounded up to a double."""
+    with mp.workdps(MANY):
+        columns = zip(*encoder, strict=True)
+        norm = mp.sqrt(max(mp.fsum(mpf(one) ** 2 for one in column) for column in columns))
+        return Law.of(mu2=mpf(rounded_up(norm / mpf(sigma))) ** 2)
+
+
 def law_of_uniform(bound, sensitivity):
     with mp.workdps(MANY):
         delta = min(1.0, rounded_up(mpf(sensitivity) / (2 * mpf(bound))))
@@ -453,6 +462,13 @@ FAMILIES = {
     "gaussian": (
         st.tuples(st.one_of(st.sampled_from([0.0, 1e-17, 1e-3, 30.0]), st.floats(0.05, 3.0))),
         lambda mu: Law.of(mu2=mpf(mu) ** 2),
+    ),
+    "gaussian_matrix": (
+        st.tuples(
+            st.sampled_from([((1.0, 0.0), (0.5, 0.1)), ((0.3, -0.4),), ((0.0,),), ((1e-200,),)]),
+            st.sampled_from([0.5, 3.0, 1e-190]),
+        ),
+        lambda encoder, sigma: law_of_matrix(encoder, sigma),
     ),
     "laplace": (
         st.one_of(
@@ -600,7 +616,15 @@ def law_of(tree):
 
 def _is_symmetric(tree):
     cut = ("truncated_laplace", "truncated_gaussian")
-    return tree[0] in ("gaussian", "laplace", "from_densities", "pure", "identity", *cut)
+    return tree[0] in (
+        "gaussian",
+        "gaussian_matrix",
+        "laplace",
+        "from_densities",
+        "pure",
+        "identity",
+        *cut,
+    )
 
 
 def nodes(tree):
@@ -810,6 +834,7 @@ CERTAIN = {
     "pure": [(5e-324,), (0.1,), (1000.0,)],
     "approximate": [(0.0, 0.3), (0.1, 1e-6), (0.1, 1e-50), (120.0, 1e-300), (1.0, 1 - 2**-53)],
     "gaussian": [(1e-17,), (1.0,)],
+    "gaussian_matrix": [(((1.0, 0.0), (0.5, 0.1)), 3.0)],
     "laplace": [(5e-324,), (0.1,), (0.5, 3.0)],
     "discrete_laplace": [(0.003, 1), (1.0, 2)],
     "discrete_gaussian": [(0.5, 1)],
@@ -941,6 +966,7 @@ def test_no_kind_of_factor_escapes():
         for one in vars(module).values()
         if inspect.isclass(one) and hasattr(one, "log_decay")
     }
+    kinds -= {Form, Theta}  # formulas of a finite pair
     assert (
         kinds
         == set(get_args(Factor))
@@ -959,6 +985,7 @@ LOOPS = {
     ("powers", "least_power"): "doubles an integer up to MOST",
     ("powers", "largest_power"): "doubles an integer up to MOST",
     ("powers", "_last"): "halves the distance of two integers",
+    ("recurrence", "tail"): "each step halves intervals; those it looked at are counted",
     ("vertices", "_hull"): "each step drops a point",
 }
 

@@ -2,10 +2,12 @@
 
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.fdp.bounds import TINY
 from opendp_concurrent.fdp.repeated import repeated
 
 T = oc.TradeoffFunction
@@ -64,3 +66,54 @@ def test_a_thousand_fair_responses_are_binomial():
     )
     assert repeated(factor_of(T.pure(0.1)), 1000, 100) is None
     assert repeated(factor_of(SKEW), 1000, 100_000) is None  # 3^64 and more
+
+
+LATTICES = {
+    "discrete Gaussian": T.discrete_gaussian(1.5, 2),
+    "wide": T.discrete_gaussian(4.0),
+    "grid": T.laplace(0.7, 5.0),
+}
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("name", LATTICES)
+def test_equal_sums_on_a_lattice_are_added_up(name, n):
+    """Against convolutions of integers' masses in big floats."""
+    factor = factor_of(LATTICES[name])
+    made = repeated(factor, n, 2**14)
+    with mp.workdps(40):
+        each = [mp.mpf(mass) for mass in factor.masses.tolist()]
+        keep = [index for index, mass in enumerate(each) if mass > mp.mpf("1e-22")]
+        low = keep[0]
+        some, total = each[low : keep[-1] + 1], [mp.mpf(1)]
+        for _ in range(n):
+            onward = [mp.mpf(0)] * (len(total) + len(some) - 1)
+            for i, one in enumerate(total):
+                for j, other in enumerate(some):
+                    onward[i + j] += one * other
+            total = onward
+        distance = mp.mpf(float(factor.losses[-1] - factor.losses[0])) / (len(each) - 1)
+        first = n * (mp.mpf(float(factor.losses[0])) + low * distance)
+        for k in range(0, len(total), 5):
+            if total[k] < mp.mpf("1e-10"):
+                continue
+            loss = first + k * distance
+            index = int(np.argmin(np.abs(made.losses - float(loss))))
+            assert abs(loss - mp.mpf(float(made.losses[index]))) <= made.loss_error
+            relative = abs(mp.mpf(float(made.masses[index])) / total[k] - 1)
+            assert relative <= made.mass_error + 1e-11 / n
+    assert made.mass_error <= 1e-11
+    if n == 4:
+        assert len(made.losses) <= n * len(factor.losses)
+        expected = one_by_one(factor, 2).times(one_by_one(factor, 2)) if name == "grid" else None
+        for loss in np.linspace(-1.0, 1.0, 21) + 1e-3 if expected else ():
+            assert tail(made, loss) == pytest.approx(tail(expected, loss), rel=1e-12)
+
+
+def test_masses_that_underflow_on_a_lattice_are_left_out_and_counted():
+    made = repeated(factor_of(LATTICES["wide"]), 4, 2**14)
+    assert float(np.min(made.masses)) >= TINY
+    assert made.omitted >= TINY
+    kept = repeated(factor_of(LATTICES["grid"]), 4, 2**14)
+    assert kept.omitted == 0.0
+    assert len(kept.losses) == 21

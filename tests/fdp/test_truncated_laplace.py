@@ -88,7 +88,7 @@ def test_far_out_the_cut_does_not_matter():
 
 
 def test_delta_is_the_known_one():
-    """Of [GDGK20], Theorem 1: e^-r (e^a - 1) / (2 (1 - e^-r))."""
+    """As in the literature: e^-r (e^a - 1) / (2 (1 - e^-r))."""
     found = T.truncated_laplace(2.0, 20.0).delta(0.5)
     assert found == pytest.approx(np.exp(-10) * np.expm1(0.5) / (2 * -np.expm1(-10.0)), rel=1e-12)
     assert T.truncated_laplace(2.0, 20.0).epsilon(found) == 0.5

@@ -22,51 +22,32 @@ def count(scale=4.0):
     return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=scale)
 
 
-def of_ours():
+def not_restored():
     odometer = oc.make_concurrent_odometer(*SPACE, PURE)
     bounded = oc.make_concurrent_filter(odometer, 1, 1.0)
     compositor = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5])
-    clamp = SPACE >> dp.t.then_clamp((0, 10))
-    laplace = oc.m.make_certified_laplace(*WHOLE, 1.0, PURE)
     counter = oc.m.make_counter(*STREAM, PURE, scale=1.0)
     return {
-        "odometer": odometer,
-        "filter": bounded,
-        "compositor": compositor,
-        "chained compositor": clamp >> oc.then_concurrent_composition(PURE, 1, [0.5]),
-        "chained odometer": clamp >> oc.then_concurrent_odometer(PURE),
-        "chained noise": SPACE >> dp.t.then_count() >> oc.m.then_certified_laplace(1.0, PURE),
-        "cast": oc.c.cast(laplace, dp.zero_concentrated_divergence()),
-        "OpenDP's cast": dp.c.make_approximate(compositor),
-        "quotas": oc.c.make_analyst_quotas(odometer, 1, {"a": 1.0}),
-        "noise": laplace,
-        "sparse vector": oc.m.make_above_threshold(*SPACE, PURE, 1, scale=2.0, threshold=5),
-        "counter": counter,
-        "stream transformation": oc.t.make_stream_clamp(*STREAM, STREAM[0]),
-        "continual": oc.c.make_concurrent_continual(
-            oc.make_concurrent_filter(oc.make_concurrent_odometer(*STREAM, PURE), 1, 1.0)
-        ),
+        "postprocessed odometer": odometer >> str,
+        "stream map": oc.t.make_stream_map(*STREAM, STREAM[0], lambda item: item),
         "partial": oc.then_concurrent_composition(PURE, 1, [0.5]),
-        "OpenDP's compositor around": dp.c.make_composition([laplace]),
         "odometer handle": odometer(DATA),
         "filter handle": bounded(DATA),
         "compositor handle": compositor(DATA),
         "counter handle": counter([]),
-        "in a list": [laplace],
-        "in a pair": (laplace, 1),
+        "in a list": [bounded(DATA)],
+        "in a pair": (bounded(DATA), 1),
     }
 
 
-@pytest.mark.parametrize("name", of_ours())
+@pytest.mark.parametrize("name", not_restored())
 def test_what_cannot_be_restored_is_not_serialised(name):
     with pytest.raises(InvalidTypeError, match="dp.serialize cannot serialise"):
-        dp.serialize(of_ours()[name])
+        dp.serialize(not_restored()[name])
 
 
 def test_the_reason_says_what_to_do():
-    with pytest.raises(InvalidTypeError, match=r"dp\.serialize.*send the arguments"):
-        dp.serialize(oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5]))
-    with pytest.raises(InvalidTypeError) as refused:
+    with pytest.raises(InvalidTypeError, match=r"dp\.serialize.*send the arguments") as refused:
         dp.serialize(oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5])(DATA))
     assert "30" not in str(refused.value)
 
@@ -152,16 +133,15 @@ def test_spaces_of_our_measurements_are_serialised_as_they_were_made():
         assert dp.deserialize(dp.serialize(made.output_measure)) == made.output_measure
 
 
-def test_measures_of_ours_are_refused_by_their_descriptors():
+def test_measures_of_ours_are_serialised_by_their_names():
     for measure in (
         oc.gaussian_tradeoff(),
         oc.tradeoff(),
         oc.fixed_renyi_divergence(2.0),
         oc.truncated_concentrated_divergence(3.0),
     ):
-        with pytest.raises(Exception, match="does not handle"):
-            dp.serialize(measure)
-    assert json.loads(dp.serialize(oc.event_presence()))["__function__"] == "user_distance"
+        assert dp.deserialize(dp.serialize(measure)) == measure
+    assert json.loads(dp.serialize(oc.event_presence()))["__function__"] == "event_presence"
 
 
 def test_a_record_that_was_put_there_does_not_change_what_is_checked():

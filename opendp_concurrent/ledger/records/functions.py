@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...fdp.discrete_gaussian import recognised
 from ...fdp.finite import Finite
+from ...fdp.forms import recognised
 from ...fdp.function import TradeoffFunction
 from ...fdp.laplace import Laplace
 from ...fdp.product import Product

@@ -7,6 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable
 
+_IN_ERROR = 3  # PQTRANS_INERROR
+
 
 class DriverConnection:
     """A connection of SQLAlchemy, and the driver below it.
@@ -49,13 +51,21 @@ class DriverConnection:
             cursor.nextset()
         return found
 
-    def run_many(self, statement: Executable, values: list[dict[str, Any]]) -> None:
-        """Execute a statement once for each of ``values``, in one message."""
-        text, names = self._texts.get(statement) or self._compile(statement)
+    def change(self, changes: list[tuple[Executable, dict[str, Any]]], after: str = "") -> None:
+        """Execute statements with values of their own, to a server in one message.
+
+        :param after: SQL to execute after them, in the same message; for a server
+        """
         if self._embedded:
-            self._driver.executemany(text, [[one[name] for name in names] for one in values])
-        else:
-            self.execute("; ".join(self._mogrify(text, one) for one in values))
+            for statement, values in changes:
+                text, names = self._texts.get(statement) or self._compile(statement)
+                self.execute(text, [values[name] for name in names])
+            return
+        texts = []
+        for statement, values in changes:
+            text = (self._texts.get(statement) or self._compile(statement))[0]
+            texts.append(self._mogrify(text, values))
+        self.execute("; ".join([*texts, after] if after else texts))
 
     def _one_by_one(self, values: dict[str, Any], statements: Any, before: str) -> list[list[Any]]:
         found = []
@@ -76,6 +86,11 @@ class DriverConnection:
     def in_transaction(self) -> bool:
         """Whether SQLite is in a transaction."""
         return self._embedded and bool(self._driver.in_transaction)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the server is in a transaction of which a statement has failed."""
+        return not self._embedded and int(self._driver.info.transaction_status) == _IN_ERROR
 
     @property
     def lost(self) -> bool:

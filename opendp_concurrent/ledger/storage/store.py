@@ -30,9 +30,11 @@ from .connection import DriverConnection
 from .faults import explain
 
 _BEGIN = (  # settings of this transaction only, because a pooler may share the connection
-    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO off; "
-    "SET LOCAL lock_timeout TO '{wait}ms'; SET LOCAL statement_timeout TO '{limit}ms'; "
-    "SET LOCAL idle_in_transaction_session_timeout TO '{limit}ms'"  # if this process stalls
+    "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT "
+    "set_config('synchronous_commit', 'off', true), "
+    "set_config('lock_timeout', '{wait}ms', true), "
+    "set_config('statement_timeout', '{limit}ms', true), "
+    "set_config('idle_in_transaction_session_timeout', '{limit}ms', true)"  # if this one stalls
 )
 _FLUSH = (
     "SELECT set_config('synchronous_commit', '{durable}', true), "
@@ -235,6 +237,35 @@ class Store:
             self._check_file(locked=False)  # after the commit, as it may have been replaced before
         except BaseException as error:  # the state of the connection is unknown
             driver.drop()
+            if isinstance(error, self.failures):
+                raise self._error(error, IN_FLIGHT) from error
+            raise
+        self._put_back(driver)
+
+    def finish(
+        self, driver: DriverConnection, changes: list[tuple[Executable, dict[str, Any]]]
+    ) -> None:
+        """Make changes, commit the transaction, and wait until it is durable.
+
+        A server gets them in one message, because others wait for the lock meanwhile.
+
+        :raises LedgerError: if it may not be durable
+        """
+        if not self._flush or not changes:
+            try:
+                driver.change(changes)
+            except BaseException as error:
+                self.undo(driver, error)
+                raise
+            self.commit(driver)
+            return
+        try:
+            driver.change(changes, after=f"COMMIT; {self._flush}")
+        except BaseException as error:
+            if isinstance(error, self.failures) and not driver.lost and driver.failed:
+                self.undo(driver, error)  # a change has failed, so that nothing was committed
+                raise
+            driver.drop()  # the state of the connection is unknown
             if isinstance(error, self.failures):
                 raise self._error(error, IN_FLIGHT) from error
             raise

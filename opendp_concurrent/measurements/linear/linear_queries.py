@@ -17,6 +17,7 @@ from ...combinators.interactive_measurement import make_measurement
 from ...errors import InvalidValueError, UnsupportedMeasureError
 from ...measures import CompositionMeasure, composition_measure
 from ...native import opendp as _native
+from ...provenance import recorded
 from ...queryables.accuracy import Accuracy
 from ...queryables.data import Sealed
 from ...queryables.mechanism import ConcurrentMeasurement, accuracy_of, read_map, run
@@ -177,6 +178,7 @@ class _Planner:
         return finishes[plan.method]
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,

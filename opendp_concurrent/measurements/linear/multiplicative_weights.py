@@ -19,6 +19,7 @@ from ...combinators.postprocessing import ANSWER, QUERY, Tag, postprocessing
 from ...errors import AccuracyWarning, InvalidValueError, UnsupportedMeasureError
 from ...measures import CompositionMeasure, composition_measure
 from ...native import opendp as _native
+from ...provenance import recorded
 from ...queryables.accuracy import Accuracy
 from ...queryables.mechanism import ConcurrentMeasurement
 from ...queryables.named_queries import SYNTHESISE, SYNTHETIC
@@ -82,6 +83,7 @@ class _MultiplicativeWeights:
 _MOST_QUERIES = at_most(2**62, "no session has more")
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,

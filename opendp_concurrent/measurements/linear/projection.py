@@ -17,6 +17,7 @@ from ...combinators.wrap import Answer, wrap
 from ...errors import MessageLimitError, UnsupportedMeasureError
 from ...measures import composition_measure
 from ...native import opendp as _native
+from ...provenance import recorded
 from ...queryables.accuracy import Accuracy
 from ...queryables.mechanism import ConcurrentMeasurement
 from ...queryables.named_queries import SYNTHESISE, SYNTHETIC
@@ -70,6 +71,7 @@ class _Projection:
         return batch.answers(noisy, found, first=self._asked == 1)
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,

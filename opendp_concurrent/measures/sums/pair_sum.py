@@ -7,6 +7,7 @@ adaptive parameters [WRRW23, Theorem 1], with sequential children only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +45,20 @@ class PairSum:
     def remaining(self, d_out: tuple[float, float]) -> tuple[float, float]:
         """Return the largest pair that can still be spent; the components are independent."""
         return self.first.remaining(d_out[0]), self.second.remaining(d_out[1])
+
+    def amounts(self, d_mid: Any) -> tuple[int | None, ...]:
+        """Return the units of both components of a launch's loss."""
+        first, second = checks.pair(d_mid=d_mid)
+        return (*self.first.amounts(first), *self.second.amounts(second))
+
+    def limits(self, d_out: tuple[float, float]) -> tuple[int, ...]:
+        """Return the units of both components of a finite bound."""
+        return (*self.first.limits(d_out[0]), *self.second.limits(d_out[1]))
+
+    def of_amounts(self, totals: Sequence[int]) -> PairSum:
+        """Return the pair of sums of these units."""
+        first, second = totals
+        return PairSum(ScalarSum(first), ScalarSum(second))
 
     def to_record(self) -> list[str | None]:
         """Both sums in their exact form."""

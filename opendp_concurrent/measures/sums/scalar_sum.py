@@ -6,6 +6,7 @@ transcript by transcript. zCDP: [HSTVVXZ23, Theorems 4.10 and 4.11]. Both for co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, isinf
@@ -57,6 +58,18 @@ class ScalarSum:
         if self.units is None:
             return 0.0
         return from_units_down(max(0, to_units(d_out) - self.units))
+
+    def amounts(self, d_mid: Any) -> tuple[int | None]:
+        """Return the units of a launch."""
+        return (ScalarSum().after(d_mid).units,)
+
+    def limits(self, d_out: float) -> tuple[int]:
+        """Return the units of a finite bound."""
+        return (_units(d_out),)
+
+    def of_amounts(self, totals: Sequence[int]) -> ScalarSum:
+        """Return the sum of these units."""
+        return ScalarSum(*totals)
 
     def to_record(self) -> str | None:
         """Return the units in hexadecimal, or None if infinite."""

@@ -7,6 +7,7 @@ general not an accumulator under adaptively chosen parameters.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isinf
 from typing import Any
@@ -51,6 +52,18 @@ class SquareSum:
         if self.units is None:
             return 0.0
         return sqrt_down(max(0, to_units(d_out) ** 2 - self.units))
+
+    def amounts(self, d_mid: Any) -> tuple[int | None]:
+        """Return the square of a launch's loss."""
+        return (SquareSum().after(d_mid).units,)
+
+    def limits(self, d_out: float) -> tuple[int]:
+        """Return the square of a finite bound."""
+        return (to_units(d_out) ** 2,)
+
+    def of_amounts(self, totals: Sequence[int]) -> SquareSum:
+        """Return the sum of these squares."""
+        return SquareSum(*totals)
 
     def to_record(self) -> str | None:
         """Return the units in hexadecimal, or None if infinite."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import date
-from threading import Timer
+from threading import RLock, Timer
 from typing import Any, ClassVar
 from uuid import uuid4
 
+from ...accounts.reentry import check_not_held
 from ...errors import InvalidTypeError, InvalidValueError
-from .engine import Engine, Stored
+from .engine import Engine, Run, Stored
 
 FILES = {".parquet": "parquet", ".csv": "csv"}
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -21,6 +24,7 @@ _COLUMNS = """
     JOIN duckdb_tables() AS t USING (database_name, schema_name, table_name)
     WHERE c.database_name = $1 AND c.schema_name = $2 AND c.table_name = $3
 """
+_TURN = RLock()  # of transactions in this process; another process cannot open the file
 _BINARY = ("", "binary", "c", "posix")
 
 
@@ -103,18 +107,51 @@ class DuckDB(Engine):
 
     def run(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> list[Any]:
         """Run a statement on a cursor of its own; interrupt it when the time is over."""
+        with self._cursor(timeout) as cursor:
+            found: list[Any] = cursor.execute(text, list(parameters)).fetchall()
+        return found
+
+    @contextmanager
+    def _cursor(self, timeout: float | None) -> Iterator[Any]:
+        """Open a cursor, whose statements are interrupted when the time is over."""
         with self._connection.cursor() as cursor:
             if timeout is None:
-                found: list[Any] = cursor.execute(text, list(parameters)).fetchall()
-                return found
+                yield cursor
+                return
             timer = Timer(timeout, cursor.interrupt)
             timer.daemon = True
             timer.start()
             try:
-                found = cursor.execute(text, list(parameters)).fetchall()
+                yield cursor
             finally:
                 timer.cancel()
-            return found
+
+    def check_writable(self) -> None:
+        """Return: a transaction of DuckDB sees and changes its database alone, or fails."""
+
+    def place(self, table: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the database, the schema and the name of a stored table that may not exist."""
+        ((database,),) = self._fetch("SELECT current_database()", ())
+        return ("table", *(database, "main")[: 3 - len(table)], *table)
+
+    def transaction(self, work: Callable[[Run], Any], timeout: float | None) -> Any:
+        """Return ``work(run)``; commit, or roll back if it raises."""
+        check_not_held(_TURN)
+        with _TURN, self._cursor(timeout) as cursor:
+
+            def run(text: str, parameters: tuple[Any, ...]) -> list[Any]:
+                found: list[Any] = cursor.execute(text, list(parameters)).fetchall()
+                return found
+
+            cursor.execute("BEGIN TRANSACTION")
+            try:
+                done = work(run)
+                cursor.execute("COMMIT")
+            except BaseException:
+                with suppress(Exception):  # an error may have ended the transaction
+                    cursor.execute("ROLLBACK")
+                raise
+        return done
 
     def materialize(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
         """Store rows in a database in memory, which all cursors of the connection see."""

@@ -11,11 +11,12 @@ from typing import Any, ClassVar
 
 from ... import checks
 from ...errors import InvalidTypeError, InvalidValueError, TableError
-from ..plan import Aggregate, Relation, Scan
+from ..plan import Aggregate, Charge, Relation, Scan
 from ..schema import KINDS, Schema
 
 LOGGER = logging.getLogger("opendp_concurrent.tables")
 Rows = list[tuple[int, ...]]
+Run = Callable[[str, tuple[Any, ...]], list[Any]]  # runs a statement, and returns its rows
 
 
 def _nothing() -> None:
@@ -91,6 +92,37 @@ class Engine(ABC):
                     f"{columns[name]}, because a cast could fail or round; it reads: "
                     f"{', '.join(sorted(self.stored[kind]))}; store the column in one of these"
                 )
+
+    def charging(self, relation: Relation, charge: Charge) -> tuple[str, tuple[Any, ...]]:
+        """Return the query of a charge, and its parameters."""
+        from ..rendering.render import charging
+
+        found = charging(self.dialect, relation, charge)
+        return found.text, found.parameters
+
+    def transact(self, work: Callable[[Run], Any], timeout: float | None) -> Any:
+        """Return ``work(run)``, whose statements are one transaction: all are durable, or none.
+
+        Transactions that change the same row exclude each other.
+
+        :raises TableError: always the same, if the engine fails or ``timeout`` seconds have passed
+        """
+        return _opaque(lambda: self.transaction(work, timeout))
+
+    def transaction(self, work: Callable[[Run], Any], timeout: float | None) -> Any:
+        """Return ``work(run)``; commit, or roll back if it raises."""
+        raise NotImplementedError  # check_writable has raised before
+
+    @abstractmethod
+    def check_writable(self) -> None:
+        """Raise unless the engine has transactions that read and change tables as they are now."""
+
+    @abstractmethod
+    def place(self, table: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the reference of a stored table that need not exist yet.
+
+        :param table: its name, or its schema and its name
+        """
 
     @abstractmethod
     def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:

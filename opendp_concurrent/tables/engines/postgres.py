@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from math import ceil
@@ -11,7 +13,7 @@ from uuid import uuid4
 from ...errors import InvalidTypeError, InvalidValueError
 from ..plan import Scan
 from .connections import Connected, Connections, Kept, Login
-from .engine import Engine, Stored
+from .engine import Engine, Run, Stored
 
 LONGEST = 2**31 - 1  # milliseconds
 _TABLES = """
@@ -28,6 +30,10 @@ _TABLES = """
 _PARTS = """
     SELECT 1 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE n.nspname = $1 AND c.relname = $2 AND (c.relkind = 'p' OR c.relhassubclass)
+"""
+_DURABLE = """
+    SELECT set_config('synchronous_commit', 'on', true)
+    WHERE current_setting('synchronous_commit') IN ('off', 'local')
 """
 _COLUMNS = """
     SELECT a.attname, format_type(a.atttypid, NULL), a.attgenerated::text
@@ -99,6 +105,41 @@ class PostgreSQL(Engine):
         with self._connections.one() as connection:
             return _run(connection, text, parameters, timeout)
 
+    def check_writable(self) -> None:
+        """Raise if statements see the database as it was, also what they should have changed."""
+        if isinstance(self._connections, Connections) and self._connections.login.begin:
+            raise InvalidValueError(
+                "the table must be scanned without snapshot=True, since all statements on it would "
+                "see budgets as they were at the snapshot; materialize a truncation instead, as in "
+                "then_truncate(3, materialize=True)"
+            )
+
+    def place(self, table: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the schema and the name of a stored table that may not exist."""
+        return ("table", *("public",)[: 2 - len(table)], *table)
+
+    def transaction(self, work: Callable[[Run], Any], timeout: float | None) -> Any:
+        """Return ``work(run)``; commit, or roll back if it raises.
+
+        Each statement sees what was committed before it began, and so after a lock was granted.
+        """
+        with self._connections.one() as connection:
+
+            def run(text: str, parameters: tuple[Any, ...]) -> list[Any]:
+                return connection.execute(text, parameters)
+
+            connection.limit(_milliseconds(timeout))  # out here, where no rollback undoes it
+            connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+            try:
+                connection.execute(_DURABLE)
+                done = work(run)
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(Exception):
+                    connection.execute("ROLLBACK")
+                raise
+        return done
+
     def materialize(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
         """Store rows in a temporary table: only its own connection sees it, and it dies with it.
 
@@ -156,6 +197,9 @@ def _quoted(name: str) -> str:
 def _run(
     connection: Connected, text: str, parameters: tuple[Any, ...], timeout: float | None
 ) -> list[Any]:
-    milliseconds = 0 if timeout is None else min(max(1, ceil(timeout * 1000)), LONGEST)
-    connection.limit(milliseconds)
+    connection.limit(_milliseconds(timeout))
     return connection.execute(text, parameters)
+
+
+def _milliseconds(timeout: float | None) -> int:
+    return 0 if timeout is None else min(max(1, ceil(timeout * 1000)), LONGEST)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from threading import Event, Thread
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -118,6 +118,18 @@ class Spark(Engine):
         with self._limited(timeout):
             found: list[Any] = self._frame(text, parameters).collect()
         return found
+
+    def check_writable(self) -> NoReturn:
+        """Raise: Spark reads and writes tables in jobs, of which a part may be done."""
+        raise InvalidTypeError(
+            "the table must be in DuckDB or PostgreSQL: Spark has no transaction in which budgets "
+            "change if and only if a launch is charged, and nothing that makes two launches wait "
+            "for each other; load the rows of each unit into one of these"
+        )
+
+    def place(self, table: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the reference of a table that may not exist."""
+        return "table", *table
 
     def materialize(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
         """Store rows in the executors. If one of them is lost, statements fail; none runs anew."""

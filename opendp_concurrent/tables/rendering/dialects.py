@@ -122,6 +122,11 @@ class Dialect:
         text = value.isoformat() if kind is date else spelled(value)
         return cast(exp.Literal.string(text), kind)
 
+    def exact(self, one: Any) -> Any:
+        """Return an integer in a type of at least 2^124, whose products and sums are exact."""
+        digits = [exp.DataTypeParam(this=exp.Literal.number(digit)) for digit in (38, 0)]
+        return exp.Cast(this=one, to=exp.DataType(this=Type.DECIMAL, expressions=digits))
+
     def whole(self, one: Any) -> Any:
         """Return a double that is an integer, as an integer."""
         return cast(one, int)
@@ -135,6 +140,10 @@ class DuckDB(Dialect):
     """DuckDB. The sum of 64-bit integers has 128 bits."""
 
     name, collation = "duckdb", "C"
+
+    def exact(self, one: Any) -> Any:
+        """Return an integer in 128 bits; an overflow is an error."""
+        return exp.Cast(this=one, to=exp.DataType(this=Type.INT128))
 
     def stored(self, where: str, column: Any, kind: type) -> Any:
         """Return a stored column in its type. A text of a CSV file that has no value is NULL."""
@@ -204,8 +213,7 @@ class Spark(Dialect):
 
     def wide(self, one: Any) -> Any:
         """Return 64-bit integers as decimals of 38 digits."""
-        digits = [exp.DataTypeParam(this=exp.Literal.number(digit)) for digit in (38, 0)]
-        return exp.Cast(this=one, to=exp.DataType(this=Type.DECIMAL, expressions=digits))
+        return self.exact(one)
 
 
 def _csv(names: Sequence[str]) -> list[Any]:

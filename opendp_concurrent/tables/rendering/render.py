@@ -8,13 +8,14 @@ case and duplicates matter there only. The tree is made of few kinds of nodes, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from .. import plan as nodes
 from ..predicate import Both, Compare, IsIn, IsNull, Not, Other, Predicate
 from ..schema import Schema
+from . import expressions as sql
+from .charging import charged
 from .dialects import DIALECTS, Dialect
 from .dialects import exp as exp
 from .syntax import check_syntax
@@ -47,26 +48,38 @@ def materialization(dialect: str, relation: nodes.Relation) -> Statement:
     return _cached((dialect, relation, None))
 
 
+def charging(dialect: str, relation: nodes.Relation, charge: nodes.Charge) -> Statement:
+    """Return a query of each unit, of what it has spent after a charge, and of what it adds."""
+    return _cached((dialect, relation, charge))
+
+
 def _cached(key: tuple[Any, ...]) -> Statement:
     found = _STATEMENTS.get(key)
     if found is None:
         if len(_STATEMENTS) >= MOST_STATEMENTS:
             _STATEMENTS.clear()
-        found = _STATEMENTS[key] = _Renderer(DIALECTS[key[0]]).statement(*key[1:])
+        found = _STATEMENTS[key] = Renderer(DIALECTS[key[0]]).statement(*key[1:])
     return found
 
 
-class _Renderer:
+class Renderer:
     """Renders one statement, and collects its parameters."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect, self._parameters = dialect, list[Any]()
 
-    def statement(self, relation: nodes.Relation, aggregate: nodes.Aggregate | None) -> Statement:
+    def statement(
+        self, relation: nodes.Relation, aggregate: nodes.Aggregate | nodes.Charge | None
+    ) -> Statement:
+        """Return the statement of an aggregate, of a charge, or of all rows."""
         query, names = self._relation(relation)
-        if aggregate is None:
-            columns = [exp.alias_(_column(of), name, quoted=True) for name, of in names.items()]
-            tree = _select(columns, query)
+        if isinstance(aggregate, nodes.Charge):
+            schema = nodes.schema_after(relation)
+            per_unit = self._per_unit(aggregate.value, query, names, schema.unit)
+            tree = charged(self._dialect, aggregate, per_unit, schema.kind(schema.unit))
+        elif aggregate is None:
+            columns = [exp.alias_(sql.column(of), name, quoted=True) for name, of in names.items()]
+            tree = sql.select(columns, query)
         else:
             tree = self._aggregate(aggregate, query, names, nodes.schema_after(relation))
         check_syntax(tree)
@@ -81,11 +94,11 @@ class _Renderer:
         query, names = self._relation(relation.of)
         schema = nodes.schema_after(relation.of)
         if isinstance(relation, nodes.Where):
-            columns = [_column(of) for of in names.values()]
-            return _select(columns, query, self._holds(relation.predicate, names, schema)), names
+            columns = [sql.column(of) for of in names.values()]
+            return sql.select(columns, query, self._holds(relation.predicate, names, schema)), names
         if isinstance(relation, nodes.Select):
             kept = {name: names[name] for name in relation.schema.names}
-            return _select(map(_column, kept.values()), query), kept
+            return sql.select(map(sql.column, kept.values()), query), kept
         if isinstance(relation, nodes.Truncate):
             return self._truncate(relation, query, names, names[schema.unit]), names
         if isinstance(relation, nodes.GroupTruncate):
@@ -101,7 +114,7 @@ class _Renderer:
             )
             columns.append(exp.alias_(found, names[name]))
             if name == scan.schema.unit:
-                condition = exp.Not(this=exp.Paren(this=_is_null(found.copy())))
+                condition = exp.Not(this=exp.Paren(this=sql.is_null(found.copy())))
         source = self._dialect.source(scan.reference)
         query = exp.select(*columns, copy=False).from_(source, copy=False)
         return query.where(condition, copy=False), names
@@ -111,22 +124,22 @@ class _Renderer:
     ) -> Any:
         first = [names[name] for name in relation.order_by]
         rest = [of for of in names.values() if of not in first and of != unit]
-        number = _window(exp.RowNumber(), [unit], [*first, *rest])
-        columns = [_column(of) for of in names.values()]
-        numbered = _select([*columns, exp.alias_(number, "r")], query)
-        return _select(columns, numbered, _at_most("r", relation.rows))
+        number = sql.window(exp.RowNumber(), [unit], [*first, *rest])
+        columns = [sql.column(of) for of in names.values()]
+        numbered = sql.select([*columns, exp.alias_(number, "r")], query)
+        return sql.select(columns, numbered, sql.at_most("r", relation.rows))
 
     def _group_truncate(
         self, relation: nodes.GroupTruncate, query: Any, names: dict[str, str], unit: str
     ) -> Any:
         by = [names[name] for name in relation.by]
         rest = [of for of in names.values() if of not in by and of != unit]
-        group = _window(exp.DenseRank(), [unit], by)
-        row = _window(exp.RowNumber(), [unit, *by], rest)
-        columns = [_column(of) for of in names.values()]
-        numbered = _select([*columns, exp.alias_(group, "g"), exp.alias_(row, "r")], query)
-        both = _and(_at_most("g", relation.groups), _at_most("r", relation.rows))
-        return _select(columns, numbered, both)
+        group = sql.window(exp.DenseRank(), [unit], by)
+        row = sql.window(exp.RowNumber(), [unit, *by], rest)
+        columns = [sql.column(of) for of in names.values()]
+        numbered = sql.select([*columns, exp.alias_(group, "g"), exp.alias_(row, "r")], query)
+        both = sql.conjunction(sql.at_most("g", relation.groups), sql.at_most("r", relation.rows))
+        return sql.select(columns, numbered, both)
 
     def _join(
         self, relation: nodes.PublicJoin, query: Any, names: dict[str, str], schema: Schema
@@ -142,9 +155,9 @@ class _Renderer:
         together = {**names, **fresh}
         columns = [exp.column(of, "t") for of in names.values()]
         columns += [exp.column(of, "k") for of in fresh.values()]
-        matches = _equal([names[name] for name in relation.on], keys)
-        joined = exp.select(*columns, copy=False).from_(_subquery(query, "t"), copy=False)
-        joined = joined.join(_subquery(public, "k"), on=matches, join_type="inner", copy=False)
+        matches = sql.equal([names[name] for name in relation.on], keys)
+        joined = exp.select(*columns, copy=False).from_(sql.subquery(query, "t"), copy=False)
+        joined = joined.join(sql.subquery(public, "k"), on=matches, join_type="inner", copy=False)
         return joined, {name: together[name] for name in after.names}
 
     @staticmethod
@@ -170,22 +183,26 @@ class _Renderer:
         """Return an expression that is true or false, never NULL."""
         if isinstance(one, Both):
             left, right = (self._holds(each, names, schema) for each in (one.left, one.right))
-            return _and(left, right) if one.connective == "and" else _or(left, right)
+            return (
+                sql.conjunction(left, right)
+                if one.connective == "and"
+                else sql.disjunction(left, right)
+            )
         if isinstance(one, Not):
             return exp.Not(this=exp.Paren(this=self._holds(one.of, names, schema)))
         assert isinstance(one, (IsNull, Compare, IsIn))
-        own = _column(names[one.column])
+        own = sql.column(names[one.column])
         if isinstance(one, IsNull):
-            return _is_null(own)
+            return sql.is_null(own)
         kind = schema.kind(one.column)
         if isinstance(one, IsIn):
             values = [self._constant(each, kind) for each in one.values]
-            return _known(exp.In(this=own, expressions=values))
+            return sql.known(exp.In(this=own, expressions=values))
         if isinstance(one.value, Other):
-            other = _column(names[one.value.name])
+            other = sql.column(names[one.value.name])
         else:
             other = self._constant(one.value, kind)
-        return _known(_COMPARISONS[one.comparison](this=own, expression=other))
+        return sql.known(sql.COMPARISONS[one.comparison](this=own, expression=other))
 
     def _constant(self, value: Any, kind: type) -> Any:
         if kind is str:
@@ -198,34 +215,43 @@ class _Renderer:
         self, one: nodes.Aggregate, query: Any, names: dict[str, str], schema: Schema
     ) -> Any:
         if isinstance(one, nodes.Count):
-            return _select([exp.Count(this=exp.Star())], query)
+            return sql.select([exp.Count(this=exp.Star())], query)
         if isinstance(one, nodes.DistinctUnits):
-            unit = exp.Distinct(expressions=[_column(names[schema.unit])])
-            return _select([exp.Count(this=unit)], query)
+            unit = exp.Distinct(expressions=[sql.column(names[schema.unit])])
+            return sql.select([exp.Count(this=unit)], query)
         if isinstance(one, nodes.Sum):
-            return _select([self._sum(one.value, names)], query)
+            return sql.select([self._sum(one.value, names)], query)
         if isinstance(one, nodes.Bins):
             place = self._bin(one, names[one.column], schema.kind(one.column))
-            placed = _select([exp.alias_(place, "i")], query, _not_null(names[one.column]))
-            columns = [_column("i"), exp.Count(this=exp.Star())]
-            return _select(columns, placed).group_by(_column("i"), copy=False)
+            placed = sql.select([exp.alias_(place, "i")], query, sql.not_null(names[one.column]))
+            columns = [sql.column("i"), exp.Count(this=exp.Star())]
+            return sql.select(columns, placed).group_by(sql.column("i"), copy=False)
         return self._groups(one, query, names, schema)
 
     def _groups(self, one: nodes.Grouped, query: Any, names: dict[str, str], schema: Schema) -> Any:
         """Aggregate first and join with the public keys then: a join of groups, not of rows."""
         by = [names[name] for name in one.by]
         value = exp.Count(this=exp.Star()) if one.value is None else self._sum(one.value, names)
-        columns = [*map(_column, by), exp.alias_(value, "n")]
-        grouped = _select(columns, query).group_by(*map(_column, by), copy=False)
+        columns = [*map(sql.column, by), exp.alias_(value, "n")]
+        grouped = sql.select(columns, query).group_by(*map(sql.column, by), copy=False)
         keys = [f"k{place}" for place in range(len(by))]
         rows = [(*key, place) for place, key in enumerate(one.keys)]
         kinds = [schema.kind(name) for name in one.by]
         public = self._public(rows, [*keys, "i"], [*kinds, int])
         columns = [exp.column("i", "k"), exp.column("n", "t")]
-        joined = exp.select(*columns, copy=False).from_(_subquery(grouped, "t"), copy=False)
+        joined = exp.select(*columns, copy=False).from_(sql.subquery(grouped, "t"), copy=False)
         return joined.join(
-            _subquery(public, "k"), on=_equal(by, keys), join_type="inner", copy=False
+            sql.subquery(public, "k"), on=sql.equal(by, keys), join_type="inner", copy=False
         )
+
+    def _per_unit(
+        self, value: nodes.Quantised | None, query: Any, names: dict[str, str], unit: str
+    ) -> Any:
+        """Return a query of each unit ``u`` and its integer ``n``, which is not clipped."""
+        number = exp.Count(this=exp.Star()) if value is None else self._sum(value, names)
+        own = sql.column(names[unit])
+        found = sql.select([exp.alias_(own, "u"), exp.alias_(number, "n")], query)
+        return found.group_by(own.copy(), copy=False)
 
     def _sum(self, value: nodes.Quantised, names: dict[str, str]) -> Any:
         own = names[value.column]
@@ -240,10 +266,10 @@ class _Renderer:
         """Return the value between two bounds; NULL of NULL."""
         low, high = self._dialect.constant(lower, kind), self._dialect.constant(upper, kind)
         cases = [
-            (exp.LTE(this=_column(own), expression=low), low.copy()),
-            (exp.GTE(this=_column(own), expression=high), high.copy()),
+            (exp.LTE(this=sql.column(own), expression=low), low.copy()),
+            (exp.GTE(this=sql.column(own), expression=high), high.copy()),
         ]
-        return exp.Paren(this=_case(cases, _column(own)))
+        return exp.Paren(this=sql.case(cases, sql.column(own)))
 
     def _steps(self, value: nodes.Quantised, own: str, factor: float) -> Any:
         """Return ``floor(x * factor + 0.5)`` of the clamped value x.
@@ -256,12 +282,12 @@ class _Renderer:
         product = exp.Mul(this=clamped.copy(), expression=constant(factor, float))
         half = exp.Add(this=exp.Paren(this=product), expression=constant(0.5, float))
         steps = self._dialect.whole(exp.Floor(this=half))
-        small = _and(
+        small = sql.conjunction(
             exp.GT(this=clamped.copy(), expression=constant(-tiny, float)),
             exp.LT(this=clamped, expression=constant(tiny, float)),
         )
-        cases = [(_is_null(_column(own)), exp.Null()), (small, exp.Literal.number(0))]
-        return exp.Paren(this=_case(cases, steps))
+        cases = [(sql.is_null(sql.column(own)), exp.Null()), (small, exp.Literal.number(0))]
+        return exp.Paren(this=sql.case(cases, steps))
 
     def _bin(self, one: nodes.Bins, own: str, kind: type) -> Any:
         """Return the number of a value's bin, by bisection."""
@@ -274,87 +300,11 @@ class _Renderer:
                 return exp.Literal.number(2 * low if one.exact else low)
             middle = (low + high) // 2
             edge = one.edges[middle]
-            below = exp.LT(this=_column(own), expression=constant(edge))
+            below = exp.LT(this=sql.column(own), expression=constant(edge))
             cases: list[tuple[Any, Any]] = [(below, between(low, middle))]
             if one.exact:
-                equal = exp.EQ(this=_column(own), expression=constant(edge))
+                equal = exp.EQ(this=sql.column(own), expression=constant(edge))
                 cases.append((equal, exp.Literal.number(2 * middle + 1)))
-            return exp.Paren(this=_case(cases, between(middle + 1, high)))
+            return exp.Paren(this=sql.case(cases, between(middle + 1, high)))
 
         return between(0, len(one.edges))
-
-
-_COMPARISONS = {
-    "==": exp.EQ,
-    "!=": exp.NEQ,
-    "<": exp.LT,
-    "<=": exp.LTE,
-    ">": exp.GT,
-    ">=": exp.GTE,
-}
-
-
-def _column(name: str) -> Any:
-    return exp.column(name)
-
-
-def _subquery(query: Any, name: str) -> Any:
-    return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(name)))
-
-
-def _select(columns: Iterable[Any], query: Any, condition: Any = None) -> Any:
-    made = exp.select(*(one.copy() for one in columns), copy=False)
-    made = made.from_(_subquery(query, "t"), copy=False)
-    return made if condition is None else made.where(condition, copy=False)
-
-
-def _is_null(one: Any) -> Any:
-    return exp.Is(this=one, expression=exp.Null())
-
-
-def _not_null(name: str) -> Any:
-    return exp.Not(this=exp.Paren(this=_is_null(_column(name))))
-
-
-def _known(comparison: Any) -> Any:
-    return exp.Coalesce(this=exp.Paren(this=comparison), expressions=[exp.false()])
-
-
-def _and(left: Any, right: Any) -> Any:
-    both = exp.And(this=exp.Paren(this=left), expression=exp.Paren(this=right))
-    return exp.Paren(this=both)
-
-
-def _or(left: Any, right: Any) -> Any:
-    return exp.Paren(this=exp.Or(this=exp.Paren(this=left), expression=exp.Paren(this=right)))
-
-
-def _equal(names: list[str], keys: list[str]) -> Any:
-    equal = [
-        exp.EQ(this=exp.column(name, "t"), expression=exp.column(key, "k"))
-        for name, key in zip(names, keys, strict=True)
-    ]
-    made = equal[0]
-    for one in equal[1:]:
-        made = _and(made, one)
-    return made
-
-
-def _at_most(name: str, most: int) -> Any:
-    return exp.LTE(this=_column(name), expression=exp.Literal.number(most))
-
-
-def _case(cases: list[tuple[Any, Any]], otherwise: Any) -> Any:
-    ifs = [exp.If(this=condition, true=value) for condition, value in cases]
-    return exp.Case(ifs=ifs, default=otherwise)
-
-
-def _window(function: Any, by: list[str], order: list[str]) -> Any:
-    ordered = [
-        exp.Ordered(this=_column(name), desc=False, nulls_first=True) for name in order or by
-    ]
-    return exp.Window(
-        this=function,
-        partition_by=[_column(name) for name in by],
-        order=exp.Order(expressions=ordered),
-    )

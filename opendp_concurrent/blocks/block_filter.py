@@ -1,0 +1,245 @@
+"""The constructor of block filters, and its privacy map."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from fractions import Fraction
+from typing import Any
+
+from opendp.mod import assert_features
+
+from ..accounts.account import Account, Bound
+from ..accounts.charge import Ledger, Terms
+from ..combinators.accounting import check_budget
+from ..combinators.guards import check_flag, check_odometer, check_orders
+from ..combinators.interactive_measurement import make_measurement
+from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from ..measures import Composability, CompositionMeasure
+from ..measures.sums.orders_sum import grid_curve
+from ..parallel.parallel import check_no_updates
+from ..parallel.partition import Partition, domain_of_parts
+from ..queryables.data import Sealed, unseal
+from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
+from ..queryables.recorded import check_ledger, open_book
+from ..queryables.sequential import SequentialRunner
+from ..queryables.session import validate_d_in
+from ..tables.cut import is_of_tables
+from .keys import Keys, keys_of
+from .launches import WithinBlocks
+from .queryable import BlockFilterQueryable, BlockSession
+from .recorded import OnEachBlock
+from .records import Records, check_keys
+from .totals import Totals
+
+
+def make_block_filter(
+    odometer: ConcurrentOdometer,
+    d_in: Any,
+    d_out: Any,
+    *,
+    blocks: Partition,
+    keys: Collection[Any] | None = None,
+    orders: Sequence[float] | None = None,
+    halt: bool = False,
+    ledger: Ledger | None = None,
+    opaque_errors: bool = False,
+) -> ConcurrentMeasurement:
+    """Give each block of the data a budget of its own.
+
+    A block is the records with one public key, such as a week. The returned measurement spawns a
+    queryable whose launches name blocks: ``root(["W01", "W02"], measurement)`` runs the
+    measurement, interactive or not, on the records of these blocks. The launch is charged to each
+    of them, or refused by one of them and charged to none, before it runs. So queries on other
+    blocks cost a block nothing. Children may be queried in any interleaving, except under
+    approximate zCDP, where each launch closes the older children. New blocks are added by
+    ``add_blocks``.
+
+    Guarantee: ``d_out`` for neighbours at distance ``d_in``, against any adaptive analyst. If
+    neighbours differ in the records of one block, all launches that do not name it can be
+    simulated, and those that name it compose below its filter [HSTVVXZ23, Theorems 1.20, 1.21, 4.6
+    and Lemma 2.19]. Neighbours that are k records apart, in any blocks, are the ends of a path of k
+    steps. So the budget of a block is the loss whose group of size k is within ``d_out``: ``d_out
+    / k`` for pure DP and Gaussian DP, ``d_out / k²`` for zCDP [BS16, Proposition 27], (ε / k, δ /
+    Σ e^(i ε / k)) for (ε, δ)-DP. k is ``d_in`` under symmetric and insert-delete distance, and 2
+    ``d_in`` under change-one and Hamming distance. In tables, a unit has rows in at most g blocks,
+    for whose launches g filters compose; so the budget is also split in g. Finite communication for
+    (ε, δ)-DP, Gaussian DP and f-DP.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param odometer: made by :func:`.make_concurrent_odometer`, without a transformation
+    :param d_in: distance between neighbouring inputs, an integer
+    :param d_out: bound on the privacy loss, finite, in units of the odometer's measure
+    :param blocks: made by :func:`.by_key`, :func:`.by_column`, :func:`.by_values` or
+        :func:`.by_entry`; the functions' promises are those of a parallel composition
+    :param keys: public keys of the first blocks; if left out, those of :func:`.by_values`, or none.
+        A ``range`` is not listed, for millions of blocks
+    :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
+    :param halt: close the whole interaction, children too, at the first refusal
+    :param ledger: made by ``opendp_concurrent.ledger``; stores every charge, with the keys of its
+        blocks, durably before its mechanism runs. Keys are then text, integers, or tuples of these.
+        All processes that have the ledger open share the budgets, and a later process continues
+        from the stored charges
+    :param opaque_errors: hide errors of mechanisms from the analyst
+    :return: a measurement that spawns a :class:`.BlockFilterQueryable`
+    :raises UnsupportedMeasureError: if neighbours are several steps apart and no group privacy is
+        known for the measure
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> weeks = oc.c.by_key(lambda record: record // 100)  # 203 is a record of week 2
+    >>> root = oc.c.make_block_filter(odometer, d_in=1, d_out=1.0, blocks=weeks, keys=[1, 2, 3])(
+    ...     [101, 102, 201, 203, 301]
+    ... )
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    >>> answers = [root([1, 2], count), root([2, 3], count)]
+    >>> root.privacy_loss(1), root.privacy_loss(2)
+    (0.5, 1.0)
+    >>> root([2], count)
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.BlockExceededError: block 2 of the filter refuses: spent 1 of 1, ...
+    >>> root.add_blocks([4], [401, 402])
+    >>> root.remaining(4)
+    1.0
+    """
+    assert_features("contrib", "honest-but-curious")
+    check_odometer(odometer)
+    check_flag(halt=halt)
+    if check_flag(opaque_errors=opaque_errors):
+        odometer = replace(odometer, opaque=True)
+    if odometer.record is not None:
+        raise InvalidTypeError(
+            "odometer must have no ledger of its own; pass the ledger to the block filter"
+        )
+    if odometer.transformation is not None:
+        raise InvalidTypeError(
+            "odometer must have no transformation: blocks are cut from the data as they are; "
+            "transform in what is launched, transformation >> measurement"
+        )
+    if not isinstance(blocks, Partition):
+        raise InvalidTypeError(
+            "blocks must be made by by_key, by_column, by_values or by_entry, "
+            f"found {type(blocks).__name__}"
+        )
+    input_domain, input_metric = odometer.input_space
+    check_no_updates(input_domain)
+    metric, factor = blocks.metric_of_parts(input_metric, input_domain)
+    space = domain_of_parts(input_domain), metric
+    blocks.selector(input_domain, ())  # raises if the partition is not for such data
+    measure, accounting = odometer.measure, odometer.accumulator
+    steps = Steps(measure, factor, is_of_tables(input_domain))
+    d_in = validate_d_in(input_metric, d_in)
+    budget = measure.validate_budget("d_out", d_out)
+    on_orders = check_orders(measure, orders)
+    if on_orders is not None:
+        accounting, budget = on_orders, grid_curve(on_orders.orders, budget, "d_out")
+    share = steps.share(d_in, budget)
+    check_budget(accounting, share)
+    rule = WithinBlocks(share)
+    first = _first(blocks, keys)
+    Keys().add(first)  # raises if they are not keys
+    check_keys(blocks, input_domain, first)
+    book, start = None, None
+    if ledger is not None:
+        check_ledger(ledger, measure)
+        if halt:
+            raise InvalidValueError(
+                "halt must be False with a ledger: a refusal in one process cannot close "
+                "the children in another"
+            )
+        terms = Terms(measure.name, OnEachBlock(accounting, share), str(metric), 1, share)
+        book, start = open_book(ledger, terms)
+    reason = measure.reason if measure.composability is Composability.SEQUENTIAL else None
+
+    def spawn(token: Sealed) -> BlockFilterQueryable:
+        own = Keys()
+        own.add(first)
+        totals: Any = start or Totals(own, accounting.start(measure), share)
+        bound = Bound(1, rule, totals, halt, book, measure.name, repr(accounting))
+        unseal(token)
+        account = Account(None, bound=bound, sequential_reason=reason, opaque=odometer.opaque)
+        session = BlockSession(
+            account,
+            space,
+            measure,
+            token,
+            None if reason is None else SequentialRunner(),
+            Records(own, blocks, input_domain, token),
+            reason,
+            odometer.postprocessors,
+        )
+        return BlockFilterQueryable(session, measure.name, share)
+
+    def privacy_map(d: Any) -> Any:
+        return budget if d == d_in else steps.loss(validate_d_in(input_metric, d), share)
+
+    return make_measurement(
+        odometer.input_space,
+        measure.opendp(),
+        spawn,
+        privacy_map,
+        f"BlockFilter({measure.name}, {accounting}, {blocks}, d_in={d_in}, d_out={budget})",
+        composes=True,
+    )
+
+
+def _first(blocks: Partition, keys: Any) -> Any:
+    """Return the first keys, read once."""
+    if keys is None:
+        return blocks.keys() or ()
+    return keys if type(keys) is range else keys_of(keys)
+
+
+class Steps:
+    """Group privacy along a path of datasets, from the budget of a block.
+
+    :param factor: how many records, or parts of a unit, differ at distance 1
+    :param units: whether the distance counts units, each of which may have rows in several blocks
+    """
+
+    __slots__ = ("_factor", "_measure", "_units")
+
+    def __init__(self, measure: CompositionMeasure, factor: int, units: bool) -> None:
+        self._measure, self._factor, self._units = measure, factor, units
+        if units and factor > 1 and measure.composability is Composability.SEQUENTIAL:
+            raise UnsupportedMeasureError(
+                f"a unit has rows in up to {factor} blocks, whose filters are not known to compose "
+                f"under {measure.name}: {measure.reason}; truncate to one block, or take another "
+                "measure"
+            )
+
+    def share(self, d_in: Any, d_out: Any) -> Any:
+        """Return the budget of each block."""
+        size = self._size(d_in)
+        if size == 0:
+            raise InvalidValueError(f"d_in ({d_in}) must be at least 1, or d_out bounds nothing")
+        share = self._measure.member_loss(d_out, size)
+        if not self._units or self._factor == 1:
+            return share
+        return self._measure.split(share, [Fraction(1)] * self._factor)[0]
+
+    def loss(self, d_in: Any, share: Any) -> Any:
+        """Return the loss at a distance, if each block has this budget."""
+        size, measure = self._size(d_in), self._measure
+        if size == 0:
+            return measure.zero
+        if self._units and self._factor > 1:
+            accounting = measure.fixed_sum()
+            share = accounting.start(measure).after(share, self._factor).loss
+        return measure.validate("d_out", measure.group_loss(share, size))
+
+    def _size(self, d_in: Any) -> int:
+        """Return how many steps neighbours are apart."""
+        if not isinstance(d_in, int):
+            raise InvalidTypeError(f"d_in ({d_in!r}) must be an integer, to be divided over blocks")
+        size = d_in if self._units else d_in * self._factor
+        if size > self._measure.most_parallel:
+            raise InvalidValueError(
+                f"neighbours are {size} steps apart, which must be at most "
+                f"{self._measure.most_parallel} under {self._measure.name}; pass a smaller d_in"
+            )
+        return size

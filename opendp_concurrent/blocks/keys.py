@@ -1,0 +1,197 @@
+"""Public keys of blocks, and the place of each in an array.
+
+Places are assigned once, in the order in which keys are added, and never change. Integers that are
+added as a ``range`` are not listed one by one, and an array or a ``range`` of them is looked up at
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import checks, owned
+from ..checks import shown
+from ..errors import InvalidTypeError, InvalidValueError
+from ..parallel.partition import check_key
+
+Places = NDArray[np.int64]
+_MOST = 10**8  # blocks, for which the totals need gigabytes
+
+
+class Keys:
+    """Places of keys. Keys are only ever added, by one thread at a time."""
+
+    __slots__ = ("_lock", "_runs", "_single")
+
+    def __init__(self) -> None:
+        self._single: dict[Any, int] = {}
+        # where each run of keys starts and where the last one ends, and the runs: ranges or lists
+        self._runs: tuple[tuple[int, ...], tuple[Any, ...]] = (0,), ()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return self._runs[0][-1]
+
+    def __contains__(self, key: Any) -> bool:
+        return self._place(key) is not None
+
+    def add(self, keys: Any) -> Places:
+        """Add keys that are not known yet, and return their places; or raise and add nothing."""
+        if type(keys) is range:
+            return self._add_range(keys)
+        own = [_plain(key) for key in keys_of(keys)]
+        for key in own:
+            check_key("keys", key)
+        with self._lock:
+            for key in own:
+                self._check_new(key)
+            if len(set(own)) < len(own):
+                raise InvalidValueError("keys must be different, found a key twice")
+            start = len(self)
+            self._check_many(len(own))
+            self._append(own)  # first: an interrupt leaves at worst places without a key
+            self._single.update(zip(own, range(start, start + len(own)), strict=True))
+        return np.arange(start, start + len(own), dtype=np.int64)
+
+    def _add_range(self, keys: range) -> Places:
+        with self._lock:
+            for known in self._runs[1]:
+                if type(known) is range and _overlap(known, keys):
+                    raise _known(_overlap(known, keys)[0])
+            for key in self._single:
+                if type(key) in (int, bool, float) and key in keys:
+                    raise _known(key)
+            start = len(self)
+            self._check_many(len(keys))
+            if keys:
+                self._append(keys)
+        return np.arange(start, start + len(keys), dtype=np.int64)
+
+    def _append(self, keys: Any) -> None:
+        if len(keys):
+            starts, runs = self._runs
+            self._runs = (*starts, starts[-1] + len(keys)), (*runs, keys)
+
+    def _check_many(self, more: int) -> None:
+        if len(self) + more > _MOST:
+            raise InvalidValueError(f"keys must be at most {_MOST} in all")
+
+    def _check_new(self, key: Any) -> None:
+        if self._place(key) is not None:
+            raise _known(key)
+
+    def _place(self, key: Any) -> int | None:
+        key = _plain(key)
+        place = self._single.get(key)
+        if place is None and type(key) in (int, bool, float) and key == key // 1:
+            for start, keys in zip(*self._runs, strict=False):
+                if type(keys) is range and int(key) in keys:
+                    return start + keys.index(int(key))
+        return place
+
+    def place(self, key: Any, name: str = "block") -> int:
+        """Return the place of one key, or raise."""
+        check_key(name, key)
+        place = self._place(key)
+        if place is None:
+            raise InvalidValueError(
+                f"{name} ({shown(key)}) is not a block of this filter: name one of its "
+                f"{len(self)} blocks, or add it with add_blocks"
+            )
+        return place
+
+    def placed(self, keys: tuple[Any, ...]) -> Places:
+        """Return the places of some keys, sorted, each once; keys that are not known are added."""
+        new = list(dict.fromkeys(key for key in map(_plain, keys) if key not in self))
+        while new:
+            try:
+                self.add(new)
+            except InvalidValueError:  # another thread was first
+                new = [key for key in new if key not in self]
+            else:
+                break
+        return self.places(keys)
+
+    def places(self, blocks: Any) -> Places:
+        """Return the places of some blocks, sorted, each once; or raise."""
+        if type(blocks) is range or isinstance(blocks, np.ndarray):
+            found = self._of_integers(blocks)
+        else:
+            found = self._of_keys(blocks)
+        if not len(found):
+            raise InvalidValueError("blocks must name at least one block")
+        if not np.all(found[1:] > found[:-1]):
+            found = np.unique(found)
+        return found
+
+    def _of_integers(self, blocks: Any) -> Places:
+        if type(blocks) is range:
+            if len(blocks) > len(self):
+                raise InvalidValueError(
+                    f"blocks names {len(blocks)} blocks, of which this filter has {len(self)}"
+                )
+            blocks = np.arange(blocks.start, blocks.stop, blocks.step, dtype=np.int64)
+        if blocks.ndim != 1 or blocks.dtype.kind not in "iu":
+            raise InvalidTypeError(
+                "blocks must be a collection of keys; an array must have integers and one "
+                f"dimension, found {blocks.dtype} in {blocks.ndim} dimensions"
+            )
+        for start, keys in zip(*self._runs, strict=False):
+            if type(keys) is range and keys.step == 1 and len(blocks):
+                low, high = int(blocks.min()), int(blocks.max())
+                if keys.start <= low and high < keys.stop:
+                    shifted: Places = blocks.astype(np.int64) + (start - keys.start)
+                    return shifted
+        return self._of_keys(blocks.tolist())
+
+    def _of_keys(self, blocks: Any) -> Places:
+        own = keys_of(blocks, "blocks")
+        return np.fromiter((self.place(key, "blocks") for key in own), np.int64, len(own))
+
+    def at(self, places: Places) -> list[Any]:
+        """Return the keys at some places, which are sorted."""
+        starts, runs = self._runs
+        found: list[Any] = []
+        ends = np.searchsorted(places, starts).tolist()
+        for number, keys in enumerate(runs):
+            here = places[ends[number] : ends[number + 1]] - starts[number]
+            if type(keys) is range:
+                found += (keys.start + keys.step * here).tolist()
+            else:
+                found += [keys[place] for place in here.tolist()]
+        return found
+
+
+def keys_of(keys: Any, name: str = "keys") -> tuple[Any, ...]:
+    """Return the elements of a collection of keys, read once, or raise."""
+    if checks.is_a(keys, str, bytes) or not isinstance(keys, Iterable):
+        raise InvalidTypeError(
+            f"{name} must be a collection of keys, found {type(keys).__name__}; "
+            "pass a list, also for one block"
+        )
+    return checks.read("keys of blocks", **{name: keys})
+
+
+def _plain(key: Any) -> Any:
+    return key.item() if isinstance(key, np.generic) else owned.plain(key)
+
+
+def _overlap(one: range, other: range) -> list[int]:
+    """Return an integer that two ranges share, in a list; none if they share none."""
+    shorter, longer = sorted((one, other), key=len)
+    if one.step == other.step == 1:
+        low, high = max(one.start, other.start), min(one.stop, other.stop)
+        return [low] if low < high else []
+    return next(([key] for key in shorter if key in longer), [])
+
+
+def _known(key: Any) -> InvalidValueError:
+    return InvalidValueError(
+        f"keys has {shown(key)}, which is a block of this filter already: no records are added to "
+        "a block that may have been queried; pass a new key for records that arrive later"
+    )

@@ -1,0 +1,98 @@
+"""What a launch on some blocks costs, and the rule that admits it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..accounts.account import Account
+from ..accounts.lifecycle import Lifecycle
+from ..accounts.name import named
+from ..accounts.price import Price
+from ..errors import BudgetExceededError
+from ..measures.sums.accumulator import Accumulator
+from .keys import Places
+from .totals import OnBlocks, OnKeys, Totals
+
+
+@dataclass(frozen=True, slots=True)
+class WithinBlocks:
+    """The rule of a block filter: each block that is named stays within its budget.
+
+    A launch is admitted by all of its blocks, and then charged to each, or charged to none.
+
+    :ivar d_out: the budget of each block
+    """
+
+    kind: ClassVar[str] = "filter"
+    d_out: Any
+
+    def admits(
+        self, accumulator: Totals, d_mid: OnBlocks | OnKeys, count: int = 1
+    ) -> Totals | BudgetExceededError:
+        """Admit when all named blocks do."""
+        return accumulator.admitted(accumulator.read(d_mid), count)
+
+    def remaining(self, accumulator: Totals) -> Totals:
+        """Return the totals, from which that of a block is read."""
+        return accumulator
+
+
+class PriceOnBlocks:
+    """The price of a launch on some blocks.
+
+    :param on: places of the blocks; with a ledger, their keys
+    """
+
+    __slots__ = ("_on", "_price")
+
+    def __init__(self, price: Price, on: Places | tuple[Any, ...]) -> None:
+        self._price, self._on = price, on
+
+    @property
+    def mechanism(self) -> str:
+        """Short description of the mechanism."""
+        return self._price.mechanism
+
+    def at(self, d_in: Any) -> OnBlocks | OnKeys:
+        """Return the blocks and the d_mid."""
+        return self._cost(self._price.at(d_in))
+
+    def later(self, d_in: Any) -> OnBlocks | OnKeys:
+        """Return the blocks and the d_mid after the launch."""
+        return self._cost(self._price.later(d_in))
+
+    def _cost(self, d_mid: Any) -> OnBlocks | OnKeys:
+        if isinstance(self._on, tuple):
+            return OnKeys(self._on, d_mid)
+        return OnBlocks(self._on, d_mid)
+
+    def settled(self) -> Any:
+        """Return the price without the blocks: a history of blocks would be long."""
+        return self._price.settled()
+
+
+class Selection(Account):
+    """Some blocks, which pay for what is launched on them. It has no bound of its own.
+
+    :param root: the account of the block filter
+    """
+
+    __slots__ = ("_on",)
+
+    def __init__(
+        self, root: Account, on: Places | tuple[Any, ...], sequential_reason: str | None
+    ) -> None:
+        with named("blocks"):
+            super().__init__(None, parent=root, sequential_reason=sequential_reason)
+        self._on = on
+        # what takes updates is a stream, and which block they change may be chosen by the analyst
+        self.lifecycle = Lifecycle(root.lifecycle, static=True, name=self.lifecycle.path[-1])
+
+    @property
+    def accumulator_of_none(self) -> Accumulator:
+        """The accumulator of the block filter, in whose form d_mids are added."""
+        return self._chain[-1].accumulator_of_none
+
+    def _lift(self, price: Price) -> Price:
+        return PriceOnBlocks(price, self._on)

@@ -1,0 +1,160 @@
+"""The records of blocks: which data a launch on some blocks gets.
+
+Records arrive in batches: the data of the invocation, then one batch for each call that adds blocks
+with data. A block's records are all in one batch. Vectors are cut once, when the first mechanism
+runs; of other data, a launch selects what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from opendp.mod import Domain, LazyFrameDomain
+
+from .. import checks
+from ..errors import InvalidTypeError, InvalidValueError
+from ..native import opendp as _native
+from ..native.frames import concatenated
+from ..parallel.partition import Partition
+from ..queryables.data import Sealed, seal_transformed, take_in, unseal
+from ..tables.cut import is_of_tables
+from .keys import Keys, Places, keys_of
+
+Take = Callable[[], Any]
+
+
+class Records:
+    """Batches of records, and the batch of each block.
+
+    :param token: the sealed data of the invocation
+    :param domain: of the data; of each batch, too
+    """
+
+    __slots__ = ("_batch_of", "_batches", "_domain", "_lock", "_partition", "keys")
+
+    def __init__(self, keys: Keys, partition: Partition, domain: Domain, token: Sealed) -> None:
+        self.keys, self._partition, self._domain = keys, partition, domain
+        self._lock = Lock()
+        self._batches = [self._cut(token)]
+        self._batch_of = np.zeros(len(keys), dtype=np.int32)
+
+    def add(self, keys: Any, data: Any) -> None:
+        """Add new blocks, whose records are ``data``; or raise and add nothing.
+
+        :param data: None if their records are in the data of the invocation
+        """
+        batch = 0
+        if data is not None:
+            if is_of_tables(self._domain):
+                raise InvalidTypeError(
+                    "data must be left out for tables: the rows of a new block are in the table "
+                    "already; add the block once they are all there"
+                )
+            cut = self._cut(take_in(data, self._domain, self._domain.carrier_type))
+        own = keys if type(keys) is range else keys_of(keys)
+        self._check(own)
+        with self._lock:
+            if data is not None:
+                batch = len(self._batches)
+                self._batches.append(cut)
+            places = self.keys.add(own)
+            of = np.zeros(len(self.keys), dtype=np.int32)
+            of[: len(self._batch_of)] = self._batch_of
+            of[places] = batch
+            self._batch_of = of
+
+    def _check(self, keys: Any) -> None:
+        """Raise unless the partition can select each of these keys."""
+        check_keys(self._partition, self._domain, keys)
+
+    def _cut(self, token: Sealed) -> Sealed:
+        """Return a batch, cut if that pays: of a vector, by key."""
+        if _native.element_domain(self._domain) is None:
+            return seal_transformed(token, _native.to_python)
+        partition: Any = self._partition
+        of, owners = partition.of, partition.owners
+        return seal_transformed(token, lambda data: _by_key(_native.to_python(data), of, owners))
+
+    def of(self, places: Places) -> Take:
+        """Return a function that returns the records of some blocks, or raise.
+
+        What is called here sees no data, and raises if a key cannot be selected. The function is
+        called when the mechanism runs.
+        """
+        batches = self._batch_of[places]
+        first = int(batches[0])
+        if np.all(batches == first):
+            chosen = [(first, places)]
+        else:
+            chosen = [(one, places[batches == one]) for one in np.unique(batches).tolist()]
+        parts = [(self._batches[batch], self._selector(here)) for batch, here in chosen]
+
+        def take() -> Any:
+            try:
+                return self._joined([select(unseal(token)) for token, select in parts])
+            except Exception as error:
+                failure = type(error).__name__
+            # raised outside the handler: the original error and its frames may hold data
+            raise InvalidValueError(
+                f"blocks failed to select the records ({failure}); it must work for all data"
+            )
+
+        return take
+
+    def _selector(self, places: Places) -> Callable[[Any], Any]:
+        if _native.element_domain(self._domain) is None:
+            return self._partition.selector(self._domain, self.keys.at(places))
+        return lambda parts: list(
+            chain.from_iterable(parts.get(key, ()) for key in self.keys.at(places))
+        )
+
+    def _joined(self, parts: list[Any]) -> Any:
+        if len(parts) == 1:
+            return parts[0]
+        if isinstance(self._domain, LazyFrameDomain):
+            return concatenated(parts)
+        if _native.element_domain(self._domain) is None:
+            return {key: one for part in parts for key, one in part.items()}
+        return list(chain.from_iterable(parts))
+
+
+def check_keys(partition: Partition, domain: Domain, keys: Any) -> None:
+    """Raise unless a partition can select each of some keys."""
+    known = partition.keys()
+    if known is not None:
+        groups = set(known)
+        for key in keys:
+            if key not in groups:
+                raise InvalidValueError(
+                    f"keys has {checks.shown(key)}, which is not a group of blocks ({partition})"
+                )
+    elif _native.element_domain(domain) is None and type(keys) is not range:
+        for start in range(0, len(keys), _AT_ONCE):
+            partition.selector(domain, keys[start : start + _AT_ONCE])
+
+
+_AT_ONCE = 100  # keys of a predicate
+
+
+def _by_key(records: Any, of: Any, owners: Any) -> dict[Any, list[Any]]:
+    """Return the records of each key."""
+    parts: dict[Any, list[Any]] = {}
+    for record in records:
+        try:
+            value = of(record)
+            key = value if owners is None else owners.get(value, _NOWHERE)
+            part = parts.get(key)
+        except Exception:  # an error would reveal the record, so the record is in no part
+            continue
+        if part is None:
+            parts[key] = [record]
+        else:
+            part.append(record)
+    return parts
+
+
+_NOWHERE = object()

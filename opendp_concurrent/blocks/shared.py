@@ -1,0 +1,86 @@
+"""Totals of blocks as numbers of accumulators, which blocks with equal totals share.
+
+A launch moves all blocks that share an accumulator to the accumulator after it, so it asks each
+distinct accumulator once. This is exact for every accumulator, and fast as long as the blocks of a
+launch have few distinct totals.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounts.rule import Within
+from ..errors import BudgetExceededError
+from ..measures.sums.accumulator import Accumulator
+
+Cells = NDArray[np.int64]
+
+
+class Shared:
+    """The number of an accumulator for each block.
+
+    :param start: the accumulator of no launch, which has the number 0
+    :param d_out: the bound of each block
+    """
+
+    __slots__ = ("_cells", "_known", "_numbers", "_rule")
+
+    def __init__(self, start: Accumulator, d_out: Any) -> None:
+        self._rule = Within(d_out)
+        self._known: list[Accumulator] = []
+        self._numbers: dict[Any, int] = {}
+        self._number(start)
+        self._cells = np.zeros((0, 1), dtype=np.int64)
+
+    def _number(self, accumulator: Accumulator) -> int:
+        """Return the number of an accumulator, the same for equal ones."""
+        key: Any = accumulator
+        try:
+            number = self._numbers.get(key)
+        except TypeError:  # it has no hash
+            key = id(accumulator)  # which stays: it is kept below
+            number = self._numbers.get(key)
+        if number is None:
+            number = len(self._known)
+            self._known.append(accumulator)
+            self._numbers[key] = number
+        return number
+
+    def grow(self, size: int) -> None:
+        """Make room for ``size`` blocks; new ones have lost nothing."""
+        have = len(self._cells)
+        if have < size:
+            room = np.zeros((max(size, have + have // 2), 1), dtype=np.int64)
+            room[:have] = self._cells
+            self._cells = room
+
+    def read(self, places: Any) -> Cells:
+        """Return the numbers at some places, as a copy."""
+        found: Cells = np.take(self._cells, places, axis=0)
+        return found
+
+    def write(self, places: Any, cells: Cells) -> None:
+        """Replace the numbers at some places."""
+        self._cells[places] = cells
+
+    def after(
+        self, cells: Cells, d_mid: Any, count: int = 1
+    ) -> Cells | tuple[int, BudgetExceededError]:
+        """Return the numbers after ``count`` launches, or which one refuses and the refusal."""
+        numbers = cells[:, 0]
+        distinct, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+        moved = np.empty(len(distinct), dtype=np.int64)
+        for at in np.argsort(first).tolist():  # in the order of blocks
+            verdict = self._rule.admits(self._known[int(distinct[at])], d_mid, count)
+            if isinstance(verdict, BudgetExceededError):
+                return int(first[at]), verdict
+            moved[at] = self._number(verdict)
+        after: Cells = moved[inverse].reshape(-1, 1)
+        return after
+
+    def accumulator(self, cells: Cells) -> Accumulator:
+        """Return the accumulator of one block."""
+        return self._known[int(cells[0])]

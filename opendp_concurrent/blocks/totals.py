@@ -1,0 +1,210 @@
+"""The totals of all blocks: an immutable value that shares one array with its successors.
+
+A launch changes few of many totals, so it must not copy them all. The array holds one value; others
+are differences to it. Whoever reads another value exchanges the two (Baker's trick). So each value
+stays what it is, whatever happens to its successors: a launch that another account refuses, a
+ledger that cannot commit, another thread. An exchange that an interrupt stops is completed before
+the next one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import RLock
+from typing import Any
+
+from ..checks import shown
+from ..errors import (
+    BlockExceededError,
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+)
+from ..measures.sums.accumulator import Accumulator, times
+from ..queryables.turn import attempt
+from .counters import Counters
+from .keys import Keys, Places
+from .shared import Shared
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnBlocks:
+    """What a launch costs: a privacy loss, charged to each of some blocks.
+
+    :ivar places: of the blocks, sorted, each once
+    """
+
+    places: Places
+    d_mid: Any
+
+
+@dataclass(frozen=True, slots=True)
+class OnKeys:
+    """The same, with keys instead of places: what a ledger keeps.
+
+    :ivar keys: of the blocks
+    """
+
+    keys: tuple[Any, ...]
+    d_mid: Any
+
+
+class _Array:
+    """The array that the values share. Its lock is held for each exchange."""
+
+    __slots__ = ("cells", "exchange", "lock")
+
+    def __init__(self, cells: Counters | Shared) -> None:
+        self.cells, self.lock = cells, RLock()
+        self.exchange: tuple[Totals, Totals, Any, Any, Any] | None = None
+
+    def complete(self) -> None:
+        """Complete an exchange that was begun. Repeating it changes nothing."""
+        if self.exchange is not None:
+            newest, next_, places, old, new = self.exchange
+            self.cells.write(places, new)
+            newest._difference = next_, places, old, new
+            next_._difference = None
+            self.exchange = None
+
+
+class Totals:
+    """The totals of all blocks after some launches. Immutable; blocks beyond the array are new.
+
+    :param keys: of the blocks; those of a ledger are added when they are first charged
+    :param start: the accumulator of no launch
+    :param d_out: the bound of each block
+    """
+
+    __slots__ = ("_array", "_difference", "_terms", "launches")
+
+    def __init__(self, keys: Keys, start: Accumulator, d_out: Any) -> None:
+        self._terms = keys, start, d_out
+        self.launches = 0
+        self._array: _Array | None = None
+        # another value, and at which places this one differs from it: the totals here and there
+        self._difference: tuple[Totals, Any, Any, Any] | None = None
+
+    @property
+    def loss(self) -> Totals:
+        """The losses of all blocks, which is this value; see :meth:`of`."""
+        return self
+
+    def of(self, key: Any) -> Accumulator:
+        """Return the accumulator of the block with this key; that of no launch for a new key."""
+        keys, start, _ = self._terms
+        return self.at(keys.place(key)) if key in keys else start
+
+    def __repr__(self) -> str:
+        return f"BlockTotals({len(self._terms[0])} blocks)"
+
+    def read(self, d_mid: Any) -> Any:
+        """Return a cost on blocks, or a d_mid alone, in the form that is added."""
+        if isinstance(d_mid, OnKeys):
+            return OnKeys(d_mid.keys, self._terms[1].read(d_mid.d_mid))
+        if not isinstance(d_mid, OnBlocks):
+            return self._terms[1].read(d_mid)
+        return OnBlocks(d_mid.places, self._terms[1].read(d_mid.d_mid))
+
+    def at(self, place: int) -> Accumulator:
+        """Return the accumulator of one block."""
+        array = self._array
+        if array is None:
+            return self._terms[1]
+        with array.lock:
+            found, error = attempt(self._at, array, place)
+        one: Accumulator = _settled(found, error)
+        return one
+
+    def _at(self, array: _Array, place: int) -> Accumulator:
+        self._be_newest(array)
+        array.cells.grow(place + 1)
+        return array.cells.accumulator(array.cells.read([place])[0])
+
+    def admitted(self, d_mid: OnBlocks | OnKeys, count: int = 1) -> Totals | BudgetExceededError:
+        """Return the totals after launches, or the refusal of the first block that refuses."""
+        if isinstance(d_mid, OnKeys):
+            d_mid = OnBlocks(self._terms[0].placed(d_mid.keys), d_mid.d_mid)
+        array = self._array or self._new_array()
+        with array.lock:
+            found, error = attempt(self._admitted, array, d_mid, times(count))
+        verdict: Totals | BudgetExceededError = _settled(found, error)
+        return verdict
+
+    def _admitted(self, array: _Array, d_mid: OnBlocks, count: int) -> Totals | BudgetExceededError:
+        if self._array is not None:
+            self._be_newest(array)
+        array.cells.grow(int(d_mid.places[-1]) + 1)
+        now = array.cells.read(d_mid.places)
+        after = array.cells.after(now, d_mid.d_mid, count)
+        if isinstance(after, tuple):
+            position, refusal = after
+            return BlockExceededError.of(refusal, self._key(d_mid.places[position]))
+        found = Totals(*self._terms)
+        found.launches = self.launches + count
+        found._array = array
+        if self._array is None:
+            array.cells.write(d_mid.places, after)  # nobody else has this array
+        else:
+            found._difference = self, d_mid.places, after, now
+        return found
+
+    def after(self, d_mid: Any, count: int = 1) -> Totals:
+        """Return the totals after ``count`` launches, which were charged and so fit.
+
+        :raises InvalidTypeError, InvalidValueError: if they do not, or ``d_mid`` is no such cost
+        """
+        if not isinstance(d_mid, (OnBlocks, OnKeys)):
+            raise InvalidTypeError(f"d_mid must be a loss on blocks, found {shown(d_mid)}")
+        verdict = self.admitted(d_mid, count)
+        if isinstance(verdict, BudgetExceededError):
+            raise InvalidValueError(f"the launches do not fit: {verdict}")
+        return verdict
+
+    def within(self, d_out: Any) -> bool:
+        """Return True: only launches that fit are added."""
+        del d_out
+        return True
+
+    def remaining(self, d_out: Any) -> Totals:
+        """Return this value; see :meth:`at`."""
+        del d_out
+        return self
+
+    def to_record(self) -> dict[str, int]:
+        """Return the number of launches: the totals follow from the charges of a ledger."""
+        return {"launches": self.launches}
+
+    def _key(self, place: Any) -> Any:
+        return self._terms[0].at(place.reshape(1))[0]
+
+    def _new_array(self) -> _Array:
+        keys, start, d_out = self._terms
+        additive = all(hasattr(type(start), name) for name in ("amounts", "limits", "of_amounts"))
+        cells: Any = Counters if additive else Shared
+        array = _Array(cells(start, d_out))
+        array.cells.grow(len(keys))
+        return array
+
+    def _be_newest(self, array: _Array) -> None:
+        """Make the array hold this value. Call this while the lock is held."""
+        array.complete()
+        path: list[Totals] = []
+        one = self
+        while one._difference is not None:
+            path.append(one)
+            one = one._difference[0]
+        for next_ in reversed(path):
+            newest, places, new, old = next_._difference  # type: ignore[misc]
+            array.exchange = newest, next_, places, old, new
+            array.complete()
+
+
+def _settled(found: Any, error: BaseException | None) -> Any:
+    """Return what was found under the lock, or raise."""
+    if error is None:
+        return found
+    try:
+        raise error
+    finally:
+        del error  # its trace has this frame

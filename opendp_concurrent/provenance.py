@@ -1,0 +1,184 @@
+"""How the objects of this package were made: constructors and arguments, for ``dp.serialize``.
+
+``dp.serialize`` writes the constructor and the arguments that it finds in ``__opendp_dict__``. A
+constructor with the decorator :func:`recorded` leaves a :class:`Record` there, and enters itself in
+``CONSTRUCTORS``: the only names of this package that a message may call.
+
+A record never has Python functions, handles, ledgers or data. An argument that cannot be written
+is replaced by its type at once, so a record keeps nothing alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, signature
+from math import isfinite
+from typing import Any, NoReturn, TypeVar, cast
+
+import numpy as np
+
+from .errors import InvalidTypeError
+
+F = TypeVar("F", bound=Callable[..., Any])
+MODULE = "opendp_concurrent"
+MOST_NUMBERS = 2**16
+CONSTRUCTORS: dict[str, Callable[..., Any]] = {}
+VALUES: dict[type, str] = {}  # frozen values, whose fields are their constructor's arguments
+_PLAIN = (int, bool, str, type(None))
+_LARGEST = 2**63
+
+
+class Unrecorded(dict[str, Any]):
+    """The record of an object that cannot be rebuilt: empty, and it refuses serialisation.
+
+    ``dp.serialize`` takes a record that is merely empty for an object without content.
+    """
+
+    def __iter__(self) -> NoReturn:
+        self.keys()
+
+    def keys(self) -> NoReturn:
+        """Raise: only ``dp.serialize`` calls this method."""
+        raise _refusal(
+            "an object that has no record of how it was made; send the arguments, and call the "
+            "constructor in the process that receives them"
+        )
+
+
+class Record(dict[str, Any]):
+    """The record of an object that can be rebuilt. Only ``dp.serialize`` sees its entries."""
+
+    def __init__(self, name: str, arguments: Mapping[str, Any]) -> None:
+        super().__init__()
+        left = [MOST_NUMBERS]
+        self._name = name
+        self._arguments = {key: _kept(one, left) for key, one in arguments.items()}
+
+    def __iter__(self) -> Any:
+        return iter(self.keys())
+
+    def keys(self) -> Any:
+        """Return the keys that ``dp.deserialize`` needs, or raise."""
+        return ("__function__", "__module__", "__kwargs__")
+
+    def __getitem__(self, key: str) -> Any:
+        if key == "__function__":
+            return self._name
+        if key == "__module__":
+            return MODULE
+        return {
+            name: written(one, f"{self._name}: its argument {name}")
+            for name, one in self._arguments.items()
+        }
+
+
+class Missing:
+    """An argument that cannot be written.
+
+    :ivar what: what it is, without its value
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+
+class _Written:
+    """Where ``dp.serialize`` finds the record of a value that has no attribute for it."""
+
+    def __init__(self, record: Record) -> None:
+        self.__opendp_dict__ = record
+
+
+def recorded(make: F) -> F:
+    """Let a constructor record its name and arguments on what it makes."""
+    parameters, name = signature(make), make.__name__
+    kinds = {one.kind for one in parameters.parameters.values()}
+    assert not kinds & {Parameter.VAR_POSITIONAL, Parameter.POSITIONAL_ONLY}, name
+
+    @wraps(make)
+    def making(*args: Any, **kwargs: Any) -> Any:
+        made = make(*args, **kwargs)
+        given = parameters.bind(*args, **kwargs).arguments
+        made.__opendp_dict__ = Record(name, given)
+        return made
+
+    vars(making)["__signature__"] = parameters  # where OpenDP reads it
+    assert name not in CONSTRUCTORS, name
+    CONSTRUCTORS[name] = making
+    return cast(F, making)
+
+
+def _kept(value: Any, left: list[int]) -> Any:
+    """Return a copy of an argument that nobody else can change; ``left`` counts numbers."""
+    kind = type(value)
+    if kind in _PLAIN or kind is float:
+        left[0] -= 1
+        return value
+    if left[0] < 0:
+        return Missing(f"has more than {MOST_NUMBERS} numbers")
+    if kind is list or kind is tuple:
+        return kind(_kept(one, left) for one in value)
+    if kind is dict:
+        items = tuple((_kept(key, left), _kept(one, left)) for key, one in value.items())
+        return _Written(Record("mapping", {"items": items}))
+    if kind is np.ndarray and value.dtype.kind in "biuf" and value.size <= left[0]:
+        left[0] -= value.size
+        return _Written(Record("array", {"values": value.tolist(), "dtype": value.dtype.name}))
+    if isinstance(value, np.generic) and kind.__module__ == "numpy" and value.dtype.kind in "biuf":
+        return value.item()
+    package = kind.__module__.partition(".")[0]
+    if package in ("opendp", MODULE) and ("__opendp_dict__" in _attributes(value)):
+        return value
+    if package == MODULE and _is_frozen(kind):
+        return value
+    return Missing(f"is a {kind.__name__}")
+
+
+def _is_frozen(kind: Any) -> bool:
+    return is_dataclass(kind) and bool(getattr(kind, "__dataclass_params__").frozen)  # noqa: B009
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = vars(value)
+    except TypeError:
+        return {}
+    return found
+
+
+def written(value: Any, what: str, depth: int = 0) -> Any:
+    """Return a value as ``dp.serialize`` takes it, or raise saying what cannot be written."""
+    if depth > 100:
+        raise _refusal(f"{what} is nested too deeply")
+    kind = type(value)
+    if kind is Missing:
+        raise _refusal(f"{what} {value.what}")
+    if kind is float and not isfinite(value):
+        raise _refusal(f"{what} is not finite")
+    if kind is int and not abs(value) < _LARGEST:
+        raise _refusal(f"{what} has more than 63 bits")
+    if kind in _PLAIN or kind is float:
+        return value
+    if kind is list or kind is tuple:
+        return kind(written(one, what, depth + 1) for one in value)
+    if is_dataclass(kind) and "__opendp_dict__" not in _attributes(value):
+        if kind not in VALUES:
+            raise _refusal(f"{what} is a {kind.__name__}")
+        given = {one.name: getattr(value, one.name) for one in fields(value)}
+        return _Written(Record(VALUES[kind], given))
+    found: Any = _attributes(value).get("__opendp_dict__")
+    if found is None:
+        raise _refusal(f"{what} is a {kind.__name__}")
+    if type(found) is dict:  # of OpenDP
+        name, arguments = found.get("__function__"), found.get("__kwargs__")
+        if not isinstance(name, str) or type(arguments) is not dict:
+            raise _refusal(f"{what} has no record of how it was made")
+        for key, part in arguments.items():
+            written(part, f"{what}, {name}: its argument {key}", depth + 1)
+    return value
+
+
+def _refusal(what: str) -> InvalidTypeError:
+    return InvalidTypeError(f"dp.serialize cannot serialise {what}")

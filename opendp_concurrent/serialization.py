@@ -1,0 +1,363 @@
+"""Messages that name measurements: read back by an allow-list, for messages from anybody.
+
+``dp.serialize`` writes what this package makes as it writes OpenDP's own. ``dp.deserialize`` is for
+messages of a party that is trusted: for OpenDP's constructors it imports modules and reads
+attributes that the message names. :func:`deserialize` is for all others:
+
+* A name is looked up in a table that was made at import. Nothing is imported or read by name.
+* Constructors that take Python functions or Polars plans are not in the table, nor are those whose
+  loss rests on a promise of the caller. Neither are such arguments.
+* Size, depth, numbers, strings and keys are checked before the first constructor is called.
+* Each call is checked against the constructor's signature, and the kinds of its arguments.
+
+What comes out was built by the constructor, here. Its loss is read from its own map, as ever.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from inspect import Signature, signature
+from math import isfinite
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+import numpy as np
+from opendp import combinators, core, domains, measurements, measures, metrics, transformations
+from opendp.mod import __version__
+
+from . import checks
+from .accumulators.advanced import Advanced, advanced
+from .accumulators.basic import basic
+from .accumulators.either import Either
+from .accumulators.renyi import Renyi, renyi
+from .accumulators.residue import Residue, residue
+from .accumulators.zcdp import Zcdp, zcdp
+from .errors import InvalidTypeError, InvalidValueError
+from .measures.distances import TruncatedConcentrated
+from .measures.sums.basic import Basic
+from .opendp_kinds import BY_ANNOTATION, BY_NAME, KINDS, OF_OPENDP
+from .provenance import CONSTRUCTORS, MODULE, VALUES
+
+MOST_LETTERS = 2**20
+DEEPEST = 100
+LONGEST_TEXT = 10_000
+MOST_ITEMS = 2**17
+_SHOWN = 300
+_KEYS = frozenset({"__function__", "__module__", "__kwargs__", "__version__"})
+_TUPLE = "__tuple__"
+_EXCLUDED = frozenset(  # what can be called in a message is not made for what these need
+    {
+        "make_chain_po",
+        "make_continual",
+        "make_interactive_postprocessing",
+        "make_stream_filter",
+        "make_stream_map",
+        "record_stream",
+    }
+)
+_PROMISES = {  # arguments that only a trusted caller may give
+    "monotone": "is a promise about queries",
+    "score": "is a Python function",
+    "interact": "is a Python function",
+    "ledger": "is a resource",
+}
+
+
+def mapping(items: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return a dict, whose keys may be of any type that has a hash."""
+    return dict(items)
+
+
+def array(values: Any, dtype: str) -> Any:
+    """Return an array of numbers."""
+    if dtype not in _DTYPES:
+        raise InvalidValueError(f"dtype ({checks.shown(dtype)}) must be one of numbers")
+    return np.asarray(values, dtype=dtype)
+
+
+def either_of(rules: Any) -> Either:
+    """Return the accumulator that combines several rules."""
+    return Either(tuple(rules))
+
+
+_MODULES = {
+    "combinators": combinators,
+    "core": core,
+    "domains": domains,
+    "measurements": measurements,
+    "measures": measures,
+    "metrics": metrics,
+    "transformations": transformations,
+}
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_DTYPES = frozenset({"bool", "float32", "float64", *_INTEGERS})
+_VALUES: dict[str, tuple[type | None, Callable[..., Any]]] = {
+    "advanced": (Advanced, advanced),
+    "array": (None, array),
+    "basic": (Basic, basic),
+    "either": (Either, either_of),
+    "mapping": (None, mapping),
+    "renyi": (Renyi, renyi),
+    "residue": (Residue, residue),
+    "TruncatedConcentrated": (TruncatedConcentrated, TruncatedConcentrated),
+    "zcdp": (Zcdp, zcdp),
+}
+_STEPS = ("chain", "chain_stream", "make_chain_ot", "cast", "make_chain_mt", "make_chain_tt")
+_Key = tuple[str, str]  # of a message: module, name
+
+
+def _table() -> dict[_Key, Callable[..., Any]]:
+    table: dict[_Key, Callable[..., Any]] = {}
+    for module, names in OF_OPENDP.items():
+        table |= {(module, name): getattr(_MODULES[module], name) for name in names}
+    table |= {(MODULE, name): made for name, (_, made) in _VALUES.items()}
+    table |= {(MODULE, name): made for name, made in CONSTRUCTORS.items() if name not in _EXCLUDED}
+    return table
+
+
+VALUES.update({kind: name for name, (kind, _) in _VALUES.items() if kind is not None})
+TABLE = MappingProxyType(_table())
+_ALWAYS = frozenset(
+    key
+    for key in TABLE
+    if key[0] in ("domains", "metrics", "measures", "core")
+    or key[1] in (*_STEPS, *_VALUES)
+    or (key[0] == MODULE and not key[1].startswith("make_"))
+)
+
+
+def deserialize(message: str, *, allow: Sequence[Callable[..., Any]] | None = None) -> Any:
+    """Rebuild what ``dp.serialize`` wrote, from a message of somebody who is not trusted.
+
+    The message can call constructors of OpenDP and of this package only, with plain values and
+    with what such constructors return. It cannot carry Python functions, Polars plans, handles or
+    data. Nothing is imported or looked up by a name from the message. NaN and infinities are
+    refused. ``dp.deserialize``, which imports by name, is for trusted messages only.
+
+    A constructor may need much time or memory for large arguments. A server should pass ``allow``,
+    the constructors that it offers, and check the result: what it is, its space, and its loss.
+
+    Required features: those of the constructors in the message. A message cannot enable features.
+
+    :param message: text that ``dp.serialize`` returned, of at most 2^20 letters
+    :param allow: constructors of measurements, transformations and combinators that the message may
+        use, such as ``[dp.t.make_count, dp.m.make_laplace]``; all that can be serialised if left
+        out. Domains, metrics, measures, chains and casts are always allowed
+    :return: a new measurement, transformation, odometer, domain, metric or measure
+    :raises InvalidTypeError, InvalidValueError: if the message is not valid, with its first fault;
+        or if the constructor refuses its arguments
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> svt = oc.m.make_above_threshold(*space, dp.max_divergence(), 1, scale=8.0, threshold=5)
+    >>> message = dp.serialize(svt)
+    >>> oc.deserialize(message, allow=[oc.m.make_above_threshold]).map(1) == svt.map(1)
+    True
+    >>> oc.deserialize(message, allow=[dp.t.make_count])
+    Traceback (most recent call last):
+    InvalidValueError: message calls make_above_threshold, which is not among the constructors...
+    """
+    text = checks.text(message=message)
+    allowed = _allowed(allow)
+    if len(text) > MOST_LETTERS:
+        raise InvalidValueError(
+            f"message has {len(text)} letters, and must have at most {MOST_LETTERS}"
+        )
+    try:
+        tree = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer
+        )
+    except InvalidValueError:
+        raise
+    except RecursionError:
+        raise InvalidValueError("message is nested too deeply") from None
+    except ValueError:
+        raise InvalidValueError("message is not JSON; pass what dp.serialize returns") from None
+    if not isinstance(tree, dict | list):
+        raise InvalidValueError("message must call a constructor; pass what dp.serialize returns")
+    _check(tree, allowed)
+    return _build(tree)
+
+
+def _allowed(allow: Sequence[Callable[..., Any]] | None) -> frozenset[_Key]:
+    if allow is None:
+        return frozenset(TABLE)
+    found = set(_ALWAYS)
+    for index, make in enumerate(checks.elements("constructors", allow=allow)):
+        key = _place(make)
+        if key not in TABLE:
+            raise InvalidTypeError(
+                f"allow[{index}] must be a constructor that can be serialised, found "
+                f"{getattr(make, '__name__', type(make).__name__)}; pass for example "
+                "dp.m.make_laplace; then_ constructors make nothing before they are chained"
+            )
+        found.add(key)
+    return frozenset(found)
+
+
+def _place(make: Any) -> _Key:
+    package, _, module = str(getattr(make, "__module__", "")).partition(".")
+    return MODULE if package == MODULE else module, str(getattr(make, "__name__", ""))
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise InvalidValueError("message has an object with the same key twice")
+    return found
+
+
+def _constant(name: str) -> NoReturn:
+    raise InvalidValueError(f"message has {name}, and must have finite numbers only")
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 20 or not -(2**63) <= int(digits) < 2**63:
+        raise InvalidValueError("message has an integer that does not fit 64 bits")
+    return int(digits)
+
+
+# --- what may be in a message, before anything is called ----------------------------------------
+
+
+def _check(tree: Any, allowed: frozenset[_Key]) -> None:
+    """Raise for the first thing in the message that must not be there."""
+    left, waiting = MOST_ITEMS, [(tree, 0)]
+    while waiting:
+        one, depth = waiting.pop()
+        left -= 1
+        if left < 0:
+            raise InvalidValueError(f"message has more than {MOST_ITEMS} values")
+        if depth > DEEPEST:
+            raise InvalidValueError("message is nested too deeply")
+        if isinstance(one, str):
+            _check_text(one)
+        elif isinstance(one, float) and not isfinite(one):
+            raise InvalidValueError("message has a number that is too large for a double")
+        elif isinstance(one, list):
+            waiting += [(part, depth + 1) for part in one]
+        elif isinstance(one, dict):
+            waiting += [(part, depth + 1) for part in _parts(one, allowed)]
+
+
+def _check_text(one: str) -> None:
+    if len(one) > LONGEST_TEXT or "\0" in one or any("\ud800" <= c <= "\udfff" for c in one):
+        raise InvalidValueError(
+            f"message has a string that is longer than {LONGEST_TEXT} letters, or has NUL or lone "
+            "surrogates"
+        )
+
+
+def _parts(one: dict[str, Any], allowed: frozenset[_Key]) -> list[Any]:
+    if one.keys() == {_TUPLE}:
+        if not isinstance(one[_TUPLE], list):
+            raise InvalidValueError("message has a tuple that is no list")
+        return list(one[_TUPLE])
+    if one.keys() == _KEYS:
+        key, version, given = _key(one), one["__version__"], one["__kwargs__"]
+        if key not in TABLE:
+            raise InvalidValueError(
+                f"message calls {checks.shown(key[1])} of {checks.shown(key[0])}, which is not a "
+                "constructor that can be deserialised"
+            )
+        if key not in allowed:
+            raise InvalidValueError(
+                f"message calls {key[1]}, which is not among the constructors that are allowed"
+            )
+        if version != __version__:
+            raise InvalidValueError(
+                f"message was written with OpenDP {checks.shown(version)}, and this is OpenDP "
+                f"{__version__}; write it with the same version"
+            )
+        if not isinstance(given, dict):
+            raise InvalidValueError(f"message calls {key[1]} without keyword arguments")
+        unknown = [name for name in given if name not in _signature(key).parameters]
+        if unknown:
+            raise InvalidValueError(
+                f"message calls {key[1]} with {checks.shown(unknown[0])}, which it does not take"
+            )
+        for name, why in _PROMISES.items():
+            if given.get(name):
+                raise InvalidValueError(f"message calls {key[1]} with {name}, which {why}")
+        return list(given.values())
+    raise InvalidValueError(
+        "message has an object that is neither a call of a constructor nor a tuple; Polars plans "
+        "and expressions are not deserialised"
+    )
+
+
+def _key(one: dict[str, Any]) -> _Key:
+    module, name = one["__module__"], one["__function__"]
+    if not (isinstance(module, str) and isinstance(name, str)):
+        raise InvalidValueError("message calls a constructor whose name is no string")
+    return module, name
+
+
+def _signature(key: _Key) -> Signature:
+    found = _SIGNATURES.get(key)
+    if found is None:
+        found = _SIGNATURES[key] = signature(TABLE[key])
+    return found
+
+
+_SIGNATURES: dict[_Key, Signature] = {}
+
+
+# --- building ------------------------------------------------------------------------------------
+
+
+def _build(one: Any) -> Any:
+    if isinstance(one, list):
+        return [_build(part) for part in one]
+    if not isinstance(one, dict):
+        return one
+    if _TUPLE in one:
+        return tuple(_build(part) for part in one[_TUPLE])
+    given = {name: _build(part) for name, part in one["__kwargs__"].items()}
+    return call(_key(one), given)
+
+
+def call(key: _Key, given: dict[str, Any]) -> Any:
+    """Call a constructor of the table, or raise an error that names it."""
+    try:
+        _signature(key).bind(**given)
+        _check_kinds(key, given)
+        return TABLE[key](**given)
+    except Exception as error:
+        raise InvalidValueError(
+            f"message: {key[1]} refuses its arguments: {str(error).strip()[:_SHOWN]}"
+        ) from None
+
+
+def _check_kinds(key: _Key, given: dict[str, Any]) -> None:
+    """Raise for an argument of another kind than the constructor takes.
+
+    OpenDP passes pointers on as they are, and a wrong one ends the process. Constructors of this
+    package check their arguments themselves.
+    """
+    if key[0] == MODULE and key[1] not in ("chain", "chain_stream"):
+        return
+    for name, value in given.items():
+        kind = _kind(key, name)
+        if not KINDS[kind](value):
+            raise InvalidTypeError(
+                f"{name} must be {kind}, found {'a ' * (value is not None)}{type(value).__name__}"
+            )
+
+
+def _kind(key: _Key, name: str) -> str:
+    taken = _signature(key).parameters[name].annotation
+    found = BY_ANNOTATION.get(getattr(taken, "__name__", str(taken))) or BY_NAME.get(name)
+    return found or ("a type" if "GenericAlias" in str(taken) else "a value")
+
+
+def rebuild(record: dict[str, Any]) -> Any:
+    """Call the constructor of this package that a record in ``dp.deserialize`` names."""
+    key = _key(record)
+    if key not in TABLE:
+        raise InvalidValueError(
+            f"message calls {checks.shown(key[1])}, which opendp_concurrent does not deserialise"
+        )
+    return call(key, record.get("__kwargs__", {}))

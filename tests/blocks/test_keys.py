@@ -1,0 +1,86 @@
+"""Keys of blocks and their places."""
+
+import numpy as np
+import pytest
+
+from opendp_concurrent.blocks.keys import Keys
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+
+
+def known(*batches):
+    keys = Keys()
+    for batch in batches:
+        keys.add(batch)
+    return keys
+
+
+MIXED = ["a", "b"], range(10, 20), [("x", 1), None], range(100, 80, -2)
+
+
+def test_each_key_has_one_place_and_each_place_its_key():
+    keys = known(*MIXED)
+    listed = [key for batch in MIXED for key in batch]
+    assert len(keys) == len(listed)
+    assert [keys.place(key) for key in listed] == list(range(len(listed)))
+    assert keys.at(np.arange(len(listed))) == listed
+    assert keys.at(keys.places([100, "b", 12, 98])) == ["b", 12, 100, 98]
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [13, 11, 12, 11, 13],
+        range(11, 14),
+        range(13, 10, -1),
+        np.array([12, 11, 13, 12]),
+        np.array([12, 11, 13], dtype=np.uint64),
+        {11, 12, 13},
+        (np.int64(11), 12.0, 13),
+    ],
+    ids=str,
+)
+def test_blocks_are_found_once_and_in_order(blocks):
+    assert known(*MIXED).places(blocks).tolist() == [3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "again",
+    [["new", "a"], [15], [15.0], range(0, 11), range(19, 21), [None], ["c", "c"], [True, 1]],
+    ids=str,
+)
+def test_a_known_key_or_one_twice_is_refused_and_nothing_is_added(again):
+    keys = known(*MIXED)
+    before = len(keys)
+    with pytest.raises(InvalidValueError, match=r"^keys "):
+        keys.add(again)
+    assert len(keys) == before
+    assert "new" not in keys
+    assert "c" not in keys
+
+
+def test_a_range_over_listed_keys_is_refused():
+    with pytest.raises(InvalidValueError, match="5, which is a block"):
+        known([5]).add(range(10))
+
+
+@pytest.mark.parametrize(
+    ("blocks", "error", "words"),
+    [
+        ([], InvalidValueError, "at least one"),
+        (range(0), InvalidValueError, "at least one"),
+        (["a", "z"], InvalidValueError, "'z'"),
+        (range(9, 12), InvalidValueError, "(9)"),
+        (range(10**12), InvalidValueError, "names 1000000000000"),
+        ("ab", InvalidTypeError, "collection"),
+        (7, InvalidTypeError, "collection"),
+        (np.array([1.5]), InvalidTypeError, "integers"),
+        (np.array([[11]]), InvalidTypeError, "one dimension"),
+        ([[]], InvalidTypeError, "hashable"),
+        ([float("nan")], InvalidValueError, "equal itself"),
+        ([float("inf")], InvalidValueError, "inf"),
+    ],
+)
+def test_what_names_no_block_is_refused(blocks, error, words):
+    with pytest.raises(error, match="blocks") as refused:
+        known(*MIXED).places(blocks)
+    assert words in str(refused.value)

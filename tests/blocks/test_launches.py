@@ -1,0 +1,202 @@
+"""Launches on blocks: charged to each named block or to none, also from children and threads."""
+
+import gc
+import tracemalloc
+from threading import Thread
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import BlockExceededError, BudgetExceededError
+
+VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+PURE = dp.max_divergence()
+KEYS = range(5)
+
+
+def costing(epsilon, function=len):
+    return dp.m.make_user_measurement(
+        *VECTOR, PURE, function, lambda d_in: epsilon * d_in, TO="ExtrinsicObject"
+    )
+
+
+def spawn(d_out=1.0, **options):
+    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
+    blocks = oc.c.by_key(lambda record: record // 10)
+    made = oc.c.make_block_filter(odometer, 1, d_out, blocks=blocks, keys=KEYS, **options)
+    return made([1, 11, 12, 21, 31])
+
+
+def losses(root):
+    return [root.privacy_loss(key) for key in KEYS]
+
+
+def test_each_named_block_is_charged_once_and_no_other():
+    root = spawn()
+    assert root([1, 2, 1, 1], costing(0.25)) == 3
+    assert losses(root) == [0, 0.25, 0.25, 0, 0]
+    assert [root.remaining(key) for key in KEYS] == [1, 0.75, 0.75, 1, 1]
+
+
+def test_one_refusal_charges_no_block_and_runs_nothing():
+    root, ran = spawn(), []
+    root([2], costing(0.75))
+    before = losses(root)
+    assert not root.admits([1, 2, 3], costing(0.5))
+    with pytest.raises(BlockExceededError) as refused:
+        root([1, 2, 3], costing(0.5, ran.append))
+    assert (losses(root), ran) == (before, [])
+    assert refused.value.block == 2
+    assert refused.value.account == ("filter", "block 2")
+    assert (refused.value.spent, refused.value.asked, refused.value.remaining) == (0.75, 0.5, 0.25)
+    assert root.admits([1, 3], costing(0.5))
+    assert losses(root) == before
+    root([1, 3], costing(0.5))
+
+
+def test_a_mechanism_that_raises_stays_charged():
+    root = spawn()
+    with pytest.raises(dp.OpenDPException, match="ZeroDivisionError"):
+        root([0], costing(0.5, lambda rows: 1 // 0))
+    assert losses(root) == [0.5, 0, 0, 0, 0]
+
+
+def test_interactive_children_are_interleaved():
+    root = spawn()
+    pair = oc.make_concurrent_composition(*VECTOR, PURE, 1, [0.25, 0.25])
+    one, other = root([0, 1], pair), root([1, 2], pair)
+    answers = [child(costing(0.25)) for child in (one, other, one, other)]
+    assert answers == [3, 3, 3, 3]
+    assert losses(root) == [0.5, 1.0, 0.5, 0, 0]
+
+
+def test_an_odometer_below_charges_its_blocks_at_each_launch():
+    root = spawn()
+    child = root([0, 3], oc.make_concurrent_odometer(*VECTOR, PURE))
+    assert losses(root) == [0] * 5
+    assert child(costing(0.5)) == 2
+    root([3], costing(0.25))
+    assert losses(root) == [0.5, 0, 0, 0.75, 0]
+    with pytest.raises(BlockExceededError, match="block 3 of the filter refuses"):
+        child(costing(0.5))
+    assert child.privacy_loss(1) == 0.5
+    assert losses(root) == [0.5, 0, 0, 0.75, 0]
+
+
+def test_a_filter_below_refuses_by_itself():
+    root = spawn()
+    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
+    child = root([0, 3], oc.make_concurrent_filter(odometer, 1, 0.5))
+    child(costing(0.5))
+    with pytest.raises(
+        BudgetExceededError, match="filter 1 of the blocks of the filter"
+    ) as refused:
+        child(costing(0.25))
+    assert not isinstance(refused.value, BlockExceededError)
+
+
+def test_prepaid_launches_below_are_charged_to_their_blocks_at_once():
+    root = spawn()
+    child = root([0, 3], oc.make_concurrent_odometer(*VECTOR, PURE))
+    with child.prepaid(costing(0.25), 3) as prepaid:
+        assert losses(root) == [0.75, 0, 0, 0.75, 0]
+        assert prepaid(costing(0.25)) == 2
+    with pytest.raises(BlockExceededError):
+        child.prepaid(costing(0.125), 3)
+    assert losses(root) == [0.75, 0, 0, 0.75, 0]
+
+
+def test_a_limit_below_is_charged_to_its_blocks():
+    root = spawn()
+    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
+    alice = root([0, 1], oc.c.make_limited(odometer, 1, 0.5, label="alice"))
+    alice(costing(0.5))
+    with pytest.raises(BudgetExceededError, match="alice"):
+        alice(costing(0.25))
+    again = root([1, 2], oc.c.make_limited(odometer, 1, 0.5, label="alice"))  # on other blocks
+    again(costing(0.5))
+    assert losses(root) == [0.5, 1.0, 0.5, 0, 0]
+
+
+def test_a_halting_filter_closes_everything():
+    root = spawn(halt=True)
+    pair = oc.make_concurrent_composition(*VECTOR, PURE, 1, [0.25, 0.25])
+    child = root([1], pair)
+    with pytest.raises(BlockExceededError):
+        root([0, 1], costing(0.75))
+    for ask in (lambda: child(costing(0.25)), lambda: root([4], costing(0.25))):
+        with pytest.raises(oc.errors.HaltedError):
+            ask()
+
+
+def test_threads_never_exceed_a_budget_together():
+    root, admitted = spawn(), []
+
+    def launch(first):
+        for turn in range(40):
+            blocks = [(first + turn) % 5, (first + turn + 1) % 5]
+            try:
+                root(blocks, costing(0.0625))
+            except BlockExceededError:
+                continue
+            admitted.append(blocks)
+
+    threads = [Thread(target=launch, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counts = [sum(key in blocks for blocks in admitted) for key in KEYS]
+    assert losses(root) == [count * 0.0625 for count in counts]
+    assert max(counts) == 16
+    assert sum(count >= 15 for count in counts) >= 4
+
+
+def test_below_approximate_zcdp_each_launch_closes_the_older_children():
+    measure = dp.approximate(dp.zero_concentrated_divergence())
+    odometer = oc.make_concurrent_odometer(*VECTOR, measure)
+    weeks = oc.c.by_key(lambda record: record // 10)
+    root = oc.c.make_block_filter(odometer, 1, (1.0, 1e-6), blocks=weeks, keys=KEYS)([1, 11])
+    pair = oc.make_concurrent_composition(*VECTOR, measure, 1, [(0.25, 1e-8)] * 2)
+    noise = dp.m.make_user_measurement(
+        *VECTOR, measure, len, lambda d_in: (0.25 * d_in, 1e-8), TO="ExtrinsicObject"
+    )
+    older = root([0], pair)
+    assert older(noise) == 1
+    newer = root([1], pair)  # on another block
+    with pytest.raises(oc.errors.ClosedChildError):
+        older(noise)
+    assert newer(noise) == 1
+    assert root.privacy_loss(0) == root.privacy_loss(1) == (0.5, 2e-8)
+
+
+def test_a_block_filter_below_a_native_compositor():
+    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
+    weeks = oc.c.by_key(lambda record: record // 10)
+    made = oc.c.make_block_filter(odometer, 1, 1.0, blocks=weeks, keys=KEYS)
+    native = dp.c.make_adaptive_composition(*VECTOR, PURE, 1, [1.0, 1.0])([1, 11])
+    root = native(made)
+    assert root([0, 1], costing(0.5)) == 2
+    assert losses(root) == [0.5, 0.5, 0, 0, 0]
+    with pytest.raises(BlockExceededError):
+        root([1], costing(0.75))
+
+
+def test_many_launches_keep_no_history_of_blocks():
+    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
+    made = oc.c.make_block_filter(
+        odometer, 1, 1.0, blocks=oc.c.by_key(lambda r: r), keys=range(10**4)
+    )
+    root, count = made([1]), costing(1e-6)
+    for _ in range(5):
+        root(range(10**4), count)
+    tracemalloc.start()
+    try:
+        for _ in range(50):
+            root(range(10**4), count)
+        gc.collect()
+        left, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert left < 2**20  # 50 arrays of places are 4 MB

@@ -1,0 +1,116 @@
+"""The handle of a block filter: what it accepts, what it says, what it refuses."""
+
+import copy
+import pickle
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
+
+dp.enable_features("contrib", "honest-but-curious")
+VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+PURE = dp.max_divergence()
+
+
+def costing(epsilon):
+    return dp.m.make_user_measurement(
+        *VECTOR, PURE, len, lambda d_in: epsilon * d_in, TO="ExtrinsicObject"
+    )
+
+
+@pytest.fixture
+def root():
+    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
+    blocks = oc.c.by_key(lambda record: record // 10)
+    made = oc.c.make_block_filter(odometer, 1, 1.0, blocks=blocks, keys=["a", 1, 2])
+    return made([1, 11, 12, 21])
+
+
+def test_it_says_what_it_is(root):
+    assert isinstance(root, oc.handles.BlockFilterQueryable)
+    root([1], costing(0.5))
+    assert repr(root) == "BlockFilterQueryable(MaxDivergence, 3 blocks, 1 launch, open)"
+    assert len(root) == 3
+    assert 1 in root
+    assert 7 not in root
+    with pytest.raises(TypeError):
+        iter(root)
+
+
+def test_a_query_is_also_a_pair(root):
+    assert root(([1, 2], costing(0.25))) == root([1, 2], costing(0.25)) == 3
+    assert root.invoke([1, 2], costing(0.25)) == 3
+    assert root.privacy_loss(1) == 0.75
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "words"),
+    [
+        (([3], None), InvalidTypeError, "must be blocks and a measurement"),
+        ((("a", 1, 2), None), InvalidTypeError, "must be blocks and a measurement"),
+        (([3], costing(0.1)), InvalidValueError, "blocks (3) is not a block of this filter"),
+        (([], costing(0.1)), InvalidValueError, "at least one block"),
+        ((["a"], "measurement"), InvalidTypeError, "must be a measurement"),
+        (("a", costing(0.1)), InvalidTypeError, "pass a list"),
+    ],
+)
+def test_what_is_no_launch_is_refused_and_charges_nothing(root, query, error, words):
+    with pytest.raises(error) as refused:
+        root(*query)
+    assert words in str(refused.value)
+    assert root.privacy_loss("a") == 0
+
+
+def test_other_spaces_are_refused(root):
+    floats = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    other = floats >> dp.t.then_count() >> dp.m.then_laplace(1.0)
+    for ask in (root, root.admits):
+        with pytest.raises(SpaceMismatchError):
+            ask([1], other)
+
+
+STREAM = oc.integer_stream(0, 1), oc.event_presence()
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_child_that_takes_updates_is_refused_when_it_is_opened(elsewhere):
+    space = dp.user_domain("weeks", lambda data: True), dp.user_distance("people")
+    made = oc.m.make_counter(*STREAM, PURE, 1.0)
+    before = made([])
+    hidden = dp.m.make_user_measurement(
+        *space,
+        PURE,
+        lambda data: before if elsewhere else made([]),
+        lambda d_in: 0.5,
+        TO="ExtrinsicObject",
+    )
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    root = oc.c.make_block_filter(odometer, 1, 1.0, blocks=oc.c.by_entry(), keys=[1])({})
+    with pytest.raises(InvalidTypeError, match="takes updates"):
+        root([1], hidden)
+    child = root([1], oc.c.make_interactive(hidden)) if elsewhere else None
+    if child is not None:
+        with pytest.raises(InvalidTypeError, match="an update is data"):
+            child(oc.m.Update(1))
+
+
+def test_a_stream_has_no_blocks():
+    odometer = oc.make_concurrent_odometer(*STREAM, PURE)
+    with pytest.raises(InvalidTypeError, match="is a stream"):
+        oc.c.make_block_filter(odometer, 1, 1.0, blocks=oc.c.by_key(len), keys=[1])
+
+
+def test_unknown_blocks_have_no_loss(root):
+    for ask in (root.privacy_loss, root.remaining):
+        with pytest.raises(InvalidValueError, match="'z'"):
+            ask("z")
+        with pytest.raises(InvalidTypeError, match="hashable"):
+            ask([])
+
+
+def test_it_is_neither_copied_nor_pickled(root):
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot be pickled or copied"):
+            duplicate(root)

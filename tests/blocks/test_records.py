@@ -1,0 +1,159 @@
+"""Which records a launch on some blocks gets: vectors, mappings, LazyFrames, tables."""
+
+import datetime
+
+import duckdb
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+
+dp.enable_features("contrib", "honest-but-curious")
+PURE = dp.max_divergence()
+VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+OWN = dp.user_domain("weeks", lambda data: isinstance(data, dict)), dp.user_distance("people")
+
+
+def seen(space):
+    """A measurement that shows its data: no noise, for tests."""
+    return dp.m.make_user_measurement(
+        *space, PURE, lambda data: data, lambda d_in: 0.125 * d_in, TO="ExtrinsicObject"
+    )
+
+
+def spawn(space, data, blocks, keys=None, d_in=1):
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    return oc.c.make_block_filter(odometer, d_in, 1.0, blocks=blocks, keys=keys)(data)
+
+
+def test_a_launch_gets_the_records_of_its_blocks_in_order():
+    root = spawn(VECTOR, [31, 12, 11, 99, 32, 21], oc.c.by_key(lambda r: r // 10), [1, 2, 3, 7])
+    assert root([3, 1], seen(VECTOR)) == [12, 11, 31, 32]
+    assert root([2, 2], seen(VECTOR)) == [21]
+    assert root([7], seen(VECTOR)) == []
+    root.add_blocks([9])  # its record was there from the beginning
+    assert root([9, 7], seen(VECTOR)) == [99]
+
+
+def test_records_that_arrive_are_in_their_new_blocks_only():
+    root = spawn(VECTOR, [11, 21], oc.c.by_key(lambda r: r // 10), range(1, 3))
+    root.add_blocks(range(3, 5), [41, 12, 31, 55])
+    root.add_blocks([5], [56])
+    assert root(range(1, 6), seen(VECTOR)) == [11, 21, 31, 41, 56]
+    with pytest.raises(InvalidValueError, match="keys has 1, which is a block"):
+        root.add_blocks([6, 1], [12])
+    assert len(root) == 5
+    assert 6 not in root
+    with pytest.raises(InvalidTypeError, match="data"):
+        root.add_blocks([6], ["text"])
+    assert 6 not in root
+
+
+def test_a_key_function_that_raises_puts_the_record_nowhere():
+    root = spawn(VECTOR, [0, 1, 2], oc.c.by_key(lambda r: [r] if r == 1 else 2 // r), [1])
+    assert root([1], seen(VECTOR)) == [2]
+
+
+def test_groups_of_values_are_blocks():
+    weeks = oc.c.by_values({"w1": range(0, 7), "w2": range(7, 14)})
+    root = spawn(VECTOR, [3, 8, 20, 13], weeks)
+    assert root(["w2"], seen(VECTOR)) == [8, 13]
+    with pytest.raises(InvalidValueError, match="'w3'"):
+        root.add_blocks(["w3"])
+
+
+def test_a_mapping_has_its_blocks_as_entries():
+    root = spawn(OWN, {"a": [1], "b": [2], "z": [9]}, oc.c.by_entry(), ["a", "b", "c"])
+    assert root(["b", "c", "a"], seen(OWN)) == {"a": [1], "b": [2]}
+    root.add_blocks(["d", "e"], {"d": [4], "a": [666]})
+    assert root(["a", "d", "e"], seen(OWN)) == {"a": [1], "d": [4]}
+
+
+def test_an_error_shows_no_data():
+    root = spawn(OWN, {"a": "secret"}, oc.c.by_entry(), np.arange(3))
+
+    class Odd(dict):
+        def __contains__(self, key):
+            raise ValueError("secret")
+
+    root = spawn(OWN, Odd(a=1), oc.c.by_entry(), ["a"])
+    with pytest.raises(InvalidValueError, match=r"failed to select the records \(ValueError\)"):
+        root(["a"], seen(OWN))
+    assert root.privacy_loss("a") == 0.125  # it is charged before it runs
+
+
+def frame(rows):
+    return pl.LazyFrame(rows, schema={"day": pl.Int64, "n": pl.Int64}, orient="row")
+
+
+def test_a_lazyframe_is_cut_by_a_column():
+    space = (
+        dp.lazyframe_domain(
+            [dp.series_domain(name, dp.atom_domain(T="i64")) for name in ("day", "n")]
+        ),
+        dp.symmetric_distance(),
+    )
+    rows = frame([(1, 10), (2, 20), (1, 11), (5, 50)])
+    root = spawn(space, rows, oc.c.by_column("day"), [1, 2, 3])
+    assert root([2, 1], seen(space)).collect().rows() == [(1, 10), (2, 20), (1, 11)]
+    root.add_blocks([4], frame([(4, 40), (1, 666)]))
+    assert root([1, 4], seen(space)).collect().rows() == [(1, 10), (1, 11), (4, 40)]
+    with pytest.raises(InvalidTypeError, match="day"):
+        root.add_blocks(["five"])
+    with pytest.raises(InvalidTypeError, match="column"):
+        spawn(VECTOR, [1], oc.c.by_column("day"), [1])
+
+
+@pytest.fixture(scope="module")
+def visits():
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE visits (person INT, day DATE)")
+    first = datetime.date(2026, 1, 1)
+    rows = [(p, first + datetime.timedelta(days=7 * p % 28)) for p in range(20)]
+    connection.executemany("INSERT INTO visits VALUES (?, ?)", rows)
+    schema = {"person": int, "day": datetime.date}
+    return oc.tables.scan(connection, "visits", schema, "person")
+
+
+def days(week):
+    first = datetime.date(2026, 1, 1) + datetime.timedelta(days=7 * week)
+    return [first + datetime.timedelta(days=day) for day in range(7)]
+
+
+def test_a_table_has_ranges_of_dates_as_blocks(visits):
+    once = visits.space >> oc.t.then_truncate(1)
+    odometer = oc.make_concurrent_odometer(*once.output_space, PURE)
+    weeks = oc.c.by_values({week: days(week) for week in range(4)}, of="day")
+    made = oc.c.make_block_filter(odometer, 1, 2e9, blocks=weeks)
+    assert made.map(1) == 2e9
+    root = (once >> made)(visits)
+    count = once.output_space >> oc.t.then_table_count() >> dp.m.then_laplace(scale=1e-9)
+    assert [root([week], count) for week in range(4)] == [5, 5, 5, 5]
+    assert root([3, 0, 1], count) == 15
+    with pytest.raises(oc.errors.BlockExceededError, match="block 0 of the filter refuses"):
+        root([0, 2], count)
+    assert root.privacy_loss(2) == pytest.approx(1e9)
+
+
+def test_a_unit_in_several_blocks_divides_the_budget_and_costs_every_block(visits):
+    thrice = visits.space >> oc.t.then_truncate(3)
+    odometer = oc.make_concurrent_odometer(*thrice.output_space, PURE)
+    first = datetime.date(2026, 1, 1)
+    made = oc.c.make_block_filter(
+        odometer, 1, 0.75, blocks=oc.c.by_column("day"), keys=[first, days(1)[0]]
+    )
+    assert [made.map(d_in) for d_in in (0, 1, 2)] == [0.0, 0.75, 1.5]
+    root = (thrice >> made)(visits)
+    assert root.remaining(first) == 0.25
+    with pytest.raises(InvalidTypeError, match="data must be left out for tables"):
+        root.add_blocks([days(2)[0]], visits)
+    root.add_blocks([days(2)[0]])
+    assert root.remaining(days(2)[0]) == 0.25
+
+
+def test_by_split_has_no_union():
+    with pytest.raises(InvalidTypeError, match="cannot be put together"):
+        spawn(VECTOR, [1], oc.c.by_split(lambda rows, keys: {}), [1])

@@ -1,0 +1,53 @@
+"""Accumulators that blocks share, against one accumulator for each block."""
+
+import numpy as np
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.blocks.shared import Shared
+
+RNG = np.random.default_rng(8)
+STARTS = {
+    "advanced": oc.accumulators.advanced(delta_slack=1e-7).start(None),
+    "best_rule": oc.accumulators.best_rule(d_out=(1.0, 1e-6), typical=[(0.1, 0.0)]).start(None),
+    "either": oc.accumulators.either(
+        oc.accumulators.basic(), oc.accumulators.zcdp(delta_slack=1e-7)
+    ).start(None),
+}
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_each_block_has_the_accumulator_of_its_own_launches(name):
+    start, d_out = STARTS[name], (1.0, 1e-6)
+    rule, shared, exact = Within(d_out), Shared(start, d_out), [start] * 6
+    shared.grow(6)
+    refusals = 0
+    for _ in range(60):
+        places = np.unique(RNG.integers(0, 6, size=3))
+        d_mid = (float(RNG.choice([0.05, 0.1, 0.15])), 0.0)
+        verdicts = [rule.admits(exact[place], d_mid) for place in places]
+        refused = [
+            at for at, one in enumerate(verdicts) if isinstance(one, oc.errors.BudgetExceededError)
+        ]
+        after = shared.after(shared.read(places), d_mid)
+        if refused:
+            refusals += 1
+            assert after[0] == refused[0]
+            assert str(after[1]) == str(verdicts[refused[0]])
+        else:
+            shared.write(places, after)
+            for place, one in zip(places, verdicts, strict=True):
+                exact[place] = one
+        for place in range(6):
+            found = shared.accumulator(shared.read([place])[0])
+            assert found.to_record() == exact[place].to_record()
+    assert refusals > 5
+
+
+def test_blocks_with_equal_totals_share_one_accumulator():
+    shared = Shared(STARTS["advanced"], (1.0, 1e-6))
+    shared.grow(4)
+    for places in ([0], [1], [2], [3]):
+        shared.write(places, shared.after(shared.read(places), (0.1, 0.0)))
+    assert len(set(map(int, shared.read(range(4))[:, 0]))) == 1

@@ -1,0 +1,112 @@
+"""Totals are values: an older one stays what it is, whatever happens to its successors."""
+
+from threading import Thread
+
+import numpy as np
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.blocks.keys import Keys
+from opendp_concurrent.blocks.totals import OnBlocks, Totals
+from opendp_concurrent.errors import BlockExceededError, InvalidValueError
+from opendp_concurrent.measures.sums.scalar_sum import ScalarSum
+
+RNG = np.random.default_rng(3)
+STARTS = {
+    "counted": (ScalarSum(), 1.0, 0.0625),
+    "shared": (oc.accumulators.advanced(delta_slack=1e-7).start(None), (1.0, 1e-6), (0.1, 0.0)),
+}
+
+
+def start(name):
+    keys = Keys()
+    keys.add([f"b{number}" for number in range(5)])
+    first, d_out, d_mid = STARTS[name]
+    return Totals(keys, first, d_out), d_mid
+
+
+def state(totals):
+    return [repr(totals.at(place).to_record()) for place in range(5)]
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_each_of_many_versions_stays_what_it_is(name):
+    totals, d_mid = start(name)
+    versions, expected = [totals], [state(totals)]
+    for _ in range(60):  # a tree of versions
+        before = versions[RNG.integers(0, len(versions))]
+        places = np.unique(RNG.integers(0, 5, size=2))
+        after = before.admitted(OnBlocks(places, d_mid))
+        if isinstance(after, BlockExceededError):
+            continue
+        versions.append(after)
+        expected.append(state(after))
+        at = RNG.integers(0, len(versions))
+        assert state(versions[at]) == expected[at]
+    assert len(versions) > 30
+    for at in RNG.permutation(len(versions)):
+        assert state(versions[at]) == expected[at]
+
+
+def test_a_refusal_names_the_first_block_and_changes_nothing():
+    totals, d_mid = start("counted")
+    for _ in range(16):
+        totals = totals.after(OnBlocks(np.array([1, 3]), d_mid))
+    before = state(totals)
+    refused = totals.admitted(OnBlocks(np.array([0, 3, 4]), d_mid))
+    assert isinstance(refused, BlockExceededError)
+    assert (refused.block, refused.spent, refused.remaining) == ("b3", 1.0, 0.0)
+    assert state(totals) == before
+    with pytest.raises(InvalidValueError, match="do not fit"):
+        totals.after(OnBlocks(np.array([3]), d_mid))
+
+
+def test_n_launches_equal_n_times_one():
+    totals, d_mid = start("counted")
+    places = np.array([0, 2])
+    several = totals.after(OnBlocks(places, d_mid), 3)
+    one_by_one = totals
+    for _ in range(3):
+        one_by_one = one_by_one.after(OnBlocks(places, d_mid))
+    assert state(several) == state(one_by_one)
+
+
+def test_an_interrupted_exchange_is_completed():
+    totals, d_mid = start("counted")
+    first = totals.after(OnBlocks(np.array([0]), d_mid))
+    second = first.after(OnBlocks(np.array([1, 2]), d_mid))
+    array, cells = first._array, first._array.cells
+
+    class Stopping:
+        def write(self, places, new):
+            cells.write(places[:1], new[:1])
+            raise KeyboardInterrupt
+
+    _, places, new, old = second._difference
+    array.exchange, array.cells = (first, second, places, old, new), Stopping()
+    with pytest.raises(KeyboardInterrupt):
+        array.complete()
+    array.cells = cells
+    assert state(second) == state(totals.after(OnBlocks(np.array([0, 1, 2]), d_mid)))
+    assert state(first) == state(totals.after(OnBlocks(np.array([0]), d_mid)))
+
+
+def test_versions_may_be_read_from_many_threads():
+    totals, d_mid = start("counted")
+    versions = [totals.after(OnBlocks(np.array([0]), d_mid))]
+    for _ in range(10):
+        versions.append(versions[-1].after(OnBlocks(np.array([0, 1]), d_mid)))
+    expected, wrong = [state(one) for one in versions], []
+
+    def read(seed):
+        rng = np.random.default_rng(seed)
+        for at in rng.integers(0, len(versions), size=100):
+            if state(versions[at]) != expected[at]:
+                wrong.append(at)
+
+    threads = [Thread(target=read, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -1,0 +1,76 @@
+"""Group privacy by formulas, against Fractions and against direct computation."""
+
+from fractions import Fraction
+from math import exp
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.measures import composition_measure
+from opendp_concurrent.measures.groups import approximate_group, approximate_member
+
+dp.enable_features("contrib", "honest-but-curious")
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+
+
+@pytest.mark.parametrize(
+    ("measure", "power"), [(PURE, 1), (oc.gaussian_tradeoff(), 1), (ZCDP, 2)], ids=str
+)
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_numbers_grow_with_a_power_of_the_size_and_are_rounded_outward(measure, power, size):
+    known = composition_measure(measure)
+    for loss in (0.1, 0.3, 1e-300, 5e-324):
+        whole, part = known.group_loss(loss, size), known.member_loss(loss, size)
+        assert Fraction(whole) >= Fraction(loss) * size**power
+        assert Fraction(part) * size**power <= Fraction(loss)
+        assert whole == pytest.approx(loss * size**power)
+
+
+@pytest.mark.parametrize("size", [2, 3, 10])
+def test_the_path_is_at_least_that_of_each_step_by_hand(size):
+    epsilon, delta = 0.3, 1e-6
+    by_hand = (0.0, 0.0)
+    for _ in range(size):  # P <= e^a Q + b and Q <= e^c R + d, so P <= e^(a+c) R + b + e^a d
+        by_hand = by_hand[0] + epsilon, by_hand[1] + exp(by_hand[0]) * delta
+    found = approximate_group((epsilon, delta), size)
+    assert found == pytest.approx(by_hand)
+    assert Fraction(found[0]) >= size * Fraction(epsilon)
+    assert found[1] > size * delta
+
+
+@pytest.mark.parametrize("d_out", [(1.0, 1e-6), (0.1, 0.0), (1e-9, 0.5)])
+def test_the_group_of_a_member_is_within_the_bound(d_out):
+    for size in (2, 5, 256):
+        whole = approximate_group(approximate_member(d_out, size), size)
+        assert whole[0] <= d_out[0]
+        assert whole[1] <= d_out[1]
+        assert whole == pytest.approx(d_out)
+
+
+def test_functions_have_a_group_and_gaussians_a_member():
+    known = composition_measure(oc.tradeoff())
+    pure = oc.TradeoffFunction.pure(0.5)
+    assert known.group_loss(pure, 2).epsilon(0.0) == pytest.approx(1.0)
+    member = known.member_loss(oc.TradeoffFunction.gaussian(1.0), 2)
+    assert known.group_loss(member, 2) == oc.TradeoffFunction.gaussian(1.0)
+    with pytest.raises(oc.errors.UnsupportedMeasureError, match="2 steps apart"):
+        known.member_loss(pure, 2)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        dp.renyi_divergence(),
+        oc.fixed_renyi_divergence(4.0),
+        oc.truncated_concentrated_divergence(8.0),
+        dp.approximate(ZCDP),
+    ],
+    ids=str,
+)
+def test_measures_without_a_group_are_refused_with_the_reason(measure):
+    known = composition_measure(measure)
+    assert known.member_loss("anything", 1) == known.group_loss("anything", 1) == "anything"
+    for ask in (known.member_loss, known.group_loss):
+        with pytest.raises(oc.errors.UnsupportedMeasureError, match="at one distance gives none"):
+            ask(0.5, 2)
