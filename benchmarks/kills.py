@@ -142,9 +142,33 @@ def charges_of_blocks(ledger: SqlLedger) -> int:
     return summary.launches
 
 
+def below_limits(ledger: SqlLedger) -> Launcher:
+    """Launch below a limit in a limit, below another limit, and on the cap, in turn."""
+    odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
+
+    def limited(handle: Any, label: str) -> Any:
+        return handle(oc.c.make_limited(odometer, 1, BUDGET, label=label))
+
+    root = filtered(ledger)
+    handles = itertools.cycle([limited(limited(root, "team"), "ann"), limited(root, "bob"), root])
+    return lambda: next(handles)(QUERY)
+
+
+def charges_of_limits(ledger: SqlLedger) -> int:
+    """Return the number of charges, each of which is that of ``QUERY`` in each of its accounts."""
+    launches = charges_of_query(ledger)
+    summary, entries = ledger.read()
+    for one in summary.limits:
+        below = sum(entry.limit[: len(one.path)] == one.path for entry in entries)
+        if not one.launches == below == one.spent / EPSILON:
+            raise RuntimeError(f"{below} charges below {one.path}, but {one.launches} in it")
+    return launches
+
+
 SCENARIOS = {
     "single": Scenario(one_by_one, charges_of_query),
     "blocks": Scenario(on_blocks, charges_of_blocks),
+    "limits": Scenario(below_limits, charges_of_limits),
     "prepaid": Scenario(prepaid, charges_of_query, at_risk=PREPAID),
 }
 

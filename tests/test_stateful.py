@@ -1,4 +1,4 @@
-"""Random trees of compositors, odometers, filters and limits, against a model in fractions."""
+"""Random trees of compositors, odometers, filters and limits, against a slow exact model."""
 
 import math
 from fractions import Fraction

@@ -43,7 +43,7 @@ def make_limited(
     else were answered (:func:`.make_concurrent_filter`). What several analysts learn together is
     bounded by the ancestor of their limits only, not by a limit. The guarantee of a limit ends
     where answers to other analysts shape the data that arrive, or choose the launches
-    [TCCCGCCGLT25]. Every ancestor's guarantee is unchanged: each launch is charged there too.
+    [TCCCG25]. Every ancestor's guarantee is unchanged: each launch is charged there too.
 
     Required features: `contrib`, `honest-but-curious`
 

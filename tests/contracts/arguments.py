@@ -2482,7 +2482,7 @@ NO_ARGUMENTS = {
     "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.fixed",
     "tables.Table.materialized", "tables.Table.engine",
     "tables.Predicate", "tables.Column", "tables.Column.is_null",
-    "ledger.Entry", "ledger.Summary", "ledger.SqlLedger", "ledger.SqlLedger.entries",
+    "ledger.Entry", "ledger.LimitSummary", "ledger.Summary", "ledger.SqlLedger", "ledger.SqlLedger.entries",
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",
     "verify.ContinualLaw", "verify.ContinualLaw.update", "verify.ContinualLaw.answers",
     "verify.Item", "verify.Launch", "verify.Launch.lines", "verify.Outcome", "verify.Promise",

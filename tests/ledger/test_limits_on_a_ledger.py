@@ -154,6 +154,28 @@ def test_a_limit_has_its_own_accumulator_and_d_in(store, tools):
         assert (one.spent, one.terms.accumulator, one.terms.d_in) == (told[0], slack, 2)
 
 
+def test_each_account_on_the_path_is_charged_in_its_own_units(store, tools):
+    twice = dp.t.make_user_transformation(
+        *tools.space(), *tools.space(), lambda rows: rows * 2, lambda d_in: 2 * d_in
+    )
+    odometer = oc.make_concurrent_odometer(*tools.space(), dp.max_divergence())
+
+    def opened(ledger):
+        root = tools.limit(ledger, 2.0)
+        team = root(oc.c.make_limited(twice >> odometer, 1, 1.0, label="team"))
+        return root, team, team(oc.c.make_limited(twice >> odometer, 1, 0.5, label="ann"))
+
+    with store.create() as ledger:
+        handles = opened(ledger)
+        handles[2](tools.count(0.125))
+        assert [one.privacy_loss() for one in handles] == [0.5, 0.5, 0.25]
+    with store.open() as ledger:
+        handles = opened(ledger)
+        assert [one.privacy_loss() for one in handles] == [0.5, 0.5, 0.25]
+        handles[1](tools.count(0.125))
+        assert [one.remaining() for one in handles] == [1.25, 0.25, 0.25]
+
+
 def test_a_child_odometer_has_no_name_for_limits_on_a_ledger(store, tools):
     root = tools.limit(store.create())
     child = root(oc.make_concurrent_odometer(*tools.space(), dp.max_divergence()))
