@@ -114,30 +114,29 @@ def choose(factors: Counted, cumulants: Array, epsilon: float, tolerance: float)
     height = 1 / (tau * (1 + tau) * sqrt(2 * pi * (width**2 + 1 / tau**2)))
     step = 2 * pi / _period(cumulants, best, epsilon, width, 0.1 * tolerance * height)
     reach = _REACH / width
-    recurrent = [(one, n) for one, n in factors if one.period < inf]
-    decay, once = np.zeros_like(reach), np.zeros_like(reach)  # the latter if no factor recurs
+    decay = np.zeros_like(reach)
     for one, n in factors:
         if one.horizon == inf:
-            each = n * one.log_decay(tau, reach)
-            decay += each
-            once += 0.0 if one.period < inf else each
-        if one.period < inf:
-            once += n * one.log_recurring(
-                tau, np.minimum(reach, one.period / 2 * (1 - 16 * UNIT)), reach
-            )
+            decay += n * one.log_decay(tau, reach)
     wanted = 0.03 * tolerance * height
     with np.errstate(divide="ignore"):
         target = np.log(wanted * pi * reach)
     normal = sum(n * one.variance for one, n in factors if isinstance(one, Gaussian))
-    plain, short = _first(reach, decay <= target), _first(reach, once <= target - _SPARE)
+    plain = _first(reach, decay <= target)
     limit = inf  # frequency
     for one, _ in factors:
         if isinstance(one, Subsampled):
-            limit = one.reach(tau, min(limit, short, _QUADRATURES * step))
+            limit = one.reach(tau, min(limit, plain, _QUADRATURES * step))
     if plain / step <= _FEW and plain <= limit:
         return Contour(best, step, _nodes(plain, step), 0.0)
     # smoothing adds about s² τ (1 + τ) of δ to δ
     least = min(_COARSE, 0.5 * sqrt(tolerance / (tau * (1 + tau))))
+    recurrent = [(one, n) for one, n in factors if one.period < inf]
+    once = np.zeros_like(reach)  # if no factor recurs
+    for one, n in factors:
+        near = np.minimum(reach, one.period / 2 * (1 - 16 * UNIT))
+        once += n * one.log_recurring(tau, near, reach)
+    short = _first(reach, once <= target - _SPARE)
     if recurrent and short / step <= MOST_NODES and short <= limit:
         for smoothing in _few_smoothings(recurrent, least, normal, wanted):
             end = step * (_nodes(short, step) - 1)

@@ -26,6 +26,7 @@ from .bounds import (
 )
 from .finite import Finite, response
 
+_TINY_SHIFT = 0.01  # below, millions of equal mechanisms are likely
 _FEW = 4096  # steps up to which outcomes are listed
 _FINE = 2.0**60  # a finer grid becomes this one, which loses no less (proof in ``conversions``)
 
@@ -84,14 +85,14 @@ class Laplace:
     def log_mgf(self, tau: Array) -> Array:
         """The logarithm of e^(-ε/2) (a cosh(uε) + b sinh(uε(1 - 1/d)) / sinh(uε/d)), u = τ + 1/2.
 
-        All exponentials are scaled by e^(-uε). Where uε < 1, what the sum has more than at τ = 0
-        is computed, where the logarithm is 0.
+        All exponentials are scaled by e^(-uε). For a small ε and uε < 1, what the sum has more than
+        at τ = 0 is computed, where the logarithm is 0.
         """
         u = np.asarray(tau, dtype=float) + 0.5
         a, b = self._weights()
         scaled = a * (1 + np.exp(-2 * u * self.epsilon)) / 2 + b * self._ratio(u)
         plain: Array = (u - 0.5) * self.epsilon + np.log(scaled)
-        if not self.epsilon < 2.0:  # uε is at least 1
+        if not self.epsilon < _TINY_SHIFT:
             return plain
         # cosh x - cosh y = 2 sinh((x + y) / 2) sinh((x - y) / 2)
         e, v = self.epsilon, np.minimum(u, 1 / max(self.epsilon, 1e-300))
@@ -111,6 +112,8 @@ class Laplace:
     def mgf_error(self, tau: Any) -> Any:
         """Errors of the exponentials, and of the sum of two large numbers."""
         large = 4 * ELEMENTARY + 4 * UNIT * (1 + tau) * self.epsilon
+        if not self.epsilon < _TINY_SHIFT:
+            return large
         # of hyperbolic sines, and of b sinh(..) / sinh(..), which is at most 2 uε there
         u = tau + 0.5
         small = 16 * ELEMENTARY * (u * self.epsilon * (1 + u * self.epsilon))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
+from opendp_concurrent.fdp import contour
 from opendp_concurrent.fdp.function import TradeoffFunction as T
 
 ALPHAS = [1e-12, 1e-3, 0.05, 0.3, 0.5, 0.7, 0.95, 1 - 1e-9]
@@ -143,3 +144,23 @@ def test_the_ends_of_the_curve(f):
     assert start.upper == pytest.approx(start.lower, abs=1e-11)
     failing = T.approximate(1.0, 0.25).beta_bounds(0.0)
     assert Fraction(failing.lower) <= Fraction(3, 4) <= Fraction(failing.upper)
+
+
+def test_many_different_laplace_mechanisms_take_few_contours(monkeypatch):
+    """The search asks for no more accuracy than f(α) needs."""
+    nodes, choose = [], contour.choose
+
+    def counted(*arguments):
+        path = choose(*arguments)
+        nodes.append(path.nodes)
+        return path
+
+    monkeypatch.setattr(contour, "choose", counted)
+    made = T.identity().compose(*(T.laplace(0.05 + 0.001 * i) for i in range(40)))
+    bounds = made.beta_bounds(0.01)
+    assert bounds.width <= 1e-5
+    assert sum(nodes) < 2**20
+    for alpha in (0.01, 0.3):
+        found = made.beta_bounds(alpha)
+        for epsilon in (0.0, 0.5, 1.0, 1.5):
+            assert found.upper >= 1 - made.delta(epsilon) - math.exp(epsilon) * alpha - 1e-12

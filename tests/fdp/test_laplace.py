@@ -168,3 +168,58 @@ def test_products_at_extreme_scales_are_bounded_without_a_warning(epsilon, steps
         assert 0.0 <= bounds.lower <= bounds.upper <= 1.0
     assert made.delta_bounds(3.5 * epsilon).upper <= 1e-290
     assert made.epsilon_bounds(1e-6).upper <= 3 * epsilon * (1 + 1e-12)
+
+
+def big_moment(epsilon, steps, u):
+    """E_P[e^((u - 1/2) L)] in big floats."""
+    e = mp.mpf(epsilon)
+    if steps == math.inf:
+        return mp.exp(-e / 2) * (mp.cosh(u * e) + mp.sinh(u * e) / (2 * u))
+    cell = e / int(steps)
+    odd = mp.exp(-cell)
+    inner = (1 - odd) / (1 + odd) * mp.sinh(u * (e - cell)) / mp.sinh(u * cell)
+    return mp.exp(-e / 2) * (2 / (1 + odd) * mp.cosh(u * e) + inner)
+
+
+@pytest.mark.parametrize("tau", [1e-3, 0.7, 40.0])
+@pytest.mark.parametrize("steps", [math.inf, 2.0, 7.0, 5000.0])
+@pytest.mark.parametrize("epsilon", [1e-5, 6.4e-4, 0.3, 5.0])
+def test_logarithms_and_cumulants_keep_a_small_relative_error(epsilon, steps, tau):
+    one = Laplace(epsilon, steps)
+    with mp.workdps(50):
+        half = mp.mpf(1) / 2
+        base = big_moment(epsilon, steps, mp.mpf(tau) + half)
+        value, error = one.log_mgf(np.array([tau])), one.mgf_error(np.array([tau]))
+        assert abs(mp.log(base) - mp.mpf(float(value[0]))) <= mp.mpf(float(error[0]))
+        if epsilon < 0.01 and (tau + 0.5) * epsilon < 1.0:
+            assert error[0] <= 1e-13 * epsilon * (1 + tau)
+        for step in (0.1, 3.0, 1.3 / epsilon):
+            logs, errors = one.logs(tau, step, 6)
+            for at in range(1, 6):
+                u = mp.mpf(tau) + half + 1j * (mp.mpf(step) * at)
+                exact = big_moment(epsilon, steps, u) / base
+                power = mp.exp(mp.mpc(complex(logs[at])))
+                allowed = float(errors[at]) + 2**-52 * abs(logs[at])
+                assert abs(exact - power) <= abs(power) * allowed
+                assert errors[at] <= 1e-11 * min(1.0, step * at * epsilon)
+
+
+@pytest.mark.parametrize("tau", [1e-3, 0.7, 40.0])
+@pytest.mark.parametrize(("epsilon", "steps"), [(0.05, math.inf), (2.0, math.inf), (0.3, 7.0)])
+def test_the_bound_at_a_distance_holds_at_every_recurrence(epsilon, steps, tau):
+    one = Laplace(epsilon, steps)
+    with mp.workdps(40):
+        half, period = mp.mpf(1) / 2, mp.pi / mp.mpf(epsilon)
+        period *= 1 if steps == math.inf else int(steps)
+        base = big_moment(epsilon, steps, mp.mpf(tau) + half)
+        for share in (0.0, 1e-3, 0.2, 0.4, 0.4999):
+            for turns in (1, 2, 30):
+                for side in (-1, 1):
+                    omega = period * (turns + side * mp.mpf(share))
+                    exact = abs(big_moment(epsilon, steps, mp.mpf(tau) + half + 1j * omega) / base)
+                    at = np.array([share * one.period]), np.array([float(omega)])
+                    assert mp.log(exact) <= float(one.log_recurring(tau, *at)[0]) + 1e-9
+    near, far = (
+        one.log_recurring(tau, np.array([x]), np.array([1e9])) for x in (0.0, one.period / 2)
+    )
+    assert far <= near if tau > 1.0 else far < near

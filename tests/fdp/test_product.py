@@ -1,10 +1,15 @@
 """Products: what is merged and counted, and what their profiles have in common."""
 
+import tracemalloc
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opendp_concurrent.fdp import contour
+from opendp_concurrent.fdp.finite import Finite
 from opendp_concurrent.fdp.function import TradeoffFunction as T
 from opendp_concurrent.fdp.product import Product
 
@@ -118,3 +123,65 @@ def test_queries_of_any_shape_are_answered_in_that_shape():
         assert isinstance(f.delta(0.5), float)
         assert f.delta(np.zeros(0)).shape == (0,)
         assert f.delta([0.5])[0] == pytest.approx(f.delta(0.5), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [("laplace", (0.4,), 1), ("laplace", (0.7,), 1)],
+        [("laplace", (0.4,), 2), ("pure", (0.3,), 5)],
+        [("laplace", (0.4,), 1), ("approximate", (0.3, 1e-250), 2)],
+    ],
+)
+def test_near_the_largest_loss_its_probability_bounds_epsilon(parts, contains, exact):
+    made = exact.build(parts)
+    loss, mass = made._product._largest
+    at = [loss * (1 - 1e-13), loss * (1 - 1e-6)]
+    contains(parts, at, [1e-200, 1e-30, mass * 0.999], made)
+    for delta in (1e-200, 1e-30):
+        found = made.epsilon_bounds(delta)
+        assert found.width <= 1e-12 * found.upper
+
+
+def test_many_different_lattices_take_few_nodes_and_little_memory():
+    many = T.identity().compose(*(T.discrete_gaussian(5.0 + 0.3 * i) for i in range(40)))
+    found = many.epsilon_bounds(1e-6)
+    assert found.width <= 1e-6 * found.upper
+    assert many._product._characteristic.contour.nodes < 1000
+    tracemalloc.start()
+    wide = T.discrete_gaussian(3000.0).power(2).epsilon_bounds(1e-6)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 50 * 2**20
+    assert wide.width <= 1e-6 * wide.upper
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_formulas_agree_with_outcomes_that_are_listed(seed):
+    """Products of lattices, with and without what is known of their form."""
+    generator = np.random.default_rng(seed)
+    parts = [
+        T.discrete_gaussian(float(generator.uniform(1.0, 8.0)), int(generator.integers(1, 3))),
+        T.discrete_gaussian(float(generator.uniform(1.0, 8.0))).power(2),
+        T.laplace(float(generator.uniform(0.1, 1.0)), 12.0),
+        T.laplace(float(generator.uniform(0.1, 1.0))).power(int(generator.integers(1, 4))),
+    ]
+    made = T.identity().compose(*parts)
+    factors = made._product.factors.items()
+    listed = {(replace(one) if isinstance(one, Finite) else one): n for one, n in factors}
+    assert all(one.form is None for one in listed if isinstance(one, Finite))
+    other = T._of(Product(0, listed))
+    for share in (0.0, 0.5, 2.0):
+        epsilon = share * made._product.variance**0.5
+        one, two = made.delta_bounds(epsilon), other.delta_bounds(epsilon)
+        assert max(one.lower, two.lower) <= min(one.upper, two.upper)
+        assert one.width <= 1e-5 * one.upper
+
+
+def test_a_bound_by_renyi_orders_holds_where_inversion_has_none():
+    tiny = T.laplace(1e-310).power(2)
+    assert tiny.delta_bounds(0.0).upper <= 1e-9
+    known = T.gaussian(1.0).compose(T.laplace(1e-9))._product.cumulants
+    for epsilon in (0.5, 3.0, 8.0):
+        bound = contour.renyi_delta(known, epsilon)
+        assert T.gaussian(1.0).delta(epsilon) <= bound <= 10 * T.gaussian(1.0).delta(epsilon)
