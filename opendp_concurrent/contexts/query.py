@@ -19,9 +19,9 @@ from opendp.mod import (
 )
 
 from .. import checks
+from ..blocks.block_filter import make_block_filter
 from ..combinators import guards
 from ..combinators.cast import cast
-from ..blocks.block_filter import make_block_filter
 from ..combinators.concurrent_filter import make_concurrent_filter
 from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..errors import InvalidTypeError, InvalidValueError
