@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from opendp.mod import Domain, Measurement, Metric, Odometer, Queryable
+from opendp.mod import Domain, Measurement, Metric, Queryable
 
 from .. import checks
 from ..accounts.account import Account
@@ -22,7 +22,7 @@ from ..native import opendp as _native
 from ..queryables.data import Sealed, check_process, seal_transformed
 from ..queryables.handle import Handle
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, check_launch
+from ..queryables.mechanism import check_launch
 from ..queryables.sequential import SequentialRunner
 from ..queryables.session import Session
 from .keys import Places
@@ -63,8 +63,6 @@ class BlockSession(Session):
     def launch(self, query: Any) -> Any:
         """Launch a measurement on some blocks: charge each of them, or none."""
         blocks, measurement = _pair(query)
-        if not isinstance(measurement, Odometer):
-            _check(measurement)
         places = self.records.keys.places(blocks)
         answer = self._on(places).launch(measurement)
         if isinstance(answer, MachineQueryable) and answer.takes_updates:
@@ -91,7 +89,7 @@ class BlockSession(Session):
 
     def admits(self, blocks: Any, measurement: Any) -> bool:
         """Return whether a launch would be admitted now."""
-        _check(measurement)
+        check_launch(measurement)
         places = self.records.keys.places(blocks)
         offer = self._offers.price(measurement, "measurement")
         price = PriceOnBlocks(offer, self._named(places))
@@ -206,9 +204,3 @@ def _pair(query: Any) -> tuple[Any, Any]:
             "for example root(['2026-W01'], measurement)"
         )
     return parts[0], parts[1]
-
-
-def _check(measurement: Any) -> None:
-    if isinstance(measurement, ConcurrentMeasurement) and measurement.takes_updates:
-        raise InvalidTypeError(f"measurement takes updates: {STREAMS}")
-    check_launch(measurement)

@@ -19,6 +19,7 @@ from opendp.mod import (
 )
 
 from .. import checks
+from ..blocks.block_filter import make_block_filter
 from ..combinators import guards
 from ..combinators.cast import cast
 from ..combinators.concurrent_filter import make_concurrent_filter
@@ -160,6 +161,38 @@ class ConcurrentQuery(AsTransformation, Query):
             return self._nested(limit, queryable, d_in, None, limit.map(d_in), (domain, metric))
 
         return self._contexts(analysts, open_context)
+
+    def block_filter(
+        self,
+        d_out: Any,
+        blocks: Partition,
+        keys: Collection[Any] | None = None,
+        *,
+        orders: Sequence[float] | None = None,
+        halt: bool = False,
+        accumulator: Accounting | None = None,
+    ) -> Query:
+        """Give each block of the data a budget of its own; see :func:`.make_block_filter`.
+
+        The release is a :class:`.BlockFilterQueryable`, whose launches name their blocks. ``d_out``
+        is charged once, at release.
+
+        :param d_out: bound on the privacy loss of all blocks together
+        :param blocks: such as ``oc.c.by_column("week")``
+        :param keys: public keys of the first blocks
+        :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
+        :param halt: close the whole interaction at the first refusal
+        :param accumulator: how the losses of a block's queries add up
+        """
+        domain, metric, d_in = self._unit()
+        odometer = make_concurrent_odometer(
+            domain, metric, self._output_measure, accumulator=accumulator
+        )
+        made = make_block_filter(
+            odometer, d_in, d_out, blocks=blocks, keys=keys, orders=orders, halt=halt
+        )
+        self._check_loss(made, d_in)
+        return self.new_with(chain=self._after(made))
 
     def parallel_composition(
         self,

@@ -85,6 +85,15 @@ def test_carries_cross_the_limbs():
     assert counters.accumulator(counters.read([0])[0]) == exact
 
 
+@pytest.mark.parametrize("d_out", [1.0, 0.7])
+def test_a_full_budget_admits_not_even_a_tiny_loss(d_out):
+    counters = Counters(ScalarSum(), d_out)
+    launched(counters, [0], d_out)
+    for tiny in (2.0**-70, 5e-324):
+        assert isinstance(launched(counters, [0], tiny), tuple)
+    assert not isinstance(launched(counters, [0], 0.0), tuple)
+
+
 @pytest.mark.parametrize("d_mid", [float("inf"), 1.5, 1e308])
 def test_a_loss_above_the_bound_is_refused_by_the_first(d_mid):
     counters = Counters(ScalarSum(), 1.0)

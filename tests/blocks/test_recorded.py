@@ -181,6 +181,7 @@ def work(path, number):
     return Counter(admitted)
 
 
+@pytest.mark.slow
 def test_processes_never_exceed_a_budget_together(path):
     with create_ledger(path, "visits") as kept:
         spawn(kept)

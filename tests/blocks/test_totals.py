@@ -87,8 +87,8 @@ def test_an_interrupted_exchange_is_completed():
     with pytest.raises(KeyboardInterrupt):
         array.complete()
     array.cells = cells
-    assert state(second) == state(totals.after(OnBlocks(np.array([0, 1, 2]), d_mid)))
     assert state(first) == state(totals.after(OnBlocks(np.array([0]), d_mid)))
+    assert state(second) == state(totals.after(OnBlocks(np.array([0, 1, 2]), d_mid)))
 
 
 def test_versions_may_be_read_from_many_threads():

@@ -196,6 +196,27 @@ def test_quotas_above_the_loss_of_the_query_are_refused():
     query.analyst_quotas({"alice": 0.5, "bob": 0.5}).release()
 
 
+def test_a_block_filter_is_charged_once_at_release():
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    open_ = oc.concurrent_context(
+        data=[101, 102, 201],
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=3.0),
+        domain=space[0],
+    )
+    weeks = oc.c.by_key(lambda record: record // 100)
+    root = open_.query().block_filter(1.0, weeks, [1, 2]).release()
+    assert open_.current_privacy_loss() == 1.0
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    for blocks in ([1], [1, 2], [2]):
+        assert isinstance(root(blocks, count), int)
+    assert open_.current_privacy_loss() == 1.0
+    with pytest.raises(BudgetExceededError, match="block 1 of filter 1 of the filter"):
+        root([1], count)
+    with pytest.raises(InvalidValueError, match=r"^the query has the privacy loss 0\.5"):
+        open_.query(epsilon=0.5).block_filter(1.0, weeks, [1, 2])
+
+
 def test_quotas_on_a_plan():
     open_ = context("frame")
     plan = open_.query(epsilon=1.0).filter(pl.col("n") > 2)
