@@ -120,8 +120,8 @@ class Session:
         """
         known: Price
         if checks.is_a(price, Measurement, Odometer, _native.PARTIAL_CONSTRUCTOR):
-            check_launch(price)
             known = offer = self._offers.price(price, "price")
+            check_launch(price)
             again: Callable[[], Price] | None = offer.again
         else:
             offer, again = None, None

@@ -2118,6 +2118,22 @@ for name, fresh in HANDLES.items():
             spent,
             **described,
         )
+        price = "measurement" if name in ("odometer", "chained") else "measurement or non_negative"
+        for method, argument in (("prepaid", "count"), ("leased", "size")):
+            on_handle(
+                f"{name}.{method}",
+                fresh,
+                lambda handle, method=method, **given: getattr(handle, method)(**given),
+                spent,
+                price=(COUNT, price),
+                **{argument: (2, "count")},
+            )
+        on_handle(
+            f"{name}.prepaid()",
+            lambda fresh=fresh: fresh().prepaid(COUNT, 9),
+            lambda handle, query: handle(query),
+            query=(COUNT, "measurement"),
+        )
     if name == "compositor":
         on_handle(
             f"{name}.loss_after",
