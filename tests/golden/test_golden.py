@@ -52,8 +52,6 @@ LAUNCHED = [
 ]
 NEVER = "created, and never used"
 AT_DELTA = "ladder of pairs"  # its readings are ends of brackets, which may become narrower
-
-
 OF_BLOCKS = {"on-each-block", "on-blocks"}  # whose ledger is in the folder ``blocks``
 
 
@@ -110,7 +108,7 @@ def close(found, expected, exactly=True):
         assert len(found) == len(expected)
         for pair in zip(found, expected, strict=True):
             close(*pair, exactly)
-    elif exactly or not (isinstance(expected, str) and expected.startswith("0x")):
+    elif exactly or not (isinstance(expected, str) and expected.lstrip("-").startswith("0x")):
         assert found == expected
     else:
         assert float.fromhex(found) == pytest.approx(float.fromhex(expected), rel=1e-3)
