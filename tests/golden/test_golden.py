@@ -51,8 +51,7 @@ LAUNCHED = [
     if version in ("0.1.0", "0.2.0.dev1") or name in (*SOME, *CAME.get(version, ()))
 ]
 NEVER = "created, and never used"
-
-
+AT_DELTA = "ladder of pairs"  # its readings are ends of brackets, which may become narrower
 OF_BLOCKS = {"on-each-block", "on-blocks"}  # whose ledger is in the folder ``blocks``
 
 
@@ -109,7 +108,7 @@ def close(found, expected, exactly=True):
         assert len(found) == len(expected)
         for pair in zip(found, expected, strict=True):
             close(*pair, exactly)
-    elif exactly:
+    elif exactly or not (isinstance(expected, str) and expected.lstrip("-").startswith("0x")):
         assert found == expected
     else:
         assert float.fromhex(found) == pytest.approx(float.fromhex(expected), rel=1e-3)
@@ -172,7 +171,7 @@ def test_every_budget_says_what_it_said(unpacked, version, name):
     anchor = expected["anchor"]
     path = unpacked[version] / "closed.db"
     with open_ledger(path, name, anchor=anchor, read_only=True) as ledger:
-        close(make.told(ledger), expected)
+        close(make.told(ledger), expected, name != AT_DELTA)
 
 
 @pytest.mark.parametrize(("version", "name"), LAUNCHED)
