@@ -272,6 +272,13 @@ def test_other_events_on_one_sample_are_refused(inner):
         read(poisson(0.1, inner))
 
 
+def test_a_sampled_randomized_response_is_refused():
+    """Its pair has two losses, too, but is not that of (ε, δ)-DP."""
+    for buckets in (2, 3):
+        with pytest.raises(UnsupportedEventError, match="PoissonSampledDpEvent"):
+            read(poisson(0.1, e.RandomizedResponseDpEvent(0.5, buckets)), SPECIAL)
+
+
 # --- trees -------------------------------------------------------------------------------------
 
 
