@@ -23,16 +23,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
-from opendp import (
-    combinators,
-    core,
-    domains,
-    measurements,
-    measures,
-    metrics,
-    mod,
-    transformations,
-)
+from opendp import combinators, core, domains, measurements, measures, metrics, transformations
 
 from . import checks
 from .accumulators.advanced import Advanced, advanced
@@ -44,6 +35,7 @@ from .accumulators.zcdp import Zcdp, zcdp
 from .errors import InvalidTypeError, InvalidValueError
 from .measures.distances import TruncatedConcentrated
 from .measures.sums.basic import Basic
+from .native.opendp import VERSION
 from .opendp_kinds import BY_ANNOTATION, BY_NAME, KINDS, OF_OPENDP
 from .provenance import CONSTRUCTORS, MODULE, VALUES
 
@@ -275,10 +267,10 @@ def _parts(one: dict[str, Any], allowed: frozenset[_Key]) -> list[Any]:
             raise InvalidValueError(
                 f"message calls {key[1]}, which is not among the constructors that are allowed"
             )
-        if version != mod.__version__:
+        if version != VERSION:
             raise InvalidValueError(
                 f"message was written with OpenDP {checks.shown(version)}, and this is OpenDP "
-                f"{mod.__version__}; write it with the same version"
+                f"{VERSION}; write it with the same version"
             )
         if not isinstance(given, dict):
             raise InvalidValueError(f"message calls {key[1]} without keyword arguments")

@@ -59,6 +59,7 @@ from .argtypes import set_once
 from .boundary import CALLBACKS, entries
 
 PARTIAL_CONSTRUCTOR: type = _PartialConstructor
+VERSION: str = mod.__version__
 F = TypeVar("F", bound=Callable[..., Any])
 set_once()
 MOST_ROWS = 2**36  # more than a machine holds
