@@ -345,7 +345,8 @@ def by_entry() -> Partition:
 
     A mechanism gets the mapping with the entries of its parts; a part without an entry is empty.
     You promise that the distance of neighbours is the sum of the distances of their entries: an
-    individual is in at most one entry, chosen by their data only. Keys are public.
+    individual is in at most one entry, chosen by their data only. For a block filter with d_in above
+    1, entries at distance k must be k steps of distance 1 apart. Keys are public.
 
     :return: a partition for :func:`.make_block_filter` and :func:`.make_parallel_composition`
 
@@ -431,8 +432,13 @@ def check_key(name: str, key: Any) -> None:
             f"{name} has {shown(key)}, which is not hashable ({type(key).__name__}); "
             "pass a string, a number or a tuple of these"
         ) from None
-    if key != key:
+    if _has_nan(key):
         raise InvalidValueError(f"{name} has {shown(key)}, which does not equal itself")
+
+
+def _has_nan(key: Any) -> bool:
+    """Return whether a key, or a part of it, does not equal itself. Tuples hide this."""
+    return any(map(_has_nan, key)) if isinstance(key, tuple) else bool(key != key)
 
 
 def _vector_cutter(of: Any, owners: Mapping[Any, Any], keys: tuple[Any, ...]) -> Cut:

@@ -122,3 +122,13 @@ def test_an_array_is_copied_before_it_is_checked():
     assert keys.at(keys.places(np.array([12, 13]).view(Changing))) == [12, 13]
     hidden = np.ma.masked_array([13, 12, 99], mask=[False, True, True])
     assert keys.at(keys.places(hidden)) == [12, 13, 99]
+
+
+@pytest.mark.parametrize("key", [(float("nan"), 1), ("a", (1, np.float64("nan")))], ids=str)
+def test_nan_in_a_tuple_is_refused_too(key):
+    keys = known(["a"])
+    with pytest.raises(InvalidValueError, match="does not equal itself"):
+        keys.add([key])  # another nan, as a ledger reads it, would be another block
+    with pytest.raises(InvalidValueError, match="does not equal itself"):
+        keys.places([key])
+    assert len(keys) == 1
