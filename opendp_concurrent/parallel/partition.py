@@ -345,8 +345,8 @@ def by_entry() -> Partition:
 
     A mechanism gets the mapping with the entries of its parts; a part without an entry is empty.
     You promise that the distance of neighbours is the sum of the distances of their entries: an
-    individual is in at most one entry, chosen by their data only. For a block filter with d_in above
-    1, entries at distance k must be k steps of distance 1 apart. Keys are public.
+    individual is in at most one entry, chosen by their data only. For a block filter with d_in
+    above 1, entries at distance k must be k steps of distance 1 apart. Keys are public.
 
     :return: a partition for :func:`.make_block_filter` and :func:`.make_parallel_composition`
 
