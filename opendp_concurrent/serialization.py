@@ -23,8 +23,16 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
-from opendp import combinators, core, domains, measurements, measures, metrics, transformations
-from opendp.mod import __version__
+from opendp import (
+    combinators,
+    core,
+    domains,
+    measurements,
+    measures,
+    metrics,
+    mod,
+    transformations,
+)
 
 from . import checks
 from .accumulators.advanced import Advanced, advanced
@@ -51,6 +59,7 @@ _EXCLUDED = frozenset(  # what can be called in a message is not made for what t
         "make_chain_po",
         "make_continual",
         "make_interactive_postprocessing",
+        "make_parallel_continual",
         "make_stream_filter",
         "make_stream_map",
         "record_stream",
@@ -266,10 +275,10 @@ def _parts(one: dict[str, Any], allowed: frozenset[_Key]) -> list[Any]:
             raise InvalidValueError(
                 f"message calls {key[1]}, which is not among the constructors that are allowed"
             )
-        if version != __version__:
+        if version != mod.__version__:
             raise InvalidValueError(
                 f"message was written with OpenDP {checks.shown(version)}, and this is OpenDP "
-                f"{__version__}; write it with the same version"
+                f"{mod.__version__}; write it with the same version"
             )
         if not isinstance(given, dict):
             raise InvalidValueError(f"message calls {key[1]} without keyword arguments")
@@ -335,8 +344,13 @@ def _check_kinds(key: _Key, given: dict[str, Any]) -> None:
     """Raise for an argument of another kind than the constructor takes.
 
     OpenDP passes pointers on as they are, and a wrong one ends the process. Constructors of this
-    package check their arguments themselves.
+    package check their arguments themselves. But they take a Python function for a Rényi curve, and
+    measurements and transformations can be called, too: a noisy curve is no bound.
     """
+    if key[0] == MODULE:
+        for name, value in given.items():
+            if name not in _MECHANISMS and _is_called(value):
+                raise InvalidTypeError(f"{name} must have no mechanism in it")
     if key[0] == MODULE and key[1] not in ("chain", "chain_stream"):
         return
     for name, value in given.items():
@@ -345,6 +359,17 @@ def _check_kinds(key: _Key, given: dict[str, Any]) -> None:
             raise InvalidTypeError(
                 f"{name} must be {kind}, found {'a ' * (value is not None)}{type(value).__name__}"
             )
+
+
+_MECHANISMS = ("composition", "measurement", "measurements", "odometer", "transformation")
+
+
+def _is_called(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_is_called, value))
+    if isinstance(value, dict):
+        return any(map(_is_called, (*value, *value.values())))
+    return callable(value)
 
 
 def _kind(key: _Key, name: str) -> str:

@@ -329,6 +329,31 @@ HOSTILE = {
         "monotone, which is a",
     ),
     "score": (call(MODULE, "make_private_selection", score=COUNT), "score, which is a"),
+    "a noisy curve": (
+        call(
+            MODULE,
+            "make_concurrent_composition",
+            **{**ON, "output_measure": call("measures", "renyi_divergence")},
+            d_in=1,
+            d_mids=[COUNT],
+            orders=[2.0, 4.0],
+        ),
+        "d_mids must have no mechanism",
+    ),
+    "a noisy curve in a mapping": (
+        call(
+            MODULE,
+            "make_analyst_quotas",
+            odometer=call(MODULE, "make_concurrent_odometer", **ON),
+            d_in=1,
+            quotas=call(MODULE, "mapping", items=[{"__tuple__": ["alice", COUNT]}]),
+        ),
+        "items must have no mechanism",
+    ),
+    "a transformation as a key": (
+        call(MODULE, "make_parallel_continual", **ON, key=COUNT),
+        "not a constructor",
+    ),
     "dtype": (call(MODULE, "array", values=[1], dtype="object"), "dtype"),
     "negative scale": (call(MODULE, "make_above_threshold", **{**SVT, "scale": -1.0}), "scale"),
     "integer of 64 bits": (call("domains", "vector_domain", size=2**63), "64 bits"),
@@ -418,7 +443,12 @@ def test_each_constructor_of_the_package_is_recorded_or_has_a_reason():
         for name in made & set(oc.t.__all__)
         if vars(oc.t)[name].__module__.split(".")[1] in ("tables", "frames")
     }
-    others = {"make_filter_to_odometer", "make_resumable"}  # what they take is recorded; a store
+    others = {
+        "make_filter_to_odometer",  # what it takes is recorded
+        "make_resumable",  # a store
+        "make_block_filter",  # a partition
+        "make_individual_table_filter",  # a table
+    }
     assert made - named - tables - others <= CONSTRUCTORS.keys()
 
 

@@ -8,7 +8,7 @@ from opendp_concurrent.queryables.mechanism import ConcurrentMeasurement, intera
 from .catalogue import REFUSALS, SUBJECTS, WRAPPERS, Recipe, odometer_for
 from .laws import has_map, is_measurement, opened, same_loss
 
-NAMES = ("release pure", "composition pure", "native queryable pure", "above threshold", "count")
+NAMES = ("composition pure", "above threshold", "native laplace")
 INNER = [one for one in SUBJECTS if one.name in NAMES]
 
 

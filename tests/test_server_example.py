@@ -1,0 +1,590 @@
+"""The example of a query server: one charge for a key, nobody else's children, no way around it."""
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+
+pytest.importorskip("fastapi", reason="!!! THE EXAMPLE OF A SERVER IS NOT RUN: no fastapi !!!")
+httpx = pytest.importorskip("httpx", reason="!!! THE EXAMPLE OF A SERVER IS NOT RUN: no httpx !!!")
+from fastapi.testclient import TestClient  # noqa: E402
+
+dp.enable_features("contrib", "honest-but-curious")
+ROOT = Path(__file__).parents[1]
+PATH = ROOT / "docs" / "examples" / "server.py"
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+PURE = dp.max_divergence()
+ROWS = [918273645] * 7
+TOKENS = {"alice": "token of alice", "bob": "token of bob"}
+DIGESTS = {name: hashlib.sha256(one.encode()).hexdigest() for name, one in TOKENS.items()}
+
+
+@pytest.fixture(scope="module")
+def example():
+    spec = importlib.util.spec_from_file_location("server_example", PATH)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["server_example"] = module  # where the annotations of its requests are read
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def start(example, tmp_path):
+    started = []
+
+    def run(**changes):
+        given = {"limits": {"alice": 1.0, "bob": 1.0}, "cap": 1.5, **changes}
+        app = example.make_app(example.Settings(tmp_path / "kept", ROWS, DIGESTS, **given))
+        client = TestClient(app, raise_server_exceptions=False)
+        client.__enter__()
+        started.append(client)
+        return client
+
+    yield run
+    for client in started:
+        client.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="module")
+def hostile(example, tmp_path_factory):
+    """A server for requests that must change nothing."""
+    folder = tmp_path_factory.mktemp("hostile")
+    limits = {"alice": 1.0, "bob": 1.0}
+    app = example.make_app(example.Settings(folder, ROWS, DIGESTS, limits=limits, cap=1.5))
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield client
+        assert entries(client) == []
+
+
+def on(name):
+    return {"Authorization": f"Bearer {TOKENS[name]}"}
+
+
+def count(scale=4.0):
+    return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=scale)
+
+
+def svt(scale=8.0, threshold=5):
+    return oc.m.make_above_threshold(*SPACE, PURE, 1, scale=scale, threshold=threshold)
+
+
+def odometer():
+    return oc.make_concurrent_odometer(*SPACE, PURE)
+
+
+def launch(client, who, key, query, where="/launch", **more):
+    text = query if isinstance(query, str) else dp.serialize(query)
+    return client.post(where, headers=on(who), json={"key": key, "query": text, **more})
+
+
+def spent(client, who="alice"):
+    return client.get("/budget", headers=on(who)).json()["spent"]
+
+
+def entries(client):
+    return client.app.state.server.ledger.entries()
+
+
+# --- what it is for ------------------------------------------------------------------------------
+
+
+def test_an_analyst_asks_under_a_limit_below_the_cap(start):
+    client = start()
+    answer = launch(client, "alice", "one", count(1.0), purpose="number of rows")
+    assert answer.status_code == 200
+    assert isinstance(answer.json()["answer"], int)
+    refused = launch(client, "alice", "two", count(1.0))
+    assert refused.status_code == 403
+    assert "limit 'alice'" in refused.json()["error"]
+    assert refused.json()["charged"] is False
+    refused = launch(client, "bob", "one", count(1.0))
+    assert (refused.status_code, "limit" in refused.json()["error"]) == (403, False)
+    assert launch(client, "bob", "one", count(2.0)).status_code == 200
+    budget = client.get("/budget", headers=on("bob")).json()
+    assert budget == {"spent": 0.5, "remaining": 0.5, "remaining_of_the_cap": 0.0}
+    assert [one.label for one in entries(client)] == ["alice/one: number of rows", "bob/one: "]
+
+
+def test_a_description_charges_nothing(start):
+    client = start()
+    asked = {"query": dp.serialize(svt())}
+    found = client.post("/describe", headers=on("alice"), json=asked).json()
+    assert (found["interactive"], found["admitted"], found["refusal"]) == (True, True, None)
+    assert found["loss"] == svt().map(1)
+    asked = {"query": dp.serialize(count(0.1))}
+    found = client.post("/describe", headers=on("alice"), json=asked).json()
+    assert (found["interactive"], found["admitted"]) == (False, False)
+    assert "limit 'alice'" in found["refusal"]
+    assert (spent(client), entries(client)) == (0.0, [])
+
+
+def test_children_are_interleaved(start):
+    client = start()
+    rows = SPACE >> dp.t.then_count()
+    one = launch(client, "alice", "one", svt(threshold=10**6)).json()["child"]
+    other = launch(client, "alice", "other", odometer()).json()["child"]
+    before = spent(client)
+    for index in range(3):
+        found = launch(client, "alice", f"a{index}", rows, f"/children/{one}").json()["answer"]
+        assert found == {"outcome": "BELOW", "value": None}
+        asked = launch(client, "alice", f"b{index}", count(16.0), f"/children/{other}")
+        assert isinstance(asked.json()["answer"], int)
+    assert spent(client) == pytest.approx(before + 3 / 16)
+    asked = {"query": dp.serialize(count(0.1))}
+    found = client.post(f"/children/{other}/describe", headers=on("alice"), json=asked).json()
+    assert (found["admitted"], found["loss"]) == (False, 10.0)
+    found = client.post(f"/children/{one}/describe", headers=on("alice"), json=asked)
+    assert found.status_code == 400
+
+
+def test_children_expire_and_are_closed(start, example, monkeypatch):
+    client, rows = start(seconds_to_live=60.0), SPACE >> dp.t.then_count()
+    child, other = (
+        launch(client, "alice", key, svt(threshold=10**6)).json()["child"] for key in ("one", "two")
+    )
+    assert launch(client, "alice", "a", rows, f"/children/{child}").status_code == 200
+    assert client.delete(f"/children/{other}", headers=on("alice")).json() == {"closed": other}
+    assert launch(client, "alice", "b", rows, f"/children/{other}").status_code == 404
+    now = time.monotonic() + 61.0
+    monkeypatch.setattr(example.time, "monotonic", lambda: now)
+    assert launch(client, "alice", "c", rows, f"/children/{child}").status_code == 404
+    assert launch(client, "alice", "a", rows, f"/children/{child}").status_code == 200  # stored
+
+
+def test_an_analyst_has_at_most_so_many_children(start, example, monkeypatch):
+    monkeypatch.setattr(example, "MOST_CHILDREN", 2)
+    client = start()
+    made = [launch(client, "alice", f"k{one}", odometer()).status_code for one in range(4)]
+    assert made == [200, 200, 429, 429]
+    assert launch(client, "bob", "one", odometer()).status_code == 200
+    assert launch(client, "alice", "k9", count()).status_code == 429
+    assert entries(client) == []
+
+
+# --- one charge for a key ------------------------------------------------------------------------
+
+
+def test_a_repeated_request_has_the_same_answer_and_one_charge(start):
+    client = start()
+    answers = {launch(client, "alice", "one", count(9.0)).text for _ in range(5)}
+    assert len(answers) == 1
+    assert len(entries(client)) == 1
+    assert launch(client, "alice", "one", count(8.0)).status_code == 422
+    assert launch(client, "alice", "one", count(9.0), purpose="else").status_code == 422
+    assert launch(client, "bob", "one", count(9.0)).status_code == 200
+    assert len(entries(client)) == 2
+
+
+def test_two_requests_at_once_have_the_same_answer_and_one_charge(start):
+    client = start()
+    with ThreadPoolExecutor(8) as pool:
+        found = list(
+            pool.map(
+                lambda index: launch(client, "alice", f"k{index % 3}", count(30.0)).text, range(24)
+            )
+        )
+    assert len({(index % 3, text) for index, text in enumerate(found)}) == 3
+    assert len(entries(client)) == 3
+
+
+def test_a_repeated_request_has_its_answer_after_a_restart(start):
+    client = start()
+    one = launch(client, "alice", "one", count(9.0)).text
+    child = launch(client, "alice", "child", svt()).json()["child"]
+    loss = spent(client)
+    client.__exit__(None, None, None)
+    client = start()
+    assert launch(client, "alice", "one", count(9.0)).text == one
+    assert launch(client, "alice", "child", svt()).json()["child"] == child
+    rows = SPACE >> dp.t.then_count()
+    assert launch(client, "alice", "x", rows, f"/children/{child}").status_code == 404
+    assert (spent(client), len(entries(client))) == (loss, 2)
+    refused = launch(client, "alice", "more", count(1.0))
+    assert refused.status_code == 403
+
+
+def test_a_refused_key_may_be_used_again(start):
+    client = start()
+    assert launch(client, "alice", "one", count(0.1)).status_code == 403
+    assert launch(client, "alice", "one", "nonsense").status_code == 400
+    assert launch(client, "alice", "one", count()).status_code == 200
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("lost", ["before the charge", "after the charge"])
+def test_a_failure_between_the_charge_and_the_answer_is_told(
+    start, example, monkeypatch, lost, restarted
+):
+    client = start()
+    with monkeypatch.context() as failing:
+
+        def fail(*_):
+            raise OSError(f"disk full {ROWS}")
+
+        if lost == "after the charge":
+            failing.setattr(example.Answers, "end", fail)
+        else:
+            failing.setattr(example.oc, "labelled", fail)
+        failed = launch(client, "alice", "one", count())
+    assert (failed.status_code, failed.json()["charged"]) == (500, None)
+    assert str(ROWS[0]) not in failed.text
+    if restarted:
+        client.__exit__(None, None, None)
+        client = start()
+    again = [launch(client, "alice", "one", count()) for _ in range(3)]
+    if lost == "after the charge":
+        assert {one.status_code for one in again} == {409}
+        assert again[0].json() == {"error": example.LOST, "charged": True}
+    else:
+        assert {one.status_code for one in again} == {200}
+        assert len({one.text for one in again}) == 1
+    assert len(entries(client)) == 1
+
+
+def test_one_folder_has_one_server(start):
+    start()
+    with pytest.raises(BlockingIOError):
+        start()
+
+
+# --- hostile clients -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer token",
+        "Basic token of alice",
+        "token of alice",
+        "Bearer token of alice ",
+        "Bearer " + "a" * 10_000,
+        "Bearer " + DIGESTS["alice"],
+        "Bearer tok\u00e9n".encode("latin-1"),
+        b"Bearer \xff\xfe",
+    ],
+)
+def test_bad_tokens(hostile, header):
+    client = hostile
+    headers = {} if header is None else {"Authorization": header}
+    asked = {"key": "one", "query": dp.serialize(count())}
+    for answer in (
+        client.get("/budget", headers=headers),
+        client.post("/launch", headers=headers, json=asked),
+        client.post("/describe", headers=headers, json={"query": asked["query"]}),
+        client.delete("/children/x", headers=headers),
+    ):
+        assert answer.status_code == 401
+        assert answer.json() == {"error": "the token is not known", "charged": False}
+
+
+def test_every_token_is_compared(example, hostile, monkeypatch):
+    client, compared = hostile, []
+    compare = example.hmac.compare_digest
+    monkeypatch.setattr(
+        example.hmac, "compare_digest", lambda *two: compared.append(two) or compare(*two)
+    )
+    client.get("/budget", headers=on("alice"))
+    assert len(compared) == len(TOKENS)
+
+
+def test_children_of_others_do_not_exist(start):
+    client, rows = start(), SPACE >> dp.t.then_count()
+    child = launch(client, "alice", "one", svt(threshold=10**6)).json()["child"]
+    for answer in (
+        launch(client, "bob", "a", rows, f"/children/{child}"),
+        client.post(
+            f"/children/{child}/describe", headers=on("bob"), json={"query": dp.serialize(rows)}
+        ),
+        client.delete(f"/children/{child}", headers=on("bob")),
+        launch(client, "bob", "b", rows, "/children/unknown"),
+    ):
+        assert answer.status_code == 404
+        assert answer.json()["error"].startswith("there is no such child")
+    assert launch(client, "alice", "a", rows, f"/children/{child}").status_code == 200
+
+
+def message(name, **changes):
+    made = json.loads(dp.serialize(svt()))
+    assert made["__kwargs__"].keys() >= {"scale", "threshold", "d_in"}
+    made["__function__"] = name
+    made["__kwargs__"] |= changes
+    return json.dumps(made)
+
+
+BAD_QUERIES = {
+    "NaN": message("make_above_threshold", scale=float("nan")),
+    "infinity": message("make_above_threshold", scale=float("inf")),
+    "zero": message("make_above_threshold", scale=0),
+    "negative": message("make_above_threshold", scale=-1.0),
+    "huge": message("make_above_threshold", scale=10**400),
+    "no sensitivity": message("make_above_threshold", d_in=2),
+    "promise": message("make_above_threshold", monotone=True),
+    "negative hits": message("make_sparse_vector", max_hits=-1),
+    "hits of text": message("make_sparse_vector", max_hits="1"),
+    "not offered": dp.serialize(
+        oc.m.make_guess_and_check(
+            *SPACE, PURE, 1, max_hits=3, scale=8.0, tolerance=9.0, answer_scale=4.0
+        )
+    ),
+    "a quota": message("make_analyst_quotas"),
+    "a limit": message("make_limited"),
+    "a filter": message("make_concurrent_filter"),
+    "unknown": message("__import__"),
+    "unicode": message("make_\u00e4bove_threshold\U0001f4a5"),
+    "a domain": dp.serialize(SPACE[0]),
+    "a list": json.dumps([json.loads(dp.serialize(count()))]),
+    "a number": "1",
+    "null": "null",
+    "empty": "",
+    "deep": "[" * 100_000,
+    "surrogate": '{"__tuple__": ["\\ud800"]}',
+    "another space": dp.serialize(
+        (dp.vector_domain(dp.atom_domain(T=int), 3), SPACE[1])
+        >> dp.t.then_count()
+        >> dp.m.then_laplace(1.0)
+    ),
+    "another measure": dp.serialize(oc.c.cast(count(), dp.zero_concentrated_divergence())),
+    "a transformation": dp.serialize(SPACE >> dp.t.then_count()),
+}
+
+
+def test_bad_queries_are_refused_and_not_charged(start):
+    client = start()
+    for name, query in BAD_QUERIES.items():
+        for answer in (
+            launch(client, "alice", "one", query),
+            client.post("/describe", headers=on("alice"), json={"query": query}),
+        ):
+            assert answer.status_code == 400, (name, answer.text)
+            assert answer.json()["charged"] is False, name
+            assert len(answer.text) < 1500, name
+    exact = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.0)
+    assert launch(client, "alice", "one", exact).status_code == 403  # its loss is infinite
+    assert (spent(client), entries(client)) == (0.0, [])
+    assert launch(client, "alice", "one", count()).status_code == 200
+
+
+def test_bad_queries_of_a_child_change_nothing(start):
+    client, rows = start(), SPACE >> dp.t.then_count()
+    child = launch(client, "alice", "child", svt(threshold=10**6)).json()["child"]
+    for index, (name, query) in enumerate(BAD_QUERIES.items()):
+        if name != "a transformation":
+            found = launch(client, "alice", f"k{index}", query, f"/children/{child}")
+            # why the child refuses a query is hidden, as all errors of mechanisms are
+            assert found.status_code in (400, 500), (name, found.text)
+            assert found.json()["charged"] is False, name
+    wide = SPACE >> dp.t.then_clamp((0, 10)) >> dp.t.then_sum()
+    for key, query in (("wide", wide), ("measured", count())):
+        found = launch(client, "alice", key, query, f"/children/{child}")
+        assert (found.status_code, found.json()["charged"]) == (500, False)
+    assert launch(client, "alice", "rows", rows, f"/children/{child}").status_code == 200
+    assert len(entries(client)) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        b'{"key": NaN, "query": 1}',
+        json.dumps({"query": "x"}).encode(),
+        json.dumps({"key": "one"}).encode(),
+        json.dumps({"key": "", "query": "x"}).encode(),
+        json.dumps({"key": "a" * 65, "query": "x"}).encode(),
+        json.dumps({"key": "a/b", "query": "x"}).encode(),
+        json.dumps({"key": "a: b", "query": "x"}).encode(),
+        json.dumps({"key": "one\n", "query": "x"}).encode(),
+        json.dumps({"key": "\u0661", "query": "x"}).encode(),
+        json.dumps({"key": 1, "query": "x"}).encode(),
+        json.dumps({"key": "one", "query": 1}).encode(),
+        json.dumps({"key": "one", "query": "x", "purpose": "a:b"}).encode(),
+        json.dumps({"key": "one", "query": "x", "purpose": "\0"}).encode(),
+        json.dumps({"key": "one", "query": "x", "purpose": "a" * 101}).encode(),
+        json.dumps({"key": "one", "query": "x", "analyst": "bob"}).encode(),
+        b'{"key": "one", "query": ' + b"[" * 50_000,
+    ],
+)
+def test_malformed_bodies(hostile, body):
+    client = hostile
+    answer = client.post(
+        "/launch", headers={**on("alice"), "Content-Type": "application/json"}, content=body
+    )
+    assert answer.status_code in (400, 422)
+    assert answer.json()["charged"] is False
+    assert len(answer.text) < 500
+
+
+def test_huge_bodies_are_not_read(hostile, example):
+    client = hostile
+    long = json.dumps({"key": "one", "query": "x" * example.MOST_BYTES})
+    assert launch(client, "alice", "one", "x" * example.MOST_BYTES).status_code in (400, 413)
+    read = []
+
+    def endless():
+        for _ in range(100):
+            read.append(1)
+            yield b"x" * 2**18
+
+    for content in (long + "x" * 2**20, endless()):
+        answer = client.post(
+            "/launch",
+            headers={**on("alice"), "Content-Type": "application/json"},
+            content=content,
+        )
+        assert answer.status_code == 413
+        assert answer.json()["charged"] is False
+
+
+def test_unicode_is_answered_as_it_came(start):
+    client = start()
+    answer = launch(client, "alice", "one", count(), purpose="Zahl der Menschen \u00e4\u6570")
+    assert answer.status_code == 200
+    assert entries(client)[0].label == "alice/one: Zahl der Menschen \u00e4\u6570"
+
+
+def test_there_are_no_other_pages(hostile):
+    client = hostile
+    for path in ("/", "/docs", "/openapi.json", "/redoc", "/children", "/launch/../budget"):
+        assert client.get(path).status_code in (401, 404, 405)
+
+
+def test_no_answer_has_data_in_it(start, example, monkeypatch):
+    client = start()
+
+    def fail(*_):
+        raise ValueError(f"row {ROWS[0]}")
+
+    monkeypatch.setattr(example, "jsonable", fail)
+    answer = launch(client, "alice", "one", count())
+    assert answer.status_code == 500
+    assert str(ROWS[0]) not in answer.text
+
+
+# --- kills ---------------------------------------------------------------------------------------
+
+
+class Running:
+    """The server in a process of its own."""
+
+    def __init__(self, folder):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.process = subprocess.Popen(
+            [sys.executable, str(PATH), str(folder), "--port", str(self.port)],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stderr=subprocess.DEVNULL,
+        )
+        self.url = f"http://127.0.0.1:{self.port}"
+        for _ in range(600):
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+                return
+            except OSError:
+                assert self.process.poll() is None
+                time.sleep(0.05)
+        raise AssertionError("the server did not start")
+
+    def kill(self):
+        if self.process.poll() is None:
+            os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
+def test_kills_under_load(tmp_path, kills, request):
+    """Two clients ask in parallel; the server is killed; each key is asked until it is answered."""
+    settings = {
+        "rows": ROWS,
+        "tokens": DIGESTS,
+        "limits": {"alice": 90.0, "bob": 90.0},
+        "cap": 150.0,
+    }
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    query, answers = dp.serialize(count(2.0**10)), {}
+    stop, running = threading.Event(), [Running(tmp_path)]
+    request.addfinalizer(lambda: running[0].kill())
+
+    clients = {who: httpx.Client() for who in TOKENS}  # each reads certificates once
+
+    def ask(who, key):
+        try:
+            found = clients[who].post(
+                f"{running[0].url}/launch",
+                headers=on(who),
+                json={"key": key, "query": query},
+                timeout=60.0,
+            )
+        except httpx.TransportError:
+            return None
+        answers.setdefault((who, key), set()).add((found.status_code, found.text))
+        return found
+
+    def client(who):
+        index = 0
+        while not stop.is_set():
+            if ask(who, f"k{index}") is None:
+                asked.setdefault(who, []).append(f"k{index}")
+                time.sleep(0.05)
+            index += 1
+
+    asked, most = {}, 20 * kills
+    threads = [threading.Thread(target=client, args=(who,)) for who in TOKENS]
+    for thread in threads:
+        thread.start()
+    for _ in range(kills):
+        time.sleep(0.4)
+        running[0].kill()
+        running[0] = Running(tmp_path)
+    time.sleep(0.3)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    for who, keys in asked.items():  # what had no answer is asked again
+        for key in keys[-most:]:
+            assert ask(who, key).status_code in (200, 409)
+    for who, key in list(answers)[-most:]:
+        ask(who, key)
+    running[0].kill()
+    for one in clients.values():
+        one.close()
+    again = oc.ledger.open_ledger(tmp_path / "budget.db", "server")
+    with again:
+        labels = [one.label.partition(":")[0] for one in again.entries()]
+    assert len(labels) == len(set(labels)), "a key was charged twice"
+    assert all(len(found) == 1 for found in answers.values()), "a key has two answers"
+    answered = {f"{who}/{key}" for who, key in answers}
+    assert answered <= set(labels), "an answer without a charge"
+    assert {status for found in answers.values() for status, _ in found} <= {200, 409}
+    print(
+        f"{kills} kills, {len(labels)} charges, {len(answers)} keys answered, "
+        f"{sum('lost' in text for found in answers.values() for _, text in found)} told as lost"
+    )
+
+
+def test_the_page_shows_what_the_server_has():
+    page = PATH.with_suffix(".rst").read_text()
+    code = PATH.read_text()
+    for path in re.findall(r"``(?:GET|POST|DELETE) (/[\w/{}]*)``", page):
+        assert f'"{path}"' in code, path
