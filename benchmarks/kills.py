@@ -27,6 +27,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,8 +115,36 @@ def prepaid(ledger: SqlLedger) -> Launcher:
     return launch
 
 
+WEEKS = range(20)
+OF_BLOCKS = 4  # named by each launch
+
+
+def on_blocks(ledger: SqlLedger) -> Launcher:
+    """Launch on some of the blocks of a block filter, on others each time."""
+    odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
+    weeks = oc.c.by_key(lambda record: record)
+    root = oc.c.make_block_filter(odometer, 1, BUDGET, blocks=weeks, keys=WEEKS, ledger=ledger)(
+        [1, 2, 3]
+    )
+    chosen = random.Random(os.getpid())
+    return lambda: root(chosen.sample(WEEKS, OF_BLOCKS), QUERY)
+
+
+def charges_of_blocks(ledger: SqlLedger) -> int:
+    """Return the number of charges, each of which is on ``OF_BLOCKS`` blocks."""
+    summary, entries = ledger.read()
+    named = Counter(key for entry in entries for key in entry.d_mid.keys)
+    for week in WEEKS:
+        if summary.spent is not None and summary.spent.of(week).loss != named[week] * EPSILON:
+            raise RuntimeError(f"{named[week]} charges on block {week}, but another loss")
+    if sum(named.values()) != OF_BLOCKS * summary.launches:
+        raise RuntimeError("a launch was charged to some of its blocks only")
+    return summary.launches
+
+
 SCENARIOS = {
     "single": Scenario(one_by_one, charges_of_query),
+    "blocks": Scenario(on_blocks, charges_of_blocks),
     "prepaid": Scenario(prepaid, charges_of_query, at_risk=PREPAID),
 }
 

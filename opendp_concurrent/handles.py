@@ -5,6 +5,7 @@ from .continual.concurrent import StreamQueryable
 from .continual.mechanism import ContinualQueryable
 from .queryables.child import ChildOdometerQueryable, ChildQueryable
 from .queryables.named_queries import Readable, WithParts, WithSynthetic
+from .queryables.prepaid import PrepaidQueryable
 from .queryables.root import (
     ConcurrentCompositionQueryable,
     ConcurrentFilterQueryable,
@@ -21,6 +22,7 @@ __all__ = [
     "ConcurrentOdometerQueryable",
     "ContinualQueryable",
     "OwnStreamQueryable",
+    "PrepaidQueryable",
     "Readable",
     "StreamQueryable",
     "WithParts",

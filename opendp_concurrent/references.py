@@ -106,6 +106,11 @@ REFERENCES = {
         "Tight RDP & zCDP Bounds from Pure DP",
         "https://differentialprivacy.org/pdp-to-zcdp/",
     ),
+    "TCCCGCCGLT25": _arxiv(
+        "2506.05290",
+        "Beyond Per-Querier Budgets: Rigorous and Resilient Global Privacy Enforcement for the W3C "
+        "Attribution API",
+    ),
     "TKRH26": _arxiv(
         "2602.06756", "f-Differential Privacy Filters: Validity and Approximate Solutions"
     ),

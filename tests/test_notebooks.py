@@ -47,6 +47,16 @@ def test_processes_spend_one_budget_to_the_end(run):
     assert after["codes"] == [0, 0, 0]
 
 
+def test_weeks_that_arrive_and_a_counter_stay_under_one_cap(run):
+    after, printed = run("weeks-of-a-stream")
+    assert after["counter"].map(1) + after["filter_"].map(1) <= after["cap"]
+    assert len(after["trends"]) == after["WEEKS"]
+    assert after["losses"][4] == 0.75
+    assert after["losses"][-1] == 0.5
+    assert after["admitted"] == 4
+    assert "block 0 of the filter refuses: spent 0.75 of 0.75" in printed
+
+
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_a_notebook_is_kept_without_outputs(path):
     """Noise differs from run to run; the docs have the outputs of their own build."""

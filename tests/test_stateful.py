@@ -1,4 +1,4 @@
-"""Random trees of compositors, odometers and filters, against a slow model in exact fractions."""
+"""Random trees of compositors, odometers, filters and limits, against a model in fractions."""
 
 import math
 from fractions import Fraction
@@ -139,14 +139,15 @@ class Trees(RuleBasedStateMachine):
 
     def launch(self, node, query, price):
         """Launch on both; the answer, or None if both refuse."""
-        admitted = all(
+        admitted = [
             one.admits(lambda d_in, factor=factor, one=one: price(d_in * factor))
             for one, factor in node.chain()
-        )
+        ]
         before = [self.readings(one) for one, _ in node.chain()]
-        if not admitted:
-            with pytest.raises(BudgetExceededError):
+        if not all(admitted):
+            with pytest.raises(BudgetExceededError) as refusal:
                 node.handle(query)
+            assert refusal.value.spent == before[admitted.index(False)]  # the innermost refuses
             assert [self.readings(one) for one, _ in node.chain()] == before
             return None
         answer = node.handle(query)
@@ -190,6 +191,27 @@ class Trees(RuleBasedStateMachine):
         handle = node.handle(self.odometer(stability))
         assert self.readings(node) == before
         return self.keep(Node(handle, parent=node, stability=stability))
+
+    @rule(
+        target=nodes,
+        node=nodes,
+        stability=st.sampled_from([1, 2]),
+        d_in=st.sampled_from([1, 2]),
+        epsilon=budgets,
+        delta=deltas,
+    )
+    def open_limit(self, node, stability, d_in, epsilon, delta):
+        if node.reach * stability > 24:
+            return node
+        before, d_out = self.readings(node), self.budget(epsilon, delta)
+        label = f"limit {len(self.known)}"
+        limited = oc.c.make_limited(self.odometer(stability), d_in, d_out, label=label)
+        handle = node.handle(limited)
+        assert self.readings(node) == before
+        assert node.handle(limited) is handle
+        return self.keep(
+            Node(handle, parent=node, stability=stability, d_in=d_in, d_out=self.parts(d_out))
+        )
 
     # --- queries -------------------------------------------------------------------------
 

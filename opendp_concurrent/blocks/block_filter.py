@@ -9,6 +9,7 @@ from typing import Any
 from opendp.mod import assert_features
 
 from ..accounts.account import Account, Bound
+from ..accounts.charge import Ledger, Terms
 from ..combinators.accounting import check_budget
 from ..combinators.guards import check_flag, check_odometer, check_orders
 from ..combinators.interactive_measurement import make_measurement
@@ -19,12 +20,14 @@ from ..parallel.parallel import check_no_updates
 from ..parallel.partition import Partition, domain_of_parts
 from ..queryables.data import Sealed, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
+from ..queryables.recorded import check_ledger, open_book
 from ..queryables.sequential import SequentialRunner
 from ..queryables.session import validate_d_in
 from ..tables.cut import is_of_tables
 from .keys import Keys, keys_of
 from .launches import WithinBlocks
 from .queryable import BlockFilterQueryable, BlockSession
+from .recorded import OnEachBlock
 from .records import Records, check_keys
 from .totals import Totals
 
@@ -38,6 +41,7 @@ def make_block_filter(
     keys: Collection[Any] | None = None,
     orders: Sequence[float] | None = None,
     halt: bool = False,
+    ledger: Ledger | None = None,
     opaque_errors: bool = False,
 ) -> ConcurrentMeasurement:
     """Give each block of the data a budget of its own.
@@ -72,6 +76,10 @@ def make_block_filter(
         A ``range`` is not listed, for millions of blocks
     :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
     :param halt: close the whole interaction, children too, at the first refusal
+    :param ledger: made by ``opendp_concurrent.ledger``; stores every charge, with the keys of its
+        blocks, durably before its mechanism runs. Keys are then text, integers, or tuples of these.
+        All processes that have the ledger open share the budgets, and a later process continues
+        from the stored charges
     :param opaque_errors: hide errors of mechanisms from the analyst
     :return: a measurement that spawns a :class:`.BlockFilterQueryable`
     :raises UnsupportedMeasureError: if neighbours are several steps apart and no group privacy is
@@ -104,7 +112,9 @@ def make_block_filter(
     if check_flag(opaque_errors=opaque_errors):
         odometer = replace(odometer, opaque=True)
     if odometer.record is not None:
-        raise InvalidTypeError("odometer must have no ledger of its own")
+        raise InvalidTypeError(
+            "odometer must have no ledger of its own; pass the ledger to the block filter"
+        )
     if odometer.transformation is not None:
         raise InvalidTypeError(
             "odometer must have no transformation: blocks are cut from the data as they are; "
@@ -133,13 +143,23 @@ def make_block_filter(
     first = _first(blocks, keys)
     Keys().add(first)  # raises if they are not keys
     check_keys(blocks, input_domain, first)
+    book, start = None, None
+    if ledger is not None:
+        check_ledger(ledger, measure)
+        if halt:
+            raise InvalidValueError(
+                "halt must be False with a ledger: a refusal in one process cannot close "
+                "the children in another"
+            )
+        terms = Terms(measure.name, OnEachBlock(accounting, share), str(metric), 1, share)
+        book, start = open_book(ledger, terms)
     reason = measure.reason if measure.composability is Composability.SEQUENTIAL else None
 
     def spawn(token: Sealed) -> BlockFilterQueryable:
         own = Keys()
         own.add(first)
-        start: Any = Totals(own, accounting.start(measure), share)
-        bound = Bound(1, rule, start, halt, None, measure.name, repr(accounting))
+        totals: Any = start or Totals(own, accounting.start(measure), share)
+        bound = Bound(1, rule, totals, halt, book, measure.name, repr(accounting))
         unseal(token)
         account = Account(None, bound=bound, sequential_reason=reason, opaque=odometer.opaque)
         session = BlockSession(

@@ -105,6 +105,18 @@ class Keys:
             )
         return place
 
+    def placed(self, keys: tuple[Any, ...]) -> Places:
+        """Return the places of some keys, sorted, each once; keys that are not known are added."""
+        new = list(dict.fromkeys(key for key in map(_plain, keys) if key not in self))
+        while new:
+            try:
+                self.add(new)
+            except InvalidValueError:  # another thread was first
+                new = [key for key in new if key not in self]
+            else:
+                break
+        return self.places(keys)
+
     def places(self, blocks: Any) -> Places:
         """Return the places of some blocks, sorted, each once; or raise."""
         if type(blocks) is range or isinstance(blocks, np.ndarray):

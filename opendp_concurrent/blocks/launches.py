@@ -12,7 +12,7 @@ from ..accounts.price import Price
 from ..errors import BudgetExceededError
 from ..measures.sums.accumulator import Accumulator
 from .keys import Places
-from .totals import OnBlocks, Totals
+from .totals import OnBlocks, OnKeys, Totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class WithinBlocks:
     d_out: Any
 
     def admits(
-        self, accumulator: Totals, d_mid: OnBlocks, count: int = 1
+        self, accumulator: Totals, d_mid: OnBlocks | OnKeys, count: int = 1
     ) -> Totals | BudgetExceededError:
         """Admit when all named blocks do."""
         return accumulator.admitted(accumulator.read(d_mid), count)
@@ -39,25 +39,33 @@ class WithinBlocks:
 
 
 class PriceOnBlocks:
-    """The price of a launch on some blocks."""
+    """The price of a launch on some blocks.
 
-    __slots__ = ("_places", "_price")
+    :param on: places of the blocks; with a ledger, their keys
+    """
 
-    def __init__(self, price: Price, places: Places) -> None:
-        self._price, self._places = price, places
+    __slots__ = ("_on", "_price")
+
+    def __init__(self, price: Price, on: Places | tuple[Any, ...]) -> None:
+        self._price, self._on = price, on
 
     @property
     def mechanism(self) -> str:
         """Short description of the mechanism."""
         return self._price.mechanism
 
-    def at(self, d_in: Any) -> OnBlocks:
+    def at(self, d_in: Any) -> OnBlocks | OnKeys:
         """Return the blocks and the d_mid."""
-        return OnBlocks(self._places, self._price.at(d_in))
+        return self._cost(self._price.at(d_in))
 
-    def later(self, d_in: Any) -> OnBlocks:
+    def later(self, d_in: Any) -> OnBlocks | OnKeys:
         """Return the blocks and the d_mid after the launch."""
-        return OnBlocks(self._places, self._price.later(d_in))
+        return self._cost(self._price.later(d_in))
+
+    def _cost(self, d_mid: Any) -> OnBlocks | OnKeys:
+        if isinstance(self._on, tuple):
+            return OnKeys(self._on, d_mid)
+        return OnBlocks(self._on, d_mid)
 
     def settled(self) -> Any:
         """Return the price without the blocks: a history of blocks would be long."""
@@ -70,12 +78,14 @@ class Selection(Account):
     :param root: the account of the block filter
     """
 
-    __slots__ = ("_places",)
+    __slots__ = ("_on",)
 
-    def __init__(self, root: Account, places: Places, sequential_reason: str | None) -> None:
+    def __init__(
+        self, root: Account, on: Places | tuple[Any, ...], sequential_reason: str | None
+    ) -> None:
         with named("blocks"):
             super().__init__(None, parent=root, sequential_reason=sequential_reason)
-        self._places = places
+        self._on = on
         # what takes updates is a stream, and which block they change may be chosen by the analyst
         self.lifecycle = Lifecycle(root.lifecycle, static=True, name=self.lifecycle.path[-1])
 
@@ -85,4 +95,4 @@ class Selection(Account):
         return self._chain[-1].accumulator_of_none
 
     def _lift(self, price: Price) -> Price:
-        return PriceOnBlocks(price, self._places)
+        return PriceOnBlocks(price, self._on)

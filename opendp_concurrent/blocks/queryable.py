@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from opendp.mod import Domain, Measurement, Metric, Odometer, Queryable
 
 from .. import checks
@@ -74,7 +75,7 @@ class BlockSession(Session):
         take = self.records.of(places)
         carrier_type = self._space[0].carrier_type
         token = seal_transformed(self._token, lambda _: _native.to_pointer(take(), carrier_type))
-        selection = Selection(self.account, places, self._reason)
+        selection = Selection(self.account, self._named(places), self._reason)
         child = Session(
             selection,
             self._space,
@@ -92,7 +93,8 @@ class BlockSession(Session):
         """Return whether a launch would be admitted now."""
         _check(measurement)
         places = self.records.keys.places(blocks)
-        price = PriceOnBlocks(self._offers.price(measurement, "measurement"), places)
+        offer = self._offers.price(measurement, "measurement")
+        price = PriceOnBlocks(offer, self._named(places))
         return self.account.refusal(price) is None
 
     @property
@@ -102,9 +104,15 @@ class BlockSession(Session):
 
     def block(self, block: Any) -> Accumulator:
         """Return the accumulator of a block."""
-        place = self.records.keys.place(block)
-        found: Accumulator = self.account.privacy_loss(self.d_in).at(place)
+        (key,) = self.records.keys.at(np.array([self.records.keys.place(block)]))
+        found: Accumulator = self.account.privacy_loss(self.d_in).of(key)
         return found
+
+    def _named(self, places: Places) -> Any:
+        """Return what names the blocks in a charge: places; in a ledger, keys."""
+        if self.account.recorded:
+            return tuple(self.records.keys.at(places))
+        return places
 
 
 class BlockFilterQueryable(Handle, Queryable):

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
-from ..errors import BlockExceededError, BudgetExceededError
+from ..checks import shown
+from ..errors import (
+    BlockExceededError,
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+)
 from ..measures.sums.accumulator import Accumulator, times
 from ..queryables.turn import attempt
 from .counters import Counters
@@ -29,6 +35,17 @@ class OnBlocks:
     """
 
     places: Places
+    d_mid: Any
+
+
+@dataclass(frozen=True, slots=True)
+class OnKeys:
+    """The same, with keys instead of places: what a ledger keeps.
+
+    :ivar keys: of the blocks
+    """
+
+    keys: tuple[Any, ...]
     d_mid: Any
 
 
@@ -54,26 +71,37 @@ class _Array:
 class Totals:
     """The totals of all blocks after some launches. Immutable; blocks beyond the array are new.
 
-    :param keys: of the blocks, for refusals
+    :param keys: of the blocks; those of a ledger are added when they are first charged
     :param start: the accumulator of no launch
     :param d_out: the bound of each block
     """
 
-    __slots__ = ("_array", "_difference", "_terms")
+    __slots__ = ("_array", "_difference", "_terms", "launches")
 
     def __init__(self, keys: Keys, start: Accumulator, d_out: Any) -> None:
         self._terms = keys, start, d_out
+        self.launches = 0
         self._array: _Array | None = None
         # another value, and at which places this one differs from it: the totals here and there
         self._difference: tuple[Totals, Any, Any, Any] | None = None
 
     @property
     def loss(self) -> Totals:
-        """The losses of all blocks, which is this value; see :meth:`at`."""
+        """The losses of all blocks, which is this value; see :meth:`of`."""
         return self
+
+    def of(self, key: Any) -> Accumulator:
+        """Return the accumulator of the block with this key; that of no launch for a new key."""
+        keys, start, _ = self._terms
+        return self.at(keys.place(key)) if key in keys else start
+
+    def __repr__(self) -> str:
+        return f"BlockTotals({len(self._terms[0])} blocks)"
 
     def read(self, d_mid: Any) -> Any:
         """Return a cost on blocks, or a d_mid alone, in the form that is added."""
+        if isinstance(d_mid, OnKeys):
+            return OnKeys(d_mid.keys, self._terms[1].read(d_mid.d_mid))
         if not isinstance(d_mid, OnBlocks):
             return self._terms[1].read(d_mid)
         return OnBlocks(d_mid.places, self._terms[1].read(d_mid.d_mid))
@@ -93,8 +121,10 @@ class Totals:
         array.cells.grow(place + 1)
         return array.cells.accumulator(array.cells.read([place])[0])
 
-    def admitted(self, d_mid: OnBlocks, count: int = 1) -> Totals | BudgetExceededError:
+    def admitted(self, d_mid: OnBlocks | OnKeys, count: int = 1) -> Totals | BudgetExceededError:
         """Return the totals after launches, or the refusal of the first block that refuses."""
+        if isinstance(d_mid, OnKeys):
+            d_mid = OnBlocks(self._terms[0].placed(d_mid.keys), d_mid.d_mid)
         array = self._array or self._new_array()
         with array.lock:
             found, error = attempt(self._admitted, array, d_mid, times(count))
@@ -111,6 +141,7 @@ class Totals:
             position, refusal = after
             return BlockExceededError.of(refusal, self._key(d_mid.places[position]))
         found = Totals(*self._terms)
+        found.launches = self.launches + count
         found._array = array
         if self._array is None:
             array.cells.write(d_mid.places, after)  # nobody else has this array
@@ -118,11 +149,16 @@ class Totals:
             found._difference = self, d_mid.places, after, now
         return found
 
-    def after(self, d_mid: OnBlocks, count: int = 1) -> Totals:
-        """Return the totals after ``count`` launches, which were charged and so fit."""
+    def after(self, d_mid: Any, count: int = 1) -> Totals:
+        """Return the totals after ``count`` launches, which were charged and so fit.
+
+        :raises InvalidTypeError, InvalidValueError: if they do not, or ``d_mid`` is no such cost
+        """
+        if not isinstance(d_mid, (OnBlocks, OnKeys)):
+            raise InvalidTypeError(f"d_mid must be a loss on blocks, found {shown(d_mid)}")
         verdict = self.admitted(d_mid, count)
         if isinstance(verdict, BudgetExceededError):
-            raise verdict
+            raise InvalidValueError(f"the launches do not fit: {verdict}")
         return verdict
 
     def within(self, d_out: Any) -> bool:
@@ -135,8 +171,9 @@ class Totals:
         del d_out
         return self
 
-    def to_record(self) -> None:
-        """Return None: totals are not kept in a ledger."""
+    def to_record(self) -> dict[str, int]:
+        """Return the number of launches: the totals follow from the charges of a ledger."""
+        return {"launches": self.launches}
 
     def _key(self, place: Any) -> Any:
         return self._terms[0].at(place.reshape(1))[0]

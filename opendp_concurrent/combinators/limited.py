@@ -42,8 +42,8 @@ def make_limited(
     odometer's measure, for inputs at distance ``d_in``, as if the limit were a filter and nothing
     else were answered (:func:`.make_concurrent_filter`). What several analysts learn together is
     bounded by the ancestor of their limits only, not by a limit. The guarantee of a limit ends
-    where answers to other analysts choose the data or the launches [arXiv 2506.05290]. Every
-    ancestor's guarantee is unchanged: each launch is charged there too.
+    where answers to other analysts shape the data that arrive, or choose the launches
+    [TCCCGCCGLT25]. Every ancestor's guarantee is unchanged: each launch is charged there too.
 
     Required features: `contrib`, `honest-but-curious`
 

@@ -16,7 +16,7 @@ from math import exp, expm1, inf, log, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from .bounds import UNIT, Array
+from .bounds import ELEMENTARY, TINY, UNIT, Array
 from .factor import Factor
 from .gaussian import Gaussian
 from .recurrence import tail
@@ -26,6 +26,8 @@ MOST_NODES = 2**19
 _QUADRATURES = 2**15  # nodes at which quadratures are evaluated
 _FEW = 2**11  # nodes that are not worth saving
 TAUS = 2.0 ** (np.arange(-112, 121) / 4)  # the grid of τ
+# the largest of (1 - e^-y) e^(-τy) is e to this
+_PENALTIES = -TAUS * np.log1p(1 / TAUS) - np.log1p(TAUS)
 _SQUARES = TAUS * (TAUS + 1) / 2
 _REACH = np.geomspace(1.0, 1e8, 161)  # frequencies, in units of 1 / sqrt(variance)
 _PERIODS = np.geomspace(4.0, 4e4, 81)  # in units of sqrt(variance)
@@ -87,8 +89,15 @@ def variance(factors: Counted) -> float:
 
 def renyi_epsilon(cumulants: Array, delta: float) -> float:
     """ε at ``delta`` by the best Rényi order in ``TAUS``: above the exact value."""
-    penalty = TAUS * np.log(TAUS / (1 + TAUS)) - np.log1p(TAUS)
-    return float(np.min((cumulants - log(delta) + penalty) / TAUS))
+    slack = 4 * ELEMENTARY * (np.abs(cumulants) + abs(log(delta)) - _PENALTIES)
+    return float(np.min((cumulants - log(delta) + _PENALTIES + slack) / TAUS))
+
+
+def renyi_delta(cumulants: Array, epsilon: float) -> float:
+    """δ at ``epsilon`` by the best Rényi order in ``TAUS``: above the exact value."""
+    slack = 4 * ELEMENTARY * (np.abs(cumulants) + np.abs(TAUS * epsilon) - _PENALTIES)
+    least = float(np.min(cumulants - TAUS * epsilon + _PENALTIES + slack))
+    return exp(least) * (1 + ELEMENTARY) + TINY if least < 0.0 else 1.0
 
 
 def choose(factors: Counted, cumulants: Array, epsilon: float, tolerance: float) -> Contour:

@@ -19,6 +19,8 @@ and has
   (nodes - 1) step;
 * ``log_decay(tau, omega)``: logarithm of a bound on the absolute value of the characteristic
   function at all frequencies from ω to ``horizon``;
+* ``logs(tau, step, nodes)``: logarithms of the same values, with bounds on the relative errors of
+  the values, for powers; or None;
 * ``log_recurring(tau, distance, omega)``: the same at a distance from the next multiple of
   ``period``, which is infinite if |ρ| has none.
 """

@@ -23,22 +23,38 @@ class Form(Protocol):
     """A pair by formulas, with the methods of ``factor``; ``logs`` is as for :class:`Finite`."""
 
     @property
-    def horizon(self) -> float: ...
+    def horizon(self) -> float:
+        """As for the factors."""
+        ...
 
-    def log_mgf(self, tau: Array) -> Array: ...
+    def log_mgf(self, tau: Array) -> Array:
+        """As for the factors."""
+        ...
 
-    def mgf_error(self, tau: Any) -> Any: ...
+    def mgf_error(self, tau: Any) -> Any:
+        """As for the factors."""
+        ...
 
-    def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array] | None: ...
+    def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array] | None:
+        """As for the factors."""
+        ...
 
-    def transform(self, tau: float, step: float, nodes: int) -> Transform: ...
+    def transform(self, tau: float, step: float, nodes: int) -> Transform:
+        """As for the factors."""
+        ...
 
-    def log_decay(self, tau: float, omega: Array) -> Array: ...
+    def log_decay(self, tau: float, omega: Array) -> Array:
+        """As for the factors."""
+        ...
 
     @property
-    def period(self) -> float: ...
+    def period(self) -> float:
+        """As for the factors."""
+        ...
 
-    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array: ...
+    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
+        """As for the factors."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +102,7 @@ class Finite:
             self._link(self.back)
 
     def with_form(self, form: Form) -> Finite:
-        """This pair, computed by formulas from now on. They are neither compared nor written."""
+        """Return the pair itself, computed by formulas from now on, which are not compared."""
         self.__dict__["form"] = form
         return self
 
@@ -259,7 +275,8 @@ class Finite:
         wrong = self.mass_error + 2 * ELEMENTARY * (1400 + abs(odds))  # of the odds
         sine = np.sin(np.minimum(omega * self._gap / 2, pi / 2))
         both = (sine / np.cosh(min(abs(odds) / 2, 300.0))) ** 2
-        return 0.5 * np.log1p(-both * max(0.0, 1 - 2 * wrong - 1e-12))
+        value: Array = 0.5 * np.log1p(-both * max(0.0, 1 - 2 * wrong - 1e-12))
+        return value
 
     def profile(self, epsilon: Array) -> Bounds:
         """δ at each real ε, summed over the outcomes."""

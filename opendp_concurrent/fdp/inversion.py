@@ -10,7 +10,7 @@ The integral is replaced by a sum over nodes. Four errors are bounded.
    of e^(τmP) δ(ε + mP). All terms are positive. Those with m ≠ 0 are bounded by Chernoff's bound at
    other τ: ``contour.alias_bound``.
 2. *Truncation* at Ω: at most (1/π) sup |ρ| / Ω, with the supremum over ω > Ω. Each factor bounds
-   its own part.
+   its own part. Factors whose |ρ| recurs are bounded on intervals: ``recurrence.py``.
 3. *Rounding.* Each factor bounds the error of ρ; the weights |1/(t (t+1))| are summed.
 4. *Smoothing.* Where ρ does not decay, the product is composed with a Gaussian of small μ = s.
    Where a factor is put on a lattice, it is dilated by less than such a Gaussian. Either way the

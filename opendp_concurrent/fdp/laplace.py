@@ -237,7 +237,7 @@ def _phase(angle: Any) -> ComplexArray:
     return phase
 
 
-def _phase_less_one(angle: Array) -> ComplexArray:
+def _phase_less_one(angle: Any) -> ComplexArray:
     """e^(iω) - 1 to a small relative error."""
     value: ComplexArray = -2 * np.sin(angle / 2) ** 2 + 1j * np.sin(angle)
     return value

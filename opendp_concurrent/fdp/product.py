@@ -252,6 +252,8 @@ class Product:
         best = Bounds(self._least(epsilon), 1.0)
         if not self._is_invertible:
             return best
+        least = paths.renyi_delta(self.cumulants + self.cumulant_errors, epsilon)
+        best = Bounds(best.lower, min(1.0, float(self.infinite.upper) + least))
         for fresh in (False, True):
             characteristic = self._characteristic_at(epsilon, tolerance, fresh)
             bounds = self._bounds(characteristic, epsilon)

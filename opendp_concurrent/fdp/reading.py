@@ -294,8 +294,7 @@ class _Reader:
         buckets = _MOST_BUCKETS(**{f"{name}.num_buckets": event.num_buckets})
         if buckets == 1 or noise == 1.0:
             return Losses()
-        exactly = 1 - Fraction(noise) * Fraction(buckets - 1, buckets)
-        truth = float(Fraction(-(-exactly * _GRID // 1), _GRID))
+        truth = truth_up(noise, buckets)
         if self.neighbours is REPLACE_ONE:
             return _both(TradeoffFunction.randomized_response(truth, buckets))
         chance = float(Fraction(_GRID // buckets, _GRID))  # of each answer, without the record
@@ -346,8 +345,6 @@ _READERS: dict[str, Callable[[_Reader, Any, int], Losses]] = {
 
 def _sampled(inner: Losses, rate: float) -> Losses | None:
     """The losses of one Poisson sample on which all the others run; None if no pair is known."""
-    if inner.xi or inner.rho:
-        return None
     whole = inner.session()
     if whole.removed == TradeoffFunction.worst():
         return _both(TradeoffFunction.approximate(0.0, rate))
@@ -358,8 +355,6 @@ def _sampled(inner: Losses, rate: float) -> Losses | None:
     if isinstance(single, Subsampled):  # the samples of a sample
         both = rounded_up(Fraction(rate) * Fraction(single.rate))
         return _subsampled(single.noise, single.size, both)
-    if whole.removed != whole.added:
-        return None
     if not product.factors:
         return _subsampled("gaussian", product.mu, rate)
     if isinstance(single, Laplace) and isinf(single.steps):
@@ -383,6 +378,12 @@ def _subsampled(noise: str, size: float, rate: float) -> Losses:
         for unit in ("removed", "added")
     )
     return Losses(Counter([Session(removed, added)]))
+
+
+def truth_up(noise: float, buckets: int) -> float:
+    """The probability of the true answer, 1 - p (k - 1)/k, rounded up to a multiple of 2^-53."""
+    exactly = 1 - Fraction(noise) * Fraction(buckets - 1, buckets)
+    return float(Fraction(-(-exactly * _GRID // 1), _GRID))
 
 
 def amplified(epsilon: float, delta: float, rate: float) -> tuple[float, float]:

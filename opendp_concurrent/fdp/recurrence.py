@@ -1,9 +1,9 @@
 """How much of a characteristic function is left beyond a frequency, where some factors recur.
 
 A pair on a lattice has a |ρ| of some period, which is even and falls up to half of it. Where
-several have different periods, their product hardly recurs. An interval of frequencies is bounded by each
-factor's bound at the least distance to a multiple of its period; intervals whose bound is too large
-are divided.
+several have different periods, their product hardly recurs. An interval of frequencies is bounded
+by each factor's bound at the least distance to a multiple of its period; intervals whose bound is
+too large are divided.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from .binomial import MOST_DRAWS, binomial, log_mass, log_odds, window
 from .bounds import ELEMENTARY, TINY, UNIT
 from .finite import Finite, without_tiny_masses
 
+_SMALL = 1e-3  # errors that do not compound much
 _MOST_LATTICE = 2**14  # outcomes of a lattice that are found by convolutions
 
 
@@ -35,7 +36,11 @@ def repeated(factor: Finite, n: int, most: int) -> Atoms | None:
         if not n <= MOST_DRAWS or len(window(n, factor.masses)) > most:
             return None
         power = _binomial(factor, n)
-    elif factor.form is not None and 2 < n * (number - 1) < min(most, _MOST_LATTICE):
+    elif (
+        factor.form is not None
+        and n * (number - 1) < min(most, _MOST_LATTICE)
+        and n * factor.mass_error < _SMALL
+    ):
         power = _on_a_lattice(factor, n)
     elif number ** min(n, 64) > most:
         return None

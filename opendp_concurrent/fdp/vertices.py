@@ -45,7 +45,7 @@ def from_vertices(
     forward, backward = sorted(forward), sorted(backward)
     digits = _digits([*forward, *backward])
     with localcontext(Context(prec=digits)):
-        hull = _hull(forward, backward)
+        hull, merged = _hull(forward, backward)
         slopes = [_slope(one, two) for one, two in pairwise(hull)] + [Decimal(0)]
         cells = [  # losses, with their P- and Q-masses
             (vertex.epsilon, float(vertex.t * (after - before)), float(after - before))
@@ -58,16 +58,22 @@ def from_vertices(
         blur = Decimal(1).scaleb(_SPARE // 2 - digits)
         slope = _up(max(Decimal(0), 1 + slopes[0]) + blur)
     never = infinite if symmetric else min(backward[-1][1], slope)
-    return _pair(cells, infinite, never, symmetric, stands_for)
+    return _pair(cells, infinite, never, symmetric, stands_for, merged)
 
 
-def _hull(forward: Sequence[Point], backward: Sequence[Point]) -> list[Vertex]:
-    """The vertices of the largest convex profile, from t = 0 to where it stops falling."""
+def _hull(forward: Sequence[Point], backward: Sequence[Point]) -> tuple[list[Vertex], float]:
+    """The vertices of the largest convex profile, from t = 0 to where it stops falling.
+
+    Also the largest distance of two ε that have the same t.
+    """
     points: dict[Decimal, Vertex] = {}
+    merged = 0.0
     for sign, side in ((1, forward), (-1, backward)):
         for epsilon, delta in side:
             t = Decimal(sign * epsilon).exp()
             height = Decimal(delta) if sign > 0 else (1 - t) + t * Decimal(delta)
+            if t in points:
+                merged = max(merged, abs(points[t].epsilon - sign * epsilon) * (1 + 2 * UNIT))
             if t not in points or height < points[t].height:
                 points[t] = Vertex(t, height, sign * epsilon)
     hull = [Vertex(Decimal(0), Decimal(1), -inf)]
@@ -77,7 +83,7 @@ def _hull(forward: Sequence[Point], backward: Sequence[Point]) -> list[Vertex]:
         hull.append(points[t])
     while len(hull) > 1 and _slope(hull[-2], hull[-1]) >= 0:
         hull.pop()
-    return hull
+    return hull, merged
 
 
 def _slope(one: Vertex, two: Vertex) -> Decimal:
@@ -97,11 +103,12 @@ def _pair(
     never: float,
     symmetric: bool,
     stands_for: str,
+    loss_error: float,
 ) -> Finite:
     """The pair with these losses; a mass that is too small for doubles counts as infinite loss."""
     if not cells:
         return worst(stands_for)
-    made = partial(Finite, symmetric=symmetric, stands_for=stands_for)
+    made = partial(Finite, symmetric=symmetric, stands_for=stands_for, loss_error=loss_error)
     given, p, q = np.ascontiguousarray(np.array(cells).T)
     slack = 0.0 if symmetric else 2 * UNIT * never
     if not np.any(p < TINY):

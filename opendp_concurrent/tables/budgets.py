@@ -38,6 +38,11 @@ def budgets_name(**argument: Any) -> tuple[str, ...]:
             f"{place} ({checks.shown(given)}) must be a name, or a schema and a name"
         )
     found = tuple(column_name(**{place: one}) for one in parts)
+    if any(one.lower().startswith("pg_") for one in found):
+        raise InvalidValueError(
+            f"{place} ({checks.shown(given)}) must not begin with pg_, as PostgreSQL's own schemas "
+            "do: a temporary table would forget what was spent"
+        )
     if len(found[-1].encode()) > LONGEST:
         raise InvalidValueError(f"{place} ({found[-1]}) must be a name of at most {LONGEST} bytes")
     return found
@@ -96,7 +101,7 @@ class Budgets:
         self._engine.check_writable()
         schema = table.tables.schema
         self._kind = schema.kind(schema.unit)
-        self._now = self._engine.place(name)
+        self._now = self._engine.place_of(name)
         self._terms, self._next = (
             (*self._now[:-1], f"{self._now[-1]}_{suffix}") for suffix in ("terms", "next")
         )
@@ -178,7 +183,10 @@ class Budgets:
             if len(launches) != 1:
                 raise ValueError("the table of budgets has changed")
             run(f"CREATE TABLE {after} AS {text}", parameters)
-            ((total,),) = integers(run(f'SELECT COALESCE(SUM("taken"), 0) FROM {after}', ()))
+            totals = f'SELECT COALESCE(SUM("taken"), 0), COALESCE(MIN("spent"), 0) FROM {after}'
+            ((total, least),) = integers(run(totals, ()))
+            if least < 0:
+                raise ValueError("somebody else has changed the table of budgets")
             run(f"DROP TABLE {now}", ())
             run(f"ALTER TABLE {after} RENAME TO {_quoted(('', self._now[-1]))}", ())
             return total

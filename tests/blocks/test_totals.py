@@ -8,7 +8,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.blocks.keys import Keys
 from opendp_concurrent.blocks.totals import OnBlocks, Totals
-from opendp_concurrent.errors import BlockExceededError
+from opendp_concurrent.errors import BlockExceededError, InvalidValueError
 from opendp_concurrent.measures.sums.scalar_sum import ScalarSum
 
 RNG = np.random.default_rng(3)
@@ -57,7 +57,7 @@ def test_a_refusal_names_the_first_block_and_changes_nothing():
     assert isinstance(refused, BlockExceededError)
     assert (refused.block, refused.spent, refused.remaining) == ("b3", 1.0, 0.0)
     assert state(totals) == before
-    with pytest.raises(BlockExceededError):
+    with pytest.raises(InvalidValueError, match="do not fit"):
         totals.after(OnBlocks(np.array([3]), d_mid))
 
 

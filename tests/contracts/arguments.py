@@ -917,6 +917,7 @@ case(
     keys=([1, 2], "iterable"),
     orders=(None, "None"),
     halt=(False, "flag"),
+    ledger=(None, "None"),
     opaque_errors=(False, "flag"),
 )
 QUOTAS = oc.c.make_analyst_quotas(ODOMETER, 1, {"alice": 1.0, "bob": 0.5})

@@ -127,7 +127,7 @@ def test_hardly_any_discrete_noise_reveals_all(scale):
 def test_immense_losses_are_bounded_without_a_warning(epsilon):
     made = T.pure(epsilon)
     for share in (-1.1, -1.0, -0.5, 0.0, 0.9, 1.0 - 1e-6):
-        bounds, below = made.delta_bounds(share * epsilon), epsilon * (share - 1.0)
+        bounds, below = made.delta_bounds(share * epsilon), share * epsilon - epsilon
         exact = 0.0 - math.expm1(below) if share > -1.0 else 1.0
         assert bounds.lower <= exact * (1 + 1e-12)
         assert bounds.upper >= min(1.0, exact * (1 - 1e-12))

@@ -26,10 +26,11 @@ from opendp_concurrent.errors import InvalidValueError
 from opendp_concurrent.fdp import contour, product
 from opendp_concurrent.fdp import finite as finite_pairs
 from opendp_concurrent.fdp.factor import Factor
-from opendp_concurrent.fdp.finite import Finite
+from opendp_concurrent.fdp.finite import Finite, Form
 from opendp_concurrent.fdp.gaussian import Gaussian
 from opendp_concurrent.fdp.laplace import Laplace
 from opendp_concurrent.fdp.subsampled import Subsampled
+from opendp_concurrent.fdp.theta import Theta
 from opendp_concurrent.fdp.truncated_gaussian import TruncatedGaussian
 from opendp_concurrent.fdp.truncated_laplace import TruncatedLaplace
 
@@ -965,6 +966,7 @@ def test_no_kind_of_factor_escapes():
         for one in vars(module).values()
         if inspect.isclass(one) and hasattr(one, "log_decay")
     }
+    kinds -= {Form, Theta}  # formulas of a finite pair
     assert (
         kinds
         == set(get_args(Factor))
@@ -983,6 +985,7 @@ LOOPS = {
     ("powers", "least_power"): "doubles an integer up to MOST",
     ("powers", "largest_power"): "doubles an integer up to MOST",
     ("powers", "_last"): "halves the distance of two integers",
+    ("recurrence", "tail"): "each step halves intervals; those it looked at are counted",
     ("vertices", "_hull"): "each step drops a point",
 }
 

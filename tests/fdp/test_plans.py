@@ -71,7 +71,7 @@ def test_no_step_and_very_many_steps():
 
 def test_what_is_beside_counts():
     def plan(rate):
-        return Session.subsampled_gaussian(1.0, rate).power(100)
+        return Session.subsampled_gaussian(1.0, rate).power(1000)
 
     alone = oc.fdp.largest_rate(plan, 1.0, 1e-5, tolerance=0.05)
     beside = oc.fdp.largest_rate(plan, 1.0, 1e-5, tolerance=0.05, beside=T.laplace(0.1).power(5))

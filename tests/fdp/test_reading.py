@@ -24,6 +24,7 @@ from opendp_concurrent.fdp.reading import (  # noqa: E402
     UnsupportedEventError,
     amplified,
     relation,
+    truth_up,
 )
 
 T, Session = oc.TradeoffFunction, oc.fdp.Session
@@ -95,6 +96,14 @@ def test_randomized_response(noise, buckets, contains):
                 (*found, special.added.delta(epsilon)), (exactly, removed, added), strict=True
             ):
                 assert known <= mpf(value) <= known + mpf(1e-12)
+
+
+@pytest.mark.parametrize(("noise", "buckets"), [(0.1, 3), (1 / 3, 7), (0.999, 1000), (1e-300, 2)])
+def test_the_truth_is_rounded_up(noise, buckets):
+    exactly = 1 - Fraction(noise) * Fraction(buckets - 1, buckets)
+    found = Fraction(truth_up(noise, buckets))
+    assert exactly <= found < exactly + Fraction(1, 2**53)
+    assert Fraction(1.0 - float(found)) == 1 - found
 
 
 def test_the_ends_of_randomized_response():
@@ -203,11 +212,11 @@ def test_a_sampled_release_of_the_data_fails_with_the_rate():
 @pytest.mark.parametrize(
     ("event", "rate"),
     [
-        (e.GaussianDpEvent(0.03), 0.1),
+        (e.GaussianDpEvent(0.06), 0.1),
         (e.GaussianDpEvent(1e9), 0.1),
         (e.GaussianDpEvent(1.0), 1e-12),
         (e.GaussianDpEvent(1.0), 1 - 1e-12),
-        (e.LaplaceDpEvent(0.01), 0.1),
+        (e.LaplaceDpEvent(0.03), 0.1),
         (e.LaplaceDpEvent(1e9), 0.1),
     ],
     ids=str,
@@ -215,6 +224,9 @@ def test_a_sampled_release_of_the_data_fails_with_the_rate():
 def test_beyond_the_reach_of_the_quadrature_the_loss_is_rounded_up(event, rate, exact):
     noise = "gaussian" if isinstance(event, e.GaussianDpEvent) else "laplace"
     found = read(poisson(rate, event))
+    for factor in found.removed._product.factors:
+        assert getattr(factor, "rate", 0.5) >= 1e-9
+        assert 1e-6 <= getattr(factor, "size", 1.0) <= (16 if noise == "gaussian" else 32)
     for unit in ("removed", "added"):
         for epsilon in (0.0, 1e-12, 0.01, 1.0):
             with mp.workdps(60):

@@ -254,6 +254,9 @@ def test_the_loss_of_units_and_groups():
         made(table)
     with pytest.raises(InvalidValueError, match="at most 50 bytes"):
         make_individual_table_filter(*table.space, ZCDP, 0.5, "s" * 51)
+    for name in (["pg_temp", "spent"], ["PG_TEMP_3", "spent"]):  # PostgreSQL would forget them
+        with pytest.raises(InvalidValueError, match="must not begin with pg_"):
+            create_budgets(table, name)
     with pytest.raises(InvalidTypeError, match="table must be of oc.tables.scan"):
         create_budgets(connection, "spent")
     rows = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -454,6 +457,25 @@ def test_launches_of_several_handles_take_turns(engine):
     assert sorted(answers) == [0.0] * 2 + [50.0] * 10
     assert set(spent_by(engine).values()) == {BUDGET}
     assert rows_of(engine, "SELECT launches FROM spent_terms") == [(12,)]
+
+
+def test_negative_budgets_are_an_error(engine):
+    table = engine.load(people((1, 4)))
+    fresh(engine, table)
+    queryable = opened(engine, table, d_out=10 * ONE)
+    queryable(sums())
+    run(engine, f"UPDATE spent SET spent = CAST('-{BUDGET}' AS DECIMAL(38, 0))")
+    with pytest.raises(TableError):
+        queryable(sums())
+
+
+def test_a_closed_connection_is_the_constant_error():
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT 1 AS person, 4 AS eur")
+    table = oc.tables.scan(connection, "t", SCHEMA, "person")
+    connection.close()
+    with pytest.raises(TableError):
+        create_budgets(table, "spent")
 
 
 # --- in pipelines ------------------------------------------------------------------------------

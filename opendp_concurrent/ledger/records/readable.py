@@ -52,7 +52,9 @@ def require_text(what: str, **columns: Any) -> None:
 
 def is_text(value: str) -> bool:
     """Return whether a string can be shown and written: it has no NUL and no lone surrogate."""
-    return "\0" not in value and not any("\ud800" <= one <= "\udfff" for one in value)
+    if "\0" in value:
+        return False
+    return value.isascii() or not any("\ud800" <= one <= "\udfff" for one in value)
 
 
 def require_count(what: str, **columns: Any) -> None:

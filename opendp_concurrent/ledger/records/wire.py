@@ -21,6 +21,8 @@ from ...accumulators.ladder_at_delta import EpsilonDeltaLadder
 from ...accumulators.renyi import Renyi
 from ...accumulators.residue import Residue
 from ...accumulators.zcdp import Zcdp
+from ...blocks.recorded import OnEachBlock
+from ...blocks.totals import OnKeys
 from ...errors import InvalidTypeError, InvalidValueError, UnregisteredError
 from ...fdp.finite import Finite
 from ...fdp.function import TradeoffFunction
@@ -116,6 +118,7 @@ _OURS = (
     plain("ladder", Ladder, same("unit")),
     plain("ladder-at-delta", EpsilonDeltaLadder, {"unit": "unit", "slack": "delta_slack"}),
     plain("least-omega", Truncated, {}),
+    plain("on-each-block", OnEachBlock, {"of": "accounting", "d_out": "d_out"}),
     plain("orders", OnOrders, same("orders")),
     plain("renyi", Renyi, {"order": "order", "slack": "delta_slack"}),
     plain("residue", Residue, same("mu")),
@@ -126,6 +129,7 @@ _OURS = (
     plain("limit", Opened, same("above", "label", "terms")),
     # distances
     plain("curve", GridCurve, same("orders", "values")),
+    plain("on-blocks", OnKeys, same("keys", "d_mid")),
     plain("tcdp", TruncatedConcentrated, same("rho", "omega")),
     Kind("function", TradeoffFunction, FUNCTION_KEYS, function_parts, make_function),
     # factors of trade-off functions

@@ -93,6 +93,14 @@ class Engine(ABC):
                     f"{', '.join(sorted(self.stored[kind]))}; store the column in one of these"
                 )
 
+    def place_of(self, table: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the reference of a stored table that need not exist yet.
+
+        :raises TableError: always the same, if the engine fails
+        """
+        found: tuple[str, ...] = _opaque(lambda: self.place(table))
+        return found
+
     def charging(self, relation: Relation, charge: Charge) -> tuple[str, tuple[Any, ...]]:
         """Return the query of a charge, and its parameters."""
         from ..rendering.render import charging

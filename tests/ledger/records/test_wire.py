@@ -27,6 +27,8 @@ from opendp_concurrent.accumulators.ladder import ladder
 from opendp_concurrent.accumulators.renyi import renyi
 from opendp_concurrent.accumulators.residue import residue
 from opendp_concurrent.accumulators.zcdp import zcdp
+from opendp_concurrent.blocks.recorded import OnEachBlock
+from opendp_concurrent.blocks.totals import OnKeys
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -118,6 +120,16 @@ RECORDS = {  # of each tag: a value, what is written now, and what 0.1.0 wrote, 
         TruncatedConcentrated(0.25, 2.0),
         f'{{"tcdp":{{"omega":{TWO},"rho":{QUARTER}}}}}',
         f'{{"TruncatedConcentrated":{{"omega":{TWO},"rho":{QUARTER}}}}}',
+    ),
+    "on-each-block": (
+        OnEachBlock(zcdp(0.25), (2.0, 0.25)),
+        f'{{"on-each-block":{{"d_out":[{TWO},{QUARTER}],"of":{{"zcdp":{{"slack":{QUARTER}}}}}}}}}',
+        None,
+    ),
+    "on-blocks": (
+        OnKeys(("W1", ("W", 2), 3), 0.25),
+        f'{{"on-blocks":{{"d_mid":{QUARTER},"keys":["W1",["W",2],3]}}}}',
+        None,
     ),
     "curve": (
         GridCurve((2.0,), (0.25,)),

@@ -1,0 +1,45 @@
+"""What a ledger keeps of a block filter: each charge with the keys of its blocks.
+
+The charges are the state: opening a ledger replays them, each on all of its blocks. So the budget
+of a block is found again by its key, whatever the order in which a process adds blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..measures.sums.accumulator import Accounting
+from .keys import Keys
+from .totals import Totals
+
+
+@dataclass(frozen=True, slots=True)
+class OnEachBlock:
+    """The accumulator of a block filter in a ledger: one accumulator for each block.
+
+    :ivar accounting: the accumulator of each block
+    :ivar d_out: the budget of each block
+    """
+
+    accounting: Accounting
+    d_out: Any
+    made_for: ClassVar[str] = "the measures of its blocks"
+    needs_measure: ClassVar[bool] = True
+
+    def supports(self, measure: Any) -> bool:
+        """Return whether the accumulator of a block supports the measure."""
+        return self.accounting.supports(measure)
+
+    def start(self, measure: Any) -> Totals:
+        """Return the totals of no launch."""
+        return Totals(Keys(), self.accounting.start(measure), self.d_out)
+
+    def from_record(self, measure: Any, record: Any) -> Totals:
+        """Return totals with the number of launches: what they are follows from the charges."""
+        found = self.start(measure)
+        found.launches = int(record["launches"])
+        return found
+
+    def __repr__(self) -> str:
+        return f"{self.accounting!r} on each block"

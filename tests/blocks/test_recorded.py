@@ -1,0 +1,192 @@
+"""Budgets of blocks in a ledger: charged on all blocks or none, shared, found again, audited."""
+
+import gzip
+import multiprocessing
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.blocks.totals import OnKeys
+from opendp_concurrent.errors import (
+    BlockExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    LedgerDamagedError,
+    LedgerMismatchError,
+)
+from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
+
+dp.enable_features("contrib", "honest-but-curious")
+VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+PURE = dp.max_divergence()
+GOLDEN = Path(__file__).parents[1] / "golden" / "blocks"
+KEYS = ["W1", "W2", ("W", 3), 4]
+
+
+def costing(epsilon, function=len):
+    return dp.m.make_user_measurement(
+        *VECTOR, PURE, function, lambda d_in: epsilon * d_in, TO="ExtrinsicObject"
+    )
+
+
+def spawn(kept, keys=KEYS, d_out=1.0, accumulator=None, measure=PURE):
+    odometer = oc.make_concurrent_odometer(*VECTOR, measure, accumulator=accumulator)
+    blocks = oc.c.by_key(lambda record: KEYS[record // 10])
+    return oc.c.make_block_filter(odometer, 1, d_out, blocks=blocks, keys=keys, ledger=kept)(
+        [1, 11]
+    )
+
+
+def losses(root):
+    return [root.privacy_loss(key) for key in KEYS if key in root]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.db"
+
+
+def test_budgets_are_found_again_by_key_in_any_order(path):
+    with create_ledger(path, "visits") as kept:
+        root = spawn(kept)
+        assert root(["W1", "W2"], costing(0.25)) == 2
+        root([("W", 3), "W2"], costing(0.5))
+        assert losses(root) == [0.25, 0.75, 0.5, 0.0]
+    with open_ledger(path, "visits") as kept:
+        root = spawn(kept, keys=[4, ("W", 3), "W2"])
+        assert losses(root) == [0.75, 0.5, 0.0]
+        with pytest.raises(
+            BlockExceededError, match=r"block 'W2' of the filter of ledger 'visits'"
+        ):
+            root([4, "W2"], costing(0.5))
+        root.add_blocks(["W1"])
+        assert losses(root) == [0.25, 0.75, 0.5, 0.0]
+        root(["W1", 4], costing(0.75))
+        assert losses(root) == [1.0, 0.75, 0.5, 0.75]
+        summary, entries = kept.read()
+        assert [entry.d_mid for entry in entries] == [
+            OnKeys(("W1", "W2"), 0.25),
+            OnKeys(("W2", ("W", 3)), 0.5),
+            OnKeys((4, "W1"), 0.75),
+        ]
+        assert [entry.loss.of("W2").loss for entry in entries] == [0.25, 0.75, 0.75]
+        assert summary.spent.of("W1").loss == 1.0
+        assert summary.launches == 3
+
+
+def test_filters_and_ledgers_share_the_budgets(path):
+    with create_ledger(path, "visits") as kept, open_ledger(path, "visits") as other:
+        first, second, third = spawn(kept), spawn(kept), spawn(other)
+        for turn in range(4):
+            for root in (first, second, third):
+                root([KEYS[turn % 2], 4], costing(0.0625))
+        assert losses(first) == losses(second) == losses(third) == [0.375, 0.375, 0.0, 0.75]
+        for root in (second, first, third):
+            with pytest.raises(BlockExceededError, match="block 4"):
+                root(KEYS, costing(0.5))
+        assert losses(first) == [0.375, 0.375, 0.0, 0.75]
+
+
+def test_a_launch_that_cannot_be_written_is_charged_to_no_block(path):
+    with create_ledger(path, "visits") as kept:
+        root, ran = spawn(kept), []
+        root.add_blocks([1.5, b"bytes"])
+        root([1.5], costing(0.25))
+        with pytest.raises(InvalidTypeError, match="cannot be kept in a ledger"):
+            root(["W1", b"bytes"], costing(0.25, ran.append))
+        assert (root.privacy_loss("W1"), ran) == (0.0, [])
+        root(["W1"], costing(1.0))
+    with pytest.raises(oc.errors.LedgerError):
+        root(["W2"], costing(0.25, ran.append))
+    assert ran == []
+
+
+def test_other_terms_are_refused(path):
+    with create_ledger(path, "visits") as kept:
+        spawn(kept)
+        with pytest.raises(LedgerMismatchError):
+            spawn(kept, d_out=2.0)
+        odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
+        with pytest.raises(LedgerMismatchError):
+            oc.make_concurrent_filter(odometer, 1, 1.0, ledger=kept)
+        with pytest.raises(InvalidValueError, match="halt"):
+            oc.c.make_block_filter(
+                odometer, 1, 1.0, blocks=oc.c.by_key(len), halt=True, ledger=kept
+            )
+        with pytest.raises(InvalidTypeError, match="block filter"):
+            kept.to_dp_events()
+
+
+def test_shared_accumulators_are_replayed(path):
+    measure, accumulator = dp.approximate(PURE), oc.accumulators.advanced(delta_slack=5e-7)
+    launch = dp.m.make_user_measurement(
+        *VECTOR, measure, len, lambda d_in: (0.05 * d_in, 0.0), TO="ExtrinsicObject"
+    )
+    with create_ledger(path, "visits") as kept:
+        root = spawn(kept, d_out=(1.0, 1e-6), accumulator=accumulator, measure=measure)
+        for _ in range(5):
+            root(["W1", "W2"], launch)
+        before = losses(root)
+    with open_ledger(path, "visits") as kept:
+        root = spawn(kept, d_out=(1.0, 1e-6), accumulator=accumulator, measure=measure)
+        assert losses(root) == before
+        assert before[0][0] > 0.2
+
+
+def test_an_edited_charge_is_found(path):
+    with create_ledger(path, "visits") as kept:
+        root = spawn(kept)
+        root(["W1", "W2"], costing(0.25))
+    with closing(sqlite3.connect(path)) as connection:
+        for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type='trigger'"):
+            connection.execute(f"DROP TRIGGER {trigger}")
+        connection.execute(
+            """UPDATE opendp_concurrent_charges SET d_mid = replace(d_mid, '"W2"', '"W9"')"""
+        )
+        connection.commit()
+    with pytest.raises(LedgerDamagedError, match="charge 1"):
+        open_ledger(path, "visits")
+
+
+def test_a_ledger_that_an_older_version_wrote_is_continued(path):
+    """Written by the first version that has block filters, with the launches below."""
+    path.write_bytes(gzip.decompress((GOLDEN / "blocks.db.gz").read_bytes()))
+    anchor = (GOLDEN / "anchor.txt").read_text().strip()
+    restore_ledger(path, "visits", anchor=anchor)
+    with open_ledger(path, "visits") as kept:
+        root = spawn(kept)
+        assert losses(root) == [0.25, 0.75, 0.5, 0.0]
+        with pytest.raises(BlockExceededError):
+            root(["W2"], costing(0.5))
+        root([4], costing(1.0))
+        assert losses(root) == [0.25, 0.75, 0.5, 1.0]
+
+
+def work(path, number):
+    kept = open_ledger(path, "visits")
+    root, admitted = spawn(kept), []
+    for turn in range(30):
+        named = [KEYS[(number + turn) % 4], KEYS[(number + turn + 1) % 4]]
+        try:
+            root(named, costing(0.0625))
+        except BlockExceededError:
+            continue
+        admitted += named
+    kept.close()
+    return Counter(admitted)
+
+
+def test_processes_never_exceed_a_budget_together(path):
+    with create_ledger(path, "visits") as kept:
+        spawn(kept)
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        counts = sum(pool.starmap(work, [(path, 0), (path, 1)]), Counter())
+    with open_ledger(path, "visits") as kept:
+        assert losses(spawn(kept)) == [counts[key] * 0.0625 for key in KEYS]
+    assert max(counts.values()) == 16
+    assert sum(counts.values()) >= 60

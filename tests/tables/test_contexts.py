@@ -1,0 +1,117 @@
+"""Contexts on tables, on each engine: answers, children, parts, quotas, refusals and failures."""
+
+import threading
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import BudgetExceededError, TableError
+
+from .pipelines import Data
+
+ZONES = ["a", "b", "c"]
+SCHEMA = {"person": int, "zone": str, "week": int}
+EXACT = 1e-9  # a scale at which noise is 0
+ONE = oc.tables.unit_of(units=1)
+column = oc.tables.column
+
+
+@pytest.fixture(scope="module")
+def visits(engine):
+    """Of 20 persons, each 4 visits in one zone."""
+    rows = [(person, ZONES[person % 2], week) for person in range(20) for week in range(4)]
+    found = Data(SCHEMA, "person", [dict(zip(SCHEMA, row, strict=True)) for row in rows])
+    table = engine.load(found, "visits of contexts")
+    yield table
+    del table
+
+
+def context(table, epsilon=1e12):
+    return oc.concurrent_context(table, ONE, dp.loss_of(epsilon=epsilon))
+
+
+def test_answers_and_losses(visits):
+    on = context(visits)
+    few = on.query(epsilon=1e10).truncate(3)
+    assert few.counts("zone", ZONES).laplace(scale=EXACT).release() == [30, 30, 0]
+    assert few.counts("zone", ZONES).laplace().release() == [30, 30, 0]
+    assert few.sum("week", (0, 1)).laplace().release() == 40
+    assert few.histogram("week", [0, 1, 3]).laplace().release() == [20, 40]
+    assert few.where(column("week") >= 1).count().laplace().release() == 40
+    assert few.quantile("week", range(4), alpha=0.5).release() == 1
+    noisy = context(visits, 1.0)
+    noisy.query().truncate(3).count().laplace(scale=6.0).release()
+    assert noisy.current_privacy_loss() == 0.5
+    with pytest.raises(BudgetExceededError):
+        noisy.query().truncate(3).count().laplace(scale=5.0).release()
+    assert noisy.current_privacy_loss() == 0.5
+
+
+def test_children_on_a_stored_truncation(visits):
+    on = context(visits)
+    bounded = on.query(epsilon=1e11).truncate(3, materialize=True).compositor().release()
+    assert bounded.query(epsilon=1e9).count().laplace().release() == 60
+    search = bounded.query(epsilon=1e10).sparse_vector(
+        dp.max_divergence(), 1, threshold=35, max_hits=2, sensitivity=3
+    )
+    child = search.release()
+    late = lambda week: bounded.query().where(column("week") >= week).count()  # noqa: E731
+    assert [bool(child(late(week))) for week in (0, 2)] == [True, False]
+    assert bounded.query(epsilon=1e9).count().laplace().release() == 60  # interleaved
+    assert bool(child(late(1)))
+    assert on.current_privacy_loss() == 1e11
+
+
+def test_parts_and_quotas(visits):
+    on = context(visits).query(epsilon=1e11).group_truncate("zone", 1, 3).compositor().release()
+    by = oc.c.by_column("zone")
+    parts = on.query(epsilon=1e10).parallel_composition(by, keys=ZONES).release()
+    found = [parts[zone].query(epsilon=1e9).count().laplace().release() for zone in ZONES]
+    assert found == [30, 30, 0]
+    quotas = context(visits).query(epsilon=1e11).analyst_quotas(quotas={"ann": 1e10, "bob": 2e10})
+    held = quotas.release()
+    assert held["ann"].query(epsilon=1e9).distinct_units().laplace().release() == 20
+    with pytest.raises(BudgetExceededError):
+        held["ann"].query(epsilon=1e11).distinct_units().laplace().release()
+
+
+def test_threads_ask_side_by_side(visits):
+    on, found = context(visits), []
+
+    def ask():
+        found.append(on.query(epsilon=1e9).truncate(2).count().laplace().release())
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert found == [40] * 4
+    assert on.current_privacy_loss() == pytest.approx(4e9)
+
+
+def test_a_frame_has_the_keys(visits):
+    pytest.importorskip("pandas")
+    query = context(visits).query(epsilon=1e10).truncate(3).counts("zone", ZONES).laplace()
+    frame = query.release(frame="pandas")
+    assert list(frame["zone"]) == ZONES
+    assert list(frame["value"]) == [30, 30, 0]
+
+
+def test_a_launch_that_fails_in_the_engine_stays_charged(visits, monkeypatch):
+    on = context(visits)
+    query = on.query(epsilon=1e9).truncate(3).count().laplace()
+
+    def fail(*anything):
+        raise RuntimeError("person 7 has no zone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(visits.engine()), "run", fail)
+        with pytest.raises(TableError) as caught:
+            query.release()
+    assert "person 7" not in str(caught.value)
+    charged = on.current_privacy_loss()
+    assert charged == pytest.approx(1e9)
+    assert query.release() == 60
+    assert on.current_privacy_loss() == pytest.approx(2 * charged)
