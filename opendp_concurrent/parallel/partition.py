@@ -44,7 +44,7 @@ from ..checks import mapping, shown
 from ..combinators.guards import check_callable
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
-from ..tables.cut import is_of_tables, parts_of_a_unit, table_cutter
+from ..tables.cut import is_of_tables, parts_of_a_unit, rows_of, table_cutter
 
 Cut = Callable[[Any], Mapping[Any, Any]]
 _MOST_VALUES = 1_000_000
@@ -70,6 +70,11 @@ class Partition(ABC):
             f"blocks ({self}) cuts data into parts that cannot be put together again, and a launch "
             "is on the union of its blocks; pass by_key, by_column, by_values or by_entry"
         )
+
+    def values(self, input_domain: Domain, keys: Collection[Any]) -> list[tuple[Any, ...]] | None:
+        """Return the values of keys in the types of the columns; None if there are no columns."""
+        del input_domain, keys
+        return None
 
     def metric_of_parts(
         self, input_metric: Metric, input_domain: Domain | None = None
@@ -140,6 +145,17 @@ class ByRecord(Partition):
         )
         cut = ByRecord(self.of, chosen, self.name).cutter(input_domain, (True,) if chosen else ())
         return lambda data: cut(data)[True]
+
+    def values(self, input_domain: Domain, keys: Collection[Any]) -> list[tuple[Any, ...]] | None:
+        """Return the values of keys in the types of the columns; None if there are no columns."""
+        if not isinstance(self.of, tuple):
+            return None
+        if is_of_tables(input_domain):
+            return rows_of(self.of, input_domain, keys)
+        rows: list[tuple[Any, ...]] = _table(
+            self.of, _native.empty_frame(input_domain), list(keys)
+        ).rows()
+        return rows
 
     def metric_of_parts(
         self, input_metric: Metric, input_domain: Domain | None = None

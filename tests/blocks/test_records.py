@@ -107,6 +107,41 @@ def test_a_lazyframe_is_cut_by_a_column():
         spawn(VECTOR, [1], oc.c.by_column("day"), [1])
 
 
+FRAMES = (
+    (pl.Float32, "f32", 0.1, 0.10000000149),
+    (pl.Float64, "f64", 2**53, 2**53 + 1),
+    (pl.Float64, "f64", float("nan"), -float("nan")),
+)
+
+
+@pytest.mark.parametrize(("dtype", "kind", "one", "other"), FRAMES, ids=str)
+def test_keys_that_are_equal_in_their_column_are_not_two_blocks(dtype, kind, one, other):
+    columns = [dp.series_domain(name, dp.atom_domain(T=kind)) for name in "ab"]
+    space = dp.lazyframe_domain(columns), dp.symmetric_distance()
+    rows = pl.LazyFrame({"a": [1.0], "b": [1.0]}, schema={"a": dtype, "b": dtype})
+    for wrong in (one, other) if one != 2**53 else (other,):
+        with pytest.raises(InvalidValueError, match="keys has"):
+            spawn(space, rows, oc.c.by_column("a"), []).add_blocks([wrong])
+        with pytest.raises(InvalidValueError, match="as another key may be"):
+            spawn(space, rows, oc.c.by_column("a", "b"), [(0.5, 1), (1, wrong)])
+    if one == one:
+        groups = oc.c.by_values({"one": [one], "other": [other]}, of="a")
+        with pytest.raises(InvalidValueError, match="overlap"):
+            spawn(space, rows, groups, ["one"])
+
+
+def test_a_range_of_keys_is_exact_in_its_column():
+    space = (
+        dp.lazyframe_domain([dp.series_domain("a", dp.atom_domain(T="f32"))]),
+        dp.symmetric_distance(),
+    )
+    rows = pl.LazyFrame({"a": [2.0]}, schema={"a": pl.Float32})
+    with pytest.raises(InvalidValueError, match="keys has 16777217, which is"):
+        spawn(space, rows, oc.c.by_column("a"), range(2**24 - 1, 2**24 + 2, 2))
+    root = spawn(space, rows, oc.c.by_column("a"), range(3))
+    assert root(range(3), seen(space)).collect().rows() == [(2.0,)]
+
+
 @pytest.fixture(scope="module")
 def visits():
     connection = duckdb.connect()
