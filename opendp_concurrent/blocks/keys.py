@@ -79,6 +79,12 @@ class Keys:
             starts, runs = self._runs
             self._runs = (*starts, starts[-1] + len(keys)), (*runs, keys)
 
+    def count(self, keys: Any) -> int:
+        """Return how many keys there are, or raise if they are too many to be added."""
+        many = len(_bounded("keys", keys) if type(keys) is range else keys)
+        self._check_many(many)
+        return many
+
     def _check_many(self, more: int) -> None:
         if len(self) + more > _MOST:
             raise InvalidValueError(f"keys must be at most {_MOST} in all")

@@ -56,16 +56,22 @@ class Records:
                 )
             cut = self._cut(take_in(data, self._domain, self._domain.carrier_type))
         own = keys if type(keys) is range else keys_of(keys)
+        many = self.keys.count(own)
         self._check(own)
         with self._lock:
+            batches, start = self._batches, len(self.keys)
             if data is not None:
-                batch = len(self._batches)
-                self._batches.append(cut)
-            places = self.keys.add(own)
-            of = np.zeros(len(self.keys), dtype=np.int32)
-            of[: len(self._batch_of)] = self._batch_of
-            of[places] = batch
+                batch = len(batches)
+                self._batches = [*batches, cut]
+            # before the keys are added: a launch on them, or an interrupt, finds their batch
+            of = np.full(start + many, batch, dtype=np.int32)
+            of[:start] = self._batch_of[:start]
             self._batch_of = of
+            try:
+                self.keys.add(own)
+            except Exception:  # not interrupts, at which the keys may be added
+                self._batches = batches
+                raise
 
     def _check(self, keys: Any) -> None:
         """Raise unless the partition can select each of these keys."""

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.blocks.keys import Keys
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -50,6 +51,37 @@ def test_records_that_arrive_are_in_their_new_blocks_only():
     with pytest.raises(InvalidTypeError, match="data"):
         root.add_blocks([6], ["text"])
     assert 6 not in root
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_an_interrupt_leaves_new_blocks_with_their_records_or_no_new_blocks(after, monkeypatch):
+    root = spawn(VECTOR, [11, 21, 22], oc.c.by_key(lambda r: r // 10), [1])
+    append = Keys._append
+
+    def interrupted(keys, own):
+        if after:
+            append(keys, own)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Keys, "_append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            root.add_blocks(range(2, 4), [23])
+    assert (2 in root, 3 in root) == (after, after)
+    root.add_blocks([4], [44])
+    if after:
+        assert root([2], seen(VECTOR)) == [23]
+    assert root([1, 4], seen(VECTOR)) == [11, 44]
+
+
+def test_refused_blocks_keep_no_data():
+    root = spawn(VECTOR, [11], oc.c.by_key(lambda r: r // 10), [1])
+    for wrong in ([2, 1], [2, 2], range(0, 2), range(10**30)):
+        with pytest.raises(InvalidValueError, match="keys"):
+            root.add_blocks(wrong, [21])
+    assert len(root._blocks.records._batches) == 1
+    root.add_blocks([2])
+    assert root([1, 2], seen(VECTOR)) == [11]
 
 
 def test_a_key_function_that_raises_puts_the_record_nowhere():
