@@ -550,7 +550,7 @@ def test_kills_under_load(tmp_path, kills, request):
             index += 1
 
     asked, most = {}, 20 * kills
-    threads = [threading.Thread(target=client, args=(who,)) for who in TOKENS]
+    threads = [threading.Thread(target=client, args=(who,), daemon=True) for who in TOKENS]
     for thread in threads:
         thread.start()
     for _ in range(kills):

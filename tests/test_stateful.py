@@ -1,4 +1,4 @@
-"""Random trees of compositors, odometers, filters and limits, against a slow exact model."""
+"""Random trees of compositors, odometers, filters and limits, against a model in fractions."""
 
 import math
 from fractions import Fraction

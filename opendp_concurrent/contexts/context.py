@@ -257,7 +257,8 @@ class ConcurrentContext(Context):
             raise SpaceMismatchError("output_measure", self.accountant.output_measure, measure)
         accountant = self.accountant
         space = self.query_space or (accountant.input_domain, accountant.input_metric)
-        odometer = make_concurrent_odometer(space[0], space[1], measure, accumulator=accumulator)
+        domain, metric = space
+        odometer = make_concurrent_odometer(domain, metric, measure, accumulator=accumulator)
         made = make_limited(odometer, self.d_in, d_out, label=label, orders=orders)
         return self.nested(made, self.queryable(made), self.d_in, None, d_out, space)
 
