@@ -110,13 +110,14 @@ def test_prepaid_launches_below_are_charged_to_their_blocks_at_once():
 def test_a_limit_below_is_charged_to_its_blocks():
     root = spawn()
     odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
-    alice = root([0, 1], odometer)(oc.c.make_limited(odometer, 1, 0.5, label="alice"))
+    limit = oc.c.make_limited(odometer, 1, 0.5, label="alice")
+    first, other = root([0, 1], odometer), root([1, 2], odometer)
+    alice = first(limit)
     alice(costing(0.5))
+    assert first(limit) is alice
     with pytest.raises(BudgetExceededError, match="alice"):
         alice(costing(0.25))
-    on_others = root([1, 2], odometer)
-    again = on_others(oc.c.make_limited(odometer, 1, 0.5, label="alice"))
-    again(costing(0.5))
+    other(limit)(costing(0.5))  # the limit of another handle
     assert losses(root) == [0.5, 1.0, 0.5, 0, 0]
 
 
