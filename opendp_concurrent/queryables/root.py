@@ -234,7 +234,7 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
 
         :param query: a measurement on the same domain, metric and measure, or an odometer of this
             package, which costs nothing until something is launched on it
-        :param d_in: distance between neighbouring inputs; the compositor's own, which may be left out
+        :param d_in: the compositor's own, which may be left out
         :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
         :raises PrivacyMapError: the measurement's privacy map cannot be used
         """
