@@ -151,6 +151,20 @@ def test_children_are_interleaved(start):
     assert found.status_code == 400
 
 
+def test_a_launch_on_a_composition_is_described(start):
+    client = start()
+    made = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5, 0.25])
+    child = launch(client, "alice", "one", made).json()["child"]
+    for query, admitted in ((count(), True), (count(0.1), False)):
+        found = client.post(
+            f"/children/{child}/describe",
+            headers=on("alice"),
+            json={"query": dp.serialize(query)},
+        )
+        assert (found.status_code, found.json()["admitted"]) == (200, admitted)
+    assert (spent(client), len(entries(client))) == (0.75, 1)
+
+
 def test_children_expire_and_are_closed(start, example, monkeypatch):
     client, rows = start(seconds_to_live=60.0), SPACE >> dp.t.then_count()
     child, other = (
@@ -168,11 +182,16 @@ def test_children_expire_and_are_closed(start, example, monkeypatch):
 def test_an_analyst_has_at_most_so_many_children(start, example, monkeypatch):
     monkeypatch.setattr(example, "MOST_CHILDREN", 2)
     client = start()
+    rows = SPACE >> dp.t.then_count()
+    asked = [launch(client, "bob", key, svt(20.0, 10**6)).json()["child"] for key in ("a", "b")]
+    assert launch(client, "bob", "c", rows, f"/children/{asked[0]}").status_code == 200
+    for one in asked:
+        client.delete(f"/children/{one}", headers=on("bob"))
     made = [launch(client, "alice", f"k{one}", odometer()).status_code for one in range(4)]
     assert made == [200, 200, 429, 429]
     assert launch(client, "bob", "one", odometer()).status_code == 200
     assert launch(client, "alice", "k9", count()).status_code == 429
-    assert entries(client) == []
+    assert len(entries(client)) == 2
 
 
 # --- one charge for a key ------------------------------------------------------------------------
@@ -253,6 +272,32 @@ def test_a_failure_between_the_charge_and_the_answer_is_told(
         assert {one.status_code for one in again} == {200}
         assert len({one.text for one in again}) == 1
     assert len(entries(client)) == 1
+
+
+def test_an_error_after_the_charge_is_told_as_charged(start):
+    client = start()
+    server = client.app.state.server
+    handle = server.handles["alice"]
+
+    def fail(query):
+        handle(query)
+        raise oc.errors.InvalidValueError("after the charge")
+
+    server.handles["alice"] = fail
+    first = launch(client, "alice", "one", count())
+    assert (first.status_code, first.json()["charged"]) == (500, True)
+    server.handles["alice"] = handle
+    assert launch(client, "alice", "one", count()).text == first.text
+    assert len(entries(client)) == 1
+
+
+def test_an_analyst_may_have_a_colon_in_the_name(example, tmp_path):
+    given = {"tokens": {"a: b": DIGESTS["alice"]}, "limits": {"a: b": 1.0}, "cap": 1.5}
+    server = example.Server(example.Settings(tmp_path, ROWS, **given))
+    order = example.Order(key="one", query=dp.serialize(count()))
+    server.launch("a: b", "/launch", lambda: server.handles["a: b"], order)
+    assert server.charged("a: b/one")
+    server.close()
 
 
 def test_one_folder_has_one_server(start):
@@ -512,7 +557,8 @@ class Running:
         self.process.wait()
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [1, 20])
 def test_kills_under_load(tmp_path, kills, request):
     """Two clients ask in parallel; the server is killed; each key is asked until it is answered."""
     settings = {

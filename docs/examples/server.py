@@ -222,7 +222,7 @@ class Server:
 
     def charged(self, name: str) -> bool:
         """Whether the ledger has a charge under this key."""
-        return any(one.label.partition(":")[0] == name for one in self.ledger.entries())
+        return any(one.label.rpartition(":")[0] == name for one in self.ledger.entries())
 
     def close(self) -> None:
         """Close all files."""
@@ -308,24 +308,22 @@ class Server:
             if found is not None:
                 return found
             query, asked = read(order.query), handle()  # refused before anything is stored
-            self.check_room(analyst)
+            if not isinstance(query, Transformation):  # nothing opens a child in answer to one
+                self.check_room(analyst)
             self.answers.begin(name, digest)
             try:
                 with oc.labelled(f"{name}: {order.purpose}"):
                     answer = asked(query)
-            except MechanismError as error:  # the cause is in the owner's log
-                told = {"error": str(error), "charged": self.charged(name)}
-                return self.answers.end(name, 500, told)
             except LedgerError:
                 raise  # whether it was charged is read from the ledger when the key is seen again
-            except RefusalError as error:  # before the charge
+            except ConcurrentError as error:  # of a failed mechanism, the log has the cause
+                charged = self.charged(name)
+                if charged or isinstance(error, MechanismError):
+                    told = {"error": str(error), "charged": charged}
+                    return self.answers.end(name, 500, told)
                 self.answers.forget(name)
-                raise AnswerError(403, str(error)) from None
-            except ConcurrentError as error:
-                if self.charged(name):
-                    raise
-                self.answers.forget(name)
-                raise AnswerError(400, str(error)) from None
+                status = 403 if isinstance(error, RefusalError) else 400
+                raise AnswerError(status, str(error)) from None
             if isinstance(answer, Queryable | OdometerQueryable):
                 return self.answers.end(name, 200, {"child": self.adopt(analyst, answer)})
             return self.answers.end(name, 200, {"answer": jsonable(answer)})

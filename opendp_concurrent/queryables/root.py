@@ -225,7 +225,7 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
         """
         return self._session.privacy_loss(self._d_in if d_in is None else d_in)
 
-    def describe(self, query: Any) -> Description:
+    def describe(self, query: Any, d_in: Any = None) -> Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.
 
         The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
@@ -234,9 +234,12 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
 
         :param query: a measurement on the same domain, metric and measure, or an odometer of this
             package, which costs nothing until something is launched on it
+        :param d_in: the compositor's own, which may be left out
         :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
         :raises PrivacyMapError: the measurement's privacy map cannot be used
         """
+        if d_in is not None:
+            self.privacy_loss(d_in)  # raises at any other distance
         return self._describe(query, self._d_in)
 
     def loss_after(self, queries: Iterable[Any]) -> Any:

@@ -105,6 +105,16 @@ def test_an_ancestor_refuses_for_a_child():
     assert (found.loss, child.privacy_loss(1)) == (1.0, 0.0)
 
 
+def test_a_compositor_may_be_given_its_own_d_in():
+    made = oc.make_concurrent_composition(*SPACE, PURE, 2, [0.5, 1.0])([1, 2, 3])
+    assert made.describe(count(4.0), d_in=2) == made.describe(count(4.0))
+    assert made.describe(count(4.0)).loss == 0.5
+    for d_in in (0, 1, 3, -1, float("nan"), "1", True):
+        with pytest.raises((InvalidTypeError, ValueError)):
+            made.describe(count(4.0), d_in=d_in)
+    assert made.privacy_loss() == 0.0
+
+
 def test_a_chain_is_described_in_units_of_its_head():
     double = dp.t.make_user_transformation(*SPACE, *SPACE, lambda rows: rows, lambda d_in: 2 * d_in)
     root = oc.make_concurrent_filter(double >> odometer(), 1, 1.0)(DATA)
