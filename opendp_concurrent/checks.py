@@ -282,7 +282,13 @@ def text(**argument: Any) -> str:
     ((name, value),) = argument.items()
     if not is_a(value, str):
         raise InvalidTypeError(f"{name} must be a string, found {type(value).__name__}")
-    return str.__str__(value)
+    plain = str.__str__(value)
+    if not plain.isascii():
+        try:
+            plain.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidValueError(f"{name} must be text that UTF-8 can encode") from error
+    return plain
 
 
 def one_of(*known: str) -> Guard:

@@ -109,6 +109,7 @@ OF_OPENDP: dict[str, tuple[str, ...]] = {
 
 _TYPE = pattern(r"[A-Za-z]\w{0,39}(<[A-Za-z]\w{0,39}>)?")
 _MOST = 10**6  # elements
+WIDEST = 2**16  # bounds of constant-time noise, whose time grows with their difference
 
 
 def _is(kind: type) -> Callable[[Any], bool]:
@@ -121,6 +122,10 @@ def _is_number(value: Any) -> bool:
 
 def _is_32(value: Any) -> bool:
     return type(value) is int and -(2**31) <= value < 2**31
+
+
+def _is_exponent(value: Any) -> bool:
+    return type(value) is int and -1074 <= value <= 1023
 
 
 def _is_atom(value: Any) -> bool:
@@ -150,6 +155,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "a number": _is_number,
     "an integer from 0 to 2^31": lambda value: _is_32(value) and value >= 0,
     "an integer of 32 bits, or None": lambda value: value is None or _is_32(value),
+    "an exponent from -1074 to 1023, or None": lambda value: value is None or _is_exponent(value),
     "a bool": lambda value: type(value) is bool,
     "a bool, or None": lambda value: value is None or type(value) is bool,
     "a text": lambda value: type(value) is str,
@@ -183,7 +189,7 @@ BY_NAME = {  # of arguments without an annotation
     "d_mids": "losses",
     "d_out": "a loss",
     "edges": "values of one type",
-    "k": "an integer of 32 bits, or None",
+    "k": "an exponent from -1074 to 1023, or None",  # of the grid; memory grows with 2^k
     "measurements": "measurements",
     "nan": "a bool, or None",
     "size": "an integer of 32 bits, or None",

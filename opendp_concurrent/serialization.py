@@ -36,14 +36,16 @@ from .errors import InvalidTypeError, InvalidValueError
 from .measures.distances import TruncatedConcentrated
 from .measures.sums.basic import Basic
 from .native.opendp import VERSION
-from .opendp_kinds import BY_ANNOTATION, BY_NAME, KINDS, OF_OPENDP
+from .opendp_kinds import BY_ANNOTATION, BY_NAME, KINDS, OF_OPENDP, WIDEST
 from .provenance import CONSTRUCTORS, MODULE, VALUES
 
 MOST_LETTERS = 2**20
 DEEPEST = 100
 LONGEST_TEXT = 10_000
 MOST_ITEMS = 2**17
+MOST_KEYS = 1000
 _SHOWN = 300
+_SIMPLE = (str, int, float, bool, type(None))
 _KEYS = frozenset({"__function__", "__module__", "__kwargs__", "__version__"})
 _TUPLE = "__tuple__"
 _EXCLUDED = frozenset(  # what can be called in a message is not made for what these need
@@ -74,7 +76,14 @@ def array(values: Any, dtype: str) -> Any:
     """Return an array of numbers."""
     if dtype not in _DTYPES:
         raise InvalidValueError(f"dtype ({checks.shown(dtype)}) must be one of numbers")
-    return np.asarray(values, dtype=dtype)
+    given = np.asarray(values)
+    if given.dtype.kind not in "biuf":
+        raise InvalidValueError("values must be numbers")
+    with np.errstate(all="ignore"):
+        found = given.astype(dtype)
+    if not np.array_equal(found, given):  # also if a float is too large for the dtype
+        raise InvalidValueError(f"values must be numbers that {dtype} has")
+    return found
 
 
 def either_of(rules: Any) -> Either:
@@ -136,8 +145,9 @@ def deserialize(message: str, *, allow: Sequence[Callable[..., Any]] | None = No
     data. Nothing is imported or looked up by a name from the message. NaN and infinities are
     refused. ``dp.deserialize``, which imports by name, is for trusted messages only.
 
-    A constructor may need much time or memory for large arguments. A server should pass ``allow``,
-    the constructors that it offers, and check the result: what it is, its space, and its loss.
+    A constructor, or a launch of what it made, may need much time or memory for large arguments. A
+    server should pass ``allow``, the constructors that it offers, and check the result: what it is,
+    its space, and its loss.
 
     Required features: those of the constructors in the message. A message cannot enable features.
 
@@ -317,7 +327,32 @@ def _build(one: Any) -> Any:
     if _TUPLE in one:
         return tuple(_build(part) for part in one[_TUPLE])
     given = {name: _build(part) for name, part in one["__kwargs__"].items()}
-    return call(_key(one), given)
+    key = _key(one)
+    _check_cost(key[1], given)
+    return call(key, given)
+
+
+def _check_cost(name: str, given: dict[str, Any]) -> None:
+    """Raise for arguments that are short to write, and take hours; trusted messages may have them.
+
+    The time of noise with bounds grows with their difference. Tuples with equal hashes can be
+    chosen, and then the time of a mapping grows with the square of their number.
+    """
+    bounds, items = given.get("bounds"), given.get("items")
+    if "geometric" in name and isinstance(bounds, list | tuple):
+        if len(bounds) != 2 or not all(type(one) is int for one in bounds):
+            raise InvalidValueError(f"message calls {name} with bounds that are no two integers")
+        if bounds[1] - bounds[0] > WIDEST:
+            raise InvalidValueError(
+                f"message calls {name}: bounds must be at most {WIDEST} apart; leave them out"
+            )
+    if name == "mapping" and isinstance(items, list | tuple) and len(items) > MOST_KEYS:
+        keys = [one[0] for one in items if isinstance(one, list | tuple) and one]
+        if not all(type(key) in _SIMPLE for key in keys):
+            raise InvalidValueError(
+                f"message has a mapping: items must be at most {MOST_KEYS}, or all keys text or "
+                "numbers"
+            )
 
 
 def call(key: _Key, given: dict[str, Any]) -> Any:

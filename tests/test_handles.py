@@ -29,9 +29,12 @@ def stream():
     return oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1.0))([])
 
 
+def counted():
+    return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=1.0)
+
+
 def parts():
-    noisy = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=1.0)
-    return oc.c.make_parallel_composition(*SPACE, oc.c.by_key(bool), {True: noisy})
+    return oc.c.make_parallel_composition(*SPACE, oc.c.by_key(bool), {True: counted()})
 
 
 def weights():
@@ -54,6 +57,7 @@ RETURNED = {
     "BlockFilterQueryable": lambda: oc.c.make_block_filter(
         oc.make_concurrent_odometer(*SPACE, PURE), 1, 1.0, blocks=oc.c.by_key(len), keys=[1]
     )([1]),
+    "PrepaidQueryable": lambda: root().prepaid(counted(), 2),
     "ChildQueryable": lambda: root()(dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.5])),
     "ChildOdometerQueryable": lambda: root()(native_filter()),
     "ContinualQueryable": lambda: counter()([]),

@@ -355,6 +355,59 @@ HOSTILE = {
         "not a constructor",
     ),
     "dtype": (call(MODULE, "array", values=[1], dtype="object"), "dtype"),
+    "NaN as text in an array": (
+        call(MODULE, "array", values=["nan", "1"], dtype="float64"),
+        "values must be numbers",
+    ),
+    "None in an array": (call(MODULE, "array", values=[None], dtype="float64"), "values must be"),
+    "a number that becomes infinite": (
+        call(MODULE, "array", values=[1e300], dtype="float32"),
+        "that float32 has",
+    ),
+    "a number that is cut": (call(MODULE, "array", values=[1.5], dtype="int32"), "that int32 has"),
+    "a number that wraps": (call(MODULE, "array", values=[-1], dtype="uint8"), "that uint8 has"),
+    "many tuples as keys": (
+        call(
+            MODULE,
+            "mapping",
+            items=[{"__tuple__": [{"__tuple__": [one]}, 0]} for one in range(1001)],
+        ),
+        "items must be at most 1000",
+    ),
+    "noise of 2^31 bits": (
+        call(
+            "measurements",
+            "make_laplace",
+            input_domain=call("domains", "atom_domain", T="f64", nan=False),
+            input_metric=call("metrics", "absolute_distance", T="f64"),
+            scale=1.0,
+            k=2**31 - 1,
+        ),
+        "k must be an exponent",
+    ),
+    "noise that takes hours": (
+        call(
+            "measurements",
+            "make_geometric",
+            input_domain=ATOM,
+            input_metric=call("metrics", "absolute_distance", T="i32"),
+            scale=1.0,
+            bounds={"__tuple__": [0, 2**31 - 1]},
+        ),
+        "bounds must be at most",
+    ),
+    "certified noise that takes hours": (
+        call(
+            MODULE,
+            "make_certified_geometric",
+            input_domain=ATOM,
+            input_metric=call("metrics", "absolute_distance", T="i32"),
+            output_measure=MEASURE,
+            scale=1.0,
+            bounds={"__tuple__": [0, 2**31 - 1]},
+        ),
+        "bounds must be at most",
+    ),
     "negative scale": (call(MODULE, "make_above_threshold", **{**SVT, "scale": -1.0}), "scale"),
     "integer of 64 bits": (call("domains", "vector_domain", size=2**63), "64 bits"),
     "text too long": (call("domains", "atom_domain", T="a" * 10_001), "longer than"),
@@ -541,6 +594,15 @@ def test_threads_read_messages_side_by_side():
         thread.join()
     assert len(found) == 80
     assert len(set(found)) == 1
+
+
+def test_trusted_messages_may_have_arguments_that_take_long():
+    wide = oc.m.make_certified_geometric(*WHOLE, 1.0, ZCDP, bounds=(0, 2**20))
+    assert dp.deserialize(dp.serialize(wide)).map(1) == wide.map(1)
+    with pytest.raises(InvalidValueError, match="bounds must be at most"):
+        oc.deserialize(dp.serialize(wide))
+    narrow = oc.m.make_certified_geometric(*WHOLE, 1.0, ZCDP, bounds=(0, 2**16))
+    assert oc.deserialize(dp.serialize(narrow)).map(1) == narrow.map(1)
 
 
 def test_only_measurements_have_a_loss_after_all():

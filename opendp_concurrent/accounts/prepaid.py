@@ -245,6 +245,7 @@ class Prepaid:
                 permit, taken = self._take(price, checked)
             if taken:
                 return permit or account.lifecycle
+            account.lifecycle.check()
             if not self._left or self._closed:
                 self._renew()
 
@@ -252,6 +253,8 @@ class Prepaid:
         """Use a charge under the lock, and return whether one was used."""
         account, root = self._account, self._account._chain[-1]
         if root._pending is not None or not self._left or self._closed:
+            return None, False
+        if not account.lifecycle.is_open:  # closed while maps were read
             return None, False
         if not self._price.note(price, checked):
             return None, False

@@ -28,7 +28,7 @@ from .keys import Keys, keys_of
 from .launches import WithinBlocks
 from .queryable import BlockFilterQueryable, BlockSession
 from .recorded import OnEachBlock
-from .records import Records, check_keys
+from .records import Records, check_keys, check_partition
 from .totals import Totals
 
 
@@ -129,7 +129,7 @@ def make_block_filter(
     check_no_updates(input_domain)
     metric, factor = blocks.metric_of_parts(input_metric, input_domain)
     space = domain_of_parts(input_domain), metric
-    blocks.selector(input_domain, ())  # raises if the partition is not for such data
+    check_partition(blocks, input_domain)
     measure, accounting = odometer.measure, odometer.accumulator
     steps = Steps(measure, factor, is_of_tables(input_domain))
     d_in = validate_d_in(input_metric, d_in)

@@ -9,6 +9,7 @@ DP, a loss of at least 2^-7 of the bound.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,18 @@ class Counters:
             room = np.zeros((max(size, have + have // 2), width), dtype=np.int64)
             room[:have] = self._cells
             self._cells = room
+
+    kept = 0  # apart from the cells
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def copy(self, places: Any, cells: Cells) -> Counters:
+        """Return a copy, with other totals at some places."""
+        found = copy(self)
+        found._cells = self._cells.copy()
+        found.write(places, cells)
+        return found
 
     def read(self, places: Any) -> Cells:
         """Return the totals at some places, as a copy."""

@@ -21,6 +21,7 @@ from ..parallel.partition import check_key
 
 Places = NDArray[np.int64]
 _MOST = 10**8  # blocks, for which the totals need gigabytes
+_LARGEST = 2**60  # integer of a range: it is its own hash, and sums of two fit in 64 bits
 
 
 class Keys:
@@ -59,12 +60,13 @@ class Keys:
         return np.arange(start, start + len(own), dtype=np.int64)
 
     def _add_range(self, keys: range) -> Places:
+        keys = _bounded("keys", keys)
         with self._lock:
             for known in self._runs[1]:
                 if type(known) is range and _overlap(known, keys):
                     raise _known(_overlap(known, keys)[0])
             for key in self._single:
-                if type(key) in (int, bool, float) and key in keys:
+                if (number := _integer(key)) is not None and number in keys:
                     raise _known(key)
             start = len(self)
             self._check_many(len(keys))
@@ -77,6 +79,12 @@ class Keys:
             starts, runs = self._runs
             self._runs = (*starts, starts[-1] + len(keys)), (*runs, keys)
 
+    def count(self, keys: Any) -> int:
+        """Return how many keys there are, or raise if they are too many to be added."""
+        many = len(_bounded("keys", keys) if type(keys) is range else keys)
+        self._check_many(many)
+        return many
+
     def _check_many(self, more: int) -> None:
         if len(self) + more > _MOST:
             raise InvalidValueError(f"keys must be at most {_MOST} in all")
@@ -88,10 +96,10 @@ class Keys:
     def _place(self, key: Any) -> int | None:
         key = _plain(key)
         place = self._single.get(key)
-        if place is None and type(key) in (int, bool, float) and key == key // 1:
+        if place is None and (number := _integer(key)) is not None:
             for start, keys in zip(*self._runs, strict=False):
-                if type(keys) is range and int(key) in keys:
-                    return start + keys.index(int(key))
+                if type(keys) is range and number in keys:
+                    return start + keys.index(number)
         return place
 
     def place(self, key: Any, name: str = "block") -> int:
@@ -131,11 +139,14 @@ class Keys:
 
     def _of_integers(self, blocks: Any) -> Places:
         if type(blocks) is range:
+            blocks = _bounded("blocks", blocks)
             if len(blocks) > len(self):
                 raise InvalidValueError(
                     f"blocks names {len(blocks)} blocks, of which this filter has {len(self)}"
                 )
             blocks = np.arange(blocks.start, blocks.stop, blocks.step, dtype=np.int64)
+        else:
+            blocks = owned.array(blocks)
         if blocks.ndim != 1 or blocks.dtype.kind not in "iu":
             raise InvalidTypeError(
                 "blocks must be a collection of keys; an array must have integers and one "
@@ -179,6 +190,31 @@ def keys_of(keys: Any, name: str = "keys") -> tuple[Any, ...]:
 
 def _plain(key: Any) -> Any:
     return key.item() if isinstance(key, np.generic) else owned.plain(key)
+
+
+def _integer(key: Any) -> int | None:
+    """Return the integer that a key equals, of whatever class the key is; None if there is none.
+
+    Equal keys name one block, and have one hash. Small integers are their own hash, but for -1.
+    """
+    kind = type(key)
+    if kind is int:
+        return key  # type: ignore[no-any-return]
+    if kind in (str, bytes, tuple):
+        return None
+    number = hash(key)
+    return next((one for one in (number, -1) if one == key), None)
+
+
+def _bounded(name: str, keys: range) -> range:
+    """Return a range of integers that arrays hold, or raise."""
+    if keys and max(abs(keys[0]), abs(keys[-1])) > _LARGEST:
+        raise InvalidValueError(
+            f"{name} ({keys}) must have integers from -2^60 to 2^60; list larger ones"
+        )
+    if len(keys) > 1:
+        return keys
+    return range(keys[0], keys[0] + 1) if keys else range(0)  # the step may be too large
 
 
 def _overlap(one: range, other: range) -> list[int]:

@@ -22,7 +22,7 @@ from ..native import opendp as _native
 from ..queryables.data import Sealed, check_process, seal_transformed
 from ..queryables.handle import Handle
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import check_launch
+from ..queryables.mechanism import ConcurrentOdometer, check_launch
 from ..queryables.sequential import SequentialRunner
 from ..queryables.session import Session
 from .keys import Places
@@ -33,6 +33,10 @@ STREAMS = (
     "a block's records are fixed before it is queried: data that arrive while a mechanism runs are "
     "a stream, for make_concurrent_continual; records that arrive later go into a new block, by "
     "add_blocks"
+)
+LIMITS = (
+    "each launch names its blocks anew, so the same label would open another limit each time; "
+    "launch an odometer on the blocks, keep its handle, and open the limit on that handle"
 )
 
 
@@ -63,6 +67,8 @@ class BlockSession(Session):
     def launch(self, query: Any) -> Any:
         """Launch a measurement on some blocks: charge each of them, or none."""
         blocks, measurement = _pair(query)
+        if is_a(measurement, ConcurrentOdometer) and getattr(measurement, "limit", None):
+            raise InvalidTypeError(f"measurement is a limit: {LIMITS}")
         places = self.records.keys.places(blocks)
         answer = self._on(places).launch(measurement)
         if isinstance(answer, MachineQueryable) and answer.takes_updates:
@@ -135,7 +141,7 @@ class BlockFilterQueryable(Handle, Queryable):
         :return: its answer, or a child
         :raises BlockExceededError: a block refuses; nothing was charged
         :raises InvalidTypeError, InvalidValueError: naming the argument; for a key that is not a
-            block; for a measurement that takes updates
+            block; for a measurement that takes updates; for a limit (:func:`.make_limited`)
         """
         return super().__call__(blocks if measurement is None else (blocks, measurement))
 

@@ -56,16 +56,22 @@ class Records:
                 )
             cut = self._cut(take_in(data, self._domain, self._domain.carrier_type))
         own = keys if type(keys) is range else keys_of(keys)
+        many = self.keys.count(own)
         self._check(own)
         with self._lock:
+            batches, start = self._batches, len(self.keys)
             if data is not None:
-                batch = len(self._batches)
-                self._batches.append(cut)
-            places = self.keys.add(own)
-            of = np.zeros(len(self.keys), dtype=np.int32)
-            of[: len(self._batch_of)] = self._batch_of
-            of[places] = batch
+                batch = len(batches)
+                self._batches = [*batches, cut]
+            # before the keys are added: a launch on them, or an interrupt, finds their batch
+            of = np.full(start + many, batch, dtype=np.int32)
+            of[:start] = self._batch_of[:start]
             self._batch_of = of
+            try:
+                self.keys.add(own)
+            except Exception:  # not interrupts, at which the keys may be added
+                self._batches = batches
+                raise
 
     def _check(self, keys: Any) -> None:
         """Raise unless the partition can select each of these keys."""
@@ -122,8 +128,16 @@ class Records:
         return list(chain.from_iterable(parts))
 
 
+def check_partition(partition: Partition, domain: Domain) -> None:
+    """Raise unless a partition cuts such data, and no record is in two of its groups."""
+    partition.selector(domain, ())
+    groups = partition.keys()
+    if groups is not None:  # values that differ may be equal in the type of a column
+        partition.cutter(domain, groups)
+
+
 def check_keys(partition: Partition, domain: Domain, keys: Any) -> None:
-    """Raise unless a partition can select each of some keys."""
+    """Raise unless a partition can select each of some keys, and keys that differ are disjoint."""
     known = partition.keys()
     if known is not None:
         groups = set(known)
@@ -132,9 +146,32 @@ def check_keys(partition: Partition, domain: Domain, keys: Any) -> None:
                 raise InvalidValueError(
                     f"keys has {checks.shown(key)}, which is not a group of blocks ({partition})"
                 )
-    elif _native.element_domain(domain) is None and type(keys) is not range:
+    elif _native.element_domain(domain) is None:
+        if type(keys) is range and _are_integers(partition, domain, keys):
+            return
         for start in range(0, len(keys), _AT_ONCE):
-            partition.selector(domain, keys[start : start + _AT_ONCE])
+            some = keys[start : start + _AT_ONCE]
+            partition.selector(domain, some)
+            _check_exact(partition, domain, some)
+
+
+def _are_integers(partition: Partition, domain: Domain, keys: range) -> bool:
+    """Return whether the ends of a range, and so all of it, are integers in their column, too."""
+    ends = partition.values(domain, sorted({keys[0], keys[-1]})) if keys else None
+    return ends is None or all(type(value) is int for row in ends for value in row)
+
+
+def _check_exact(partition: Partition, domain: Domain, keys: Any) -> None:
+    """Raise unless each key equals its value in the data: two keys may have one value there."""
+    rows = partition.values(domain, keys)
+    for key, row in zip(keys, rows or (), strict=rows is not None):
+        if any(
+            one != value for one, value in zip(key if len(row) > 1 else (key,), row, strict=True)
+        ):
+            raise InvalidValueError(
+                f"keys has {checks.shown(key)}, which is {checks.shown(row)} in the types of the "
+                "columns, as another key may be; pass keys as the columns have them, not NaN"
+            )
 
 
 _AT_ONCE = 100  # keys of a predicate

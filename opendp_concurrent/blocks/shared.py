@@ -7,6 +7,7 @@ launch have few distinct totals.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,26 @@ class Shared:
             room = np.zeros((max(size, have + have // 2), 1), dtype=np.int64)
             room[:have] = self._cells
             self._cells = room
+
+    @property
+    def kept(self) -> int:
+        """Number of accumulators, of which a copy has only those that blocks have."""
+        return len(self._known)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def copy(self, places: Any, cells: Cells) -> Shared:
+        """Return a copy, with other numbers at some places, and with new numbers then."""
+        found = copy(self)
+        numbers = self._cells.copy()
+        numbers[places] = cells
+        found._known, found._numbers = [], {}
+        found._number(self._known[0])
+        distinct, inverse = np.unique(numbers, return_inverse=True)
+        new = [found._number(self._known[one]) for one in distinct.tolist()]
+        found._cells = np.array(new, dtype=np.int64)[inverse].reshape(-1, 1)
+        return found
 
     def read(self, places: Any) -> Cells:
         """Return the numbers at some places, as a copy."""

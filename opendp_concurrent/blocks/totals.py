@@ -5,10 +5,14 @@ are differences to it. Whoever reads another value exchanges the two (Baker's tr
 stays what it is, whatever happens to its successors: a launch that another account refuses, a
 ledger that cannot commit, another thread. An exchange that an interrupt stops is completed before
 the next one.
+
+An old value keeps all later differences. So after some exchanges, the next value gets an array of
+its own, to which no older value leads. The old array goes when nobody holds its values.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any
@@ -52,10 +56,11 @@ class OnKeys:
 class _Array:
     """The array that the values share. Its lock is held for each exchange."""
 
-    __slots__ = ("cells", "exchange", "lock")
+    __slots__ = ("cells", "exchange", "lock", "written")
 
     def __init__(self, cells: Counters | Shared) -> None:
         self.cells, self.lock = cells, RLock()
+        self.written = 0  # totals that exchanges replaced
         self.exchange: tuple[Totals, Totals, Any, Any, Any] | None = None
 
     def complete(self) -> None:
@@ -63,9 +68,21 @@ class _Array:
         if self.exchange is not None:
             newest, next_, places, old, new = self.exchange
             self.cells.write(places, new)
-            newest._difference = next_, places, old, new
-            next_._difference = None
+            newest._unread = next_._unread = False
+            newest._where = self, (next_, places, old, new)
+            next_._where = self, None
             self.exchange = None
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether the next value should have its own array: a copy costs less than what was done.
+
+        Half of the cells may be spare.
+        """
+        return self.written + self.cells.kept > max(_EXCHANGES, 4 * len(self.cells))
+
+
+_EXCHANGES = 1000  # totals
 
 
 class Totals:
@@ -76,14 +93,15 @@ class Totals:
     :param d_out: the bound of each block
     """
 
-    __slots__ = ("_array", "_difference", "_terms", "launches")
+    __slots__ = ("_terms", "_unread", "_where", "launches")
 
     def __init__(self, keys: Keys, start: Accumulator, d_out: Any) -> None:
         self._terms = keys, start, d_out
         self.launches = 0
-        self._array: _Array | None = None
-        # another value, and at which places this one differs from it: the totals here and there
-        self._difference: tuple[Totals, Any, Any, Any] | None = None
+        # the array; and unless it holds this value: another value, and at which places this one
+        # differs from it, and the totals here and there
+        self._where: tuple[_Array | None, tuple[Totals, Any, Any, Any] | None] = None, None
+        self._unread = True  # no value leads to this one
 
     @property
     def loss(self) -> Totals:
@@ -108,16 +126,26 @@ class Totals:
 
     def at(self, place: int) -> Accumulator:
         """Return the accumulator of one block."""
-        array = self._array
-        if array is None:
+        if self._where[0] is None:
             return self._terms[1]
-        with array.lock:
-            found, error = attempt(self._at, array, place)
-        one: Accumulator = _settled(found, error)
+        one: Accumulator = self._held(self._at, place)
         return one
 
+    def _held(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return ``function(array, *arguments)``, called while its array holds this value."""
+        while True:
+            array: Any = self._where[0]
+            with array.lock:
+                # another thread may have moved this value to another array
+                found, error = attempt(self._be_newest, array)
+                if error is None and found is array:
+                    found, error = attempt(function, array, *arguments)
+                    break
+                if error is not None:
+                    break
+        return _settled(found, error)
+
     def _at(self, array: _Array, place: int) -> Accumulator:
-        self._be_newest(array)
         array.cells.grow(place + 1)
         return array.cells.accumulator(array.cells.read([place])[0])
 
@@ -125,15 +153,14 @@ class Totals:
         """Return the totals after launches, or the refusal of the first block that refuses."""
         if isinstance(d_mid, OnKeys):
             d_mid = OnBlocks(self._terms[0].placed(d_mid.keys), d_mid.d_mid)
-        array = self._array or self._new_array()
-        with array.lock:
-            found, error = attempt(self._admitted, array, d_mid, times(count))
-        verdict: Totals | BudgetExceededError = _settled(found, error)
+        verdict: Totals | BudgetExceededError
+        if self._where[0] is None:
+            verdict = self._admitted(self._new_array(), d_mid, times(count))
+        else:
+            verdict = self._held(self._admitted, d_mid, times(count))
         return verdict
 
     def _admitted(self, array: _Array, d_mid: OnBlocks, count: int) -> Totals | BudgetExceededError:
-        if self._array is not None:
-            self._be_newest(array)
         array.cells.grow(int(d_mid.places[-1]) + 1)
         now = array.cells.read(d_mid.places)
         after = array.cells.after(now, d_mid.d_mid, count)
@@ -142,11 +169,11 @@ class Totals:
             return BlockExceededError.of(refusal, self._key(d_mid.places[position]))
         found = Totals(*self._terms)
         found.launches = self.launches + count
-        found._array = array
-        if self._array is None:
+        if self._where[0] is None:
             array.cells.write(d_mid.places, after)  # nobody else has this array
+            found._where = array, None
         else:
-            found._difference = self, d_mid.places, after, now
+            found._where = array, (self, d_mid.places, after, now)
         return found
 
     def after(self, d_mid: Any, count: int = 1) -> Totals:
@@ -186,18 +213,25 @@ class Totals:
         array.cells.grow(len(keys))
         return array
 
-    def _be_newest(self, array: _Array) -> None:
-        """Make the array hold this value. Call this while the lock is held."""
+    def _be_newest(self, array: _Array) -> _Array | None:
+        """Return the array, which holds this value now. Call this while its lock is held."""
+        if self._where[0] is not array:
+            return self._where[0]
         array.complete()
         path: list[Totals] = []
         one = self
-        while one._difference is not None:
+        while (difference := one._where[1]) is not None:
             path.append(one)
-            one = one._difference[0]
+            one = difference[0]
         for next_ in reversed(path):
-            newest, places, new, old = next_._difference  # type: ignore[misc]
+            newest, places, new, old = next_._where[1]  # type: ignore[misc]
+            if next_ is self and self._unread and array.is_worn:
+                self._where = _Array(array.cells.copy(places, new)), None
+                return self._where[0]
             array.exchange = newest, next_, places, old, new
             array.complete()
+            array.written += len(places)
+        return array
 
 
 def _settled(found: Any, error: BaseException | None) -> Any:

@@ -249,11 +249,11 @@ class Product:
         """Bounds on δ by inversion."""
         if epsilon >= self.largest_loss or self.infinite.lower == 1.0:
             return self.infinite
-        best = Bounds(self._least(epsilon), 1.0)
+        best = Bounds(self._least(epsilon), self._most(epsilon))
         if not self._is_invertible:
             return best
         least = paths.renyi_delta(self.cumulants + self.cumulant_errors, epsilon)
-        best = Bounds(best.lower, min(1.0, float(self.infinite.upper) + least))
+        best = Bounds(best.lower, min(best.upper, float(self.infinite.upper) + least))
         for fresh in (False, True):
             characteristic = self._characteristic_at(epsilon, tolerance, fresh)
             bounds = self._bounds(characteristic, epsilon)
@@ -277,6 +277,11 @@ class Product:
         loss, mass = self._largest
         top = mass * -expm1(min(epsilon - loss, 0.0)) * (1 - 2 * ELEMENTARY)
         return max(0.0, -expm1(min(epsilon, 0.0)) * (1 - ELEMENTARY), top)
+
+    def _most(self, epsilon: float) -> float:
+        """What δ is never above, rounded up: δ(∞) + 1 - e^(ε - loss), for the largest loss."""
+        top = -expm1(epsilon - self.largest_loss) * (1 + ELEMENTARY)
+        return min(1.0, (float(self.infinite.upper) + top) * (1 + 2 * UNIT) + TINY)
 
     @cached_property
     def _largest(self) -> tuple[float, float]:

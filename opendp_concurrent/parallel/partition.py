@@ -44,7 +44,7 @@ from ..checks import mapping, shown
 from ..combinators.guards import check_callable
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
-from ..tables.cut import is_of_tables, parts_of_a_unit, table_cutter
+from ..tables.cut import is_of_tables, parts_of_a_unit, rows_of, table_cutter
 
 Cut = Callable[[Any], Mapping[Any, Any]]
 _MOST_VALUES = 1_000_000
@@ -70,6 +70,11 @@ class Partition(ABC):
             f"blocks ({self}) cuts data into parts that cannot be put together again, and a launch "
             "is on the union of its blocks; pass by_key, by_column, by_values or by_entry"
         )
+
+    def values(self, input_domain: Domain, keys: Collection[Any]) -> list[tuple[Any, ...]] | None:
+        """Return the values of keys in the types of the columns; None if there are no columns."""
+        del input_domain, keys
+        return None
 
     def metric_of_parts(
         self, input_metric: Metric, input_domain: Domain | None = None
@@ -140,6 +145,17 @@ class ByRecord(Partition):
         )
         cut = ByRecord(self.of, chosen, self.name).cutter(input_domain, (True,) if chosen else ())
         return lambda data: cut(data)[True]
+
+    def values(self, input_domain: Domain, keys: Collection[Any]) -> list[tuple[Any, ...]] | None:
+        """Return the values of keys in the types of the columns; None if there are no columns."""
+        if not isinstance(self.of, tuple):
+            return None
+        if is_of_tables(input_domain):
+            return rows_of(self.of, input_domain, keys)
+        rows: list[tuple[Any, ...]] = _table(
+            self.of, _native.empty_frame(input_domain), list(keys)
+        ).rows()
+        return rows
 
     def metric_of_parts(
         self, input_metric: Metric, input_domain: Domain | None = None
@@ -329,7 +345,8 @@ def by_entry() -> Partition:
 
     A mechanism gets the mapping with the entries of its parts; a part without an entry is empty.
     You promise that the distance of neighbours is the sum of the distances of their entries: an
-    individual is in at most one entry, chosen by their data only. Keys are public.
+    individual is in at most one entry, chosen by their data only. For a block filter with d_in
+    above 1, entries at distance k must be k steps of distance 1 apart. Keys are public.
 
     :return: a partition for :func:`.make_block_filter` and :func:`.make_parallel_composition`
 
@@ -415,8 +432,13 @@ def check_key(name: str, key: Any) -> None:
             f"{name} has {shown(key)}, which is not hashable ({type(key).__name__}); "
             "pass a string, a number or a tuple of these"
         ) from None
-    if key != key:
+    if _has_nan(key):
         raise InvalidValueError(f"{name} has {shown(key)}, which does not equal itself")
+
+
+def _has_nan(key: Any) -> bool:
+    """Return whether a key, or a part of it, does not equal itself. Tuples hide this."""
+    return any(map(_has_nan, key)) if isinstance(key, tuple) else bool(key != key)
 
 
 def _vector_cutter(of: Any, owners: Mapping[Any, Any], keys: tuple[Any, ...]) -> Cut:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import Any
 
@@ -63,6 +63,15 @@ def table_cutter(
         }
 
     return cut
+
+
+def rows_of(
+    columns: tuple[str, ...], input_domain: Domain, keys: Iterable[Any]
+) -> list[tuple[Any, ...]]:
+    """Return the values of the columns that public keys stand for, or raise."""
+    tables = tables_of(input_domain, units())
+    names = names_of("partition", tables.schema, columns, KEYS)
+    return [_row(tables, names, key) for key in keys]
 
 
 def _row(tables: Tables, names: tuple[str, ...], value: Any) -> tuple[Any, ...]:

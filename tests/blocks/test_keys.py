@@ -1,5 +1,8 @@
 """Keys of blocks and their places."""
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -84,3 +87,48 @@ def test_what_names_no_block_is_refused(blocks, error, words):
     with pytest.raises(error, match="blocks") as refused:
         known(*MIXED).places(blocks)
     assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("one", [True, 1.0, np.float32(1), Fraction(1), Decimal("1.0"), 1 + 0j])
+def test_a_key_that_equals_an_integer_of_a_range_is_that_block(one):
+    assert one in known(range(5))
+    assert known(["a"], range(5)).place(one) == 2
+    for batches in ((range(5), [one]), ([one], range(5))):
+        with pytest.raises(InvalidValueError, match="which is a block of this filter already"):
+            known(*batches)
+    assert Fraction(1, 2) not in known(range(5))
+    assert Decimal(-1) in known(range(-1, 1))  # the hash of -1 is -2
+
+
+@pytest.mark.parametrize("far", [range(10**30), range(2**70, 2**70 + 2), range(0, -(2**62), -1)])
+def test_a_range_of_integers_beyond_64_bits_is_refused(far):
+    keys = known(range(2**60 - 1, 2**60 + 1), range(7, 8, 2**80))
+    assert keys.at(keys.places(range(2**60, 2**60 + 1, 2**80))) == [2**60]
+    assert keys.at(keys.places([7])) == [7]
+    with pytest.raises(InvalidValueError, match="keys .* from -2"):
+        keys.add(far)
+    with pytest.raises(InvalidValueError, match="blocks .* from -2"):
+        keys.places(far)
+    assert len(keys) == 3
+
+
+def test_an_array_is_copied_before_it_is_checked():
+    class Changing(np.ndarray):
+        def max(self, *args, **kwargs):
+            self[0] = 90  # as another thread might do
+            return 13
+
+    keys = known(range(10, 20), range(80, 100))
+    assert keys.at(keys.places(np.array([12, 13]).view(Changing))) == [12, 13]
+    hidden = np.ma.masked_array([13, 12, 99], mask=[False, True, True])
+    assert keys.at(keys.places(hidden)) == [12, 13, 99]
+
+
+@pytest.mark.parametrize("key", [(float("nan"), 1), ("a", (1, np.float64("nan")))], ids=str)
+def test_nan_in_a_tuple_is_refused_too(key):
+    keys = known(["a"])
+    with pytest.raises(InvalidValueError, match="does not equal itself"):
+        keys.add([key])  # another nan, as a ledger reads it, would be another block
+    with pytest.raises(InvalidValueError, match="does not equal itself"):
+        keys.places([key])
+    assert len(keys) == 1

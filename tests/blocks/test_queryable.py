@@ -7,7 +7,12 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    SpaceMismatchError,
+)
 
 dp.enable_features("contrib", "honest-but-curious")
 VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -61,6 +66,19 @@ def test_what_is_no_launch_is_refused_and_charges_nothing(root, query, error, wo
         root(*query)
     assert words in str(refused.value)
     assert root.privacy_loss("a") == 0
+
+
+def test_a_limit_is_opened_on_a_child_odometer_because_a_launch_on_blocks_has_no_label(root):
+    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
+    limit = oc.c.make_limited(odometer, 1, 0.25, label="ann")
+    for made in (limit, limit >> (lambda answer: answer)):
+        with pytest.raises(InvalidTypeError, match="^measurement is a limit: .*keep its handle"):
+            root([1, 2], made)
+    ann = root([1, 2], odometer)(limit)
+    assert ann.leased(costing(0.125))(costing(0.125)) == 3
+    with pytest.raises(BudgetExceededError, match="^limit 'ann' of odometer 1 of the blocks of"):
+        ann(costing(0.125))
+    assert [root.privacy_loss(block) for block in ("a", 1, 2)] == [0, 0.25, 0.25]
 
 
 def test_other_spaces_are_refused(root):

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.blocks.keys import Keys
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -50,6 +51,37 @@ def test_records_that_arrive_are_in_their_new_blocks_only():
     with pytest.raises(InvalidTypeError, match="data"):
         root.add_blocks([6], ["text"])
     assert 6 not in root
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_an_interrupt_leaves_new_blocks_with_their_records_or_no_new_blocks(after, monkeypatch):
+    root = spawn(VECTOR, [11, 21, 22], oc.c.by_key(lambda r: r // 10), [1])
+    append = Keys._append
+
+    def interrupted(keys, own):
+        if after:
+            append(keys, own)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Keys, "_append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            root.add_blocks(range(2, 4), [23])
+    assert (2 in root, 3 in root) == (after, after)
+    root.add_blocks([4], [44])
+    if after:
+        assert root([2], seen(VECTOR)) == [23]
+    assert root([1, 4], seen(VECTOR)) == [11, 44]
+
+
+def test_refused_blocks_keep_no_data():
+    root = spawn(VECTOR, [11], oc.c.by_key(lambda r: r // 10), [1])
+    for wrong in ([2, 1], [2, 2], range(0, 2), range(10**30)):
+        with pytest.raises(InvalidValueError, match="keys"):
+            root.add_blocks(wrong, [21])
+    assert len(root._blocks.records._batches) == 1
+    root.add_blocks([2])
+    assert root([1, 2], seen(VECTOR)) == [11]
 
 
 def test_a_key_function_that_raises_puts_the_record_nowhere():
@@ -105,6 +137,41 @@ def test_a_lazyframe_is_cut_by_a_column():
         root.add_blocks(["five"])
     with pytest.raises(InvalidTypeError, match="column"):
         spawn(VECTOR, [1], oc.c.by_column("day"), [1])
+
+
+FRAMES = (
+    (pl.Float32, "f32", 0.1, 0.10000000149),
+    (pl.Float64, "f64", 2**53, 2**53 + 1),
+    (pl.Float64, "f64", float("nan"), -float("nan")),
+)
+
+
+@pytest.mark.parametrize(("dtype", "kind", "one", "other"), FRAMES, ids=str)
+def test_keys_that_are_equal_in_their_column_are_not_two_blocks(dtype, kind, one, other):
+    columns = [dp.series_domain(name, dp.atom_domain(T=kind)) for name in "ab"]
+    space = dp.lazyframe_domain(columns), dp.symmetric_distance()
+    rows = pl.LazyFrame({"a": [1.0], "b": [1.0]}, schema={"a": dtype, "b": dtype})
+    for wrong in (one, other) if one != 2**53 else (other,):
+        with pytest.raises(InvalidValueError, match="keys has"):
+            spawn(space, rows, oc.c.by_column("a"), []).add_blocks([wrong])
+        with pytest.raises(InvalidValueError, match="as another key may be|does not equal itself"):
+            spawn(space, rows, oc.c.by_column("a", "b"), [(0.5, 1), (1, wrong)])
+    if one == one:
+        groups = oc.c.by_values({"one": [one], "other": [other]}, of="a")
+        with pytest.raises(InvalidValueError, match="overlap"):
+            spawn(space, rows, groups, ["one"])
+
+
+def test_a_range_of_keys_is_exact_in_its_column():
+    space = (
+        dp.lazyframe_domain([dp.series_domain("a", dp.atom_domain(T="f32"))]),
+        dp.symmetric_distance(),
+    )
+    rows = pl.LazyFrame({"a": [2.0]}, schema={"a": pl.Float32})
+    with pytest.raises(InvalidValueError, match="keys has 16777217, which is"):
+        spawn(space, rows, oc.c.by_column("a"), range(2**24 - 1, 2**24 + 2, 2))
+    root = spawn(space, rows, oc.c.by_column("a"), range(3))
+    assert root(range(3), seen(space)).collect().rows() == [(2.0,)]
 
 
 @pytest.fixture(scope="module")

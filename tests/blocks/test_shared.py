@@ -51,3 +51,19 @@ def test_blocks_with_equal_totals_share_one_accumulator():
     for places in ([0], [1], [2], [3]):
         shared.write(places, shared.after(shared.read(places), (0.1, 0.0)))
     assert len(set(map(int, shared.read(range(4))[:, 0]))) == 1
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_a_copy_keeps_only_the_accumulators_of_its_blocks(name):
+    shared = Shared(STARTS[name], (1.0, 1e-6))
+    shared.grow(6)
+    for _ in range(5):
+        cells = shared.after(shared.read([0, 1]), (0.01, 0.0))
+        shared.write([0, 1], cells)
+    after = shared.after(shared.read([1]), (0.01, 0.0))
+    copy = shared.copy([1], after)
+    assert (shared.kept, copy.kept, len(copy)) == (7, 3, len(shared))
+    for place, expected in ((0, cells[0]), (1, after[0]), (5, [0])):
+        one = copy.accumulator(copy.read([place])[0])
+        assert one.to_record() == shared.accumulator(expected).to_record()
+    assert shared.read([1])[0] == cells[1]  # it has no effect on the original

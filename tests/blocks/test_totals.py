@@ -1,5 +1,6 @@
 """Totals are values: an older one stays what it is, whatever happens to its successors."""
 
+import gc
 from threading import Thread
 
 import numpy as np
@@ -75,14 +76,15 @@ def test_an_interrupted_exchange_is_completed():
     totals, d_mid = start("counted")
     first = totals.after(OnBlocks(np.array([0]), d_mid))
     second = first.after(OnBlocks(np.array([1, 2]), d_mid))
-    array, cells = first._array, first._array.cells
+    array = first._where[0]
+    cells = array.cells
 
     class Stopping:
         def write(self, places, new):
             cells.write(places[:1], new[:1])
             raise KeyboardInterrupt
 
-    _, places, new, old = second._difference
+    _, places, new, old = second._where[1]
     array.exchange, array.cells = (first, second, places, old, new), Stopping()
     with pytest.raises(KeyboardInterrupt):
         array.complete()
@@ -110,3 +112,56 @@ def test_versions_may_be_read_from_many_threads():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("kind", ["counted", "shared"])
+def test_an_old_value_keeps_few_later_differences(kind, monkeypatch):
+    monkeypatch.setattr("opendp_concurrent.blocks.totals._EXCHANGES", 50)
+    totals, d_mid = start(kind)
+    first = totals.after(OnBlocks(np.array([0]), d_mid))
+    state_of_first = state(first)
+    free = first.read(OnBlocks(np.array([0, 1]), 0.0 if kind == "counted" else (0.0, 0.0)))
+    here = there = first
+    for _ in range(300):  # as two handles of one ledger do
+        here, there = here.after(free), there.after(free)
+    gc.collect()
+    assert sum(type(one) is Totals for one in gc.get_objects()) < 200
+    assert len(here._where[0].cells) < 10
+    assert here._where[0].cells.kept < 60
+    assert here._where[0] is not there._where[0]
+    assert state(first) == state(here) == state(there) == state_of_first
+    assert (first.launches, here.launches) == (1, 301)
+
+
+@pytest.mark.parametrize("kind", ["counted", "shared"])
+def test_values_stay_what_they_are_when_arrays_are_copied(kind, monkeypatch):
+    monkeypatch.setattr("opendp_concurrent.blocks.totals._EXCHANGES", 3)
+    totals, d_mid = start(kind)
+    d_mid = d_mid if kind == "counted" else (0.01, 0.0)
+    alone = [totals]
+    for _ in range(4):
+        alone.append(alone[-1].after(OnBlocks(np.array([0]), d_mid)))
+    after = [repr(one.at(0).to_record()) for one in alone]
+    rng, wrong = np.random.default_rng(0), []
+    versions, counts = [alone[1]], [np.array([1, 0, 0, 0, 0])]
+
+    def read(seed):
+        own = np.random.default_rng(seed)
+        for at in own.integers(0, len(versions), size=60):
+            versions[at].admitted(OnBlocks(np.array([1, 2]), d_mid))
+            if state(versions[at]) != [after[count] for count in counts[at]]:
+                wrong.append(at)
+
+    for _ in range(10):
+        for base in rng.integers(0, len(versions), size=8):
+            cost = rng.random(5) < 0.5
+            if cost.any() and (counts[base] + cost).max() < 5:
+                versions.append(versions[base].after(OnBlocks(np.flatnonzero(cost), d_mid)))
+                counts.append(counts[base] + cost)
+        threads = [Thread(target=read, args=(seed,)) for seed in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+    assert len({id(one._where[0]) for one in versions}) > 1

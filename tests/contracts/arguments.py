@@ -907,14 +907,22 @@ case(
     orders=(None, "None"),
     halt=(False, "flag"),
 )
+OF_BLOCKS = [1, 2]
+
+
+def launched_on_a_block(**given):
+    handle = used(oc.c.make_block_filter(**given))([1, 2])
+    return handle([1], COUNT) if given["keys"] is OF_BLOCKS else handle
+
+
 case(
     "make_block_filter",
-    lambda **given: used(oc.c.make_block_filter(**given))([1, 2])([1], COUNT),
+    launched_on_a_block,
     odometer=(ODOMETER, "odometer"),
     d_in=(1, "d_in"),
     d_out=(1e6, "non_negative"),
     blocks=(oc.c.by_key(lambda record: record), "partition"),
-    keys=([1, 2], "iterable"),
+    keys=(OF_BLOCKS, "iterable"),
     orders=(None, "None"),
     halt=(False, "flag"),
     ledger=(None, "None"),

@@ -256,6 +256,7 @@ STATED["make_alarm"] = Stated(
 NONE = {
     "make_continual": "its author's: the noise is in the author's code",
     "make_individual_filter": "each query has a scale of its own, and people leave without a word",
+    "make_individual_table_filter": "as make_individual_filter",
 }
 NAMES = {name.partition(",")[0] for name in STATED}
 

@@ -899,7 +899,8 @@ def test_every_product_of_two_is_bracketed_in_both_orders(asked):
         if not other[0].startswith("subsampled") or one[0].startswith("subsampled")
     ]  # those that take long in one order only
     seen = sum(drawn_through(check, tree) for tree in every)
-    assert seen > 0.9 * len(every)
+    # no law here has noise that is cut off or subsampled beside other noise
+    assert seen > 0.85 * len(every)
 
 
 @BY_OUTCOMES
@@ -985,6 +986,8 @@ LOOPS = {
     ("powers", "least_power"): "doubles an integer up to MOST",
     ("powers", "largest_power"): "doubles an integer up to MOST",
     ("powers", "_last"): "halves the distance of two integers",
+    ("concentrated", "profile_to_tradeoff"): "each step doubles or divides a number within bounds",
+    ("reading", "session"): "each step halves a list",
     ("recurrence", "tail"): "each step halves intervals; those it looked at are counted",
     ("vertices", "_hull"): "each step drops a point",
 }

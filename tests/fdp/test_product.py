@@ -185,3 +185,23 @@ def test_a_bound_by_renyi_orders_holds_where_inversion_has_none():
     for epsilon in (0.5, 3.0, 8.0):
         bound = contour.renyi_delta(known, epsilon)
         assert T.gaussian(1.0).delta(epsilon) <= bound <= 10 * T.gaussian(1.0).delta(epsilon)
+
+
+@pytest.mark.parametrize("largest", [5e-324, 1e-300, 1e-12])
+def test_delta_is_at_most_what_the_largest_loss_admits(largest):
+    """1 - e^(ε - loss), where inversion is less exact."""
+    product = T.laplace(largest).power(2)._product
+    for epsilon in (-largest, 0.0, largest):
+        assert product._at(epsilon, 1e-6).upper <= 1.0000001 * (2 * largest - epsilon) + 1e-299
+    with_mass = T.laplace(largest).compose(T.approximate(0.0, 0.25))._product
+    assert 0.25 < with_mass._at(0.0, 1e-6).upper <= 0.25 * (1 + 1e-14) + 1.1 * largest
+
+
+@pytest.mark.parametrize("unit", ["removed", "added"])
+@pytest.mark.parametrize("epsilon", [1.0, 2.0])
+def test_few_laplace_mechanisms_beside_sampled_noise_are_as_close_as_wanted(unit, epsilon):
+    """The atoms of Laplace noise nearly recur, but the sampled noise has decayed before."""
+    steps = T.subsampled_gaussian(1.0, 0.00619, unit=unit).power(1000)
+    whole = T.laplace(0.1).power(20).compose(steps)
+    low, high = whole.delta_bounds(epsilon, 1e-6)
+    assert 0.0 < high - low <= 1e-6 * high

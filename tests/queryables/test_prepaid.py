@@ -310,6 +310,39 @@ def test_a_halted_filter_launches_nothing_more():
     assert root.leased(query, 20).unspent == 8  # fewer are no refusal
 
 
+def test_a_filter_that_halts_while_a_map_is_read_launches_nothing():
+    root = filtered(halt=True)
+    limit = root(oc.c.make_limited(oc.make_concurrent_odometer(*SPACE, PURE), 1, 4.0, label="ann"))
+    block, ran = limit.prepaid(count(0.25), 2), []
+
+    def price(d_in):
+        with pytest.raises((BudgetExceededError, HaltedError)):
+            root(count(4.0))
+        return 0.25 * d_in
+
+    with pytest.raises(HaltedError):
+        block(user(price, function=ran.append))
+    assert (ran, block.unspent, root.privacy_loss()) == ([], 2, 0.5)
+
+
+def test_a_child_that_is_closed_while_a_map_is_read_uses_no_launch():
+    measure, ask = dp.approximate(dp.zero_concentrated_divergence()), True
+    root = filtered((2.0, 1e-6), measure)
+    child = oc.make_concurrent_composition(*SPACE, measure, d_in=1, d_mids=[(0.1, 0.0)] * 2)
+    block = root(child).prepaid(user(lambda d_in: (0.05, 0.0), measure), 2)
+
+    def price(d_in):
+        nonlocal ask
+        if ask:
+            ask = False
+            root(child)
+        return 0.05, 0.0
+
+    with pytest.raises(ClosedChildError):
+        block(user(price, measure))
+    assert block.unspent == 2
+
+
 def test_rényi_curves_are_compared_at_the_orders_of_the_filter():
     measure = dp.renyi_divergence()
     root = filtered(lambda alpha: alpha, measure, orders=(2.0, 4.0))

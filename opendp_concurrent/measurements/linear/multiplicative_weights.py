@@ -275,7 +275,7 @@ def _warn_if_worse(
             f"queries over {universe.cells} cells, private multiplicative weights {error:.4g}; "
             "use make_linear_queries, or add noise to the histogram",
             AccuracyWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

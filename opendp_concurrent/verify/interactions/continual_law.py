@@ -23,7 +23,7 @@ from ...checks import (
     shown,
     with_method,
 )
-from ...errors import InvalidValueError
+from ...errors import InvalidTypeError, InvalidValueError
 from .tape import Tape
 
 Outcomes = list[tuple[int, float]]  # the values of a noisy number, with their probabilities
@@ -98,8 +98,14 @@ class Replayed:
 
     def _run(self, state: Any, query: Any) -> Hashable:
         def release(total: int, scale: float) -> int:
-            outcomes = read("pairs", **{"what noise returns": self._noise(int(total), scale)})
-            chosen: int = outcomes[self._tape.draw(chance for _, chance in outcomes)][0]
+            pairs = read("pairs", **{"what noise returns": self._noise(int(total), scale)})
+            try:
+                outcomes, chances = zip(*pairs, strict=True)
+            except (TypeError, ValueError) as error:
+                raise InvalidTypeError(
+                    "noise must return pairs of an outcome and its probability"
+                ) from error
+            chosen: int = outcomes[self._tape.draw(chances)]
             return chosen
 
         handle = self._make(release)
