@@ -59,7 +59,12 @@ def create_budgets(table: Table, budgets: str | Sequence[str]) -> None:
     back an older state of it.
 
     A table of budgets is as sensitive as the data: it tells who is in them, and how large their
-    values are. Let nobody read it who may not read the data.
+    values are. Let nobody read it who may not read the data. Each launch replaces it by a new
+    table, on which PostgreSQL grants nothing to anybody but its owner.
+
+    All tables that are charged to it must have the same units, such as persons: the type of the
+    unit is checked, what it stands for is not. The same numbers of persons and of households would
+    charge one for the rows of the other.
 
     Required features: `honest-but-curious`
 
@@ -126,6 +131,8 @@ class Budgets:
                 '"taken" BIGINT)',
                 (),
             )
+            for one in (self._terms, self._now):
+                self._engine.close_off(run, one)
 
         try:
             self._engine.transact(work, self._table.timeout)
@@ -183,6 +190,7 @@ class Budgets:
             if len(launches) != 1:
                 raise ValueError("the table of budgets has changed")
             run(f"CREATE TABLE {after} AS {text}", parameters)
+            self._engine.close_off(run, self._next)
             totals = f'SELECT COALESCE(SUM("taken"), 0), COALESCE(MIN("spent"), 0) FROM {after}'
             ((total, least),) = integers(run(totals, ()))
             if least < 0:

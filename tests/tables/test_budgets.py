@@ -438,6 +438,59 @@ def test_a_killed_process_has_charged_all_units_or_none(tmp_path, when):
     connection.close()
 
 
+FORKED = """
+    import os, sys
+    import duckdb
+    import opendp.prelude as dp
+    import opendp_concurrent as oc
+
+    dp.enable_features("contrib", "honest-but-curious")
+    connection = duckdb.connect(sys.argv[1])
+    if os.fork():
+        sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+    code = 1
+    try:  # the copy of the open database, which no lock keeps away
+        own = duckdb.connect(sys.argv[1])
+        table = oc.tables.scan(own, "t", {"person": int, "eur": int}, "person")
+        made = oc.m.make_individual_table_filter(*table.space, dp.max_divergence(), 4.0, "spent")
+        made(table)
+    except BaseException as error:
+        code = 42 if "was not forked after DuckDB" in str(error) else 2
+    os._exit(code)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_fork_does_not_spend_budgets_of_duckdb_again(tmp_path):
+    path = str(tmp_path / "survey.duckdb")
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE t AS SELECT range AS person, 4 AS eur FROM range(3)")
+        create_budgets(oc.tables.scan(connection, "t", SCHEMA, "person"), "spent")
+    found = subprocess.run([sys.executable, "-c", textwrap.dedent(FORKED), path], timeout=60)
+    assert found.returncode == 42
+
+
+def test_default_privileges_of_postgresql_do_not_open_the_budgets(on_postgres):
+    table = on_postgres.load(people((1, 1)))
+    role = '"Who ""reads"""'
+    defaults = "ALTER DEFAULT PRIVILEGES IN SCHEMA public"
+    readers = """
+        SELECT c.relname FROM pg_class AS c, aclexplode(c.relacl) AS g
+        WHERE c.relname LIKE 'spent%' AND g.grantee <> c.relowner
+    """
+    run(on_postgres, f"CREATE ROLE {role}")
+    try:
+        run(on_postgres, f"{defaults} GRANT ALL ON TABLES TO {role}, PUBLIC")
+        fresh(on_postgres, table)
+        assert rows_of(on_postgres, readers) == []
+        assert opened(on_postgres, table, d_out=10 * ONE)(sums()) == 1.0
+        assert rows_of(on_postgres, readers) == []
+    finally:
+        run(on_postgres, f"{defaults} REVOKE ALL ON TABLES FROM {role}, PUBLIC")
+        run(on_postgres, f"DROP OWNED BY {role}")
+        run(on_postgres, f"DROP ROLE {role}")
+
+
 def test_launches_of_several_handles_take_turns(engine):
     table = engine.load(people(*((person, 1) for person in range(50))))
     fresh(engine, table)

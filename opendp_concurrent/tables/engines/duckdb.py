@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date
@@ -26,6 +27,16 @@ _COLUMNS = """
 """
 _TURN = RLock()  # of transactions in this process; another process cannot open the file
 _BINARY = ("", "binary", "c", "posix")
+_INHERITED: set[int] = set()  # processes that were forked with DuckDB's databases in their memory
+
+
+def _remember_fork() -> None:
+    if "duckdb" in sys.modules:
+        _INHERITED.add(os.getpid())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_remember_fork)
 
 
 class DuckDB(Engine):
@@ -127,7 +138,16 @@ class DuckDB(Engine):
                 timer.cancel()
 
     def check_writable(self) -> None:
-        """Return: a transaction of DuckDB sees and changes its database alone, or fails."""
+        """Raise if another process may have the database open: a fork takes no lock on its file.
+
+        Else a transaction of DuckDB sees and changes its database alone, or fails.
+        """
+        if os.getpid() in _INHERITED:
+            raise InvalidValueError(
+                "the table must be in a process that was not forked after DuckDB was imported: the "
+                "fork has a copy of each open database, and each copy would spend the budgets "
+                "again; start processes by multiprocessing.get_context('spawn')"
+            )
 
     def place(self, table: tuple[str, ...]) -> tuple[str, ...]:
         """Return the database, the schema and the name of a stored table that may not exist."""

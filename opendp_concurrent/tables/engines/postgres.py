@@ -35,6 +35,12 @@ _DURABLE = """
     SELECT set_config('synchronous_commit', 'on', true)
     WHERE current_setting('synchronous_commit') IN ('off', 'local')
 """
+_GRANTED = """
+    SELECT DISTINCT CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    CROSS JOIN LATERAL aclexplode(c.relacl) AS g LEFT JOIN pg_roles AS r ON r.oid = g.grantee
+    WHERE n.nspname = $1 AND c.relname = $2 AND g.grantee <> c.relowner
+"""
 _COLUMNS = """
     SELECT a.attname, format_type(a.atttypid, NULL), a.attgenerated::text
     FROM pg_attribute AS a
@@ -117,6 +123,12 @@ class PostgreSQL(Engine):
     def place(self, table: tuple[str, ...]) -> tuple[str, ...]:
         """Return the schema and the name of a stored table that may not exist."""
         return ("table", *("public",)[: 2 - len(table)], *table)
+
+    def close_off(self, run: Run, table: tuple[str, ...]) -> None:
+        """Revoke what default privileges have granted to others on a new table."""
+        _, *names = table
+        for (grantee,) in run(_GRANTED, tuple(names[-2:])):
+            run(f"REVOKE ALL ON {'.'.join(map(_quoted, names))} FROM {grantee}", ())
 
     def transaction(self, work: Callable[[Run], Any], timeout: float | None) -> Any:
         """Return ``work(run)``; commit, or roll back if it raises.
