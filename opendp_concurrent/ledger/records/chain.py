@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
@@ -21,6 +22,21 @@ def next_hash(before: str, charge: tuple[Any, ...]) -> str:
     :param charge: dataset, sequence, time, label, mechanism, d_mid
     """
     return _hash((before, *charge))
+
+
+def hasher(dataset: Any, label: Any, mechanism: Any, d_mid: Any) -> Callable[[str, int, int], str]:
+    """Return :func:`next_hash` for charges that differ in sequence and time only.
+
+    It maps the hash before, the sequence and the time to the hash. The numbers must be of the class
+    int itself: then their text is their JSON.
+    """
+    first, last = canonical(dataset), ",".join(map(canonical, (label, mechanism, d_mid)))
+
+    def after(before: str, sequence: int, time: int) -> str:
+        text = f'["{before}",{first},{sequence},{time},{last}]'
+        return sha256(text.encode()).hexdigest()
+
+    return after
 
 
 def _hash(parts: tuple[Any, ...]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...errors import InvalidValueError, LedgerDamagedError
 from ...measures.sums.accumulator import Accumulator
-from .chain import next_hash
+from .chain import hasher, next_hash
 from .encoding import decode
 from .entries import Entry
 from .limited import Limited
@@ -41,31 +41,52 @@ def replay(
     :raises LedgerDamagedError: naming the charge that does not follow from the charge before it
     """
     sequence, head, total, form, limits = known
+    last: Any = None  # dataset, label, mechanism and d_mid of the charge before
+    d_mid, equal = None, 0  # that d_mid, and how many charges of it are not added up yet
     for row in rows:
-        *charge, written = row
-        dataset, number, microseconds, label, mechanism, text = charge
+        dataset, number, microseconds, label, mechanism, text, written = row
         sequence += 1
         if type(number) is not int or number != sequence:
             raise LedgerDamagedError(f"charge {sequence} is missing")
+        alike = (dataset, label, mechanism, text) == last
         try:
-            head = next_hash(head, tuple(charge))
+            if not alike:
+                hash_after = hasher(dataset, label, mechanism, text)
+            if type(microseconds) is int:
+                head = hash_after(head, sequence, microseconds)
+            else:
+                head = next_hash(head, tuple(row[:-1]))
         except UNREADABLE:  # no charge was written with such values
             head = ""
         if not head or written != head:
             raise LedgerDamagedError(f"charge {sequence} does not follow from those before it")
         what = f"charge {sequence}"
-        require_text(what, dataset=dataset, label=label, mechanism=mechanism, d_mid=text)
+        if not alike:
+            require_text(what, dataset=dataset, label=label, mechanism=mechanism, d_mid=text)
+            total, equal = _added(total, d_mid, equal, sequence - 1), 0
+            last = dataset, label, mechanism, text
         with reading(what):
             time = _time(microseconds)
             path: Path = ()
-            d_mid = decode(text, form)
-            if isinstance(d_mid, Limited):
-                limits, path = limits.replayed(d_mid)
-                d_mid = d_mid.d_mid
-            total = total.after(d_mid)
+            if not alike:
+                found = d_mid = decode(text, form)
+            if isinstance(found, Limited):
+                limits, path = limits.replayed(found)
+                d_mid = found.d_mid
+            if not alike or tell is not None:  # an invalid d_mid is found at its first charge
+                total = total.after(d_mid)
+            else:
+                equal += 1
             if tell is not None:
                 tell(Entry(sequence, time, label, mechanism, d_mid, total.loss, head, path))
+    total = _added(total, d_mid, equal, sequence)
     return Known(sequence, head, total, form, limits)
+
+
+def _added(total: Accumulator, d_mid: Any, count: int, newest: int) -> Accumulator:
+    """Add up equal charges, of which the last one has the number ``newest``."""
+    with reading(f"charge {newest}"):
+        return total.after(d_mid, count) if count else total
 
 
 def _time(microseconds: Any) -> datetime:

@@ -3,8 +3,10 @@
 from hashlib import sha256
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from opendp_concurrent.ledger.records.chain import first_hash, next_hash
+from opendp_concurrent.ledger.records.chain import first_hash, hasher, next_hash
 
 CHARGE = ("survey", 1, 1_700_000_000_000_000, "mean", "laplace(scale=2.0)", '{"double":"0x0"}')
 
@@ -37,3 +39,23 @@ def test_parts_cannot_be_moved_across_their_borders():
     other = (*CHARGE[:3], "a", "bc", CHARGE[5])
     quoted = (*CHARGE[:3], 'a","b', "c", CHARGE[5])
     assert len({next_hash("00", charge) for charge in (one, other, quoted)}) == 3
+
+
+TEXTS = st.text() | st.sampled_from(['"', "\\", "\n", "\u2028", "\x7f", "é", "\U0001f600", "{}"])
+
+
+@given(
+    dataset=TEXTS,
+    label=TEXTS,
+    mechanism=TEXTS,
+    d_mid=TEXTS,
+    sequence=st.integers(),
+    time=st.integers(),
+)
+def test_the_hash_of_alike_charges_is_that_of_each(
+    dataset, label, mechanism, d_mid, sequence, time
+):
+    before = first_hash("survey", None)
+    alike = hasher(dataset, label, mechanism, d_mid)
+    charge = (dataset, sequence, time, label, mechanism, d_mid)
+    assert alike(before, sequence, time) == next_hash(before, charge)

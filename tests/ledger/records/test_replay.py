@@ -3,11 +3,13 @@
 from datetime import datetime, timezone
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 pytest.importorskip("sqlalchemy")
 
 from opendp_concurrent.accumulators.basic import basic
-from opendp_concurrent.errors import LedgerDamagedError
+from opendp_concurrent.errors import InvalidValueError, LedgerDamagedError
 from opendp_concurrent.ledger.records.chain import first_hash, next_hash
 from opendp_concurrent.ledger.records.encoding import encode
 from opendp_concurrent.ledger.records.entries import Entry
@@ -44,10 +46,42 @@ def test_a_replay_in_two_parts_is_the_replay():
     assert (known.head, known.accumulator.loss) == (rows[2][-1], 1.75)
 
 
+@given(losses=st.lists(st.sampled_from([0.0, 0.1, 0.25, 1e-300, 3.0]), max_size=9))
+def test_equal_charges_are_added_up_as_each_is(losses):
+    rows = charges(*range(len(losses)), losses=losses)
+    known, one_by_one = replay(START, rows), START
+    for row in rows:
+        one_by_one = replay(one_by_one, [row])
+    assert known == one_by_one
+    assert known.accumulator.to_record() == one_by_one.accumulator.to_record()
+    assert known == replay(START, rows, lambda _: None)
+
+
+class AtMostTwo:
+    def __init__(self, charges=0):
+        if charges > 2:
+            raise InvalidValueError("there are two at most")
+        self.charges = charges
+
+    def after(self, d_mid, count=1):
+        return AtMostTwo(self.charges + count)
+
+
+@pytest.mark.parametrize("losses", [(0.5, 0.5, 0.5), (0.5, 0.5, 0.5, 1.0), (0.25, 0.5, 1.0)])
+def test_equal_charges_that_cannot_be_added_up_are_named(losses):
+    full = START._replace(accumulator=AtMostTwo())
+    with pytest.raises(LedgerDamagedError, match="charge 3 is unreadable: there are two at most"):
+        replay(full, charges(*range(len(losses)), losses=losses))
+
+
+@pytest.mark.parametrize("losses", [(0.25, 0.5, 1.0), (0.5, 0.5, 0.5)])
 @pytest.mark.parametrize("column", range(7))
-def test_a_change_of_any_column_is_found(column):
-    rows = [list(row) for row in charges(0, 1, 2)]
-    rows[1][column] = rows[2][column] if column in (1, 2, 5, 6) else "another"
+def test_a_change_of_any_column_is_found(column, losses):
+    rows = [list(row) for row in charges(0, 1, 2, losses=losses)]
+    if column == 5 and losses[1] == losses[2]:
+        rows[1][column] = encode("d_mid", 0.25)
+    else:
+        rows[1][column] = rows[2][column] if column in (1, 2, 5, 6) else "another"
     with pytest.raises(LedgerDamagedError, match="charge 2 (is missing|does not follow)"):
         replay(START, rows)
 
