@@ -46,6 +46,7 @@ class SelectionSession(Session):
     """The session of launches on some blocks."""
 
     __slots__ = ()
+    _asked = "measurement"
 
     def _launch(self, query: Any, charge: Callable[[MeasurementPrice], Lifecycle]) -> Any:
         answer = super()._launch(query, charge)
