@@ -72,7 +72,10 @@ class BlockSession(Session):
         places = self.records.keys.places(blocks)
         answer = self._on(places).launch(measurement)
         if isinstance(answer, MachineQueryable) and answer.takes_updates:
-            raise InvalidTypeError(f"measurement takes updates: {STREAMS}")
+            raise InvalidTypeError(
+                f"measurement takes updates: {STREAMS}. This was known only when it had run, so "
+                "its charge stays"
+            )
         return answer
 
     def _on(self, places: Places) -> Session:
@@ -141,7 +144,9 @@ class BlockFilterQueryable(Handle, Queryable):
         :return: its answer, or a child
         :raises BlockExceededError: a block refuses; nothing was charged
         :raises InvalidTypeError, InvalidValueError: naming the argument; for a key that is not a
-            block; for a measurement that takes updates; for a limit (:func:`.make_limited`)
+            block; for a limit (:func:`.make_limited`). If the function of a user's measurement
+            returns a child that takes updates, this is known only after the function has run, so
+            the launch stays charged
         """
         return super().__call__(blocks if measurement is None else (blocks, measurement))
 
