@@ -2195,6 +2195,7 @@ on_handle(
 BLOCKS = oc.c.make_block_filter(
     ODOMETER, 1, 1e6, blocks=oc.c.by_key(lambda record: record), keys=[1, 2, 3]
 )
+LIMITED = oc.c.make_limited(ODOMETER, 1, 1e3, label="ann")
 on_handle(
     "blocks()",
     lambda: BLOCKS([1, 2]),
@@ -2210,6 +2211,22 @@ on_handle(
     spent,
     blocks=([1, 2], "iterable"),
     measurement=(COUNT, "measurement"),
+)
+on_handle(
+    "blocks.describe",
+    lambda: BLOCKS([1, 2]),
+    lambda handle, blocks, measurement: handle.describe(blocks, measurement),
+    spent,
+    blocks=([1, 2], "iterable"),
+    measurement=(COUNT, "measurement or odometer"),
+)
+on_handle(
+    "blocks() below a limit",
+    lambda: BLOCKS([1, 2])(LIMITED),
+    lambda handle, blocks, measurement: handle(blocks, measurement),
+    spent,
+    blocks=([1, 2], "iterable"),
+    measurement=(COUNT, "measurement or odometer"),
 )
 for method, argument in (("prepaid", "count"), ("leased", "size")):
     on_handle(
