@@ -2107,6 +2107,23 @@ for name, fresh in HANDLES.items():
     on_handle(
         f"{name}.privacy_loss", fresh, lambda handle, d_in: handle.privacy_loss(d_in), spent, **at
     )
+    if name == "continual":
+        asked = {"query": (COUNTER, "measurement")}
+        on_handle(
+            f"{name}.admits",
+            fresh,
+            lambda handle, query: handle.admits(query),
+            spent,
+            **asked,
+        )
+        on_handle(
+            f"{name}.describe",
+            fresh,
+            lambda handle, query, d_in: handle.describe(query, d_in),
+            spent,
+            **asked,
+            **at,
+        )
     if name not in ("native mode", "continual"):
         offered = (COUNT, "measurement")
         described = {"query": (COUNT, "measurement or odometer"), **at}
