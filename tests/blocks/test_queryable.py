@@ -68,11 +68,11 @@ def test_what_is_no_launch_is_refused_and_charges_nothing(root, query, error, wo
     assert root.privacy_loss("a") == 0
 
 
-def test_a_limit_is_opened_on_a_child_odometer_because_a_launch_on_blocks_has_no_label(root):
+def test_a_limit_is_opened_without_blocks_or_on_a_child_odometer(root):
     odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
     limit = oc.c.make_limited(odometer, 1, 0.25, label="ann")
     for made in (limit, limit >> (lambda answer: answer)):
-        with pytest.raises(InvalidTypeError, match="^measurement is a limit: .*keep its handle"):
+        with pytest.raises(InvalidTypeError, match="^measurement is a limit: .*without blocks"):
             root([1, 2], made)
     ann = root([1, 2], odometer)(limit)
     assert ann.leased(costing(0.125))(costing(0.125)) == 3
