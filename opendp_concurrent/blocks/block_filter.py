@@ -8,10 +8,11 @@ from typing import Any
 
 from opendp.mod import assert_features
 
+from .. import checks
 from ..accounts.account import Account, Bound
 from ..accounts.charge import Ledger, Terms
 from ..combinators.accounting import check_budget
-from ..combinators.guards import check_flag, check_odometer, check_orders
+from ..combinators.guards import check_odometer, check_orders
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import Composability, CompositionMeasure
@@ -26,9 +27,10 @@ from ..queryables.session import validate_d_in
 from ..tables.cut import is_of_tables
 from .keys import Keys, keys_of
 from .launches import WithinBlocks
-from .queryable import BlockFilterQueryable, BlockSession
+from .queryable import BlockFilterQueryable
 from .recorded import OnEachBlock
 from .records import Records, check_keys, check_partition
+from .session import BlockSession
 from .totals import Totals
 
 
@@ -108,8 +110,8 @@ def make_block_filter(
     """
     assert_features("contrib", "honest-but-curious")
     check_odometer(odometer)
-    check_flag(halt=halt)
-    if check_flag(opaque_errors=opaque_errors):
+    checks.flag(halt=halt)
+    if checks.flag(opaque_errors=opaque_errors):
         odometer = replace(odometer, opaque=True)
     if odometer.record is not None:
         raise InvalidTypeError(

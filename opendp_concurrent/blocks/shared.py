@@ -11,30 +11,28 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..accounts.rule import Within
 from ..errors import BudgetExceededError
 from ..measures.sums.accumulator import Accumulator
+from .rows import Cells, Rows
 
-Cells = NDArray[np.int64]
 
-
-class Shared:
+class Shared(Rows):
     """The number of an accumulator for each block.
 
     :param start: the accumulator of no launch, which has the number 0
     :param d_out: the bound of each block
     """
 
-    __slots__ = ("_cells", "_known", "_numbers", "_rule")
+    __slots__ = ("_known", "_numbers", "_rule")
 
     def __init__(self, start: Accumulator, d_out: Any) -> None:
+        super().__init__(1)
         self._rule = Within(d_out)
         self._known: list[Accumulator] = []
         self._numbers: dict[Any, int] = {}
         self._number(start)
-        self._cells = np.zeros((0, 1), dtype=np.int64)
 
     def _number(self, accumulator: Accumulator) -> int:
         """Return the number of an accumulator, the same for equal ones."""
@@ -50,21 +48,10 @@ class Shared:
             self._numbers[key] = number
         return number
 
-    def grow(self, size: int) -> None:
-        """Make room for ``size`` blocks; new ones have lost nothing."""
-        have = len(self._cells)
-        if have < size:
-            room = np.zeros((max(size, have + have // 2), 1), dtype=np.int64)
-            room[:have] = self._cells
-            self._cells = room
-
     @property
     def kept(self) -> int:
         """Number of accumulators, of which a copy has only those that blocks have."""
         return len(self._known)
-
-    def __len__(self) -> int:
-        return len(self._cells)
 
     def copy(self, places: Any, cells: Cells) -> Shared:
         """Return a copy, with other numbers at some places, and with new numbers then."""
@@ -77,15 +64,6 @@ class Shared:
         new = [found._number(self._known[one]) for one in distinct.tolist()]
         found._cells = np.array(new, dtype=np.int64)[inverse].reshape(-1, 1)
         return found
-
-    def read(self, places: Any) -> Cells:
-        """Return the numbers at some places, as a copy."""
-        found: Cells = np.take(self._cells, places, axis=0)
-        return found
-
-    def write(self, places: Any, cells: Cells) -> None:
-        """Replace the numbers at some places."""
-        self._cells[places] = cells
 
     def after(
         self, cells: Cells, d_mid: Any, count: int = 1

@@ -12,7 +12,6 @@ from ... import checks
 from ...checks import checked, one_of, optional, probability
 from ...combinators import guards
 from ...combinators.cast import cast
-from ...combinators.guards import check_space
 from ...combinators.interactive_measurement import make_measurement
 from ...errors import InvalidValueError, UnsupportedMeasureError
 from ...measures import CompositionMeasure, composition_measure
@@ -268,7 +267,6 @@ def make_linear_queries(
     10000.0
     """
     assert_features("contrib", "honest-but-curious")
-    check_space(input_domain, input_metric)
     measure = composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out) if measure.is_planned else None

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from ... import checks
 from ...checks import checked, count, each, optional, positive
 from ...combinators import guards
 from ...combinators.concurrent_composition import make_concurrent_composition
@@ -156,10 +155,7 @@ def make_projected_queries(
     distance = positive_distance(histogram, d_in)
     size = size_if_public(input_domain, input_metric, size)
     space = histogram.output_domain, histogram.output_metric
-    shares = tuple(
-        checks.positive(**{f"d_mids[{index}]": d_mid})
-        for index, d_mid in enumerate(checks.elements("positive numbers", d_mids=d_mids))
-    )
+    shares = tuple(d_mids)
     compositor = make_concurrent_composition(*space, output_measure, distance, shares)
 
     def release(batch: Batch, d_mid: float) -> tuple[Any, float]:
