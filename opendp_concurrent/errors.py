@@ -250,7 +250,13 @@ class BlockExceededError(BudgetExceededError):
     @classmethod
     def of(cls, refusal: BudgetExceededError, block: Any) -> BlockExceededError:
         """Return the refusal of one block."""
-        found = cls(refusal.spent, refusal.asked, refusal.remaining, d_out=refusal.d_out)
+        found = cls(
+            refusal.spent,
+            refusal.asked,
+            refusal.remaining,
+            d_out=refusal.d_out,
+            launches=refusal.launches,
+        )
         found.block = block
         return found
 
@@ -267,6 +273,7 @@ class BlockExceededError(BudgetExceededError):
             d_in=d_in,
             measure=measure,
             accumulator=accumulator,
+            launches=self.launches,
         )
         found.block = self.block
         return found

@@ -27,9 +27,10 @@ from ..queryables.session import validate_d_in
 from ..tables.cut import is_of_tables
 from .keys import Keys, keys_of
 from .launches import WithinBlocks
-from .queryable import BlockFilterQueryable, BlockSession
+from .queryable import BlockFilterQueryable
 from .recorded import OnEachBlock
 from .records import Records, check_keys, check_partition
+from .session import BlockSession
 from .totals import Totals
 
 

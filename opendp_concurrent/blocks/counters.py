@@ -57,7 +57,7 @@ class Counters(Rows):
         added: list[int] = []
         for amount, limit, shift in zip(amounts, self._limits, self._shifts, strict=True):
             if amount is None or (quanta := -(-amount >> shift) * count) > limit:  # rounded up
-                return 0, self._refusal(cells[0], d_mid)
+                return 0, self._refusal(cells[0], d_mid, count)
             added.append(quanta)
         after = np.empty_like(cells)
         admitted: Any = None
@@ -73,7 +73,7 @@ class Counters(Rows):
             admitted = within if admitted is None else admitted & within
         if not admitted.all():
             position = int(np.argmin(admitted))
-            return position, self._refusal(cells[position], d_mid)
+            return position, self._refusal(cells[position], d_mid, count)
         return after
 
     def accumulator(self, cells: Cells) -> Accumulator:
@@ -84,6 +84,7 @@ class Counters(Rows):
         ]
         return self._start.of_amounts(totals)
 
-    def _refusal(self, cells: Cells, d_mid: Any) -> BudgetExceededError:
+    def _refusal(self, cells: Cells, d_mid: Any, count: int) -> BudgetExceededError:
         now = self.accumulator(cells)
-        return BudgetExceededError(now.loss, d_mid, now.remaining(self._d_out), d_out=self._d_out)
+        left = now.remaining(self._d_out)
+        return BudgetExceededError(now.loss, d_mid, left, d_out=self._d_out, launches=count)

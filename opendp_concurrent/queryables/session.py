@@ -51,6 +51,8 @@ class Session:
     :ivar limits: the limits that were opened here
     """
 
+    _asked = "the query"  # what messages call it
+
     __slots__ = (
         "_children",
         "_metric",
@@ -142,7 +144,7 @@ class Session:
 
     def _launch(self, query: Any, charge: Callable[[MeasurementPrice], Lifecycle]) -> Any:
         check_launch(query)
-        price = self._offers.price(query)
+        price = self._offers.price(query, self._asked)
         if self.lock is None:
             answer = self._walk(query, price, charge)
         else:  # launches run in the order in which they are charged
@@ -179,7 +181,7 @@ class Session:
     def _check_odometer(self, odometer: Odometer) -> None:
         if type(odometer) is not ConcurrentOdometer or not vars(odometer):
             raise InvalidTypeError(
-                "the query is a native odometer, which has no privacy map, and cannot say what "
+                f"{self._asked} is a native odometer, which has no privacy map, and cannot say what "
                 "each of its launches costs; pass one made by make_concurrent_odometer"
             )
         self._offers.check_space(odometer)

@@ -2211,6 +2211,22 @@ on_handle(
     blocks=([1, 2], "iterable"),
     measurement=(COUNT, "measurement"),
 )
+for method, argument in (("prepaid", "count"), ("leased", "size")):
+    on_handle(
+        f"blocks.{method}",
+        lambda: BLOCKS([1, 2]),
+        lambda handle, method=method, **given: getattr(handle, method)(**given),
+        spent,
+        blocks=([1, 2], "iterable"),
+        price=(COUNT, "measurement or non_negative"),
+        **{argument: (2, "count")},
+    )
+on_handle(
+    "blocks.prepaid()",
+    lambda: BLOCKS([1, 2]).prepaid([1, 2], COUNT, 9),
+    lambda handle, query: handle(query),
+    query=(COUNT, "measurement"),
+)
 for name in ("privacy_loss", "remaining"):
     on_handle(
         f"blocks.{name}",

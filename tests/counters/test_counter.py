@@ -310,8 +310,11 @@ STEPS = [2**k for k in range(10)]  # the first item is alone in these nodes with
 
 
 def first_item_seen(counter):
-    """How many of the nodes around the first item look as if it were 1."""
-    return sum(answer >= 1 for answer in counter)
+    """Whether five of the ten nodes around the first item look as if it were 1.
+
+    With noise for one node it is so in 89 % of the runs with that item, in 2 % of those without.
+    """
+    return sum(answer >= 1 for answer in counter) >= 5
 
 
 def asked(measurement):
@@ -338,5 +341,5 @@ def test_an_audit_flags_a_forgotten_height(bits):
     assert not found.violates(1.0)
     wrong = oc.m.make_counter(*bits, PURE, 1.0, horizon=1000, method="tree")
     found = verify.audit(asked(wrong), one, zeros, first_item_seen, n=600)
-    assert found.violates(1.0)
+    assert found.violates(1.0)  # but for one run of the audit in 10^13
     assert not found.violates(wrong.map(1))

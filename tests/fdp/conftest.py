@@ -7,7 +7,7 @@ A part is listed outcome by outcome, with P- and Q-masses; f = T(Q, P) has the p
 """
 
 from itertools import pairwise
-from math import inf
+from math import inf, nextafter
 
 import mpmath as mp
 import pytest
@@ -19,6 +19,12 @@ from opendp_concurrent.fdp import finite as finite_pairs
 
 T = oc.TradeoffFunction
 DIGITS = 60
+
+
+def rounded_up(exact):
+    """The least double above: what is said of shifts and of μ."""
+    nearest = float(exact)
+    return nearest if mpf(nearest) >= exact else nextafter(nearest, inf)
 
 
 def response(epsilon, delta=0.0):

@@ -35,6 +35,7 @@ from opendp_concurrent.fdp.truncated_gaussian import TruncatedGaussian
 from opendp_concurrent.fdp.truncated_laplace import TruncatedLaplace
 
 from . import conftest as closed
+from .conftest import rounded_up
 
 T = oc.TradeoffFunction
 MANY = 900  # digits where sums near 1 have tiny terms
@@ -233,12 +234,6 @@ def _exactly(make):
             return make(*arguments)
 
     return made
-
-
-def rounded_up(exact):
-    """The least double above: what is said of shifts of Laplace noise."""
-    nearest = float(exact)
-    return nearest if mpf(nearest) >= exact else nextafter(nearest, inf)
 
 
 @_exactly
