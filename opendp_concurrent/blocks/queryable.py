@@ -43,7 +43,9 @@ class BlockFilterQueryable(Handle, Queryable):
         :return: its answer, or a child
         :raises BlockExceededError: a block refuses; nothing was charged
         :raises InvalidTypeError, InvalidValueError: naming the argument; for a key that is not a
-            block; for a measurement that takes updates; for a limit with blocks
+            block; for a limit with blocks. If the function of a user's measurement returns a child
+            that takes updates, this is known only after the function has run, so the launch stays
+            charged
         :raises LimitMismatchError: the limit was opened with other terms
         """
         return super().__call__(blocks if measurement is None else (blocks, measurement))

@@ -73,7 +73,10 @@ class SelectionSession(Session):
     def _launch(self, query: Any, charge: Callable[[MeasurementPrice], Lifecycle]) -> Any:
         answer = super()._launch(query, charge)
         if isinstance(answer, MachineQueryable) and answer.takes_updates:
-            raise InvalidTypeError(f"measurement takes updates: {STREAMS}")
+            raise InvalidTypeError(
+                f"measurement takes updates: {STREAMS}. This was known only when it had run, so "
+                "its charge stays"
+            )
         return answer
 
 
