@@ -18,6 +18,7 @@ from ..measures import Composability, CompositionMeasure
 from ..measures.sums.orders_sum import grid_curve
 from ..parallel.parallel import check_no_updates
 from ..parallel.partition import Partition, domain_of_parts
+from ..provenance import recorded
 from ..queryables.data import Sealed, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
@@ -32,6 +33,7 @@ from .records import Records, check_keys, check_partition
 from .totals import Totals
 
 
+@recorded
 def make_block_filter(
     odometer: ConcurrentOdometer,
     d_in: Any,

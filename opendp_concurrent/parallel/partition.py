@@ -314,7 +314,7 @@ def by_values(
     """
     owners = _disjoint(groups)
     if of is None:
-        return ByRecord(_itself, owners, "by_values(...)")
+        return ByRecord(itself, owners, "by_values(...)")
     if isinstance(of, str):
         return ByRecord((of,), owners, f"by_values(..., of={of!r})")
     return ByRecord(check_callable(of=of), owners, "by_values(..., of=...)")
@@ -378,7 +378,8 @@ def domain_of_parts(input_domain: Domain) -> Domain:
     )
 
 
-def _itself(record: Any) -> Any:
+def itself(record: Any) -> Any:
+    """Return the record, which is its own value."""
     return record
 
 

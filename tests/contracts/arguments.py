@@ -2071,7 +2071,9 @@ case(
     oc.deserialize,
     message=(dp.serialize(VECTOR[0]), NOTHING),
     allow=([], "sequence or None"),
+    budgets=([], "sequence"),
 )
+case("serialize", oc.serialize, made=(VECTOR[0], NOTHING))
 
 # --- handles ---------------------------------------------------------------------------------
 
