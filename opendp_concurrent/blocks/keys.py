@@ -146,6 +146,8 @@ class Keys:
                 )
             blocks = np.arange(blocks.start, blocks.stop, blocks.step, dtype=np.int64)
         else:
+            if np.asarray(blocks).size > _MOST:
+                raise InvalidValueError(f"blocks must be at most {_MOST}, found more")
             blocks = owned.array(blocks)
         if blocks.ndim != 1 or blocks.dtype.kind not in "iu":
             raise InvalidTypeError(

@@ -41,7 +41,6 @@ from opendp.mod import (
 
 from .. import checks, owned
 from ..checks import mapping, shown
-from ..combinators.guards import check_callable
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..tables.cut import is_of_tables, parts_of_a_unit, rows_of, table_cutter
@@ -263,7 +262,7 @@ def by_key(function: Callable[[Any], Any]) -> Partition:
     >>> oc.c.by_key(lambda record: record % 10)
     by_key(...)
     """
-    return ByRecord(check_callable(function=function), None, "by_key(...)")
+    return ByRecord(checks.function(function=function), None, "by_key(...)")
 
 
 def by_column(*names: str) -> Partition:
@@ -317,7 +316,7 @@ def by_values(
         return ByRecord(itself, owners, "by_values(...)")
     if isinstance(of, str):
         return ByRecord((of,), owners, f"by_values(..., of={of!r})")
-    return ByRecord(check_callable(of=of), owners, "by_values(..., of=...)")
+    return ByRecord(checks.function(of=of), owners, "by_values(..., of=...)")
 
 
 def by_split(function: Callable[[Any, tuple[Any, ...]], Mapping[Any, Any]]) -> Partition:
@@ -337,7 +336,7 @@ def by_split(function: Callable[[Any, tuple[Any, ...]], Mapping[Any, Any]]) -> P
     >>> oc.c.by_split(lambda tables, keys: {key: tables.get(key, []) for key in keys})
     by_split(...)
     """
-    return BySplit(check_callable(function=function))
+    return BySplit(checks.function(function=function))
 
 
 def by_entry() -> Partition:

@@ -78,6 +78,7 @@ def test_a_range_over_listed_keys_is_refused():
         (7, InvalidTypeError, "collection"),
         (np.array([1.5]), InvalidTypeError, "integers"),
         (np.array([[11]]), InvalidTypeError, "one dimension"),
+        (np.broadcast_to(np.int64(11), 10**10), InvalidValueError, "at most 100000000"),
         ([[]], InvalidTypeError, "hashable"),
         ([float("nan")], InvalidValueError, "equal itself"),
         ([float("inf")], InvalidValueError, "inf"),

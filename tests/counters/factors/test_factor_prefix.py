@@ -269,16 +269,20 @@ def asked(measurement):
     return run
 
 
-@pytest.mark.parametrize("largest", [100, 10])
+@pytest.mark.parametrize("largest", [100, 1])
 def test_an_audit_flags_a_move_that_is_too_small(largest):
-    """15 steps, items up to 100: the loss that is declared for them holds, that for 10 does not."""
+    """15 steps, items up to 100: the loss that is declared for them holds, that for 1 does not.
+
+    The scores of the two streams are Gaussian, 6.5 deviations apart. All but 10^-13 of the audits
+    bound ε by more than 0.12, which is declared for 1: a sum over the hits of all its events.
+    """
     space = oc.integer_stream(0, 100), oc.event_presence()
     claimed = oc.integer_stream(0, largest), oc.event_presence()
-    counter = oc.m.make_counter(*space, ZCDP, 50.0, horizon=15)
-    rho = oc.m.make_counter(*claimed, ZCDP, 50.0, horizon=15).map(1)
+    counter = oc.m.make_counter(*space, ZCDP, 20.0, horizon=15)
+    rho = oc.m.make_counter(*claimed, ZCDP, 20.0, horizon=15).map(1)
     zeros, delta = [0] * 15, 1e-3
     found = verify.audit(
-        asked(counter), [100, *zeros[1:]], zeros, release_of_all_steps, n=300, delta=delta
+        asked(counter), [100, *zeros[1:]], zeros, release_of_all_steps, n=400, delta=delta
     )
     epsilon = oc.TradeoffFunction.gaussian(math.sqrt(2 * rho)).epsilon(delta)
     assert found.violates(epsilon) == (largest < 100)
