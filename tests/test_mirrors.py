@@ -45,6 +45,7 @@ ELSEWHERE = {
     "fdp/test_fuzz.py": ["fdp/factor.py"],
     "fdp/test_reading.py": ["fdp/concentrated.py"],
     "fdp/test_inversion.py": ["fdp/contour.py"],
+    "fdp/test_truncated.py": ["fdp/truncated_gaussian.py", "fdp/truncated_laplace.py"],
     "fdp/test_vertices.py": ["fdp/coarse.py", "fdp/group.py", "fdp/shapes.py"],
     "holes/test_hole_03_endless_search.py": ["fdp/search.py"],
     "holes/test_hole_08_bounds_survive_a_restart.py": ["queryables/mechanism.py"],

@@ -86,7 +86,8 @@ def make_parallel_composition(
         under one measure. A measurement that several keys share is checked once
     :return: a measurement that spawns a queryable, whose messages are keys
     :raises InvalidTypeError: for a stream, or a measurement that takes updates; from the queryable,
-        if opening a part shows that its measurement takes updates
+        if opening a part shows that the function of a user's measurement returns a child that takes
+        updates. The composition stays charged
     :raises SpaceMismatchError: if a measurement is not on the parts' space, or the measures differ
     :raises UnsupportedMeasureError: if no rule is known for the measure; from ``map``, for
         approximate zCDP at k > 1

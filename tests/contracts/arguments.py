@@ -2107,6 +2107,23 @@ for name, fresh in HANDLES.items():
     on_handle(
         f"{name}.privacy_loss", fresh, lambda handle, d_in: handle.privacy_loss(d_in), spent, **at
     )
+    if name == "continual":
+        asked = {"query": (COUNTER, "measurement")}
+        on_handle(
+            f"{name}.admits",
+            fresh,
+            lambda handle, query: handle.admits(query),
+            spent,
+            **asked,
+        )
+        on_handle(
+            f"{name}.describe",
+            fresh,
+            lambda handle, query, d_in: handle.describe(query, d_in),
+            spent,
+            **asked,
+            **at,
+        )
     if name not in ("native mode", "continual"):
         offered = (COUNT, "measurement")
         described = {"query": (COUNT, "measurement or odometer"), **at}
@@ -2195,6 +2212,7 @@ on_handle(
 BLOCKS = oc.c.make_block_filter(
     ODOMETER, 1, 1e6, blocks=oc.c.by_key(lambda record: record), keys=[1, 2, 3]
 )
+LIMITED = oc.c.make_limited(ODOMETER, 1, 1e3, label="ann")
 on_handle(
     "blocks()",
     lambda: BLOCKS([1, 2]),
@@ -2210,6 +2228,22 @@ on_handle(
     spent,
     blocks=([1, 2], "iterable"),
     measurement=(COUNT, "measurement"),
+)
+on_handle(
+    "blocks.describe",
+    lambda: BLOCKS([1, 2]),
+    lambda handle, blocks, measurement: handle.describe(blocks, measurement),
+    spent,
+    blocks=([1, 2], "iterable"),
+    measurement=(COUNT, "measurement or odometer"),
+)
+on_handle(
+    "blocks() below a limit",
+    lambda: BLOCKS([1, 2])(LIMITED),
+    lambda handle, blocks, measurement: handle(blocks, measurement),
+    spent,
+    blocks=([1, 2], "iterable"),
+    measurement=(COUNT, "measurement or odometer"),
 )
 for method, argument in (("prepaid", "count"), ("leased", "size")):
     on_handle(

@@ -61,14 +61,12 @@ def inverse(first, second):
 
 
 def discrete_gaussian(scale, sensitivity=1):
-    s = mpf(scale)
-    reach = int(20 * scale) + 20
-    weights = {x: mp.exp(-(mpf(x) ** 2) / (2 * s * s)) for x in range(-3 * reach, 3 * reach + 1)}
-    whole = mp.fsum(weights.values())
-    return [
-        (weights[x] / whole, weights[x - sensitivity] / whole)
-        for x in range(-2 * reach, 2 * reach + 1)
-    ]
+    """Without what has less than 1e-340 of the mass."""
+    s, reach = mpf(scale), int(40 * scale) + 2 + int(sensitivity)
+    inside = range(-reach, reach + 1)
+    weights = {x: mp.exp(-(mpf(x) ** 2) / (2 * s * s)) for x in range(-2 * reach, reach + 1)}
+    whole = mp.fsum(weights[x] for x in inside)
+    return [(weights[x] / whole, weights[x - int(sensitivity)] / whole) for x in inside]
 
 
 LISTED = {
