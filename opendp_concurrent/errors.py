@@ -207,6 +207,11 @@ class BudgetExceededError(RefusalError):
         if self.launches > 1:
             asked = f"{asked} for each of {self.launches} launches"
             advice = "prepay fewer launches, or smaller ones"
+        if _is_infinite(self.asked):
+            advice = (
+                "no budget admits an infinite privacy loss, such as that of a noise scale of 0; "
+                "pass a measurement whose loss is finite at this d_in"
+            )
         under = ", ".join(filter(None, (self.measure, self.accumulator)))
         where = f" ({under}, d_in={shown(self.d_in)})" if under else ""
         return (
@@ -250,7 +255,13 @@ class BlockExceededError(BudgetExceededError):
     @classmethod
     def of(cls, refusal: BudgetExceededError, block: Any) -> BlockExceededError:
         """Return the refusal of one block."""
-        found = cls(refusal.spent, refusal.asked, refusal.remaining, d_out=refusal.d_out)
+        found = cls(
+            refusal.spent,
+            refusal.asked,
+            refusal.remaining,
+            d_out=refusal.d_out,
+            launches=refusal.launches,
+        )
         found.block = block
         return found
 
@@ -267,9 +278,15 @@ class BlockExceededError(BudgetExceededError):
             d_in=d_in,
             measure=measure,
             accumulator=accumulator,
+            launches=self.launches,
         )
         found.block = self.block
         return found
+
+
+def _is_infinite(loss: Any) -> bool:
+    parts = loss if isinstance(loss, tuple) else (loss,)
+    return any(isinstance(part, float) and part == float("inf") for part in parts)
 
 
 def phrase(account: tuple[str, ...]) -> str:

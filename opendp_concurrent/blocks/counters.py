@@ -13,25 +13,24 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import BudgetExceededError
 from ..measures.sums.accumulator import Accumulator, Additive
+from .rows import Cells, Rows
 
 BITS = 121  # of the bound, in quanta
 LIMB = 61
 MASK = 2**LIMB - 1
-Cells = NDArray[np.int64]
 
 
-class Counters:
+class Counters(Rows):
     """One integer for each block and each sum of the accumulator.
 
     :param start: the accumulator of no launch, whose sums are counted
     :param d_out: the bound of each block
     """
 
-    __slots__ = ("_cells", "_d_out", "_limits", "_shifts", "_start")
+    __slots__ = ("_d_out", "_limits", "_shifts", "_start")
 
     def __init__(self, start: Additive, d_out: Any) -> None:
         self._start, self._d_out = start, d_out
@@ -39,20 +38,9 @@ class Counters:
         self._shifts = [max(0, one.bit_length() - BITS) for one in limits]
         # a bound has at most 106 bits, so nothing is cut off here
         self._limits = [one >> shift for one, shift in zip(limits, self._shifts, strict=True)]
-        self._cells = np.zeros((0, 2 * len(limits)), dtype=np.int64)
-
-    def grow(self, size: int) -> None:
-        """Make room for ``size`` blocks; new ones have lost nothing."""
-        have, width = self._cells.shape
-        if have < size:
-            room = np.zeros((max(size, have + have // 2), width), dtype=np.int64)
-            room[:have] = self._cells
-            self._cells = room
+        super().__init__(2 * len(limits))
 
     kept = 0  # apart from the cells
-
-    def __len__(self) -> int:
-        return len(self._cells)
 
     def copy(self, places: Any, cells: Cells) -> Counters:
         """Return a copy, with other totals at some places."""
@@ -60,15 +48,6 @@ class Counters:
         found._cells = self._cells.copy()
         found.write(places, cells)
         return found
-
-    def read(self, places: Any) -> Cells:
-        """Return the totals at some places, as a copy."""
-        found: Cells = np.take(self._cells, places, axis=0)
-        return found
-
-    def write(self, places: Any, cells: Cells) -> None:
-        """Replace the totals at some places."""
-        self._cells[places] = cells
 
     def after(
         self, cells: Cells, d_mid: Any, count: int = 1
@@ -78,7 +57,7 @@ class Counters:
         added: list[int] = []
         for amount, limit, shift in zip(amounts, self._limits, self._shifts, strict=True):
             if amount is None or (quanta := -(-amount >> shift) * count) > limit:  # rounded up
-                return 0, self._refusal(cells[0], d_mid)
+                return 0, self._refusal(cells[0], d_mid, count)
             added.append(quanta)
         after = np.empty_like(cells)
         admitted: Any = None
@@ -90,11 +69,13 @@ class Counters:
             high += quanta >> LIMB
             low &= MASK
             most_high, most_low = limit >> LIMB, limit & MASK
+            if high.max() < most_high:
+                continue
             within = (high < most_high) | ((high == most_high) & (low <= most_low))
             admitted = within if admitted is None else admitted & within
-        if not admitted.all():
+        if admitted is not None and not admitted.all():
             position = int(np.argmin(admitted))
-            return position, self._refusal(cells[position], d_mid)
+            return position, self._refusal(cells[position], d_mid, count)
         return after
 
     def accumulator(self, cells: Cells) -> Accumulator:
@@ -105,6 +86,7 @@ class Counters:
         ]
         return self._start.of_amounts(totals)
 
-    def _refusal(self, cells: Cells, d_mid: Any) -> BudgetExceededError:
+    def _refusal(self, cells: Cells, d_mid: Any, count: int) -> BudgetExceededError:
         now = self.accumulator(cells)
-        return BudgetExceededError(now.loss, d_mid, now.remaining(self._d_out), d_out=self._d_out)
+        left = now.remaining(self._d_out)
+        return BudgetExceededError(now.loss, d_mid, left, d_out=self._d_out, launches=count)

@@ -94,5 +94,10 @@ class Selection(Account):
         """The accumulator of the block filter, in whose form d_mids are added."""
         return self._chain[-1].accumulator_of_none
 
+    @property
+    def bounded_at(self) -> Any:
+        """The d_in of the budgets of blocks: one step."""
+        return self._chain[-1].bounded_at
+
     def _lift(self, price: Price) -> Price:
         return PriceOnBlocks(price, self._on)

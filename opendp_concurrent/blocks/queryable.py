@@ -1,126 +1,28 @@
-"""The handle of a block filter, and the session behind it.
-
-A launch on some blocks is a launch on a selection: a child account without a bound, on the records
-of the blocks, which lifts each price to a cost of the named blocks. So an odometer may be launched
-on blocks, too; its launches are charged to them.
-"""
+"""The handle of a block filter."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from opendp.mod import Domain, Measurement, Metric, Queryable
+from opendp.mod import Measurement, Queryable
 
-from .. import checks
-from ..accounts.account import Account
-from ..checks import is_a
+from ..checks import checked
 from ..errors import InvalidTypeError
-from ..measures import CompositionMeasure
-from ..measures.sums.accumulator import Accumulator
 from ..native import opendp as _native
-from ..queryables.data import Sealed, check_process, seal_transformed
+from ..queryables.data import check_process
+from ..queryables.description import Description
 from ..queryables.handle import Handle
-from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentOdometer, check_launch
-from ..queryables.sequential import SequentialRunner
-from ..queryables.session import Session
-from .keys import Places
-from .launches import PriceOnBlocks, Selection
-from .records import Records
-
-STREAMS = (
-    "a block's records are fixed before it is queried: data that arrive while a mechanism runs are "
-    "a stream, for make_concurrent_continual; records that arrive later go into a new block, by "
-    "add_blocks"
-)
-LIMITS = (
-    "each launch names its blocks anew, so the same label would open another limit each time; "
-    "launch an odometer on the blocks, keep its handle, and open the limit on that handle"
-)
-
-
-class BlockSession(Session):
-    """The session of a block filter, whose queries are pairs of blocks and a measurement.
-
-    :param records: the records of each block
-    :param sequential_reason: why a launch closes the older ones; None if it does not
-    """
-
-    __slots__ = ("_reason", "_space", "records")
-
-    def __init__(
-        self,
-        account: Account,
-        space: tuple[Domain, Metric],
-        measure: CompositionMeasure,
-        token: Sealed,
-        runner: SequentialRunner | None,
-        records: Records,
-        sequential_reason: str | None,
-        postprocessors: tuple[Any, ...],
-    ) -> None:
-        super().__init__(account, space, space[1], measure, token, runner, postprocessors)
-        self.records, self._reason = records, sequential_reason
-        self._space = space
-
-    def launch(self, query: Any) -> Any:
-        """Launch a measurement on some blocks: charge each of them, or none."""
-        blocks, measurement = _pair(query)
-        if is_a(measurement, ConcurrentOdometer) and getattr(measurement, "limit", None):
-            raise InvalidTypeError(f"measurement is a limit: {LIMITS}")
-        places = self.records.keys.places(blocks)
-        answer = self._on(places).launch(measurement)
-        if isinstance(answer, MachineQueryable) and answer.takes_updates:
-            raise InvalidTypeError(f"measurement takes updates: {STREAMS}")
-        return answer
-
-    def _on(self, places: Places) -> Session:
-        take = self.records.of(places)
-        carrier_type = self._space[0].carrier_type
-        token = seal_transformed(self._token, lambda _: _native.to_pointer(take(), carrier_type))
-        selection = Selection(self.account, self._named(places), self._reason)
-        child = Session(
-            selection,
-            self._space,
-            self._space[1],
-            self.measure,
-            token,
-            self._runner,
-            self._postprocessors,
-        )
-        child._offers, child._children = self._offers, self._children
-        child.lock, child.native = self.lock, self.native
-        return child
-
-    def admits(self, blocks: Any, measurement: Any) -> bool:
-        """Return whether a launch would be admitted now."""
-        check_launch(measurement)
-        places = self.records.keys.places(blocks)
-        offer = self._offers.price(measurement, "measurement")
-        price = PriceOnBlocks(offer, self._named(places))
-        return self.account.refusal(price) is None
-
-    @property
-    def d_in(self) -> Any:
-        """The distance at which losses are counted: one step."""
-        return 1
-
-    def block(self, block: Any) -> Accumulator:
-        """Return the accumulator of a block."""
-        (key,) = self.records.keys.at(np.array([self.records.keys.place(block)]))
-        found: Accumulator = self.account.privacy_loss(self.d_in).of(key)
-        return found
-
-    def _named(self, places: Places) -> Any:
-        """Return what names the blocks in a charge: places; in a ledger, keys."""
-        if self.account.recorded:
-            return tuple(self.records.keys.at(places))
-        return places
+from ..queryables.prepaid import PrepaidQueryable
+from ..queryables.root import AT_ONCE
+from .session import BlockSession
 
 
 class BlockFilterQueryable(Handle, Queryable):
-    """Handle of a block filter. A launch names its blocks, each of which has its own budget."""
+    """Handle of a block filter. A launch names its blocks, each of which has its own budget.
+
+    A limit (:func:`.make_limited`) is opened without blocks: ``alice = root(limit)`` is such a
+    handle, too. Its launches are charged to their blocks in the limit and in the block filter.
+    """
 
     query_type = "ExtrinsicObject"
 
@@ -129,19 +31,22 @@ class BlockFilterQueryable(Handle, Queryable):
         self._blocks, self._description, self._d_out = session, description, d_out
 
     def __call__(self, blocks: Any, measurement: Any = None) -> Any:
-        """Launch a measurement, interactive or not, on the records of some blocks.
+        """Launch a measurement, interactive or not, on the records of some blocks; or open a limit.
 
         The launch is charged to every named block, or to none. A block that is named twice is
         charged once.
 
-        :param blocks: a collection of keys, or a ``range`` or array of integers; a pair of these
-            and the measurement, if ``measurement`` is left out
+        :param blocks: a collection of keys, or a ``range`` or array of integers; or, if
+            ``measurement`` is left out, a pair of these and the measurement, or a limit
         :param measurement: on the space of the parts, under the filter's measure; or an odometer
             of this package, whose launches are then charged to the blocks
         :return: its answer, or a child
         :raises BlockExceededError: a block refuses; nothing was charged
         :raises InvalidTypeError, InvalidValueError: naming the argument; for a key that is not a
-            block; for a measurement that takes updates; for a limit (:func:`.make_limited`)
+            block; for a limit with blocks. If the function of a user's measurement returns a child
+            that takes updates, this is known only after the function has run, so the launch stays
+            charged
+        :raises LimitMismatchError: the limit was opened with other terms
         """
         return super().__call__(blocks if measurement is None else (blocks, measurement))
 
@@ -156,7 +61,105 @@ class BlockFilterQueryable(Handle, Queryable):
         :param measurement: as in a launch
         """
         check_process(self._blocks.token)
-        return self._blocks.admits(blocks, measurement)
+        session = self._blocks.on(blocks)
+        return _native.typed(session.refusal, measurement) is None
+
+    def describe(self, blocks: Any, measurement: Any) -> Description:
+        """Describe a launch before it happens: its answer, its loss, whether it is admitted.
+
+        The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
+        or process may launch in between, so ``admitted`` may be outdated when it arrives. A map
+        that was written in Python may return another loss at the launch, which then counts.
+
+        :param blocks: as in a launch
+        :param measurement: as in a launch; an odometer costs nothing until something is launched on
+            it
+        :return: its ``loss`` is what each named block is charged, at distance 1
+        :raises InvalidTypeError, InvalidValueError, SpaceMismatchError: naming the argument
+        :raises PrivacyMapError: the measurement's privacy map cannot be used
+
+        :example:
+
+        >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+        >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+        >>> weeks = oc.c.by_key(lambda record: record // 100)
+        >>> made = oc.c.make_block_filter(odometer, d_in=1, d_out=1.0, blocks=weeks, keys=[1, 2, 3])
+        >>> root = made([101, 102, 201])
+        >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=0.5)
+        >>> found = root.describe([1, 2], count)
+        >>> found.mechanism, found.interactive, found.loss, found.admitted
+        ('count >> laplace(scale=0.5)', False, 2.0, False)
+        >>> found.refusal.block
+        1
+        """
+        check_process(self._blocks.token)
+        session = self._blocks.on(blocks)
+        found: Description = _native.typed(session.describe, measurement, self._blocks.d_in)
+        return found
+
+    @checked(count=AT_ONCE)
+    def prepaid(self, blocks: Any, price: Any, count: int) -> PrepaidQueryable:
+        """Charge ``count`` launches on some blocks now, and launch them later on these blocks.
+
+        All launches are charged to every named block in one step, or none to any. The returned
+        queryable takes measurements alone, and launches them on these blocks without another
+        charge. With a ledger, it sends no message to the ledger. Prepaid launches that are not
+        launched stay charged: also after a crash, and after the end of a ``with`` block.
+
+        Each launch is a charge of its own, so each block admits as many launches as without
+        prepaying. A launch may be of any measurement that is known to cost at most ``price`` at
+        distance 1.
+
+        :param blocks: as in a launch
+        :param price: a measurement, whose price is paid for each launch; or a d_mid, the price at
+            distance 1
+        :param count: number of launches, at most 1,000,000
+        :return: a :class:`.PrepaidQueryable`, which is also a context manager
+        :raises BlockExceededError: a block admits fewer than ``count`` launches; nothing was
+            charged
+        :raises InvalidTypeError, InvalidValueError, SpaceMismatchError: naming the argument; for a
+            key that is not a block
+        :raises PrivacyMapError: the measurement's privacy map cannot be used
+        :raises LedgerError: the charges could not be made durable
+
+        :example:
+
+        >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+        >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+        >>> weeks = oc.c.by_key(lambda record: record // 100)
+        >>> made = oc.c.make_block_filter(odometer, d_in=1, d_out=1.0, blocks=weeks, keys=[1, 2, 3])
+        >>> root = made([101, 102, 201])
+        >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=8.0)
+        >>> with root.prepaid([1, 2], count, 3) as paid:
+        ...     release = paid(count)
+        ...     paid.unspent
+        2
+        >>> root.privacy_loss(2), root.privacy_loss(3)
+        (0.375, 0.0)
+        """
+        return self._prepaid(blocks, price, count, least=count, renews=False)
+
+    @checked(size=AT_ONCE)
+    def leased(self, blocks: Any, price: Any, size: int = 50) -> PrepaidQueryable:
+        """Charge up to ``size`` launches on some blocks now, and again each time that none is left.
+
+        Use this for a worker that launches in a loop. Near the end of a budget it charges as many
+        launches as all named blocks admit, so as many are admitted as without prepaying. Otherwise
+        it is as :meth:`prepaid`.
+
+        :param blocks: as in a launch
+        :param price: as for :meth:`prepaid`
+        :param size: number of launches to charge in one step, at most 1,000,000
+        :return: a :class:`.PrepaidQueryable`, which is also a context manager
+        :raises BlockExceededError: a block admits no launch
+        :raises: otherwise as :meth:`prepaid`
+        """
+        return self._prepaid(blocks, price, size, least=1, renews=True)
+
+    def _prepaid(self, blocks: Any, price: Any, count: int, **how: Any) -> PrepaidQueryable:
+        check_process(self._blocks.token)
+        session = self._blocks.on(blocks)
+        return PrepaidQueryable(session, session.prepay(price, count, **how))
 
     def privacy_loss(self, block: Any) -> Any:
         """Return the privacy loss of the launches on a block so far; changes nothing.
@@ -185,6 +188,11 @@ class BlockFilterQueryable(Handle, Queryable):
         :raises InvalidTypeError, InvalidValueError: naming the argument; nothing is added
         """
         check_process(self._blocks.token)
+        if self._blocks.limits.path:
+            raise InvalidTypeError(
+                "keys must be added on the handle of the block filter: this is the handle of a "
+                "limit, which has the same blocks"
+            )
         self._blocks.records.add(keys, data)
 
     def __len__(self) -> int:
@@ -200,13 +208,3 @@ class BlockFilterQueryable(Handle, Queryable):
             f"BlockFilterQueryable({self._description}, {len(self)} blocks, {self._launches()}, "
             f"{self._session.account.lifecycle.state.value})"
         )
-
-
-def _pair(query: Any) -> tuple[Any, Any]:
-    parts = list(tuple.__iter__(query)) if is_a(query, tuple) else []
-    if len(parts) != 2:
-        raise InvalidTypeError(
-            f"the query must be blocks and a measurement, found {checks.shown(type(query))}; call "
-            "for example root(['2026-W01'], measurement)"
-        )
-    return parts[0], parts[1]

@@ -21,7 +21,7 @@ from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
 from ..queryables.spawn import spawn_composition
-from .guards import check_flag, check_orders, check_space
+from .guards import check_orders, check_space
 from .interactive_measurement import constant_map, make_measurement
 
 MOST_LAUNCHES = 10**5
@@ -88,7 +88,7 @@ def make_concurrent_composition(
     """
     assert_features("contrib", "honest-but-curious")
     check_space(input_domain, input_metric)
-    check_flag(opaque_errors=opaque_errors)
+    checks.flag(opaque_errors=opaque_errors)
     measure = composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
     shares, accounting = _shares(measure, d_mids, orders)

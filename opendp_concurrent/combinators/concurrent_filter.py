@@ -7,6 +7,7 @@ from typing import Any
 
 from opendp.mod import assert_features
 
+from .. import checks
 from ..accounts.account import Bound
 from ..accounts.charge import Ledger
 from ..accounts.rule import Within
@@ -16,7 +17,7 @@ from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, re
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.spawn import spawn_filter
 from .accounting import bounded
-from .guards import check_flag, check_odometer
+from .guards import check_odometer
 from .interactive_measurement import constant_map, make_measurement
 
 
@@ -79,8 +80,8 @@ def make_concurrent_filter(
     """
     assert_features("contrib", "honest-but-curious")
     check_odometer(odometer)
-    check_flag(halt=halt)
-    if check_flag(opaque_errors=opaque_errors):
+    checks.flag(halt=halt)
+    if checks.flag(opaque_errors=opaque_errors):
         odometer = replace(odometer, opaque=True)
     if odometer.record is not None:
         raise InvalidTypeError(

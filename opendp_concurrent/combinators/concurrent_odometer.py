@@ -6,6 +6,7 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
+from .. import checks
 from ..accounts.charge import Ledger
 from ..accounts.price import own_distance
 from ..errors import InvalidTypeError
@@ -17,7 +18,7 @@ from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.recorded import check_ledger
 from ..queryables.spawn import spawn_odometer
 from .accounting import accounting_for
-from .guards import check_flag, check_space
+from .guards import check_space
 
 
 @recorded
@@ -76,7 +77,7 @@ def make_concurrent_odometer(
     """
     assert_features("contrib", "honest-but-curious")
     check_space(input_domain, input_metric)
-    check_flag(opaque_errors=opaque_errors)
+    checks.flag(opaque_errors=opaque_errors)
     measure = composition_measure(output_measure)
     accounting = accounting_for(measure, accumulator)
     if (ledger is None) != (d_in is None):

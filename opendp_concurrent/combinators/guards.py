@@ -138,10 +138,6 @@ def check_odometer(value: Any) -> ConcurrentOdometer:
     return found
 
 
-check_callable = checks.function
-check_flag = checks.flag
-
-
 def check_orders(known: CompositionMeasure, orders: Sequence[float] | None) -> OnOrders | None:
     """Return the sum on ``orders`` for Rényi curves, or None for a measure without curves."""
     if not known.needs_orders:

@@ -14,10 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from opendp.mod import Domain, Measure, Metric
 
-from .. import checks
 from ..checks import checked, count, function, optional, text
 from ..combinators import guards
-from ..combinators.guards import check_callable
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import (
     InvalidTypeError,
@@ -333,9 +331,6 @@ def make_continual(
     >>> queryable("how late is it?")
     1
     """
-    check_callable(start=start)
-    if horizon is not None:
-        horizon = checks.count(horizon=horizon)
     return continual(
         (input_domain, input_metric), output_measure, start, privacy_map, horizon, name
     )

@@ -18,7 +18,6 @@ from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..checks import checked, function
 from ..combinators import guards
 from ..combinators.guards import (
-    check_callable,
     check_inside,
     check_measurement,
     check_measurement_on,
@@ -140,7 +139,6 @@ def make_parallel_continual(
     assert_features("contrib", "honest-but-curious")
     items = items_of(input_domain)
     factor = 2 if require_events(input_metric) else 1
-    check_callable(key=key)
     if not isinstance(measurements, Mapping) or not measurements:
         raise InvalidTypeError("measurements must be a nonempty mapping from a part's key to one")
     parts = pinned_parts(  # nobody can change them after the checks

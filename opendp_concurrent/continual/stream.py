@@ -19,7 +19,6 @@ from opendp.metrics import user_distance
 from opendp.mod import Domain, Metric
 
 from .. import checks
-from ..combinators.guards import check_callable
 from ..errors import InvalidTypeError, InvalidValueError
 from ..provenance import recorded
 from ..queryables.session import validate_d_in
@@ -214,7 +213,7 @@ def record_stream(name: str, member: Callable[[Any], bool]) -> Domain:
     Stream(visits)
     """
     checks.text(name=name)
-    check_callable(member=member)
+    checks.function(member=member)
     return _stream(name, Records(name, member))
 
 

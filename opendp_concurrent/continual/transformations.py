@@ -11,12 +11,11 @@ from opendp.combinators import make_chain_mt
 from opendp.mod import Domain, Measurement, Metric, Odometer, Transformation, assert_features
 from opendp.transformations import make_user_transformation
 
-from .. import checks
 from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..checks import checked, count
 from ..checks import function as callable_
 from ..combinators import guards
-from ..combinators.guards import check_callable, check_inside
+from ..combinators.guards import check_inside
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
@@ -157,7 +156,7 @@ def chain_stream(measurement: Measurement, transformation: Transformation) -> Co
         transformed = _Transformed(of(), behind, inner)
         machine = Checked(transformed, items, name=told)
         if isinstance(inner, (StreamQueryable, FedStreamQueryable)):
-            handle = launching_handle(inner.root, machine, stream)
+            handle = launching_handle(inner.root, machine, inner.fit, stream)
         else:
             handle = hand_out(machine, stream, queries=queries_of(inner))
         parts = parts_of(inner)
@@ -292,7 +291,7 @@ def make_stream_map(
     items_of(input_domain)
     items = items_of(output_domain, "output_domain")
     require_events(input_metric)
-    of = _promised(check_callable(function=function), items)
+    of = _promised(function, items)
     return _make(input_domain, input_metric, output_domain, input_metric, lambda: of, "stream_map")
 
 
@@ -324,11 +323,10 @@ def make_stream_filter(
     assert_features("contrib", "honest-but-curious")
     items_of(input_domain)
     require_events(input_metric)
-    keep = check_callable(predicate=predicate)
 
     def of(item: Any) -> Any:
         try:
-            return item if keep(item) else None
+            return item if predicate(item) else None
         except Exception:  # an error would reveal this item
             return None
 
@@ -452,20 +450,19 @@ def make_bounded_contributions(
     items = items_of(output_domain, "output_domain")
     if input_metric != user_presence():
         raise InvalidTypeError(f"input_metric ({input_metric}) must be oc.user_presence()")
-    limit = checks.count(max_contributions=max_contributions)
 
     def stability_map(d_in: Any) -> Any:
         if not isinstance(d_in, int) or isinstance(d_in, bool) or d_in < 0:
             raise InvalidValueError(f"d_in ({d_in!r}) must be a whole number of users")
-        return d_in * limit
+        return d_in * max_contributions
 
     return _make(
         input_domain,
         input_metric,
         output_domain,
         event_presence(),
-        lambda: Contributions(limit, items),
-        f"bounded_contributions[{limit}]",
+        lambda: Contributions(max_contributions, items),
+        f"bounded_contributions[{max_contributions}]",
         stability_map,
     )
 

@@ -12,10 +12,8 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import checks
 from ..checks import at_most, checked, count, flag, integer, optional, positive
 from ..combinators import guards
-from ..combinators.guards import check_flag
 from ..continual.mechanism import continual
 from ..continual.stream import integers_of, require_events, whole_distance
 from ..measurements.composed import composed
@@ -141,18 +139,14 @@ def make_alarm(
     assert_features("contrib", "honest-but-curious")
     items = integers_of(input_domain)
     shift = items.spread if require_events(input_metric) else items.largest
-    threshold = checks.integer(threshold=threshold)
-    hits = checks.count(max_hits=max_hits)
-    check_flag(refresh=refresh)
-    steps = None if window is None else checks.count(window=window)
     own = STEPS.scale(scale=scale)
     if query_scale is None:
-        query_scale = own * least_cost(1 if refresh else hits, monotone=False)
+        query_scale = own * least_cost(1 if refresh else max_hits, monotone=False)
     noise = SparseVectorNoise(
         threshold=own,
         query=STEPS.scale(query_scale=query_scale),
         answer=None,
-        hits=hits,
+        hits=max_hits,
         refresh=refresh,
     )
 
@@ -163,7 +157,7 @@ def make_alarm(
         return noise.loss(events * shift, output_measure)
 
     def error(beta: float, answers: int) -> float:
-        times = hits if refresh else 1
+        times = max_hits if refresh else 1
         return sparse_vector_accuracy(
             own, query_scale, answers, beta, thresholds=times, one_sided=False
         )
@@ -172,10 +166,10 @@ def make_alarm(
     return continual(
         (input_domain, input_metric),
         output_measure,
-        lambda: _Alarm(noise, threshold, steps),
+        lambda: _Alarm(noise, threshold, window),
         privacy_map,
         None,
-        f"Alarm[scale={scale}, query_scale={query_scale}, {hits} hits, window={window}]",
+        f"Alarm[scale={scale}, query_scale={query_scale}, {max_hits} hits, window={window}]",
         READ,
         Accuracy("Laplace", own, error),
     )

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import checks
 from ..checks import at_most, checked, finite, one_of, optional
 from ..combinators import guards
 from ..continual.mechanism import continual
@@ -202,12 +201,11 @@ def make_window_counter(
     """
     assert_features("contrib", "honest-but-curious")
     items = integers_of(input_domain)
-    steps = checks.count(window=window)
     shift = items.spread if require_events(input_metric) else items.largest
     largest = max(items.spread, 1)
-    scale = check_scale(scale, largest, window=steps)
+    scale = check_scale(scale, largest, window=window)
     method = method_for_window(method, is_laplace(output_measure))
-    made = PLANS[method](steps, scale, output_measure, shift, largest)
+    made = PLANS[method](window, scale, output_measure, shift, largest)
     described = "" if method == "trees" else f", {method}"
     return continual(
         (input_domain, input_metric),
@@ -215,7 +213,7 @@ def make_window_counter(
         lambda: _Window(made.start()),
         lambda d_in: made.loss(whole_distance(input_metric, d_in), 1),
         made.horizon,
-        f"WindowCounter[scale={scale}, window={steps}{described}]",
+        f"WindowCounter[scale={scale}, window={window}{described}]",
         READ,
         accuracy_of_steps(made.spread, is_laplace(output_measure), scale, made.horizon),
     )

@@ -89,22 +89,18 @@ def distribution(**argument: Any) -> list[float]:
 
 
 def cut_noise(
-    *, scale: Any, bound: Any, sensitivity: Any, least: tuple[float, float], most: float
-) -> tuple[float, float] | None:
-    """Return shift and bound over scale, rounded outward, or raise; None if nothing is shared.
+    scale: Any, bound: Any, sensitivity: Any, least: tuple[float, float], most: float
+) -> tuple[float, float]:
+    """Return shift and bound over scale, rounded outward, or raise.
 
-    :param least: shift and bound over scale that are accepted
+    :param least: shift and bound over scale that are accepted, if the laws share anything
     :param most: bound over scale that a larger one counts as
     """
     width = Fraction(checks.positive(scale=scale))
     end, move = checks.positive(bound=bound), checks.positive(sensitivity=sensitivity)
     shift, reach = Fraction(move) / width, min(Fraction(end) / width, Fraction(most))
-    if not shift < 2 * reach:
-        return None
-    for name, value, part, low in (
-        ("sensitivity", move, shift, least[0]),
-        ("bound", end, reach, least[1]),
-    ):
+    given = ("sensitivity", move, shift, least[0]), ("bound", end, reach, least[1])
+    for name, value, part, low in given if shift < 2 * reach else ():
         if not part >= Fraction(low):
             raise InvalidValueError(
                 f"{name} ({value}) must be at least {low:g} times scale ({scale}), where doubles "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import astuple
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -14,7 +15,7 @@ import numpy as np
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import sqrt_down, to_units
-from . import arguments, shapes, truncated_gaussian, truncated_laplace
+from . import arguments, shapes
 from .bounds import UNIT, Array, Bounds, rounded_up
 from .curve import beta_bounds
 from .densities import from_densities
@@ -95,6 +96,12 @@ class TradeoffFunction:
     @classmethod
     def _single(cls, factor: Factor) -> TradeoffFunction:
         return cls._of(Product(0, {factor: 1}))
+
+    @classmethod
+    def _cut(
+        cls, kind: type[TruncatedGaussian | TruncatedLaplace], shift: float, bound: float
+    ) -> TradeoffFunction:
+        return cls._single(kind(shift, bound)) if shift < 2 * bound else cls.worst()
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a TradeoffFunction is immutable")
@@ -315,15 +322,10 @@ class TradeoffFunction:
         :param bound: largest absolute value of the noise, at least 10^-6 scales
         :param sensitivity: at least 10^-9 scales
         """
-        limits = truncated_laplace.LEAST_SHIFT, truncated_laplace.LEAST_BOUND
-        pair = arguments.cut_noise(
-            scale=scale,
-            bound=bound,
-            sensitivity=sensitivity,
-            least=limits,
-            most=truncated_laplace.MOST_BOUND,
+        kind = TruncatedLaplace
+        return cls._cut(
+            kind, *arguments.cut_noise(scale, bound, sensitivity, kind.LEAST, kind.MOST)
         )
-        return cls.worst() if pair is None else cls._single(TruncatedLaplace(*pair))
 
     @classmethod
     def truncated_gaussian(
@@ -339,15 +341,10 @@ class TradeoffFunction:
         :param bound: largest absolute value of the noise, at least 10^-3 scales
         :param sensitivity: at least 10^-9 scales
         """
-        limits = truncated_gaussian.LEAST_SHIFT, truncated_gaussian.LEAST_BOUND
-        pair = arguments.cut_noise(
-            scale=scale,
-            bound=bound,
-            sensitivity=sensitivity,
-            least=limits,
-            most=truncated_gaussian.MOST_BOUND,
+        kind = TruncatedGaussian
+        return cls._cut(
+            kind, *arguments.cut_noise(scale, bound, sensitivity, kind.LEAST, kind.MOST)
         )
-        return cls.worst() if pair is None else cls._single(TruncatedGaussian(*pair))
 
     # --- from other descriptions -----------------------------------------------------------
 
@@ -591,7 +588,8 @@ class TradeoffFunction:
                 rounded_up(Fraction(noise.epsilon) * k), noise.steps * k
             )
         if isinstance(noise, (TruncatedGaussian, TruncatedLaplace)):
-            return TradeoffFunction._single(noise.moved(k))
+            shift, bound = astuple(noise)
+            return TradeoffFunction._cut(type(noise), rounded_up(Fraction(shift) * k), bound)
         return TradeoffFunction._single(shapes.group(product, k))
 
     # --- order -----------------------------------------------------------------------------

@@ -9,14 +9,20 @@ from typing import Any
 import numpy as np
 import scipy
 
-from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, Transform, probabilities
+from .bounds import ELEMENTARY, TINY, UNIT, Aperiodic, Array, Bounds, Transform, probabilities
 
-_SPECIAL = 2e-13  # relative error of SciPy's erfcx, ndtr and log_ndtr; their authors claim 1e-13
-_ROOT, _SQRT2 = float(np.sqrt(np.pi / 2)), float(np.sqrt(2.0))
+SPECIAL = 2e-13  # relative error of SciPy's erfcx, ndtr, log_ndtr and wofz; it claims 1e-13
+ROOT, SQRT2 = float(np.sqrt(np.pi / 2)), float(np.sqrt(2.0))
 _LARGEST = 1e150  # μ whose square is a double
 _LEAST, _SMALL = 1e-250, 0.1  # μ for which a difference is computed as an integral
 _RULE = 2.0**-44  # relative error of NumPy's nodes and weights with 4 nodes
 _UNDERFLOW = 37.0  # standard deviations where densities come near the least doubles
+
+
+def mills(x: Array) -> Array:
+    """Mills' ratio (1 - Φ)/φ."""
+    value: Array = ROOT * scipy.special.erfcx(x / SQRT2)
+    return value
 
 
 def gaussian_profile(mu: float, epsilon: Array) -> Bounds:
@@ -44,19 +50,19 @@ def _above_zero(mu: float, epsilon: Array) -> Bounds:
     shift = 4 * UNIT * (ratio + mu)  # error of a and of b
     # for a > 0: Mills' ratios, which keep relative accuracy
     right, special = np.maximum(a, 0.0), scipy.special
-    first, second = (_ROOT * special.erfcx(at / _SQRT2) for at in (right, right + mu))
+    first, second = mills(right), mills(right + mu)
     density = np.exp(-right * right / 2) / np.sqrt(2 * np.pi)
     tail = density * (first - second)
     relative = (right + 2) * shift + 8 * UNIT * (1 + right * right) + ELEMENTARY
     # R' is between -1 and 0 there: an error in a moves R by at most that much
-    tail_error = density * (_SPECIAL * (first + second) + 2 * shift) + np.abs(tail) * relative
+    tail_error = density * (SPECIAL * (first + second) + 2 * shift) + np.abs(tail) * relative
     # for a <= 0: Φ(-a) - e^ε Φ(-b), where both terms are at most 1
     power = np.minimum(epsilon + special.log_ndtr(-b), 0.0)
     one, two = special.ndtr(-a), np.exp(power)
     plain_error = (
-        one * _SPECIAL
+        one * SPECIAL
         + shift
-        + two * (_SPECIAL * (1 + np.abs(power) + 2 * np.abs(epsilon)) + (1 + np.abs(b)) * shift)
+        + two * (SPECIAL * (1 + np.abs(power) + 2 * np.abs(epsilon)) + (1 + np.abs(b)) * shift)
     )
     value = np.where(a > 0, tail, one - two)
     error = np.where(a > 0, tail_error, plain_error) + np.where(a > _UNDERFLOW, TINY, 0.0)
@@ -78,9 +84,9 @@ def _over_short(mu: float, a: Array, shift: Array) -> tuple[Array, Array]:
     """
     points, weights = np.polynomial.legendre.leggauss(4)
     x = a[..., None] + mu * (1 + points) / 2
-    mills = _ROOT * scipy.special.erfcx(x / _SQRT2)
-    slope = (1 - x * mills) @ (weights / 2)
-    wrong = (np.abs(x) * mills) @ (weights / 2) * (_SPECIAL + 4 * UNIT) + 4 * UNIT
+    ratio = mills(x)
+    slope = (1 - x * ratio) @ (weights / 2)
+    wrong = (np.abs(x) * ratio) @ (weights / 2) * (SPECIAL + 4 * UNIT) + 4 * UNIT
     front = mu * np.exp(-a * a / 2) / np.sqrt(2 * np.pi)
     relative = (np.abs(a) + 2) * shift + 4 * UNIT * (1 + a * a) + ELEMENTARY + _RULE
     relative = relative + 6e-7 * mu**8
@@ -88,14 +94,14 @@ def _over_short(mu: float, a: Array, shift: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Aperiodic):
     """N(0, 1) against N(μ, 1)."""
 
     mu: float
 
-    infinite = mass_error = slack = mass_at_largest = 0.0
-    largest_loss = largest_loss_lower = gaussian = horizon = period = inf
-    symmetric, stands_for = True, ""
+    infinite = mass_error = 0.0
+    largest_loss = largest_loss_lower = gaussian = inf
+    symmetric = True
 
     @property
     def variance(self) -> float:
@@ -119,18 +125,10 @@ class Gaussian:
         error = 4 * ELEMENTARY + 12 * UNIT * (0.5 + float(np.max(np.exp(exponent) * phase)))
         return Transform(np.exp(exponent + 1j * phase), error)
 
-    def logs(self, tau: float, step: float, nodes: int) -> None:
-        """None: powers are computed from ``transform``."""
-
     def log_decay(self, tau: float, omega: Array) -> Array:
         """-ω² μ² / 2."""
         del tau
         return -omega * omega * (self.variance / 2) * (1 - 4 * UNIT)
-
-    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
-        """Not asked for: there is no period."""
-        del distance
-        return self.log_decay(tau, omega)
 
     def profile(self, epsilon: Array) -> Bounds:
         """δ at each real ε."""

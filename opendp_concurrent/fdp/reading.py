@@ -28,7 +28,6 @@ from .bounds import rounded_up
 from .concentrated import shifted_zcdp_to_tradeoff
 from .function import TradeoffFunction
 from .laplace import Laplace
-from .product import Product
 from .session import Session
 from .subsampled import Subsampled
 from .writing import as_approximate
@@ -171,20 +170,14 @@ class _Reader:
                 "other; pass SelfComposedDpEvent(event, count) for equal ones"
             )
         name = type(event).__name__
-        reader = _READERS.get(name)
-        if reader is None or type(event) is not getattr(dp_event, name, None):
-            raise refused(event, _REFUSED.get(name, f"its loss is not known; {_ACCOUNTANTS}"))
-        return reader(self, event, depth - 1)
+        if type(event) is getattr(dp_event, name, None):
+            if name in _TREES:
+                return _TREES[name](self, event, depth - 1)
+            if name in _MECHANISMS:
+                return _MECHANISMS[name](self, event)
+        raise refused(event, _REFUSED.get(name, f"its loss is not known; {_ACCOUNTANTS}"))
 
     # --- trees --------------------------------------------------------------------------------
-
-    def nothing(self, event: Any, depth: int) -> Losses:
-        del event, depth
-        return Losses()
-
-    def no_privacy(self, event: Any, depth: int) -> Losses:
-        del event, depth
-        return _both(TradeoffFunction.worst())
 
     def composed(self, event: Any, depth: int) -> Losses:
         name = "ComposedDpEvent.events"
@@ -199,9 +192,7 @@ class _Reader:
 
     def self_composed(self, event: Any, depth: int) -> Losses:
         count = _COPIES(**{"SelfComposedDpEvent.count": event.count})
-        whole = Losses()
-        whole.add(self.read(event.event, depth), count)
-        return whole
+        return Losses().plus(self.read(event.event, depth), count)
 
     def sampled(self, event: Any, depth: int) -> Losses:
         rate = checks.probability(
@@ -228,6 +219,14 @@ class _Reader:
 
     # --- mechanisms ----------------------------------------------------------------------------
 
+    def nothing(self, event: Any) -> Losses:
+        del event
+        return Losses()
+
+    def no_privacy(self, event: Any) -> Losses:
+        del event
+        return _both(TradeoffFunction.worst())
+
     def _loss(self, event: Any, moved: int) -> float:
         """The distance over the noise, rounded up."""
         named = {f"{type(event).__name__}.noise_multiplier": event.noise_multiplier}
@@ -236,17 +235,14 @@ class _Reader:
             return 0.0 if noise else inf
         return rounded_up(moved / Fraction(noise))
 
-    def gaussian(self, event: Any, depth: int) -> Losses:
-        del depth
+    def gaussian(self, event: Any) -> Losses:
         return _both(TradeoffFunction.gaussian(self._loss(event, self.moved)))
 
-    def laplace(self, event: Any, depth: int) -> Losses:
-        del depth
+    def laplace(self, event: Any) -> Losses:
         return _both(TradeoffFunction.laplace(self._loss(event, self.moved)))
 
-    def tree(self, event: Any, depth: int) -> Losses:
+    def tree(self, event: Any) -> Losses:
         """Each record is in as many nodes as the largest tree has levels."""
-        del depth
         if self.neighbours is not REPLACE_SPECIAL:
             raise refused(event, "pass neighboring_relation REPLACE_SPECIAL")
         given = event.step_counts
@@ -256,8 +252,7 @@ class _Reader:
         node = TradeoffFunction.gaussian(self._loss(event, 1))
         return _both(node.power(max(counts).bit_length()))
 
-    def discrete_laplace(self, event: Any, depth: int) -> Losses:
-        del depth
+    def discrete_laplace(self, event: Any) -> Losses:
         inverse = checks.non_negative(
             **{"DiscreteLaplaceDpEvent.noise_parameter": event.noise_parameter}
         )
@@ -268,8 +263,7 @@ class _Reader:
         loss = rounded_up(steps * Fraction(inverse))
         return _both(TradeoffFunction.laplace(loss, float(steps)))
 
-    def discrete_gaussian(self, event: Any, depth: int) -> Losses:
-        del depth
+    def discrete_gaussian(self, event: Any) -> Losses:
         if event.dimension != 1:
             raise refused(
                 event,
@@ -284,9 +278,8 @@ class _Reader:
             )
         return _both(TradeoffFunction.discrete_gaussian(sigma, self.moved * int(given)))
 
-    def response(self, event: Any, depth: int) -> Losses:
+    def response(self, event: Any) -> Losses:
         """In multiples of 2^-53, so that both probabilities are doubles; rounded to more truth."""
-        del depth
         name = "RandomizedResponseDpEvent"
         if self.neighbours is NeighboringRelation.ADD_OR_REMOVE_ONE:
             raise refused(event, "pass neighboring_relation REPLACE_ONE or REPLACE_SPECIAL")
@@ -301,19 +294,16 @@ class _Reader:
         removed = TradeoffFunction.finite([chance, 1.0 - chance], [truth, 1.0 - truth])
         return Losses(Counter([Session(removed, removed.inverse())]))
 
-    def pure(self, event: Any, depth: int) -> Losses:
-        del depth
+    def pure(self, event: Any) -> Losses:
         name = f"{type(event).__name__}.epsilon"
         return _both(TradeoffFunction.pure(checks.non_negative(**{name: event.epsilon})))
 
-    def approximate(self, event: Any, depth: int) -> Losses:
-        del depth
+    def approximate(self, event: Any) -> Losses:
         epsilon = checks.non_negative(**{"EpsilonDeltaDpEvent.epsilon": event.epsilon})
         delta = checks.probability(**{"EpsilonDeltaDpEvent.delta": event.delta})
         return _both(TradeoffFunction.approximate(epsilon, delta))
 
-    def concentrated(self, event: Any, depth: int) -> Losses:
-        del depth
+    def concentrated(self, event: Any) -> Losses:
         rho = checks.non_negative(**{"ZCDpEvent.rho": event.rho})
         xi = checks.non_negative(**{"ZCDpEvent.xi": event.xi})
         if isinf(rho) or isinf(xi):
@@ -321,12 +311,14 @@ class _Reader:
         return Losses(Counter(), Fraction(xi), Fraction(rho))
 
 
-_READERS: dict[str, Callable[[_Reader, Any, int], Losses]] = {
-    "NoOpDpEvent": _Reader.nothing,
-    "NonPrivateDpEvent": _Reader.no_privacy,
+_TREES: dict[str, Callable[[_Reader, Any, int], Losses]] = {
     "ComposedDpEvent": _Reader.composed,
     "SelfComposedDpEvent": _Reader.self_composed,
     "PoissonSampledDpEvent": _Reader.sampled,
+}
+_MECHANISMS: dict[str, Callable[[_Reader, Any], Losses]] = {
+    "NoOpDpEvent": _Reader.nothing,
+    "NonPrivateDpEvent": _Reader.no_privacy,
     "GaussianDpEvent": _Reader.gaussian,
     "LaplaceDpEvent": _Reader.laplace,
     "DiscreteLaplaceDpEvent": _Reader.discrete_laplace,
@@ -373,11 +365,8 @@ def _subsampled(noise: str, size: float, rate: float) -> Losses:
         return _both(whole(size))
     if size > _MOST_SIZE[noise]:
         return _both(TradeoffFunction.approximate(0.0, rate))
-    removed, added = (
-        TradeoffFunction._of(Product(0, {Subsampled(noise, size, rate, unit): 1}))
-        for unit in ("removed", "added")
-    )
-    return Losses(Counter([Session(removed, added)]))
+    removed = TradeoffFunction._single(Subsampled(noise, size, rate, "removed"))
+    return Losses(Counter([Session(removed, removed.inverse())]))
 
 
 def truth_up(noise: float, buckets: int) -> float:

@@ -56,12 +56,10 @@ class Session:
         :param rate: probability with which a unit takes part, in [0, 1]
         :param sampling: only "poisson"
         """
-        return cls(
-            *(
-                TradeoffFunction.subsampled_gaussian(sigma, rate, unit=unit, sampling=sampling)
-                for unit in ("removed", "added")
-            )
+        removed = TradeoffFunction.subsampled_gaussian(
+            sigma, rate, unit="removed", sampling=sampling
         )
+        return cls(removed, removed.inverse())
 
     @classmethod
     def subsampled_laplace(
@@ -73,12 +71,10 @@ class Session:
         :param rate: probability with which a unit takes part, in [0, 1]
         :param sampling: only "poisson"
         """
-        return cls(
-            *(
-                TradeoffFunction.subsampled_laplace(epsilon, rate, unit=unit, sampling=sampling)
-                for unit in ("removed", "added")
-            )
+        removed = TradeoffFunction.subsampled_laplace(
+            epsilon, rate, unit="removed", sampling=sampling
         )
+        return cls(removed, removed.inverse())
 
     def compose(self, *others: Session | TradeoffFunction) -> Session:
         """Run other mechanisms beside these.

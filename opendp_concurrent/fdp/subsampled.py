@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from . import decay, quadrature
-from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, Transform, probabilities
+from .bounds import ELEMENTARY, TINY, UNIT, Aperiodic, Array, Bounds, Transform, probabilities
 from .gaussian import Gaussian
 from .laplace import Laplace
 
@@ -34,7 +34,7 @@ _TOGETHER = 16  # exponents that share a quadrature
 
 
 @dataclass(frozen=True)
-class Subsampled:
+class Subsampled(Aperiodic):
     """Gaussian or Laplace noise with a subsampled unit.
 
     :ivar noise: "gaussian" or "laplace"
@@ -48,9 +48,8 @@ class Subsampled:
     rate: float
     unit: str
 
-    infinite = mass_error = slack = mass_at_largest = 0.0
-    horizon = period = inf
-    symmetric, stands_for = False, ""
+    infinite = mass_error = 0.0
+    symmetric = False
 
     @property
     def whole(self) -> Gaussian | Laplace:
@@ -197,14 +196,6 @@ class Subsampled:
             return Transform(np.ones(nodes, dtype=complex), _NO_BOUND)
         sign = 1 if self.unit == "removed" else -1
         return Transform(*rule.transform(power, sign, step, nodes))
-
-    def logs(self, tau: float, step: float, nodes: int) -> None:
-        """None: powers are computed from ``transform``."""
-
-    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
-        """Not asked for: there is no period."""
-        del distance
-        return self.log_decay(tau, omega)
 
     def log_decay(self, tau: float, omega: Array) -> Array:
         """From the density of the loss, by ``decay``."""

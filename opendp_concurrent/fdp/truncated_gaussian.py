@@ -15,30 +15,17 @@ e^(-ζs - s²/2) over s > 0. So |M(ζ)| <= M(Re ζ), and by parts |M(ζ)| <= 2/|
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from math import exp, inf, log, pi, sqrt
+from math import exp, log, pi, sqrt
 from typing import Any
 
 import numpy as np
 import scipy
 
-from .bounds import (
-    ELEMENTARY,
-    UNIT,
-    Array,
-    Bounds,
-    ComplexArray,
-    Transform,
-    probabilities,
-    rounded_up,
-)
-from .finite import Finite, worst
-from .gaussian import gaussian_profile
+from .bounds import ELEMENTARY, UNIT, Array, Bounds, ComplexArray, Transform
+from .gaussian import ROOT, SPECIAL, SQRT2, gaussian_profile, mills
+from .truncated import Truncated
 
-LEAST_SHIFT, LEAST_BOUND, MOST_BOUND = 1e-9, 1e-3, 36.0  # so that no number is below 1e-300
-_SPECIAL = 2e-13  # relative error of SciPy's erfcx, ndtr and wofz; their authors claim 1e-13
-_ROOT, _SQRT2 = sqrt(pi / 2), sqrt(2.0)
 _NODES = 12
 
 
@@ -46,14 +33,9 @@ def _density(x: float) -> float:
     return exp(-x * x / 2) / sqrt(2 * pi)
 
 
-def _mills(x: Array) -> Array:
-    value: Array = _ROOT * scipy.special.erfcx(x / _SQRT2)
-    return value
-
-
 def _complex_mills(x: float, y: Array) -> ComplexArray:
     """M(x + iy), x >= 0."""
-    value: ComplexArray = _ROOT * scipy.special.wofz((1j * x - y) / _SQRT2)
+    value: ComplexArray = ROOT * scipy.special.wofz((1j * x - y) / SQRT2)
     return value
 
 
@@ -73,24 +55,22 @@ _SHORT = 16 * ELEMENTARY  # relative error of _short, without that of the expone
 
 
 @dataclass(frozen=True)
-class TruncatedGaussian:
+class TruncatedGaussian(Truncated):
     """Gaussian noise, cut off, against the same noise, shifted.
 
-    :ivar mu: shift over scale, at least ``LEAST_SHIFT`` and below twice ``bound``
-    :ivar bound: largest absolute value over scale, in [LEAST_BOUND, MOST_BOUND]
+    :ivar mu: shift over scale, at least ``LEAST[0]`` and below twice ``bound``
+    :ivar bound: largest absolute value over scale, in [LEAST[1], MOST]
     """
 
     mu: float
     bound: float
 
-    slack = mass_at_largest = 0.0
-    gaussian = horizon = period = inf
-    symmetric, stands_for = True, ""
+    LEAST, MOST = (1e-9, 1e-3), 36.0
 
     @property
     def mass_error(self) -> float:
         """Relative error of ``infinite``."""
-        return 8 * _SPECIAL + 16 * UNIT * (1 + self.bound) ** 2
+        return 8 * SPECIAL + 16 * UNIT * (1 + self.bound) ** 2
 
     @cached_property
     def _whole(self) -> float:
@@ -131,24 +111,13 @@ class TruncatedGaussian:
         """That of the noise before the cut, or less."""
         return min(self.mu, self._reach) ** 2
 
-    def profile(self, epsilon: Array) -> Bounds:
-        """δ at each real ε; below 0, δ(ε) = 1 - e^ε + e^ε δ(-ε)."""
-        epsilon = np.asarray(epsilon, dtype=float)
-        above = self._above_zero(np.abs(epsilon))
-        below = np.minimum(epsilon, 0.0)
-        flat, share = -np.expm1(below), np.exp(below)
-        return probabilities(
-            (flat + share * above.lower) * (1 - 4 * ELEMENTARY),
-            (flat + share * above.upper) * (1 + 4 * ELEMENTARY),
-        )
-
     def _above_zero(self, epsilon: Array) -> Bounds:
         """A sum of two numbers above 0. Its least value is that at B."""
         inside = np.minimum(epsilon, self.largest_loss)
         noise = gaussian_profile(self.mu, inside)
-        tail = _density(self.bound) * float(_mills(np.array(self.bound)))
+        tail = _density(self.bound) * float(mills(np.array(self.bound)))
         more = np.expm1(inside) * tail
-        error = 4 * _SPECIAL + 8 * UNIT * (1 + self.bound) ** 2 + _SHORT
+        error = 4 * SPECIAL + 8 * UNIT * (1 + self.bound) ** 2 + _SHORT
         most, least = self.infinite, self.infinite * (1 - 2 * self.mass_error)
         lower = (noise.lower + more) / self._whole * (1 - error)
         upper = (noise.upper + more) / self._whole * (1 + error)
@@ -187,8 +156,8 @@ class TruncatedGaussian:
         exponent = 16 * (1 + tau) * self._reach + np.where(low < 0.0, 16 * inner, 0.0)
         rounding = UNIT * (fixed + exponent)
         narrow = self._is_narrow(high)
-        relative = np.where(narrow, _SHORT, 4 * _SPECIAL * size / value)
-        error: Array = relative + rounding + 4 * _SPECIAL + 4 * UNIT * np.abs(found)
+        relative = np.where(narrow, _SHORT, 4 * SPECIAL * size / value)
+        error: Array = relative + rounding + 4 * SPECIAL + 4 * UNIT * np.abs(found)
         return found, error
 
     def _is_narrow(self, high: Any) -> Any:
@@ -200,7 +169,7 @@ class TruncatedGaussian:
         low, high = self._ends(tau)
         left, right, width = np.minimum(low, 0.0), np.maximum(low, 0.0), 2 * self.bound - self.mu
         ratio = np.exp(-(2 * tau + 1) * self._reach)
-        first, second = _mills(right), ratio * _mills(np.maximum(high, 0.0))
+        first, second = mills(right), ratio * mills(np.maximum(high, 0.0))
         below, above = scipy.special.ndtr(left), scipy.special.ndtr(-high)
         value = np.where(low >= 0.0, first - second, 1 - below - above)
         size = np.where(low >= 0.0, first + second, 1 + below + above)
@@ -219,7 +188,7 @@ class TruncatedGaussian:
         omega = step * np.arange(nodes)
         at: Array = np.asarray(omega * mu)
         turn = np.exp(1j * omega * reach)
-        boundary = 4 * _SPECIAL + 16 * UNIT * (1 + self.bound + mu)
+        boundary = 4 * SPECIAL + 16 * UNIT * (1 + self.bound + mu)
         if low >= 0.0:
             weights = 1.0, exp(-(2 * tau + 1) * reach)
             values = weights[0] * turn * _complex_mills(low, at)
@@ -243,7 +212,7 @@ class TruncatedGaussian:
         at = omega * self.mu
 
         def most(x: float) -> Array:
-            return np.minimum(float(_mills(np.array(x))), 2 / np.hypot(x, at))
+            return np.minimum(float(mills(np.array(x))), 2 / np.hypot(x, at))
 
         if low >= 0.0:
             bound = most(low) + exp(-(2 * tau + 1) * self._reach) * most(high)
@@ -252,21 +221,8 @@ class TruncatedGaussian:
             bound = np.exp(-at * at / 2) + ends
         value, error = self._in_units(np.array([tau]))[0][0], self._cumulants(np.array([tau]))[1][0]
         with np.errstate(divide="ignore", invalid="ignore"):
-            logarithm: Array = np.log(bound / value) + 2 * error + 64 * _SPECIAL
+            logarithm: Array = np.log(bound / value) + 2 * error + 64 * SPECIAL
         return np.asarray(np.fmin(0.0, logarithm))
-
-    def logs(self, tau: float, step: float, nodes: int) -> None:
-        """None: powers are computed from ``transform``."""
-
-    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
-        """Not asked for: there is no period."""
-        del distance
-        return self.log_decay(tau, omega)
-
-    def moved(self, times: int) -> TruncatedGaussian | Finite:
-        """At a shift that is larger, and rounded up."""
-        shift = rounded_up(Fraction(self.mu) * times)
-        return TruncatedGaussian(shift, self.bound) if shift < 2 * self.bound else worst()
 
     def swapped(self) -> TruncatedGaussian:
         """The pair (Q, P), which is the same: reflect both."""

@@ -15,33 +15,29 @@ beyond. So with b = min(a, 2r - a) and κ = (1 - e^(a-r))₊ the loss has
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from math import exp, expm1, inf, nextafter
 from typing import Any
 
 import numpy as np
 
-from .bounds import ELEMENTARY, UNIT, Array, Bounds, Transform, probabilities, rounded_up
-from .finite import Finite, worst
-
-LEAST_SHIFT, LEAST_BOUND, MOST_BOUND = 1e-9, 1e-6, 650.0  # so that no number is below 1e-300
+from .bounds import ELEMENTARY, UNIT, Array, Bounds, Transform
+from .laplace import Laplace
+from .truncated import Truncated
 
 
 @dataclass(frozen=True)
-class TruncatedLaplace:
+class TruncatedLaplace(Truncated):
     """Laplace noise, cut off, against the same noise, shifted.
 
-    :ivar epsilon: shift over scale, at least ``LEAST_SHIFT`` and below twice ``bound``
-    :ivar bound: largest absolute value over scale, in [LEAST_BOUND, MOST_BOUND]
+    :ivar epsilon: shift over scale, at least ``LEAST[0]`` and below twice ``bound``
+    :ivar bound: largest absolute value over scale, in [LEAST[1], MOST]
     """
 
     epsilon: float
     bound: float
 
-    slack = mass_at_largest = 0.0
-    gaussian = horizon = period = inf
-    symmetric, stands_for = True, ""
+    LEAST, MOST = (1e-9, 1e-6), 650.0
 
     @property
     def mass_error(self) -> float:
@@ -85,19 +81,8 @@ class TruncatedLaplace:
 
     @property
     def variance(self) -> float:
-        """That of the noise before the cut, approximately: a² if it is small."""
-        return 2 * (self.epsilon + expm1(-self.epsilon)) if self.epsilon > 1e-5 else self.epsilon**2
-
-    def profile(self, epsilon: Array) -> Bounds:
-        """δ at each real ε; below 0, δ(ε) = 1 - e^ε + e^ε δ(-ε)."""
-        epsilon = np.asarray(epsilon, dtype=float)
-        above = self._above_zero(np.abs(epsilon))
-        below = np.minimum(epsilon, 0.0)
-        flat, share = -np.expm1(below), np.exp(below)
-        return probabilities(
-            (flat + share * above.lower) * (1 - 4 * ELEMENTARY),
-            (flat + share * above.upper) * (1 + 4 * ELEMENTARY),
-        )
+        """That of the noise before the cut."""
+        return Laplace(self.epsilon).variance
 
     def _above_zero(self, epsilon: Array) -> Bounds:
         """A sum of numbers above 0."""
@@ -156,19 +141,6 @@ class TruncatedLaplace:
         bound = (atoms + np.minimum(rest, ends / omega)) / (atoms + rest)
         error = 4 * (self.mass_error + 16 * ELEMENTARY + 16 * UNIT * self.epsilon * (tau + 1))
         return np.minimum(0.0, np.log(bound) + error)
-
-    def logs(self, tau: float, step: float, nodes: int) -> None:
-        """None: powers are computed from ``transform``."""
-
-    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
-        """Not asked for: there is no period."""
-        del distance
-        return self.log_decay(tau, omega)
-
-    def moved(self, times: int) -> TruncatedLaplace | Finite:
-        """At a shift that is larger, and rounded up."""
-        shift = rounded_up(Fraction(self.epsilon) * times)
-        return TruncatedLaplace(shift, self.bound) if shift < 2 * self.bound else worst()
 
     def swapped(self) -> TruncatedLaplace:
         """The pair (Q, P), which is the same: reflect both."""

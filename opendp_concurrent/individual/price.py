@@ -20,7 +20,6 @@ from fractions import Fraction
 from math import ceil, inf, lcm, ldexp, nextafter
 from typing import Any
 
-from .. import checks
 from ..checks import checked, count, finite, positive
 from ..errors import InvalidValueError
 from ..exact.rounding import least_double
@@ -119,11 +118,10 @@ def individual_scale(output_measure: Any, d_out: float, bound: float, launches: 
     20.0
     """
     loss, budget = noise_loss(output_measure), individual_budget(output_measure, d_out)
-    count = checks.count(launches=launches)
-    if not count <= 2**40:
+    if not launches <= 2**40:
         raise InvalidValueError(f"launches ({launches}) must be at most 2**40")
     lowest, highest = scale_limits(bound=bound)
-    scale = least_scale(loss, budget, float(bound), count)
+    scale = least_scale(loss, budget, float(bound), launches)
     if not scale <= highest:
         raise InvalidValueError(
             f"d_out ({d_out}) must be larger for {launches} launches with bound ({bound}): "

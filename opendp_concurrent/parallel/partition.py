@@ -41,7 +41,6 @@ from opendp.mod import (
 
 from .. import checks, owned
 from ..checks import mapping, shown
-from ..combinators.guards import check_callable
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..tables.cut import is_of_tables, parts_of_a_unit, rows_of, table_cutter
@@ -172,7 +171,7 @@ class ByRecord(Partition):
         for key in keys:
             if key not in known:
                 raise InvalidValueError(
-                    f"partition ({self.name}) has no values for measurements[{key!r}]; "
+                    f"partition ({self.name}) has no values for measurements[{shown(key)}]; "
                     "add a group of that name"
                 )
         wanted = set(keys)
@@ -263,7 +262,7 @@ def by_key(function: Callable[[Any], Any]) -> Partition:
     >>> oc.c.by_key(lambda record: record % 10)
     by_key(...)
     """
-    return ByRecord(check_callable(function=function), None, "by_key(...)")
+    return ByRecord(checks.function(function=function), None, "by_key(...)")
 
 
 def by_column(*names: str) -> Partition:
@@ -314,10 +313,10 @@ def by_values(
     """
     owners = _disjoint(groups)
     if of is None:
-        return ByRecord(_itself, owners, "by_values(...)")
+        return ByRecord(itself, owners, "by_values(...)")
     if isinstance(of, str):
         return ByRecord((of,), owners, f"by_values(..., of={of!r})")
-    return ByRecord(check_callable(of=of), owners, "by_values(..., of=...)")
+    return ByRecord(checks.function(of=of), owners, "by_values(..., of=...)")
 
 
 def by_split(function: Callable[[Any, tuple[Any, ...]], Mapping[Any, Any]]) -> Partition:
@@ -337,7 +336,7 @@ def by_split(function: Callable[[Any, tuple[Any, ...]], Mapping[Any, Any]]) -> P
     >>> oc.c.by_split(lambda tables, keys: {key: tables.get(key, []) for key in keys})
     by_split(...)
     """
-    return BySplit(check_callable(function=function))
+    return BySplit(checks.function(function=function))
 
 
 def by_entry() -> Partition:
@@ -378,7 +377,8 @@ def domain_of_parts(input_domain: Domain) -> Domain:
     )
 
 
-def _itself(record: Any) -> Any:
+def itself(record: Any) -> Any:
+    """Return the record, which is its own value."""
     return record
 
 
@@ -413,11 +413,11 @@ def _disjoint(groups: Any) -> dict[Any, Any]:
     owners: dict[Any, Any] = {}
     for key, values in own.items():
         for value in values:
-            check_key(f"groups[{key!r}]", value)
+            check_key(f"groups[{shown(key)}]", value)
             if value in owners and owners[value] != key:
                 raise InvalidValueError(
-                    f"groups overlap: {value!r} is in both {owners[value]!r} and {key!r}; "
-                    "leave it in one of them"
+                    f"groups overlap: {shown(value)} is in both {shown(owners[value])} and "
+                    f"{shown(key)}; leave it in one of them"
                 )
             owners[value] = key
     return owners
@@ -496,7 +496,7 @@ def _table(columns: tuple[str, ...], empty: Any, values: list[Any]) -> Any:
     for row in rows:
         if not isinstance(row, tuple) or len(row) != len(columns):
             raise InvalidTypeError(
-                f"measurements has the key {row!r}, which must be a tuple of {len(columns)} "
+                f"measurements has the key {shown(row)}, which must be a tuple of {len(columns)} "
                 f"values, one for each of {', '.join(columns)}"
             )
     series = []

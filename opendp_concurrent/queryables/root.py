@@ -16,6 +16,7 @@ from .prepaid import PrepaidQueryable
 from .session import Session
 
 MOST = 10**6  # launches that are prepaid in one step
+AT_ONCE = at_most(MOST, "it is charged in one step")
 
 
 class _Handle(Handle):
@@ -25,7 +26,7 @@ class _Handle(Handle):
         super().__init__(session, session.launch)
         self._description = description
 
-    @checked(count=at_most(MOST, "it is charged in one step"))
+    @checked(count=AT_ONCE)
     def prepaid(self, price: Any, count: int) -> PrepaidQueryable:
         """Charge ``count`` launches now, and launch them later.
 
@@ -65,7 +66,7 @@ class _Handle(Handle):
         paid = self._session.prepay(price, count, least=count, renews=False)
         return PrepaidQueryable(self._session, paid)
 
-    @checked(size=at_most(MOST, "it is charged in one step"))
+    @checked(size=AT_ONCE)
     def leased(self, price: Any, size: int = 50) -> PrepaidQueryable:
         """Charge up to ``size`` launches now, and again each time that none is left.
 

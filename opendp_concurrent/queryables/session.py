@@ -51,6 +51,8 @@ class Session:
     :ivar limits: the limits that were opened here
     """
 
+    _asked = "the query"  # what messages call it
+
     __slots__ = (
         "_children",
         "_metric",
@@ -142,7 +144,7 @@ class Session:
 
     def _launch(self, query: Any, charge: Callable[[MeasurementPrice], Lifecycle]) -> Any:
         check_launch(query)
-        price = self._offers.price(query)
+        price = self._offers.price(query, self._asked)
         if self.lock is None:
             answer = self._walk(query, price, charge)
         else:  # launches run in the order in which they are charged
@@ -179,8 +181,8 @@ class Session:
     def _check_odometer(self, odometer: Odometer) -> None:
         if type(odometer) is not ConcurrentOdometer or not vars(odometer):
             raise InvalidTypeError(
-                "the query is a native odometer, which has no privacy map, and cannot say what "
-                "each of its launches costs; pass one made by make_concurrent_odometer"
+                f"{self._asked} is a native odometer, which has no privacy map, and cannot say "
+                "what each of its launches costs; pass one made by make_concurrent_odometer"
             )
         self._offers.check_space(odometer)
 
@@ -219,7 +221,7 @@ class Session:
             self._check_odometer(query)
             return Description("odometer", True, d_in, None, None)
         check_launch(query)
-        price = self._offers.price(query)
+        price = self._offers.price(query, self._asked)
         loss = self.account.price_at(d_in, price)
         refusal = self.account.refusal(price)
         return Description(price.mechanism, interactive(price.own), d_in, loss, refusal)
@@ -227,7 +229,7 @@ class Session:
     def refusal(self, query: Any) -> RefusalError | None:
         """Return why a launch of ``query`` would be refused now; None if it would be admitted."""
         check_launch(query)
-        return self.account.refusal(self._offers.price(query))
+        return self.account.refusal(self._offers.price(query, self._asked))
 
     def _check_d_in(self, d_in: Any) -> None:
         # anything but a plain number is validated first: its key may be infinite

@@ -7,7 +7,7 @@ A part is listed outcome by outcome, with P- and Q-masses; f = T(Q, P) has the p
 """
 
 from itertools import pairwise
-from math import inf
+from math import inf, nextafter
 
 import mpmath as mp
 import pytest
@@ -19,6 +19,12 @@ from opendp_concurrent.fdp import finite as finite_pairs
 
 T = oc.TradeoffFunction
 DIGITS = 60
+
+
+def rounded_up(exact):
+    """The least double above: what is said of shifts and of μ."""
+    nearest = float(exact)
+    return nearest if mpf(nearest) >= exact else nextafter(nearest, inf)
 
 
 def response(epsilon, delta=0.0):
@@ -55,14 +61,12 @@ def inverse(first, second):
 
 
 def discrete_gaussian(scale, sensitivity=1):
-    s = mpf(scale)
-    reach = int(20 * scale) + 20
-    weights = {x: mp.exp(-(mpf(x) ** 2) / (2 * s * s)) for x in range(-3 * reach, 3 * reach + 1)}
-    whole = mp.fsum(weights.values())
-    return [
-        (weights[x] / whole, weights[x - sensitivity] / whole)
-        for x in range(-2 * reach, 2 * reach + 1)
-    ]
+    """Without what has less than 1e-340 of the mass."""
+    s, reach = mpf(scale), int(40 * scale) + 2 + int(sensitivity)
+    inside = range(-reach, reach + 1)
+    weights = {x: mp.exp(-(mpf(x) ** 2) / (2 * s * s)) for x in range(-2 * reach, reach + 1)}
+    whole = mp.fsum(weights[x] for x in inside)
+    return [(weights[x] / whole, weights[x - int(sensitivity)] / whole) for x in inside]
 
 
 LISTED = {

@@ -370,8 +370,8 @@ def test_every_event_of_dp_accounting_is_read_or_refused_by_name():
         for name, one in vars(e).items()
         if isinstance(one, type) and issubclass(one, e.DpEvent) and one is not e.DpEvent
     }
-    assert classes <= {*reading._READERS, *reading._REFUSED}
-    assert not {*reading._READERS} & {*reading._REFUSED}
+    assert classes <= {*reading._TREES, *reading._MECHANISMS, *reading._REFUSED}
+    assert not {*reading._TREES, *reading._MECHANISMS} & {*reading._REFUSED}
     assert {type(event).__name__ for event, _ in NOT_SUPPORTED} == {*reading._REFUSED}
 
 

@@ -14,6 +14,9 @@ from opendp_concurrent.errors import InvalidValueError
 from opendp_concurrent.fdp.product import Product
 from opendp_concurrent.fdp.subsampled import Subsampled
 
+from . import sampled
+from .conftest import rounded_up
+
 T = oc.TradeoffFunction
 UNITS = ["removed", "added"]
 NOISES = [("gaussian", 0.5), ("gaussian", 1.0), ("gaussian", 3.0), ("laplace", 0.3)]
@@ -73,7 +76,7 @@ def test_the_largest_loss_bounds_the_losses(unit):
 
 # --- several uses ---------------------------------------------------------------------------
 
-CHECKED = [  # integrated by the function below; sigma, rate, count, delta, ε of both directions
+CHECKED = [  # sigma, rate, count, delta, ε of both directions
     (1.0, 0.01, 1000, 1e-5, 1.82823666, 1.41666194),
     (0.8, 256 / 60000, 14040, 1e-5, 4.54600883, 3.9011420),
     (2.0, 0.05, 400, 1e-6, 2.55575274, 2.23899126),
@@ -82,94 +85,98 @@ CHECKED = [  # integrated by the function below; sigma, rate, count, delta, ε o
 ]
 
 
-def inverted_delta(sigma, rate, count, unit, epsilon):
-    """δ by inversion in extended precision: other nodes, other steps, and another path.
-
-    Relative errors are below 1e-12 where the characteristic function has decayed at the end.
-    """
-    mu = 1 / np.longdouble(sigma)
-    sign = 1 if unit == "removed" else -1
-    points = np.longdouble(1.0) * np.linspace(-14.0, 60.0, 9001)
-    losses = np.log1p(np.longdouble(rate) * np.expm1(mu * points - mu * mu / 2))
-
-    def logs(tau):
-        return (1 + tau if sign > 0 else -tau) * losses - points * points / 2
-
-    def cumulant(tau):
-        exponents = logs(tau)
-        top = np.max(exponents)
-        step = (points[1] - points[0]) / np.sqrt(2 * np.pi * np.longdouble(1))
-        return count * (top + np.log(np.sum(np.exp(exponents - top)) * step))
-
-    taus = np.geomspace(0.02, 60.0, 40)
-    heights = [float(cumulant(tau)) - tau * epsilon - math.log(tau * (tau + 1)) for tau in taus]
-    tau = float(taus[int(np.argmin(heights))]) * 0.9
-    exponents = logs(np.longdouble(tau))
-    weights = np.exp(exponents - np.max(exponents))
-    weights /= np.sum(weights)
-    keep = weights > 1e-22
-    weights, kept = weights[keep], losses[keep]
-    spread = float(np.sqrt(count * np.sum(weights * (kept - np.sum(weights * kept)) ** 2)))
-    end, step = 14.0 / spread, min(0.05 / spread, 0.02 * tau)
-    for _ in range(12):
-        last = abs(np.sum(weights * np.exp(1j * np.longdouble(end) * kept))) ** count
-        if last < 1e-17:
-            break
-        end *= 1.6
-    assert last < 1e-14, "not decayed"
-    total, size = np.longdouble(0.0), int(end / step)
-    for start in range(0, size, 400):
-        omega = np.longdouble(step) * np.arange(start, min(size, start + 400))
-        rho = np.exp(sign * 1j * np.outer(omega, kept)) @ weights
-        t = tau + 1j * omega
-        values = np.real(rho**count * np.exp(-1j * omega * np.longdouble(epsilon)) / (t * (t + 1)))
-        total += np.sum(values) - (values[0] / 2 if start == 0 else 0)
-    return float(np.exp(cumulant(tau) - tau * epsilon) * total * step / np.pi)
-
-
 @pytest.mark.parametrize(("sigma", "rate", "count", "delta", "removed", "added"), CHECKED)
 def test_known_values_are_inside_narrow_brackets(sigma, rate, count, delta, removed, added):
     for unit, value in (("removed", removed), ("added", added)):
         bounds = T.subsampled_gaussian(sigma, rate, unit=unit).power(count).epsilon_bounds(delta)
         assert bounds.width <= 1e-6 * bounds.upper
         assert abs(bounds.upper - value) <= 1e-7 * value + 1e-8
-        assert inverted_delta(sigma, rate, count, unit, bounds.lower) >= delta * (1 - 1e-11)
-        assert inverted_delta(sigma, rate, count, unit, bounds.upper) <= delta * (1 + 1e-11)
 
 
-def random_case(seed):
-    """Sigma, rate and count that the inversion above can do, from seeded draws."""
+def check_sampled(parts, failure):
+    """All brackets around ``failure`` contain the truth, in both directions and orders.
+
+    :param parts: sigma, rate and count of each
+    :return: the number of brackets that were checked
+    """
+    made = {
+        unit: [T.subsampled_gaussian(s, q, unit=unit).power(n) for s, q, n in parts]
+        for unit in UNITS
+    }
+    whole = {unit: T.identity().compose(*listed) for unit, listed in made.items()}
+    ends = {unit: f.epsilon_bounds(failure) for unit, f in whole.items()}
+    top = max(one.upper for one in ends.values())
+    if not top <= 40.0:
+        raise sampled.TooLongError(top)  # the two terms of δ would cancel too many digits
+    points = [*ends["removed"], *ends["added"], top / 2, 0.0, -top / 3]
+    error = 1e-13 * failure
+    listed = [(rounded_up(1 / mpf(s)), q, n) for s, q, n in parts]
+    exact = sampled.deltas(listed, points, error)
+    for unit, values in exact.items():
+        turned = T.identity().compose(*made[unit][::-1])
+        other = whole["added" if unit == "removed" else "removed"].inverse()
+        for epsilon, value in zip(points, values, strict=True):
+            for function in (whole[unit], turned, other):
+                low, high = function.delta_bounds(epsilon)
+                assert mpf(low) <= value + error, (parts, unit, epsilon, low, value)
+                assert value - error <= mpf(high), (parts, unit, epsilon, value, high)
+        low, high = (values[points.index(one)] for one in ends[unit])
+        assert high <= failure + error, (parts, unit, ends[unit])
+        assert low >= failure - error or not ends[unit].lower, (parts, unit, ends[unit])
+    return 2 * 3 * len(points)
+
+
+def check_drawn(seed):
+    """At seeded draws, of which those that are too long for the oracle are drawn again."""
     draw = np.random.default_rng(seed)
-    sigma, rate = float(np.exp(draw.uniform(-0.7, 2.0))), float(np.exp(draw.uniform(-5.5, -0.1)))
-    least = 20 + 2 / rate
-    return sigma, rate, int(least * np.exp(draw.uniform(0.0, 3.0))), UNITS[seed % 2]
+    while True:
+        several = [
+            (
+                float(np.exp(draw.uniform(-0.7, 2.1))),
+                float(np.exp(draw.uniform(-7.0, -0.05))),
+                int(np.exp(draw.uniform(math.log(3), math.log(1000)))),
+            )
+            for _ in range(1 + seed % 2)
+        ]
+        try:
+            return check_sampled(several, 10.0 ** draw.uniform(-10.0, -2.0))
+        except sampled.TooLongError:
+            continue
 
 
-def check_random(seed):
-    sigma, rate, count, unit = random_case(seed)
-    whole = T.subsampled_gaussian(sigma, rate, unit=unit).power(count)
-    delta = 10.0 ** -(3 + seed % 7)
-    bounds = whole.epsilon_bounds(delta)
-    assert bounds.width <= 1e-4 * bounds.upper, (sigma, rate, count, unit, bounds)
-    for epsilon in bounds:
-        value, found = (
-            inverted_delta(sigma, rate, count, unit, epsilon),
-            whole.delta_bounds(epsilon),
-        )
-        assert found.lower * (1 - 1e-10) <= value <= found.upper * (1 + 1e-10)
-    assert inverted_delta(sigma, rate, count, unit, bounds.lower) >= delta * (1 - 1e-10)
-    assert inverted_delta(sigma, rate, count, unit, bounds.upper) <= delta * (1 + 1e-10)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_brackets_contain_an_inversion_in_extended_precision(seed):
-    check_random(seed)
+@pytest.mark.parametrize(
+    ("parts", "failure"),
+    [
+        ([(1.0, 0.1, 100)], 1e-6),
+        ([(1.5, 0.3, 12)], 1e-3),
+        ([(5.0, 0.5, 100), (3.0, 0.02, 300)], 1e-8),
+    ],
+)
+def test_brackets_contain_an_inversion_on_the_real_axis(parts, failure):
+    """Several uses, alone and beside others."""
+    assert check_sampled(parts, failure) == 42
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20, 320))
-def test_brackets_contain_an_inversion_in_extended_precision_at_length(seed):
-    check_random(seed)
+@pytest.mark.parametrize(("sigma", "rate", "count", "delta"), [one[:4] for one in CHECKED])
+def test_brackets_of_known_values_contain_an_inversion_on_the_real_axis(sigma, rate, count, delta):
+    assert check_sampled([(sigma, rate, count)], delta) == 42
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(160))
+def test_brackets_contain_an_inversion_on_the_real_axis_at_length(seed):
+    assert check_drawn(seed) == 42
+
+
+@pytest.mark.parametrize(("mu", "rate", "error"), [(0.4, 0.5, 1e-7), (1.0, 0.6, 1e-6)])
+def test_the_inversion_on_the_real_axis_has_the_digits_that_it_claims(mu, rate, error, exact):
+    """Against the closed form of one use."""
+    points = [-0.2, 0.0, 0.3]
+    for unit, values in sampled.deltas([(mu, rate, 1)], points, error).items():
+        for epsilon, value in zip(points, values, strict=True):
+            one = exact.subsampled_delta("gaussian", mu, rate, unit, epsilon)
+            assert abs(value - one) <= error
 
 
 @pytest.mark.parametrize("unit", UNITS)

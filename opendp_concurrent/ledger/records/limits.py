@@ -94,8 +94,12 @@ class Limits:
         first = Limited(d_mid, number, d_mids, tuple(opened))
         return [first, *[Limited(d_mid, number, d_mids, ())] * (count - 1)], copy
 
-    def replayed(self, charge: Limited) -> tuple[Limits, Path]:
-        """Return the limits after a charge, and the path of its innermost limit.
+    def path(self, number: int) -> Path:
+        """Return the path of a limit from its number."""
+        return self._paths[number - 1]
+
+    def replayed(self, charge: Limited, count: int = 1) -> Limits:
+        """Return the limits after ``count`` charges that are all ``charge``.
 
         :raises InvalidValueError: if the charge does not follow from the charges before it
         """
@@ -104,12 +108,12 @@ class Limits:
             copy._open(one)
         if type(charge.limit) is not int or not 1 <= charge.limit <= len(copy._paths):
             raise InvalidValueError("its limit is not known")
-        path = copy._paths[charge.limit - 1]
+        path = copy.path(charge.limit)
         for depth, d_mid in zip(range(1, len(path) + 1), charge.d_mids, strict=True):
             known = copy._by_path[path[:depth]]
-            total = known.accumulator.after(d_mid)
-            copy._put(replace(known, launches=known.launches + 1, accumulator=total))
-        return copy, path
+            total = known.accumulator.after(d_mid, count)
+            copy._put(replace(known, launches=known.launches + count, accumulator=total))
+        return copy
 
     def _copy(self) -> Limits:
         return Limits(dict(self._by_path), list(self._paths))

@@ -16,6 +16,9 @@ from .limits import Limits, Path
 from .readable import UNREADABLE, reading, require_text
 
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MICROSECOND = timedelta(microseconds=1)
+_FIRST = (datetime.min.replace(tzinfo=timezone.utc) - _START) // _MICROSECOND
+_LAST = (datetime.max.replace(tzinfo=timezone.utc) - _START) // _MICROSECOND
 
 
 class Known(NamedTuple):
@@ -42,16 +45,23 @@ def replay(
     """
     sequence, head, total, form, limits = known
     last: Any = None  # dataset, label, mechanism and d_mid of the charge before
-    d_mid, equal = None, 0  # that d_mid, and how many charges of it are not added up yet
+    hash_after: Any = None  # from them, what maps a sequence and a time to a hash
+    found, equal = None, 0  # that d_mid, and how many charges of it are not added up yet
     for row in rows:
         dataset, number, microseconds, label, mechanism, text, written = row
         sequence += 1
         if type(number) is not int or number != sequence:
             raise LedgerDamagedError(f"charge {sequence} is missing")
-        alike = (dataset, label, mechanism, text) == last
+        same = dataset, label, mechanism, text
+        if same == last and type(microseconds) is int and _FIRST <= microseconds <= _LAST:
+            head = hash_after(head, sequence, microseconds)
+            if written != head:
+                raise _unrelated(sequence)
+            equal += 1
+            continue
+        total, limits = _added(total, limits, found, equal, sequence - 1)
         try:
-            if not alike:
-                hash_after = hasher(dataset, label, mechanism, text)
+            hash_after = hasher(*same)
             if type(microseconds) is int:
                 head = hash_after(head, sequence, microseconds)
             else:
@@ -59,34 +69,38 @@ def replay(
         except UNREADABLE:  # no charge was written with such values
             head = ""
         if not head or written != head:
-            raise LedgerDamagedError(f"charge {sequence} does not follow from those before it")
+            raise _unrelated(sequence)
         what = f"charge {sequence}"
-        if not alike:
-            require_text(what, dataset=dataset, label=label, mechanism=mechanism, d_mid=text)
-            total, equal = _added(total, d_mid, equal, sequence - 1), 0
-            last = dataset, label, mechanism, text
+        require_text(what, dataset=dataset, label=label, mechanism=mechanism, d_mid=text)
         with reading(what):
             time = _time(microseconds)
+            found = decode(text, form)
+        total, limits = _added(total, limits, found, 1, sequence)
+        last, equal = same if tell is None else None, 0
+        if tell is not None:
             path: Path = ()
-            if not alike:
-                found = d_mid = decode(text, form)
+            d_mid = found
             if isinstance(found, Limited):
-                limits, path = limits.replayed(found)
-                d_mid = found.d_mid
-            if not alike or tell is not None:  # an invalid d_mid is found at its first charge
-                total = total.after(d_mid)
-            else:
-                equal += 1
-            if tell is not None:
-                tell(Entry(sequence, time, label, mechanism, d_mid, total.loss, head, path))
-    total = _added(total, d_mid, equal, sequence)
+                path, d_mid = limits.path(found.limit), found.d_mid
+            tell(Entry(sequence, time, label, mechanism, d_mid, total.loss, head, path))
+    total, limits = _added(total, limits, found, equal, sequence)
     return Known(sequence, head, total, form, limits)
 
 
-def _added(total: Accumulator, d_mid: Any, count: int, newest: int) -> Accumulator:
+def _unrelated(sequence: int) -> LedgerDamagedError:
+    return LedgerDamagedError(f"charge {sequence} does not follow from those before it")
+
+
+def _added(
+    total: Accumulator, limits: Limits, found: Any, count: int, newest: int
+) -> tuple[Accumulator, Limits]:
     """Add up equal charges, of which the last one has the number ``newest``."""
+    if not count:
+        return total, limits
     with reading(f"charge {newest}"):
-        return total.after(d_mid, count) if count else total
+        if isinstance(found, Limited):
+            limits, found = limits.replayed(found, count), found.d_mid
+        return total.after(found, count), limits
 
 
 def _time(microseconds: Any) -> datetime:

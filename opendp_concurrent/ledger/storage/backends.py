@@ -29,7 +29,8 @@ class File:
     def __init__(self, path: Path, create: bool, wait: float) -> None:
         # SQLite puts its side files beside the target of a link
         self.path, self._wait = Path(os.path.realpath(path)), wait
-        self._link = None if path.absolute() == self.path else path.absolute()
+        own, given = str(self.path), str(path.absolute())
+        self._names = (own,) if given == own else (own, given)  # given is a link
         self._uri = f"file:{quote(str(self.path))}?mode={'rwc' if create else 'rw'}"
         self.identity: Identity | None = None
         self.anchors = Anchors(self.path)
@@ -60,9 +61,8 @@ class File:
 
         :raises LedgerDamagedError: if one was
         """
-        names = (self.path,) if self._link is None else (self.path, self._link)
-        if self.identity is not None and any(identity(one) != self.identity for one in names):
-            raise LedgerDamagedError(f"the file {names[-1]} is not the file that was opened")
+        if self.identity is not None and any(identity(one) != self.identity for one in self._names):
+            raise LedgerDamagedError(f"the file {self._names[-1]} is not the file that was opened")
         if self._watch is not None:
             self._watch.check()
 

@@ -26,7 +26,7 @@ _ADVICE = (
 )
 
 
-def identity(path: Path) -> Identity | None:
+def identity(path: Path | str) -> Identity | None:
     """Return the device and inode of a file; None if there is no file."""
     try:
         found = os.stat(path)
@@ -48,7 +48,8 @@ class Watch:
 
     def __init__(self, path: Path) -> None:
         self._log = beside(path, "-wal")
-        self._files = [(one, identity(one)) for one in (self._log, beside(path, "-shm"))]
+        files = str(self._log), str(beside(path, "-shm"))
+        self._files = [(one, identity(one)) for one in files]
         self._descriptor, self._seen = -1, (b"", 0)
         if not hasattr(os, "pread"):  # Windows, where an open file cannot be removed
             return

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from ... import checks
 from ...checks import at_most, checked, optional, probability
 from ...combinators import guards
 from ...combinators.cast import cast
-from ...combinators.guards import check_space
 from ...combinators.postprocessing import ANSWER, QUERY, Tag, postprocessing
 from ...errors import AccuracyWarning, InvalidValueError, UnsupportedMeasureError
 from ...measures import CompositionMeasure, composition_measure
@@ -165,7 +163,6 @@ def make_private_multiplicative_weights(
     (64,)
     """
     assert_features("contrib", "honest-but-curious")
-    check_space(input_domain, input_metric)
     measure = composition_measure(output_measure)
     if not measure.is_planned:
         raise UnsupportedMeasureError(
@@ -177,7 +174,7 @@ def make_private_multiplicative_weights(
     planned, bound, delta = measure.planned_under(budget)
     known = Universe(universe)
     size = public_size(input_domain, input_metric, size)
-    if not 0.0 < checks.probability(beta=beta) < 1.0:
+    if not 0.0 < beta < 1.0:
         raise InvalidValueError(f"beta ({beta}) must be above 0 and below 1")
     histogram = make_histogram(input_domain, input_metric, known)
     distance = positive_distance(histogram, d_in)
@@ -188,7 +185,7 @@ def make_private_multiplicative_weights(
         distance,
         bound,
         known,
-        queries=checks.count(queries=queries),
+        queries=queries,
         size=size,
         beta=beta,
     )
@@ -263,12 +260,11 @@ def _warn_if_worse(
 
     The promise is that of queries of 1 in each cell, which have the most noise.
     """
-    own = measure.opendp()
-    if not (has_laplace(own) or measure.gaussian_scale(1.0, 1.0) is not None):
+    if not (has_laplace(measure) or measure.gaussian_scale(1.0, 1.0) is not None):
         return
-    scale = scale_for(own, column_norm(space, own, 1.0, distance), d_out)
+    scale = scale_for(measure, column_norm(space, measure, 1.0, distance), d_out)
     worst = Workload.unknown(queries, universe.cells)
-    promised = cells(worst, tails_of(own), scale, beta).largest
+    promised = cells(worst, tails_of(measure), scale, beta).largest
     if promised < error:
         warnings.warn(
             f"one noisy histogram promises an error of {promised:.4g} for {queries} linear "

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from ... import checks
 from ...checks import checked, count, each, optional, positive
 from ...combinators import guards
 from ...combinators.concurrent_composition import make_concurrent_composition
@@ -156,19 +155,16 @@ def make_projected_queries(
     distance = positive_distance(histogram, d_in)
     size = size_if_public(input_domain, input_metric, size)
     space = histogram.output_domain, histogram.output_metric
-    shares = tuple(
-        checks.positive(**{f"d_mids[{index}]": d_mid})
-        for index, d_mid in enumerate(checks.elements("positive numbers", d_mids=d_mids))
-    )
+    shares = tuple(d_mids)
     compositor = make_concurrent_composition(*space, output_measure, distance, shares)
 
     def release(batch: Batch, d_mid: float) -> tuple[Any, float]:
-        return batch.release(space, distance, output_measure, d_mid)
+        return batch.release(space, distance, measure, d_mid)
 
     def error(beta: float, answers: int) -> float:
         """Bound the norm of the errors of a batch; each of its columns is at most this long."""
-        longest = column_norm(space, output_measure, sqrt(answers), distance)
-        scale = scale_for(output_measure, longest, min(shares)) * UP
+        longest = column_norm(space, measure, sqrt(answers), distance)
+        scale = scale_for(measure, longest, min(shares)) * UP
         rank = min(known.cells, answers) if len(shares) == 1 else known.cells
         return scale * sqrt(NormalTails().energy(rank, beta)) + ROUNDING
 

@@ -59,8 +59,8 @@ def test_what_was_charged_is_replayed_from_its_text():
         text = encode("d_mid", record)
         read = decode(text)
         assert (read, encode("d_mid", read)) == (record, text)
-        again, innermost = again.replayed(read)
-        assert innermost == path
+        again = again.replayed(read)
+        assert again.path(read.limit) == path
         assert told(again) == told(limits)
     assert limits.launches(TEAM) == 4
     assert limits.launches(("nobody",)) == 0
@@ -73,8 +73,9 @@ def test_of_several_charges_only_the_first_opens_the_limit():
     assert records == [first, *[Limited(0.25, 1, (0.125,), ())] * 2]
     again = Limits()
     for record in records:
-        again, _ = again.replayed(record)
-    assert told(again) == told(limits) == [(1, ("ann",), 3, 0.375)]
+        again = again.replayed(record)
+    at_once = Limits().replayed(records[0]).replayed(records[1], 2)
+    assert told(again) == told(at_once) == told(limits) == [(1, ("ann",), 3, 0.375)]
 
 
 def test_terms_are_compared():

@@ -8,13 +8,16 @@ from hypothesis import strategies as st
 
 pytest.importorskip("sqlalchemy")
 
+from opendp_concurrent.accounts.charge import Terms
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.errors import InvalidValueError, LedgerDamagedError
 from opendp_concurrent.ledger.records.chain import first_hash, next_hash
 from opendp_concurrent.ledger.records.encoding import encode
 from opendp_concurrent.ledger.records.entries import Entry
+from opendp_concurrent.ledger.records.limited import Limited, Opened
 from opendp_concurrent.ledger.records.limits import Limits
 from opendp_concurrent.ledger.records.replay import Known, replay
+from opendp_concurrent.ledger.records.terms import write_terms
 from opendp_concurrent.ledger.records.wire import NEWEST
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
@@ -55,6 +58,59 @@ def test_equal_charges_are_added_up_as_each_is(losses):
     assert known == one_by_one
     assert known.accumulator.to_record() == one_by_one.accumulator.to_record()
     assert known == replay(START, rows, lambda _: None)
+
+
+def written(records):
+    """Return rows of charges with these d_mids."""
+    head, rows = START.head, []
+    for number, d_mid in enumerate(records, 1):
+        charge = ("survey", number, 0, "", "count", encode("d_mid", d_mid))
+        head = next_hash(head, charge)
+        rows.append((*charge, head))
+    return rows
+
+
+def limited(opened, loss=0.125):
+    terms = Terms("MaxDivergence", basic(), "SymmetricDistance()", 1, 9.0)
+    return Limited(0.25, 1, (loss,), (Opened(0, "ann", write_terms(terms)),) if opened else ())
+
+
+@given(charges=st.lists(st.sampled_from([0.25, limited(False), limited(False, 0.5)]), max_size=9))
+def test_equal_charges_below_limits_are_added_up_as_each_is(charges):
+    rows = written([limited(True), *charges])
+    known, one_by_one = replay(START, rows), START
+    for row in rows:
+        one_by_one = replay(one_by_one, [row])
+    told = []
+    assert known.accumulator == one_by_one.accumulator == replay(START, rows, told.append)[2]
+    assert known.limits.all() == one_by_one.limits.all()
+    below = [one for one in charges if one != 0.25]
+    assert known.limits.launches(("ann",)) == 1 + len(below)
+    assert [entry.limit for entry in told] == [
+        ("ann",) if isinstance(one, Limited) else () for one in (limited(True), *charges)
+    ]
+
+
+def test_a_limit_that_is_opened_by_two_equal_charges_is_found():
+    with pytest.raises(LedgerDamagedError, match="charge 2 is unreadable: its limit was opened"):
+        replay(START, written([limited(True)] * 2))
+
+
+@pytest.mark.parametrize("time", [10**18, -(10**18), 1.5, True, None])
+def test_a_time_of_no_year_after_an_equal_charge_is_named(time):
+    with pytest.raises(LedgerDamagedError, match="charge 2 is unreadable: its time"):
+        replay(START, charges(0, time, losses=(0.5, 0.5)))
+
+
+def test_the_first_and_the_last_time_are_read():
+    first, last = -62135596800 * 10**6, 253402300800 * 10**6 - 1
+    told = []
+    replay(START, charges(first, first, last, losses=(0.5, 0.5, 0.5)))
+    replay(START, charges(first, last), told.append)
+    assert [entry.time.year for entry in told] == [1, 9999]
+    for beyond in (first - 1, last + 1):
+        with pytest.raises(LedgerDamagedError, match="charge 2 is unreadable: its time"):
+            replay(START, charges(0, beyond, losses=(0.5, 0.5)))
 
 
 class AtMostTwo:

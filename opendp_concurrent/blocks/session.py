@@ -1,0 +1,204 @@
+"""The session of a block filter, and that of a launch on some of its blocks.
+
+A launch on some blocks is a launch on a selection: a child account without a bound, on the records
+of the blocks, which lifts each price to a cost of the named blocks. So an odometer may be launched
+on blocks, too; its launches are charged to them. Launches may also be prepaid there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from opendp.mod import Domain, Metric, Odometer
+
+from .. import checks
+from ..accounts.account import Account
+from ..accounts.lifecycle import Lifecycle
+from ..accounts.limit import Limit
+from ..checks import is_a
+from ..errors import InvalidTypeError
+from ..measures import CompositionMeasure
+from ..measures.sums.accumulator import Accumulator
+from ..native import opendp as _native
+from ..queryables.data import Sealed, seal_transformed
+from ..queryables.limits import Limits
+from ..queryables.machine import MachineQueryable
+from ..queryables.mechanism import ConcurrentOdometer
+from ..queryables.offer import MeasurementPrice, Offers
+from ..queryables.sequential import SequentialRunner
+from ..queryables.session import Session
+from .keys import Places
+from .launches import Selection
+from .records import Records
+from .steps import Steps
+
+STREAMS = (
+    "a block's records are fixed before it is queried: data that arrive while a mechanism runs are "
+    "a stream, for make_concurrent_continual; records that arrive later go into a new block, by "
+    "add_blocks"
+)
+LIMITS = (
+    "it bounds each block, and its launches name their blocks: open it without blocks, as "
+    "alice = root(limit), and launch alice(blocks, measurement)"
+)
+
+
+class Whole(NamedTuple):
+    """The data that the blocks are cut from.
+
+    :ivar space: domain and metric of all records
+    :ivar steps: from a distance of all records to one step in one block
+    :ivar open_limit: returns the handle of a limit below a session
+    """
+
+    space: tuple[Domain, Metric]
+    steps: Steps
+    open_limit: Callable[[BlockSession, ConcurrentOdometer, Limit], Any]
+
+
+class SelectionSession(Session):
+    """The session of launches on some blocks."""
+
+    __slots__ = ()
+    _asked = "measurement"
+
+    def _check_odometer(self, odometer: Odometer) -> None:
+        super()._check_odometer(odometer)
+        if getattr(odometer, "limit", None):
+            raise InvalidTypeError(f"measurement is a limit: {LIMITS}")
+
+    def _launch(self, query: Any, charge: Callable[[MeasurementPrice], Lifecycle]) -> Any:
+        answer = super()._launch(query, charge)
+        if isinstance(answer, MachineQueryable) and answer.takes_updates:
+            raise InvalidTypeError(
+                f"measurement takes updates: {STREAMS}. This was known only when it had run, so "
+                "its charge stays"
+            )
+        return answer
+
+
+class BlockSession(Session):
+    """The session of a block filter, whose queries are pairs of blocks and a measurement.
+
+    :ivar records: the records of each block
+    :ivar whole: what the blocks are cut from
+    :ivar reason: why a launch closes the older ones; None if it does not
+    """
+
+    __slots__ = ("_space", "reason", "records", "whole")
+
+    def __init__(
+        self,
+        account: Account,
+        space: tuple[Domain, Metric],
+        measure: CompositionMeasure,
+        token: Sealed,
+        runner: SequentialRunner | None,
+        records: Records,
+        whole: Whole,
+        reason: str | None,
+        postprocessors: tuple[Any, ...],
+    ) -> None:
+        super().__init__(account, space, space[1], measure, token, runner, postprocessors)
+        self.records, self.whole = records, whole
+        self._space, self.reason = space, reason
+
+    @property
+    def metric(self) -> Metric:
+        """The metric of the records of some blocks."""
+        return self._space[1]
+
+    def launch(self, query: Any) -> Any:
+        """Launch a measurement on some blocks: charge each of them, or none. Or open a limit."""
+        if is_a(query, ConcurrentOdometer):
+            return self._open(query)
+        blocks, measurement = _pair(query)
+        return self.on(blocks).launch(measurement)
+
+    def _open(self, odometer: Odometer) -> Any:
+        """Open a limit on all blocks, or return the one that was opened under its label."""
+        if type(odometer) is not ConcurrentOdometer or not vars(odometer) or not odometer.limit:
+            raise InvalidTypeError(
+                "the query is an odometer without blocks; name its blocks, root(blocks, odometer), "
+                "or bound it, root(oc.c.make_limited(odometer, d_in, d_out, label=...))"
+            )
+        Offers(self.whole.space, self.measure).check_space(odometer)
+        self.account.lifecycle.check_not_running()
+        self.account.lifecycle.check()
+        handle = self.limits.opened(odometer, partial(self.whole.open_limit, self, odometer))
+        return self._postprocess(handle)
+
+    def below(
+        self, account: Account, path: tuple[str, ...], postprocessors: tuple[Any, ...]
+    ) -> BlockSession:
+        """Return the session of a limit, whose account is below this one.
+
+        :param path: labels of the limits from the outermost one to this one
+        """
+        session = BlockSession(
+            account,
+            self._space,
+            self.measure,
+            self._token,
+            self._runner,
+            self.records,
+            self.whole,
+            self.reason,
+            postprocessors,
+        )
+        session.limits = Limits(path)
+        session.lock, session.native = self.lock, self.native
+        return session
+
+    def on(self, blocks: Any) -> Session:
+        """Return the session of launches on some blocks, each of which is charged to all of them.
+
+        :raises InvalidTypeError, InvalidValueError: if one of them is not a block
+        """
+        places = self.records.keys.places(blocks)
+        take = self.records.of(places)
+        carrier_type = self._space[0].carrier_type
+        token = seal_transformed(self._token, lambda _: _native.to_pointer(take(), carrier_type))
+        selection = Selection(self.account, self._named(places), self.reason)
+        child = SelectionSession(
+            selection,
+            self._space,
+            self._space[1],
+            self.measure,
+            token,
+            self._runner,
+            self._postprocessors,
+        )
+        child._offers, child._children = self._offers, self._children
+        child.lock, child.native = self.lock, self.native
+        return child
+
+    @property
+    def d_in(self) -> Any:
+        """The distance at which losses are counted: one step."""
+        return 1
+
+    def block(self, block: Any) -> Accumulator:
+        """Return the accumulator of a block."""
+        (key,) = self.records.keys.at(np.array([self.records.keys.place(block)]))
+        found: Accumulator = self.account.privacy_loss(self.d_in).of(key)
+        return found
+
+    def _named(self, places: Places) -> Any:
+        """Return what names the blocks in a charge: places; in a ledger, keys."""
+        if self.account.recorded:
+            return tuple(self.records.keys.at(places))
+        return places
+
+
+def _pair(query: Any) -> tuple[Any, Any]:
+    parts = list(tuple.__iter__(query)) if is_a(query, tuple) else []
+    if len(parts) != 2:
+        raise InvalidTypeError(
+            f"the query must be blocks and a measurement, found {checks.shown(type(query))}; call "
+            "for example root(['2026-W01'], measurement)"
+        )
+    return parts[0], parts[1]
