@@ -590,12 +590,14 @@ def test_kills_under_load(tmp_path, kills, request):
     def client(who):
         index = 0
         while not stop.is_set():
-            if ask(who, f"k{index}") is None:
-                asked.setdefault(who, []).append(f"k{index}")
+            if ask(who, f"k{index}") is None:  # asked again with its key, until it is answered
                 time.sleep(0.05)
-            index += 1
+            else:
+                index += 1
+        while ask(who, f"k{index}") is None:
+            time.sleep(0.05)
 
-    asked, most = {}, 20 * kills
+    most = 20 * kills
     threads = [threading.Thread(target=client, args=(who,), daemon=True) for who in TOKENS]
     for thread in threads:
         thread.start()
@@ -607,9 +609,6 @@ def test_kills_under_load(tmp_path, kills, request):
     stop.set()
     for thread in threads:
         thread.join()
-    for who, keys in asked.items():  # what had no answer is asked again
-        for key in keys[-most:]:
-            assert ask(who, key).status_code in (200, 409)
     for who, key in list(answers)[-most:]:
         ask(who, key)
     running[0].kill()
@@ -621,7 +620,7 @@ def test_kills_under_load(tmp_path, kills, request):
     assert len(labels) == len(set(labels)), "a key was charged twice"
     assert all(len(found) == 1 for found in answers.values()), "a key has two answers"
     answered = {f"{who}/{key}" for who, key in answers}
-    assert answered <= set(labels), "an answer without a charge"
+    assert answered == set(labels), "an answer without a charge, or a charge that nobody was told"
     assert {status for found in answers.values() for status, _ in found} <= {200, 409}
     print(
         f"{kills} kills, {len(labels)} charges, {len(answers)} keys answered, "

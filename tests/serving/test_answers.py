@@ -186,3 +186,18 @@ def test_a_killed_process_leaves_its_answers_and_what_ran_is_lost(path):
             for key, known in (("a", True), ("b", True), ("c", False))
         ]
         assert found == [5, "lost", 6]
+
+
+def test_a_charge_that_a_ledger_could_not_tell_of_is_found_later(path):
+    """The connection broke in a commit: the ledger is read when the key is seen again."""
+    budget = Budget()
+
+    def fail():
+        raise LedgerError("the connection is lost")
+
+    with AnswerStore(path) as answers:
+        with pytest.raises(LedgerError):
+            once(answers, budget, run=fail)
+        budget.launch()  # the commit has arrived
+        assert once(answers, budget) == {"lost": True}
+    assert len(budget.charges) == 1
