@@ -54,6 +54,10 @@ class InvalidValueError(ConcurrentError, ValueError):
     """An argument has a valid type and an invalid value."""
 
 
+class KeyReusedError(InvalidValueError):
+    """A key of a request was used for another request; pass a new key."""
+
+
 class SpaceMismatchError(InvalidValueError, OpenDPException):
     """A domain, metric or measure differs from the one that was expected."""
 
