@@ -1,6 +1,10 @@
 """What examples may rely on: ``dp`` and ``oc`` in docstrings, and noisy numbers that differ."""
 
+import os
 import re
+
+# before NumPy is imported: threads of several test processes would wait for each other's cores
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import opendp.prelude as dp
 import pytest

@@ -89,6 +89,21 @@ def admitted():
     return counts
 
 
+def admitted_below_limits():
+    """Launches that 52 blocks admit to four analysts in turn, each below a limit of 0.25."""
+    launch = costing(PURE, math.nextafter(0.05, 0))
+    root, odometer = made(PURE, 1.0, range(52))({}), oc.make_concurrent_odometer(*SPACE, PURE)
+    limits = [root(oc.c.make_limited(odometer, 1, 0.25, label=f"analyst {n}")) for n in range(4)]
+    count = 0
+    for number, start in enumerate(np.random.default_rng(0).integers(0, 49, size=1000).tolist()):
+        try:
+            limits[number % 4](range(start, start + 4), launch)
+        except oc.errors.BudgetExceededError:
+            continue
+        count += 1
+    return count
+
+
 def main() -> None:
     options = parser(__doc__).parse_args()
     print_machine()
@@ -117,14 +132,22 @@ def main() -> None:
         rows,
     )
     blocks, one = admitted()
-    print_table("Admitted out of 1,000", ["blocks", "one filter"], [[blocks, one]])
+    below = admitted_below_limits()
+    print_table(
+        "Admitted out of 1,000", ["blocks", "one filter", "limits of 0.25"], [[blocks, one, below]]
+    )
     report(
         {
             "block_launch_us_1e4_of_1e6": times["pure, mixed losses"],
             "admitted_blocks": blocks,
             "admitted_one": one,
+            "admitted_limits": below,
         },
-        {"block_launch_us_1e4_of_1e6": ("at most", 1000.0), "admitted_blocks": ("at least", 232)},
+        {
+            "block_launch_us_1e4_of_1e6": ("at most", 1000.0),
+            "admitted_blocks": ("at least", 232),
+            "admitted_limits": ("at least", 218),
+        },
         {},
         options,
     )

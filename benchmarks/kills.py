@@ -119,15 +119,55 @@ WEEKS = range(20)
 OF_BLOCKS = 4  # named by each launch
 
 
-def on_blocks(ledger: SqlLedger) -> Launcher:
-    """Launch on some of the blocks of a block filter, on others each time."""
+def in_blocks(ledger: SqlLedger) -> Any:
+    """Return a block filter on the ledger, whose budgets are never exhausted."""
     odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
     weeks = oc.c.by_key(lambda record: record)
-    root = oc.c.make_block_filter(odometer, 1, BUDGET, blocks=weeks, keys=WEEKS, ledger=ledger)(
-        [1, 2, 3]
-    )
-    chosen = random.Random(os.getpid())
+    made = oc.c.make_block_filter(odometer, 1, BUDGET, blocks=weeks, keys=WEEKS, ledger=ledger)
+    return made([1, 2, 3])
+
+
+def on_blocks(ledger: SqlLedger) -> Launcher:
+    """Launch on some of the blocks of a block filter, on others each time."""
+    root, chosen = in_blocks(ledger), random.Random(os.getpid())
     return lambda: root(chosen.sample(WEEKS, OF_BLOCKS), QUERY)
+
+
+def prepaid_on_blocks(ledger: SqlLedger) -> Launcher:
+    """Launch what was prepaid on some blocks, on others each time; single ones in between."""
+    root, chosen, numbers = in_blocks(ledger), random.Random(os.getpid()), itertools.count()
+    blocks: list[Any] = []
+
+    def launch() -> object:
+        if next(numbers) % (PREPAID + 3) == 0:
+            return root(chosen.sample(WEEKS, OF_BLOCKS), QUERY)
+        if not blocks or not blocks[-1].unspent:
+            blocks[:] = [root.prepaid(chosen.sample(WEEKS, OF_BLOCKS), QUERY, PREPAID)]
+        return blocks[-1](QUERY)
+
+    return launch
+
+
+def limits_on_blocks(ledger: SqlLedger) -> Launcher:
+    """Launch on blocks, below a limit in a limit, below another one, prepaid, and below none."""
+    root, chosen = in_blocks(ledger), random.Random(os.getpid())
+    odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
+
+    def limited(handle: Any, label: str) -> Any:
+        return handle(oc.c.make_limited(odometer, 1, BUDGET, label=label))
+
+    bob, workers = limited(root, "bob"), []
+    handles = itertools.cycle([limited(limited(root, "team"), "ann"), bob, root, None])
+
+    def launch() -> object:
+        handle = next(handles)
+        if handle is not None:
+            return handle(chosen.sample(WEEKS, OF_BLOCKS), QUERY)
+        if not workers:
+            workers.append(bob.leased(chosen.sample(WEEKS, OF_BLOCKS), QUERY, PREPAID))
+        return workers[0](QUERY)
+
+    return launch
 
 
 def charges_of_blocks(ledger: SqlLedger) -> int:
@@ -140,6 +180,21 @@ def charges_of_blocks(ledger: SqlLedger) -> int:
     if sum(named.values()) != OF_BLOCKS * summary.launches:
         raise RuntimeError("a launch was charged to some of its blocks only")
     return summary.launches
+
+
+def charges_of_limits_on_blocks(ledger: SqlLedger) -> int:
+    """Return the number of charges, each on ``OF_BLOCKS`` blocks in each of its accounts."""
+    launches = charges_of_blocks(ledger)
+    summary, entries = ledger.read()
+    for one in summary.limits:
+        below = [entry for entry in entries if entry.limit[: len(one.path)] == one.path]
+        named = Counter(key for entry in below for key in entry.d_mid.keys)
+        if one.launches != len(below):
+            raise RuntimeError(f"{len(below)} charges below {one.path}, but {one.launches} in it")
+        for week in WEEKS:
+            if one.spent.of(week).loss != named[week] * EPSILON:
+                raise RuntimeError(f"{named[week]} charges of {one.path} on {week}, another loss")
+    return launches
 
 
 def below_limits(ledger: SqlLedger) -> Launcher:
@@ -169,6 +224,8 @@ SCENARIOS = {
     "single": Scenario(one_by_one, charges_of_query),
     "blocks": Scenario(on_blocks, charges_of_blocks),
     "limits": Scenario(below_limits, charges_of_limits),
+    "prepaid blocks": Scenario(prepaid_on_blocks, charges_of_blocks, at_risk=PREPAID),
+    "limits on blocks": Scenario(limits_on_blocks, charges_of_limits_on_blocks, at_risk=PREPAID),
     "prepaid": Scenario(prepaid, charges_of_query, at_risk=PREPAID),
 }
 

@@ -207,6 +207,11 @@ class BudgetExceededError(RefusalError):
         if self.launches > 1:
             asked = f"{asked} for each of {self.launches} launches"
             advice = "prepay fewer launches, or smaller ones"
+        if _is_infinite(self.asked):
+            advice = (
+                "no budget admits an infinite privacy loss, such as that of a noise scale of 0; "
+                "pass a measurement whose loss is finite at this d_in"
+            )
         under = ", ".join(filter(None, (self.measure, self.accumulator)))
         where = f" ({under}, d_in={shown(self.d_in)})" if under else ""
         return (
@@ -277,6 +282,11 @@ class BlockExceededError(BudgetExceededError):
         )
         found.block = self.block
         return found
+
+
+def _is_infinite(loss: Any) -> bool:
+    parts = loss if isinstance(loss, tuple) else (loss,)
+    return any(isinstance(part, float) and part == float("inf") for part in parts)
 
 
 def phrase(account: tuple[str, ...]) -> str:

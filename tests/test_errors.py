@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import math
 import pickle
 
 import pytest
@@ -40,3 +41,14 @@ def test_an_error_survives_pickling_with_its_fields(kind, again):
 )
 def test_a_path_is_read_from_its_end(account, words):
     assert errors.phrase(account) == words
+
+
+@pytest.mark.parametrize("asked", [math.inf, (math.inf, 0.0)])
+@pytest.mark.parametrize("launches", [1, 3])
+def test_an_infinite_loss_is_named(asked, launches):
+    error = errors.BudgetExceededError(0.0, asked, 1.0, d_out=1.0, launches=launches)
+    assert "no budget admits an infinite privacy loss, such as that of a noise scale of 0" in str(
+        error
+    )
+    assert "what remains" not in str(error)
+    assert "infinite" not in str(errors.BudgetExceededError(0.0, 2.0, 1.0, d_out=1.0))

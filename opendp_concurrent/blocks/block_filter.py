@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from fractions import Fraction
 from typing import Any
 
 from opendp.mod import assert_features
@@ -14,11 +13,12 @@ from ..accounts.charge import Ledger, Terms
 from ..combinators.accounting import check_budget
 from ..combinators.guards import check_odometer, check_orders
 from ..combinators.interactive_measurement import make_measurement
-from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
-from ..measures import Composability, CompositionMeasure
+from ..errors import InvalidTypeError, InvalidValueError
+from ..measures import Composability
 from ..measures.sums.orders_sum import grid_curve
 from ..parallel.parallel import check_no_updates
 from ..parallel.partition import Partition, domain_of_parts
+from ..provenance import recorded
 from ..queryables.data import Sealed, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
@@ -27,13 +27,16 @@ from ..queryables.session import validate_d_in
 from ..tables.cut import is_of_tables
 from .keys import Keys, keys_of
 from .launches import WithinBlocks
+from .limits import open_limit
 from .queryable import BlockFilterQueryable
 from .recorded import OnEachBlock
 from .records import Records, check_keys, check_partition
-from .session import BlockSession
+from .session import BlockSession, Whole
+from .steps import Steps
 from .totals import Totals
 
 
+@recorded
 def make_block_filter(
     odometer: ConcurrentOdometer,
     d_in: Any,
@@ -171,6 +174,7 @@ def make_block_filter(
             token,
             None if reason is None else SequentialRunner(),
             Records(own, blocks, input_domain, token),
+            Whole(odometer.input_space, steps, open_limit),
             reason,
             odometer.postprocessors,
         )
@@ -194,54 +198,3 @@ def _first(blocks: Partition, keys: Any) -> Any:
     if keys is None:
         return blocks.keys() or ()
     return keys if type(keys) is range else keys_of(keys)
-
-
-class Steps:
-    """Group privacy along a path of datasets, from the budget of a block.
-
-    :param factor: how many records, or parts of a unit, differ at distance 1
-    :param units: whether the distance counts units, each of which may have rows in several blocks
-    """
-
-    __slots__ = ("_factor", "_measure", "_units")
-
-    def __init__(self, measure: CompositionMeasure, factor: int, units: bool) -> None:
-        self._measure, self._factor, self._units = measure, factor, units
-        if units and factor > 1 and measure.composability is Composability.SEQUENTIAL:
-            raise UnsupportedMeasureError(
-                f"a unit has rows in up to {factor} blocks, whose filters are not known to compose "
-                f"under {measure.name}: {measure.reason}; truncate to one block, or take another "
-                "measure"
-            )
-
-    def share(self, d_in: Any, d_out: Any) -> Any:
-        """Return the budget of each block."""
-        size = self._size(d_in)
-        if size == 0:
-            raise InvalidValueError(f"d_in ({d_in}) must be at least 1, or d_out bounds nothing")
-        share = self._measure.member_loss(d_out, size)
-        if not self._units or self._factor == 1:
-            return share
-        return self._measure.split(share, [Fraction(1)] * self._factor)[0]
-
-    def loss(self, d_in: Any, share: Any) -> Any:
-        """Return the loss at a distance, if each block has this budget."""
-        size, measure = self._size(d_in), self._measure
-        if size == 0:
-            return measure.zero
-        if self._units and self._factor > 1:
-            accounting = measure.fixed_sum()
-            share = accounting.start(measure).after(share, self._factor).loss
-        return measure.validate("d_out", measure.group_loss(share, size))
-
-    def _size(self, d_in: Any) -> int:
-        """Return how many steps neighbours are apart."""
-        if not isinstance(d_in, int):
-            raise InvalidTypeError(f"d_in ({d_in!r}) must be an integer, to be divided over blocks")
-        size = d_in if self._units else d_in * self._factor
-        if size > self._measure.most_parallel:
-            raise InvalidValueError(
-                f"neighbours are {size} steps apart, which must be at most "
-                f"{self._measure.most_parallel} under {self._measure.name}; pass a smaller d_in"
-            )
-        return size

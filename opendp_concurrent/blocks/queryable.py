@@ -7,7 +7,10 @@ from typing import Any
 from opendp.mod import Measurement, Queryable
 
 from ..checks import checked
+from ..errors import InvalidTypeError
+from ..native import opendp as _native
 from ..queryables.data import check_process
+from ..queryables.description import Description
 from ..queryables.handle import Handle
 from ..queryables.prepaid import PrepaidQueryable
 from ..queryables.root import AT_ONCE
@@ -15,7 +18,11 @@ from .session import BlockSession
 
 
 class BlockFilterQueryable(Handle, Queryable):
-    """Handle of a block filter. A launch names its blocks, each of which has its own budget."""
+    """Handle of a block filter. A launch names its blocks, each of which has its own budget.
+
+    A limit (:func:`.make_limited`) is opened without blocks: ``alice = root(limit)`` is such a
+    handle, too. Its launches are charged to their blocks in the limit and in the block filter.
+    """
 
     query_type = "ExtrinsicObject"
 
@@ -24,19 +31,22 @@ class BlockFilterQueryable(Handle, Queryable):
         self._blocks, self._description, self._d_out = session, description, d_out
 
     def __call__(self, blocks: Any, measurement: Any = None) -> Any:
-        """Launch a measurement, interactive or not, on the records of some blocks.
+        """Launch a measurement, interactive or not, on the records of some blocks; or open a limit.
 
         The launch is charged to every named block, or to none. A block that is named twice is
         charged once.
 
-        :param blocks: a collection of keys, or a ``range`` or array of integers; a pair of these
-            and the measurement, if ``measurement`` is left out
+        :param blocks: a collection of keys, or a ``range`` or array of integers; or, if
+            ``measurement`` is left out, a pair of these and the measurement, or a limit
         :param measurement: on the space of the parts, under the filter's measure; or an odometer
             of this package, whose launches are then charged to the blocks
         :return: its answer, or a child
         :raises BlockExceededError: a block refuses; nothing was charged
         :raises InvalidTypeError, InvalidValueError: naming the argument; for a key that is not a
-            block; for a measurement that takes updates; for a limit (:func:`.make_limited`)
+            block; for a limit with blocks. If the function of a user's measurement returns a child
+            that takes updates, this is known only after the function has run, so the launch stays
+            charged
+        :raises LimitMismatchError: the limit was opened with other terms
         """
         return super().__call__(blocks if measurement is None else (blocks, measurement))
 
@@ -51,7 +61,41 @@ class BlockFilterQueryable(Handle, Queryable):
         :param measurement: as in a launch
         """
         check_process(self._blocks.token)
-        return self._blocks.admits(blocks, measurement)
+        session = self._blocks.on(blocks)
+        return _native.typed(session.refusal, measurement) is None
+
+    def describe(self, blocks: Any, measurement: Any) -> Description:
+        """Describe a launch before it happens: its answer, its loss, whether it is admitted.
+
+        The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
+        or process may launch in between, so ``admitted`` may be outdated when it arrives. A map
+        that was written in Python may return another loss at the launch, which then counts.
+
+        :param blocks: as in a launch
+        :param measurement: as in a launch; an odometer costs nothing until something is launched on
+            it
+        :return: its ``loss`` is what each named block is charged, at distance 1
+        :raises InvalidTypeError, InvalidValueError, SpaceMismatchError: naming the argument
+        :raises PrivacyMapError: the measurement's privacy map cannot be used
+
+        :example:
+
+        >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+        >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+        >>> weeks = oc.c.by_key(lambda record: record // 100)
+        >>> made = oc.c.make_block_filter(odometer, d_in=1, d_out=1.0, blocks=weeks, keys=[1, 2, 3])
+        >>> root = made([101, 102, 201])
+        >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=0.5)
+        >>> found = root.describe([1, 2], count)
+        >>> found.mechanism, found.interactive, found.loss, found.admitted
+        ('count >> laplace(scale=0.5)', False, 2.0, False)
+        >>> found.refusal.block
+        1
+        """
+        check_process(self._blocks.token)
+        session = self._blocks.on(blocks)
+        found: Description = _native.typed(session.describe, measurement, self._blocks.d_in)
+        return found
 
     @checked(count=AT_ONCE)
     def prepaid(self, blocks: Any, price: Any, count: int) -> PrepaidQueryable:
@@ -144,6 +188,11 @@ class BlockFilterQueryable(Handle, Queryable):
         :raises InvalidTypeError, InvalidValueError: naming the argument; nothing is added
         """
         check_process(self._blocks.token)
+        if self._blocks.limits.path:
+            raise InvalidTypeError(
+                "keys must be added on the handle of the block filter: this is the handle of a "
+                "limit, which has the same blocks"
+            )
         self._blocks.records.add(keys, data)
 
     def __len__(self) -> int:

@@ -8,28 +8,32 @@ on blocks, too; its launches are charged to them. Launches may also be prepaid t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
-from opendp.mod import Domain, Metric
+from opendp.mod import Domain, Metric, Odometer
 
 from .. import checks
 from ..accounts.account import Account
 from ..accounts.lifecycle import Lifecycle
+from ..accounts.limit import Limit
 from ..checks import is_a
 from ..errors import InvalidTypeError
 from ..measures import CompositionMeasure
 from ..measures.sums.accumulator import Accumulator
 from ..native import opendp as _native
 from ..queryables.data import Sealed, seal_transformed
+from ..queryables.limits import Limits
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentOdometer, check_launch
-from ..queryables.offer import MeasurementPrice
+from ..queryables.mechanism import ConcurrentOdometer
+from ..queryables.offer import MeasurementPrice, Offers
 from ..queryables.sequential import SequentialRunner
 from ..queryables.session import Session
 from .keys import Places
-from .launches import PriceOnBlocks, Selection
+from .launches import Selection
 from .records import Records
+from .steps import Steps
 
 STREAMS = (
     "a block's records are fixed before it is queried: data that arrive while a mechanism runs are "
@@ -37,9 +41,22 @@ STREAMS = (
     "add_blocks"
 )
 LIMITS = (
-    "each launch names its blocks anew, so the same label would open another limit each time; "
-    "launch an odometer on the blocks, keep its handle, and open the limit on that handle"
+    "it bounds each block, and its launches name their blocks: open it without blocks, as "
+    "alice = root(limit), and launch alice(blocks, measurement)"
 )
+
+
+class Whole(NamedTuple):
+    """The data that the blocks are cut from.
+
+    :ivar space: domain and metric of all records
+    :ivar steps: from a distance of all records to one step in one block
+    :ivar open_limit: returns the handle of a limit below a session
+    """
+
+    space: tuple[Domain, Metric]
+    steps: Steps
+    open_limit: Callable[[BlockSession, ConcurrentOdometer, Limit], Any]
 
 
 class SelectionSession(Session):
@@ -48,21 +65,30 @@ class SelectionSession(Session):
     __slots__ = ()
     _asked = "measurement"
 
+    def _check_odometer(self, odometer: Odometer) -> None:
+        super()._check_odometer(odometer)
+        if getattr(odometer, "limit", None):
+            raise InvalidTypeError(f"measurement is a limit: {LIMITS}")
+
     def _launch(self, query: Any, charge: Callable[[MeasurementPrice], Lifecycle]) -> Any:
         answer = super()._launch(query, charge)
         if isinstance(answer, MachineQueryable) and answer.takes_updates:
-            raise InvalidTypeError(f"measurement takes updates: {STREAMS}")
+            raise InvalidTypeError(
+                f"measurement takes updates: {STREAMS}. This was known only when it had run, so "
+                "its charge stays"
+            )
         return answer
 
 
 class BlockSession(Session):
     """The session of a block filter, whose queries are pairs of blocks and a measurement.
 
-    :param records: the records of each block
-    :param sequential_reason: why a launch closes the older ones; None if it does not
+    :ivar records: the records of each block
+    :ivar whole: what the blocks are cut from
+    :ivar reason: why a launch closes the older ones; None if it does not
     """
 
-    __slots__ = ("_reason", "_space", "records")
+    __slots__ = ("_space", "reason", "records", "whole")
 
     def __init__(
         self,
@@ -72,19 +98,60 @@ class BlockSession(Session):
         token: Sealed,
         runner: SequentialRunner | None,
         records: Records,
-        sequential_reason: str | None,
+        whole: Whole,
+        reason: str | None,
         postprocessors: tuple[Any, ...],
     ) -> None:
         super().__init__(account, space, space[1], measure, token, runner, postprocessors)
-        self.records, self._reason = records, sequential_reason
-        self._space = space
+        self.records, self.whole = records, whole
+        self._space, self.reason = space, reason
+
+    @property
+    def metric(self) -> Metric:
+        """The metric of the records of some blocks."""
+        return self._space[1]
 
     def launch(self, query: Any) -> Any:
-        """Launch a measurement on some blocks: charge each of them, or none."""
+        """Launch a measurement on some blocks: charge each of them, or none. Or open a limit."""
+        if is_a(query, ConcurrentOdometer):
+            return self._open(query)
         blocks, measurement = _pair(query)
-        if is_a(measurement, ConcurrentOdometer) and getattr(measurement, "limit", None):
-            raise InvalidTypeError(f"measurement is a limit: {LIMITS}")
         return self.on(blocks).launch(measurement)
+
+    def _open(self, odometer: Odometer) -> Any:
+        """Open a limit on all blocks, or return the one that was opened under its label."""
+        if type(odometer) is not ConcurrentOdometer or not vars(odometer) or not odometer.limit:
+            raise InvalidTypeError(
+                "the query is an odometer without blocks; name its blocks, root(blocks, odometer), "
+                "or bound it, root(oc.c.make_limited(odometer, d_in, d_out, label=...))"
+            )
+        Offers(self.whole.space, self.measure).check_space(odometer)
+        self.account.lifecycle.check_not_running()
+        self.account.lifecycle.check()
+        handle = self.limits.opened(odometer, partial(self.whole.open_limit, self, odometer))
+        return self._postprocess(handle)
+
+    def below(
+        self, account: Account, path: tuple[str, ...], postprocessors: tuple[Any, ...]
+    ) -> BlockSession:
+        """Return the session of a limit, whose account is below this one.
+
+        :param path: labels of the limits from the outermost one to this one
+        """
+        session = BlockSession(
+            account,
+            self._space,
+            self.measure,
+            self._token,
+            self._runner,
+            self.records,
+            self.whole,
+            self.reason,
+            postprocessors,
+        )
+        session.limits = Limits(path)
+        session.lock, session.native = self.lock, self.native
+        return session
 
     def on(self, blocks: Any) -> Session:
         """Return the session of launches on some blocks, each of which is charged to all of them.
@@ -95,7 +162,7 @@ class BlockSession(Session):
         take = self.records.of(places)
         carrier_type = self._space[0].carrier_type
         token = seal_transformed(self._token, lambda _: _native.to_pointer(take(), carrier_type))
-        selection = Selection(self.account, self._named(places), self._reason)
+        selection = Selection(self.account, self._named(places), self.reason)
         child = SelectionSession(
             selection,
             self._space,
@@ -108,14 +175,6 @@ class BlockSession(Session):
         child._offers, child._children = self._offers, self._children
         child.lock, child.native = self.lock, self.native
         return child
-
-    def admits(self, blocks: Any, measurement: Any) -> bool:
-        """Return whether a launch would be admitted now."""
-        check_launch(measurement)
-        places = self.records.keys.places(blocks)
-        offer = self._offers.price(measurement, "measurement")
-        price = PriceOnBlocks(offer, self._named(places))
-        return self.account.refusal(price) is None
 
     @property
     def d_in(self) -> Any:

@@ -8,6 +8,7 @@ launch have few distinct totals.
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,20 @@ from ..accounts.rule import Within
 from ..errors import BudgetExceededError
 from ..measures.sums.accumulator import Accumulator
 from .rows import Cells, Rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moved:
+    """Accumulators of some blocks after a launch. They have no number before they are written.
+
+    So what was only asked, or refused elsewhere, keeps nothing.
+
+    :ivar accumulators: the distinct ones
+    :ivar at: for each block, the position of its accumulator
+    """
+
+    accumulators: tuple[Accumulator, ...]
+    at: Cells
 
 
 class Shared(Rows):
@@ -53,32 +68,43 @@ class Shared(Rows):
         """Number of accumulators, of which a copy has only those that blocks have."""
         return len(self._known)
 
-    def copy(self, places: Any, cells: Cells) -> Shared:
-        """Return a copy, with other numbers at some places, and with new numbers then."""
+    def copy(self, places: Any, cells: Cells | Moved) -> Shared:
+        """Return a copy, with other accumulators at some places, and with new numbers then."""
         found = copy(self)
-        numbers = self._cells.copy()
-        numbers[places] = cells
+        numbers, known = self._cells.copy(), self._known
+        if isinstance(cells, Moved):
+            numbers[places] = len(known) + cells.at
+            known = [*known, *cells.accumulators]
+        else:
+            numbers[places] = cells
         found._known, found._numbers = [], {}
-        found._number(self._known[0])
+        found._number(known[0])
         distinct, inverse = np.unique(numbers, return_inverse=True)
-        new = [found._number(self._known[one]) for one in distinct.tolist()]
+        new = [found._number(known[one]) for one in distinct.tolist()]
         found._cells = np.array(new, dtype=np.int64)[inverse].reshape(-1, 1)
         return found
 
+    def write(self, places: Any, cells: Cells | Moved) -> None:
+        """Replace the numbers at some places."""
+        if isinstance(cells, Moved):
+            numbers = np.array([self._number(one) for one in cells.accumulators], dtype=np.int64)
+            cells = numbers[cells.at]
+        super().write(places, cells)
+
     def after(
         self, cells: Cells, d_mid: Any, count: int = 1
-    ) -> Cells | tuple[int, BudgetExceededError]:
-        """Return the numbers after ``count`` launches, or which one refuses and the refusal."""
+    ) -> Moved | tuple[int, BudgetExceededError]:
+        """Return what follows ``count`` launches, or which block refuses and the refusal."""
         numbers = cells[:, 0]
         distinct, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-        moved = np.empty(len(distinct), dtype=np.int64)
+        moved: dict[int, Accumulator] = {}
         for at in np.argsort(first).tolist():  # in the order of blocks
             verdict = self._rule.admits(self._known[int(distinct[at])], d_mid, count)
             if isinstance(verdict, BudgetExceededError):
                 return int(first[at]), verdict
-            moved[at] = self._number(verdict)
-        after: Cells = moved[inverse].reshape(-1, 1)
-        return after
+            moved[at] = verdict
+        accumulators = tuple(moved[at] for at in range(len(distinct)))
+        return Moved(accumulators, inverse.reshape(-1, 1))
 
     def accumulator(self, cells: Cells) -> Accumulator:
         """Return the accumulator of one block."""

@@ -163,7 +163,7 @@ class Totals:
     def _admitted(self, array: _Array, d_mid: OnBlocks, count: int) -> Totals | BudgetExceededError:
         array.cells.grow(int(d_mid.places[-1]) + 1)
         now = array.cells.read(d_mid.places)
-        after = array.cells.after(now, d_mid.d_mid, count)
+        after: Any = array.cells.after(now, d_mid.d_mid, count)
         if isinstance(after, tuple):
             position, refusal = after
             return BlockExceededError.of(refusal, self._key(d_mid.places[position]))

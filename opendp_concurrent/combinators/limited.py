@@ -38,6 +38,11 @@ def make_limited(
     with a ledger, a launch is charged to all accounts in one transaction, and a limit that a later
     process opens under the same labels continues with what was spent.
 
+    On a block filter, a limit bounds each block, and is a :class:`.BlockFilterQueryable`: ``alice``
+    is opened without blocks, and ``alice(blocks, measurement)`` is charged to these blocks in the
+    limit and in each ancestor. The guarantee is that of :func:`.make_block_filter`. ``d_in`` is
+    then in units of the metric of the whole data, as it is there.
+
     Guarantee: everything that mechanisms launched below the limit answer is ``d_out``-DP under the
     odometer's measure, for inputs at distance ``d_in``, as if the limit were a filter and nothing
     else were answered (:func:`.make_concurrent_filter`). What several analysts learn together is
@@ -55,7 +60,7 @@ def make_limited(
     :param label: names the limit; plain text that does not depend on data, not empty
     :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
     :return: an odometer that is launched on a handle, and gives a
-        :class:`.ConcurrentFilterQueryable`
+        :class:`.ConcurrentFilterQueryable`; on a block filter, a :class:`.BlockFilterQueryable`
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
+from inspect import signature
 from typing import Any
 
-from opendp.context import Context, PartialChain, Query
+from opendp.context import Context, PartialChain, Query, constructors
 from opendp.measures import approximate, zero_concentrated_divergence
 from opendp.mod import (
     ApproximateDivergence,
@@ -52,7 +53,8 @@ class ConcurrentQuery(AsTransformation, Query):
         measure = self.__dict__.get("_output_measure")
         if name in ("laplace", "gaussian") and isinstance(measure, ExtrinsicDivergence):
             return partial(super().__getattr__(f"certified_{name}"), output_measure=measure)
-        return super().__getattr__(name)
+        add = super().__getattr__(name)
+        return partial(_added, name, add) if name in constructors else add
 
     def as_transformation(self) -> Transformation:
         """Return the transformation that the query is so far, or raise."""
@@ -330,6 +332,26 @@ class ConcurrentQuery(AsTransformation, Query):
                 f"least the {checks.shown(loss)} of its children; pass smaller losses, or a query "
                 "with a larger one"
             )
+
+
+def _added(name: str, add: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Add a constructor to a query. OpenDP only counts the missing parameters; this names them."""
+    try:
+        return add(*args, **kwargs)
+    except ValueError as error:
+        if not str(error).startswith(f"{name} is missing"):
+            raise
+    missing: list[str] = []
+    for one in signature(constructors[name][0]).parameters.values():
+        if one.name not in kwargs:
+            if one.default is not one.empty:
+                break
+            missing.append(one.name)
+    names = ", ".join(missing[len(args) :])
+    raise InvalidValueError(
+        f"{name} needs the parameters {names}; pass them as {name}(...). At most one parameter of "
+        "a query can be left out, which is then found from its privacy loss"
+    )
 
 
 def concurrent_query(query: Query) -> ConcurrentQuery:

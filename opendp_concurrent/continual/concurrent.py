@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from weakref import ref
 
@@ -22,11 +23,12 @@ from opendp.mod import (
 
 from ..checks import checked, count, optional
 from ..combinators.interactive_measurement import make_measurement, never
-from ..errors import InvalidTypeError, StreamError, UnsupportedMeasureError
+from ..errors import InvalidTypeError, StreamError, StreamHaltedError, UnsupportedMeasureError
 from ..measures import Composability, composition_measure
 from ..native import opendp as _native
 from ..provenance import recorded
 from ..queryables.data import Sealed, seal
+from ..queryables.description import Description
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, run
 from ..queryables.named_queries import answering, queries_of
@@ -165,14 +167,57 @@ class Branches(Stream):
                 branch.receive(message)
 
 
+class _Fit:
+    """What may be launched on a stream.
+
+    :param domain: of the stream
+    :param limit: largest number of updates and queries of a child; unlimited if None
+    """
+
+    __slots__ = ("_domain", "limit")
+
+    def __init__(self, domain: Domain, limit: int | None) -> None:
+        self._domain, self.limit = domain, limit
+
+    def check(self, query: Any) -> None:
+        """Raise, before any charge, unless the children of ``query`` would be fed."""
+        composes = isinstance(query, ConcurrentMeasurement) and query.composes
+        if isinstance(query, Odometer) or composes:
+            raise InvalidTypeError(NESTED)
+        check_launch(query)
+        self._rehearse(query)
+
+    def _rehearse(self, query: Any) -> None:
+        """Raise if the measurement would launch others beyond the limit.
+
+        For OpenDP's own measurements only the spawned queryable shows this, so the measurement is
+        run. It is run on the empty stream, which has no data, so the run reveals nothing.
+        """
+        if self.limit is None or isinstance(query, ConcurrentMeasurement):
+            return
+        if not isinstance(query, Measurement) or query.input_domain != self._domain:
+            return  # the root refuses it
+        branch = Branch(self.limit)
+        self.check_fed(run(query, branch.token(self._domain.carrier_type)), branch)
+
+    def check_fed(self, answer: Any, branch: Branch) -> None:
+        """Raise if a child would not be fed, or not be counted."""
+        composes = isinstance(answer, (OdometerQueryable, ConcurrentCompositionQueryable))
+        later = isinstance(answer, Queryable) and not branch.subscribed
+        if self.limit is not None and (composes or later):
+            raise InvalidTypeError(NESTED)
+
+
+_IS_OPEN = object()  # a message, which raises if the stream has halted
+
+
 class _FanOut:
     """State machine of a stream: an update goes to all children; a query launches a child."""
 
-    __slots__ = ("_domain", "_limit", "_root", "_stream")
+    __slots__ = ("_root", "_stream", "fit")
 
-    def __init__(self, root: Any, stream: Branches, domain: Domain, limit: int | None) -> None:
-        self._root, self._stream, self._limit = root, stream, limit
-        self._domain = domain
+    def __init__(self, root: Any, stream: Branches, fit: _Fit) -> None:
+        self._root, self._stream, self.fit = root, stream, fit
 
     def update(self, item: Any) -> None:
         self._stream.receive(Update(item))
@@ -181,44 +226,76 @@ class _FanOut:
         self._stream.receive(Updates(items))
 
     def ask(self, query: Any) -> Any:
-        composes = isinstance(query, ConcurrentMeasurement) and query.composes
-        if isinstance(query, Odometer) or composes:
-            raise InvalidTypeError(NESTED)
-        check_launch(query)
-        self._rehearse(query)
-        branch = Branch(self._limit)
+        if query is _IS_OPEN:
+            return None
+        self.fit.check(query)
+        branch = Branch(self.fit.limit)
         with self._stream.launching(branch):
             answer = self._root(query)
-        self._check_fed(answer, branch)
+        self.fit.check_fed(answer, branch)
         return branch.asking(answer) if branch.subscribed else answer
-
-    def _rehearse(self, query: Any) -> None:
-        """Raise, before any charge, if the measurement would launch others beyond the limit.
-
-        For OpenDP's own measurements only the spawned queryable shows this, so the measurement is
-        run. It is run on the empty stream, which has no data, so the run reveals nothing.
-        """
-        if self._limit is None or isinstance(query, ConcurrentMeasurement):
-            return
-        if not isinstance(query, Measurement) or query.input_domain != self._domain:
-            return  # the root refuses it
-        branch = Branch(self._limit)
-        self._check_fed(run(query, branch.token(self._domain.carrier_type)), branch)
-
-    def _check_fed(self, answer: Any, branch: Branch) -> None:
-        composes = isinstance(answer, (OdometerQueryable, ConcurrentCompositionQueryable))
-        later = isinstance(answer, Queryable) and not branch.subscribed
-        if self._limit is not None and (composes or later):
-            raise InvalidTypeError(NESTED)
 
 
 class _Launches:
     """Handle of a stream with many children.
 
     :ivar root: handle of the odometer, filter or compositor that is charged
+    :ivar fit: what may be launched
     """
 
     root: Any
+    fit: _Fit
+
+    def admits(self, query: Any) -> bool:
+        """Whether a launch of a measurement would be admitted now; runs and charges nothing.
+
+        Another thread or process may launch in between. Only a launch decides.
+
+        :param query: a measurement on the stream's domain, metric and measure
+        :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
+        :raises PrivacyMapError: the measurement's privacy map cannot be used
+        """
+        self.fit.check(query)
+        admitted: bool = self.root.admits(query)
+        return admitted and self._halted() is None
+
+    def describe(self, query: Any, d_in: Any = None) -> Description:
+        """Describe a launch before it happens: its answer, its loss, whether it is admitted.
+
+        The mechanism does not get the stream, and nothing is charged. The privacy map is read. With
+        ``max_messages``, a measurement of OpenDP's own is run on the empty stream, as before a
+        launch. Another thread or process may launch in between, so ``admitted`` may be outdated
+        when it arrives. A map that was written in Python may return another loss at the launch,
+        which then counts.
+
+        :param query: a measurement on the stream's domain, metric and measure
+        :param d_in: distance between neighbouring streams; it may be left out where there is a
+            bound
+        :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
+        :raises PrivacyMapError: the measurement's privacy map cannot be used
+
+        :example:
+
+        >>> space = oc.integer_stream(0, 1), oc.event_presence()
+        >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+        >>> budget = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)
+        >>> stream = oc.c.make_concurrent_continual(budget)([])
+        >>> found = stream.describe(oc.m.make_counter(*space, dp.max_divergence(), scale=0.5))
+        >>> found.interactive, found.loss, found.admitted
+        (True, 2.0, False)
+        """
+        self.fit.check(query)
+        described = self.root.describe
+        found: Description = described(query) if d_in is None else described(query, d_in)
+        return replace(found, refusal=self._halted() or found.refusal)
+
+    def _halted(self) -> StreamHaltedError | None:
+        """Return why no launch is admitted, whatever it costs."""
+        try:
+            self(_IS_OPEN)  # type: ignore[operator]  # a handle
+        except StreamHaltedError as error:
+            return error.with_traceback(None)
+        return None
 
     def privacy_loss(self, d_in: Any = None) -> Any:
         """Return the loss so far; ``d_in`` may be left out where there is a bound."""
@@ -235,24 +312,26 @@ class StreamQueryable(_Launches, ContinualQueryable):
     :ivar root: handle of the odometer, filter or compositor that is charged
     """
 
-    def __init__(self, root: Any, machine: Any) -> None:
+    def __init__(self, root: Any, machine: Any, fit: _Fit) -> None:
         super().__init__(machine, "Stream")
-        self.root = root
+        self.root, self.fit = root, fit
 
 
 class FedStreamQueryable(_Launches, FedQueryable):
     """Handle of a stream inside another stream, which sends its updates; launches children."""
 
-    def __init__(self, root: Any, machine: Any, stream: Stream) -> None:
+    def __init__(self, root: Any, machine: Any, fit: _Fit, stream: Stream) -> None:
         super().__init__(machine, "Stream", stream)
-        self.root = root
+        self.root, self.fit = root, fit
 
 
-def launching_handle(root: Any, machine: Checked, stream: Stream | None) -> MachineQueryable:
+def launching_handle(
+    root: Any, machine: Checked, fit: _Fit, stream: Stream | None
+) -> MachineQueryable:
     """Return a handle that launches on ``root``: fed by ``stream``, or with its own stream."""
     if stream is None:
-        return StreamQueryable(root, machine)
-    return FedStreamQueryable(root, machine, stream)
+        return StreamQueryable(root, machine, fit)
+    return FedStreamQueryable(root, machine, fit, stream)
 
 
 @recorded
@@ -331,12 +410,13 @@ def make_concurrent_continual(
         )
     items = items_of(composition.input_domain)
     carrier_type = composition.input_domain.carrier_type
+    fit = _Fit(composition.input_domain, max_messages)
 
     def branches() -> Branches:
         return Branches(many=measure.adaptive_updates)
 
     def machine(root: Any, stream: Branches) -> Checked:
-        return Checked(_FanOut(root, stream, composition.input_domain, max_messages), items)
+        return Checked(_FanOut(root, stream, fit), items)
 
     if isinstance(composition, ConcurrentOdometer):
 
@@ -344,7 +424,7 @@ def make_concurrent_continual(
             start_of(seal(_native.to_pointer(data, carrier_type)))
             stream = branches()
             root = composition(stream)
-            return StreamQueryable(root, machine(root, stream))
+            return StreamQueryable(root, machine(root, stream), fit)
 
         return open_odometer
     spawn_root = composition.spawn
@@ -352,7 +432,7 @@ def make_concurrent_continual(
     def spawn(token: Sealed) -> MachineQueryable:
         outer, stream = start_of(token), branches()
         root = spawn_root(stream.token(carrier_type))
-        return launching_handle(root, machine(root, stream), outer)
+        return launching_handle(root, machine(root, stream), fit, outer)
 
     return make_measurement(
         (composition.input_domain, composition.input_metric),

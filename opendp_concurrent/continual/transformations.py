@@ -156,7 +156,7 @@ def chain_stream(measurement: Measurement, transformation: Transformation) -> Co
         transformed = _Transformed(of(), behind, inner)
         machine = Checked(transformed, items, name=told)
         if isinstance(inner, (StreamQueryable, FedStreamQueryable)):
-            handle = launching_handle(inner.root, machine, stream)
+            handle = launching_handle(inner.root, machine, inner.fit, stream)
         else:
             handle = hand_out(machine, stream, queries=queries_of(inner))
         parts = parts_of(inner)

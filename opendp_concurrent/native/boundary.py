@@ -12,6 +12,11 @@ by ``PyThreadState_SetAsyncExc`` (in any thread). So this code replaces these fo
   error, OpenDP's function that reads the result raises the kept exception.
 * The argument is marked as OpenDP's own before anything can fail. Else it would be freed twice.
 * References are counted without a call in Python, so each is counted once, whatever arrives.
+
+One case remains. A trace or profile function that is written in Python (``pdb``, ``trace``,
+``profile``) is called before the ``try`` and after it. An interrupt while it runs is raised there;
+the argument is then freed twice, or the result is missing, and the process crashes. Interrupts
+without such a function never arrive there, and the lines of this code are not traced.
 """
 
 from __future__ import annotations
@@ -192,16 +197,19 @@ def _unbreakable(function: Any) -> CodeType:
     """Return the code of ``function`` without the look for interrupts at its entry.
 
     Python 3.10 leaves it out before a ``try``. Later ones look in their first instruction, unless
-    its argument says that a coroutine goes on there.
+    its argument says that a coroutine goes on there. The line
+    numbers are removed, so that a trace function is not called for the line before the ``try``.
     """
     code: CodeType = function.__code__
     if sys.version_info < (3, 11):
-        return code
+        return code.replace(co_linetable=b"")
     for instruction in dis.get_instructions(code):
         if instruction.opname == "RESUME":
             instructions = bytearray(code.co_code)
             instructions[instruction.offset + 1] = _GOES_ON
-            return code.replace(co_code=bytes(instructions))
+            full, rest = divmod(len(code.co_code) // 2, 8)
+            lines = b"\xff" * full + bytes([0xF8 | rest - 1] if rest else [])
+            return code.replace(co_code=bytes(instructions), co_linetable=lines)
     raise AssertionError("the bytecode of the function has no RESUME instruction")
 
 

@@ -86,7 +86,8 @@ def make_parallel_composition(
         under one measure. A measurement that several keys share is checked once
     :return: a measurement that spawns a queryable, whose messages are keys
     :raises InvalidTypeError: for a stream, or a measurement that takes updates; from the queryable,
-        if opening a part shows that its measurement takes updates
+        if opening a part shows that the function of a user's measurement returns a child that takes
+        updates. The composition stays charged
     :raises SpaceMismatchError: if a measurement is not on the parts' space, or the measures differ
     :raises UnsupportedMeasureError: if no rule is known for the measure; from ``map``, for
         approximate zCDP at k > 1
@@ -183,7 +184,7 @@ class _Parts:
         part = Lifecycle(innermost_running(), static=True, name=f"part {shown(key)}")
         answer = part.run(run, measurement, self._take(key))
         if isinstance(answer, MachineQueryable) and answer.takes_updates:
-            raise InvalidTypeError(f"measurements[{key!r}] takes updates: {ADAPTIVE}")
+            raise InvalidTypeError(f"measurements[{shown(key)}] takes updates: {ADAPTIVE}")
         return adopt(answer, part, None)
 
     def _take(self, key: Any) -> Sealed:
@@ -214,8 +215,8 @@ def _by_key(measurements: Any) -> dict[Any, Measurement]:
     for key in measurements:
         check_key("measurements", key)
         if key in by_key:
-            raise InvalidValueError(f"measurements has the key {key!r} twice")
-        by_key[key] = check_measurement(f"measurements[{key!r}]", measurements[key])
+            raise InvalidValueError(f"measurements has the key {shown(key)} twice")
+        by_key[key] = check_measurement(f"measurements[{shown(key)}]", measurements[key])
     return pinned_parts(by_key)
 
 
@@ -234,7 +235,7 @@ def _check_measurements(
     for key, one in measurements.items():
         if id(one) in checked:
             continue
-        name = f"measurements[{key!r}]"
+        name = f"measurements[{shown(key)}]"
         check_measurement_on(name, one, domain, metric)
         if isinstance(one, ConcurrentMeasurement) and one.takes_updates:
             raise InvalidTypeError(f"{name} takes updates: {ADAPTIVE}")

@@ -21,7 +21,9 @@ class PrepaidQueryable(Handle, Queryable):
     Calling it launches a measurement, interactive or not, that costs at most what was paid: at each
     d_in at which the loss was read before, and at the d_in of each bound. A launch that is refused
     uses none of them. Threads may share the handle. After a fork, it can be used in the parent
-    process only.
+    process only. Launches still run after the ledger is closed, because their charges are in it; a
+    handle from ``leased`` raises :class:`.LedgerError` once it must prepay again. :meth:`close`
+    refuses the rest.
 
     If a measurement other than the one that was prepaid is launched, and the loss is then read at
     another d_in, it must cost at most as much there; else that loss is unknown, and reading it

@@ -181,8 +181,8 @@ class Session:
     def _check_odometer(self, odometer: Odometer) -> None:
         if type(odometer) is not ConcurrentOdometer or not vars(odometer):
             raise InvalidTypeError(
-                f"{self._asked} is a native odometer, which has no privacy map, and cannot say what "
-                "each of its launches costs; pass one made by make_concurrent_odometer"
+                f"{self._asked} is a native odometer, which has no privacy map, and cannot say "
+                "what each of its launches costs; pass one made by make_concurrent_odometer"
             )
         self._offers.check_space(odometer)
 
@@ -221,7 +221,7 @@ class Session:
             self._check_odometer(query)
             return Description("odometer", True, d_in, None, None)
         check_launch(query)
-        price = self._offers.price(query)
+        price = self._offers.price(query, self._asked)
         loss = self.account.price_at(d_in, price)
         refusal = self.account.refusal(price)
         return Description(price.mechanism, interactive(price.own), d_in, loss, refusal)
@@ -229,7 +229,7 @@ class Session:
     def refusal(self, query: Any) -> RefusalError | None:
         """Return why a launch of ``query`` would be refused now; None if it would be admitted."""
         check_launch(query)
-        return self.account.refusal(self._offers.price(query))
+        return self.account.refusal(self._offers.price(query, self._asked))
 
     def _check_d_in(self, d_in: Any) -> None:
         # anything but a plain number is validated first: its key may be infinite

@@ -44,7 +44,7 @@ NOBODY = (
 NO_PART = (
     "the query takes updates, and would be launched on a part of static data: if an "
     "adversary chooses the updates, the loss is not the maximum over the parts [HSV25]; "
-    "use make_parallel_continual"
+    "use make_parallel_continual. This was known only when the query ran, so its charge stays"
 )
 ONE_ONLY = (
     "one stream feeds one continual mechanism here, except under pure DP: the theorems for other "

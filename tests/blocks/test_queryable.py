@@ -68,11 +68,11 @@ def test_what_is_no_launch_is_refused_and_charges_nothing(root, query, error, wo
     assert root.privacy_loss("a") == 0
 
 
-def test_a_limit_is_opened_on_a_child_odometer_because_a_launch_on_blocks_has_no_label(root):
+def test_a_limit_is_opened_without_blocks_or_on_a_child_odometer(root):
     odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
     limit = oc.c.make_limited(odometer, 1, 0.25, label="ann")
     for made in (limit, limit >> (lambda answer: answer)):
-        with pytest.raises(InvalidTypeError, match="^measurement is a limit: .*keep its handle"):
+        with pytest.raises(InvalidTypeError, match="^measurement is a limit: .*without blocks"):
             root([1, 2], made)
     ann = root([1, 2], odometer)(limit)
     assert ann.leased(costing(0.125))(costing(0.125)) == 3
@@ -106,8 +106,10 @@ def test_a_child_that_takes_updates_is_refused_when_it_is_opened(elsewhere):
     )
     odometer = oc.make_concurrent_odometer(*space, PURE)
     root = oc.c.make_block_filter(odometer, 1, 1.0, blocks=oc.c.by_entry(), keys=[1])({})
-    with pytest.raises(InvalidTypeError, match="takes updates" if elsewhere else "static data"):
+    refusal = "takes updates" if elsewhere else "static data"
+    with pytest.raises(InvalidTypeError, match=f"{refusal}.*its charge stays"):
         root([1], hidden)
+    assert root.privacy_loss(1) == 0.5  # what a user's function returns is known after it ran
     child = root([1], oc.c.make_interactive(hidden)) if elsewhere else None
     if child is not None:
         with pytest.raises(InvalidTypeError, match="an update is data"):

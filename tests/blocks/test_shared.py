@@ -58,12 +58,24 @@ def test_a_copy_keeps_only_the_accumulators_of_its_blocks(name):
     shared = Shared(STARTS[name], (1.0, 1e-6))
     shared.grow(6)
     for _ in range(5):
-        cells = shared.after(shared.read([0, 1]), (0.01, 0.0))
-        shared.write([0, 1], cells)
+        shared.write([0, 1], shared.after(shared.read([0, 1]), (0.01, 0.0)))
+    cells = shared.read([0, 1])
     after = shared.after(shared.read([1]), (0.01, 0.0))
     copy = shared.copy([1], after)
-    assert (shared.kept, copy.kept, len(copy)) == (7, 3, len(shared))
-    for place, expected in ((0, cells[0]), (1, after[0]), (5, [0])):
+    assert (shared.kept, copy.kept, len(copy)) == (6, 3, len(shared))
+    for place, expected in ((0, cells[0]), (5, [0])):
         one = copy.accumulator(copy.read([place])[0])
         assert one.to_record() == shared.accumulator(expected).to_record()
+    (last,) = after.accumulators
+    assert copy.accumulator(copy.read([1])[0]).to_record() == last.to_record()
     assert shared.read([1])[0] == cells[1]  # it has no effect on the original
+
+
+def test_what_is_only_asked_is_not_kept():
+    shared = Shared(STARTS["advanced"], (1.0, 1e-6))
+    shared.grow(2)
+    for number in range(100):
+        after = shared.after(shared.read([0, 1]), (0.001 * number + 0.001, 0.0))
+    assert shared.kept == 1
+    shared.write([0, 1], after)
+    assert shared.kept == 2

@@ -218,8 +218,8 @@ def test_children_of_a_wrapped_filter_run_side_by_side(space):
     def transition(query):
         if query == "wait":
             begun.set()
-            return done.wait(timeout=1)
-        assert begun.wait(timeout=3)
+            return done.wait(timeout=30)
+        assert begun.wait(timeout=30)
         done.set()
         return True
 

@@ -350,3 +350,27 @@ def test_a_query_on_a_vector_is_asked():
 def test_the_signature_of_compositor_is_opendps():
     ours = inspect.signature(ConcurrentQuery.compositor).parameters
     assert [*ours] == [*inspect.signature(opendp.context.Query.compositor).parameters]
+
+
+def test_missing_parameters_are_named():
+    def ask(**arguments):
+        return context().query(epsilon=0.5, **arguments)
+
+    def context():
+        return oc.concurrent_context(
+            data=ROWS,
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=dp.loss_of(epsilon=1.0),
+        )
+
+    scores = ask().quantile_score_candidates
+    with pytest.raises(InvalidValueError, match="needs the parameters candidates, alpha;"):
+        scores()
+    with pytest.raises(InvalidValueError, match="needs the parameters threshold, max_hits;"):
+        ask().sparse_vector(PURE, 1, scale=1.0)
+    partly = ask().clamp()  # its bounds are missing
+    with pytest.raises(InvalidValueError, match="laplace needs the parameters scale;"):
+        partly.laplace()
+    with pytest.raises(ValueError, match="too many"):
+        ask().laplace(1.0, 2, 3, 4)
+    assert isinstance(ask().count().laplace().release(), int)

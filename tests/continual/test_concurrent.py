@@ -246,6 +246,36 @@ def test_an_odometer(bits):
         stream.privacy_loss()
 
 
+@pytest.mark.parametrize("chained", [False, True])
+def test_a_launch_is_described_and_neither_charged_nor_run(bits, make_stream, chained):
+    made = make_stream(bits, 1.0)
+    stream = (oc.t.make_stream_clamp(*bits, bits[0]) >> made if chained else made)([])
+    stream.update(1)
+    found = stream.describe(of_loss(bits, 0.75))
+    assert (found.interactive, found.d_in, found.admitted) == (True, 1, True)
+    assert found.loss == pytest.approx(0.75)
+    assert found.mechanism.startswith("Counter[")
+    stream(of_loss(bits, 0.5))
+    found = stream.describe(of_loss(bits, 0.75), 1)
+    assert isinstance(found.refusal, BudgetExceededError)
+    assert [stream.admits(of_loss(bits, loss)) for loss in (0.75, 0.5)] == [False, True]
+    for ask in (stream, stream.describe, stream.admits):
+        with pytest.raises(InvalidTypeError, match="would not receive the updates"):
+            ask(oc.make_concurrent_odometer(*bits, PURE))
+        with pytest.raises(InvalidTypeError, match="must be a measurement"):
+            ask("measurement")
+    assert stream.privacy_loss() == 0.5
+    with pytest.raises(StreamHaltedError):
+        stream.update(2.5)
+    assert isinstance(stream.describe(of_loss(bits, 0.25)).refusal, StreamHaltedError)
+    assert not stream.admits(of_loss(bits, 0.25))
+
+
+def test_a_launch_on_an_odometer_is_described_at_a_distance(bits):
+    stream = oc.c.make_concurrent_continual(oc.make_concurrent_odometer(*bits, PURE))([])
+    assert [stream.describe(of_loss(bits, 0.5), d_in).loss for d_in in (1, 3)] == [0.5, 1.5]
+
+
 def test_mechanisms_that_do_not_fit(bits, make_stream):
     stream = make_stream(bits)([])
     other = oc.integer_stream(0, 2), oc.event_presence()
@@ -347,7 +377,7 @@ def test_a_query_during_an_update_is_within_the_limit(bits, make_stream):
     child, refused = stream(slow), []
 
     def ask():
-        assert machine.begun.wait(timeout=5)
+        assert machine.begun.wait(timeout=30)
         threading.Timer(0.02, machine.sent.set).start()
         for _ in range(4):
             try:
@@ -358,7 +388,7 @@ def test_a_query_during_an_update_is_within_the_limit(bits, make_stream):
     asking = threading.Thread(target=ask)
     asking.start()
     stream.update_all([1] * 5)
-    asking.join(timeout=10)
+    asking.join(timeout=60)
     assert machine.heard == 5
     assert len(refused) == 4
 

@@ -367,7 +367,7 @@ def test_a_checkpoint_is_saved_between_queries(bits, monkeypatch):
         if number == 0:
             checkpoint.save(go_on=True)
         else:
-            assert drawing.wait(timeout=5)
+            assert drawing.wait(timeout=30)
             told.append(handle(None))
 
     in_threads(work, 2)

@@ -1070,6 +1070,12 @@ def _limit(case: Case) -> Case:
     return on(on(case, limited(case)), in_filter(case))
 
 
+def _limit_on_blocks(case: Case) -> Case:
+    """In a limit on a block filter."""
+    blocks = in_blocks(case)
+    return on(on(case, limited(case), blocks=[D_IN, "empty"]), blocks.what)
+
+
 def _parallel(partition: Callable[[], Any]) -> Callable[[Case], Case]:
     def make(case: Case) -> Case:
         made = Built("parallel_composition", case.space)(partition(), {0: case.what, 1: case.what})
@@ -1279,6 +1285,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
     Wrapper("in a composition", Role.COMBINATOR, (), _larger(in_composition)),
     Wrapper("in a quota", Role.COMBINATOR, ("make_analyst_quotas", "AnalystQuotas"), quotas),
     Wrapper("in blocks", Role.COMBINATOR, ("make_block_filter",), in_blocks),
+    Wrapper("in a limit on blocks", Role.COMBINATOR, (), _limit_on_blocks),
     Wrapper("in a limit", Role.COMBINATOR, ("make_limited",), _limit),
     Wrapper(
         "in a part by key",
@@ -1323,7 +1330,7 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
     "Checkpoint": "store",
     "Description": "answer",
-    "deserialize": "message",
+    **dict.fromkeys(("deserialize", "serialize"), "message"),
     **dict.fromkeys(
         ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
     ),

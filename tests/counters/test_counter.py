@@ -181,8 +181,8 @@ def test_an_answer_is_given_again_between_updates(bits, options):
 
 
 def test_nodes_keep_their_noise_while_they_are_in_use(bits):
-    """Of one tree: from 2^k on, only what was added since is new."""
-    counter = oc.m.make_counter(*bits, PURE, 1e6, horizon=127, method="tree")([])
+    """Of one tree: from 2^k on, only what was added since is new. Draws differ but for 10^-12."""
+    counter = oc.m.make_counter(*bits, PURE, 1e12, horizon=127, method="tree")([])
     counter.update_all([0] * 64)
     sixty_four = counter(None)
     counter.update(0)
@@ -191,7 +191,7 @@ def test_nodes_keep_their_noise_while_they_are_in_use(bits):
     assert counter(None) - sixty_four != one_more
     counter.update_all([0] * 61)
     assert counter(None) != sixty_four
-    fresh = [oc.m.make_counter(*bits, PURE, 1e6, horizon=127, method="tree")([]) for _ in range(2)]
+    fresh = [oc.m.make_counter(*bits, PURE, 1e12, horizon=127, method="tree")([]) for _ in range(2)]
     for one in fresh:
         one.update_all([0] * 64)
     assert fresh[0](None) != fresh[1](None)
@@ -310,8 +310,11 @@ STEPS = [2**k for k in range(10)]  # the first item is alone in these nodes with
 
 
 def first_item_seen(counter):
-    """How many of the nodes around the first item look as if it were 1."""
-    return sum(answer >= 1 for answer in counter)
+    """Whether five of the ten nodes around the first item look as if it were 1.
+
+    With noise for one node it is so in 89 % of the runs with that item, in 2 % of those without.
+    """
+    return sum(answer >= 1 for answer in counter) >= 5
 
 
 def asked(measurement):
@@ -338,5 +341,5 @@ def test_an_audit_flags_a_forgotten_height(bits):
     assert not found.violates(1.0)
     wrong = oc.m.make_counter(*bits, PURE, 1.0, horizon=1000, method="tree")
     found = verify.audit(asked(wrong), one, zeros, first_item_seen, n=600)
-    assert found.violates(1.0)
+    assert found.violates(1.0)  # but for one run of the audit in 10^13
     assert not found.violates(wrong.map(1))

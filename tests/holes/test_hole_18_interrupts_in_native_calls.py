@@ -178,6 +178,29 @@ def test_an_argument_is_opendps_before_anything_else_may_fail():
     assert seen == [Owned]
 
 
+def test_no_line_of_a_callback_is_traced():
+    """The argument was freed twice if a trace function raised at the line before the ``try``."""
+    codes = {_boundary._OWNED, _boundary._COMPARED, _boundary._COUNTED}
+    seen = []
+
+    def trace(frame, event, argument):
+        if frame.f_code in codes:
+            seen.append((frame.f_code.co_name, event))
+        return trace
+
+    measurement = dp.m.make_user_measurement(*SPACE, PURE, lambda rows: 1.0, lambda d_in: 0.1)
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        answer = measurement([1]), measurement.map(1), _lib._total_cmp(1, 2) > 0
+        _lib._ref_count(trace, True), _lib._ref_count(trace, False)
+    finally:
+        sys.settrace(before)
+    assert answer == (1.0, 0.1, True)
+    assert {name for name, _ in seen} == {"_owned", "_compared", "_counted"}
+    assert {event for _, event in seen} == {"call", "return"}
+
+
 def test_references_are_counted_once_each():
     one = object()
     before = sys.getrefcount(one)

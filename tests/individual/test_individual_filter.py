@@ -93,7 +93,7 @@ def test_noise_has_the_law_that_is_paid_for(measure):
 def test_noise_is_as_fine_as_the_values():
     queryable = make_individual_filter(*SPACE, ZCDP, 1e6)(rows_of(0.3))
     answers = [queryable(NoisySum(first, 1.0, 0.1)) for _ in range(20)]
-    assert len(set(answers)) == 20
+    assert len(set(answers)) >= 19  # two are the same once in 10^6 times, two more in 10^12
     assert all((answer * 2**29).is_integer() for answer in answers)
 
 

@@ -7,7 +7,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import BudgetExceededError, LedgerError
+from opendp_concurrent.errors import BudgetExceededError, LedgerError, PrepaidUsedError
 
 EPSILON = 2.0**-10
 
@@ -27,6 +27,24 @@ def test_each_prepaid_launch_is_a_charge_of_its_own(store, tools):
         assert isinstance(block(query), int)
     with pytest.raises(LedgerError):
         root(query)
+
+
+def test_launches_run_after_the_ledger_is_closed_until_they_must_be_paid(store, tools):
+    with store.create() as ledger:
+        root, query = tools.limit(ledger), tools.count(0.125)
+        worker = root.leased(query, 3)
+        worker(query)
+        other = root.prepaid(query, 2)
+    for _ in range(worker.unspent):
+        assert isinstance(worker(query), int)
+    with pytest.raises(LedgerError):
+        worker(query)
+    assert (worker.paid, worker.unspent, other.unspent) == (3, 0, 2)
+    other.close()
+    with pytest.raises(PrepaidUsedError):
+        other(query)
+    with store.open() as ledger:
+        assert ledger.summary().launches == 5
 
 
 def test_a_block_that_is_refused_writes_nothing(store, tools):

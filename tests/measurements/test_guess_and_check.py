@@ -345,14 +345,17 @@ def test_rounds_of_a_refreshed_tolerance_have_the_law_of_the_oracle():
 
 
 def test_an_audit_of_real_runs():
-    """Odds 1e-9; and the same runs refute ε = 1/2."""
+    """Odds 1e-9; and the same runs refute ε = 1/2, which fails with a probability of 1e-14.
+
+    A score of many values would fail more often: the audit may choose a rare event.
+    """
     scales = {"scale": 1.0, "query_scale": 2.0, "answer_scale": 0.25}
     mechanism = make(PURE, tolerance=1, max_hits=1, **scales)
     assert mechanism.map(1) == pytest.approx(1.0 + 1.0 + 4.0)
 
     def analyst(queryable):
         said = queryable((len, 5))  # 3 or 2 records
-        return said.value if said else -math.inf
+        return bool(said) and said.value >= 3  # 81 % of the runs, and 2 %
 
     found = verify.audit(mechanism, [1, 2, 3], [1, 2], analyst, n=400)
     assert not found.violates(6.0)
@@ -398,8 +401,8 @@ def test_no_more_releases_than_max_hits_with_noise(max_hits, refresh):
     queryable = make(
         scale=5.0, max_hits=max_hits, query_scale=5.0, answer_scale=5.0, refresh=refresh
     )([1, 2, 3])
-    said = [queryable((len, guess)).outcome for guess in (3, 50) * 60]
-    assert said.count(ABOVE) == max_hits  # 60 guesses that are far off
+    said = [queryable((len, guess)).outcome for guess in (3, 500) * 60]
+    assert said.count(ABOVE) == max_hits  # 60 guesses that are off by 100 scales
     last = max(i for i, one in enumerate(said) if one is ABOVE)
     assert set(said[last + 1 :]) == {EXHAUSTED}
     assert EXHAUSTED not in said[:last]

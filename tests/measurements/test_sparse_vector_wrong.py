@@ -215,7 +215,7 @@ def test_the_audit_catches_algorithm_5():
         return 0.0
 
     assert made.map(1) == 0.5
-    found = verify.audit(made, 1, 0, strategy, n=1_000)
+    found = verify.audit(made, 1, 0, strategy, n=300)  # 1 in 85 % of the runs, and in none
     assert found.violates(0.5)
 
 
@@ -231,13 +231,17 @@ def test_the_audit_catches_algorithm_6():
 
 
 def test_the_audit_catches_algorithm_4():
-    """c = 30 hits, ε = 1/2 claimed, 22.6 true."""
+    """c = 30 hits, ε = 1/2 claimed, 22.6 true.
+
+    The surplus is at least 1 in 41 % of the runs on x, and in 7.5 % of those on x'. All but 10^-11
+    of the audits of this event show it; a score of many values has rare events to choose by chance.
+    """
     found = verify.audit(
         lambda x: Variant(x, 8.0, 8 / 3, cap=30),
         1,
         0,
-        lambda q: surplus(q, 20, near(q, 3)),
-        n=2_000,
+        lambda q: surplus(q, 20, near(q, 3)) >= 1,
+        n=3_000,
     )
     assert found.violates(0.5)
 

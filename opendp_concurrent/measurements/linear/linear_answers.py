@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from opendp.domains import atom_domain, vector_domain
 from opendp.metrics import l1_distance, l2_distance
-from opendp.mod import Domain, Measure, Metric
+from opendp.mod import Domain, Metric
 from opendp.transformations import make_user_transformation
 
 from ... import checks, owned
 from ...errors import InvalidTypeError, InvalidValueError
 from ...exact.bracket import upper
-from ...measures import composition_measure
+from ...measures import CompositionMeasure
 from ...measures.noise import Noise
 from ..gaussian import make_certified_gaussian
 from ..laplace import make_certified_laplace
@@ -104,7 +104,7 @@ class Batch:
         self.heaviest = float(self.matrix.sum(axis=0).max())  # exact: 40 bits
 
     def release(
-        self, space: tuple[Domain, Metric], d_in: float, measure: Measure, d_mid: float
+        self, space: tuple[Domain, Metric], d_in: float, measure: CompositionMeasure, d_mid: float
     ) -> tuple[Any, float]:
         """Return a measurement that adds noise to the answers, and the noise's scale.
 
@@ -126,7 +126,7 @@ class Batch:
 def noisy_product(
     space: tuple[Domain, Metric],
     d_in: float,
-    measure: Measure,
+    measure: CompositionMeasure,
     d_mid: float,
     matrix: Array | None,
     longest: float,
@@ -141,7 +141,7 @@ def noisy_product(
     :param matrix: None for the histogram itself
     :param longest: bound on the norms of its columns, in L1 for Laplace noise, else in L2
     """
-    laplace = has_laplace(measure)
+    laplace, own = has_laplace(measure), measure.opendp()
 
     def stability_map(distance: float) -> float:
         return column_norm(space, measure, longest, distance)
@@ -158,7 +158,7 @@ def noisy_product(
     scale = scale_for(measure, sensitivity, d_mid)
     make = make_certified_laplace if laplace else make_certified_gaussian
     for step in range(_STEPS):
-        noisy = product >> make(product.output_domain, product.output_metric, scale, measure)
+        noisy = product >> make(product.output_domain, product.output_metric, scale, own)
         if noisy.map(d_in) <= d_mid:
             return noisy, scale
         scale *= 1 + 2.0 ** (step - _STEPS)
@@ -169,7 +169,7 @@ def noisy_product(
 
 
 def column_norm(
-    space: tuple[Domain, Metric], measure: Measure, longest: float, distance: float
+    space: tuple[Domain, Metric], measure: CompositionMeasure, longest: float, distance: float
 ) -> float:
     """Return how far a product with columns of this norm moves at a distance; rounded up."""
     if longest == 0.0:
@@ -179,20 +179,20 @@ def column_norm(
     return upper(lambda real: real(square).sqrt() * real(longest) * real(distance))
 
 
-def has_laplace(measure: Measure) -> bool:
+def has_laplace(measure: CompositionMeasure) -> bool:
     """Whether noise under the measure is Laplace, and not Gaussian."""
-    return composition_measure(measure).noise is Noise.LAPLACE
+    return measure.noise is Noise.LAPLACE
 
 
-def scale_for(measure: Measure, sensitivity: float, d_mid: float) -> float:
+def scale_for(measure: CompositionMeasure, sensitivity: float, d_mid: float) -> float:
     """Return about the scale of the noise whose loss is ``d_mid``."""
     if has_laplace(measure):
         return sensitivity / d_mid
-    scale = composition_measure(measure).gaussian_scale(sensitivity, d_mid)
+    scale = measure.gaussian_scale(sensitivity, d_mid)
     assert scale is not None  # the constructor has checked this
     return scale
 
 
-def tails_of(measure: Measure) -> Tails:
+def tails_of(measure: CompositionMeasure) -> Tails:
     """Return the tails of the noise under the measure."""
     return LaplaceTails() if has_laplace(measure) else NormalTails()

@@ -61,15 +61,15 @@ class _Planner:
     ) -> None:
         self.batch, self.universe, self.space, self.distance = batch, universe, space, distance
         self.measure, self.d_out, self.size = measure, d_out, size
-        self.own, self.work = measure.opendp(), Workload.of(batch.matrix)
+        self.work = Workload.of(batch.matrix)
         count, cells_ = batch.matrix.shape
         self.solved = count * cells_ * min(count, cells_) <= SOLVED
 
     def _noisy(self, method: str) -> tuple[Any, float]:
         """Return the measurement that adds noise, and the scale."""
         if method == HISTOGRAM:
-            return noisy_product(self.space, self.distance, self.own, self.d_out, None, 1.0)
-        return self.batch.release(self.space, self.distance, self.own, self.d_out)
+            return noisy_product(self.space, self.distance, self.measure, self.d_out, None, 1.0)
+        return self.batch.release(self.space, self.distance, self.measure, self.d_out)
 
     def plan(self, beta: float, minimize: str, method: str | None) -> LinearPlan:
         projects = self.solved and minimize == "root_mean_square"
@@ -89,7 +89,7 @@ class _Planner:
             return self._by_weights(self.work.count, beta)
         if method == PROJECTION and not self.solved:
             return nothing(PROJECTION, "too many queries and cells to solve for")
-        tails, scale = tails_of(self.own), self._noisy(method)[1]
+        tails, scale = tails_of(self.measure), self._noisy(method)[1]
         if method == PROJECTION:
             return projected(self.work, tails, scale, beta, self.size)
         if method == QUERIES:
@@ -135,14 +135,15 @@ class _Planner:
         def spawn(token: Sealed) -> LinearAnswers:
             return finish(run(noisy, token))
 
+        own = self.measure.opendp()
         return make_measurement(
             self.space,
-            self.own,
+            own,
             spawn,
             lambda d_in: read_map(noisy, d_in),
-            f"LinearQueries({self.own}, method={plan.method})",
+            f"LinearQueries({own}, method={plan.method})",
             accuracy=Accuracy(
-                "Laplace" if has_laplace(self.own) else "Gaussian",
+                "Laplace" if has_laplace(self.measure) else "Gaussian",
                 scale,
                 error,
                 len(self.batch.matrix),
@@ -273,8 +274,7 @@ def make_linear_queries(
     planned, bound, delta = (
         measure.planned_under(budget) if measure.is_planned else (measure, None, None)
     )
-    own = planned.opendp()
-    if not (has_laplace(own) or planned.gaussian_scale(1.0, 1.0) is not None):
+    if not (has_laplace(planned) or planned.gaussian_scale(1.0, 1.0) is not None):
         raise UnsupportedMeasureError(
             f"output_measure ({measure.name}) must be pure, (epsilon, delta), zero-concentrated or "
             "Gaussian DP; use cast afterwards"

@@ -260,12 +260,11 @@ def _warn_if_worse(
 
     The promise is that of queries of 1 in each cell, which have the most noise.
     """
-    own = measure.opendp()
-    if not (has_laplace(own) or measure.gaussian_scale(1.0, 1.0) is not None):
+    if not (has_laplace(measure) or measure.gaussian_scale(1.0, 1.0) is not None):
         return
-    scale = scale_for(own, column_norm(space, own, 1.0, distance), d_out)
+    scale = scale_for(measure, column_norm(space, measure, 1.0, distance), d_out)
     worst = Workload.unknown(queries, universe.cells)
-    promised = cells(worst, tails_of(own), scale, beta).largest
+    promised = cells(worst, tails_of(measure), scale, beta).largest
     if promised < error:
         warnings.warn(
             f"one noisy histogram promises an error of {promised:.4g} for {queries} linear "

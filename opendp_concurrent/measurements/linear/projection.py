@@ -159,12 +159,12 @@ def make_projected_queries(
     compositor = make_concurrent_composition(*space, output_measure, distance, shares)
 
     def release(batch: Batch, d_mid: float) -> tuple[Any, float]:
-        return batch.release(space, distance, output_measure, d_mid)
+        return batch.release(space, distance, measure, d_mid)
 
     def error(beta: float, answers: int) -> float:
         """Bound the norm of the errors of a batch; each of its columns is at most this long."""
-        longest = column_norm(space, output_measure, sqrt(answers), distance)
-        scale = scale_for(output_measure, longest, min(shares)) * UP
+        longest = column_norm(space, measure, sqrt(answers), distance)
+        scale = scale_for(measure, longest, min(shares)) * UP
         rank = min(known.cells, answers) if len(shares) == 1 else known.cells
         return scale * sqrt(NormalTails().energy(rank, beta)) + ROUNDING
 

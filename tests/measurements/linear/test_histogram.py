@@ -21,6 +21,7 @@ from opendp_concurrent.measurements.linear.histogram import (
     size_if_public,
 )
 from opendp_concurrent.measurements.linear.linear_answers import Batch, noisy_product
+from opendp_concurrent.measures import composition_measure
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE = dp.max_divergence()
@@ -150,7 +151,7 @@ def test_batches_move_by_no_more_than_their_stability(metric, sized):
                 (ZCDP, 0.125, Fraction(1, 4)),
                 (oc.gaussian_tradeoff(), 0.5, Fraction(1, 4)),
             ):
-                noisy, scale = batch.release(space, distance, measure, d_mid)
+                noisy, scale = batch.release(space, distance, composition_measure(measure), d_mid)
                 assert noisy.map(distance) <= d_mid
                 assert moved <= Fraction(scale) ** 2 * ratio  # (scale times sqrt(2ρ) or μ)²
             reached = max(reached, moved / (Fraction(scale) ** 2 / 4))
@@ -380,7 +381,8 @@ def test_answers_to_counts_beyond_2_32_are_exact_and_then_clamped(counts):
     matrix = Batch(batch, Universe(3)).matrix
 
     def answers(counts):
-        noisy, scale = noisy_product(made.output_space, 1.0, PURE, 1e30, matrix, 2.0)
+        pure = composition_measure(PURE)
+        noisy, scale = noisy_product(made.output_space, 1.0, pure, 1e30, matrix, 2.0)
         assert scale < 1e-20
         histogram = made(counts)
         found = [LinearQuery(row)(histogram) for row in matrix]

@@ -205,8 +205,13 @@ def test_each_mechanism_answers_and_costs_no_more_than_its_budget(measure, d_out
 @pytest.mark.parametrize("measure", [PURE, ZCDP])
 @pytest.mark.parametrize("method", ["queries", "histogram", "projection"])
 def test_errors_are_within_the_promise_as_often_as_it_says(measure, method):
-    """... and noise that is not projected has the mean square that it says."""
-    runs, beta = 300, 0.2
+    """... and noise that is not projected has the mean square that it says, or not below a half.
+
+    A mean of squares is below a half of its mean with a probability of at most exp(-runs/8q), where
+    q <= 2.8 is the mean of their squares in units of their squared mean: 2e-10 (Bernstein; q of
+    Laplace noise on the histogram). Its own deviation is no bound there: both are small together.
+    """
+    runs, beta = 500, 0.2
     data = [1] * 50 + [2] * 30
     truth = PREFIXES @ np.bincount(data, minlength=8)
     made = make(measure, 0.5, method=method, beta=beta, minimize="largest")
@@ -217,7 +222,7 @@ def test_errors_are_within_the_promise_as_often_as_it_says(measure, method):
     spread = 7 * squares.std() / math.sqrt(runs)
     assert squares.mean() <= promise.root_mean_square**2 + spread
     if method != "projection":
-        assert squares.mean() >= promise.root_mean_square**2 - spread
+        assert squares.mean() >= promise.root_mean_square**2 / 2
 
 
 def test_a_projected_histogram_is_never_worse():

@@ -129,7 +129,7 @@ def test_the_map_composes_the_batches(d_mids):
 def test_the_noise_is_that_of_the_exact_sensitivity(measure, metric, columns, d_in):
     """With one query of value 1/4 and a size far above the noise, the projection does not bind."""
     metrics = {"symmetric": dp.symmetric_distance(), "change-one": dp.change_one_distance()}
-    d_mid, runs, size = 0.5, 400, 10_000
+    d_mid, runs, size = 0.5, 250, 10_000
     mechanism = oc.m.make_projected_queries(
         SPACE[0], metrics[metric], measure, d_in, [d_mid] * runs, 2, size=size
     )

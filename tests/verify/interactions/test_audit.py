@@ -35,7 +35,11 @@ def test_a_filter_with_interleaved_children_keeps_its_promise(space):
 
 
 def test_a_broken_mechanism_is_flagged(space):
-    """Says ε = 1 and has noise for ε = 2."""
+    """Says ε = 1 and has noise for ε = 2.
+
+    The score is 1 with a probability of 0.88 or 0.12; all but 10^-22 of the audits show ε > 1.
+    Scores of many values would give the audit rare events to choose, by chance and badly.
+    """
     honest = count(space, 0.5)
     broken = dp.m.make_user_measurement(
         *space, dp.max_divergence(), lambda rows: honest(rows), lambda d_in: 1.0 * d_in
@@ -46,9 +50,9 @@ def test_a_broken_mechanism_is_flagged(space):
     def analyst(root):
         answer = root(broken)
         assert root.privacy_loss() == 1.0
-        return answer
+        return answer >= 3
 
-    found = verify.audit(limit, X, X_PRIME, analyst, n=6_000)
+    found = verify.audit(limit, X, X_PRIME, analyst, n=2_500)
     assert found.violates(1.0)
     assert found.epsilon_lower <= 2.0
 

@@ -115,3 +115,51 @@ def test_the_outer_limit_bounds_what_is_nested():
     moves = dict.fromkeys(BOUNDS, telling(tape))
     loss = worst(lambda side: limited(side, 3, BOUNDS, nested=True), tape, moves, 3)
     assert launches(1) - 1e-9 <= loss <= launches(1)
+
+
+# --- on two blocks, of which the first has a row or not ------------------------------------------
+
+
+def on_blocks(side, cap, alice):
+    """The handles of Alice and of Bob on a block filter; she has a limit, he has none."""
+    made = oc.c.make_block_filter(
+        odometer(), 1, launches(cap), blocks=oc.c.by_key(lambda row: 0), keys=[0, 1]
+    )
+    root = made([7] * side)
+    limit = oc.c.make_limited(odometer(), 1, launches(alice), label="alice")
+    return {"alice": root(limit), "bob": root}
+
+
+def blocks_apart(side, cap, alice):
+    """The wrong rule: a limit that does not charge the block filter."""
+    return {"alice": on_blocks(side, alice, alice)["bob"], "bob": on_blocks(side, cap, cap)["bob"]}
+
+
+def worst_on_blocks(cap, alice, bob, begin=on_blocks, rounds=3):
+    tape = verify.Tape()
+    measurements = {"alice": telling(tape), "bob": telling(tape) if bob else silent(tape)}
+    moves = {"alice": ([0], [0, 1]), "bob": ([0],)}
+    played = verify.Played(
+        tape,
+        lambda side: begin(side, cap, alice),
+        [
+            verify.Move(
+                f"{name} {blocks}",
+                lambda session, name=name, blocks=blocks: session[name](blocks, measurements[name]),
+            )
+            for name, chosen in moves.items()
+            for blocks in chosen
+        ],
+        refusals=(BudgetExceededError,),
+    )
+    return played.worst_loss(rounds).loss
+
+
+@pytest.mark.parametrize(("cap", "alice", "bob", "most"), [(2, 1, False, 1), (2, 1, True, 2)])
+def test_a_limit_on_blocks_bounds_its_view_and_the_block_filter_all(cap, alice, bob, most):
+    loss = worst_on_blocks(cap, alice, bob)
+    assert launches(most) - 1e-9 <= loss <= launches(most)
+
+
+def test_limits_on_blocks_that_do_not_charge_the_block_filter_are_caught():
+    assert worst_on_blocks(1, 1, True, begin=blocks_apart, rounds=2) > launches(1)

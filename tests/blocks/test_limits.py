@@ -1,0 +1,382 @@
+"""Limits on a block filter: a launch is charged to its blocks in the limit and in each ancestor."""
+
+import random
+from contextlib import ExitStack
+from fractions import Fraction
+from threading import Thread
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.blocks.totals import OnKeys
+from opendp_concurrent.errors import (
+    BlockExceededError,
+    BudgetExceededError,
+    ClosedChildError,
+    HaltedError,
+    InvalidTypeError,
+    InvalidValueError,
+    LimitMismatchError,
+    SpaceMismatchError,
+    UnsupportedMeasureError,
+)
+from opendp_concurrent.ledger import create_ledger, open_ledger
+
+dp.enable_features("contrib", "honest-but-curious")
+VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+APPROXIMATE = dp.approximate(PURE)
+KEYS = range(4)
+
+
+def costing(loss, function=len, measure=PURE):
+    def privacy_map(d_in):
+        return tuple(d_in * one for one in loss) if isinstance(loss, tuple) else d_in * loss
+
+    return dp.m.make_user_measurement(*VECTOR, measure, function, privacy_map, TO="ExtrinsicObject")
+
+
+def spawn(d_out=1.0, measure=PURE, space=VECTOR, d_in=1, accumulator=None, keys=KEYS, **options):
+    odometer = oc.make_concurrent_odometer(*space, measure, accumulator=accumulator)
+    weeks = oc.c.by_key(lambda record: record // 10)
+    made = oc.c.make_block_filter(odometer, d_in, d_out, blocks=weeks, keys=keys, **options)
+    return made([1, 11, 12, 21])
+
+
+def limit(handle, label, d_out=0.5, d_in=1, space=VECTOR, measure=PURE, accumulator=None, **more):
+    odometer = oc.make_concurrent_odometer(*space, measure, accumulator=accumulator)
+    return handle(oc.c.make_limited(odometer, d_in, d_out, label=label, **more))
+
+
+def losses(root):
+    return [root.privacy_loss(key) for key in KEYS]
+
+
+def test_a_launch_is_charged_to_its_blocks_in_the_limit_and_in_the_filter():
+    root = spawn()
+    ann, bob = limit(root, "ann"), limit(root, "bob", 0.75)
+    assert (
+        repr(ann) == "BlockFilterQueryable(MaxDivergence, limit 'ann', 4 blocks, 0 launches, open)"
+    )
+    assert ann([1, 2], costing(0.25)) == bob([2, 1], costing(0.25)) == 3
+    root([1], costing(0.125))
+    assert losses(ann) == losses(bob) == [0, 0.25, 0.25, 0]
+    assert losses(root) == [0, 0.625, 0.5, 0]
+    assert [one.remaining(1) for one in (ann, bob, root)] == [0.25, 0.5, 0.375]
+    assert [len(ann), 3 in ann, 7 in ann] == [4, True, False]
+
+
+def test_whoever_refuses_is_named_and_nobody_is_charged():
+    root, ran = spawn(), []
+    ann, bob = limit(root, "ann"), limit(root, "bob", 3.0)
+    ann([2], costing(0.5))
+    before = [losses(one) for one in (root, ann, bob)]
+    with pytest.raises(
+        BlockExceededError, match="^block 2 of limit 'ann' of the filter"
+    ) as refused:
+        ann([1, 2], costing(0.25, ran.append))
+    assert refused.value.account == ("filter", "limit 'ann'", "block 2")
+    assert (refused.value.spent, refused.value.remaining, refused.value.d_out) == (0.5, 0, 0.5)
+    with pytest.raises(BlockExceededError, match="^block 2 of the filter refuses") as refused:
+        bob([1, 2], costing(0.75, ran.append))
+    assert (refused.value.block, refused.value.d_out) == (2, 1.0)
+    assert [one.admits([2], costing(0.25)) for one in (root, ann, bob)] == [True, False, True]
+    assert ann.describe([1], costing(0.75)).refusal.account[1] == "limit 'ann'"
+    assert ([losses(one) for one in (root, ann, bob)], ran) == (before, [])
+
+
+def test_limits_nest_and_may_add_up_to_more_than_the_filter():
+    root = spawn()
+    team = limit(root, "team", 0.75)
+    ann, tom = limit(team, "ann"), limit(team, "tom")
+    ann([0, 1], costing(0.5))
+    with pytest.raises(BlockExceededError, match="^block 1 of limit 'team' of the filter"):
+        tom([1, 2], costing(0.5))
+    tom([2, 3], costing(0.5))
+    limit(tom, "survey")([0], costing(0.25))
+    assert [losses(one) for one in (root, team)] == [[0.75, 0.5, 0.5, 0.5]] * 2
+    assert losses(tom) == [0.25, 0, 0.5, 0.5]
+
+
+def test_a_label_is_one_limit_with_one_bound():
+    root = spawn()
+    ann = limit(root, "ann")
+    assert limit(root, "ann") is ann
+    assert limit(limit(root, "bob"), "ann") is not ann
+    with pytest.raises(LimitMismatchError, match="d_out of the limit 'ann' does not match"):
+        limit(root, "ann", 0.25)
+    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
+    with pytest.raises(InvalidValueError, match="odometer has another postprocessors"):
+        root(oc.c.make_limited(odometer, 1, 0.5, label="ann") >> str)
+    chained = dp.t.make_identity(*VECTOR) >> odometer
+    with pytest.raises(InvalidValueError, match="odometer has another transformation"):
+        root(oc.c.make_limited(chained, 1, 0.5, label="ann"))
+    with pytest.raises(InvalidTypeError, match="no transformation"):
+        root(oc.c.make_limited(chained, 1, 0.5, label="new"))
+
+
+def test_a_limit_has_its_own_postprocessor():
+    odometer = oc.make_concurrent_odometer(*VECTOR, PURE) >> (lambda answer: -answer)
+    ann = spawn()(oc.c.make_limited(odometer, 1, 0.5, label="ann"))
+    assert ann([1], costing(0.25)) == -2
+
+
+@pytest.mark.parametrize(
+    ("measure", "metric", "d_in", "d_out", "share"),
+    [
+        (PURE, dp.symmetric_distance(), 2, 1.0, 0.5),
+        (PURE, dp.change_one_distance(), 1, 1.0, 0.5),
+        (PURE, dp.change_one_distance(), 2, 1.0, 0.25),
+        (ZCDP, dp.symmetric_distance(), 2, 1.0, 0.25),
+        (oc.gaussian_tradeoff(), dp.hamming_distance(), 1, 1.0, 0.5),
+    ],
+)
+def test_the_bound_holds_for_neighbours_at_its_own_distance(measure, metric, d_in, d_out, share):
+    space = dp.vector_domain(dp.atom_domain(T=int), size=4), metric
+    if metric == dp.symmetric_distance():
+        space = VECTOR
+    root = spawn(8.0, measure, space)
+    ann = limit(root, "ann", d_out, d_in, space, measure)
+    assert ann.remaining(1) == share
+    if metric != dp.symmetric_distance():
+        with pytest.raises(SpaceMismatchError):
+            limit(root, "bob", d_out, d_in, VECTOR, measure)
+
+
+def test_what_bounds_nothing_or_is_not_proven_is_refused():
+    root = spawn()
+    for d_in, error in ((0, InvalidValueError), (1.5, InvalidTypeError), (300, InvalidValueError)):
+        with pytest.raises(error, match="d_in|apart"):
+            limit(root, "ann", 0.5, d_in)
+    order = oc.fixed_renyi_divergence(alpha=4.0)
+    with pytest.raises(UnsupportedMeasureError, match="2 steps apart"):
+        limit(spawn(1.0, order), "ann", 0.5, 2, measure=order)
+    with pytest.raises(SpaceMismatchError, match="output_measure"):
+        limit(root, "ann", measure=ZCDP)
+    with pytest.raises(InvalidTypeError, match="^the query is an odometer without blocks"):
+        root(oc.make_concurrent_odometer(*VECTOR, PURE))
+    with pytest.raises(InvalidTypeError, match="must be blocks and a measurement"):
+        root(dp.c.make_fully_adaptive_composition(*VECTOR, PURE))
+    made = oc.c.make_limited(oc.make_concurrent_odometer(*VECTOR, PURE), 1, 0.5, label="ann")
+    for ask in (root, root.describe):
+        with pytest.raises(InvalidTypeError, match=r"^measurement is a limit: .*root\(limit\)"):
+            ask([1], made)
+    assert limit(root, "ann")([1], costing(0.5)) == 2
+
+
+def test_blocks_that_are_added_later_are_in_the_limit_too():
+    root = spawn()
+    ann = limit(root, "ann")
+    with pytest.raises(InvalidTypeError, match="on the handle of the block filter"):
+        ann.add_blocks([9])
+    root.add_blocks([9], [91, 92])
+    assert (ann([9, 1], costing(0.25)), ann.remaining(9), len(ann)) == (4, 0.25, 5)
+
+
+def test_a_limit_adds_up_by_its_own_accumulator():
+    rule = oc.accumulators.best_rule((1.0, 1e-6), typical=[(0.01, 0.0)])
+    root = spawn((1.0, 1e-6), APPROXIMATE, accumulator=rule)
+    ann = limit(root, "ann", (0.5, 1e-6), measure=APPROXIMATE)
+    query, counts = costing((0.0099, 0.0), measure=APPROXIMATE), [0, 0]
+    for number, one in enumerate((ann, root)):
+        while one.admits([1], query):
+            one([1], query)
+            counts[number] += 1
+    assert counts[0] == 50
+    assert sum(counts) > 490
+
+
+def test_below_approximate_zcdp_a_launch_closes_the_children_of_other_limits():
+    measure = dp.approximate(ZCDP)
+    root = spawn((1.0, 1e-6), measure)
+    ann, bob = (limit(root, one, (0.5, 1e-6), measure=measure) for one in ("ann", "bob"))
+    pair = oc.make_concurrent_composition(*VECTOR, measure, 1, [(0.125, 1e-8)] * 2)
+    noise = costing((0.125, 1e-8), measure=measure)
+    older = ann([0], pair)
+    assert older(noise) == 1
+    newer = bob([1], pair)
+    with pytest.raises(ClosedChildError):
+        older(noise)
+    assert newer(noise) == 2
+
+
+def test_only_the_filter_that_halts_closes_everything():
+    root = spawn(halt=True)
+    ann, bob = limit(root, "ann"), limit(root, "bob", 9.0)
+    with pytest.raises(BlockExceededError, match="limit 'ann'"):
+        ann([1], costing(0.75))
+    assert ann([1], costing(0.5)) == 2
+    with pytest.raises(BlockExceededError, match="block 1 of the filter"):
+        bob([1], costing(0.75))
+    for ask in (lambda: ann([2], costing(0.25)), lambda: limit(root, "new")):
+        with pytest.raises(HaltedError):
+            ask()
+
+
+def test_odometers_and_prepaid_launches_below_a_limit():
+    root = spawn()
+    ann = limit(root, "ann")
+    child = ann([1, 2], oc.make_concurrent_odometer(*VECTOR, PURE))
+    child(costing(0.125))
+    with ann.prepaid([2, 3], costing(0.125), 3) as paid:
+        assert paid(costing(0.125)) == 1
+    for ask in (
+        lambda: child(costing(0.125)),
+        lambda: ann.prepaid([1, 2], costing(0.125), 1),
+        lambda: ann.leased([2], 0.125),
+    ):
+        with pytest.raises(BlockExceededError, match="block 2 of limit 'ann'"):
+            ask()
+    worker = ann.leased([1], costing(0.125), 2)
+    for _ in range(3):
+        worker(costing(0.125))
+    with pytest.raises(BlockExceededError):
+        worker(costing(0.125))
+    assert losses(ann) == losses(root) == [0, 0.5, 0.5, 0.375]
+
+
+def test_a_limit_below_a_native_compositor():
+    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
+    weeks = oc.c.by_key(lambda record: record // 10)
+    made = oc.c.make_block_filter(odometer, 1, 1.0, blocks=weeks, keys=KEYS)
+    native = dp.c.make_adaptive_composition(*VECTOR, PURE, 1, [1.0, 1.0])([1, 11])
+    root = native(made)
+    ann = limit(root, "ann")
+    assert ann([0, 1], costing(0.5)) == 2
+    assert losses(ann) == losses(root) == [0.5, 0.5, 0, 0]
+    with pytest.raises(BlockExceededError, match="limit 'ann'"):
+        ann([1], costing(0.25))
+
+
+def test_threads_never_exceed_a_limit_together():
+    root, admitted = spawn(4.0), []
+    handles = [limit(root, name) for name in ("ann", "bob", "ann", "bob")]
+
+    def launch(number):
+        for turn in range(30):
+            key = (number + turn) % 4
+            try:
+                handles[number]([key, (key + 1) % 4], costing(0.0625))
+            except BlockExceededError:
+                continue
+            admitted.extend((number % 2, one) for one in (key, (key + 1) % 4))
+
+    threads = [Thread(target=launch, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, one in enumerate(handles[:2]):
+        counts = [admitted.count((number, key)) for key in KEYS]
+        assert losses(one) == [count / 16 for count in counts]
+        assert max(counts) == 8
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_random_launches_agree_with_fractions(tmp_path, kept, seed):
+    """Handles of a tree of limits, on random blocks, launched, prepaid and reopened."""
+    chance = random.Random(seed)
+    bounds = {(): 1.0, ("team",): 0.7, ("team", "ann"): 0.3, ("bob",): 0.6}
+    spent = {(path, key): Fraction() for path in bounds for key in KEYS}
+    path_of_file, admitted = tmp_path / "budget.db", 0
+
+    def opened(stack):
+        options = {}
+        if kept:
+            make = open_ledger if path_of_file.exists() else create_ledger
+            options["ledger"] = stack.enter_context(make(path_of_file, "visits"))
+        found = {(): spawn(keys=chance.sample(KEYS, 4), **options)}
+        for path in list(bounds)[1:]:
+            found[path] = limit(found[path[:-1]], path[-1], bounds[path])
+        return found
+
+    for _ in range(4):
+        with ExitStack() as stack:
+            handles = opened(stack)
+            for _ in range(25):
+                path = chance.choice(list(bounds))
+                keys = chance.sample(KEYS, chance.randint(1, 3))
+                loss, count = chance.choice([0.1, 0.03, 1 / 3, 1e-9, 0.2]), chance.choice([1, 1, 2])
+                above = [(path[:depth], key) for depth in range(len(path) + 1) for key in keys]
+                fits = all(
+                    spent[one] + count * Fraction(loss) <= Fraction(bounds[one[0]]) for one in above
+                )
+                try:
+                    if count == 1:
+                        handles[path](keys, costing(loss))
+                    else:
+                        handles[path].prepaid(keys, loss, count).close()
+                except BlockExceededError:
+                    assert not fits
+                else:
+                    assert fits
+                    admitted += 1
+                    for one in above:
+                        spent[one] += count * Fraction(loss)
+        if not kept:
+            for one in spent:
+                spent[one] = Fraction()
+        else:
+            with ExitStack() as stack:
+                handles = opened(stack)
+                for path, key in spent:
+                    told = handles[path].privacy_loss(key)
+                    assert 0 <= Fraction(told) - spent[path, key] <= Fraction(1, 2**52)
+    assert admitted > 20
+
+
+def test_in_a_ledger_one_row_charges_all_and_a_later_process_finds_all(tmp_path):
+    path = tmp_path / "budget.db"
+    with create_ledger(path, "visits") as kept:
+        root = spawn(ledger=kept)
+        team = limit(root, "team", 0.75)
+        ann = limit(team, "ann")
+        ann([1, 2], costing(0.25))
+        ann.prepaid([3, 2], costing(0.125), 2)
+        team([1], costing(0.125))
+        root([0], costing(0.5))
+        summary, entries = kept.read()
+        assert [one.d_mid for one in entries] == [
+            OnKeys((1, 2), 0.25),
+            *[OnKeys((2, 3), 0.125)] * 2,
+            OnKeys((1,), 0.125),
+            OnKeys((0,), 0.5),
+        ]
+        assert [one.limit for one in entries] == [("team", "ann")] * 3 + [("team",), ()]
+        assert [(one.path, one.launches) for one in summary.limits] == [
+            (("team",), 4),
+            (("team", "ann"), 3),
+        ]
+        assert [one.spent.of(2).loss for one in summary.limits] == [0.5, 0.5]
+    with open_ledger(path, "visits") as kept, open_ledger(path, "visits") as other:
+        root, second = spawn(keys=[3, 1], ledger=kept), spawn(keys=[2, 1, 0, 3], ledger=other)
+        one, two = limit(limit(root, "team", 0.75), "ann"), limit(second, "team", 0.75)
+        assert [one.privacy_loss(3), two.privacy_loss(1)] == [0.25, 0.375]
+        two([3], costing(0.5))
+        with pytest.raises(
+            BlockExceededError, match="^block 3 of limit 'team' of the filter of ledger 'visits'"
+        ):
+            one([3], costing(0.125))
+        for same in (limit(two, "ann"), one):
+            same([1], costing(0.125))
+        assert [limit(two, "ann").privacy_loss(1), losses(second)] == [0.5, [0.5, 0.625, 0.5, 0.75]]
+        for bad in ({"d_out": 0.5}, {"accumulator": None, "d_in": 2, "d_out": 0.75}):
+            with pytest.raises(LimitMismatchError, match="'team'"):
+                limit(spawn(ledger=kept), "team", **bad)
+        child = root([1], oc.make_concurrent_odometer(*VECTOR, PURE))
+        with pytest.raises(InvalidTypeError, match="opened on the handle with the ledger"):
+            limit(child, "ann")
+    with pytest.raises(oc.errors.LedgerError):
+        one([1], costing(0.0625))
+
+
+def test_a_limit_of_a_filter_and_of_a_child_is_not_that_of_the_blocks():
+    root = spawn()
+    child = root([1, 2], oc.make_concurrent_odometer(*VECTOR, PURE))
+    ann = limit(child, "ann")
+    ann(costing(0.25))
+    with pytest.raises(BudgetExceededError, match="^limit 'ann' of odometer 1 of the blocks of"):
+        ann(costing(0.375))
+    assert limit(root, "ann").remaining(1) == 0.5
