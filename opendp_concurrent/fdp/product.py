@@ -353,7 +353,7 @@ class Product:
             if not finite > 0.0 or top - least <= tolerance * top:
                 return Bounds(least, top)
             found = self._invert_for(delta, top, tolerance)
-            return Bounds(max(least, found.lower), found.upper)
+            return Bounds(max(least, found.lower), min(top, found.upper))
         profile = partial(self._profile_at, tolerance=0.0)
         near = top
         if finite > 0.0:
