@@ -58,8 +58,8 @@ def test_an_even_split_admits_all_k_launches_and_never_one_more(budget):
         filter_ = Account(start, bound=Bound(1, Within(budget), start))
         one_by_one = k <= 50 or k % 50 == 0
         for share, equal in groupby(shares):
-            runs = [1 for _ in equal] if one_by_one else [len(list(equal))]
-            for run in runs:
+            count = len(list(equal))
+            for run in [1] * count if one_by_one else [count]:
                 for account in (compositor, filter_):
                     assert account.prepay(Flat(share), run, run) == run
         assert filter_.privacy_loss(1) <= budget
