@@ -263,7 +263,7 @@ def _metric(one: Any) -> Any:
     name, _, rest = str(one.type).partition("<")
     if one == units():
         return units()
-    make = _METRICS.get(name)
+    make = _METRICS.get(name.rpartition("::")[2])
     return None if make is None else make(T=rest.rstrip(">")) if rest else make()
 
 

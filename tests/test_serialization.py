@@ -325,6 +325,7 @@ def certified():
         lambda: SPACE >> dp.t.then_resize(7, 0),
         lambda: SPACE >> dp.t.then_ordered_random(),
         lambda: SPACE >> dp.t.then_count_by(),
+        lambda: SPACE >> dp.t.then_quantile_score_candidates([1, 2, 3], 0.5),
         lambda: SPACE >> dp.t.then_cast(TOA="f64"),
         lambda: (
             (dp.vector_domain(dp.atom_domain(T=float, nan=False), 3), dp.symmetric_distance())

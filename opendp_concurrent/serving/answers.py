@@ -97,6 +97,8 @@ class AnswerStore:
         :raises Exception: what ``run`` raises. If it was charged, the next call returns ``lost``
         """
         name = checks.text(key=key)
+        checks.function(run=run)
+        checks.function(charged=charged)
         digest = hashlib.sha256(_json(request=request).encode()).hexdigest()
         otherwise = _json(lost=lost)
         with self._lock:

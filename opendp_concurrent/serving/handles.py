@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
+from uuid import uuid4
 
 from .. import checks
 from ..checks import checked
@@ -45,14 +45,14 @@ class HandleStore:
 
     @checked(owner=checks.text)
     def keep(self, owner: str, handle: Any) -> str:
-        """Keep a handle, and return its name: 128 random bits.
+        """Keep a handle, and return its name, which has 122 random bits.
 
         Handles are kept even if there is no room: they have been charged.
 
         :param owner: name of the client
         :param handle: what :meth:`find` returns
         """
-        name = secrets.token_urlsafe(16)
+        name = uuid4().hex
         with self._lock:
             self._kept[name] = _Kept(owner, handle, time.monotonic())
         return name

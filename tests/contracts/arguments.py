@@ -1,14 +1,15 @@
 """Every public callable with a valid call, and of each argument what kind of value it takes.
 
-:data:`CASES` has the callables of ``opendp_concurrent``, ``.ledger``, ``.plot`` and ``.verify``,
-the methods of their classes, and the messages that each handle takes. A kind says which values
-*may* be accepted; any other has to be refused. A public callable without a case fails
+:data:`CASES` has the callables of ``opendp_concurrent``, ``.ledger``, ``.plot``, ``.serving`` and
+``.verify``, the methods of their classes, and the messages that each handle takes. A kind says
+which values *may* be accepted; any other has to be refused. A public callable without a case fails
 ``test_argument_fuzz.py``.
 """
 
 from __future__ import annotations
 
 import inspect
+import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
@@ -28,7 +29,7 @@ from dp_accounting import dp_event
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transformation
 
 import opendp_concurrent as oc
-from opendp_concurrent import ledger, plot, verify
+from opendp_concurrent import ledger, plot, serving, verify
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.ledger.records import outside, wire
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
@@ -143,6 +144,18 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "sequence": lambda value: elements(value) is not None,
     "iterable": lambda value: hasattr(type(value), "__iter__") or hasattr(value, "__getitem__"),
 }
+
+
+def is_json(value: Any) -> bool:
+    """Whether JSON has the value."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except Exception:
+        return False
+    return True
+
+
+KINDS["JSON"] = is_json
 KINDS["finite number"] = lambda value: (
     KINDS["finite real"](value)
     or (is_kind(value, Decimal, Fraction) and value == value and abs(value) < inf)
@@ -2080,6 +2093,64 @@ case(
     allow=([], "sequence or None"),
     budgets=([], "sequence"),
 )
+
+
+def fresh_answers() -> Any:
+    """A store of answers of its own."""
+    return serving.AnswerStore(folder() / f"answers {next(numbers)}.db")
+
+
+def opened_answers(path: Any) -> None:
+    """Open a store, and close it again."""
+    serving.AnswerStore(folder() / f"new {next(numbers)}" if is_word(path, "new") else path).close()
+
+
+case("serving.AnswerStore", opened_answers, path=("new", "path"))
+on_handle(
+    "serving.AnswerStore.once",
+    fresh_answers,
+    lambda store, **given: store.once(**given),
+    lambda store: store._run("SELECT * FROM answers"),
+    key=("alice/1", "text"),
+    request=("count", "JSON"),
+    run=(lambda: 1, "callable"),
+    charged=(lambda: False, "callable"),
+    lost=(0, "JSON"),
+)
+case(
+    "serving.HandleStore",
+    lambda **given: serving.HandleStore(**given),
+    seconds=(600.0, "positive"),
+    most=(50, "count"),
+)
+on_handle(
+    "serving.HandleStore.keep",
+    serving.HandleStore,
+    lambda store, **given: store.keep(**given),
+    owner=("alice", "text"),
+    handle=(1, "anything"),
+)
+on_handle(
+    "serving.HandleStore.find",
+    serving.HandleStore,
+    lambda store, **given: store.find(**given),
+    owner=("alice", "text"),
+    name=("one", "text"),
+)
+on_handle(
+    "serving.HandleStore.has_room",
+    serving.HandleStore,
+    lambda store, owner: store.has_room(owner),
+    owner=("alice", "text"),
+)
+on_handle(
+    "serving.HandleStore.drop",
+    serving.HandleStore,
+    lambda store, **given: store.drop(**given),
+    owner=("alice", "text"),
+    name=("one", "text"),
+)
+case("serving.as_json", serving.as_json, value=(1, "anything"))
 case("serialize", oc.serialize, made=(VECTOR[0], NOTHING))
 
 # --- handles ---------------------------------------------------------------------------------
@@ -2117,20 +2188,20 @@ for name, fresh in HANDLES.items():
         f"{name}.privacy_loss", fresh, lambda handle, d_in: handle.privacy_loss(d_in), spent, **at
     )
     if name == "continual":
-        asked = {"query": (COUNTER, "measurement")}
+        one_query = {"query": (COUNTER, "measurement")}
         on_handle(
             f"{name}.admits",
             fresh,
             lambda handle, query: handle.admits(query),
             spent,
-            **asked,
+            **one_query,
         )
         on_handle(
             f"{name}.describe",
             fresh,
             lambda handle, query, d_in: handle.describe(query, d_in),
             spent,
-            **asked,
+            **one_query,
             **at,
         )
     if name not in ("native mode", "continual"):
@@ -2536,6 +2607,7 @@ def public_callables() -> set[str]:
     extras = {
         ledger: "ledger.",
         plot: "plot.",
+        serving: "serving.",
         verify: "verify.",
         oc.tables: "tables.",
     }
@@ -2566,6 +2638,7 @@ NO_ARGUMENTS = {
     "tables.Table.materialized", "tables.Table.engine",
     "tables.Predicate", "tables.Column", "tables.Column.is_null",
     "ledger.Entry", "ledger.LimitSummary", "ledger.Summary", "ledger.SqlLedger",
+    "serving.AnswerStore.close",
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",
     "verify.ContinualLaw", "verify.ContinualLaw.update", "verify.ContinualLaw.answers",
     "verify.Item", "verify.Launch", "verify.Launch.lines", "verify.Outcome", "verify.Promise",
@@ -2579,6 +2652,7 @@ def arguments_of(name: str) -> set[str] | None:
     public: Any = PUBLIC | {
         "ledger": vars(ledger),
         "plot": vars(plot),
+        "serving": vars(serving),
         "verify": vars(verify),
         "tables": vars(oc.tables),
     }

@@ -23,7 +23,7 @@ def test_names_are_long_and_different():
     handles = HandleStore()
     names = {handles.keep("alice", None) for _ in range(100)}
     assert len(names) == 100
-    assert all(len(name) == 22 for name in names)  # 128 bits
+    assert all(len(name) == 32 for name in names)
 
 
 def test_what_is_used_stays_and_the_rest_expires(monkeypatch):
