@@ -43,10 +43,10 @@ from .measures.gaussian_tradeoff import gaussian_tradeoff
 from .measures.tradeoff import tradeoff
 from .measures.truncated_concentrated_divergence import truncated_concentrated_divergence
 from .queryables.description import Description
-from .serialization import deserialize
+from .serialization import deserialize, serialize
 
 _WITHOUT_THEN = ("concurrent_filter", "analyst_quotas", "block_filter")  # they are not on a space
-_LATER = ("ledger", "plot", "verify")  # each needs an extra, or much time to import
+_LATER = ("ledger", "plot", "serving", "verify")  # each needs an extra, or much time to import
 
 __all__ = [
     "Description",
@@ -74,6 +74,8 @@ __all__ = [
     "measures",
     "plot",
     "record_stream",
+    "serialize",
+    "serving",
     "t",
     "tables",
     "then_concurrent_composition",

@@ -11,7 +11,6 @@ is replaced by its type at once, so a record keeps nothing alive.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from math import isfinite
@@ -25,7 +24,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 MODULE = "opendp_concurrent"
 MOST_NUMBERS = 2**16
 CONSTRUCTORS: dict[str, Callable[..., Any]] = {}
-VALUES: dict[type, str] = {}  # frozen values, whose fields are their constructor's arguments
+# how a value is written: the name in a message, and the arguments
+VALUES: dict[type, Callable[[Any], tuple[str, Mapping[str, Any]]]] = {}
+# for each of OpenDP's functions such as transformation_output_domain: a function from what it has
+# returned to what equals this and is not made of another object; None if there is none
+PLAINER: dict[str, Callable[[Any], Any]] = {}
 _PLAIN = (int, bool, str, type(None))
 _LARGEST = 2**63
 
@@ -84,10 +87,10 @@ class Missing:
         self.what = what
 
 
-class _Written:
+class Written:
     """Where ``dp.serialize`` finds the record of a value that has no attribute for it."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: dict[str, Any]) -> None:
         self.__opendp_dict__ = record
 
 
@@ -120,24 +123,25 @@ def _kept(value: Any, left: list[int]) -> Any:
         return Missing(f"has more than {MOST_NUMBERS} numbers")
     if kind is list or kind is tuple:
         return kind(_kept(one, left) for one in value)
+    if kind is dict and value and all(type(one) is type for one in value.values()):
+        kinds = {key: one.__name__ for key, one in value.items()}
+        return Written(Record("columns", {"kinds": kinds}))
     if kind is dict:
         items = tuple((_kept(key, left), _kept(one, left)) for key, one in value.items())
-        return _Written(Record("mapping", {"items": items}))
+        if value and all("__opendp_dict__" in _attributes(one) for one in value.values()):
+            return Written(Record("by_part", {"measurements": items}))
+        return Written(Record("mapping", {"items": items}))
+    if kind in VALUES:
+        return Written(Record(*VALUES[kind](value)))
     if kind is np.ndarray and value.dtype.kind in "biuf" and value.size <= left[0]:
         left[0] -= value.size
-        return _Written(Record("array", {"values": value.tolist(), "dtype": value.dtype.name}))
+        return Written(Record("array", {"values": value.tolist(), "dtype": value.dtype.name}))
     if isinstance(value, np.generic) and kind.__module__ == "numpy" and value.dtype.kind in "biuf":
         return value.item()
     package = kind.__module__.partition(".")[0]
     if package in ("opendp", MODULE) and ("__opendp_dict__" in _attributes(value)):
         return value
-    if package == MODULE and _is_frozen(kind):
-        return value
     return Missing(f"is a {kind.__name__}")
-
-
-def _is_frozen(kind: Any) -> bool:
-    return is_dataclass(kind) and bool(getattr(kind, "__dataclass_params__").frozen)  # noqa: B009
 
 
 def _attributes(value: Any) -> dict[str, Any]:
@@ -163,11 +167,6 @@ def written(value: Any, what: str, depth: int = 0) -> Any:
         return value
     if kind is list or kind is tuple:
         return kind(written(one, what, depth + 1) for one in value)
-    if is_dataclass(kind) and "__opendp_dict__" not in _attributes(value):
-        if kind not in VALUES:
-            raise _refusal(f"{what} is a {kind.__name__}")
-        given = {one.name: getattr(value, one.name) for one in fields(value)}
-        return _Written(Record(VALUES[kind], given))
     found: Any = _attributes(value).get("__opendp_dict__")
     if found is None:
         raise _refusal(f"{what} is a {kind.__name__}")
@@ -175,8 +174,14 @@ def written(value: Any, what: str, depth: int = 0) -> Any:
         name, arguments = found.get("__function__"), found.get("__kwargs__")
         if not isinstance(name, str) or type(arguments) is not dict:
             raise _refusal(f"{what} has no record of how it was made")
-        for key, part in arguments.items():
-            written(part, f"{what}, {name}: its argument {key}", depth + 1)
+        plainer = PLAINER[name](value) if name in PLAINER else None
+        if plainer is not None:
+            return written(plainer, what, depth + 1)
+        own = {
+            key: written(part, f"{what}, {name}: its argument {key}", depth + 1)
+            for key, part in arguments.items()
+        }
+        return Written({**found, "__kwargs__": own})
     return value
 
 

@@ -17,27 +17,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from datetime import date
 from inspect import Signature, signature
 from math import isfinite
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-import numpy as np
-from opendp import combinators, core, domains, measurements, measures, metrics, transformations
+from opendp import (
+    combinators,
+    core,
+    domains,
+    measurements,
+    measures,
+    metrics,
+    mod,
+    transformations,
+)
 
 from . import checks
-from .accumulators.advanced import Advanced, advanced
-from .accumulators.basic import basic
-from .accumulators.either import Either
-from .accumulators.renyi import Renyi, renyi
-from .accumulators.residue import Residue, residue
-from .accumulators.zcdp import Zcdp, zcdp
 from .errors import InvalidTypeError, InvalidValueError
-from .measures.distances import TruncatedConcentrated
-from .measures.sums.basic import Basic
+from .message_values import READ
 from .native.opendp import VERSION
 from .opendp_kinds import BY_ANNOTATION, BY_NAME, KINDS, OF_OPENDP, WIDEST
-from .provenance import CONSTRUCTORS, MODULE, VALUES
+from .provenance import CONSTRUCTORS, MODULE, written
+from .tables.budgets import budgets_name
 
 MOST_LETTERS = 2**20
 DEEPEST = 100
@@ -45,15 +48,17 @@ LONGEST_TEXT = 10_000
 MOST_ITEMS = 2**17
 MOST_KEYS = 1000
 _SHOWN = 300
-_SIMPLE = (str, int, float, bool, type(None))
+_SIMPLE = (str, int, float, bool, date, type(None))
 _KEYS = frozenset({"__function__", "__module__", "__kwargs__", "__version__"})
 _TUPLE = "__tuple__"
 _EXCLUDED = frozenset(  # what can be called in a message is not made for what these need
     {
         "make_chain_po",
         "make_continual",
+        "make_frame_count",
         "make_interactive_postprocessing",
         "make_parallel_continual",
+        "make_resumable",
         "make_stream_filter",
         "make_stream_map",
         "record_stream",
@@ -67,30 +72,6 @@ _PROMISES = {  # arguments that only a trusted caller may give
 }
 
 
-def mapping(items: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Return a dict, whose keys may be of any type that has a hash."""
-    return dict(items)
-
-
-def array(values: Any, dtype: str) -> Any:
-    """Return an array of numbers."""
-    if dtype not in _DTYPES:
-        raise InvalidValueError(f"dtype ({checks.shown(dtype)}) must be one of numbers")
-    given = np.asarray(values)
-    if given.dtype.kind not in "biuf":
-        raise InvalidValueError("values must be numbers")
-    with np.errstate(all="ignore"):
-        found = given.astype(dtype)
-    if not np.array_equal(found, given):  # also if a float is too large for the dtype
-        raise InvalidValueError(f"values must be numbers that {dtype} has")
-    return found
-
-
-def either_of(rules: Any) -> Either:
-    """Return the accumulator that combines several rules."""
-    return Either(tuple(rules))
-
-
 _MODULES = {
     "combinators": combinators,
     "core": core,
@@ -100,19 +81,6 @@ _MODULES = {
     "metrics": metrics,
     "transformations": transformations,
 }
-_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-_DTYPES = frozenset({"bool", "float32", "float64", *_INTEGERS})
-_VALUES: dict[str, tuple[type | None, Callable[..., Any]]] = {
-    "advanced": (Advanced, advanced),
-    "array": (None, array),
-    "basic": (Basic, basic),
-    "either": (Either, either_of),
-    "mapping": (None, mapping),
-    "renyi": (Renyi, renyi),
-    "residue": (Residue, residue),
-    "TruncatedConcentrated": (TruncatedConcentrated, TruncatedConcentrated),
-    "zcdp": (Zcdp, zcdp),
-}
 _STEPS = ("chain", "chain_stream", "make_chain_ot", "cast", "make_chain_mt", "make_chain_tt")
 _Key = tuple[str, str]  # of a message: module, name
 
@@ -121,24 +89,66 @@ def _table() -> dict[_Key, Callable[..., Any]]:
     table: dict[_Key, Callable[..., Any]] = {}
     for module, names in OF_OPENDP.items():
         table |= {(module, name): getattr(_MODULES[module], name) for name in names}
-    table |= {(MODULE, name): made for name, (_, made) in _VALUES.items()}
+    table |= {(MODULE, name): made for name, made in READ.items()}
     table |= {(MODULE, name): made for name, made in CONSTRUCTORS.items() if name not in _EXCLUDED}
     return table
 
 
-VALUES.update({kind: name for name, (kind, _) in _VALUES.items() if kind is not None})
 TABLE = MappingProxyType(_table())
 _ALWAYS = frozenset(
     key
     for key in TABLE
     if key[0] in ("domains", "metrics", "measures", "core")
-    or key[1] in (*_STEPS, *_VALUES)
+    or key[1] in (*_STEPS, *READ)
     or (key[0] == MODULE and not key[1].startswith("make_"))
 )
 
 
-def deserialize(message: str, *, allow: Sequence[Callable[..., Any]] | None = None) -> Any:
-    """Rebuild what ``dp.serialize`` wrote, from a message of somebody who is not trusted.
+class _Allowed(NamedTuple):
+    """What a message may name.
+
+    :ivar constructors: their keys in the table
+    :ivar budgets: tables of budgets
+    """
+
+    constructors: frozenset[_Key]
+    budgets: frozenset[tuple[str, ...]]
+
+
+def serialize(made: Any) -> str:
+    """Write what :func:`deserialize` and ``dp.deserialize`` read, shorter than ``dp.serialize``.
+
+    Each step of a chain is written once. ``dp.serialize`` writes the domain of a step as the output
+    domain of all steps before it, and the metric as well, so that the length of its message triples
+    with each step. Here the domain and the metric of a step are written as constructors of their
+    own, such as ``vector_domain`` and ``symmetric_distance``, if OpenDP says that these are equal.
+
+    Python functions, Polars plans, ledgers, handles and data are never written.
+
+    :param made: a measurement, transformation, odometer, domain, metric or measure; or a list or
+        tuple of these
+    :return: JSON
+    :raises InvalidTypeError: naming the constructor and the argument that cannot be written
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> count = space >> dp.t.then_clamp((0, 9)) >> dp.t.then_count() >> dp.m.then_laplace(2.0)
+    >>> len(oc.serialize(count)) < len(dp.serialize(count)) / 2
+    True
+    >>> dp.deserialize(oc.serialize(count)).map(1)
+    0.5
+    """
+    return str(mod.serialize(written(made, "made")))
+
+
+def deserialize(
+    message: str,
+    *,
+    allow: Sequence[Callable[..., Any]] | None = None,
+    budgets: Sequence[str | Sequence[str]] = (),
+) -> Any:
+    """Rebuild what :func:`serialize` or ``dp.serialize`` wrote for somebody who is not trusted.
 
     The message can call constructors of OpenDP and of this package only, with plain values and
     with what such constructors return. It cannot carry Python functions, Polars plans, handles or
@@ -151,10 +161,12 @@ def deserialize(message: str, *, allow: Sequence[Callable[..., Any]] | None = No
 
     Required features: those of the constructors in the message. A message cannot enable features.
 
-    :param message: text that ``dp.serialize`` returned, of at most 2^20 letters
+    :param message: text that :func:`serialize` returned, of at most 2^20 letters
     :param allow: constructors of measurements, transformations and combinators that the message may
         use, such as ``[dp.t.make_count, dp.m.make_laplace]``; all that can be serialised if left
         out. Domains, metrics, measures, chains and casts are always allowed
+    :param budgets: names of tables of budgets that :func:`.make_individual_table_filter` may use in
+        the message, each as there; none if left out
     :return: a new measurement, transformation, odometer, domain, metric or measure
     :raises InvalidTypeError, InvalidValueError: if the message is not valid, with its first fault;
         or if the constructor refuses its arguments
@@ -171,7 +183,7 @@ def deserialize(message: str, *, allow: Sequence[Callable[..., Any]] | None = No
     InvalidValueError: message calls make_above_threshold, which is not among the constructors...
     """
     text = checks.text(message=message)
-    allowed = _allowed(allow)
+    allowed = _Allowed(_constructors(allow), _tables(budgets))
     if len(text) > MOST_LETTERS:
         raise InvalidValueError(
             f"message has {len(text)} letters, and must have at most {MOST_LETTERS}"
@@ -192,7 +204,7 @@ def deserialize(message: str, *, allow: Sequence[Callable[..., Any]] | None = No
     return _build(tree)
 
 
-def _allowed(allow: Sequence[Callable[..., Any]] | None) -> frozenset[_Key]:
+def _constructors(allow: Sequence[Callable[..., Any]] | None) -> frozenset[_Key]:
     if allow is None:
         return frozenset(TABLE)
     found = set(_ALWAYS)
@@ -206,6 +218,11 @@ def _allowed(allow: Sequence[Callable[..., Any]] | None) -> frozenset[_Key]:
             )
         found.add(key)
     return frozenset(found)
+
+
+def _tables(budgets: Sequence[str | Sequence[str]]) -> frozenset[tuple[str, ...]]:
+    given = checks.elements("names of tables", budgets=budgets)
+    return frozenset(budgets_name(budgets=one) for one in given)
 
 
 def _place(make: Any) -> _Key:
@@ -233,7 +250,7 @@ def _integer(digits: str) -> int:
 # --- what may be in a message, before anything is called ----------------------------------------
 
 
-def _check(tree: Any, allowed: frozenset[_Key]) -> None:
+def _check(tree: Any, allowed: _Allowed) -> None:
     """Raise for the first thing in the message that must not be there."""
     left, waiting = MOST_ITEMS, [(tree, 0)]
     while waiting:
@@ -261,7 +278,7 @@ def _check_text(one: str) -> None:
         )
 
 
-def _parts(one: dict[str, Any], allowed: frozenset[_Key]) -> list[Any]:
+def _parts(one: dict[str, Any], allowed: _Allowed) -> list[Any]:
     if one.keys() == {_TUPLE}:
         if not isinstance(one[_TUPLE], list):
             raise InvalidValueError("message has a tuple that is no list")
@@ -273,7 +290,7 @@ def _parts(one: dict[str, Any], allowed: frozenset[_Key]) -> list[Any]:
                 f"message calls {checks.shown(key[1])} of {checks.shown(key[0])}, which is not a "
                 "constructor that can be deserialised"
             )
-        if key not in allowed:
+        if key not in allowed.constructors:
             raise InvalidValueError(
                 f"message calls {key[1]}, which is not among the constructors that are allowed"
             )
@@ -292,11 +309,23 @@ def _parts(one: dict[str, Any], allowed: frozenset[_Key]) -> list[Any]:
         for name, why in _PROMISES.items():
             if given.get(name):
                 raise InvalidValueError(f"message calls {key[1]} with {name}, which {why}")
+        if "budgets" in given:
+            _check_budgets(key[1], given["budgets"], allowed)
         return list(given.values())
     raise InvalidValueError(
         "message has an object that is neither a call of a constructor nor a tuple; Polars plans "
         "and expressions are not deserialised"
     )
+
+
+def _check_budgets(name: str, budgets: Any, allowed: _Allowed) -> None:
+    parts = budgets.get(_TUPLE) if isinstance(budgets, dict) else budgets
+    texts = parts if isinstance(parts, list) else [parts]
+    if not all(isinstance(one, str) for one in texts) or tuple(texts) not in allowed.budgets:
+        raise InvalidValueError(
+            f"message calls {name} with budgets that are not among the tables that are allowed; "
+            "the party that reads the message names them: oc.deserialize(..., budgets=[...])"
+        )
 
 
 def _key(one: dict[str, Any]) -> _Key:
@@ -338,7 +367,7 @@ def _check_cost(name: str, given: dict[str, Any]) -> None:
     The time of noise with bounds grows with their difference. Tuples with equal hashes can be
     chosen, and then the time of a mapping grows with the square of their number.
     """
-    bounds, items = given.get("bounds"), given.get("items")
+    bounds = given.get("bounds")
     if "geometric" in name and isinstance(bounds, list | tuple):
         if len(bounds) != 2 or not all(type(one) is int for one in bounds):
             raise InvalidValueError(f"message calls {name} with bounds that are no two integers")
@@ -346,13 +375,27 @@ def _check_cost(name: str, given: dict[str, Any]) -> None:
             raise InvalidValueError(
                 f"message calls {name}: bounds must be at most {WIDEST} apart; leave them out"
             )
-    if name == "mapping" and isinstance(items, list | tuple) and len(items) > MOST_KEYS:
-        keys = [one[0] for one in items if isinstance(one, list | tuple) and one]
-        if not all(type(key) in _SIMPLE for key in keys):
-            raise InvalidValueError(
-                f"message has a mapping: items must be at most {MOST_KEYS}, or all keys text or "
-                "numbers"
-            )
+    if name == "integers" and any(
+        type(one) is int and abs(one) > MOST_ITEMS for one in given.values()
+    ):
+        raise InvalidValueError(f"message has a range of integers beyond {MOST_ITEMS}; list them")
+    for place in ("items", "keys", "groups", "measurements"):
+        if isinstance(found := given.get(place), list | tuple | dict):
+            _check_hashes(place, found)
+
+
+def _check_hashes(place: str, found: Any) -> None:
+    """Raise if there are many values whose hashes may have been chosen to be equal."""
+    if isinstance(found, dict):
+        keys = [value for many in found.values() if isinstance(many, list) for value in many]
+    elif place in ("items", "measurements"):
+        keys = [one[0] for one in found if isinstance(one, list | tuple) and one]
+    else:
+        keys = list(found)
+    if len(keys) > MOST_KEYS and not all(type(key) in _SIMPLE for key in keys):
+        raise InvalidValueError(
+            f"message: {place} must be at most {MOST_KEYS}, or all of them text, numbers or dates"
+        )
 
 
 def call(key: _Key, given: dict[str, Any]) -> Any:
@@ -376,7 +419,7 @@ def _check_kinds(key: _Key, given: dict[str, Any]) -> None:
     """
     if key[0] == MODULE:
         for name, value in given.items():
-            if name not in _MECHANISMS and _is_called(value):
+            if name not in _WITH_CALLS and _is_called(value):
                 raise InvalidTypeError(f"{name} must have no mechanism in it")
     if key[0] == MODULE and key[1] not in ("chain", "chain_stream"):
         return
@@ -388,7 +431,9 @@ def _check_kinds(key: _Key, given: dict[str, Any]) -> None:
             )
 
 
-_MECHANISMS = ("composition", "measurement", "measurements", "odometer", "transformation")
+_WITH_CALLS = (  # mechanisms, and types of columns
+    *("composition", "measurement", "measurements", "odometer", "schema", "transformation"),
+)
 
 
 def _is_called(value: Any) -> bool:

@@ -120,7 +120,7 @@ ELSEWHERE = {
     ],
     "test_entry.py": ["__main__.py"],
     "test_public_names.py": ["c.py", "m.py", "t.py"],
-    "test_serialization.py": ["opendp_kinds.py", "provenance.py"],
+    "test_serialization.py": ["message_values.py", "opendp_kinds.py", "provenance.py"],
     "verify/filters/test_adversary.py": ["verify/filters/menu.py"],
     "verify/filters/test_promises.py": ["verify/filters/promise.py"],
 }

@@ -18,6 +18,7 @@ from ..measures import Composability
 from ..measures.sums.orders_sum import grid_curve
 from ..parallel.parallel import check_no_updates
 from ..parallel.partition import Partition, domain_of_parts
+from ..provenance import recorded
 from ..queryables.data import Sealed, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
@@ -35,6 +36,7 @@ from .steps import Steps
 from .totals import Totals
 
 
+@recorded
 def make_block_filter(
     odometer: ConcurrentOdometer,
     d_in: Any,

@@ -69,9 +69,11 @@ class Counters(Rows):
             high += quanta >> LIMB
             low &= MASK
             most_high, most_low = limit >> LIMB, limit & MASK
+            if high.max() < most_high:
+                continue
             within = (high < most_high) | ((high == most_high) & (low <= most_low))
             admitted = within if admitted is None else admitted & within
-        if not admitted.all():
+        if admitted is not None and not admitted.all():
             position = int(np.argmin(admitted))
             return position, self._refusal(cells[position], d_mid, count)
         return after

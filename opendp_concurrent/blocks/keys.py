@@ -172,11 +172,19 @@ class Keys:
         found: list[Any] = []
         ends = np.searchsorted(places, starts).tolist()
         for number, keys in enumerate(runs):
-            here = places[ends[number] : ends[number + 1]] - starts[number]
-            if type(keys) is range:
-                found += (keys.start + keys.step * here).tolist()
+            if ends[number] == ends[number + 1]:
+                continue
+            here = places[ends[number] : ends[number + 1]]
+            if type(keys) is not range:
+                some = [keys[place - starts[number]] for place in here.tolist()]
+            elif keys.step == 1 and keys.start == starts[number]:  # each key is its own place
+                some = here.tolist()
             else:
-                found += [keys[place] for place in here.tolist()]
+                some = (keys.start + keys.step * (here - starts[number])).tolist()
+            if found:
+                found += some
+            else:
+                found = some
         return found
 
 

@@ -91,10 +91,9 @@ class Records:
         What is called here sees no data, and raises if a key cannot be selected. The function is
         called when the mechanism runs.
         """
-        batches = self._batch_of[places]
-        first = int(batches[0])
-        if np.all(batches == first):
-            chosen = [(first, places)]
+        batches = self._batch_of[places] if len(self._batches) > 1 else None
+        if batches is None or np.all(batches == batches[0]):
+            chosen = [(0 if batches is None else int(batches[0]), places)]
         else:
             chosen = [(one, places[batches == one]) for one in np.unique(batches).tolist()]
         parts = [(self._batches[batch], self._selector(here)) for batch, here in chosen]

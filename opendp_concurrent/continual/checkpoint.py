@@ -19,6 +19,7 @@ from ..combinators import guards
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.data import Sealed, seal, unseal
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, check_launch
@@ -227,6 +228,7 @@ def _restore(parts: Parts, records: Any) -> None:
         raise InvalidValueError(_NOT_SAVED) from None
 
 
+@recorded
 @checked(measurement=guards.measurement)
 def make_resumable(
     measurement: ConcurrentMeasurement, checkpoint: Checkpoint

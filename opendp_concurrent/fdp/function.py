@@ -125,6 +125,8 @@ class TradeoffFunction:
     def pure(cls, epsilon: float) -> TradeoffFunction:
         """The worst of ε-DP: randomized response [KOV15].
 
+        100 at ε = 0.1 have ε = 4.775 at δ = 10^-6, as by PLD; zCDP says 5.222.
+
         :param epsilon: at least 0
         """
         return cls.approximate(epsilon, 0.0)
@@ -132,6 +134,8 @@ class TradeoffFunction:
     @classmethod
     def approximate(cls, epsilon: float, delta: float) -> TradeoffFunction:
         """The worst of (ε, δ)-DP: max(0, 1 - δ - e^ε α, e^-ε (1 - δ - α)) [DRS22], [KOV15].
+
+        100 at (0.1, 10^-9) have ε = 4.788 at δ = 10^-6, as by PLD; zCDP has no bound.
 
         :param epsilon: at least 0
         :param delta: in [0, 1]
@@ -145,6 +149,8 @@ class TradeoffFunction:
     @classmethod
     def gaussian(cls, mu: float) -> TradeoffFunction:
         """N(0, 1) against N(μ, 1) [DRS22, Definition 2.6].
+
+        100 at μ = 0.1 have ε = 4.887 at δ = 10^-6, as by PLD; zCDP and RDP say 5.222.
 
         :param mu: at least 0
         """
@@ -162,6 +168,8 @@ class TradeoffFunction:
         column of C over ``sigma``, rounded up to a double; or a bound for units that take part in
         several steps. Contributions may be chosen adaptively if C or B C is lower triangular.
 
+        The square root of 1,000 sums at σ = 10 has ε = 0.748 at δ = 10^-6; zCDP says 0.807.
+
         :param encoder: C, an array of at most 10^7 numbers: outputs by steps
         :param sigma: standard deviation of each entry of z, over the norm of a contribution
         :param participations: most steps in which a unit takes part
@@ -178,6 +186,8 @@ class TradeoffFunction:
     @classmethod
     def laplace(cls, epsilon: float, steps: float = inf) -> TradeoffFunction:
         """Laplace noise at a shift of ``epsilon`` scales.
+
+        100 at ε = 0.1 have ε = 4.693 at δ = 10^-6, as by PLD; RDP says 4.984, zCDP 5.222.
 
         :param epsilon: at least 0
         :param steps: shift over step of the grid, for noise on a grid; infinite if continuous
@@ -198,6 +208,8 @@ class TradeoffFunction:
 
         As :meth:`laplace` with ε = sensitivity/scale, rounded up to a double.
 
+        100 at scale 10 have ε = 4.775 at δ = 10^-6, as by PLD; zCDP says 5.222.
+
         :param scale: above 0
         :param sensitivity: at least 1
         """
@@ -210,6 +222,8 @@ class TradeoffFunction:
 
         Outcomes beyond 38 standard deviations count as an infinite loss of probability 1e-300.
 
+        100 at scale 10 have ε = 4.887 at δ = 10^-6, as by PLD; zCDP says 5.222.
+
         :param scale: above 0, at most about 13,000
         :param sensitivity: at least 1
         """
@@ -219,6 +233,9 @@ class TradeoffFunction:
     @classmethod
     def randomized_response(cls, prob: float, categories: int = 2) -> TradeoffFunction:
         """One of ``categories`` answers, the true one with probability ``prob``.
+
+        100 with 4 categories and odds e^0.1 have ε = 3.317 at δ = 10^-6, by PLD 3.318; as
+        0.1-DP 4.775.
 
         :param prob: in [1/categories, 1]
         :param categories: at least 2
@@ -240,6 +257,9 @@ class TradeoffFunction:
     def finite(cls, first: Sequence[float], second: Sequence[float]) -> TradeoffFunction:
         """T(P, Q) of two distributions on the same outcomes.
 
+        100 of ([.5, .3, .2], [.45, .33, .22]) have ε = 4.728 at δ = 10^-6; by their largest
+        loss 5.052.
+
         :param first: the probabilities of P, which add up to 1
         :param second: the probabilities of Q
         """
@@ -256,6 +276,9 @@ class TradeoffFunction:
 
         Each unit takes part with probability ``rate``, independently. ``oc.fdp.Session`` keeps both
         directions of a session apart. As with μ = 1/sigma, rounded up to a double.
+
+        1,000 at sigma 1 and rate 0.01 have ε = 2.125 at δ = 10^-6, as by PLD; RDP says
+        2.437.
 
         :param sigma: standard deviation of the noise over sensitivity; in [1/16, 10^6]
         :param rate: 0, 1, or in [10^-9, 1 - 10^-9]
@@ -280,6 +303,9 @@ class TradeoffFunction:
     ) -> TradeoffFunction:
         """Continuous Laplace noise on Poisson-sampled units, in one direction of neighbours.
 
+        1,000 at ε = 1 and rate 0.01 have ε = 1.286 at δ = 10^-6, as by PLD; by their
+        largest loss 2.443.
+
         :param epsilon: shift over scale; 0, or in [10^-6, 32]
         :param rate: 0, 1, or in [10^-9, 1 - 10^-9]
         :param unit: "removed" for δ of the law with the unit against the law without, or "added"
@@ -302,6 +328,8 @@ class TradeoffFunction:
 
         δ is sensitivity/(2 bound), rounded up to a double.
 
+        Composed, δ adds up nearly, as by any accountant.
+
         :param bound: largest absolute value of the noise, above 0
         :param sensitivity: above 0
         """
@@ -317,6 +345,9 @@ class TradeoffFunction:
         What one law returns and the other one cannot counts as an infinite loss, with its exact
         probability. As with sensitivity/scale rounded up to a double and bound/scale rounded down,
         both of which lose at least as much; a bound beyond 650 scales counts as 650 scales.
+
+        100 at scale 10 and bound 200 have ε = 4.695 at δ = 10^-6; by their δ at ε = 0.1 it
+        is 4.776.
 
         :param scale: that of the noise before the cut
         :param bound: largest absolute value of the noise, at least 10^-6 scales
@@ -337,6 +368,9 @@ class TradeoffFunction:
         probability. As with sensitivity/scale rounded up to a double and bound/scale rounded down,
         both of which lose at least as much; a bound beyond 36 scales counts as 36 scales.
 
+        100 at scale 10 and bound 70 have ε = 4.887 at δ = 10^-6, as without the cut; by the
+        best (ε, δ) of one it is 34.230.
+
         :param scale: standard deviation of the noise before the cut
         :param bound: largest absolute value of the noise, at least 10^-3 scales
         :param sensitivity: at least 10^-9 scales
@@ -356,6 +390,9 @@ class TradeoffFunction:
         other_deltas: Sequence[float] | None = None,
     ) -> TradeoffFunction:
         """The best f that follows from (ε, δ)-DP at several points.
+
+        20 that are (0.1, 10^-2), (0.3, 10^-4) and (0.5, 10^-9)-DP have ε = 2.734 at δ =
+        10^-6; by the best of the three 9.987.
 
         :param epsilons: at least 0
         :param deltas: δ at each of them; of T(P, Q), that of Q against P
@@ -380,6 +417,9 @@ class TradeoffFunction:
     def from_curve(cls, alphas: Sequence[float], betas: Sequence[float]) -> TradeoffFunction:
         """The piecewise linear trade-off function through points (α, β).
 
+        20 through (0, 1), (0.25, 0.65), (1, 0) have ε = 5.146 at δ = 10^-6; by their
+        largest loss 6.680.
+
         :param alphas: increasing, from 0 to 1
         :param betas: convex, not increasing, at most 1 - α, ending in 0
         """
@@ -391,6 +431,9 @@ class TradeoffFunction:
         cls, losses: Sequence[float], probabilities: Sequence[float], infinite: float = 0.0
     ) -> TradeoffFunction:
         """From a privacy-loss distribution: δ(ε) = infinite + Σ p (1 - e^(ε - loss))₊.
+
+        As tight as the constructor of the same pair: 100 answers of randomized response with 4
+        categories and odds e^0.1 have ε = 3.317 at δ = 10^-6; as 0.1-DP 4.775.
 
         :param losses: finite
         :param probabilities: of the losses; with ``infinite`` they add up to 1
@@ -418,6 +461,8 @@ class TradeoffFunction:
         difference as margin: this error alone is estimated, not bounded. The result is an upper
         bound only, and no two results are equal.
 
+        100 of logistic noise at scale 10 have ε = 2.685 at δ = 10^-6; as 0.1-DP 4.775.
+
         :param first: density of P, from an array to an array
         :param second: density of Q
         :param breakpoints: increasing, finite
@@ -439,6 +484,9 @@ class TradeoffFunction:
 
         Exact for finite pairs. Other functions are first rounded outward to finite pairs, and the
         result is an upper bound only.
+
+        100 that are 0.1-DP with probability 0.9, else 1-DP, have ε = 21.251 at δ = 10^-6;
+        as 1-DP 83.531.
 
         :param weights: at least 0, not all 0; in proportion to the probabilities
         :param functions: as many

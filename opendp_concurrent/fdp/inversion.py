@@ -42,6 +42,7 @@ from .recurrence import tail
 
 _MOST_RISE = 600.0  # largest exponent of a bound; beyond, the bound is infinite
 _LARGEST = 0.25  # s up to which the bounds on κ hold
+_FINE = 1e-9  # an error of a power that is small enough to look no further
 
 
 @dataclass(eq=False)
@@ -211,18 +212,22 @@ def _power(factor: Factor, count: int, contour: Contour) -> Transform:
     at = contour.tau, contour.step, contour.nodes
     if count == 1:
         return factor.transform(*at)
-    known = factor.logs(*at)
-    if known is None:
-        one = factor.transform(*at)
-        with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-            power: ComplexArray = np.exp(count * np.log(one.values))
-        power = np.where(np.abs(one.values) < TINY, 0.0, power)
-        error = count * (one.error + 32 * UNIT) + ELEMENTARY
-        return Transform(power, error, count * one.dilation)
-    logs, errors = known
-    size = count * np.abs(logs)
-    with np.errstate(under="ignore"):
-        values = np.exp(count * logs)
-        rise = np.minimum(count * logs.real + (count - 1) * np.log1p(errors), _MOST_RISE)
-        each = count * errors * np.exp(rise) + np.abs(values) * (4 * UNIT * size)
-    return Transform(values, 1.01 * float(np.max(each)) + ELEMENTARY)
+    known, found = factor.logs(*at), None
+    if known is not None:
+        logs, errors = known
+        size = count * np.abs(logs)
+        with np.errstate(under="ignore"):
+            values = np.exp(count * logs)
+            rise = np.minimum(count * logs.real + (count - 1) * np.log1p(errors), _MOST_RISE)
+            each = count * errors * np.exp(rise) + np.abs(values) * (4 * UNIT * size)
+        found = Transform(values, 1.01 * float(np.max(each)) + ELEMENTARY)
+        if found.error <= _FINE:
+            return found
+    one = factor.transform(*at)
+    error = count * (one.error + 32 * UNIT) + ELEMENTARY
+    if found is not None and found.error <= error:
+        return found
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+        power: ComplexArray = np.exp(count * np.log(one.values))
+    power = np.where(np.abs(one.values) < TINY, 0.0, power)
+    return Transform(power, error, count * one.dilation)

@@ -353,7 +353,8 @@ class Product:
             if not finite > 0.0 or top - least <= tolerance * top:
                 return Bounds(least, top)
             found = self._invert_for(delta, top, tolerance)
-            return Bounds(max(least, found.lower), found.upper)
+            most = top if finite > 1e3 * TINY else inf  # below, the bound on δ at top is larger
+            return Bounds(max(least, found.lower), min(most, found.upper))
         profile = partial(self._profile_at, tolerance=0.0)
         near = top
         if finite > 0.0:

@@ -34,6 +34,7 @@ from ..checks import is_a
 from ..combinators.guards import check_space
 from ..errors import InvalidTypeError, InvalidValueError, MechanismError
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.opaque import LOGGER
 from ..queryables.turn import attempt
 
@@ -41,6 +42,7 @@ _ATOM = "i64"
 _EXACT: dict[int, tuple[ref[Transformation], int, Measurement]] = {}
 
 
+@recorded
 def make_frame_count(input_domain: Domain, input_metric: Metric, lazyframe: Any) -> Transformation:
     """Count the rows of a plan on a LazyFrame.
 

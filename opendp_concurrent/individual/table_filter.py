@@ -19,6 +19,7 @@ from ..combinators import guards
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, TableError
 from ..native import opendp as _native
+from ..provenance import recorded
 from ..queryables.data import Sealed, unseal
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -65,6 +66,7 @@ class _TableFilter:
         return float(noise.add(total)) * steps.step
 
 
+@recorded
 @checked(input_domain=guards.domain, input_metric=guards.metric, budgets=budgets_name)
 def make_individual_table_filter(
     input_domain: Domain,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import checks
@@ -28,6 +28,13 @@ from .storage.store import Store
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+def path_of(**argument: Any) -> tuple[str, ...]:
+    """Return the labels of limits, from the outermost one, or raise."""
+    ((name, given),) = argument.items()
+    labels = (given,) if checks.is_a(given, str) else checks.sequence("labels", **argument)
+    return tuple(text(**{name: one}) for one in labels)
 
 
 class SqlLedger:
@@ -93,13 +100,28 @@ class SqlLedger:
         """
         return self._audit(anchor, None)
 
-    def entries(self) -> list[Entry]:
-        """Return all charges in order, after the checks of :meth:`summary`.
+    @checked(limit=optional(path_of), label=optional(text))
+    def entries(
+        self, *, limit: str | Sequence[str] | None = None, label: str | None = None
+    ) -> list[Entry]:
+        """Return charges in order, after the checks of :meth:`summary` on all charges.
 
+        :param limit: label of a limit directly below the budget (:func:`.make_limited`), or the
+            labels of the limits from the outermost one to this one; then only charges below it
+        :param label: then only charges with this label (:func:`.labelled`)
         :return: an :class:`Entry` for each charge
         :raises LedgerDamagedError: naming what is inconsistent
+        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
-        return self.read()[1]
+        found: list[Entry] = []
+        path: Any = () if limit is None else limit
+
+        def tell(entry: Entry) -> None:
+            if entry.limit[: len(path)] == path and label in (None, entry.label):
+                found.append(entry)
+
+        self._audit(None, tell)
+        return found
 
     @checked(anchor=optional(text))
     def read(self, anchor: str | None = None) -> tuple[Summary, list[Entry]]:

@@ -184,7 +184,7 @@ class _Parts:
         part = Lifecycle(innermost_running(), static=True, name=f"part {shown(key)}")
         answer = part.run(run, measurement, self._take(key))
         if isinstance(answer, MachineQueryable) and answer.takes_updates:
-            raise InvalidTypeError(f"measurements[{key!r}] takes updates: {ADAPTIVE}")
+            raise InvalidTypeError(f"measurements[{shown(key)}] takes updates: {ADAPTIVE}")
         return adopt(answer, part, None)
 
     def _take(self, key: Any) -> Sealed:
@@ -215,8 +215,8 @@ def _by_key(measurements: Any) -> dict[Any, Measurement]:
     for key in measurements:
         check_key("measurements", key)
         if key in by_key:
-            raise InvalidValueError(f"measurements has the key {key!r} twice")
-        by_key[key] = check_measurement(f"measurements[{key!r}]", measurements[key])
+            raise InvalidValueError(f"measurements has the key {shown(key)} twice")
+        by_key[key] = check_measurement(f"measurements[{shown(key)}]", measurements[key])
     return pinned_parts(by_key)
 
 
@@ -235,7 +235,7 @@ def _check_measurements(
     for key, one in measurements.items():
         if id(one) in checked:
             continue
-        name = f"measurements[{key!r}]"
+        name = f"measurements[{shown(key)}]"
         check_measurement_on(name, one, domain, metric)
         if isinstance(one, ConcurrentMeasurement) and one.takes_updates:
             raise InvalidTypeError(f"{name} takes updates: {ADAPTIVE}")

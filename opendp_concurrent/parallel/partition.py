@@ -171,7 +171,7 @@ class ByRecord(Partition):
         for key in keys:
             if key not in known:
                 raise InvalidValueError(
-                    f"partition ({self.name}) has no values for measurements[{key!r}]; "
+                    f"partition ({self.name}) has no values for measurements[{shown(key)}]; "
                     "add a group of that name"
                 )
         wanted = set(keys)
@@ -313,7 +313,7 @@ def by_values(
     """
     owners = _disjoint(groups)
     if of is None:
-        return ByRecord(_itself, owners, "by_values(...)")
+        return ByRecord(itself, owners, "by_values(...)")
     if isinstance(of, str):
         return ByRecord((of,), owners, f"by_values(..., of={of!r})")
     return ByRecord(checks.function(of=of), owners, "by_values(..., of=...)")
@@ -377,7 +377,8 @@ def domain_of_parts(input_domain: Domain) -> Domain:
     )
 
 
-def _itself(record: Any) -> Any:
+def itself(record: Any) -> Any:
+    """Return the record, which is its own value."""
     return record
 
 
@@ -412,11 +413,11 @@ def _disjoint(groups: Any) -> dict[Any, Any]:
     owners: dict[Any, Any] = {}
     for key, values in own.items():
         for value in values:
-            check_key(f"groups[{key!r}]", value)
+            check_key(f"groups[{shown(key)}]", value)
             if value in owners and owners[value] != key:
                 raise InvalidValueError(
-                    f"groups overlap: {value!r} is in both {owners[value]!r} and {key!r}; "
-                    "leave it in one of them"
+                    f"groups overlap: {shown(value)} is in both {shown(owners[value])} and "
+                    f"{shown(key)}; leave it in one of them"
                 )
             owners[value] = key
     return owners
@@ -495,7 +496,7 @@ def _table(columns: tuple[str, ...], empty: Any, values: list[Any]) -> Any:
     for row in rows:
         if not isinstance(row, tuple) or len(row) != len(columns):
             raise InvalidTypeError(
-                f"measurements has the key {row!r}, which must be a tuple of {len(columns)} "
+                f"measurements has the key {shown(row)}, which must be a tuple of {len(columns)} "
                 f"values, one for each of {', '.join(columns)}"
             )
     series = []

@@ -19,6 +19,7 @@ from ..checks import checked, optional, probability
 from ..combinators import guards
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
+from ..provenance import recorded
 from . import plan as nodes
 from .domain import Contribution, Tables, tables_of
 from .numbers import make_answer, norm_of, one_integer, placed, saturated, scalar, vector
@@ -29,6 +30,7 @@ MOST_EDGES = 10_000  # each is a comparison in the statement
 SHARES = 10_000  # largest denominator of a quantile
 
 
+@recorded
 @checked(input_domain=guards.domain, input_metric=guards.metric)
 def make_table_count(input_domain: Domain, input_metric: Metric) -> Transformation:
     """Count the rows of a table.
@@ -62,6 +64,7 @@ def make_table_count(input_domain: Domain, input_metric: Metric) -> Transformati
     return make_answer(tables, nodes.Count(), scalar(tables.bounded_rows()), one_integer)
 
 
+@recorded
 @checked(input_domain=guards.domain, input_metric=guards.metric)
 def make_distinct_units(input_domain: Domain, input_metric: Metric) -> Transformation:
     """Count the units that have a row. It needs no truncation.
@@ -92,6 +95,7 @@ def make_distinct_units(input_domain: Domain, input_metric: Metric) -> Transform
     return make_answer(tables, nodes.DistinctUnits(), scalar(1), one_integer)
 
 
+@recorded
 @checked(input_domain=guards.domain, input_metric=guards.metric, norm=norm_of)
 def make_table_counts(
     input_domain: Domain,
@@ -149,6 +153,7 @@ def _groups(
     return names, public, tables.contribution(frozenset(names), len(public))
 
 
+@recorded
 @checked(input_domain=guards.domain, input_metric=guards.metric, quantum=optional(checks.positive))
 def make_table_sum(
     input_domain: Domain,
@@ -200,6 +205,7 @@ def make_table_sum(
     )
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,
@@ -296,6 +302,7 @@ def _check_bounds(ordered: bool, small: bool, bounds: Any, most: str) -> None:
         )
 
 
+@recorded
 @checked(input_domain=guards.domain, input_metric=guards.metric, norm=norm_of)
 def make_table_histogram(
     input_domain: Domain,
@@ -371,6 +378,7 @@ def _edges(
     return name, public
 
 
+@recorded
 @checked(input_domain=guards.domain, input_metric=guards.metric, alpha=probability)
 def make_quantile_scores(
     input_domain: Domain,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, nextafter, sqrt
-from typing import Any
+from typing import Any, cast
 
 from opendp.domains import user_domain
 from opendp.metrics import user_distance
@@ -21,7 +21,8 @@ from opendp.mod import Domain, Metric
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
-from .schema import Schema
+from ..provenance import Record
+from .schema import KEYS, KINDS, Schema, names_of, schema_of
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,36 @@ def root_above(squared: int) -> float:
 @lru_cache(maxsize=256)
 def table_domain(tables: Tables) -> Domain:
     """Return OpenDP's domain. Its identifier tells the whole descriptor: it is equal by value."""
-    return user_domain(f"Table({tables})", lambda data: is_table(data, tables), tables)
+    made: Any = user_domain(f"Table({tables})", lambda data: is_table(data, tables), tables)
+    made.__opendp_dict__ = Record("table_domain", record_of(tables))
+    return cast(Domain, made)
+
+
+def record_of(tables: Tables) -> dict[str, Any]:
+    """Return a descriptor as plain values, for ``dp.serialize``."""
+    return {
+        "columns": [(name, KINDS[kind]) for name, kind in tables.schema.columns],
+        "unit": tables.schema.unit,
+        "rows": tables.rows,
+        "groups": sorted((sorted(one.by), one.groups, one.rows) for one in tables.groups),
+    }
+
+
+def domain_of_record(columns: Any, unit: Any, rows: Any, groups: Any) -> Domain:
+    """Inverse of :func:`record_of`, for messages of anybody, or raise."""
+    types, given = {name: kind for kind, name in KINDS.items()}, {}
+    for pair in checks.elements("columns", columns=columns):
+        name, kind = checks.pair(columns=pair)
+        if checks.text(columns=kind) not in types:
+            raise InvalidTypeError(f"columns must have the types {', '.join(types)}")
+        given[checks.text(columns=name)] = types[kind]
+    schema, bounds = schema_of(given, unit), set()
+    for one in checks.elements("groups", groups=groups):
+        names, most, each = checks.elements("groups", groups=one)
+        by = frozenset(names_of("groups", schema, names, KEYS))
+        bounds.add(GroupBound(by, checks.whole(groups=most), checks.whole(groups=each)))
+    total = None if rows is None else checks.whole(rows=rows)
+    return table_domain(Tables(schema, total, frozenset(bounds)))
 
 
 def is_table(data: Any, tables: Tables) -> bool:
@@ -137,7 +167,9 @@ def is_table(data: Any, tables: Tables) -> bool:
 @lru_cache(maxsize=1)
 def units() -> Metric:
     """Return the metric: the number of units added or removed, with all of their rows."""
-    return user_distance("units added or removed")
+    made: Any = user_distance("units added or removed")
+    made.__opendp_dict__ = Record("table_metric", {})
+    return cast(Metric, made)
 
 
 def tables_of(input_domain: Domain, input_metric: Metric) -> Tables:

@@ -14,7 +14,6 @@ from opendp.transformations import make_user_transformation
 from ..checks import shown
 from ..errors import InvalidValueError
 from ..native import opendp as _native
-from ..provenance import Unrecorded
 from .domain import Contribution, Tables, root_above, table_domain, units, units_in
 from .engines.engine import Rows
 from .plan import Aggregate
@@ -82,7 +81,7 @@ def make_answer(
     def function(table: Any) -> Any:
         return decode(table_given(tables, table).ask(aggregate))
 
-    made = make_user_transformation(
+    return make_user_transformation(
         table_domain(tables),
         units(),
         output.domain,
@@ -90,8 +89,6 @@ def make_answer(
         _native.carry(function),
         _native.carry(lambda d_in: output.map(units_in(d_in=d_in))),
     )
-    made.__opendp_dict__ = Unrecorded()
-    return made
 
 
 def saturated(value: int) -> int:

@@ -17,7 +17,7 @@ from ..checks import checked, flag
 from ..combinators import guards
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
-from ..provenance import Unrecorded
+from ..provenance import recorded
 from . import plan as nodes
 from .domain import GroupBound, Tables, table_domain, tables_of, units, units_in
 from .predicate import Predicate
@@ -59,7 +59,7 @@ def _step(
         derived = known.derived(node(known.relation), after)
         return derived.materialized() if materialize else derived
 
-    made = make_user_transformation(
+    return make_user_transformation(
         table_domain(before),
         units(),
         table_domain(after),
@@ -67,10 +67,9 @@ def _step(
         _native.carry(function),
         _native.carry(lambda d_in: units_in(d_in=d_in)),
     )
-    made.__opendp_dict__ = Unrecorded()
-    return made
 
 
+@recorded
 @checked(input_domain=guards.domain, input_metric=guards.metric)
 def make_where(input_domain: Domain, input_metric: Metric, predicate: Predicate) -> Transformation:
     """Keep the rows of a table for which a predicate holds.
@@ -106,6 +105,7 @@ def make_where(input_domain: Domain, input_metric: Metric, predicate: Predicate)
     return _step(tables, tables, lambda of: nodes.Where(of, known))
 
 
+@recorded
 @checked(input_domain=guards.domain, input_metric=guards.metric)
 def make_table_select(
     input_domain: Domain, input_metric: Metric, columns: Sequence[str]
@@ -142,6 +142,7 @@ def make_table_select(
     return _step(tables, tables.on(schema), lambda of: nodes.Select(of, schema))
 
 
+@recorded
 @checked(
     input_domain=guards.domain, input_metric=guards.metric, per_unit=MOST_ROWS, materialize=flag
 )
@@ -200,6 +201,7 @@ def make_truncate(
     )
 
 
+@recorded
 @checked(
     input_domain=guards.domain,
     input_metric=guards.metric,
@@ -262,6 +264,7 @@ def make_group_truncate(
     )
 
 
+@recorded
 @checked(input_domain=guards.domain, input_metric=guards.metric)
 def make_public_join(
     input_domain: Domain,

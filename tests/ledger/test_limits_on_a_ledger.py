@@ -113,6 +113,29 @@ def test_two_roots_in_a_process_share_the_limit(store, tools):
     assert (refusal.value.spent, refusal.value.remaining) == (0.375, 0.125)
 
 
+def test_charges_below_a_limit_or_with_a_label_are_read(store, tools):
+    with store.create() as ledger:
+        root = tools.limit(ledger, 2.0)
+        team = limited(root, tools, "team", 1.0)
+        ann = limited(team, tools, "ann", 0.5)
+        for number, handle in enumerate((root, team, ann, team)):
+            with oc.labelled(f"query {number % 3}"):
+                handle(tools.count(0.25))
+
+        def numbers(**which):
+            return [entry.sequence for entry in ledger.entries(**which)]
+
+        assert numbers() == numbers(limit=None, label=None) == [1, 2, 3, 4]
+        assert numbers(limit="team") == numbers(limit=["team"]) == [2, 3, 4]
+        assert numbers(limit=("team", "ann")) == [3]
+        assert numbers(label="query 0") == [1, 4]
+        assert numbers(limit="team", label="query 0") == [4]
+        assert numbers(limit="ann") == numbers(limit=("ann", "team")) == numbers(label="") == []
+        for hostile in ({"limit": []}, {"limit": [1]}, {"limit": 7}, {"label": 7}):
+            with pytest.raises(InvalidTypeError, match=next(iter(hostile))):
+                ledger.entries(**hostile)
+
+
 def test_limits_below_an_odometer_with_a_ledger(store, tools):
     def opened(ledger):
         pure = dp.max_divergence()

@@ -401,8 +401,8 @@ def test_no_more_releases_than_max_hits_with_noise(max_hits, refresh):
     queryable = make(
         scale=5.0, max_hits=max_hits, query_scale=5.0, answer_scale=5.0, refresh=refresh
     )([1, 2, 3])
-    said = [queryable((len, guess)).outcome for guess in (3, 50) * 60]
-    assert said.count(ABOVE) == max_hits  # 60 guesses that are far off
+    said = [queryable((len, guess)).outcome for guess in (3, 500) * 60]
+    assert said.count(ABOVE) == max_hits  # 60 guesses that are off by 100 scales
     last = max(i for i, one in enumerate(said) if one is ABOVE)
     assert set(said[last + 1 :]) == {EXHAUSTED}
     assert EXHAUSTED not in said[:last]

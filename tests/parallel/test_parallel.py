@@ -27,32 +27,16 @@ from opendp_concurrent.parallel.partition import (
     by_split,
 )
 
+from .measurements import laplace, parallel, user
+
 PURE = dp.max_divergence()
 ZCDP = dp.zero_concentrated_divergence()
 APPROXIMATE_ZCDP = dp.approximate(ZCDP)
 
 
-def user(space, privacy_map, function=len, measure=None):
-    return dp.m.make_user_measurement(
-        *space, measure or PURE, function, privacy_map, TO="ExtrinsicObject"
-    )
-
-
 def queryable(space, answer=lambda query: query, loss=0.25, measure=None):
     """An interactive mechanism that echoes."""
     return user(space, lambda d_in: loss, lambda _: dp.new_queryable(answer), measure)
-
-
-def parallel(space, measurements, partition=None):
-    if not isinstance(measurements, dict):
-        measurements = dict(enumerate(measurements))
-    return make_parallel_composition(
-        *space, partition or by_key(lambda row: row % 10), measurements
-    )
-
-
-def laplace(space, epsilon=0.25):
-    return space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
 
 
 def filter_(space, d_out=10.0, measure=None, **keywords):

@@ -26,30 +26,14 @@ from opendp_concurrent.parallel.partition import (
     by_key,
 )
 
+from .measurements import laplace, parallel, user
+
 PURE = dp.max_divergence()
 APPROXIMATE = dp.approximate(PURE)
 ZCDP = dp.zero_concentrated_divergence()
 APPROXIMATE_ZCDP = dp.approximate(ZCDP)
 RENYI = dp.renyi_divergence()
 F = oc.TradeoffFunction
-
-
-def user(space, privacy_map, function=len, measure=None):
-    return dp.m.make_user_measurement(
-        *space, measure or PURE, function, privacy_map, TO="ExtrinsicObject"
-    )
-
-
-def parallel(space, measurements, partition=None):
-    if not isinstance(measurements, dict):
-        measurements = dict(enumerate(measurements))
-    return make_parallel_composition(
-        *space, partition or by_key(lambda row: row % 10), measurements
-    )
-
-
-def laplace(space, epsilon=0.25):
-    return space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
 
 
 # --- distances of parts, by brute force ------------------------------------------------------

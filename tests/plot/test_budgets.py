@@ -8,22 +8,10 @@ from opendp_concurrent import plot
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.fdp.bounds import Bounds
 
+from .drawn import edges, lines
+
 pytest.importorskip("matplotlib")
 F = oc.TradeoffFunction
-
-
-def lines(ax):
-    return {line.get_label(): line.get_xydata().T for line in ax.get_lines()}
-
-
-def edges(band):
-    """Least and largest y of a filled band at each x."""
-    (path,) = band.get_paths()
-    found = {}
-    for x, y in path.vertices:
-        low, high = found.get(x, (y, y))
-        found[x] = min(low, y), max(high, y)
-    return found
 
 
 def test_budgets_are_drawn_as_they_answer():

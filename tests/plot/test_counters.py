@@ -11,11 +11,9 @@ from opendp_concurrent import plot
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.plot.counters import VARIANCES
 
+from .drawn import lines
+
 pytest.importorskip("matplotlib")
-
-
-def lines(ax):
-    return {line.get_label(): line.get_xydata().T for line in ax.get_lines()}
 
 
 def test_errors_are_those_of_the_formulas():

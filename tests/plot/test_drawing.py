@@ -11,6 +11,8 @@ from opendp_concurrent import plot, verify
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.plot.drawing import MissingMatplotlibError
 
+from .drawn import lines
+
 pytest.importorskip("matplotlib")
 F = oc.TradeoffFunction
 GAUSSIAN, LAPLACE = F.gaussian(1.0), F.laplace(0.5)
@@ -21,10 +23,6 @@ DRAWN = {
     "counters": lambda ax: plot.plot_counter_error(["tree"], 10, ax=ax),
     "strategy": lambda ax: plot.plot_strategy(verify.Stop(0.0), ax=ax),
 }
-
-
-def lines(ax):
-    return {line.get_label(): line.get_xydata().T for line in ax.get_lines()}
 
 
 @pytest.mark.parametrize("draw", DRAWN.values(), ids=DRAWN)

@@ -10,6 +10,8 @@ pytest.importorskip("sqlalchemy")
 
 from opendp_concurrent.ledger import create_ledger
 
+from .drawn import lines
+
 F = oc.TradeoffFunction
 PURE = dp.max_divergence()
 
@@ -29,10 +31,6 @@ def launch(space, ledger, measure, d_mids, d_out=None, **keywords):
     root = spawn([1, 2, 3])
     for d_mid in d_mids:
         root(dp.m.make_user_measurement(*space, measure, len, lambda d_in, loss=d_mid: loss))
-
-
-def lines(ax):
-    return {line.get_label(): line.get_xydata().T for line in ax.get_lines()}
 
 
 def test_the_loss_is_drawn_launch_by_launch_with_its_bound(space, ledger):

@@ -10,12 +10,10 @@ from opendp_concurrent import plot
 from opendp_concurrent.errors import InvalidTypeError
 from opendp_concurrent.plot.losses import height
 
+from .drawn import lines
+
 pytest.importorskip("matplotlib")
 F = oc.TradeoffFunction
-
-
-def lines(ax):
-    return {line.get_label(): line.get_xydata().T for line in ax.get_lines()}
 
 
 @pytest.mark.parametrize(

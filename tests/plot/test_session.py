@@ -7,12 +7,10 @@ import opendp_concurrent as oc
 from opendp_concurrent import plot
 from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
 
+from .drawn import lines
+
 pytest.importorskip("matplotlib")
 PURE = dp.max_divergence()
-
-
-def lines(ax):
-    return {line.get_label(): line.get_xydata().T for line in ax.get_lines()}
 
 
 def test_a_session_is_what_the_filter_said(space):

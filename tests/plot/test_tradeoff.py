@@ -7,23 +7,11 @@ import opendp_concurrent as oc
 from opendp_concurrent import plot
 from opendp_concurrent.plot.tradeoff import envelope
 
+from .drawn import edges, lines
+
 pytest.importorskip("matplotlib")
 F = oc.TradeoffFunction
 GAUSSIAN, LAPLACE = F.gaussian(1.0), F.laplace(0.5)
-
-
-def lines(ax):
-    return {line.get_label(): line.get_xydata().T for line in ax.get_lines()}
-
-
-def edges(band):
-    """Least and largest y of a filled band at each x."""
-    (path,) = band.get_paths()
-    found = {}
-    for x, y in path.vertices:
-        low, high = found.get(x, (y, y))
-        found[x] = min(low, y), max(high, y)
-    return found
 
 
 def gaussian_beta(mu, alphas):

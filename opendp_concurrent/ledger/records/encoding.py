@@ -22,6 +22,7 @@ from .functions import Back, original
 from .readable import UNREADABLE, is_text
 from .wire import NEWEST, Kind, kind_of, named, names
 
+_LARGEST = 10**4300  # Python reads no longer ones, unless a process is told to
 _WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -69,6 +70,8 @@ def decode(text: str, form: int = NEWEST) -> Any:
 
 
 def _shape(value: Any, form: int) -> Any:
+    if type(value) is int and abs(value) >= _LARGEST:
+        raise InvalidTypeError("it has an integer of more than 4300 digits; pass a shorter one")
     if value is None or type(value) in (bool, int):
         return value
     if type(value) is str:

@@ -1,0 +1,293 @@
+"""Values in messages, beside what constructors return: how each is written, and read back.
+
+A value that is read is built by public functions, which check it, so that a message can say nothing
+that a caller in Python could not. Partitions by a Python function are written as the call that made
+them; ``dp.serialize`` then refuses the function by its name.
+
+The domain of a step is written as such: OpenDP writes it as the output domain of all steps before,
+and so three times as much for each step of a chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from datetime import date
+from typing import Any
+
+import numpy as np
+from opendp import metrics
+from opendp.domains import atom_domain, vector_domain
+from opendp.measures import (
+    approximate,
+    max_divergence,
+    renyi_divergence,
+    smoothed_max_divergence,
+    zero_concentrated_divergence,
+)
+from opendp.mod import AtomDomain, Domain, VectorDomain
+
+from . import checks
+from .accumulators.advanced import Advanced, advanced
+from .accumulators.basic import basic
+from .accumulators.either import Either, either
+from .accumulators.renyi import Renyi, renyi
+from .accumulators.residue import Residue, residue
+from .accumulators.zcdp import Zcdp, zcdp
+from .errors import InvalidTypeError, InvalidValueError
+from .measures.distances import TruncatedConcentrated
+from .measures.sums.basic import Basic
+from .parallel.partition import ByRecord, BySplit, Partition, by_column, by_values, itself
+from .provenance import PLAINER, VALUES
+from .tables import predicate
+from .tables.domain import Tables, domain_of_record, table_domain, units
+from .tables.predicate import Both, Column, Compare, IsIn, IsNull, Not, Other, Predicate, column
+from .tables.schema import KINDS
+
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_DTYPES = frozenset({"bool", "float32", "float64", *_INTEGERS})
+_TYPES = {name: kind for kind, name in KINDS.items()}
+
+
+# --- how they are read ---------------------------------------------------------------------------
+
+
+def mapping(items: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return a dict, whose keys may be of any type that has a hash."""
+    return dict(items)
+
+
+def by_part(measurements: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return a dict from the keys of parts to measurements."""
+    return dict(measurements)
+
+
+def array(values: Any, dtype: str) -> Any:
+    """Return an array of numbers."""
+    if dtype not in _DTYPES:
+        raise InvalidValueError(f"dtype ({checks.shown(dtype)}) must be one of numbers")
+    given = np.asarray(values)
+    if given.dtype.kind not in "biuf":
+        raise InvalidValueError("values must be numbers")
+    with np.errstate(all="ignore"):
+        found = given.astype(dtype)
+    if not np.array_equal(found, given):  # also if a float is too large for the dtype
+        raise InvalidValueError(f"values must be numbers that {dtype} has")
+    return found
+
+
+def integers(start: int, stop: int, step: int) -> range:
+    """Return a range of integers."""
+    return range(start, stop, step)
+
+
+def day(year: int, month: int, day: int) -> date:
+    """Return a date."""
+    return date(year, month, day)
+
+
+def columns(kinds: Mapping[str, str]) -> dict[str, type]:
+    """Return names of columns with their types."""
+    given = checks.mapping("names of columns to names of types", kinds=kinds)
+    for kind in given.values():
+        if checks.text(kinds=kind) not in _TYPES:
+            raise InvalidValueError(f"kinds must be {', '.join(_TYPES)}")
+    return {name: _TYPES[kind] for name, kind in given.items()}
+
+
+def either_of(rules: Any) -> Either:
+    """Return the accumulator that combines several rules."""
+    return either(*checks.elements("accumulators", rules=rules))
+
+
+def by_columns(names: Any) -> Partition:
+    """Return the partition by the values of some columns."""
+    return by_column(*checks.elements("names", names=names))
+
+
+def by_groups(groups: Any, of: str | None) -> Partition:
+    """Return the partition by groups of values, of a column if it is named."""
+    return by_values(groups, None if of is None else checks.text(of=of))
+
+
+def compare(column: str, comparison: str, value: Any) -> Predicate:
+    """Return the comparison of a column with a constant or another column."""
+    if comparison not in predicate.COMPARISONS:
+        raise InvalidValueError(f"comparison must be one of {', '.join(predicate.COMPARISONS)}")
+    made: Any = predicate.COMPARISONS[comparison](predicate.column(column), value)
+    return _checked(made)
+
+
+def is_in(column: str, values: Any) -> Predicate:
+    """Return whether a column has one of some constants."""
+    found: Predicate = predicate.column(column).is_in(values)
+    return found
+
+
+def is_null(column: str) -> Predicate:
+    """Return whether a column has no value."""
+    return predicate.column(column).is_null()
+
+
+def both(connective: str, left: Any, right: Any) -> Predicate:
+    """Return the conjunction or disjunction of two predicates."""
+    if connective not in ("and", "or"):
+        raise InvalidValueError(f"connective ({checks.shown(connective)}) must be 'and' or 'or'")
+    one, other = _checked(left), _checked(right)
+    return one & other if connective == "and" else one | other
+
+
+def negated(of: Any) -> Predicate:
+    """Return the negation of a predicate."""
+    return ~_checked(of)
+
+
+def _checked(one: Any) -> Predicate:
+    if not isinstance(one, Predicate):
+        raise InvalidTypeError(f"a predicate was expected, found {type(one).__name__}")
+    return one
+
+
+READ: dict[str, Callable[..., Any]] = {
+    "advanced": advanced,
+    "array": array,
+    "basic": basic,
+    "both": both,
+    "by_columns": by_columns,
+    "by_groups": by_groups,
+    "by_part": by_part,
+    "column": column,
+    "columns": columns,
+    "compare": compare,
+    "day": day,
+    "either": either_of,
+    "integers": integers,
+    "is_in": is_in,
+    "is_null": is_null,
+    "mapping": mapping,
+    "negated": negated,
+    "renyi": renyi,
+    "residue": residue,
+    "table_domain": domain_of_record,
+    "table_metric": units,
+    "TruncatedConcentrated": TruncatedConcentrated,
+    "zcdp": zcdp,
+}
+
+
+# --- how they are written ------------------------------------------------------------------------
+
+
+def _with_fields(name: str) -> Callable[[Any], tuple[str, Mapping[str, Any]]]:
+    """Write a frozen value whose fields are the arguments of the function that makes it."""
+    return lambda value: (name, {one.name: getattr(value, one.name) for one in fields(value)})
+
+
+def _by_record(one: ByRecord) -> tuple[str, Mapping[str, Any]]:
+    if one.owners is None:
+        if isinstance(one.of, tuple):
+            return "by_columns", {"names": one.of}
+        return "by_key", {"function": one.of}
+    groups: dict[Any, list[Any]] = {}
+    for value, key in one.owners.items():
+        groups.setdefault(key, []).append(value)
+    of = one.of[0] if isinstance(one.of, tuple) else one.of
+    return "by_groups", {"groups": groups, "of": None if of is itself else of}
+
+
+VALUES.update(
+    {
+        Advanced: _with_fields("advanced"),
+        Basic: _with_fields("basic"),
+        Both: _with_fields("both"),
+        ByRecord: _by_record,
+        BySplit: _with_fields("by_split"),
+        Column: lambda one: ("column", {"name": one.name}),
+        Compare: _with_fields("compare"),
+        Either: _with_fields("either"),
+        IsIn: _with_fields("is_in"),
+        IsNull: _with_fields("is_null"),
+        Not: _with_fields("negated"),
+        Other: _with_fields("column"),
+        Renyi: _with_fields("renyi"),
+        Residue: _with_fields("residue"),
+        TruncatedConcentrated: _with_fields("TruncatedConcentrated"),
+        Zcdp: _with_fields("zcdp"),
+        date: lambda one: ("day", {"year": one.year, "month": one.month, "day": one.day}),
+        range: lambda one: ("integers", {"start": one.start, "stop": one.stop, "step": one.step}),
+    }
+)
+
+
+# --- domains, metrics and measures of the steps of a chain ---------------------------------------
+
+_METRICS = {
+    "AbsoluteDistance": metrics.absolute_distance,
+    "ChangeOneDistance": metrics.change_one_distance,
+    "DiscreteDistance": metrics.discrete_distance,
+    "HammingDistance": metrics.hamming_distance,
+    "InsertDeleteDistance": metrics.insert_delete_distance,
+    "L1Distance": metrics.l1_distance,
+    "L2Distance": metrics.l2_distance,
+    "LInfDistance": metrics.linf_distance,
+    "SymmetricDistance": metrics.symmetric_distance,
+}
+_MEASURES = (
+    max_divergence,
+    zero_concentrated_divergence,
+    lambda: approximate(max_divergence()),
+    lambda: approximate(zero_concentrated_divergence()),
+    renyi_divergence,
+    smoothed_max_divergence,
+)
+
+
+def _domain(one: Any) -> Domain | None:
+    """Return a domain that is made by itself, as ``one`` may be; None if there is none."""
+    tables = getattr(one, "descriptor", None)
+    if type(tables) is Tables:
+        return table_domain(tables)
+    if isinstance(one, VectorDomain):
+        element = _domain(one.element_domain)
+        return None if element is None else vector_domain(element, size=one.size)
+    if not isinstance(one, AtomDomain):
+        return None
+    kind = str(one.carrier_type)
+    if kind in ("bool", "String"):  # they have no bounds
+        return atom_domain(T=kind)
+    nan = one.nan if kind in ("f32", "f64") else None
+    return atom_domain(bounds=one.bounds, nan=nan, T=kind)
+
+
+def _metric(one: Any) -> Any:
+    name, _, rest = str(one.type).partition("<")
+    if one == units():
+        return units()
+    make = _METRICS.get(name)
+    return None if make is None else make(T=rest.rstrip(">")) if rest else make()
+
+
+def _measure(one: Any) -> Any:
+    return next((made for make in _MEASURES if (made := make()) == one), None)
+
+
+def _equal(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def made(one: Any) -> Any:
+        """Return what equals ``one``, by OpenDP's comparison; None if it was not found."""
+        try:
+            found = make(one)
+            return found if found is not None and found == one else None
+        except Exception:  # OpenDP knows no bounds, or no comparison, of some types
+            return None
+
+    return made
+
+
+PLAINER.update(
+    {
+        f"{kind}_{place}_{what}": _equal(make)
+        for kind in ("transformation", "measurement", "odometer")
+        for place in ("input", "output")
+        for what, make in (("domain", _domain), ("metric", _metric), ("measure", _measure))
+    }
+)

@@ -1,0 +1,96 @@
+"""The numbers of the documentation: what a constructor is worth beside the plainest alternative."""
+
+from functools import partial
+from inspect import getdoc
+from math import exp, inf, log
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.exact.zcdp import zcdp_to_epsilon
+
+T = oc.TradeoffFunction
+PAGE = (Path(__file__).parents[2] / "docs" / "tradeoff-reference.rst").read_text()
+DELTA = 1e-6
+TRUTH = exp(0.1) / (exp(0.1) + 3)
+SKEWED = [0.5, 0.3, 0.2], [0.45, 0.33, 0.22]
+SEVERAL = [0.1, 0.3, 0.5], [1e-2, 1e-4, 1e-9]
+LIES = (1 - TRUTH) / 3
+
+
+def logistic(mean, x):
+    return 1 / (40 * np.cosh((x - mean) / 20) ** 2)
+
+
+def factor(size):
+    """The square root of the matrix of sums."""
+    row = np.cumprod([1.0, *((2 * k - 1) / (2 * k) for k in range(1, size))])
+    return np.tril(row[np.abs(np.subtract.outer(np.arange(size), np.arange(size)))])
+
+
+def pure(epsilon, count):
+    return T.pure(epsilon).power(count).epsilon(DELTA)
+
+
+def zcdp(rho):
+    return zcdp_to_epsilon(rho, DELTA)
+
+
+def of_one_use(f, count, epsilons):
+    """The best (ε, δ)-DP of one use, composed optimally."""
+    each = (T.approximate(one, f.delta(one)).power(count) for one in epsilons)
+    return min(one.epsilon(DELTA) for one in each)
+
+
+CUT = T.truncated_laplace(10.0, 200.0), T.truncated_gaussian(10.0, 70.0)
+LOGISTIC = T.from_densities(partial(logistic, 0.0), partial(logistic, 1.0), [-300.0, 0.5, 301.0])
+CURVE = T.from_curve([0.0, 0.25, 1.0], [1.0, 0.65, 0.0])
+SAMPLED = oc.fdp.Session.subsampled_laplace(1.0, 0.01).removed
+# constructor: the function, how often, and the alternative that this can compute
+WORTH = {
+    "pure": (T.pure(0.1), 100, zcdp(0.5)),
+    "approximate": (T.approximate(0.1, 1e-9), 100, None),
+    "gaussian": (T.gaussian(0.1), 100, zcdp(0.5)),
+    "gaussian_matrix": (T.gaussian_matrix(factor(1000), 10.0), 1, "zcdp"),
+    "laplace": (T.laplace(0.1), 100, zcdp(0.5)),
+    "discrete_laplace": (T.discrete_laplace(10.0), 100, zcdp(0.5)),
+    "discrete_gaussian": (T.discrete_gaussian(10.0), 100, zcdp(0.5)),
+    "randomized_response": (T.randomized_response(TRUTH, 4), 100, pure(0.1, 100)),
+    "subsampled_gaussian": (oc.fdp.Session.subsampled_gaussian(1.0, 0.01), 1000, None),
+    "subsampled_laplace": (SAMPLED, 1000, pure(SAMPLED._product.largest_loss, 1000)),
+    "truncated_laplace": (CUT[0], 100, of_one_use(CUT[0], 100, [0.1])),
+    "truncated_gaussian": (CUT[1], 100, of_one_use(CUT[1], 100, np.linspace(0.4, 0.6, 21))),
+    "finite": (T.finite(*SKEWED), 100, pure(log(0.5 / 0.45), 100)),
+    "from_profile": (T.from_profile(*SEVERAL), 20, of_one_use(T.from_profile(*SEVERAL), 20, [0.5])),
+    "from_curve": (CURVE, 20, pure(log(0.35 / 0.25), 20)),
+    "from_loss_distribution": (
+        T.from_loss_distribution([-0.1, 0.0, 0.1], [LIES, 2 * LIES, TRUTH]),
+        100,
+        pure(0.1, 100),
+    ),
+    "from_densities": (LOGISTIC, 100, pure(0.1, 100)),
+    "mixture": (T.mixture([0.9, 0.1], [T.pure(0.1), T.pure(1.0)]), 100, pure(1.0, 100)),
+}
+
+
+@pytest.mark.parametrize("name", WORTH)
+def test_numbers_of_the_documentation(name):
+    function, count, other = WORTH[name]
+    found = function.power(count).epsilon(DELTA)
+    if other == "zcdp":
+        other = zcdp(function.mu**2 / 2)
+    assert found < (inf if other is None else other)
+    text = " ".join((getdoc(getattr(T, name)) or "").split())
+    row = PAGE[PAGE.index("What a constructor is worth") :]
+    row = row[row.index(f"``{name}") :].split("   * -")[0]
+    for number in (found, other):
+        if number is not None:
+            assert f"{number:.3f}" in text, (name, number)
+            assert f"{number:.3f}" in row, (name, number)
+
+
+def test_every_constructor_has_a_number_or_a_reason():
+    public = {name for name, one in vars(T).items() if isinstance(one, classmethod)}
+    assert {name for name in public if name[0] != "_"} == {*WORTH, "identity", "worst", "uniform"}
