@@ -103,7 +103,8 @@ def charges_of_query(ledger: SqlLedger) -> int:
 
 def prepaid(ledger: SqlLedger) -> Launcher:
     """Launch what was prepaid, ``PREPAID`` launches in one transaction; single ones in between."""
-    root, workers, numbers = filtered(ledger), [], itertools.count()
+    root, numbers = filtered(ledger), itertools.count()
+    workers: list[Any] = []
 
     def launch() -> object:
         if next(numbers) % (PREPAID + 3) == 0:
@@ -156,7 +157,8 @@ def limits_on_blocks(ledger: SqlLedger) -> Launcher:
     def limited(handle: Any, label: str) -> Any:
         return handle(oc.c.make_limited(odometer, 1, BUDGET, label=label))
 
-    bob, workers = limited(root, "bob"), []
+    bob = limited(root, "bob")
+    workers: list[Any] = []
     handles = itertools.cycle([limited(limited(root, "team"), "ann"), bob, root, None])
 
     def launch() -> object:

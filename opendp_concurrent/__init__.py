@@ -46,7 +46,7 @@ from .queryables.description import Description
 from .serialization import deserialize, serialize
 
 _WITHOUT_THEN = ("concurrent_filter", "analyst_quotas", "block_filter")  # they are not on a space
-_LATER = ("ledger", "plot", "verify")  # each needs an extra, or much time to import
+_LATER = ("ledger", "plot", "serving", "verify")  # each needs an extra, or much time to import
 
 __all__ = [
     "Description",
@@ -75,6 +75,7 @@ __all__ = [
     "plot",
     "record_stream",
     "serialize",
+    "serving",
     "t",
     "tables",
     "then_concurrent_composition",

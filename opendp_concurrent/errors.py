@@ -54,6 +54,10 @@ class InvalidValueError(ConcurrentError, ValueError):
     """An argument has a valid type and an invalid value."""
 
 
+class KeyReusedError(InvalidValueError):
+    """A key of a request was used for another request; pass a new key."""
+
+
 class SpaceMismatchError(InvalidValueError, OpenDPException):
     """A domain, metric or measure differs from the one that was expected."""
 
@@ -109,12 +113,16 @@ class NativeConstructorError(InvalidValueError, OpenDPException):
         self.constructor = constructor
 
 
+_LONGEST = 1000  # characters of a reason, which may come from a map
+
+
 class PrivacyMapError(ConcurrentError, OpenDPException):
     """The privacy map of a measurement raised, or returned a value that is not a privacy loss."""
 
     def __init__(self, d_in: object, reason: str) -> None:
         super().__init__(
-            f"the privacy map of the measurement cannot be used at d_in ({d_in}): {reason}; "
+            f"the privacy map of the measurement cannot be used at d_in ({shown(d_in)}): "
+            f"{reason if len(reason) <= _LONGEST else reason[: _LONGEST - 3] + '...'}; "
             "nothing was charged"
         )
         self.d_in, self.reason = d_in, reason

@@ -13,7 +13,9 @@ import opendp_concurrent as oc
 from . import rst
 
 ROOT = Path(__file__).parent.parent
-EXTRAS = [f"opendp_concurrent.{name}" for name in ("handles", "ledger", "plot", "verify")]
+EXTRAS = [
+    f"opendp_concurrent.{name}" for name in ("handles", "ledger", "plot", "serving", "verify")
+]
 GROUPS = [
     "opendp_concurrent.c",
     "opendp_concurrent.m",

@@ -174,7 +174,7 @@ def test_children_expire_and_are_closed(start, example, monkeypatch):
     assert client.delete(f"/children/{other}", headers=on("alice")).json() == {"closed": other}
     assert launch(client, "alice", "b", rows, f"/children/{other}").status_code == 404
     now = time.monotonic() + 61.0
-    monkeypatch.setattr(example.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     assert launch(client, "alice", "c", rows, f"/children/{child}").status_code == 404
     assert launch(client, "alice", "a", rows, f"/children/{child}").status_code == 200  # stored
 
@@ -255,7 +255,7 @@ def test_a_failure_between_the_charge_and_the_answer_is_told(
             raise OSError(f"disk full {ROWS}")
 
         if lost == "after the charge":
-            failing.setattr(example.Answers, "end", fail)
+            failing.setattr(oc.serving.AnswerStore, "_end", fail)
         else:
             failing.setattr(example.oc, "labelled", fail)
         failed = launch(client, "alice", "one", count())
@@ -296,13 +296,13 @@ def test_an_analyst_may_have_a_colon_in_the_name(example, tmp_path):
     server = example.Server(example.Settings(tmp_path, ROWS, **given))
     order = example.Order(key="one", query=dp.serialize(count()))
     server.launch("a: b", "/launch", lambda: server.handles["a: b"], order)
-    assert server.charged("a: b/one")
+    assert server.charged("a: b/one: ")
     server.close()
 
 
 def test_one_folder_has_one_server(start):
     start()
-    with pytest.raises(BlockingIOError):
+    with pytest.raises(oc.errors.LedgerError, match="no other process has open"):
         start()
 
 
@@ -520,7 +520,7 @@ def test_no_answer_has_data_in_it(start, example, monkeypatch):
     def fail(*_):
         raise ValueError(f"row {ROWS[0]}")
 
-    monkeypatch.setattr(example, "jsonable", fail)
+    monkeypatch.setattr(example, "as_json", fail)
     answer = launch(client, "alice", "one", count())
     assert answer.status_code == 500
     assert str(ROWS[0]) not in answer.text
@@ -590,12 +590,14 @@ def test_kills_under_load(tmp_path, kills, request):
     def client(who):
         index = 0
         while not stop.is_set():
-            if ask(who, f"k{index}") is None:
-                asked.setdefault(who, []).append(f"k{index}")
+            if ask(who, f"k{index}") is None:  # asked again with its key, until it is answered
                 time.sleep(0.05)
-            index += 1
+            else:
+                index += 1
+        while ask(who, f"k{index}") is None:
+            time.sleep(0.05)
 
-    asked, most = {}, 20 * kills
+    most = 20 * kills
     threads = [threading.Thread(target=client, args=(who,), daemon=True) for who in TOKENS]
     for thread in threads:
         thread.start()
@@ -607,9 +609,6 @@ def test_kills_under_load(tmp_path, kills, request):
     stop.set()
     for thread in threads:
         thread.join()
-    for who, keys in asked.items():  # what had no answer is asked again
-        for key in keys[-most:]:
-            assert ask(who, key).status_code in (200, 409)
     for who, key in list(answers)[-most:]:
         ask(who, key)
     running[0].kill()
@@ -621,7 +620,7 @@ def test_kills_under_load(tmp_path, kills, request):
     assert len(labels) == len(set(labels)), "a key was charged twice"
     assert all(len(found) == 1 for found in answers.values()), "a key has two answers"
     answered = {f"{who}/{key}" for who, key in answers}
-    assert answered <= set(labels), "an answer without a charge"
+    assert answered == set(labels), "an answer without a charge, or a charge that nobody was told"
     assert {status for found in answers.values() for status, _ in found} <= {200, 409}
     print(
         f"{kills} kills, {len(labels)} charges, {len(answers)} keys answered, "

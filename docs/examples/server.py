@@ -7,33 +7,21 @@ server has to do around OpenDP, in this order: who asks (a token), what is asked
 an allow-list), was it asked before (an idempotency key), may it be asked (a limit below a cap, in a
 ledger), and what is told (an answer, a child's id, or an error without data).
 
-A request with a key that was seen before gets the stored answer and is not charged, also if both
-arrive at once, and after a restart. Before a launch the key is stored; the ledger has the key in
-the label of the charge; after the launch the answer is stored. If the process ends in between, a
-repeated request finds its key without an answer. The ledger then says whether it was charged. If
-so, the answer is lost, and the request is told so; it is not charged again.
+A request with a key that was seen before gets the stored answer and is not charged (AnswerStore).
 """
 
 from __future__ import annotations
 
 import argparse
-import fcntl
 import hashlib
 import hmac
 import json
 import logging
-import math
-import secrets
-import sqlite3
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
-from enum import Enum
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
-from weakref import WeakValueDictionary
 
 import opendp.prelude as dp
 from fastapi import Depends, FastAPI, Header, Request
@@ -44,8 +32,15 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 from starlette.exceptions import HTTPException
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import ConcurrentError, LedgerError, MechanismError, RefusalError
+from opendp_concurrent.errors import (
+    ConcurrentError,
+    KeyReusedError,
+    LedgerError,
+    MechanismError,
+    RefusalError,
+)
 from opendp_concurrent.ledger import create_ledger, open_ledger
+from opendp_concurrent.serving import AnswerStore, HandleStore, as_json
 
 dp.enable_features("contrib", "honest-but-curious")
 LOGGER = logging.getLogger("query_server")
@@ -99,117 +94,16 @@ class Settings:
     seconds_to_live: float = 600.0
 
 
-@dataclass
-class Child:
-    """A queryable that an analyst has launched."""
-
-    owner: str
-    handle: Any
-    used: float = field(default_factory=time.monotonic)
-
-
-class AnswerError(Exception):
-    """An answer of the server that is no release: a status and a text without data."""
-
-    def __init__(self, status: int, text: str, *, charged: bool | None = False) -> None:
-        super().__init__(text)
-        self.status, self.body = status, {"error": text, "charged": charged}
-
-
-class Answers:
-    """The keys that were seen, and what was answered. Each change is on disk when it returns.
-
-    :param charged: returns whether a charge in the ledger has the label of a key
-    """
-
-    def __init__(self, path: Path, charged: Callable[[str], bool]) -> None:
-        self._charged = charged
-        self._lock = threading.Lock()
-        self._busy: WeakValueDictionary[str, Busy] = WeakValueDictionary()
-        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self.run("PRAGMA journal_mode=WAL")
-        self.run("PRAGMA synchronous=FULL")
-        self.run(
-            "CREATE TABLE IF NOT EXISTS answers (name TEXT PRIMARY KEY, digest TEXT NOT NULL, "
-            "status INTEGER, body TEXT)"
-        )
-
-    def run(self, statement: str, *values: Any) -> list[Any]:
-        """Run a statement, and return its rows."""
-        with self._lock:
-            return self._connection.execute(statement, values).fetchall()
-
-    @contextmanager
-    def one_at_a_time(self, name: str) -> Iterator[None]:
-        """Let requests with the same key wait for each other."""
-        with self._lock:
-            busy = self._busy.setdefault(name, Busy())
-        with busy.lock:
-            yield
-
-    def find(self, name: str, digest: str) -> JSONResponse | None:
-        """Return the stored answer; None if the request is to be made. Call it one at a time."""
-        found = self.run("SELECT digest, status, body FROM answers WHERE name = ?", name)
-        if not found:
-            return None
-        known, status, body = found[0]
-        if known != digest:
-            raise AnswerError(422, "this key was used for another request; pass a new key")
-        if status is not None:
-            return JSONResponse(json.loads(body), status)
-        # begun and not ended: this process failed, or an earlier one was killed
-        if self._charged(name):
-            return self.end(name, 409, {"error": LOST, "charged": True})
-        self.forget(name)
-        return None
-
-    def begin(self, name: str, digest: str) -> None:
-        """Store a key before its launch."""
-        self.run("INSERT INTO answers (name, digest) VALUES (?, ?)", name, digest)
-
-    def end(self, name: str, status: int, body: Any) -> JSONResponse:
-        """Store the answer, then return it."""
-        text = json.dumps(body)
-        self.run("UPDATE answers SET status = ?, body = ? WHERE name = ?", status, text, name)
-        return JSONResponse(body, status)
-
-    def forget(self, name: str) -> None:
-        """Forget a key that was not charged."""
-        self.run("DELETE FROM answers WHERE name = ?", name)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
-
-
-class Busy:
-    """A key whose request is running."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-
-
-def lock(path: Path) -> Any:
-    """Return an open file that no other process has locked; a killed process has not."""
-    file = path.open("w")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise
-    return file
-
-
 class Server:
     """One dataset, its budget, and what its analysts have launched."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         settings.folder.mkdir(parents=True, exist_ok=True)
-        self._alone = lock(settings.folder / "lock")  # the keys of another process are not lost
+        self.answers = AnswerStore(settings.folder / "answers.db")  # one process has it open
+        self.children = HandleStore(seconds=settings.seconds_to_live, most=MOST_CHILDREN)
         path = settings.folder / "budget.db"
         self.ledger = (open_ledger if path.exists() else create_ledger)(path, "server")
-        self.answers = Answers(settings.folder / "answers.db", self.charged)
         odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence(), opaque_errors=True)
         cap = oc.make_concurrent_filter(odometer, 1, settings.cap, ledger=self.ledger)
         self.cap = cap(settings.rows)
@@ -217,18 +111,15 @@ class Server:
             name: self.cap(oc.c.make_limited(odometer, 1, limit, label=name))
             for name, limit in settings.limits.items()
         }
-        self._children: dict[str, Child] = {}
-        self._lock = threading.Lock()
 
-    def charged(self, name: str) -> bool:
-        """Whether the ledger has a charge under this key."""
-        return any(one.label.rpartition(":")[0] == name for one in self.ledger.entries())
+    def charged(self, label: str) -> bool:
+        """Whether the ledger has a charge with this label."""
+        return bool(self.ledger.entries(label=label))
 
     def close(self) -> None:
         """Close all files."""
         self.answers.close()
         self.ledger.close()
-        self._alone.close()
 
     def who(self, authorization: str) -> str:
         """Return the analyst whose token this is. All tokens are compared, in constant time."""
@@ -240,116 +131,60 @@ class Server:
             if hmac.compare_digest(digest, known)
         ]
         if kind.lower() != "bearer" or not found:
-            raise AnswerError(401, "the token is not known")
+            raise HTTPException(401, "the token is not known")
         return found[0]
-
-    # --- children --------------------------------------------------------------------------------
 
     def child(self, analyst: str, name: str) -> Any:
         """Return the handle of an analyst's child. Those of others do not exist."""
-        with self._lock:
-            self._expire()
-            child = self._children.get(name)
-            if child is None or child.owner != analyst:
-                raise AnswerError(
-                    404, "there is no such child; it may have expired, or the server restarted"
-                )
-            child.used = time.monotonic()
-            return child.handle
-
-    def adopt(self, analyst: str, handle: Any) -> str:
-        """Keep a handle, and return the child's id, which nobody can guess."""
-        name = secrets.token_urlsafe(16)
-        with self._lock:
-            self._children[name] = Child(analyst, handle)
-        return name
-
-    def check_room(self, analyst: str) -> None:
-        """Raise if an analyst has too many children."""
-        with self._lock:
-            self._expire()
-            if sum(one.owner == analyst for one in self._children.values()) >= MOST_CHILDREN:
-                raise AnswerError(429, f"at most {MOST_CHILDREN} children may be open; close one")
-
-    def discard(self, analyst: str, name: str) -> None:
-        """Close an analyst's child."""
-        self.child(analyst, name)
-        with self._lock:
-            self._children.pop(name, None)
-
-    def _expire(self) -> None:
-        oldest = time.monotonic() - self.settings.seconds_to_live
-        for name, child in list(self._children.items()):
-            if child.used < oldest:
-                del self._children[name]
-
-    # --- requests --------------------------------------------------------------------------------
+        found = self.children.find(analyst, name)
+        if found is None:
+            raise HTTPException(404, "there is no such child; it expired, or the server restarted")
+        return found
 
     def describe(self, handle: Any, question: Question) -> dict[str, Any]:
         """Return what a launch would cost, and whether it would be admitted; charges nothing."""
         if not hasattr(handle, "describe"):
-            raise AnswerError(400, "this child answers queries; they are not charged one by one")
+            raise HTTPException(400, "this child answers queries; they are not charged one by one")
         found = handle.describe(read(question.query), d_in=1)
-        refusal = None if found.refusal is None else str(found.refusal)
-        return jsonable(
-            {
-                **{one.name: getattr(found, one.name) for one in fields(found)},
-                "refusal": refusal,
-                "admitted": found.admitted,
-            }
-        )
+        return {**as_json(found), "admitted": found.admitted}
 
     def launch(self, analyst: str, where: str, handle: Callable[[], Any], order: Order) -> Any:
         """Launch or query, once for each key."""
-        name = f"{analyst}/{order.key}"
-        digest = hashlib.sha256(repr((where, order.query, order.purpose)).encode()).hexdigest()
-        with self.answers.one_at_a_time(name):
-            found = self.answers.find(name, digest)
-            if found is not None:
-                return found
-            query, asked = read(order.query), handle()  # refused before anything is stored
-            if not isinstance(query, Transformation):  # nothing opens a child in answer to one
-                self.check_room(analyst)
-            self.answers.begin(name, digest)
+        label, query = f"{analyst}/{order.key}: {order.purpose}", read(order.query)
+
+        def run() -> Any:
+            asked = handle()
+            # nothing opens a child in answer to a transformation
+            if not (isinstance(query, Transformation) or self.children.has_room(analyst)):
+                raise HTTPException(429, f"at most {MOST_CHILDREN} children may be open; close one")
             try:
-                with oc.labelled(f"{name}: {order.purpose}"):
+                with oc.labelled(label):
                     answer = asked(query)
-            except LedgerError:
-                raise  # whether it was charged is read from the ledger when the key is seen again
             except ConcurrentError as error:  # of a failed mechanism, the log has the cause
-                charged = self.charged(name)
+                charged = not isinstance(error, LedgerError) and self.charged(label)
                 if charged or isinstance(error, MechanismError):
-                    told = {"error": str(error), "charged": charged}
-                    return self.answers.end(name, 500, told)
-                self.answers.forget(name)
-                status = 403 if isinstance(error, RefusalError) else 400
-                raise AnswerError(status, str(error)) from None
+                    return 500, {"error": str(error), "charged": charged}
+                raise
             if isinstance(answer, Queryable | OdometerQueryable):
-                return self.answers.end(name, 200, {"child": self.adopt(analyst, answer)})
-            return self.answers.end(name, 200, {"answer": jsonable(answer)})
+                return 200, {"child": self.children.keep(analyst, answer)}
+            return 200, {"answer": as_json(answer)}
+
+        status, body = self.answers.once(
+            f"{analyst}/{order.key}",
+            (where, order.query, order.purpose),
+            run,
+            charged=lambda: self.charged(label),
+            lost=(409, {"error": LOST, "charged": True}),
+        )
+        return JSONResponse(body, status)
 
 
 def read(message: str) -> Any:
     """Return the measurement, odometer or query that a message describes."""
     found = oc.deserialize(message, allow=ALLOWED)
     if not isinstance(found, Measurement | Transformation | dp.Odometer):
-        raise AnswerError(400, "query must be a measurement, a transformation or an odometer")
+        raise HTTPException(400, "query must be a measurement, a transformation or an odometer")
     return found
-
-
-def jsonable(value: Any) -> Any:
-    """Return what JSON has for a value; infinity is text."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Enum):
-        return value.name
-    if is_dataclass(value):
-        return {one.name: jsonable(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, dict):
-        return {str(key): jsonable(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [jsonable(one) for one in value]
-    return value
 
 
 class LimitedBody:
@@ -403,7 +238,7 @@ def make_app(settings: Settings) -> FastAPI:
     @app.get("/budget")
     def budget(there: There, who: Who) -> Any:
         own = there.handles[who]
-        return jsonable(
+        return as_json(
             {
                 "spent": own.privacy_loss(),
                 "remaining": own.remaining(),
@@ -429,12 +264,9 @@ def make_app(settings: Settings) -> FastAPI:
 
     @app.delete("/children/{name}")
     def close(there: There, who: Who, name: str) -> Any:
-        there.discard(who, name)
+        there.child(who, name)
+        there.children.drop(who, name)
         return {"closed": name}
-
-    @app.exception_handler(AnswerError)
-    async def told(_: Request, error: AnswerError) -> JSONResponse:
-        return JSONResponse(error.body, error.status)
 
     @app.exception_handler(HTTPException)
     async def http(_: Request, error: HTTPException) -> JSONResponse:
@@ -451,7 +283,9 @@ def make_app(settings: Settings) -> FastAPI:
     async def refused(_: Request, error: ConcurrentError) -> JSONResponse:
         if isinstance(error, LedgerError):
             return await failed(_, error)
-        return JSONResponse({"error": str(error)[:1000], "charged": False}, 400)
+        statuses = {RefusalError: 403, KeyReusedError: 422, ConcurrentError: 400}
+        status = next(one for kind, one in statuses.items() if isinstance(error, kind))
+        return JSONResponse({"error": str(error)[:1000], "charged": False}, status)
 
     @app.exception_handler(Exception)
     async def failed(_: Request, error: Exception) -> JSONResponse:

@@ -201,7 +201,8 @@ class SqlTurn:
         time, label, mechanism = time_ns() // 1000, charge.label, charge.mechanism
         if charge.limits:
             records, known = known.charged(charge.d_mid, charge.limits, limits, count)
-            texts = [encode("d_mid", record, form) for record in records]
+            texts = [encode("d_mid", record, form) for record in records[:2]]
+            texts += texts[1:] * (count - 2)  # all but the first are one record
         else:
             texts = [self._book.text(charge.d_mid)] * count
         same = {"dataset": dataset, "time": time, "label": label, "mechanism": mechanism}

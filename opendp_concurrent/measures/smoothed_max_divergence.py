@@ -10,7 +10,7 @@ from ..fdp.concentrated import profile_to_tradeoff
 from . import opendp as native
 from .conversion import Conversion
 from .kinds import PROFILE, TRADEOFF
-from .measure import Convertible, only
+from .measure import Convertible
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,3 @@ class SmoothedMaxDivergence(Convertible):
     def validate(self, name: str, value: Any) -> Any:
         del name
         return value
-
-
-SMOOTHED_MAX_DIVERGENCE = only(SmoothedMaxDivergence)

@@ -103,13 +103,20 @@ def _order(left: Any, right: Any) -> int:
     raise ValueError("left and right are not comparable")
 
 
+def _trace(error: Exception) -> bytes:
+    try:
+        return format_exc().encode(errors="replace")
+    except (RecursionError, MemoryError):  # while it is formatted
+        return type(error).__name__.encode()
+
+
 def _fail(error: BaseException) -> int:
     """Pass an error to OpenDP. An interrupt is stored until the native call returns."""
     if isinstance(error, Exception):
         try:
             raise error
         except Exception:
-            failed: int = _error(_USER_ERROR, format_exc().encode(errors="replace"))
+            failed: int = _error(_USER_ERROR, _trace(error))
             return failed
     number = next(_NUMBERS)
     _KEPT[number] = error.with_traceback(None)  # its frames may hold data
@@ -145,41 +152,49 @@ class _Decrease(_Counting):
 
 # --- the callbacks -----------------------------------------------------------------------------
 # They run with the globals of OpenDP's modules, so all other names that they use are arguments.
-# A second interrupt, and further ones, may arrive while the first is handled.
+# A second and a third interrupt may arrive while the first is handled. Not in a loop: Python looks
+# for interrupts where a loop begins again, which is outside of the try. If no error can be made,
+# since the stack is full, no result is returned, which OpenDP takes for an error.
 
 
 def _owned(*arguments: Any, step: Any, fail: Any, plain: Any) -> Any:
     """Answer on a first argument that OpenDP owns."""
     try:
         try:
-            arguments[0].__class__ = plain
-            return step(*arguments)
-        except BaseException as error:
-            failure = error
-        return fail(failure)
-    except BaseException as error:
-        failure = error
-    while True:
-        try:
+            try:
+                try:
+                    arguments[0].__class__ = plain
+                    return step(*arguments)
+                except BaseException as error:
+                    failure = error
+                return fail(failure)
+            except BaseException as error:
+                failure = error
             return fail(failure)
         except BaseException as error:
             failure = error
+        return fail(failure)
+    except BaseException:
+        return 0
 
 
 def _compared(left: Any, right: Any, *, step: Any, fail: Any) -> Any:
     try:
         try:
-            return step(left, right)
-        except BaseException as error:
-            failure = error
-        return fail(failure)
-    except BaseException as error:
-        failure = error
-    while True:
-        try:
+            try:
+                try:
+                    return step(left, right)
+                except BaseException as error:
+                    failure = error
+                return fail(failure)
+            except BaseException as error:
+                failure = error
             return fail(failure)
         except BaseException as error:
             failure = error
+        return fail(failure)
+    except BaseException:
+        return 0
 
 
 def _counted(ptr: Any, increment: Any, *, counting: Any) -> Any:

@@ -1,8 +1,15 @@
 """Limits on a block filter: a launch is charged to its blocks in the limit and in each ancestor."""
 
+import gzip
+import multiprocessing
+import os
 import random
+import signal
+import time
+from collections import Counter
 from contextlib import ExitStack
 from fractions import Fraction
+from pathlib import Path
 from threading import Thread
 
 import opendp.prelude as dp
@@ -21,13 +28,14 @@ from opendp_concurrent.errors import (
     SpaceMismatchError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.ledger import create_ledger, open_ledger
+from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
 
 dp.enable_features("contrib", "honest-but-curious")
 VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 APPROXIMATE = dp.approximate(PURE)
 KEYS = range(4)
+GOLDEN = Path(__file__).parents[1] / "golden" / "limits-on-blocks"
 
 
 def costing(loss, function=len, measure=PURE):
@@ -370,6 +378,107 @@ def test_in_a_ledger_one_row_charges_all_and_a_later_process_finds_all(tmp_path)
             limit(child, "ann")
     with pytest.raises(oc.errors.LedgerError):
         one([1], costing(0.0625))
+
+
+def write_golden(kept):
+    """The launches of the ledger in ``GOLDEN``."""
+    root = spawn(ledger=kept)
+    team = limit(root, "team", 0.75)
+    limit(team, "ann")([1, 2], costing(0.25))
+    team.prepaid([2, 3], costing(0.125), 2)
+    root([1], costing(0.5))
+
+
+def test_a_ledger_that_an_older_version_wrote_is_continued(tmp_path):
+    """Written by the first version that has limits on block filters."""
+    path = tmp_path / "budget.db"
+    path.write_bytes(gzip.decompress((GOLDEN / "blocks.db.gz").read_bytes()))
+    restore_ledger(path, "visits", anchor=(GOLDEN / "anchor.txt").read_text().strip())
+    with open_ledger(path, "visits") as kept:
+        root = spawn(ledger=kept)
+        team = limit(root, "team", 0.75)
+        ann = limit(team, "ann")
+        assert [losses(one) for one in (root, team, ann)] == [
+            [0, 0.75, 0.5, 0.25],
+            [0, 0.25, 0.5, 0.25],
+            [0, 0.25, 0.25, 0],
+        ]
+        with pytest.raises(BlockExceededError, match="block 2 of limit 'team'"):
+            team([2, 3], costing(0.26))
+        ann([2, 3], costing(0.25))
+        assert team.remaining(2) == 0
+
+
+def work(path, number):
+    """What one process admits to two limits, launched and prepaid."""
+    with open_ledger(path, "visits") as kept:
+        root = spawn(ledger=kept)
+        handles, admitted = [limit(root, "ann"), limit(root, "bob", 0.75)], Counter()
+        for turn in range(40):
+            which, keys = turn % 2, [(number + turn) % 4, (number + turn + 1) % 4]
+            try:
+                if turn % 5:
+                    handles[which](keys, costing(2.0**-6))
+                    count = 1
+                else:
+                    paid = handles[which].leased(keys, costing(2.0**-6), 4)
+                    count = paid.paid
+            except BlockExceededError:
+                continue
+            admitted.update({(which, key): count for key in keys})
+        return admitted
+
+
+@pytest.mark.slow
+def test_processes_never_exceed_a_limit_together(tmp_path):
+    path = tmp_path / "budget.db"
+    with create_ledger(path, "visits") as kept:
+        spawn(ledger=kept)
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        counts = sum(pool.starmap(work, [(path, number) for number in range(8)]), Counter())
+    with open_ledger(path, "visits") as kept:
+        root = spawn(ledger=kept)
+        handles = [limit(root, "ann"), limit(root, "bob", 0.75)]
+        for which, one in enumerate(handles):
+            assert losses(one) == [counts[which, key] / 64 for key in KEYS]
+        assert losses(root) == [(counts[0, key] + counts[1, key]) / 64 for key in KEYS]
+    assert max(counts[0, key] for key in KEYS) == 32  # to the last share
+    assert max(counts[0, key] + counts[1, key] for key in KEYS) == 64
+
+
+def test_killed_processes_leave_a_charge_for_every_answer_in_each_account(tmp_path):
+    """A few; benchmarks/kills.py kills hundreds."""
+    path, answers, kills = tmp_path / "budget.db", 0, 0
+    with create_ledger(path, "visits") as kept:
+        spawn(1024.0, ledger=kept)
+    for number in range(4):
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                with open_ledger(path, "visits") as kept:
+                    ann = limit(spawn(1024.0, ledger=kept), "ann", 512.0)
+                    worker = ann.leased([1, 2], costing(2.0**-10), 5)
+                    while True:
+                        worker(costing(2.0**-10))
+                        os.write(writer, b"a")
+                        ann([1, 3], costing(2.0**-10))
+                        os.write(writer, b"b")
+            finally:
+                os._exit(1)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as pipe:
+            first = pipe.read(1)
+            time.sleep(0.003 * number)
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            answers, kills = answers + len(first) + len(pipe.read()), kills + 1
+        with open_ledger(path, "visits") as kept:
+            launches = kept.summary().launches
+            assert answers <= launches <= answers + 5 * kills
+            ann = limit(spawn(1024.0, ledger=kept), "ann", 512.0)
+            assert losses(ann) == losses(spawn(1024.0, ledger=kept))
+            assert ann.privacy_loss(1) == launches * 2.0**-10
 
 
 def test_a_limit_of_a_filter_and_of_a_child_is_not_that_of_the_blocks():

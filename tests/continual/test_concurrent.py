@@ -11,6 +11,7 @@ from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
     MessageLimitError,
+    PrivacyMapError,
     RefusalError,
     StreamError,
     StreamHaltedError,
@@ -273,6 +274,9 @@ def test_a_launch_is_described_and_neither_charged_nor_run(bits, make_stream, ch
 
 def test_a_launch_on_an_odometer_is_described_at_a_distance(bits):
     stream = oc.c.make_concurrent_continual(oc.make_concurrent_odometer(*bits, PURE))([])
+    with pytest.raises(PrivacyMapError) as refused:
+        stream.describe(of_loss(bits, 0.5), "a" * 10**6)
+    assert len(str(refused.value)) < 3000
     assert [stream.describe(of_loss(bits, 0.5), d_in).loss for d_in in (1, 3)] == [0.5, 1.5]
 
 

@@ -116,11 +116,13 @@ def by_zcdp(losses: list[Any], slack: float = 1e-6) -> Any:
     if rho == 0:
         return rho
 
+    log_slack = mp.log(slack)
+
     def at(t: Any) -> Any:
-        return (1 + t) * rho + mp.log(t / (1 + t)) - (mp.log(slack) + mp.log(1 + t)) / t
+        return (1 + t) * rho + mp.log(t / (1 + t)) - (log_slack + mp.log(1 + t)) / t
 
     low, high = mp.mpf(-80), mp.mpf(80)
-    for _ in range(160):
+    for _ in range(120):  # to 1e-19, and so to 1e-38 in what is least there
         a, b = low + (high - low) / 3, high - (high - low) / 3
         low, high = (low, b) if at(mp.exp(a)) < at(mp.exp(b)) else (a, high)
     return max(at(mp.exp(low)), 0)
@@ -166,13 +168,15 @@ def optimal_loss(d_mids):
     one = mp.mpf(0.25)
     odds = mp.exp(-one)
 
+    masses = [
+        math.comb(units, lies) * odds**lies / (1 + odds) ** units for lies in range(units // 2 + 1)
+    ]
+
     def delta(epsilon):
         return mp.fsum(
-            mp.binomial(units, lies)
-            * odds**lies
-            / (1 + odds) ** units
-            * max(0, -mp.expm1(epsilon - (units - 2 * lies) * one))
-            for lies in range(units // 2 + 1)
+            mass * -mp.expm1(epsilon - (units - 2 * lies) * one)
+            for lies, mass in enumerate(masses)
+            if epsilon < (units - 2 * lies) * one
         )
 
     slack = mp.mpf(1e-6)

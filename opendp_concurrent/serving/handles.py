@@ -1,0 +1,103 @@
+"""Handles by names that nobody can guess, for clients who ask over a network."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from .. import checks
+from ..checks import checked
+
+
+@dataclass(slots=True)
+class _Kept:
+    owner: str
+    handle: Any
+    used: float
+
+
+class HandleStore:
+    """Handles that clients have open, each under a name. Handles that are not used expire.
+
+    A client finds its own handles only. What a handle cost stays spent when it expires.
+
+    :param seconds: how long a handle is kept after it was used
+    :param most: number of handles that one client may have open
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> from opendp_concurrent.serving import HandleStore
+    >>> handles = HandleStore(seconds=600.0, most=2)
+    >>> name = handles.keep("alice", "a queryable")
+    >>> handles.find("alice", name), handles.find("bob", name)
+    ('a queryable', None)
+    """
+
+    @checked(seconds=checks.positive, most=checks.count)
+    def __init__(self, *, seconds: float = 600.0, most: int = 50) -> None:
+        self._seconds, self._most = seconds, most
+        self._kept: dict[str, _Kept] = {}
+        self._lock = Lock()
+
+    @checked(owner=checks.text)
+    def keep(self, owner: str, handle: Any) -> str:
+        """Keep a handle, and return its name: 128 random bits.
+
+        Handles are kept even if there is no room: they have been charged.
+
+        :param owner: name of the client
+        :param handle: what :meth:`find` returns
+        """
+        name = secrets.token_urlsafe(16)
+        with self._lock:
+            self._kept[name] = _Kept(owner, handle, time.monotonic())
+        return name
+
+    @checked(owner=checks.text, name=checks.text)
+    def find(self, owner: str, name: str) -> Any:
+        """Return a client's handle; None if the client has none of this name.
+
+        :param owner: name of the client
+        :param name: what :meth:`keep` returned
+        """
+        with self._lock:
+            self._expire()
+            found = self._kept.get(name)
+            if found is None or found.owner != owner:
+                return None
+            found.used = time.monotonic()
+            return found.handle
+
+    @checked(owner=checks.text)
+    def has_room(self, owner: str) -> bool:
+        """Whether a client has fewer handles open than it may.
+
+        :param owner: name of the client
+        """
+        with self._lock:
+            self._expire()
+            return sum(one.owner == owner for one in self._kept.values()) < self._most
+
+    @checked(owner=checks.text, name=checks.text)
+    def drop(self, owner: str, name: str) -> bool:
+        """Forget a client's handle; return whether there was one.
+
+        :param owner: name of the client
+        :param name: what :meth:`keep` returned
+        """
+        with self._lock:
+            self._expire()
+            found = self._kept.get(name)
+            if found is None or found.owner != owner:
+                return False
+            del self._kept[name]
+            return True
+
+    def _expire(self) -> None:
+        oldest = time.monotonic() - self._seconds
+        for name in [name for name, one in self._kept.items() if one.used < oldest]:
+            del self._kept[name]

@@ -1,0 +1,203 @@
+"""One answer and one charge for a key, whatever fails in between."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from opendp_concurrent.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyReusedError,
+    LedgerError,
+)
+from opendp_concurrent.serving import AnswerStore
+
+ROOT = Path(__file__).parents[2]
+
+
+class Budget:
+    """What a ledger would know."""
+
+    def __init__(self):
+        self.charges, self.asked = [], 0
+
+    def launch(self, answer=7):
+        self.charges.append(answer)
+        return {"answer": answer}
+
+    def charged(self):
+        self.asked += 1
+        return bool(self.charges)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "answers.db"
+
+
+def once(answers, budget, key="alice/1", request="count", run=None):
+    return answers.once(
+        key, request, run or budget.launch, charged=budget.charged, lost={"lost": True}
+    )
+
+
+def test_a_key_is_launched_once_also_after_a_restart(path):
+    budget = Budget()
+    with AnswerStore(path) as answers:
+        assert once(answers, budget) == once(answers, budget) == {"answer": 7}
+        assert once(answers, budget, "alice/2") == {"answer": 7}
+    with AnswerStore(path) as answers:
+        assert once(answers, budget) == {"answer": 7}
+        with pytest.raises(KeyReusedError, match="another request"):
+            once(answers, budget, request="sum")
+    assert (len(budget.charges), budget.asked) == (2, 0)
+
+
+def test_a_stored_answer_cannot_be_changed_by_who_got_it(path):
+    budget = Budget()
+    with AnswerStore(path) as answers:
+        once(answers, budget)["answer"] = 9
+        assert once(answers, budget) == {"answer": 7}
+
+
+def test_requests_at_once_share_one_launch(path):
+    budget, started = Budget(), threading.Barrier(8)
+
+    def slow():
+        time.sleep(0.05)
+        return budget.launch()
+
+    def ask(index):
+        started.wait()
+        return once(answers, budget, f"alice/{index % 2}", run=slow)
+
+    with AnswerStore(path) as answers, ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(ask, range(8))) == [{"answer": 7}] * 8
+    assert len(budget.charges) == 2
+
+
+@pytest.mark.parametrize("error", [ValueError, LedgerError, KeyboardInterrupt])
+def test_a_request_that_failed_before_the_charge_is_made_again(path, error):
+    budget = Budget()
+
+    def fail():
+        raise error("no")
+
+    with AnswerStore(path) as answers:
+        with pytest.raises(error):
+            once(answers, budget, run=fail)
+        if error is ValueError:  # nothing is left, not even of the request
+            assert once(answers, budget, request="sum") == {"answer": 7}
+        else:
+            assert once(answers, budget) == {"answer": 7}
+    assert len(budget.charges) == 1
+
+
+@pytest.mark.parametrize("error", [ValueError, LedgerError, KeyboardInterrupt])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_request_that_failed_after_the_charge_is_lost_and_not_made_again(path, error, restarted):
+    budget = Budget()
+
+    def fail():
+        budget.launch()
+        raise error("too late")
+
+    answers = AnswerStore(path)
+    with pytest.raises(error):
+        once(answers, budget, run=fail)
+    if restarted:
+        answers.close()
+        answers = AnswerStore(path)
+    assert once(answers, budget) == once(answers, budget) == {"lost": True}
+    answers.close()
+    assert len(budget.charges) == 1
+
+
+def test_an_answer_that_json_cannot_write_is_lost(path):
+    budget = Budget()
+    with AnswerStore(path) as answers:
+        with pytest.raises(InvalidTypeError, match="answer must be a JSON value"):
+            once(answers, budget, run=lambda: budget.launch(object()))
+        assert once(answers, budget) == {"lost": True}
+
+
+def test_bad_arguments_store_nothing(path):
+    budget = Budget()
+    with AnswerStore(path) as answers:
+        for key in (None, 1, b"a"):
+            with pytest.raises(InvalidTypeError, match="key"):
+                once(answers, budget, key)
+        with pytest.raises(InvalidValueError, match="UTF-8"):
+            once(answers, budget, "\ud800")
+        with pytest.raises(InvalidTypeError, match="request"):
+            once(answers, budget, request=float("nan"))
+        with pytest.raises(InvalidTypeError, match="lost"):
+            answers.once("a", "b", budget.launch, charged=budget.charged, lost={1, 2})
+        assert answers._run("SELECT * FROM answers") == []
+        with pytest.raises(TypeError, match="one process"):
+            pickle.dumps(answers)
+    assert budget.charges == []
+
+
+def test_one_process_has_it_open(path, tmp_path):
+    with AnswerStore(path), pytest.raises(LedgerError, match="no other process has open"):
+        AnswerStore(path)
+    AnswerStore(path).close()
+    for bad in (tmp_path, tmp_path / "none" / "a.db", 7.5):
+        with pytest.raises(LedgerError, match="cannot be opened"):
+            AnswerStore(bad)
+
+
+KILLED = """
+import sys, time
+from opendp_concurrent.serving import AnswerStore
+answers = AnswerStore(sys.argv[1])
+answers.once("a", 1, lambda: 5, charged=lambda: True, lost=0)
+def run():
+    print("runs", flush=True)
+    time.sleep(60)
+answers.once("b", 1, run, charged=lambda: True, lost=0)
+"""
+
+
+def test_a_killed_process_leaves_its_answers_and_what_ran_is_lost(path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert process.stdout.readline() == b"runs\n"
+    with pytest.raises(LedgerError, match="no other process has open"):
+        AnswerStore(path)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    with AnswerStore(path) as answers:
+        found = [
+            answers.once(key, 1, lambda: 6, charged=lambda known=known: known, lost="lost")
+            for key, known in (("a", True), ("b", True), ("c", False))
+        ]
+        assert found == [5, "lost", 6]
+
+
+def test_a_charge_that_a_ledger_could_not_tell_of_is_found_later(path):
+    """The connection broke in a commit: the ledger is read when the key is seen again."""
+    budget = Budget()
+
+    def fail():
+        raise LedgerError("the connection is lost")
+
+    with AnswerStore(path) as answers:
+        with pytest.raises(LedgerError):
+            once(answers, budget, run=fail)
+        budget.launch()  # the commit has arrived
+        assert once(answers, budget) == {"lost": True}
+    assert len(budget.charges) == 1

@@ -1,0 +1,72 @@
+"""Handles of others do not exist, and handles that are not used expire."""
+
+import time
+
+import pytest
+
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.serving import HandleStore
+
+
+def test_a_client_finds_and_drops_its_own_handles_only():
+    handles, one = HandleStore(), object()
+    name = handles.keep("alice", one)
+    assert handles.find("alice", name) is one
+    assert handles.find("bob", name) is handles.find("alice", name + "a") is None
+    assert (handles.drop("bob", name), handles.drop("alice", "none")) == (False, False)
+    assert handles.find("alice", name) is one
+    assert (handles.drop("alice", name), handles.drop("alice", name)) == (True, False)
+    assert handles.find("alice", name) is None
+
+
+def test_names_are_long_and_different():
+    handles = HandleStore()
+    names = {handles.keep("alice", None) for _ in range(100)}
+    assert len(names) == 100
+    assert all(len(name) == 22 for name in names)  # 128 bits
+
+
+def test_what_is_used_stays_and_the_rest_expires(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    handles = HandleStore(seconds=60.0)
+    used, left = handles.keep("alice", 1), handles.keep("alice", 2)
+    now[0] += 59.0
+    assert handles.find("alice", used) == 1
+    now[0] += 2.0
+    assert (handles.find("alice", used), handles.find("alice", left)) == (1, None)
+    now[0] += 61.0
+    assert not handles.drop("alice", used)
+    assert handles._kept == {}
+
+
+def test_each_client_has_room_for_so_many(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    handles = HandleStore(seconds=60.0, most=2)
+    names = [handles.keep("alice", index) for index in range(3)]  # kept: they were charged
+    assert (handles.has_room("alice"), handles.has_room("bob")) == (False, True)
+    for name in names[:2]:
+        handles.drop("alice", name)
+    assert handles.has_room("alice")
+    handles.keep("alice", 4)
+    assert not handles.has_room("alice")
+    now[0] += 61.0
+    assert handles.has_room("alice")
+
+
+@pytest.mark.parametrize(
+    "given", [{"seconds": 0.0}, {"seconds": -1}, {"seconds": float("nan")}, {"most": 0}]
+)
+def test_bad_terms(given):
+    with pytest.raises(InvalidValueError, match=next(iter(given))):
+        HandleStore(**given)
+
+
+def test_bad_names():
+    handles = HandleStore()
+    for call in (handles.has_room, lambda owner: handles.keep(owner, 1)):
+        with pytest.raises(InvalidTypeError, match="owner"):
+            call(None)
+    with pytest.raises(InvalidTypeError, match="name"):
+        handles.find("alice", None)
