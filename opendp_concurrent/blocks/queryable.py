@@ -186,8 +186,10 @@ class BlockFilterQueryable(Handle, Queryable):
             with other keys are in no block. If left out, the data that the filter was invoked on
             have the records
         :raises InvalidTypeError, InvalidValueError: naming the argument; nothing is added
+        :raises ReentrantLaunchError: in a mechanism below the filter, which has seen the records
         """
         check_process(self._blocks.token)
+        self._blocks.account.lifecycle.check_not_running()
         if self._blocks.limits.path:
             raise InvalidTypeError(
                 "keys must be added on the handle of the block filter: this is the handle of a "

@@ -11,6 +11,7 @@ from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
+    ReentrantLaunchError,
     SpaceMismatchError,
 )
 
@@ -152,3 +153,21 @@ def test_equal_keys_name_one_block(root):
     assert [root.privacy_loss(key) for key in (1, 1.0, True, 2)] == [0.25, 0.25, 0.25, 0.0]
     with pytest.raises(InvalidValueError, match="^keys has True, which is a block"):
         root.add_blocks([True], [1])
+
+
+def test_no_mechanism_adds_a_block(root):
+    seen = []
+
+    def add(records):
+        with pytest.raises(ReentrantLaunchError):
+            root.add_blocks(["new"], records)
+        seen.append(len(root))
+
+    measurement = dp.m.make_user_measurement(
+        *VECTOR, PURE, add, lambda d_in: 0.25, TO="ExtrinsicObject"
+    )
+    limit = oc.c.make_limited(oc.make_concurrent_odometer(*VECTOR, PURE), 1, 0.5, label="ann")
+    for handle in (root, root(limit)):
+        handle([1], measurement)
+    assert len(seen) == 2
+    assert "new" not in root
