@@ -2117,20 +2117,20 @@ for name, fresh in HANDLES.items():
         f"{name}.privacy_loss", fresh, lambda handle, d_in: handle.privacy_loss(d_in), spent, **at
     )
     if name == "continual":
-        asked = {"query": (COUNTER, "measurement")}
+        streamed = {"query": (COUNTER, "measurement")}
         on_handle(
             f"{name}.admits",
             fresh,
             lambda handle, query: handle.admits(query),
             spent,
-            **asked,
+            **streamed,
         )
         on_handle(
             f"{name}.describe",
             fresh,
             lambda handle, query, d_in: handle.describe(query, d_in),
             spent,
-            **asked,
+            **streamed,
             **at,
         )
     if name not in ("native mode", "continual"):
