@@ -2080,7 +2080,7 @@ case(
     allow=([], "sequence or None"),
     budgets=([], "sequence"),
 )
-case("serialize", oc.serialize, made=(VECTOR[0], NOTHING))
+case("serialize", oc.serialize, made=(VECTOR[0], "anything"))  # numbers and texts, too
 
 # --- handles ---------------------------------------------------------------------------------
 
