@@ -45,4 +45,4 @@ def as_json(value: Any) -> Any:
         return [as_json(one) for one in value]
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: as_json(getattr(value, one.name)) for one in fields(value)}
-    raise InvalidTypeError(f"a {type(value).__name__} has no form in JSON")
+    raise InvalidTypeError(f"value has a {type(value).__name__}, which has no form in JSON")
