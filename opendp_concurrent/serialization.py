@@ -125,8 +125,8 @@ def serialize(made: Any) -> str:
 
     Python functions, Polars plans, ledgers, handles and data are never written.
 
-    :param made: a measurement, transformation, odometer, domain, metric or measure; or a list or
-        tuple of these
+    :param made: a measurement, transformation, odometer, domain, metric or measure; a plain value;
+        or a list or tuple of these
     :return: JSON
     :raises InvalidTypeError: naming the constructor and the argument that cannot be written
 

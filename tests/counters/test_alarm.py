@@ -9,9 +9,25 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from opendp_concurrent.measurements.sparse_vector import NoisyComparison
 
 PURE = dp.max_divergence()
 TINY = 1e-3  # noise is 0 but once in e^1000
+
+
+def noise_of(alarm):
+    """The noise of the comparisons of a fresh alarm."""
+    seen = []
+
+    class Spy(NoisyComparison):
+        def __init__(self, noise):
+            seen.append(noise)
+            super().__init__(noise)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("opendp_concurrent.counters.alarm.NoisyComparison", Spy)
+        alarm([])
+    return seen[0]
 
 
 def space(lower=0, upper=1, metric=None):
@@ -72,22 +88,22 @@ def test_no_adaptive_pair_of_streams_exceeds_the_loss():
     scale, query_scale, threshold, reach = 2.0, 3.0, 1, 60
     decay, rate = math.exp(-1 / scale), math.exp(-1 / query_scale)
 
+    center = round(rate / (1 - rate)) - round(decay / (1 - decay))  # of one-sided noise
+
     def mass(k):
-        return (1 - decay) / (1 + decay) * decay ** abs(k)
+        return (1 - decay) * decay**k
 
     def above(gap):
         """P(noise >= gap)."""
-        if gap > 0:
-            return rate**gap / (1 + rate)
-        return 1 - rate ** (1 - gap) / (1 + rate)
+        return rate ** max(gap, 0)
 
     def law(stream, outcomes):
         """Outcomes: below until the first above, at which it ends."""
         total = 0.0
-        for noise in range(-reach, reach + 1):
+        for noise in range(reach + 1):
             probability = mass(noise)
             for step, said in enumerate(outcomes, 1):
-                hit = above(threshold + noise - sum(stream[:step]))
+                hit = above(threshold + center + noise - sum(stream[:step]))
                 probability *= hit if said else 1 - hit
             total += probability
         return total
@@ -101,6 +117,32 @@ def test_no_adaptive_pair_of_streams_exceeds_the_loss():
             for outcomes in conversations:
                 worst = max(worst, math.log(law(stream, outcomes) / law(other, outcomes)))
     assert 0.3 < worst <= alarm.map(1)
+
+
+@pytest.mark.parametrize(
+    "measure", [PURE, dp.zero_concentrated_divergence(), dp.renyi_divergence()]
+)
+def test_its_noise_is_one_sided_at_the_same_loss(measure):
+    """Under Rényi DP the threshold's noise is two-sided, which costs less there."""
+    scales = {"scale": 4.0, "query_scale": 8.0}
+    alarm = oc.m.make_alarm(*space(), measure, threshold=5, **scales)
+    noise = noise_of(alarm)
+    curves = measure == dp.renyi_divergence()
+    assert (noise.one_sided_query, noise.one_sided_threshold) == (True, not curves)
+    rows = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    static = oc.m.make_sparse_vector(*rows, measure, 1, threshold=5, max_hits=1, **scales)
+    loss, other = alarm.map(1), static.map(1)
+    assert loss(3.0) == other(3.0) if curves else loss == other
+
+
+def test_the_noise_of_its_threshold_is_never_below_its_mean():
+    """Laplace noise of scale 20 is in one run of six."""
+    one, above = oc.m.make_alarm(*space(0, 100), PURE, 20.0, 100, query_scale=TINY), 0
+    for _ in range(200):
+        alarm = one([])
+        alarm.update(100)
+        above += bool(alarm(121))
+    assert above == 0
 
 
 def test_it_runs_beside_counters_on_one_stream():

@@ -125,7 +125,8 @@ def make_private_multiplicative_weights(
     zCDP converted at δ. Accuracy: suppose ``size`` is the number of records in the universe. With
     probability at least 1 - ``beta``, the first ``queries`` answers are all within ``plan.error``
     (for queries rounded to multiples of 2^-20), and there are at most ``plan.max_updates`` updates.
-    The proof is in ``measurements/linear/multiplicative_weights_plan.py``.
+    The proof is in ``measurements/linear/multiplicative_weights_plan.py``. The noise of comparisons
+    is two-sided: one-sided noise would reduce ``plan.error`` by at most 2 %.
 
     Required features: `contrib`, `honest-but-curious`
 
