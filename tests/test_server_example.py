@@ -557,6 +557,13 @@ class Running:
         self.process.wait()
 
 
+def test_a_folder_without_settings_is_refused_in_words(example, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["server.py", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        example.main()
+    assert "server.rst shows how to write them" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kills", [1, 20])
 def test_kills_under_load(tmp_path, kills, request):

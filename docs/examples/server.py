@@ -65,7 +65,7 @@ Purpose = Annotated[str, StringConstraints(pattern=r"^[\w ,.()-]{0,100}$")]
 
 
 class Question(BaseModel):
-    """What is asked: a message of ``dp.serialize``."""
+    """What is asked: a message of ``oc.serialize`` or ``dp.serialize``."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     query: Annotated[str, StringConstraints(max_length=MOST_BYTES)]
@@ -304,7 +304,12 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--port", type=int, default=8000)
     given = parser.parse_args()
-    known = json.loads((given.folder / "settings.json").read_text())
+    try:
+        known = json.loads((given.folder / "settings.json").read_text())
+    except (OSError, ValueError) as error:
+        parser.error(
+            f"no settings can be read ({error}); docs/examples/server.rst shows how to write them"
+        )
     settings = Settings(given.folder, **known)
     uvicorn.run(make_app(settings), port=given.port, log_level="warning")
 

@@ -51,6 +51,8 @@ class HandleStore:
 
         :param owner: name of the client
         :param handle: what :meth:`find` returns
+        :return: text that nobody can guess
+        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         name = uuid4().hex
         with self._lock:
