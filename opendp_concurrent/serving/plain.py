@@ -11,7 +11,6 @@ import numpy as np
 
 from ..errors import ConcurrentError, InvalidTypeError
 
-
 _MOST_BITS = 2**13  # Python writes no integers of more than 4300 digits
 
 
