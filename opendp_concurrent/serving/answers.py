@@ -30,7 +30,9 @@ class AnswerStore:
 
     Answers are kept for good. If the file is removed, or replaced by an older copy, its newest keys
     are not known: a repeated request is then launched, and charged, again. So keep and back up the
-    file together with the ledger, and keep both private: it has the answers as they were released.
+    file together with the ledger. Copy it while no process has it open: if the process that has it
+    open reads the file by other means, the system gives up the lock of SQLite, and a second process
+    could open it.
 
     :param path: an SQLite file, which is made if it is not there. One process may have it open:
         to another one, requests that run would look lost
