@@ -150,24 +150,24 @@ class Server:
 
     def launch(self, analyst: str, where: str, handle: Callable[[], Any], order: Order) -> Any:
         """Launch or query, once for each key."""
-        label, query = f"{analyst}/{order.key}: {order.purpose}", read(order.query)
+        label = f"{analyst}/{order.key}: {order.purpose}"
 
         def run() -> Any:
-            asked = handle()
+            asked, query = handle(), read(order.query)
             # nothing opens a child in answer to a transformation
             if not (isinstance(query, Transformation) or self.children.has_room(analyst)):
                 raise HTTPException(429, f"at most {MOST_CHILDREN} children may be open; close one")
             try:
                 with oc.labelled(label):
                     answer = asked(query)
+                if isinstance(answer, Queryable | OdometerQueryable):
+                    return 200, {"child": self.children.keep(analyst, answer)}
+                return 200, {"answer": as_json(answer)}
             except ConcurrentError as error:  # of a failed mechanism, the log has the cause
                 charged = not isinstance(error, LedgerError) and self.charged(label)
                 if charged or isinstance(error, MechanismError):
                     return 500, {"error": str(error), "charged": charged}
                 raise
-            if isinstance(answer, Queryable | OdometerQueryable):
-                return 200, {"child": self.children.keep(analyst, answer)}
-            return 200, {"answer": as_json(answer)}
 
         status, body = self.answers.once(
             f"{analyst}/{order.key}",
