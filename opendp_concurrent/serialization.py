@@ -125,8 +125,8 @@ def serialize(made: Any) -> str:
 
     Python functions, Polars plans, ledgers, handles and data are never written.
 
-    :param made: a measurement, transformation, odometer, domain, metric or measure; or a list or
-        tuple of these
+    :param made: a measurement, transformation, odometer, domain, metric or measure; a plain value;
+        or a list or tuple of these
     :return: JSON
     :raises InvalidTypeError: naming the constructor and the argument that cannot be written
 
@@ -308,7 +308,9 @@ def _parts(one: dict[str, Any], allowed: _Allowed) -> list[Any]:
             )
         for name, why in _PROMISES.items():
             if given.get(name):
-                raise InvalidValueError(f"message calls {key[1]} with {name}, which {why}")
+                raise InvalidValueError(
+                    f"message calls {key[1]} with {name}, which {why}; leave it out"
+                )
         if "budgets" in given:
             _check_budgets(key[1], given["budgets"], allowed)
         return list(given.values())

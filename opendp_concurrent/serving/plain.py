@@ -11,6 +11,8 @@ import numpy as np
 
 from ..errors import ConcurrentError, InvalidTypeError
 
+_MOST_BITS = 2**13  # Python writes no integers of more than 4300 digits
+
 
 def as_json(value: Any) -> Any:
     """Return what JSON has for an answer, a loss or a description.
@@ -29,20 +31,38 @@ def as_json(value: Any) -> Any:
     >>> as_json({"remaining": (float("inf"), 1e-6), 3: oc.m.Outcome.BELOW})
     {'remaining': ['inf', 1e-06], '3': 'BELOW'}
     """
+    try:
+        return _plain(value)
+    except RecursionError:
+        raise InvalidTypeError("value is nested too deeply for JSON, or contains itself") from None
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.name
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise InvalidTypeError(f"value has an integer of more than {_MOST_BITS} bits")
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
         return float(value) if isfinite(value) else str(float(value))
-    if isinstance(value, np.ndarray | np.generic):
-        return as_json(value.tolist())
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "mM":
+        found = value.tolist()
+        if not isinstance(found, np.generic):  # as a long double does, which JSON does not have
+            return _plain(found)
     if isinstance(value, ConcurrentError):
         return str(value)
     if isinstance(value, dict):
-        return {str(key): as_json(one) for key, one in value.items()}
+        return _object(value)
     if isinstance(value, list | tuple):
-        return [as_json(one) for one in value]
+        return [_plain(one) for one in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: as_json(getattr(value, one.name)) for one in fields(value)}
-    raise InvalidTypeError(f"a {type(value).__name__} has no form in JSON")
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    raise InvalidTypeError(f"value has a {type(value).__name__}, which has no form in JSON")
+
+
+def _object(value: dict[Any, Any]) -> dict[str, Any]:
+    found = {str(key): _plain(one) for key, one in value.items()}
+    if len(found) != len(value):
+        raise InvalidTypeError("value has keys that are the same text, such as 1 and '1'")
+    return found

@@ -2151,7 +2151,7 @@ on_handle(
     name=("one", "text"),
 )
 case("serving.as_json", serving.as_json, value=(1, "anything"))
-case("serialize", oc.serialize, made=(VECTOR[0], NOTHING))
+case("serialize", oc.serialize, made=(VECTOR[0], "anything"))  # numbers and texts, too
 
 # --- handles ---------------------------------------------------------------------------------
 
