@@ -57,6 +57,8 @@ class AnswerStore:
         self._lock, self._process, self._here = Lock(), os.getpid(), local()
         self._busy: WeakValueDictionary[str, _Busy] = WeakValueDictionary()
         try:
+            if not checks.is_a(os.fspath(path), str):
+                raise TypeError("it is not text")
             self._connection = sqlite3.connect(
                 path, timeout=0.0, isolation_level=None, check_same_thread=False
             )
@@ -164,14 +166,14 @@ class AnswerStore:
         self._check_files()
         self._run("INSERT INTO answers (name, digest) VALUES (?, ?)", name, digest)
         try:
-            made = run()
+            made = _json(**{"what run returns": run()})
         except LedgerError:
             raise  # it may be charged; the ledger is read when the key is seen again
         except Exception:
             if not charged():
                 self._forget(name)
             raise
-        return self._end(name, _json(answer=made))
+        return self._end(name, made)
 
     def _end(self, name: str, answer: str) -> Any:
         """Store the answer, then return it."""

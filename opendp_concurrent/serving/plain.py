@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import is_a
 from ..errors import ConcurrentError, InvalidTypeError
 
+_MOST_NUMBERS = 10**7
 _MOST_BITS = 2**13  # Python writes no integers of more than 4300 digits
 
 
@@ -38,25 +40,27 @@ def as_json(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Enum):
+    if is_a(value, Enum):
         return value.name
-    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+    if is_a(value, int) and value.bit_length() > _MOST_BITS:
         raise InvalidTypeError(f"value has an integer of more than {_MOST_BITS} bits")
-    if value is None or isinstance(value, str | bool | int):
+    if value is None or is_a(value, str, bool, int):
         return value
-    if isinstance(value, float):
+    if is_a(value, float):
         return float(value) if isfinite(value) else str(float(value))
-    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "mM":
+    if is_a(value, np.ndarray, np.generic) and value.dtype.kind not in "mM":
+        if not value.size <= _MOST_NUMBERS:
+            raise InvalidTypeError(f"value has an array of more than {_MOST_NUMBERS:,} numbers")
         found = value.tolist()
-        if not isinstance(found, np.generic):  # as a long double does, which JSON does not have
+        if not is_a(found, np.generic):  # as a long double does, which JSON does not have
             return _plain(found)
-    if isinstance(value, ConcurrentError):
+    if is_a(value, ConcurrentError):
         return str(value)
-    if isinstance(value, dict):
+    if is_a(value, dict):
         return _object(value)
-    if isinstance(value, list | tuple):
+    if is_a(value, list, tuple):
         return [_plain(one) for one in value]
-    if is_dataclass(value) and not isinstance(value, type):
+    if is_dataclass(type(value)) and not is_a(value, type):
         return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
     raise InvalidTypeError(f"value has a {type(value).__name__}, which has no form in JSON")
 

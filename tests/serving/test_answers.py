@@ -126,9 +126,12 @@ def test_a_request_that_failed_after_the_charge_is_lost_and_not_made_again(path,
 def test_an_answer_that_json_cannot_write_is_lost(path):
     budget = Budget()
     with AnswerStore(path) as answers:
-        with pytest.raises(InvalidTypeError, match="answer must be a JSON value"):
+        with pytest.raises(InvalidTypeError, match="what run returns must be a JSON value"):
             once(answers, budget, run=lambda: budget.launch(object()))
         assert once(answers, budget) == {"lost": True}
+        with pytest.raises(InvalidTypeError, match="what run returns must be a JSON value"):
+            answers.once("b", 1, object, charged=lambda: False, lost=0)  # nothing is left of it
+        assert answers.once("b", 2, lambda: 3, charged=lambda: False, lost=0) == 3
 
 
 def test_bad_arguments_store_nothing(path):
@@ -153,7 +156,7 @@ def test_one_process_has_it_open(path, tmp_path):
     with AnswerStore(path), pytest.raises(LedgerError, match="no other process has open"):
         AnswerStore(path)
     AnswerStore(path).close()
-    for bad in (tmp_path, tmp_path / "none" / "a.db", 7.5):
+    for bad in (tmp_path, tmp_path / "none" / "a.db", 7.5, b"a.db"):
         with pytest.raises(LedgerError, match="cannot be opened"):
             AnswerStore(bad)
 

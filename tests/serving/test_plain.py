@@ -86,7 +86,17 @@ def test_what_json_cannot_write_is_refused():
         ({1: 7, "1": 8}, "the same text"),
         (10**5000, "8192 bits"),
         ([-(2**8192)], "8192 bits"),
+        (np.broadcast_to(1.0, 10**10), "10,000,000 numbers"),
     ):
         with pytest.raises(InvalidTypeError, match=f"value .*{why}"):
             as_json(value)
     assert json.loads(json.dumps(as_json(2**8192 - 1))) == 2**8192 - 1
+
+
+@pytest.mark.parametrize("kind", [int, float, tuple, dict])
+def test_what_a_class_claims_to_be_does_not_count(kind):
+    class Impostor:
+        __class__ = kind
+
+    with pytest.raises(InvalidTypeError, match="value has a Impostor"):
+        as_json(Impostor())
