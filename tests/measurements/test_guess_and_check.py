@@ -333,10 +333,13 @@ def test_rounds_of_a_refreshed_tolerance_have_the_law_of_the_oracle():
         number = transcript[-1]
         expected[len(transcript), number if number is None else min(4, max(2, number))] += p
     for _ in range(runs):
-        length = 0
-        while not (said := queryable((len, 2))):
-            length += 1
-        found[(5, None) if length >= 5 else (length + 1, min(4, max(2, said.value)))] += 1
+        for length in range(1, 6):
+            if said := queryable((len, 2)):
+                found[length, min(4, max(2, said.value))] += 1
+                break
+        else:  # a tolerance with much noise would refuse good guesses for minutes
+            assert queryable((len, -(10**6)))
+            found[5, None] += 1
     assert found.total() == runs
     assert queryable((len, 2)).outcome is EXHAUSTED
     for told, p in expected.items():
