@@ -308,7 +308,9 @@ def _parts(one: dict[str, Any], allowed: _Allowed) -> list[Any]:
             )
         for name, why in _PROMISES.items():
             if given.get(name):
-                raise InvalidValueError(f"message calls {key[1]} with {name}, which {why}")
+                raise InvalidValueError(
+                    f"message calls {key[1]} with {name}, which {why}; leave it out"
+                )
         if "budgets" in given:
             _check_budgets(key[1], given["budgets"], allowed)
         return list(given.values())

@@ -607,7 +607,7 @@ HOSTILE = {
         ),
         "must be a measurement",
     ),
-    "promise": (call(MODULE, "make_above_threshold", **SVT, monotone=True), "monotone, which is a"),
+    "promise": (call(MODULE, "make_above_threshold", **SVT, monotone=True), "; leave it out"),
     "promise in a list": (
         [call(MODULE, "make_above_threshold", **SVT, monotone=1)],
         "monotone, which is a",

@@ -291,6 +291,32 @@ def test_an_error_after_the_charge_is_told_as_charged(start):
     assert len(entries(client)) == 1
 
 
+def test_an_answer_that_json_does_not_have_is_told_as_charged(start, example, monkeypatch):
+    client = start()
+
+    def fail(_):
+        raise oc.errors.InvalidTypeError("value has no form in JSON")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(example, "as_json", fail)
+        first = launch(client, "alice", "one", count())
+    assert (first.status_code, first.json()["charged"]) == (500, True)
+    assert launch(client, "alice", "one", count()).text == first.text
+    assert len(entries(client)) == 1
+
+
+def test_a_stored_answer_is_told_if_its_query_can_no_longer_be_read(start, example, monkeypatch):
+    """For example, because the server has a newer version of OpenDP."""
+    client = start()
+    first = launch(client, "alice", "one", count())
+    monkeypatch.setattr(example, "ALLOWED", [])
+    again = launch(client, "alice", "one", count())
+    assert (again.status_code, again.text) == (200, first.text)
+    refused = launch(client, "alice", "two", count())
+    assert (refused.status_code, refused.json()["charged"]) == (400, False)
+    assert len(entries(client)) == 1
+
+
 def test_an_analyst_may_have_a_colon_in_the_name(example, tmp_path):
     given = {"tokens": {"a: b": DIGESTS["alice"]}, "limits": {"a: b": 1.0}, "cap": 1.5}
     server = example.Server(example.Settings(tmp_path, ROWS, **given))
@@ -555,6 +581,13 @@ class Running:
         if self.process.poll() is None:
             os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+
+def test_a_folder_without_settings_is_refused_in_words(example, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["server.py", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        example.main()
+    assert "server.rst shows how to write them" in capsys.readouterr().err
 
 
 @pytest.mark.slow

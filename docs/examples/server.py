@@ -65,7 +65,7 @@ Purpose = Annotated[str, StringConstraints(pattern=r"^[\w ,.()-]{0,100}$")]
 
 
 class Question(BaseModel):
-    """What is asked: a message of ``dp.serialize``."""
+    """What is asked: a message of ``oc.serialize`` or ``dp.serialize``."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     query: Annotated[str, StringConstraints(max_length=MOST_BYTES)]
@@ -150,24 +150,24 @@ class Server:
 
     def launch(self, analyst: str, where: str, handle: Callable[[], Any], order: Order) -> Any:
         """Launch or query, once for each key."""
-        label, query = f"{analyst}/{order.key}: {order.purpose}", read(order.query)
+        label = f"{analyst}/{order.key}: {order.purpose}"
 
         def run() -> Any:
-            asked = handle()
+            asked, query = handle(), read(order.query)
             # nothing opens a child in answer to a transformation
             if not (isinstance(query, Transformation) or self.children.has_room(analyst)):
                 raise HTTPException(429, f"at most {MOST_CHILDREN} children may be open; close one")
             try:
                 with oc.labelled(label):
                     answer = asked(query)
+                if isinstance(answer, Queryable | OdometerQueryable):
+                    return 200, {"child": self.children.keep(analyst, answer)}
+                return 200, {"answer": as_json(answer)}
             except ConcurrentError as error:  # of a failed mechanism, the log has the cause
                 charged = not isinstance(error, LedgerError) and self.charged(label)
                 if charged or isinstance(error, MechanismError):
                     return 500, {"error": str(error), "charged": charged}
                 raise
-            if isinstance(answer, Queryable | OdometerQueryable):
-                return 200, {"child": self.children.keep(analyst, answer)}
-            return 200, {"answer": as_json(answer)}
 
         status, body = self.answers.once(
             f"{analyst}/{order.key}",
@@ -304,7 +304,12 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--port", type=int, default=8000)
     given = parser.parse_args()
-    known = json.loads((given.folder / "settings.json").read_text())
+    try:
+        known = json.loads((given.folder / "settings.json").read_text())
+    except (OSError, ValueError) as error:
+        parser.error(
+            f"no settings can be read ({error}); docs/examples/server.rst shows how to write them"
+        )
     settings = Settings(given.folder, **known)
     uvicorn.run(make_app(settings), port=given.port, log_level="warning")
 

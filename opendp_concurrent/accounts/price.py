@@ -39,7 +39,7 @@ class Price(Protocol):
 
 def own_distance(d_in: Any) -> Any:
     """Return a copy of ``d_in`` that nobody else can change: losses are read at it later."""
-    if d_in.__class__ in _ATOMS:
+    if type(d_in) in _ATOMS:
         return d_in
     distance_key(d_in)
     try:
@@ -67,7 +67,7 @@ def distance_key(d_in: Any) -> Hashable:
 
     :raises InvalidTypeError: if it cannot be pickled
     """
-    kind = d_in.__class__
+    kind = type(d_in)
     if kind in _ATOMS:
         return kind, d_in
     if kind is list or kind is tuple:

@@ -78,7 +78,8 @@ def make_block_filter(
     :param blocks: made by :func:`.by_key`, :func:`.by_column`, :func:`.by_values` or
         :func:`.by_entry`; the functions' promises are those of a parallel composition
     :param keys: public keys of the first blocks; if left out, those of :func:`.by_values`, or none.
-        A ``range`` is not listed, for millions of blocks
+        A ``range`` is not listed, for millions of blocks. Keys that are equal, such as 1, 1.0 and
+        True, name one block
     :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
     :param halt: close the whole interaction, children too, at the first refusal
     :param ledger: made by ``opendp_concurrent.ledger``; stores every charge, with the keys of its

@@ -110,6 +110,9 @@ class BlockFilterQueryable(Handle, Queryable):
         prepaying. A launch may be of any measurement that is known to cost at most ``price`` at
         distance 1.
 
+        Guarantee: as that of :func:`.make_block_filter`. A prepaid launch is an interactive
+        mechanism that takes one measurement of at most ``price``, and answers it.
+
         :param blocks: as in a launch
         :param price: a measurement, whose price is paid for each launch; or a d_mid, the price at
             distance 1
@@ -153,6 +156,19 @@ class BlockFilterQueryable(Handle, Queryable):
         :return: a :class:`.PrepaidQueryable`, which is also a context manager
         :raises BlockExceededError: a block admits no launch
         :raises: otherwise as :meth:`prepaid`
+
+        :example:
+
+        >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+        >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+        >>> weeks = oc.c.by_key(lambda record: record // 100)
+        >>> made = oc.c.make_block_filter(odometer, d_in=1, d_out=1.0, blocks=weeks, keys=[1, 2, 3])
+        >>> root = made([101, 102, 201])
+        >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=8.0)
+        >>> with root.leased([1, 2], count, size=3) as worker:
+        ...     releases = [worker(count) for _ in range(8)]
+        >>> root.remaining(2), root.remaining(3)
+        (0.0, 1.0)
         """
         return self._prepaid(blocks, price, size, least=1, renews=True)
 
@@ -186,8 +202,10 @@ class BlockFilterQueryable(Handle, Queryable):
             with other keys are in no block. If left out, the data that the filter was invoked on
             have the records
         :raises InvalidTypeError, InvalidValueError: naming the argument; nothing is added
+        :raises ReentrantLaunchError: in a mechanism below the filter, which has seen the records
         """
         check_process(self._blocks.token)
+        self._blocks.account.lifecycle.check_not_running()
         if self._blocks.limits.path:
             raise InvalidTypeError(
                 "keys must be added on the handle of the block filter: this is the handle of a "

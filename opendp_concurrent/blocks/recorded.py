@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..measures.sums.accumulator import Accounting
+from ..shown import shown
 from .keys import Keys
 from .totals import Totals
 
@@ -42,4 +43,5 @@ class OnEachBlock:
         return found
 
     def __repr__(self) -> str:
-        return f"{self.accounting!r} on each block"
+        # the bound is said here, too: it tells two of them from each other where terms differ
+        return f"{self.accounting!r} on each block, at most {shown(self.d_out)}"

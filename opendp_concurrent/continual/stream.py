@@ -19,6 +19,7 @@ from opendp.metrics import user_distance
 from opendp.mod import Domain, Metric
 
 from .. import checks
+from ..checks import is_a, shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..provenance import recorded
 from ..queryables.session import validate_d_in
@@ -313,6 +314,6 @@ def require_events(input_metric: Metric) -> bool:
 def whole_distance(input_metric: Metric, d_in: Any) -> int:
     """Return ``d_in`` as a whole number of events, or raise."""
     d_in = validate_d_in(input_metric, d_in)
-    if not isinstance(d_in, int) and not (isinstance(d_in, float) and d_in.is_integer()):
-        raise InvalidTypeError(f"d_in ({d_in!r}) must be a whole number of events")
+    if not is_a(d_in, int) and not (is_a(d_in, float) and d_in.is_integer()):
+        raise InvalidTypeError(f"d_in ({shown(d_in)}) must be a whole number of events")
     return int(d_in)

@@ -67,6 +67,11 @@ def as_rows(data: Any, input_domain: Domain) -> NDArray[Any]:
                 "the data must be a NumPy array with a row for each person; "
                 "map input_domain to one first"
             )
+        if isinstance(data, np.ma.MaskedArray):  # asarray would read what the mask hides
+            raise InvalidTypeError(
+                "the data must be an array without a mask, whose numbers would be counted; pass "
+                "data.filled(value), with a value that does not depend on the data"
+            )
         check_small(data.size)
         rows = np.asarray(data).view()
     elif carrier in DTYPES:
@@ -90,12 +95,13 @@ def values_of(rows: NDArray[Any], per_row: Callable[[Any], Any]) -> Callable[[sl
         numbers = np.asarray(returned)  # as NumPy's own class, not a subclass
         if (
             not isinstance(returned, np.ndarray)
+            or isinstance(returned, np.ma.MaskedArray)
             or numbers.dtype.kind not in "biuf"
             or numbers.shape != (part.stop - part.start,)
         ):
             raise InvalidTypeError(
-                "per_row must return a NumPy array of one dimension, with one boolean, integer or "
-                "float for each row that it is given; nothing was charged"
+                "per_row must return a NumPy array of one dimension and without a mask, with one "
+                "boolean, integer or float for each row that it is given; nothing was charged"
             )
         return numbers
 

@@ -112,6 +112,23 @@ class SqlLedger:
         :return: an :class:`Entry` for each charge
         :raises LedgerDamagedError: naming what is inconsistent
         :raises InvalidTypeError, InvalidValueError: naming the argument
+
+        :example:
+
+        >>> import tempfile
+        >>> from opendp_concurrent.ledger import create_ledger
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+        >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+        >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
+        >>> with create_ledger(folder.name + "/budget.db", dataset="survey") as ledger:
+        ...     root = oc.make_concurrent_filter(odometer, 1, 1.0, ledger=ledger)([1, 2, 3])
+        ...     with oc.labelled("report"):
+        ...         release = root(count)
+        ...     release = root(count)
+        ...     [(entry.sequence, entry.d_mid) for entry in ledger.entries(label="report")]
+        [(1, 0.25)]
+        >>> folder.cleanup()
         """
         found: list[Entry] = []
         path: Any = () if limit is None else limit

@@ -91,14 +91,25 @@ def as_rows(data: Any, atom: str, allows_nan: Callable[[], bool]) -> Any:
         return data
     masked = is_a(data, np.ma.MaskedArray)  # OpenDP would read what the mask hides
     if is_a(data, np.ndarray) and not masked and _atom_of_array(data) == atom:
-        if data.dtype.kind == "f" and np.isnan(data).any():
+        if data.dtype.kind == "f" and _in_memory(data, lambda: np.isnan(data).any()):
             _check_nan(data, allows_nan)
         return data
     if not len(data) <= _MOST:
         raise InvalidValueError(f"data must have at most 2**36 rows, found {len(data)}")
-    rows = getattr(data, method)()
+    rows = _in_memory(data, getattr(data, method))
     _check(data, rows, atom, kind, allows_nan)
     return rows
+
+
+def _in_memory(data: Any, read: Callable[[], Any]) -> Any:
+    """Return ``read()``, or raise if there is no memory for it: an array may repeat one value."""
+    try:
+        return read()
+    except MemoryError:
+        pass  # raised out here, since the error and its frames hold data
+    raise InvalidValueError(
+        f"data ({_named(data)}) must fit in memory, found {len(data)} rows; pass fewer"
+    )
 
 
 def _check(

@@ -40,7 +40,7 @@ from opendp.mod import (
 )
 
 from .. import checks, owned
-from ..checks import mapping, shown
+from ..checks import is_a, mapping, shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..tables.cut import is_of_tables, parts_of_a_unit, rows_of, table_cutter
@@ -438,7 +438,7 @@ def check_key(name: str, key: Any) -> None:
 
 def _has_nan(key: Any) -> bool:
     """Return whether a key, or a part of it, does not equal itself. Tuples hide this."""
-    return any(map(_has_nan, key)) if isinstance(key, tuple) else bool(key != key)
+    return any(map(_has_nan, key)) if is_a(key, tuple) else bool(key != key)
 
 
 def _vector_cutter(of: Any, owners: Mapping[Any, Any], keys: tuple[Any, ...]) -> Cut:

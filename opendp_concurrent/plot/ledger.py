@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..checks import checked, one_of, optional, with_method
+from ..blocks.totals import Totals
+from ..checks import checked, one_of, optional, shown, with_method
 from ..measures import by_tag
 from .drawing import Axes, axes, curve, drawable, finish
-from .losses import height, name
+from .losses import Under, height, name
 
 if TYPE_CHECKING:
     from ..ledger import SqlLedger
@@ -23,6 +24,9 @@ def plot_ledger(ledger: SqlLedger, *, against: str = "time", ax: Axes | None = N
 
     The number drawn is the ε of a pair (ε, δ), the ρ of truncated concentrated DP, the value of a
     Rényi curve at its smallest order, and the ε of a trade-off function at δ = 1e-6.
+
+    The ledger of a block filter has a line for each block. Of more than ten blocks, the ten with
+    the largest losses are drawn, and the legend says so.
 
     :param ledger: made by ``opendp_concurrent.ledger``; all of it is read and checked
     :param against: the x axis: ``"time"``, or ``"launches"``
@@ -41,15 +45,42 @@ def plot_ledger(ledger: SqlLedger, *, against: str = "time", ax: Axes | None = N
     summary, entries = ledger.read()
     x: list[Any] = [one.time if against == "time" else one.sequence for one in entries]
     ax = axes(ax)
-    terms = summary.terms
+    terms, title = summary.terms, ""
     under = None if terms is None else by_tag(terms.measure)
-    losses = [height(one.loss, under=under) for one in entries]
-    curve(ax, "spent", x, losses, drawstyle="steps-post", marker=".")
+    start = None if terms is None else terms.empty_total()
+    if isinstance(start, Totals):
+        start = start.of(None)
+        title = _blocks(ax, x, entries, summary.spent, under)
+    else:
+        losses = [height(one.loss, under=under) for one in entries]
+        curve(ax, "spent", x, losses, drawstyle="steps-post", marker=".")
     label = "privacy loss"
-    if terms is not None:
-        label = f"{name(terms.empty_total().loss, under=under)} under {terms.measure}"
+    if terms is not None and start is not None:
+        label = f"{name(start.loss, under=under)} under {terms.measure}"
         if terms.d_out is not None:
             bound = height(terms.d_out, under=under)
             ax.axhline(bound, color="0.5", linestyle=":", label="d_out")
     ax.set_ylim(bottom=0.0)
-    return finish(ax, "time (UTC)" if against == "time" else "launches", label)
+    ax = finish(ax, "time (UTC)" if against == "time" else "launches", label)
+    if title:
+        ax.legend(title=title)
+    return ax
+
+
+def _blocks(ax: Axes, x: list[Any], entries: list[Any], spent: Totals, under: Under) -> str:
+    """Draw the blocks with the largest losses, and return what the legend says of the others."""
+    keys = dict.fromkeys(key for entry in entries for key in entry.d_mid.keys)
+    final = {key: height(spent.of(key).loss, under=under) for key in keys}
+    drawn = sorted(keys, key=final.__getitem__, reverse=True)[:_DRAWN]  # equal ones as charged
+    points: dict[Any, tuple[list[Any], list[float]]] = {key: ([], []) for key in drawn}
+    for at, entry in zip(x, entries, strict=True):
+        for key in points.keys() & entry.d_mid.keys:
+            points[key][0].append(at)
+            points[key][1].append(height(entry.loss.of(key).loss, under=under))
+    for key, (where, losses) in points.items():
+        label = f"block {shown(key)}".replace("$", r"\$")  # no formula
+        curve(ax, label, where, losses, drawstyle="steps-post", marker=".")
+    return "" if len(keys) <= _DRAWN else f"{_DRAWN} of {len(keys)} blocks, the largest losses"
+
+
+_DRAWN = 10  # blocks; there are as many colors

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
 import sqlite3
 from collections.abc import Callable
-from threading import Lock
+from threading import Lock, local
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 from .. import checks
-from ..errors import InvalidTypeError, KeyReusedError, LedgerError
+from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, LedgerError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -27,9 +28,16 @@ class AnswerStore:
     it is returned. If the process ends in between, the ledger says whether the key was charged: if
     it was not, the request is made; if it was, the answer is lost, and is never drawn again.
 
+    Answers are kept for good. If the file is removed, or replaced by an older copy, its newest keys
+    are not known: a repeated request is then launched, and charged, again. So keep and back up the
+    file together with the ledger. Copy it while no process has it open: if the process that has it
+    open reads the file by other means, the system gives up the lock of SQLite, and a second process
+    could open it.
+
     :param path: an SQLite file, which is made if it is not there. One process may have it open:
         to another one, requests that run would look lost
-    :raises LedgerError: if the file cannot be opened, or another process has it open
+    :raises LedgerError: if the file cannot be opened, is another program's, or another process has
+        it open
 
     :example:
 
@@ -46,31 +54,47 @@ class AnswerStore:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._lock = Lock()
+        self._lock, self._process, self._here = Lock(), os.getpid(), local()
         self._busy: WeakValueDictionary[str, _Busy] = WeakValueDictionary()
         try:
+            if not checks.is_a(os.fspath(path), str):
+                raise TypeError("it is not text")
             self._connection = sqlite3.connect(
                 path, timeout=0.0, isolation_level=None, check_same_thread=False
             )
             try:
-                # first: so that no other process can open it as long as this one lives
-                self._run("PRAGMA locking_mode=EXCLUSIVE")
-                self._run("PRAGMA journal_mode=WAL")
-                self._run("PRAGMA synchronous=FULL")
-                self._run(
-                    "CREATE TABLE IF NOT EXISTS answers "
-                    "(name TEXT PRIMARY KEY, digest TEXT NOT NULL, answer TEXT)"
-                )
-                self._run("BEGIN EXCLUSIVE")
-                self._run("COMMIT")
-            except sqlite3.Error:
+                self._files = self._open()
+            except BaseException:
                 self._connection.close()
                 raise
-        except (sqlite3.Error, TypeError, ValueError) as error:
+        except (sqlite3.Error, OSError, TypeError, ValueError) as error:
             raise LedgerError(
                 f"answers in {checks.shown(path)} cannot be opened: {error}; pass the path of a "
                 "file that no other process has open"
             ) from None
+        _STORES.add(self)
+
+    def _open(self) -> list[tuple[str, os.stat_result]]:
+        """Lock the file, and return what the database consists of."""
+        run = self._connection.execute
+        ((_, _, file),) = run("PRAGMA database_list").fetchall()
+        if not file:
+            raise ValueError("it would be in memory")
+        # first: so that no other process can open it as long as this one lives
+        run("PRAGMA locking_mode=EXCLUSIVE")
+        if run("SELECT 1 FROM sqlite_master WHERE tbl_name != 'answers'").fetchall():
+            raise ValueError("it has tables of another program")
+        run("PRAGMA journal_mode=WAL").fetchall()
+        run("PRAGMA synchronous=FULL")
+        run("PRAGMA fullfsync=ON")  # macOS: a plain fsync is not durable there
+        run(
+            "CREATE TABLE IF NOT EXISTS answers "
+            "(name TEXT PRIMARY KEY, digest TEXT NOT NULL, answer TEXT)"
+        )
+        run("BEGIN EXCLUSIVE")
+        run("SELECT name, digest, answer FROM answers LIMIT 0")
+        run("COMMIT")
+        return [(one, os.stat(one)) for one in (file, f"{file}-wal")]
 
     def once(
         self,
@@ -93,9 +117,19 @@ class AnswerStore:
         :param lost: the JSON value that is stored and returned if the answer was charged and lost
         :return: a JSON value
         :raises KeyReusedError: if the key was used for another request
-        :raises InvalidTypeError: naming the argument
+        :raises InvalidTypeError, InvalidValueError: naming the argument; if ``run`` or ``charged``
+            calls ``once``, which would wait for itself; if ``run`` returns no JSON value, which may
+            be charged
+        :raises LedgerError: if the file cannot be read or written, or was removed or replaced, or
+            the process was forked from the one that opened it. Unless the message says that nothing
+            was launched, it may be charged; the next call tells
         :raises Exception: what ``run`` raises. If it was charged, the next call returns ``lost``
         """
+        if os.getpid() != self._process:
+            raise LedgerError(
+                "these answers belong to the process that opened the file, and this process was "
+                "forked from it; nothing was launched; ask the other process"
+            )
         name = checks.text(key=key)
         checks.function(run=run)
         checks.function(charged=charged)
@@ -103,26 +137,43 @@ class AnswerStore:
         otherwise = _json(lost=lost)
         with self._lock:
             busy = self._busy.setdefault(name, _Busy())
+        if getattr(self._here, "runs", False):
+            raise InvalidValueError("run and charged must not call once of the same AnswerStore")
         with busy.lock:
-            found = self._run("SELECT digest, answer FROM answers WHERE name = ?", name)
-            for known, answer in found:
-                if known != digest:
-                    raise KeyReusedError("this key was used for another request; pass a new key")
-                if answer is not None:
-                    return json.loads(answer)
-                if charged():  # begun and not ended: the launch failed, or the process was killed
-                    return self._end(name, otherwise)
-                self._forget(name)
-            self._run("INSERT INTO answers (name, digest) VALUES (?, ?)", name, digest)
             try:
-                made = run()
-            except LedgerError:
-                raise  # it may be charged; the ledger is read when the key is seen again
-            except Exception:
-                if not charged():
-                    self._forget(name)
-                raise
-            return self._end(name, _json(answer=made))
+                self._here.runs = True
+                return self._once(name, digest, run, charged, otherwise)
+            finally:
+                self._here.runs = False
+
+    def _once(
+        self,
+        name: str,
+        digest: str,
+        run: Callable[[], Any],
+        charged: Callable[[], bool],
+        lost: str,
+    ) -> Any:
+        found = self._run("SELECT digest, answer FROM answers WHERE name = ?", name)
+        for known, answer in found:
+            if known != digest:
+                raise KeyReusedError("this key was used for another request; pass a new key")
+            if answer is not None:
+                return json.loads(answer)
+            if charged():  # begun and not ended: the launch failed, or the process was killed
+                return self._end(name, lost)
+            self._forget(name)
+        self._check_files()
+        self._run("INSERT INTO answers (name, digest) VALUES (?, ?)", name, digest)
+        try:
+            made = _json(**{"what run returns": run()})
+        except LedgerError:
+            raise  # it may be charged; the ledger is read when the key is seen again
+        except Exception:
+            if not charged():
+                self._forget(name)
+            raise
+        return self._end(name, made)
 
     def _end(self, name: str, answer: str) -> Any:
         """Store the answer, then return it."""
@@ -133,13 +184,33 @@ class AnswerStore:
         self._run("DELETE FROM answers WHERE name = ? AND answer IS NULL", name)
 
     def _run(self, statement: str, *values: Any) -> list[Any]:
-        with self._lock:
-            return self._connection.execute(statement, values).fetchall()
+        try:
+            with self._lock:
+                return self._connection.execute(statement, values).fetchall()
+        except (sqlite3.Error, OverflowError) as error:  # such as a full disk, or a closed file
+            raise LedgerError(
+                f"the answers cannot be read or written: {error}; ask again with the same key, "
+                "which is charged at most once"
+            ) from None
+
+    def _check_files(self) -> None:
+        """Raise if a file was removed or replaced: what is written to it would be lost."""
+        for path, opened in self._files:
+            try:
+                same = os.path.samestat(os.stat(path), opened)
+            except OSError:
+                same = False
+            if not same:
+                raise LedgerError(
+                    f"the file {path} was removed, moved or replaced while this process had it "
+                    "open; nothing was launched; put it back, or its keys can be charged again"
+                )
 
     def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self._connection.close()
+        """Close the file. In a forked process this does nothing."""
+        if os.getpid() == self._process:
+            with self._lock:
+                self._connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -156,6 +227,24 @@ class _Busy:
 
     def __init__(self) -> None:
         self.lock = Lock()
+
+
+# --- forked processes: a connection belongs to the process that opened it -----------------------
+
+_STORES: WeakSet[AnswerStore] = WeakSet()
+
+
+def _leave_to_parent() -> None:
+    """Keep all connections open to the end of the process, and beyond the end of Python.
+
+    If the forked process closed one, SQLite would remove the log that the parent writes to.
+    """
+    for store in list(_STORES):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(store._connection))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _json(**argument: Any) -> str:

@@ -51,9 +51,12 @@ class HandleStore:
 
         :param owner: name of the client
         :param handle: what :meth:`find` returns
+        :return: text that nobody can guess
+        :raises InvalidTypeError, InvalidValueError: naming the argument
         """
         name = uuid4().hex
         with self._lock:
+            _ = self._expire()
             self._kept[name] = _Kept(owner, handle, time.monotonic())
         return name
 
@@ -65,7 +68,7 @@ class HandleStore:
         :param name: what :meth:`keep` returned
         """
         with self._lock:
-            self._expire()
+            _ = self._expire()
             found = self._kept.get(name)
             if found is None or found.owner != owner:
                 return None
@@ -79,7 +82,7 @@ class HandleStore:
         :param owner: name of the client
         """
         with self._lock:
-            self._expire()
+            _ = self._expire()
             return sum(one.owner == owner for one in self._kept.values()) < self._most
 
     @checked(owner=checks.text, name=checks.text)
@@ -90,14 +93,15 @@ class HandleStore:
         :param name: what :meth:`keep` returned
         """
         with self._lock:
-            self._expire()
+            _ = self._expire()
             found = self._kept.get(name)
             if found is None or found.owner != owner:
                 return False
             del self._kept[name]
             return True
 
-    def _expire(self) -> None:
+    def _expire(self) -> list[_Kept]:
+        """Remove what has expired, and return it: it is to be freed after the lock."""
         oldest = time.monotonic() - self._seconds
-        for name in [name for name, one in self._kept.items() if one.used < oldest]:
-            del self._kept[name]
+        names = [name for name, one in self._kept.items() if one.used < oldest]
+        return [self._kept.pop(name) for name in names]

@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import is_a
 from ..errors import ConcurrentError, InvalidTypeError
+
+_MOST_NUMBERS = 10**7
+_MOST_BITS = 2**13  # Python writes no integers of more than 4300 digits
 
 
 def as_json(value: Any) -> Any:
@@ -29,20 +33,40 @@ def as_json(value: Any) -> Any:
     >>> as_json({"remaining": (float("inf"), 1e-6), 3: oc.m.Outcome.BELOW})
     {'remaining': ['inf', 1e-06], '3': 'BELOW'}
     """
-    if isinstance(value, Enum):
+    try:
+        return _plain(value)
+    except RecursionError:
+        raise InvalidTypeError("value is nested too deeply for JSON, or contains itself") from None
+
+
+def _plain(value: Any) -> Any:
+    if is_a(value, Enum):
         return value.name
-    if value is None or isinstance(value, str | bool | int):
+    if is_a(value, int) and value.bit_length() > _MOST_BITS:
+        raise InvalidTypeError(f"value has an integer of more than {_MOST_BITS} bits")
+    if value is None or is_a(value, str, bool, int):
         return value
-    if isinstance(value, float):
+    if is_a(value, float):
         return float(value) if isfinite(value) else str(float(value))
-    if isinstance(value, np.ndarray | np.generic):
-        return as_json(value.tolist())
-    if isinstance(value, ConcurrentError):
+    if is_a(value, np.ndarray, np.generic) and value.dtype.kind not in "mM":
+        if not value.size <= _MOST_NUMBERS:
+            raise InvalidTypeError(f"value has an array of more than {_MOST_NUMBERS:,} numbers")
+        found = value.tolist()
+        if not is_a(found, np.generic):  # as a long double does, which JSON does not have
+            return _plain(found)
+    if is_a(value, ConcurrentError):
         return str(value)
-    if isinstance(value, dict):
-        return {str(key): as_json(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [as_json(one) for one in value]
-    if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: as_json(getattr(value, one.name)) for one in fields(value)}
+    if is_a(value, dict):
+        return _object(value)
+    if is_a(value, list, tuple):
+        return [_plain(one) for one in value]
+    if is_dataclass(type(value)) and not is_a(value, type):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
     raise InvalidTypeError(f"value has a {type(value).__name__}, which has no form in JSON")
+
+
+def _object(value: dict[Any, Any]) -> dict[str, Any]:
+    found = {str(key): _plain(one) for key, one in value.items()}
+    if len(found) != len(value):
+        raise InvalidTypeError("value has keys that are the same text, such as 1 and '1'")
+    return found

@@ -11,6 +11,7 @@ from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
+    ReentrantLaunchError,
     SpaceMismatchError,
 )
 
@@ -134,3 +135,39 @@ def test_it_is_neither_copied_nor_pickled(root):
     for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="cannot be pickled or copied"):
             duplicate(root)
+
+
+def claiming(kind):
+    return type("Claims", (), {"__class__": property(lambda self: kind)})()
+
+
+def test_what_only_claims_to_be_a_key_is_no_block(root):
+    for kind in (tuple, float, int, str):
+        for read in (root.privacy_loss, root.remaining):
+            with pytest.raises(InvalidValueError, match="^block .* is not a block of this filter"):
+                read(claiming(kind))
+
+
+def test_equal_keys_name_one_block(root):
+    root([True], costing(0.25))
+    assert [root.privacy_loss(key) for key in (1, 1.0, True, 2)] == [0.25, 0.25, 0.25, 0.0]
+    with pytest.raises(InvalidValueError, match="^keys has True, which is a block"):
+        root.add_blocks([True], [1])
+
+
+def test_no_mechanism_adds_a_block(root):
+    seen = []
+
+    def add(records):
+        with pytest.raises(ReentrantLaunchError):
+            root.add_blocks(["new"], records)
+        seen.append(len(root))
+
+    measurement = dp.m.make_user_measurement(
+        *VECTOR, PURE, add, lambda d_in: 0.25, TO="ExtrinsicObject"
+    )
+    limit = oc.c.make_limited(oc.make_concurrent_odometer(*VECTOR, PURE), 1, 0.5, label="ann")
+    for handle in (root, root(limit)):
+        handle([1], measurement)
+    assert len(seen) == 2
+    assert "new" not in root

@@ -18,6 +18,7 @@ from opendp_concurrent.errors import (
     InvalidValueError,
     LedgerDamagedError,
     LedgerMismatchError,
+    LimitMismatchError,
 )
 from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
 
@@ -207,3 +208,19 @@ def test_processes_never_exceed_a_budget_together(path):
         assert losses(spawn(kept)) == [counts[key] * 0.0625 for key in KEYS]
     assert max(counts.values()) == 16
     assert sum(counts.values()) >= 60
+
+
+def test_other_bounds_are_told_from_each_other(path):
+    bounds = "basic.. on each block, at most 1.0, given was basic.. on each block, at most 2.0"
+    with create_ledger(path, "weeks") as one, open_ledger(path, "weeks") as two:
+        roots = spawn(one, d_out=1.0), spawn(two, d_out=1.0)
+        with pytest.raises(LedgerMismatchError, match=bounds):
+            spawn(two, d_out=2.0)
+        ann, other = (
+            root(oc.c.make_limited(oc.make_concurrent_odometer(*VECTOR, PURE), 1, d, label="ann"))
+            for root, d in zip(roots, (1.0, 2.0), strict=True)
+        )
+        ann(["W1"], costing(0.25))
+        with pytest.raises(LimitMismatchError, match=bounds):
+            other(["W1"], costing(0.25))
+        assert losses(roots[1])[0] == 0.25

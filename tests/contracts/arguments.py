@@ -2347,7 +2347,7 @@ for name in ("privacy_loss", "remaining"):
         lambda: BLOCKS([1, 2]),
         lambda handle, block, name=name: getattr(handle, name)(block),
         spent,
-        block=(2, "finite real"),
+        block=(2, "finite real or item"),  # equal keys name one block
     )
 on_handle(
     "blocks.add_blocks",

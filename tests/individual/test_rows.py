@@ -96,3 +96,14 @@ def test_one_number_for_each_row_or_one_message(per_row):
         messages.add(str(caught.value))
         assert str(people) not in str(caught.value)
     assert len(messages) == 1
+
+
+@pytest.mark.parametrize("mask", [False, [[True, False], [False, False]]])
+def test_what_a_mask_hides_is_not_counted(mask):
+    hidden = np.ma.masked_array([[918273.0, 2.0], [3.0, 4.0]], mask=mask)
+    with pytest.raises(InvalidTypeError, match="data must be an array without a mask") as caught:
+        as_rows(hidden, array2())
+    assert "918273" not in str(caught.value)
+    values = values_of(as_rows(hidden.filled(0.0), array2()), lambda rows: np.ma.array(rows[:, 0]))
+    with pytest.raises(InvalidTypeError, match=r"without a mask.*nothing was charged"):
+        values(slice(0, 2))

@@ -210,3 +210,16 @@ def test_none_of_the_packages_is_imported():
         "sys.exit(any(n.partition('.')[0] in ('pandas', 'pyarrow') for n in new))"
     )
     assert run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_does_not_fit_in_memory_is_refused(monkeypatch):
+    repeated = np.broadcast_to(np.int64(1), (2**36,))
+    with pytest.raises(InvalidValueError, match=r"^data \(numpy.ndarray\) must fit in memory"):
+        as_rows(repeated, "i32", lambda: True)
+
+    def none_left(array):
+        raise MemoryError
+
+    monkeypatch.setattr(np, "isnan", none_left)
+    with pytest.raises(InvalidValueError, match="must fit in memory, found 3 rows"):
+        as_rows(np.zeros(3), "f64", lambda: True)

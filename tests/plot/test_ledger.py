@@ -112,6 +112,46 @@ def test_an_infinite_loss_leaves_a_gap(space, ledger):
     ax.figure.canvas.draw()
 
 
+def block_filter(space, ledger, d_out=1.0):
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    blocks = oc.c.by_key(lambda record: record)
+    keys = [*range(20), "$a$"]
+    return oc.c.make_block_filter(odometer, 1, d_out, blocks=blocks, keys=keys, ledger=ledger)([1])
+
+
+def on_blocks(root, blocks, loss):
+    space = root._blocks._space
+    root(blocks, dp.m.make_user_measurement(*space, PURE, len, lambda d_in: loss))
+
+
+def test_each_block_of_a_block_filter_has_a_line(space, ledger):
+    root = block_filter(space, ledger)
+    plot.plot_ledger(ledger).figure.canvas.draw()  # of no launch
+    on_blocks(root, [1, "$a$"], 0.25)
+    on_blocks(root, [2], 0.5)
+    ann = root(oc.c.make_limited(oc.make_concurrent_odometer(*space, PURE), 1, 0.5, label="ann"))
+    on_blocks(ann, [1, 2], 0.125)
+    ax = plot.plot_ledger(ledger, against="launches")
+    drawn = lines(ax)
+    assert list(drawn) == ["block 2", "block 1", r"block '\$a\$'", "d_out"]
+    assert drawn["block 2"].tolist() == [[2, 3], [0.5, 0.625]]
+    assert drawn["block 1"].tolist() == [[1, 3], [0.25, 0.375]]
+    assert drawn[r"block '\$a\$'"].tolist() == [[1], [0.25]]
+    assert ax.get_ylabel() == "loss under MaxDivergence"
+    assert ax.get_legend().get_title().get_text() == ""
+    ax.figure.canvas.draw()
+
+
+def test_of_many_blocks_those_with_the_largest_losses_are_drawn(space, ledger):
+    root = block_filter(space, ledger, 100.0)
+    for block in range(12):
+        on_blocks(root, [block], 1.0 + block)
+    ax = plot.plot_ledger(ledger)
+    assert set(lines(ax)) == {f"block {block}" for block in range(2, 12)} | {"d_out"}
+    title = ax.get_legend().get_title().get_text()
+    assert title == "10 of 12 blocks, the largest losses"
+
+
 def test_given_axes_are_drawn_on(ledger):
     from matplotlib.figure import Figure
 

@@ -2,7 +2,9 @@
 
 import os
 import pickle
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -124,9 +126,12 @@ def test_a_request_that_failed_after_the_charge_is_lost_and_not_made_again(path,
 def test_an_answer_that_json_cannot_write_is_lost(path):
     budget = Budget()
     with AnswerStore(path) as answers:
-        with pytest.raises(InvalidTypeError, match="answer must be a JSON value"):
+        with pytest.raises(InvalidTypeError, match="what run returns must be a JSON value"):
             once(answers, budget, run=lambda: budget.launch(object()))
         assert once(answers, budget) == {"lost": True}
+        with pytest.raises(InvalidTypeError, match="what run returns must be a JSON value"):
+            answers.once("b", 1, object, charged=lambda: False, lost=0)  # nothing is left of it
+        assert answers.once("b", 2, lambda: 3, charged=lambda: False, lost=0) == 3
 
 
 def test_bad_arguments_store_nothing(path):
@@ -151,7 +156,7 @@ def test_one_process_has_it_open(path, tmp_path):
     with AnswerStore(path), pytest.raises(LedgerError, match="no other process has open"):
         AnswerStore(path)
     AnswerStore(path).close()
-    for bad in (tmp_path, tmp_path / "none" / "a.db", 7.5):
+    for bad in (tmp_path, tmp_path / "none" / "a.db", 7.5, b"a.db"):
         with pytest.raises(LedgerError, match="cannot be opened"):
             AnswerStore(bad)
 
@@ -201,3 +206,112 @@ def test_a_charge_that_a_ledger_could_not_tell_of_is_found_later(path):
         budget.launch()  # the commit has arrived
         assert once(answers, budget) == {"lost": True}
     assert len(budget.charges) == 1
+
+
+@pytest.mark.parametrize("inner", ["alice/1", "alice/2"])
+def test_a_request_cannot_wait_for_itself(path, inner):
+    budget = Budget()
+    with AnswerStore(path) as answers:
+        with pytest.raises(InvalidValueError, match="run and charged must not call once"):
+            once(answers, budget, run=lambda: once(answers, budget, inner))
+        assert once(answers, budget) == {"answer": 7}
+    assert len(budget.charges) == 1
+
+
+FORKED = """
+import gc, os, sys
+from opendp_concurrent.errors import LedgerError
+from opendp_concurrent.serving import AnswerStore
+answers = AnswerStore(sys.argv[1])
+def once(key):
+    return answers.once(key, 1, os.getpid, charged=lambda: False, lost=0)
+once("a")
+child = os.fork()
+if not child:
+    try:
+        once("b")
+    except LedgerError as error:
+        assert "forked" in str(error)
+        answers.close()
+        del answers
+        gc.collect()
+        sys.exit(7)  # Python ends as usual: all that it has is freed
+    sys.exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+assert once("b") == os.getpid()
+os._exit(0)  # as if it were killed
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_process_launches_nothing_and_leaves_the_file_alone(path):
+    subprocess.run(
+        [sys.executable, "-c", FORKED, str(path)],
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    budget = Budget()
+    with AnswerStore(path) as answers:
+        found = [once(answers, budget, key, request=1) for key in ("a", "b")]
+    assert all(isinstance(one, int) for one in found)
+    assert budget.charges == []
+
+
+@pytest.mark.parametrize("end", ["", "-wal"])
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_nothing_is_launched_if_a_file_was_removed_or_replaced(path, end, how):
+    budget, file = Budget(), path.with_name(path.name + end)
+    with AnswerStore(path) as answers:
+        once(answers, budget)
+        kept = file.with_name("kept")
+        file.rename(kept)
+        if how == "replaced":
+            shutil.copy(kept, file)
+        with pytest.raises(LedgerError, match="nothing was launched"):
+            once(answers, budget, "alice/2")
+        assert once(answers, budget) == {"answer": 7}
+        kept.replace(file)
+        assert once(answers, budget, "alice/2") == {"answer": 7}
+    assert len(budget.charges) == 2
+
+
+def test_a_full_disk_before_and_after_the_charge(path):
+    budget = Budget()
+    with AnswerStore(path) as answers:
+        (full,) = answers._run("PRAGMA page_count")[0]
+        answers._run(f"PRAGMA max_page_count={full}")
+        with pytest.raises(LedgerError, match="full"):
+            once(answers, budget, "k" * 100_000)
+        assert budget.charges == []
+        with pytest.raises(LedgerError, match="full"):
+            once(answers, budget, run=lambda: budget.launch("a" * 100_000))
+        assert once(answers, budget) == {"lost": True}
+    with pytest.raises(LedgerError, match="closed"):
+        once(answers, budget, "alice/2")
+    assert len(budget.charges) == 1
+
+
+@pytest.mark.parametrize("bad", ["", ":memory:"])
+def test_answers_are_on_disk(bad):
+    with pytest.raises(LedgerError, match="in memory"):
+        AnswerStore(bad)
+
+
+@pytest.mark.parametrize("table", ["charges (name)", "answers (name)"])
+def test_a_database_of_another_program_is_left_alone(path, table):
+    with sqlite3.connect(path) as other:
+        other.execute(f"CREATE TABLE {table}")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(LedgerError, match=r"another program|no such column"):
+        AnswerStore(path)
+    if table.startswith("charges"):
+        assert path.read_bytes() == before
+
+
+def test_keys_that_look_alike_are_different_keys(path):
+    keys = ["", "a", "a\0", "a\0b", "A", " a", "\u00e9", "e\u0301", "1", "01", "1.0", "k" * 10**6]
+    with AnswerStore(path) as answers:
+        for _ in range(2):
+            for index, key in enumerate(keys):
+                assert once(answers, Budget(), key, run=lambda index=index: index) == index

@@ -55,6 +55,26 @@ def test_each_client_has_room_for_so_many(monkeypatch):
     assert handles.has_room("alice")
 
 
+@pytest.mark.parametrize("call", ["keep", "find", "has_room", "drop"])
+def test_what_expires_is_freed_after_the_lock(monkeypatch, call):
+    """Freeing a handle may run code: it must not wait for the store, nor must others for it."""
+    now, free = [100.0], []
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    handles = HandleStore(seconds=60.0)
+
+    class Child:
+        def __del__(self):
+            free.append(not handles._lock.locked())
+
+    names = [handles.keep("alice", Child()) for _ in range(2)]
+    handles.drop("alice", names[0])
+    assert free == [True]
+    now[0] += 61.0
+    getattr(handles, call)(*["alice", names[1]][: 1 if call == "has_room" else 2])
+    assert free == [True, True]
+    assert names[1] not in handles._kept
+
+
 @pytest.mark.parametrize(
     "given", [{"seconds": 0.0}, {"seconds": -1}, {"seconds": float("nan")}, {"most": 0}]
 )

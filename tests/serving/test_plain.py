@@ -41,7 +41,22 @@ def test_values(value, expected):
     json.dumps(found, allow_nan=False)
 
 
-@pytest.mark.parametrize("value", [object(), {1, 2}, b"a", int, ValueError("row 7"), [len]])
+@pytest.mark.parametrize(
+    "value",
+    [
+        object(),
+        {1, 2},
+        b"a",
+        int,
+        ValueError("row 7"),
+        [len],
+        np.longdouble(7),
+        np.ones(2, np.longdouble),
+        np.datetime64(7, "ns"),  # NumPy says that it is the integer 7
+        np.array([7], "m8[ns]"),
+        np.complex128(7),
+    ],
+)
 def test_what_json_does_not_have_is_refused_without_its_value(value):
     with pytest.raises(InvalidTypeError, match="no form in JSON") as refused:
         as_json(value)
@@ -57,3 +72,31 @@ def test_a_description_has_its_fields():
     assert (found["loss"], found["interactive"]) == (2.0, False)
     assert found["refusal"].startswith("the filter refuses")
     json.dumps(found, allow_nan=False)
+
+
+def test_what_json_cannot_write_is_refused():
+    inside: list = []
+    inside.append(inside)
+    deep: list = []
+    for _ in range(10_000):
+        deep = [deep]
+    for value, why in (
+        (inside, "contains itself"),
+        (deep, "nested too deeply"),
+        ({1: 7, "1": 8}, "the same text"),
+        (10**5000, "8192 bits"),
+        ([-(2**8192)], "8192 bits"),
+        (np.broadcast_to(1.0, 10**10), "10,000,000 numbers"),
+    ):
+        with pytest.raises(InvalidTypeError, match=f"value .*{why}"):
+            as_json(value)
+    assert json.loads(json.dumps(as_json(2**8192 - 1))) == 2**8192 - 1
+
+
+@pytest.mark.parametrize("kind", [int, float, tuple, dict])
+def test_what_a_class_claims_to_be_does_not_count(kind):
+    class Impostor:
+        __class__ = kind
+
+    with pytest.raises(InvalidTypeError, match="value has a Impostor"):
+        as_json(Impostor())

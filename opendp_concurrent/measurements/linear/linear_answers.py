@@ -43,8 +43,8 @@ class LinearAnswers:
     >>> zcdp = dp.zero_concentrated_divergence()
     >>> mechanism = oc.m.make_projected_queries(*space, zcdp, 1, d_mids=[0.5], universe=3)
     >>> answers = mechanism([0] * 600 + [2] * 400)([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
-    >>> answers[0]  # noisy
-    600.0
+    >>> round(answers[0], 1)  # noisy
+    598.5
     >>> round(sum(answers), 3), answers.gap < 1e-3
     (1000.0, True)
     """
