@@ -106,7 +106,7 @@ def _order(left: Any, right: Any) -> int:
 def _trace(error: Exception) -> bytes:
     try:
         return format_exc().encode(errors="replace")
-    except (RecursionError, MemoryError):  # while it is formatted
+    except Exception:  # while it is formatted: no room, or an error that cannot be read
         return type(error).__name__.encode()
 
 

@@ -145,6 +145,14 @@ def test_the_noise_of_its_threshold_is_never_below_its_mean():
     assert above == 0
 
 
+def test_the_noise_of_its_queries_is_never_negative():
+    """Two-sided noise, or noise that is subtracted, would say BELOW to almost half."""
+    alarm = oc.m.make_alarm(*space(0, 1000), PURE, TINY, 100, query_scale=20.0, max_hits=2000)
+    queryable = alarm([])
+    queryable.update(1000)
+    assert all(queryable(1000 - 20) for _ in range(200))
+
+
 def test_it_runs_beside_counters_on_one_stream():
     odometer = oc.make_concurrent_odometer(*space(), PURE)
     stream = oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1e9))([])

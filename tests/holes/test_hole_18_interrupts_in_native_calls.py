@@ -277,3 +277,19 @@ def test_errors_of_callbacks_are_told_as_before():
     with pytest.raises(dp.OpenDPException, match="its own words"):
         queryable(1)
     assert oc.make_concurrent_odometer(*SPACE, SEQUENTIAL)([1]).privacy_loss(1) == (0.0, 0.0)
+
+
+def test_an_error_that_cannot_be_formatted_is_told_by_its_type():
+    """All that was told of it was a null pointer."""
+
+    class Unreadable(Exception):
+        @property
+        def __notes__(self):
+            raise ValueError
+
+    def fail(rows):
+        raise Unreadable
+
+    measurement = dp.m.make_user_measurement(*SPACE, PURE, fail, lambda d_in: 0.1)
+    with pytest.raises(dp.OpenDPException, match="Unreadable"):
+        measurement([1])
