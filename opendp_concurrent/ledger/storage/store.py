@@ -41,7 +41,7 @@ _FLUSH = (
     "pg_logical_emit_message(true, 'opendp_concurrent', '')"
 )
 
-_PAUSES = 0.0005, 0.025  # first and longest pause between attempts to lock a file, in seconds
+_PAUSES = 0.0005, 0.008  # first and longest pause between attempts to lock a file, in seconds
 
 NOTHING = "nothing was charged, and no mechanism ran"
 IN_FLIGHT = "the launch may be charged, and its mechanism did not run"
