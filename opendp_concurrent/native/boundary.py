@@ -212,8 +212,8 @@ def _unbreakable(function: Any) -> CodeType:
     """Return the code of ``function`` without the look for interrupts at its entry.
 
     Python 3.10 leaves it out before a ``try``. Later ones look in their first instruction, unless
-    its argument says that a coroutine goes on there. The line
-    numbers are removed, so that a trace function is not called for the line before the ``try``.
+    its argument says that a coroutine goes on there. The line numbers are removed, so that a trace
+    function is not called for the line before the ``try``.
     """
     code: CodeType = function.__code__
     if sys.version_info < (3, 11):
