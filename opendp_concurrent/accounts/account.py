@@ -237,6 +237,9 @@ class Account:
         for account in self._chain:
             account.lifecycle.check_not_running()
         self.lifecycle.check()
+        for account in self._chain:
+            if account._inward is not None:
+                account._inward.check()
 
     def _admitted(self, price: Price, count: int = 1, least: int = 1, runs: bool = True) -> Commit:
         """Charge from ``least`` to ``count`` equal launches.

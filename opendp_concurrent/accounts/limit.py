@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import LimitMismatchError
 from ..shown import rounded, shown
 from .charge import Terms
-from .price import distance_key
+from .price import same_distance
 
 _FIELDS = (  # of the terms, and the argument that each of them comes from
     ("measure", "output_measure"),
@@ -45,15 +45,18 @@ def require_same_terms(path: tuple[str, ...], before: Terms, now: Terms) -> None
     """
     for field, argument in _FIELDS:
         one, other = getattr(before, field), getattr(now, field)
-        if not _same(one, other):
+        if not same_term(field, one, other):
             raise LimitMismatchError(path, argument, shown(one), shown(other))
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Return whether two values are equal, or cannot be told apart, as arrays of one content."""
-    if distance_key(one) == distance_key(other):
-        return True
+def same_term(field: str, one: Any, other: Any) -> bool:
+    """Return whether a field of terms has the same value in both.
+
+    Distances are compared as accounts compare them, except that 1 and 1.0 are the same number.
+    """
+    if field == "d_in" and not {type(one), type(other)} <= {int, float}:
+        return same_distance(one, other)
     try:
         return bool(one == other)
-    except ValueError:  # of arrays, which differ
-        return False
+    except ValueError:  # of arrays
+        return same_distance(one, other)

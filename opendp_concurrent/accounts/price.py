@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
 from copy import deepcopy
 from io import BytesIO
 from pickle import Pickler
+from struct import pack
 from typing import Any, Protocol
 
-from ..errors import InvalidTypeError, PrivacyMapError
+from ..errors import InvalidTypeError, InvalidValueError, PrivacyMapError
+from ..shown import shown
 
 CHANGED = (
     "the map has changed since the launch, so the cost of that launch at another d_in is "
     "unknown; query the loss at each d_in before the first launch"
+)
+_MOVED = (
+    "the stability map of the transformation has changed since it was read, so what it returns is "
+    "not the stability of the data that mechanisms run on"
 )
 _ATOMS = frozenset({int, float, bool, str, bytes, type(None)})
 
@@ -63,11 +70,14 @@ def distance_key(d_in: Any) -> Hashable:
     """Return a key of a d_in. Distances with the same content have equal keys.
 
     The key has the type and value of a number or string, the parts of a collection, the bytes of
-    an array, and the pickle of anything else.
+    an array, and the pickle of anything else. So 1, 1.0 and True are three distances, and so are
+    0.0 and -0.0: a map may tell them apart.
 
     :raises InvalidTypeError: if it cannot be pickled
     """
     kind = type(d_in)
+    if kind is float and not d_in * d_in > 0.0:  # zeros have a sign, and NaN is not itself
+        return kind, pack("d", d_in)
     if kind in _ATOMS:
         return kind, d_in
     if kind is list or kind is tuple:
@@ -89,30 +99,85 @@ def distance_key(d_in: Any) -> Hashable:
     return kind, buffer.getvalue()
 
 
-class Inward:
-    """A stability map from the d_in of an account to that of its queries.
+def same_distance(one: Any, other: Any) -> bool:
+    """Whether two distances have the same content. No other comparison decides this.
 
-    A mapped distance is remembered if the map cannot change it.
+    What compares equal may differ in what a map reads: dtypes in their metadata, numbers in their
+    type.
+    """
+    return distance_key(one) == distance_key(other)
+
+
+class Inward:
+    """A stability map from the d_in of an account to that of its queries, and its function.
+
+    The function runs once, and its output is kept. Each mapped distance is read once, and all
+    accounts that are charged for a launch use it. So both must be of one moment: the function runs,
+    and a distance is added, only while the map returns what was read before.
 
     :param stability_map: returns the mapped distance, and whether it can never change
     """
 
-    __slots__ = ("_map", "_seen")
+    __slots__ = ("_map", "_ran", "_read_at", "_seen")
 
     def __init__(self, stability_map: Callable[[Any], tuple[Any, bool]]) -> None:
-        self._map = stability_map
+        self._map, self._ran = stability_map, False
         self._seen: dict[Any, Any] = {}
+        self._read_at: dict[Any, tuple[Any, Any]] = {}  # of a map that may change, by key
 
     def __call__(self, d_in: Any) -> Any:
-        """Map ``d_in``."""
+        """Map ``d_in``.
+
+        :raises PrivacyMapError: if the map fails, or has changed since another d_in was read
+        """
         key = distance_key(d_in)
         if key in self._seen:
             return self._seen[key]
+        mapped, fixed = self._read(d_in)
+        if not fixed:
+            for moved in self._moved():
+                raise PrivacyMapError(moved, _MOVED)
+            _, mapped = self._read_at.setdefault(key, (own_distance(d_in), mapped))
+        return self._seen.setdefault(key, mapped)  # of two threads, the first one counts
+
+    def check(self) -> None:
+        """Raise before a charge if the function has not run yet, and can no longer run.
+
+        :raises PrivacyMapError: if the map has changed
+        """
+        if not self._ran:
+            for d_in in self._moved():
+                raise PrivacyMapError(d_in, f"{_MOVED}; open another odometer or limit")
+
+    def run(self, function: Callable[[], Any]) -> Any:
+        """Return ``function()``. The map is read before it and after it.
+
+        :raises InvalidValueError: if the map has changed; a launch may have been charged
+        """
+        if not self._seen:
+            with suppress(PrivacyMapError):  # no loss was read there
+                self(1)
+        self._check_still()
+        output = function()
+        self._check_still()
+        self._ran = True
+        return output
+
+    def _check_still(self) -> None:
+        for d_in in self._moved():
+            raise InvalidValueError(
+                f"the transformation did not run to its end at d_in ({shown(d_in)}): {_MOVED}"
+            )
+
+    def _moved(self) -> Iterator[Any]:
+        """Yield each d_in at which the map returns another value than it did."""
+        for d_in, mapped in tuple(self._read_at.values()):
+            if not same_distance(self._read(d_in)[0], mapped):
+                yield d_in
+
+    def _read(self, d_in: Any) -> tuple[Any, bool]:
         mapped, fixed = self._map(own_distance(d_in))
-        mapped = own_distance(mapped)
-        if fixed:
-            self._seen[key] = mapped
-        return mapped
+        return own_distance(mapped), fixed
 
 
 class Lifted:

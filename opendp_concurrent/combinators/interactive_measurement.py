@@ -17,7 +17,7 @@ from opendp.mod import (
     Transformation,
 )
 
-from ..accounts.price import distance_key
+from ..accounts.price import same_distance
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, PrivacyMapError
 from ..native import opendp as _native
 from ..provenance import Unrecorded, recorded
@@ -120,18 +120,20 @@ def never() -> bool:
     return False
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Return whether two distances are equal or indistinguishable."""
-    return distance_key(one) == distance_key(other) or one == other
-
-
 def constant_map(input_metric: Metric, bound_d_in: Any, d_out: Any) -> Callable[[Any], Any]:
-    """Return the privacy map that is ``d_out`` for every d_in up to ``bound_d_in``."""
+    """Return the privacy map that is ``d_out`` for every d_in up to ``bound_d_in``.
+
+    Numbers of one type have an order. OpenDP's own metrics convert numbers to one type, and a
+    user's metric does not. Any other distance must be the one that was bounded, compared as
+    accounts compare distances.
+    """
+    converted = str(input_metric.distance_type) != "ExtrinsicObject"
 
     def privacy_map(d_in: Any) -> Any:
         d_in = validate_d_in(input_metric, d_in)
-        numbers = isinstance(d_in, (int, float)) and isinstance(bound_d_in, (int, float))
-        if (d_in <= bound_d_in) if numbers else _same(d_in, bound_d_in):
+        kinds = {type(d_in), type(bound_d_in)}
+        numbers = kinds <= {int, float} and (converted or len(kinds) == 1)
+        if (d_in <= bound_d_in) if numbers else same_distance(d_in, bound_d_in):
             return d_out
         raise InvalidValueError(
             f"d_in ({d_in}) must be at most {bound_d_in}, the d_in that this was built for; "

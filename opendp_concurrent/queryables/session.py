@@ -244,6 +244,8 @@ def validate_d_in(metric: Metric, d_in: Any) -> Any:
         raise InvalidTypeError(f"d_in ({d_in}) must be a distance of {metric}, found bool")
     if checks.is_a(d_in, int, float):
         checks.non_negative(d_in=d_in)
+        if d_in == 0:
+            d_in = type(d_in)()  # not -0.0, which is another distance
     _native.check_distance(metric, "d_in", d_in)
     try:
         return own_distance(d_in)

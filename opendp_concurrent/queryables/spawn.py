@@ -5,13 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from opendp.mod import OpenDPException, Transformation
+
 from ..accounts.account import Account, Bound
 from ..accounts.charge import Ledger, Terms
 from ..accounts.limit import Limit
 from ..accounts.name import named
 from ..accounts.price import Inward
 from ..accounts.rule import Unlimited, Within
-from ..errors import InvalidTypeError
+from ..errors import ConcurrentError, InvalidTypeError, PrivacyMapError
 from ..measures import Composability, CompositionMeasure
 from ..native import opendp as _native
 from ..shown import shown
@@ -42,10 +44,19 @@ def _head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, Inward |
     transformation = odometer.transformation
     if transformation is None:
         return token, None
-    return (
-        seal_transformed(token, lambda pointer: _native.transform(transformation, pointer)),
-        Inward(lambda d_in: _native.native_only(_native.transformation_map, transformation, d_in)),
-    )
+    inward = Inward(partial(_stability, transformation))
+
+    def transformed(pointer: Any) -> Any:
+        return inward.run(lambda: _native.transform(transformation, pointer))
+
+    return seal_transformed(token, transformed), inward
+
+
+def _stability(transformation: Transformation, d_in: Any) -> tuple[Any, bool]:
+    try:
+        return _native.native_only(_native.transformation_map, transformation, d_in)
+    except (OpenDPException, ConcurrentError, TypeError, ValueError, ArithmeticError) as error:
+        raise PrivacyMapError(d_in, str(error).strip()) from error
 
 
 def _session(
@@ -84,8 +95,6 @@ def spawn_odometer(
             )
         bound = _recorded(odometer, *odometer.record)
     token, inward = _head(odometer, token)
-    if parent is None:
-        unseal(token)  # if a transformation fails, it raises here, to the owner of the data
     account = Account(
         None if bound else odometer.accumulator.start(measure),
         bound=bound,
@@ -94,6 +103,8 @@ def spawn_odometer(
         sequential_reason=_reason(measure),
         opaque=odometer.opaque,
     )
+    if parent is None:
+        unseal(token)  # if a transformation fails, it raises here, to the owner of the data
     runner = parent.runner if parent else _runner(measure)
     session = _session(odometer, account, token, runner)
     if parent is not None:
@@ -107,7 +118,6 @@ def spawn_filter(
     """Return the handle of a filter over an odometer."""
     measure = odometer.measure
     token, inward = _head(odometer, token)
-    unseal(token)
     account = Account(
         None if bound.book else bound.start,  # other processes charge a ledger: no history here
         bound=bound,
@@ -115,6 +125,7 @@ def spawn_filter(
         sequential_reason=_reason(measure),
         opaque=odometer.opaque,
     )
+    unseal(token)  # now that the account has read the stability map
     session = _session(odometer, account, token, _runner(measure))
     d_out: Any = getattr(bound.rule, "d_out", None)
     return ConcurrentFilterQueryable(session, measure.name, bound.d_in, d_out)

@@ -300,18 +300,32 @@ def test_a_charge_that_is_interrupted_while_a_price_is_read_counts(monkeypatch, 
 
 
 def test_equal_launches_below_a_child_are_kept_once_and_others_for_themselves():
-    stability = [2, 2, 3, 2]
     root = filter_(10.0)
-    child = odometer(parent=root, inward=Inward(lambda d_in: (d_in * stability[0], False)))
-    price = Linear(0.125)
-    while stability:
+    child = odometer(parent=root, inward=Inward(lambda d_in: (d_in * 2, False)))
+    one, other = Linear(0.125), Linear(0.25)
+    for price in (one, one, other, one):
         child.launch(price)
-        stability.pop(0)
     first, second, third, fourth = root._history
     assert first is second
     assert third is not first
-    assert fourth is not third
-    assert root.privacy_loss(1) == 0.125 * (2 + 2 + 3 + 2)
+    assert fourth is first
+    assert root.privacy_loss(1) == 2 * (0.125 * 3 + 0.25)
+
+
+def test_a_launch_whose_stability_has_changed_before_the_function_ran_charges_nothing():
+    stability = [2]
+    root, inward = filter_(10.0), Inward(lambda d_in: (d_in * stability[0], False))
+    child = odometer(parent=root, inward=inward)
+    child.launch(Linear(0.125))
+    stability[0] = 3
+    with pytest.raises(PrivacyMapError, match="has changed since it was read"):
+        child.launch(Linear(0.125))
+    assert root.privacy_loss(1) == 0.25
+    stability[0] = 2
+    assert inward.run(lambda: "output") == "output"
+    stability[0] = 1  # from here on the output is that of a stability of 2
+    child.launch(Linear(0.125))
+    assert root.privacy_loss(1) == 0.5
 
 
 def test_halt_closes_the_whole_interaction():

@@ -93,7 +93,7 @@ def test_the_price_that_is_compared_is_the_price_that_is_charged():
         child(fickle)
 
 
-def test_a_stability_map_that_has_changed_is_what_is_charged():
+def test_a_stability_map_that_has_changed_is_no_stability_of_the_data():
     factor = [1]
     transformation = dp.t.make_user_transformation(
         *SPACE, *SPACE, lambda rows: rows, lambda d_in: factor[0] * d_in
@@ -102,10 +102,13 @@ def test_a_stability_map_that_has_changed_is_what_is_charged():
     root = filter_()(ROWS)
     child = root(transformation >> odometer)
     laplace = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
-    child(laplace)
+    assert child.admits(laplace)
     factor[0] = 10
-    with pytest.raises(BudgetExceededError):
+    with pytest.raises(PrivacyMapError, match="stability map"):
         child(laplace)
+    other = root(transformation >> odometer)
+    with pytest.raises(BudgetExceededError):
+        other(laplace)
 
 
 def test_the_loss_of_parts_is_read_again():
