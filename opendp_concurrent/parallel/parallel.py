@@ -8,7 +8,7 @@ simulate them: the whole view is a postprocessing of the view of the parts that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from opendp.mod import Domain, Measurement, Metric, assert_features
@@ -127,7 +127,7 @@ def make_parallel_composition(
 
     def spawn(token: Sealed) -> MachineQueryable:
         parts = seal_transformed(token, lambda pointer: dict(cut(_native.to_python(pointer))))
-        machine = _Parts(by_key, parts, domain.carrier_type)
+        machine = _Parts(by_key, parts, domain.carrier_type, loss.held())
         return answering(MachineQueryable, PARTS)(machine, "ParallelComposition")
 
     def privacy_map(d_in: Any) -> Any:
@@ -157,9 +157,14 @@ class _Parts:
     """Opens each part once. The queryable around it calls it, one query at a time."""
 
     def __init__(
-        self, measurements: Mapping[Any, Measurement], parts: Sealed, carrier_type: Any
+        self,
+        measurements: Mapping[Any, Measurement],
+        parts: Sealed,
+        carrier_type: Any,
+        check_price: Callable[[Measurement], None],
     ) -> None:
         self._measurements, self._parts, self._carrier_type = measurements, parts, carrier_type
+        self._check_price = check_price
         self._opened: dict[Any, Any] = {}
 
     def __call__(self, key: Any) -> Any:
@@ -181,6 +186,7 @@ class _Parts:
         return self._opened[key]
 
     def _open(self, key: Any, measurement: Measurement) -> Any:
+        self._check_price(measurement)
         part = Lifecycle(innermost_running(), static=True, name=f"part {shown(key)}")
         answer = part.run(run, measurement, self._take(key))
         if isinstance(answer, MachineQueryable) and answer.takes_updates:

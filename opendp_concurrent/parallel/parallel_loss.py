@@ -19,7 +19,7 @@ larger δ at each ε: it is the convex envelope of their minimum, with chords be
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from opendp.mod import Measurement
@@ -37,7 +37,7 @@ class ParallelLoss:
     :param measurements: the measurement of each part, by its key
     """
 
-    __slots__ = ("_measure", "_parts", "_prices", "_seen")
+    __slots__ = ("_measure", "_newest", "_parts", "_prices", "_seen")
 
     def __init__(
         self, measure: CompositionMeasure, measurements: Mapping[Any, Measurement]
@@ -50,6 +50,7 @@ class ParallelLoss:
         self._parts = tuple(number[one] for one in distinct)
         self._prices = [(key, MeasurementPrice(one, measure)) for key, one in distinct.values()]
         self._seen: dict[tuple[int, int], Any] = {}
+        self._newest = [price for _, price in self._prices]
 
     def at(self, total: int, largest: int | None = None) -> Any:
         """Return the loss for parts whose distances add up to ``total``.
@@ -61,10 +62,29 @@ class ParallelLoss:
         if known is not None:
             return known
         prices = [(key, price.again()) for key, price in self._prices]
+        self._newest = [price for _, price in prices]
         loss = self._loss(total, most, prices) if total else self._measure.zero
         if all(price.fixed for _, price in prices):
             self._seen[total, most] = loss
         return loss
+
+    def held(self) -> Callable[[Measurement], None]:
+        """Return a check that a measurement still costs what was read last.
+
+        A part is opened later than the composition is charged. The check raises
+        :class:`.InvalidValueError` if the map of its measurement has changed in between.
+        """
+        prices = {id(price.measurement): price for price in self._newest}
+
+        def check(measurement: Measurement) -> None:
+            for d_in in prices[id(measurement)].changed():
+                raise InvalidValueError(
+                    f"the privacy map of the part's measurement has changed at d_in ({d_in}) since "
+                    "the composition was launched, so its part cannot be opened; launch another "
+                    "composition"
+                )
+
+        return check
 
     def _loss(self, total: int, most: int, prices: list[tuple[Any, MeasurementPrice]]) -> Any:
         measure, parts = self._measure, self._parts

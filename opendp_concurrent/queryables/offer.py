@@ -9,6 +9,7 @@ measurement of this package, never from an attribute.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
@@ -117,11 +118,17 @@ class MeasurementPrice:
 
     def later(self, d_in: Any) -> Any:
         """Return the d_mid at ``d_in`` after the launch, or raise if the map has changed."""
-        if distance_key(d_in) not in self._losses and not self._native:
+        if distance_key(d_in) not in self._losses:
+            for known in self.changed():
+                raise PrivacyMapError(known, CHANGED)
+        return self.at(d_in)
+
+    def changed(self) -> Iterator[Any]:
+        """Yield each d_in at which the map no longer returns what was read."""
+        if not self._native:
             for known, loss in tuple(self._read_at):
                 if is_number(loss) and self._read(known) != loss:
-                    raise PrivacyMapError(known, CHANGED)
-        return self.at(d_in)
+                    yield known
 
     def _read(self, d_in: Any) -> Any:
         try:

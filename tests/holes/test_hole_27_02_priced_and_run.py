@@ -178,3 +178,20 @@ def test_an_odometer_on_blocks_keeps_the_stability_of_its_data():
     copies.times = 1
     child(COUNT)
     assert (root.privacy_loss(1), root.privacy_loss(2)) == (2.0, 0.0)
+
+
+def test_a_part_is_not_opened_at_a_price_that_was_not_charged():
+    epsilon = [0.1]
+    part = dp.m.make_user_measurement(*SPACE, PURE, lambda rows: epsilon[0], lambda _: epsilon[0])
+    parallel = oc.c.make_parallel_composition(
+        *SPACE, oc.c.by_values({"a": [1], "b": [2]}), {"a": part, "b": COUNT}
+    )
+    root = filtered()([1, 2, 3])
+    parts, others = root(parallel), root(parallel)
+    epsilon[0] = 10.0
+    with pytest.raises(InvalidValueError, match="privacy map of the part's measurement"):
+        parts["a"]
+    parts["b"]
+    epsilon[0] = 0.1
+    assert others["a"] == 0.1
+    assert root.privacy_loss() == 0.4
