@@ -6,7 +6,8 @@ the other processes to its totals whenever it takes a turn, so it decides on the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ...accounts.charge import LimitCharge, Terms
@@ -15,6 +16,7 @@ from ...errors import InvalidValueError
 from ...measures.sums.accumulator import Accumulator
 from .limited import Limited, Opened
 from .readable import is_text
+from .shelves import Shelves
 from .terms import first_record, read_terms, write_terms
 
 Path = tuple[str, ...]
@@ -37,20 +39,26 @@ class LimitTotal:
     launches: int
     accumulator: Accumulator
 
+    def after(self, count: int, total: Accumulator) -> LimitTotal:
+        """Return it after ``count`` more launches, with a new sum."""
+        return LimitTotal(self.number, self.path, self.terms, self.launches + count, total)
+
 
 class Limits:
-    """All limits of a budget. What was handed out does not change: a charge makes a copy."""
+    """All limits of a budget. What was handed out does not change: a charge makes a copy.
+
+    :param of: the limits to copy
+    """
 
     __slots__ = ("_by_path", "_paths")
 
-    def __init__(
-        self, by_path: dict[Path, LimitTotal] | None = None, paths: list[Path] | None = None
-    ) -> None:
-        self._by_path, self._paths = by_path or {}, paths or []
+    def __init__(self, of: Limits | None = None) -> None:
+        self._by_path: Shelves[Path, LimitTotal] = Shelves(of and of._by_path)
+        self._paths: Shelves[int, Path] = Shelves(of and of._paths)
 
     def all(self) -> tuple[LimitTotal, ...]:
         """Return the limits in the order of their first charges."""
-        return tuple(map(self._by_path.__getitem__, self._paths))
+        return tuple(self._known(self.path(number + 1)) for number in range(len(self._paths)))
 
     def launches(self, path: Path) -> int:
         """Return the number of launches below a limit."""
@@ -81,7 +89,7 @@ class Limits:
         :param after: the sums of the limits after all of them, in the same order
         :param count: number of charges
         """
-        copy, opened, number = self._copy(), [], 0
+        copy, opened, number = Limits(self), [], 0
         for charge, total in zip(charges, after, strict=True):
             known = copy._by_path.get(charge.path)
             if known is None:
@@ -89,52 +97,61 @@ class Limits:
                 opened.append(new)
                 known = copy._open(new)
             number = known.number
-            copy._put(replace(known, launches=known.launches + count, accumulator=total))
+            copy._put(known.after(count, total))
         d_mids = tuple(charge.d_mid for charge in charges)
         first = Limited(d_mid, number, d_mids, tuple(opened))
         return [first, *[Limited(d_mid, number, d_mids, ())] * (count - 1)], copy
 
     def path(self, number: int) -> Path:
         """Return the path of a limit from its number."""
-        return self._paths[number - 1]
+        path = self._paths.get(number)
+        if path is None:
+            raise InvalidValueError("its limit is not known")
+        return path
 
-    def replayed(self, charge: Limited, count: int = 1) -> Limits:
-        """Return the limits after ``count`` charges that are all ``charge``.
+    def replay(self, charge: Limited, count: int = 1) -> None:
+        """Add ``count`` charges that are all ``charge``. Call this on a copy of one's own.
 
         :raises InvalidValueError: if the charge does not follow from the charges before it
         """
-        copy = self._copy()
         for one in charge.opened:
-            copy._open(one)
-        if type(charge.limit) is not int or not 1 <= charge.limit <= len(copy._paths):
+            self._open(one)
+        if type(charge.limit) is not int:
             raise InvalidValueError("its limit is not known")
-        path = copy.path(charge.limit)
+        path = self.path(charge.limit)
         for depth, d_mid in zip(range(1, len(path) + 1), charge.d_mids, strict=True):
-            known = copy._by_path[path[:depth]]
+            known = self._known(path[:depth])
             total = known.accumulator.after(d_mid, count)
-            copy._put(replace(known, launches=known.launches + count, accumulator=total))
-        return copy
+            self._put(known.after(count, total))
 
-    def _copy(self) -> Limits:
-        return Limits(dict(self._by_path), list(self._paths))
+    def _known(self, path: Path) -> LimitTotal:
+        known = self._by_path.get(path)
+        assert known is not None  # it was opened with its path
+        return known
 
     def _put(self, total: LimitTotal) -> None:
-        self._by_path[total.path] = total
+        self._by_path.put(total.path, total)
 
     def _open(self, new: Opened) -> LimitTotal:
-        above, label = new.above, new.label
-        if type(above) is not int or not 0 <= above <= len(self._paths):
+        above, label, number = new.above, new.label, len(self._paths) + 1
+        if type(above) is not int or not 0 <= above < number:
             raise InvalidValueError("the limit above its limit is not known")
         if type(label) is not str or not label or not is_text(label):
             raise InvalidValueError("the label of its limit is not text")
-        path = (*(self._paths[above - 1] if above else ()), label)
-        terms, _ = read_terms(new.terms)
-        if path in self._by_path or terms.d_out is None:
+        path = (*(self.path(above) if above else ()), label)
+        terms, none = _read(new.terms)
+        if self._by_path.get(path) is not None or terms.d_out is None:
             raise InvalidValueError("its limit was opened before, or has no bound")
-        self._paths.append(path)
-        total = LimitTotal(len(self._paths), path, terms, 0, terms.empty_total())
+        self._paths.put(number, path)
+        total = LimitTotal(number, path, terms, 0, none)
         self._put(total)
         return total
+
+
+@lru_cache(maxsize=256)  # both are immutable, and few terms are distinct
+def _read(text: str) -> tuple[Terms, Accumulator]:
+    terms, _ = read_terms(text)
+    return terms, terms.empty_total()
 
 
 def check_kept(terms: Terms) -> None:

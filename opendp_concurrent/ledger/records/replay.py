@@ -44,6 +44,7 @@ def replay(
     :raises LedgerDamagedError: naming the charge that does not follow from the charge before it
     """
     sequence, head, total, form, limits = known
+    limits = Limits(limits)  # one copy, to which all charges are added
     last: Any = None  # dataset, label, mechanism and d_mid of the charge before
     hash_after: Any = None  # from them, what maps a sequence and a time to a hash
     found, equal = None, 0  # that d_mid, and how many charges of it are not added up yet
@@ -59,7 +60,7 @@ def replay(
                 raise _unrelated(sequence)
             equal += 1
             continue
-        total, limits = _added(total, limits, found, equal, sequence - 1)
+        total = _added(total, limits, found, equal, sequence - 1)
         try:
             hash_after = hasher(*same)
             if type(microseconds) is int:
@@ -75,7 +76,7 @@ def replay(
         with reading(what):
             time = _time(microseconds)
             found = decode(text, form)
-        total, limits = _added(total, limits, found, 1, sequence)
+        total = _added(total, limits, found, 1, sequence)
         last, equal = same if tell is None else None, 0
         if tell is not None:
             path: Path = ()
@@ -83,7 +84,7 @@ def replay(
             if isinstance(found, Limited):
                 path, d_mid = limits.path(found.limit), found.d_mid
             tell(Entry(sequence, time, label, mechanism, d_mid, total.loss, head, path))
-    total, limits = _added(total, limits, found, equal, sequence)
+    total = _added(total, limits, found, equal, sequence)
     return Known(sequence, head, total, form, limits)
 
 
@@ -91,16 +92,15 @@ def _unrelated(sequence: int) -> LedgerDamagedError:
     return LedgerDamagedError(f"charge {sequence} does not follow from those before it")
 
 
-def _added(
-    total: Accumulator, limits: Limits, found: Any, count: int, newest: int
-) -> tuple[Accumulator, Limits]:
+def _added(total: Accumulator, limits: Limits, found: Any, count: int, newest: int) -> Accumulator:
     """Add up equal charges, of which the last one has the number ``newest``."""
     if not count:
-        return total, limits
+        return total
     with reading(f"charge {newest}"):
         if isinstance(found, Limited):
-            limits, found = limits.replayed(found, count), found.d_mid
-        return total.after(found, count), limits
+            limits.replay(found, count)
+            found = found.d_mid
+        return total.after(found, count)
 
 
 def _time(microseconds: Any) -> datetime:

@@ -57,7 +57,7 @@ class ScalarSum:
             return inf
         if self.units is None:
             return 0.0
-        return from_units_down(max(0, to_units(d_out) - self.units))
+        return from_units_down(max(0, _units(d_out) - self.units))
 
     def amounts(self, d_mid: Any) -> tuple[int | None]:
         """Return the units of a launch."""

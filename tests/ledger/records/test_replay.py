@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("sqlalchemy")
 
-from opendp_concurrent.accounts.charge import Terms
+from opendp_concurrent.accounts.charge import LimitCharge, Terms
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.errors import InvalidValueError, LedgerDamagedError
 from opendp_concurrent.ledger.records.chain import first_hash, next_hash
@@ -154,3 +154,24 @@ def test_a_missing_charge_is_named(gone):
 def test_a_time_of_no_year_is_named(time):
     with pytest.raises(LedgerDamagedError, match="charge 1 is unreadable: its time"):
         replay(START, charges(time))
+
+
+def test_a_replay_copies_the_limits_once(monkeypatch):
+    """A copy for each charge made opening 10^4 limits cost the square of their number."""
+    made, init = [], Limits.__init__
+    monkeypatch.setattr(Limits, "__init__", lambda self, of=None: made.append(of) or init(self, of))
+    terms = Terms("MaxDivergence", basic(), "SymmetricDistance()", 1, 0.5)
+    known, rows, limits = START, [], START.limits
+    head = known.head
+    for number in range(1, 101):
+        path = (f"limit {number}",)
+        after = (terms.empty_total().after(0.25),)
+        (record,), limits = limits.charged(0.25, (LimitCharge(path, terms, 0.25),), after)
+        row = ("survey", number, 0, "", "", encode("d_mid", record))
+        head = next_hash(head, row)
+        rows.append((*row, head))
+    made.clear()
+    found = replay(known, rows)
+    assert made == [START.limits]
+    assert [one.launches for one in found.limits.all()] == [1] * 100
+    assert START.limits.all() == ()
