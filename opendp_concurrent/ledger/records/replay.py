@@ -44,7 +44,6 @@ def replay(
     :raises LedgerDamagedError: naming the charge that does not follow from the charge before it
     """
     sequence, head, total, form, limits = known
-    limits = Limits(limits)  # one copy, to which all charges are added
     last: Any = None  # dataset, label, mechanism and d_mid of the charge before
     hash_after: Any = None  # from them, what maps a sequence and a time to a hash
     found, equal = None, 0  # that d_mid, and how many charges of it are not added up yet
@@ -60,7 +59,7 @@ def replay(
                 raise _unrelated(sequence)
             equal += 1
             continue
-        total = _added(total, limits, found, equal, sequence - 1)
+        total, limits = _added(known, total, limits, found, equal, sequence - 1)
         try:
             hash_after = hasher(*same)
             if type(microseconds) is int:
@@ -76,7 +75,7 @@ def replay(
         with reading(what):
             time = _time(microseconds)
             found = decode(text, form)
-        total = _added(total, limits, found, 1, sequence)
+        total, limits = _added(known, total, limits, found, 1, sequence)
         last, equal = same if tell is None else None, 0
         if tell is not None:
             path: Path = ()
@@ -84,7 +83,7 @@ def replay(
             if isinstance(found, Limited):
                 path, d_mid = limits.path(found.limit), found.d_mid
             tell(Entry(sequence, time, label, mechanism, d_mid, total.loss, head, path))
-    total = _added(total, limits, found, equal, sequence)
+    total, limits = _added(known, total, limits, found, equal, sequence)
     return Known(sequence, head, total, form, limits)
 
 
@@ -92,15 +91,19 @@ def _unrelated(sequence: int) -> LedgerDamagedError:
     return LedgerDamagedError(f"charge {sequence} does not follow from those before it")
 
 
-def _added(total: Accumulator, limits: Limits, found: Any, count: int, newest: int) -> Accumulator:
+def _added(
+    known: Known, total: Accumulator, limits: Limits, found: Any, count: int, newest: int
+) -> tuple[Accumulator, Limits]:
     """Add up equal charges, of which the last one has the number ``newest``."""
     if not count:
-        return total
+        return total, limits
     with reading(f"charge {newest}"):
         if isinstance(found, Limited):
+            if limits is known.limits:
+                limits = Limits(limits)  # the only copy, to which all charges are added
             limits.replay(found, count)
             found = found.d_mid
-        return total.after(found, count)
+        return total.after(found, count), limits
 
 
 def _time(microseconds: Any) -> datetime:
