@@ -5,6 +5,10 @@ which it was launched from. A child is open while it and all of its ancestors ar
 
 A running mechanism is marked in a context of its own (:func:`contextvars.copy_context`). The
 context ends with the call, so no interrupt leaves a mark behind.
+
+What runs on data has a home: a new one for each launch, inside the home that launched it. A handle
+keeps the home that it was made in, and its queries run there. Running code may use the handles that
+were made in its home, or further inside. With any other, public state would depend on data.
 """
 
 from __future__ import annotations
@@ -61,7 +65,10 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     **{(state, Event.ENDED): State.ENDED for state in State},
 }
 
+Home = tuple[object, ...]  # from the innermost one outwards; empty where no data are
+
 _RUNNING: ContextVar[tuple[Lifecycle, ...]] = ContextVar("_RUNNING", default=())
+_HOME: ContextVar[Home] = ContextVar("_HOME", default=())
 
 
 class Lifecycle:
@@ -179,12 +186,51 @@ class Lifecycle:
             raise ReentrantLaunchError
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``function(*arguments)``. This and its ancestors are marked as running there."""
-        return copy_context().run(self._marked, function, arguments)
+        """Return ``function(*arguments)``, a mechanism that is launched, in a home of its own.
 
-    def _marked(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        This and its ancestors are marked as running there.
+        """
+        return self.go_on((), function, *arguments)
+
+    def go_on(self, home: Home, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return ``function(*arguments)``, for a mechanism whose handle was made in ``home``."""
+        return copy_context().run(self._marked, home or new_home(), function, arguments)
+
+    def _marked(self, home: Home, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         _RUNNING.set((*self.lineage, *_RUNNING.get()))
-        return function(*arguments)
+        return _at(home, function, arguments)
+
+
+def here() -> Home:
+    """Return the home of the code that runs in this context."""
+    return _HOME.get()
+
+
+def new_home() -> Home:
+    """Return a new home inside that of the code that runs in this context."""
+    return (object(), *_HOME.get())
+
+
+def at_home(home: Home, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``, run in ``home``."""
+    return copy_context().run(_at, home, function, arguments)
+
+
+def housed(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``, run in this home; for the data's owner in a new one."""
+    return function(*arguments) if _HOME.get() else at_home(new_home(), function, *arguments)
+
+
+def _at(home: Home, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    _HOME.set(home)
+    return function(*arguments)
+
+
+def check_home(home: Home) -> None:
+    """Raise if the code that runs here may not use a handle that was made in ``home``."""
+    running = _HOME.get()
+    if running and running[0] not in home:
+        raise ReentrantLaunchError
 
 
 def innermost_running() -> Lifecycle | None:

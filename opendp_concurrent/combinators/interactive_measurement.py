@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from opendp.combinators import make_chain_mt
@@ -17,6 +18,7 @@ from opendp.mod import (
     Transformation,
 )
 
+from ..accounts.lifecycle import housed
 from ..accounts.price import same_distance
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, PrivacyMapError
 from ..native import opendp as _native
@@ -84,10 +86,11 @@ def make_measurement(
         d_out = checked_map(d_in)
         return d_out.curve if isinstance(d_out, PrivacyProfile) else d_out
 
+    housed_spawn = partial(housed, spawn)
     measurement = make_user_measurement(
         *input_space,
         output_measure,
-        function=_native.carry(lambda data: spawn(seal(_native.to_pointer(data, carrier_type)))),
+        function=_native.carry(lambda data: housed_spawn(seal(_native.to_pointer(data, carrier_type)))),
         privacy_map=_native.carry(native_map),
         TO="ExtrinsicObject",
     )
@@ -101,7 +104,7 @@ def make_measurement(
         can_resume = can_resume or other.can_resume
         many = may_feed_many(around)
     what = Inside(
-        spawn,
+        housed_spawn,
         checked_map,
         odometer,
         takes_updates,
@@ -168,8 +171,8 @@ def chain(
         (transformation.input_domain, transformation.input_metric, measurement.output_measure),
         f"{transformation} >> {measurement.summary}",
         what._replace(
-            spawn=lambda token: spawn(
-                seal(_native.transform(transformation, unseal(token)), token)
+            spawn=lambda token: housed(
+                lambda: spawn(seal(_native.transform(transformation, unseal(token)), token))
             ),
             privacy_map=lambda d_in: privacy_map(_native.transformation_map(transformation, d_in)),
             odometer=None if odometer is None else make_chain_ot(odometer, transformation),

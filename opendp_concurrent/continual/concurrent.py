@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from weakref import ref
 
@@ -21,6 +22,7 @@ from opendp.mod import (
     assert_features,
 )
 
+from ..accounts.lifecycle import housed
 from ..checks import checked, count, optional
 from ..combinators.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, StreamError, StreamHaltedError, UnsupportedMeasureError
@@ -426,7 +428,7 @@ def make_concurrent_continual(
             root = composition(stream)
             return StreamQueryable(root, machine(root, stream), fit)
 
-        return open_odometer
+        return partial(housed, open_odometer)
     spawn_root = composition.spawn
 
     def spawn(token: Sealed) -> MachineQueryable:

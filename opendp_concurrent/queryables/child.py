@@ -42,7 +42,9 @@ def _take_turn(child: Child, evaluate: Any, queryable: Any, query: Any) -> Any:
 def _evaluate(child: Child, evaluate: Any, queryable: Any, query: Any) -> Any:
     child._lifecycle.check()
     lifecycle = child._lifecycle
-    return hide_errors(lifecycle.opaque, lifecycle.run, evaluate, queryable, query)
+    return hide_errors(
+        lifecycle.opaque, lifecycle.go_on, child._home, evaluate, queryable, query
+    )
 
 
 def _require_measurement(query: Any) -> None:

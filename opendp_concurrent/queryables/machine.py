@@ -110,7 +110,9 @@ class MachineQueryable(SealedHandle, Queryable):
         self._unfinished = True
         try:
             lifecycle = self._lifecycle
-            answer = hide_errors(lifecycle.opaque, lifecycle.run, self._answer, query)
+            answer = hide_errors(
+                lifecycle.opaque, lifecycle.go_on, self._home, self._answer, query
+            )
         except Exception:
             self._unfinished = False
             raise

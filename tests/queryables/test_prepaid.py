@@ -361,14 +361,15 @@ def test_a_mechanism_cannot_launch_from_the_block_that_pays_for_it():
     found = []
 
     def function(_):
-        with pytest.raises(ReentrantLaunchError):
-            block(count(0.125))
-        found.append(block.unspent)
+        for use in (lambda: block(count(0.125)), lambda: block.unspent, block.close):
+            with pytest.raises(ReentrantLaunchError):
+                use()
+        found.append(1)
         return 1
 
     block = filtered().prepaid(0.25, 2)
     block(user(lambda _: 0.25, function=function))
-    assert found == [1]
+    assert (found, block.unspent) == ([1], 1)
 
 
 def test_a_mechanism_that_fails_has_used_its_launch():
