@@ -65,10 +65,15 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     **{(state, Event.ENDED): State.ENDED for state in State},
 }
 
+_FOREIGN = (
+    "what runs on the data must use no handle but those that it made itself: what it does there "
+    "could depend on the data; use the handle before or after it"
+)
 Home = tuple[object, ...]  # from the innermost one outwards; empty where no data are
 
 _RUNNING: ContextVar[tuple[Lifecycle, ...]] = ContextVar("_RUNNING", default=())
 _HOME: ContextVar[Home] = ContextVar("_HOME", default=())
+_ASKING: ContextVar[Home] = ContextVar("_ASKING", default=())  # of who sent what is passed on
 
 
 class Lifecycle:
@@ -190,15 +195,29 @@ class Lifecycle:
 
         This and its ancestors are marked as running there.
         """
-        return self.go_on((), function, *arguments)
+        return copy_context().run(self._marked, new_home(), None, function, arguments)
 
-    def go_on(self, home: Home, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``function(*arguments)``, for a mechanism whose handle was made in ``home``."""
-        return copy_context().run(self._marked, home or new_home(), function, arguments)
+    def go_on(
+        self, home: Home, passes_on: bool, function: Callable[..., Any], *arguments: Any
+    ) -> Any:
+        """Return ``function(*arguments)``, for a mechanism whose handle was made in ``home``.
 
-    def _marked(self, home: Home, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        :param passes_on: whether it only passes messages on, so that :func:`beside_data` leads to
+            the code that sent them
+        """
+        home = home or new_home()
+        asking = _ASKING.get() if passes_on else home
+        return copy_context().run(self._marked, home, asking, function, arguments)
+
+    def _marked(
+        self,
+        home: Home,
+        asking: Home | None,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+    ) -> Any:
         _RUNNING.set((*self.lineage, *_RUNNING.get()))
-        return _at(home, function, arguments)
+        return _at(home, home if asking is None else asking, function, arguments)
 
 
 def here() -> Home:
@@ -213,7 +232,12 @@ def new_home() -> Home:
 
 def at_home(home: Home, function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``, run in ``home``."""
-    return copy_context().run(_at, home, function, arguments)
+    return copy_context().run(_at, home, home, function, arguments)
+
+
+def beside_data(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``, a postprocessor, run in the home of who asked it."""
+    return at_home(_ASKING.get(), function, *arguments)
 
 
 def housed(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -221,8 +245,11 @@ def housed(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments) if _HOME.get() else at_home(new_home(), function, *arguments)
 
 
-def _at(home: Home, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def _at(
+    home: Home, asking: Home, function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> Any:
     _HOME.set(home)
+    _ASKING.set(asking)
     return function(*arguments)
 
 
@@ -230,7 +257,7 @@ def check_home(home: Home) -> None:
     """Raise if the code that runs here may not use a handle that was made in ``home``."""
     running = _HOME.get()
     if running and running[0] not in home:
-        raise ReentrantLaunchError
+        raise ReentrantLaunchError(_FOREIGN)
 
 
 def innermost_running() -> Lifecycle | None:

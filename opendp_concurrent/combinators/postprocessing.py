@@ -9,6 +9,7 @@ from typing import Any
 from opendp.mod import Measurement, assert_features
 
 from .. import checks
+from ..accounts.lifecycle import beside_data
 from ..errors import InvalidTypeError, PostprocessorError
 from ..provenance import recorded
 from ..queryables.accuracy import Accuracy
@@ -58,6 +59,8 @@ def make_interactive_postprocessing(
     returns ``ANSWER``, its message is the answer to the analyst. It may therefore query the
     measurement several times, or not at all. This is Algorithm 7 of [HSTVVXZ23], the person in the
     middle, in the corrected form: the postprocessor sees the query first.
+
+    The postprocessor may use other handles, as whoever queries it may.
 
     If the postprocessor raises or exceeds ``max_asks``, its state returns to the state before the
     analyst's message. The measurement may have answered already, and it stays open.
@@ -141,7 +144,7 @@ def postprocessing(
 
 
 def _step(postprocessor: Postprocessor, state: Any, tag: Tag, message: Any) -> tuple[Any, Tag, Any]:
-    found = postprocessor(state, tag, message)
+    found = beside_data(postprocessor, state, tag, message)
     parts = tuple(found) if isinstance(found, tuple) else ()
     if len(parts) != 3 or not isinstance(parts[1], Tag):
         raise PostprocessorError(

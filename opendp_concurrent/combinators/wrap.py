@@ -110,6 +110,7 @@ def wrap_queries(
         else:
             handle = answering(QueryOnlyQueryable, named)(machine, name)
             handle.stream = inner  # the stream's subscribers hold it weakly
+        handle.passes_on = True
         if carries_state:
             _carry(handle, answer, inner if outer is None else None, meter)
         return handle

@@ -113,6 +113,7 @@ class Branch(Stream):
             return self.asking(ask(query))
 
         handle = answering(QueryOnlyQueryable, queries_of(answer))(counted, "Subscriber")
+        handle.passes_on = True
         handle.stream = self  # the whole stream holds the branch weakly only
         return handle
 

@@ -43,7 +43,7 @@ def _evaluate(child: Child, evaluate: Any, queryable: Any, query: Any) -> Any:
     child._lifecycle.check()
     lifecycle = child._lifecycle
     return hide_errors(
-        lifecycle.opaque, lifecycle.go_on, child._home, evaluate, queryable, query
+        lifecycle.opaque, lifecycle.go_on, child._home, False, evaluate, queryable, query
     )
 
 

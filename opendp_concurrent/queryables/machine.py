@@ -43,6 +43,7 @@ class MachineQueryable(SealedHandle, Queryable):
     """
 
     query_type = "ExtrinsicObject"
+    passes_on = False  # whether all it does is to pass messages on to another mechanism
     _parts: Sealed | None = None  # what a checkpoint saves, from the outside in; see saved.py
 
     @property
@@ -111,7 +112,12 @@ class MachineQueryable(SealedHandle, Queryable):
         try:
             lifecycle = self._lifecycle
             answer = hide_errors(
-                lifecycle.opaque, lifecycle.go_on, self._home, self._answer, query
+                lifecycle.opaque,
+                lifecycle.go_on,
+                self._home,
+                self.passes_on,
+                self._answer,
+                query,
             )
         except Exception:
             self._unfinished = False
