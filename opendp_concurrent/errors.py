@@ -133,7 +133,8 @@ class ReentrantLaunchError(ConcurrentError, RuntimeError, OpenDPException):
 
     A running mechanism queried itself, or tried to launch on the account that pays for it, or used
     a handle that it did not make: a method, or a property. The same holds for the functions of
-    transformations, partitions and queries, which run on the data. Or Python ran a finalizer (``__del__``) in the middle of a charge, and it used a handle of the same tree.
+    transformations, partitions and queries, which run on the data. Or Python ran a finalizer
+    (``__del__``) in the middle of a charge, and it used a handle of the same tree.
     """
 
     def __init__(

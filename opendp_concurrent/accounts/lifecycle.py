@@ -240,6 +240,11 @@ def beside_data(function: Callable[..., Any], *arguments: Any) -> Any:
     return at_home(_ASKING.get(), function, *arguments)
 
 
+def outside(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``, for code of ours, which may use every handle."""
+    return copy_context().run(_at, (), _ASKING.get(), function, arguments)
+
+
 def housed(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``, run in this home; for the data's owner in a new one."""
     return function(*arguments) if _HOME.get() else at_home(new_home(), function, *arguments)

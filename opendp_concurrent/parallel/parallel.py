@@ -13,7 +13,7 @@ from typing import Any
 
 from opendp.mod import Domain, Measurement, Metric, assert_features
 
-from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..accounts.lifecycle import Lifecycle, innermost_running, outside
 from ..checks import shown
 from ..combinators.guards import check_measurement, check_measurement_on, check_space
 from ..combinators.interactive_measurement import make_measurement
@@ -189,7 +189,7 @@ class _Parts:
         self._check_price(measurement)
         part = Lifecycle(innermost_running(), static=True, name=f"part {shown(key)}")
         answer = part.run(run, measurement, self._take(key))
-        if isinstance(answer, MachineQueryable) and answer.takes_updates:
+        if isinstance(answer, MachineQueryable) and outside(lambda: answer.takes_updates):
             raise InvalidTypeError(f"measurements[{shown(key)}] takes updates: {ADAPTIVE}")
         return adopt(answer, part, None)
 

@@ -24,7 +24,7 @@ from opendp.measures import max_divergence
 from opendp.mod import Domain, Measure
 
 from .. import owned
-from ..accounts.lifecycle import innermost_running
+from ..accounts.lifecycle import innermost_running, outside
 from ..accounts.reentry import check_not_held
 from ..checks import at_most, integer, shown
 from ..errors import InvalidTypeError, InvalidValueError, MessageLimitError, StreamError
@@ -331,18 +331,18 @@ class Stream:
                 self._meter.room(steps)
             if isinstance(message, Room):
                 for feed in feeds:
-                    feed.receive(message)
+                    outside(feed.receive, message)
                 return
             if len(feeds) > 1:
                 for feed in feeds:
-                    feed.receive(Room(steps))
+                    outside(feed.receive, Room(steps))
             if self._meter is not None:
                 self._meter.spend(steps)
             self._steps += steps  # before: an update that is interrupted must not arrive again
             failures = []
             for feed in feeds:
                 try:
-                    feed.receive(message)
+                    outside(feed.receive, message)  # wherever it was made
                 except Exception as error:
                     failures.append(error)  # raised below, after the others have received it
             if failures:
@@ -487,6 +487,6 @@ def query_side(answer: Any) -> Callable[[Any], Any]:
     def ask(message: Any) -> Any:
         if isinstance(message, DataMessage):
             raise InvalidTypeError(UPDATE_REFUSED)
-        return answer(message)
+        return outside(answer, message)  # wherever it was made
 
     return ask
