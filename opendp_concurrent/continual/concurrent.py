@@ -52,8 +52,14 @@ from .mechanism import Checked, ContinualQueryable
 from .stream import items_of
 
 NESTED = (
-    "the children of a composition would not receive the updates of this stream; wrap it "
-    "in make_concurrent_continual and launch the result"
+    "the children of a composition would not receive the updates of this stream; make it by "
+    "make_concurrent_composition or make_concurrent_filter, wrap it in make_concurrent_continual "
+    "and launch the result"
+)
+OF_ODOMETER = (
+    "the query is an odometer, whose children would not receive the updates of this stream; launch "
+    "these on this handle itself, or give them a bound of their own: launch "
+    "make_concurrent_continual(make_concurrent_filter(odometer, d_in, d_out))"
 )
 MISSED = (
     "this child has missed updates: it reached its horizon or its limit of messages, or halted; "
@@ -184,8 +190,9 @@ class _Fit:
 
     def check(self, query: Any) -> None:
         """Raise, before any charge, unless the children of ``query`` would be fed."""
-        composes = isinstance(query, ConcurrentMeasurement) and query.composes
-        if isinstance(query, Odometer) or composes:
+        if isinstance(query, Odometer):
+            raise InvalidTypeError(OF_ODOMETER)
+        if isinstance(query, ConcurrentMeasurement) and query.composes:
             raise InvalidTypeError(NESTED)
         check_launch(query)
         self._rehearse(query)

@@ -52,11 +52,15 @@ class _IndividualFilter:
         self._rows, self._loss, self._d_out = rows, loss, d_out
         self._bank = Bank(len(rows))
 
-    def __call__(self, query: Any) -> float:
+    def check(self, query: Any) -> tuple[NoisySum, Price]:
+        """Return a copy of the query, checked again, and its price, or raise."""
         if not isinstance(query, NoisySum):
             raise InvalidTypeError(f"the query must be a NoisySum, found {type(query).__name__}")
-        query = NoisySum(query.per_row, query.bound, query.scale)  # a copy, checked again
-        price = Price.of(query, self._loss, self._d_out)
+        query = NoisySum(query.per_row, query.bound, query.scale)
+        return query, Price.of(query, self._loss, self._d_out)
+
+    def __call__(self, query: Any) -> float:
+        query, price = self.check(query)
         noise = IntegerNoise(self._loss, price.scale)
         total = self._bank.charge(values_of(self._rows, query.per_row), price)
         return ldexp(float(noise.add(total)), price.exponent)

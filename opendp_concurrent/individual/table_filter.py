@@ -46,14 +46,18 @@ class _TableFilter:
         self._terms = terms_of(loss, d_out)
         self._budgets.check(self._terms)
 
-    def __call__(self, query: Any) -> float:
+    def check(self, query: Any) -> tuple[Steps, UnitPrice]:
+        """Return the steps of the query and its price, or raise."""
         if not isinstance(query, NoisyTableSum):
             raise InvalidTypeError(
                 f"the query must be a NoisyTableSum, found {type(query).__name__}"
             )
         query = NoisyTableSum(query.column, query.bound, query.scale, query.quantum, query.where)
         steps = steps_of(query, self._table.tables.schema)
-        price = UnitPrice.of(steps.reach, steps.scale, self._loss, self._d_out)
+        return steps, UnitPrice.of(steps.reach, steps.scale, self._loss, self._d_out)
+
+    def __call__(self, query: Any) -> float:
+        steps, price = self.check(query)
         noise = IntegerNoise(self._loss, steps.scale)
         if self._failed:
             raise TableError

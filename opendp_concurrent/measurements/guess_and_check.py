@@ -205,7 +205,9 @@ def make_guess_and_check(
 
     def spawn(token: Sealed) -> MachineQueryable:
         machine = _GuessAndCheck(compositor.spawn(token), checker, release)
-        return MachineQueryable(machine, "GuessAndCheck")
+        handle = MachineQueryable(machine, "GuessAndCheck")
+        handle.passes_on = True  # only what it launches sees the data
+        return handle
 
     return make_measurement(
         space,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from math import exp, expm1, log
@@ -115,11 +116,14 @@ class _SparseVector:
         self._comparison = NoisyComparison(noise)
         self._answer = None if noise.answer is None else LaplaceNoise(noise.answer)
 
-    def __call__(self, message: Any) -> SparseVectorAnswer:
+    def check(self, message: Any) -> tuple[Callable[[], int], int]:
+        """Return what computes the query's answer, and the threshold in steps, or raise."""
         query, threshold = _parse(message, self._threshold)
-        steps = self._queries.steps
-        level = steps.level("threshold", threshold)
-        compute = self._queries.accept(query)
+        level = self._queries.steps.level("threshold", threshold)
+        return self._queries.accept(query), level
+
+    def __call__(self, message: Any) -> SparseVectorAnswer:
+        compute, level = self.check(message)
         if self._comparison.exhausted:
             return EXHAUSTED
         answer = compute()
@@ -129,7 +133,7 @@ class _SparseVector:
             return BELOW
         if self._answer is None:
             return ABOVE
-        return SparseVectorAnswer(Outcome.ABOVE, steps.value(answer + self._answer.draw()))
+        return SparseVectorAnswer(Outcome.ABOVE, self._queries.steps.value(answer + self._answer.draw()))
 
 
 def _parse(message: Any, threshold: float) -> tuple[Any, float]:

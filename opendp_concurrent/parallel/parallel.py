@@ -167,7 +167,8 @@ class _Parts:
         self._check_price = check_price
         self._opened: dict[Any, Any] = {}
 
-    def __call__(self, key: Any) -> Any:
+    def check(self, key: Any) -> Measurement:
+        """Return the measurement of a key, or raise."""
         check_key("the query", key)
         measurement = self._measurements.get(key)
         if measurement is None:
@@ -175,6 +176,10 @@ class _Parts:
                 f"the query ({shown(key)}) must be a key of measurements; pass one of its "
                 f"{len(self._measurements)} keys"
             )
+        return measurement
+
+    def __call__(self, key: Any) -> Any:
+        measurement = self.check(key)
         if key not in self._opened:
             self._opened[key] = _FAILED  # until it answers: each part is charged once
             self._opened[key] = self._open(key, measurement)

@@ -35,6 +35,16 @@ def forget_frames(error: BaseException) -> None:
             left += [one.__cause__, one.__context__]
 
 
+def check_message(machine: Any, message: Any) -> None:
+    """Let a machine refuse a message for reasons that are public, before it uses the data.
+
+    Such an error is not hidden: a machine has a method ``check`` if it refuses messages.
+    """
+    check = getattr(type(machine), "check", None)
+    if check is not None:
+        check(machine, message)
+
+
 class MachineQueryable(SealedHandle, Queryable):
     """A handle of an interactive mechanism.
 
@@ -111,8 +121,12 @@ class MachineQueryable(SealedHandle, Queryable):
         self._unfinished = True
         try:
             lifecycle = self._lifecycle
+            # a handle that passes messages on has no errors of the data: what is inside hides them
+            opaque = lifecycle.opaque and not self.passes_on
+            if opaque:
+                lifecycle.go_on(self._home, False, check_message, unseal(self._machine), query)
             answer = hide_errors(
-                lifecycle.opaque,
+                opaque,
                 lifecycle.go_on,
                 self._home,
                 self.passes_on,

@@ -1,0 +1,114 @@
+"""Refusals for public reasons came out as failed mechanisms, and one with advice of no use."""
+
+import logging
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, MechanismError
+
+dp.enable_features("contrib", "honest-but-curious")
+
+PURE = dp.max_divergence()
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+BITS = oc.integer_stream(0, 1), oc.event_presence()
+ODOMETER = oc.make_concurrent_odometer(*SPACE, PURE)
+COUNT = SPACE >> dp.t.then_count()
+
+
+def root(**more):
+    return oc.make_concurrent_filter(ODOMETER, d_in=1, d_out=1e3, opaque_errors=True, **more)(
+        [1, 2, 3]
+    )
+
+
+def sensitive():
+    space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+    return dp.t.make_user_transformation(*SPACE, *space, len, lambda d_in: 5 * d_in)
+
+
+REFUSED = {
+    "sensitivity": (sensitive, "the sensitivity of the query"),
+    "a vector answer": (lambda: SPACE >> dp.t.then_clamp((0, 1)), "must have one number"),
+    "no query": (lambda: 7, "must be a transformation"),
+    "a tuple": (lambda: (1, 2, 3), "found a tuple of length 3"),
+    "a threshold": (lambda: (COUNT, "five"), "^threshold must be a number"),
+}
+SPARSE = oc.m.make_sparse_vector(*SPACE, PURE, 1, scale=2.0, threshold=1e6, max_hits=2)
+
+
+def twice(measurement):
+    return oc.c.make_bounded_interactive(oc.c.make_interactive(measurement), 100)
+
+
+@pytest.mark.parametrize("wrap", [lambda of: of, oc.c.make_interactive, twice])
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_query_of_a_sparse_vector_is_refused_in_its_own_words(caplog, name, wrap):
+    make, said = REFUSED[name]
+    account = root()
+    queryable = account(wrap(SPARSE))
+    spent = account.privacy_loss()
+    with (
+        caplog.at_level(logging.ERROR, "opendp_concurrent.measurements"),
+        pytest.raises(ConcurrentError, match=said) as refusal,
+    ):
+        queryable(make())
+    assert type(refusal.value) is not MechanismError
+    assert caplog.text == ""  # nothing has failed
+    assert account.privacy_loss() == spent
+    assert queryable(COUNT).outcome is oc.m.Outcome.BELOW
+
+
+def test_what_depends_on_the_data_stays_hidden():
+    queryable = root()(oc.c.make_interactive(SPARSE))
+    for query in (lambda data: str(data), lambda data: 1 / 0, lambda data: data[10**6]):
+        with pytest.raises(MechanismError):
+            queryable(query)
+
+
+def test_a_guess_and_an_individual_price_are_refused_likewise():
+    checker = oc.m.make_guess_and_check(
+        *SPACE, PURE, 1, scale=4.0, tolerance=2.0, max_hits=2, answer_scale=8.0
+    )
+    for query in (7, (sensitive(), 3.0)):
+        with pytest.raises(ConcurrentError, match="message must be a pair|sensitivity"):
+            root()(checker)(query)
+    filtered = oc.m.make_individual_filter(*SPACE, PURE, d_out=1.0)
+    queryable = root()(filtered)
+    with pytest.raises(ConcurrentError, match="^scale .* must be at least"):
+        queryable(oc.m.NoisySum(lambda rows: rows, bound=10.0, scale=1.0))
+    with pytest.raises(ConcurrentError, match="must be a NoisySum"):
+        queryable(7)
+    with pytest.raises(MechanismError):
+        queryable(oc.m.NoisySum(lambda rows: np.ones(1), bound=1.0, scale=10.0))
+
+
+def test_a_key_of_no_part_is_refused_likewise():
+    part = COUNT >> dp.m.then_laplace(scale=4.0)
+    parallel = oc.c.make_parallel_composition(*SPACE, oc.c.by_values({"a": [1]}), {"a": part})
+    with pytest.raises(ConcurrentError, match="must be a key of measurements"):
+        root()(parallel)["b"]
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_the_advice_for_an_odometer_on_a_stream_works(limited):
+    odometer = oc.make_concurrent_odometer(*BITS, PURE)
+    counter = oc.m.make_counter(*BITS, PURE, scale=4.0)
+    stream = oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 2.0))([])
+    query = oc.c.make_limited(odometer, 1, 0.5, label="ada") if limited else odometer
+    with pytest.raises(InvalidTypeError) as refusal:
+        stream(query)
+    advice = str(refusal.value)
+    assert "launch these on this handle itself" in advice
+    assert stream.privacy_loss() == 0.0
+    first = stream(counter)
+    _, _, code = advice.rpartition(": launch ")
+    d_in, d_out = 1, 1.0
+    names = {"make_concurrent_continual": oc.c.make_concurrent_continual}
+    names |= {"make_concurrent_filter": oc.make_concurrent_filter}
+    second = stream(eval(code, names | {"odometer": odometer, "d_in": d_in, "d_out": d_out}))
+    third = second(counter)
+    stream.update_all([1, 0, 1])
+    assert all(isinstance(one.read(), int) for one in (first, third))
