@@ -250,9 +250,7 @@ def housed(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments) if _HOME.get() else at_home(new_home(), function, *arguments)
 
 
-def _at(
-    home: Home, asking: Home, function: Callable[..., Any], arguments: tuple[Any, ...]
-) -> Any:
+def _at(home: Home, asking: Home, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     _HOME.set(home)
     _ASKING.set(asking)
     return function(*arguments)

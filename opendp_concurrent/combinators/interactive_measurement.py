@@ -90,7 +90,9 @@ def make_measurement(
     measurement = make_user_measurement(
         *input_space,
         output_measure,
-        function=_native.carry(lambda data: housed_spawn(seal(_native.to_pointer(data, carrier_type)))),
+        function=_native.carry(
+            lambda data: housed_spawn(seal(_native.to_pointer(data, carrier_type)))
+        ),
         privacy_map=_native.carry(native_map),
         TO="ExtrinsicObject",
     )

@@ -30,7 +30,7 @@ from ..tables.steps import table_given
 from ..tables.table import Table
 from .integer_noise import IntegerNoise
 from .noise_loss import NoiseLoss, noise_loss
-from .noisy_table_sum import NoisyTableSum, steps_of
+from .noisy_table_sum import NoisyTableSum, Steps, steps_of
 from .price import individual_budget
 from .unit_price import BUDGET, UnitPrice, terms_of
 

@@ -133,7 +133,9 @@ class _SparseVector:
             return BELOW
         if self._answer is None:
             return ABOVE
-        return SparseVectorAnswer(Outcome.ABOVE, self._queries.steps.value(answer + self._answer.draw()))
+        return SparseVectorAnswer(
+            Outcome.ABOVE, self._queries.steps.value(answer + self._answer.draw())
+        )
 
 
 def _parse(message: Any, threshold: float) -> tuple[Any, float]:

@@ -48,7 +48,7 @@ def made_for(d_in):
     )
 
 
-@pytest.mark.parametrize("one, other", PAIRS.values(), ids=PAIRS)
+@pytest.mark.parametrize(("one", "other"), PAIRS.values(), ids=PAIRS)
 def test_a_map_and_an_account_hold_the_same_distances_for_one(one, other):
     odometer = oc.make_concurrent_odometer(*SPACE, PURE)
     for bound, asked in ((one, other), (other, one)):
@@ -63,7 +63,7 @@ def test_a_map_and_an_account_hold_the_same_distances_for_one(one, other):
                 measurement.map(asked)
 
 
-@pytest.mark.parametrize("one, other", PAIRS.values(), ids=PAIRS)
+@pytest.mark.parametrize(("one", "other"), PAIRS.values(), ids=PAIRS)
 def test_a_limit_is_opened_again_at_its_own_distance_only(one, other):
     odometer = oc.make_concurrent_odometer(*SPACE, PURE)
     if {type(one), type(other)} == {int, float}:

@@ -53,8 +53,8 @@ class Limits:
     __slots__ = ("_by_path", "_paths")
 
     def __init__(self, of: Limits | None = None) -> None:
-        self._by_path: Shelves[Path, LimitTotal] = Shelves(of and of._by_path)
-        self._paths: Shelves[int, Path] = Shelves(of and of._paths)
+        self._by_path: Shelves[Path, LimitTotal] = Shelves(None if of is None else of._by_path)
+        self._paths: Shelves[int, Path] = Shelves(None if of is None else of._paths)
 
     def all(self) -> tuple[LimitTotal, ...]:
         """Return the limits in the order of their first charges."""

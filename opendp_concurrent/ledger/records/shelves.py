@@ -26,7 +26,7 @@ class Shelves(Generic[K, V]):
 
     def __init__(self, of: Shelves[K, V] | None = None) -> None:
         self._shelves: list[dict[K, V]] = [{}] * _SHELVES if of is None else of._shelves.copy()
-        self._size = 0 if of is None else of._size
+        self._size: int = 0 if of is None else of._size
         self._own: set[int] = set()  # shelves that no other mapping has
         if of is not None:
             of._own = set()
