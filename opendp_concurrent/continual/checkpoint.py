@@ -20,7 +20,7 @@ from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..provenance import recorded
-from ..queryables.data import Sealed, seal, unseal
+from ..queryables.data import Sealed, SealedHandle, seal, unseal
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, check_launch
 from ..queryables.saved import Parts, parts_of
@@ -102,7 +102,7 @@ if hasattr(os, "register_at_fork"):  # the parent has the mechanism; here its da
     os.register_at_fork(before=_remember_living, after_in_child=_leave_to_parent)
 
 
-class Checkpoint:
+class Checkpoint(SealedHandle):
     """Save and restore a continual mechanism's state. Keep the checkpoint from analysts.
 
     The saved text contains data and noise in the clear: anyone who reads it reads the data. Only
@@ -148,6 +148,9 @@ class Checkpoint:
         types = {name: type(self._record.get(name)) for name in _FIELDS}
         if types != {"version": int, "lineage": str, "generation": int, "parts": list}:
             raise InvalidValueError(_NOT_SAVED)
+
+    def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
+        """Nothing: it belongs to the owner of the data, not to a launch."""
 
     def __reduce__(self) -> Any:
         raise TypeError("a checkpoint holds sensitive data and cannot be pickled or copied")

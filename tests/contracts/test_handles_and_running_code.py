@@ -66,6 +66,7 @@ def handles():
         root()(bounded),
         context.query(epsilon=0.25).select(dp.len(signed=True)).release(),
         *streams(),
+        oc.c.Checkpoint(),
     ]
 
 
@@ -203,7 +204,7 @@ def test_every_class_of_handles_is_here():
 def test_every_method_is_here():
     names = {name for handle in handles() for name, _ in uses(handle)}
     assert {"__call__", "__exit__", "close", "prepaid", "leased", "add_blocks"} <= names
-    assert {"collect", "update", "receive", "privacy_loss", "unspent", "read"} <= names
+    assert {"collect", "update", "receive", "privacy_loss", "unspent", "read", "save"} <= names
 
 
 @pytest.mark.parametrize("running", RUNNING)
