@@ -164,9 +164,13 @@ class Inward:
         return output
 
     def _check_still(self) -> None:
-        for d_in in self._moved():
+        try:
+            moved = [(d_in, _MOVED) for d_in in self._moved()]
+        except PrivacyMapError as error:  # which says that nothing was charged
+            moved = [(error.d_in, error.reason)]
+        for d_in, reason in moved:
             raise InvalidValueError(
-                f"the transformation did not run to its end at d_in ({shown(d_in)}): {_MOVED}"
+                f"the transformation did not run to its end at d_in ({shown(d_in)}): {reason}"
             )
 
     def _moved(self) -> Iterator[Any]:

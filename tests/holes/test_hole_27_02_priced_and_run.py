@@ -108,6 +108,23 @@ def test_a_root_whose_map_changes_while_its_function_runs_does_not_open():
     times[0] = 1
 
 
+def test_a_map_that_fails_while_the_function_runs_does_not_say_that_nothing_was_charged():
+    works = [True]
+
+    def function(rows):
+        works[0] = False
+        return rows
+
+    made = dp.t.make_user_transformation(
+        *SPACE, *SPACE, function, lambda d_in: d_in if works[0] else 1 / 0
+    )
+    root = filtered()([1, 2, 3])
+    with pytest.raises(InvalidValueError, match="did not run to its end") as refusal:
+        root(made >> ODOMETER)(COUNT)
+    assert "nothing was charged" not in str(refusal.value)
+    assert root.privacy_loss() == 0.2
+
+
 def test_every_level_of_a_chain_is_checked():
     outer, inner = Copies(2), Copies(3)
     root = filtered()([1, 2, 3])
