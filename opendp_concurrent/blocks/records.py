@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from opendp.mod import Domain, LazyFrameDomain
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
+from ..interrupts import Lock
 from ..native import opendp as _native
 from ..native.frames import concatenated
 from ..parallel.partition import Partition
@@ -63,13 +63,13 @@ class Records:
             if data is not None:
                 batch = len(batches)
                 self._batches = [*batches, cut]
-            # before the keys are added: a launch on them, or an interrupt, finds their batch
+            # before the keys are added: a launch on them finds their batch
             of = np.full(start + many, batch, dtype=np.int32)
             of[:start] = self._batch_of[:start]
             self._batch_of = of
             try:
                 self.keys.add(own)
-            except Exception:  # not interrupts, at which the keys may be added
+            except BaseException:
                 self._batches = batches
                 raise
 

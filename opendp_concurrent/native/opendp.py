@@ -2,8 +2,14 @@
 
 A native call turns a Python exception that is raised inside it into a bare ``OpenDPException``.
 This package's exceptions are remembered where they leave its code. :func:`typed`, which makes the
-native call, raises them again from the native exception. For interrupts see :mod:`.boundary`; for
-threads see :mod:`.argtypes`.
+native call, raises them again from the native exception. For threads see :mod:`.argtypes`.
+
+OpenDP's callbacks pass on a ``KeyboardInterrupt``, or whatever else is no ``Exception``, and the
+process crashes. So each call that may call Python is a section (:mod:`..interrupts`), in which no
+interrupt arrives. A function of this package that native code calls is wrapped by :func:`carry`:
+what it raises is remembered, and OpenDP gets an ``Exception``. A function that was given to OpenDP
+itself, as to ``dp.m.make_user_measurement``, must raise no other than an ``Exception``, and an
+interrupt waits until it returns.
 """
 
 from __future__ import annotations
@@ -16,27 +22,13 @@ from functools import wraps
 from types import FrameType
 from typing import Any, TypeVar, cast
 
-from opendp import combinators, mod
+from opendp import _convert, combinators, core, mod
 from opendp._convert import (
     ATOM_MAP,
     c_to_py,
     py_to_c,
 )
 from opendp._lib import AnyObjectPtr, FfiResult, FfiSlice, lib, unwrap
-from opendp.core import (
-    measurement_input_domain,
-    measurement_input_metric,
-    measurement_output_measure,
-    new_queryable,
-    odometer_queryable_invoke,
-    queryable_eval,
-)
-from opendp.core import (
-    measurement_map as measurement_map,
-)
-from opendp.core import (
-    transformation_map as transformation_map,
-)
 from opendp.domains import _lazyframe_from_domain
 from opendp.extras._utilities import to_then as _to_then
 from opendp.mod import (
@@ -54,16 +46,19 @@ from opendp.typing import _ELEMENTARY_TYPES
 
 from ..checks import shown
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, MechanismError
+from ..interrupts import whole
 from ..provenance import Unrecorded
-from .argtypes import set_once
-from .boundary import CALLBACKS, entries
+from .argtypes import answered, set_once
 
 PARTIAL_CONSTRUCTOR: type = _PartialConstructor
 VERSION: str = mod.__version__
 F = TypeVar("F", bound=Callable[..., Any])
+measurement_map = whole(core.measurement_map)
+transformation_map = whole(core.transformation_map)
 set_once()
 MOST_ROWS = 2**36  # more than a machine holds
-_CARRIED: ContextVar[list[ConcurrentError] | None] = ContextVar("_CARRIED", default=None)
+CALLBACKS = {_convert._invoke_py_callback.__code__, _convert._invoke_py_transition.__code__}
+_CARRIED: ContextVar[list[BaseException] | None] = ContextVar("_CARRIED", default=None)
 
 
 def _function(name: str, *argument_types: Any) -> Any:
@@ -115,6 +110,7 @@ def to_pointer(data: Any, carrier_type: Any) -> Any:
     return pointer
 
 
+@whole
 def invoke(measurement: Measurement, pointer: Any) -> Any:
     """Run a measurement on data that are converted already."""
     try:
@@ -148,6 +144,7 @@ def _ok(result: Any) -> Any:
     return unwrap(result, ctypes.c_void_p) if result.tag else result.payload.Ok
 
 
+@whole
 def transform(transformation: Transformation, pointer: Any) -> Any:
     """Run a transformation on converted data; the result stays converted."""
     try:
@@ -156,6 +153,7 @@ def transform(transformation: Transformation, pointer: Any) -> Any:
         del pointer
 
 
+@whole
 def apply(transformation: Transformation, pointer: Any) -> Any:
     """Apply a transformation to converted data, and convert the result."""
     try:
@@ -165,6 +163,7 @@ def apply(transformation: Transformation, pointer: Any) -> Any:
     return unwrap(result, AnyObjectPtr) if result.tag else _answer(result)
 
 
+@whole
 def to_python(pointer: Any) -> Any:
     """Convert data back from OpenDP's representation."""
     return c_to_py(pointer)
@@ -241,12 +240,13 @@ def address(measurement: Measurement | Transformation) -> int:
     return ctypes.addressof(measurement.contents)
 
 
+@whole
 def space_of(measurement: Measurement) -> tuple[Domain, Metric, Measure]:
     """Return the domain, metric and measure of a measurement."""
     return (
-        measurement_input_domain(measurement),
-        measurement_input_metric(measurement),
-        measurement_output_measure(measurement),
+        core.measurement_input_domain(measurement),
+        core.measurement_input_metric(measurement),
+        core.measurement_output_measure(measurement),
     )
 
 
@@ -256,31 +256,34 @@ def native_only(function: Callable[..., Any], *arguments: Any) -> tuple[Any, boo
     If it did not call Python, the result depends only on the arguments of OpenDP's constructors,
     and does not change.
     """
-    before = entries()
+    before = answered()
     answer = function(*arguments)
-    return answer, entries() == before
+    return answer, answered() == before
 
 
 # --- queryables ------------------------------------------------------------------------------
 
 
+@whole
 def evaluate(queryable: Any, query: Any) -> Any:
     """Query a native queryable."""
-    return queryable_eval(queryable, query)
+    return core.queryable_eval(queryable, query)
 
 
+@whole
 def evaluate_odometer(queryable: Any, query: Any) -> Any:
     """Launch on a native odometer queryable."""
-    return odometer_queryable_invoke(queryable, query)
+    return core.odometer_queryable_invoke(queryable, query)
 
 
+@whole
 def python_queryable(transition: Callable[[Any], Any]) -> Any:
     """Make a native queryable from Python, so that OpenDP's wrappers apply to it.
 
     OpenDP stores the transition in ``__opendp_dict__``, from where its closure could be read; that
     is cleared.
     """
-    queryable = new_queryable(carry(transition), Q="ExtrinsicObject", A="ExtrinsicObject")
+    queryable = core.new_queryable(carry(transition), Q="ExtrinsicObject", A="ExtrinsicObject")
     queryable.__opendp_dict__ = {}
     return queryable.value
 
@@ -298,33 +301,53 @@ def inside_native_call() -> bool:
 # --- errors ----------------------------------------------------------------------------------
 
 
+class _StoppedError(Exception):
+    """What OpenDP gets for an exception that is no ``Exception``, as which it comes out."""
+
+
+@whole
 def typed(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``. This package's exceptions keep their type and values.
 
     Such an exception is remembered by the enclosing call of ``typed``, if there is one. A native
-    exception is replaced by the exception of this package that caused it.
+    exception is replaced by the exception of this package that caused it. An interrupt that native
+    code has passed on as an error is raised here, whatever became of the error.
     """
-    carried: list[ConcurrentError] = []
+    carried: list[BaseException] = []
     try:
-        return copy_context().run(_carrying, carried, function, arguments)
-    except ConcurrentError as error:
-        remember(error)
-        raise
-    except OpenDPException as error:
-        found = [ours for ours in carried if str(ours) in str(error)]
-        if not found:
-            raise
-        cause = None if type(found[-1]) is MechanismError else error
-    remember(found[-1])
-    raise found[-1].with_traceback(None) from cause  # its frames may hold data
+        answer = copy_context().run(_carrying, carried, function, arguments)
+    except Exception as error:
+        stopped = _stopped(carried)
+        if stopped is None:
+            if isinstance(error, ConcurrentError):
+                remember(error)
+                raise
+            if not isinstance(error, OpenDPException):
+                raise
+            ours = [one for one in carried if isinstance(one, ConcurrentError)]
+            found = [one for one in ours if str(one) in str(error)]
+            if not found:
+                raise
+            cause = None if type(found[-1]) is MechanismError else error
+            remember(found[-1])
+            raise found[-1].with_traceback(None) from cause  # its frames may hold data
+    else:
+        stopped = _stopped(carried)
+        if stopped is None:
+            return answer
+    raise stopped from None
 
 
-def _carrying(carried: list[ConcurrentError], function: Any, arguments: tuple[Any, ...]) -> Any:
+def _stopped(carried: list[BaseException]) -> BaseException | None:
+    return next((one for one in carried if not isinstance(one, Exception)), None)
+
+
+def _carrying(carried: list[BaseException], function: Any, arguments: tuple[Any, ...]) -> Any:
     _CARRIED.set(carried)
     return function(*arguments)
 
 
-def remember(error: ConcurrentError) -> None:
+def remember(error: BaseException) -> None:
     """Make the enclosing native call, if there is one, raise this error instead of its own."""
     outer = _CARRIED.get()
     if outer is not None:
@@ -332,10 +355,20 @@ def remember(error: ConcurrentError) -> None:
 
 
 def carry(function: F) -> F:
-    """Return ``function``, whose exceptions of this package keep their type in a native call."""
+    """Return ``function``, whose exceptions keep their type in a native call, if they are ours.
+
+    Native code never sees what is no ``Exception``.
+    """
 
     def carrying(argument: Any) -> Any:
-        return typed(function, argument)
+        try:
+            return typed(function, argument)
+        except Exception:
+            raise
+        except BaseException as error:
+            remember(error.with_traceback(None))  # its frames may hold data
+            kind = type(error).__name__
+        raise _StoppedError(f"stopped by {kind}")
 
     return cast(F, carrying)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,6 +16,7 @@ from opendp.mod import Domain
 
 from ..accounts.reentry import check_not_held
 from ..errors import ForkedError
+from ..interrupts import Lock
 from ..native import opendp as _native
 from ..native.columns import as_rows
 from ..native.frames import as_lazyframe, check_files, files_of
@@ -57,7 +57,7 @@ class _Pending:
     __slots__ = ("_compute", "_lock")
 
     def __init__(self, compute: Callable[[], Any]) -> None:
-        self._compute, self._lock = compute, RLock()
+        self._compute, self._lock = compute, Lock()
 
     def settle(self, token: Sealed) -> Any:
         check_not_held(self._lock)
