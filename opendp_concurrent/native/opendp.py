@@ -1,28 +1,16 @@
-"""All uses of OpenDP's private names, and errors that keep their type across the FFI.
+"""All uses of OpenDP's private names.
 
-A native call turns a Python exception that is raised inside it into a bare ``OpenDPException``.
-This package's exceptions are remembered where they leave its code. :func:`typed`, which makes the
-native call, raises them again from the native exception. For threads see :mod:`.argtypes`.
-
-OpenDP's callbacks pass on a ``KeyboardInterrupt``, or whatever else is no ``Exception``, and the
-process crashes. So each call that may call Python is a section (:mod:`..interrupts`), in which no
-interrupt arrives. A function of this package that native code calls is wrapped by :func:`carry`:
-what it raises is remembered, and OpenDP gets an ``Exception``. A function that was given to OpenDP
-itself, as to ``dp.m.make_user_measurement``, must raise no other than an ``Exception``, and an
-interrupt waits until it returns.
+For errors and interrupts in native calls see :mod:`.callbacks`; for threads see :mod:`.argtypes`.
 """
 
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Callable
-from contextvars import ContextVar, copy_context
 from functools import wraps
-from types import FrameType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from opendp import _convert, combinators, core, mod
+from opendp import combinators, core, mod
 from opendp._convert import (
     ATOM_MAP,
     c_to_py,
@@ -37,7 +25,6 @@ from opendp.mod import (
     Measure,
     Measurement,
     Metric,
-    OpenDPException,
     Transformation,
     VectorDomain,
     _PartialConstructor,
@@ -45,20 +32,23 @@ from opendp.mod import (
 from opendp.typing import _ELEMENTARY_TYPES
 
 from ..checks import shown
-from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, MechanismError
+from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import whole
 from ..provenance import Unrecorded
 from .argtypes import answered, set_once
+from .callbacks import carry as carry
+from .callbacks import guard
+from .callbacks import inside_native_call as inside_native_call
+from .callbacks import remember as remember
+from .callbacks import typed as typed
 
 PARTIAL_CONSTRUCTOR: type = _PartialConstructor
 VERSION: str = mod.__version__
-F = TypeVar("F", bound=Callable[..., Any])
 measurement_map = whole(core.measurement_map)
 transformation_map = whole(core.transformation_map)
 set_once()
+guard()
 MOST_ROWS = 2**36  # more than a machine holds
-CALLBACKS = {_convert._invoke_py_callback.__code__, _convert._invoke_py_transition.__code__}
-_CARRIED: ContextVar[list[BaseException] | None] = ContextVar("_CARRIED", default=None)
 
 
 def _function(name: str, *argument_types: Any) -> Any:
@@ -288,89 +278,7 @@ def python_queryable(transition: Callable[[Any], Any]) -> Any:
     return queryable.value
 
 
-def inside_native_call() -> bool:
-    """Whether the caller runs within one of OpenDP's native calls."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code in CALLBACKS:
-            return True
-        frame = frame.f_back
-    return False
-
-
-# --- errors ----------------------------------------------------------------------------------
-
-
-class _StoppedError(Exception):
-    """What OpenDP gets for an exception that is no ``Exception``, as which it comes out."""
-
-
-@whole
-def typed(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``function(*arguments)``. This package's exceptions keep their type and values.
-
-    Such an exception is remembered by the enclosing call of ``typed``, if there is one. A native
-    exception is replaced by the exception of this package that caused it. An interrupt that native
-    code has passed on as an error is raised here, whatever became of the error.
-    """
-    carried: list[BaseException] = []
-    try:
-        answer = copy_context().run(_carrying, carried, function, arguments)
-    except Exception as error:
-        stopped = _stopped(carried)
-        if stopped is None:
-            if isinstance(error, ConcurrentError):
-                remember(error)
-                raise
-            if not isinstance(error, OpenDPException):
-                raise
-            ours = [one for one in carried if isinstance(one, ConcurrentError)]
-            found = [one for one in ours if str(one) in str(error)]
-            if not found:
-                raise
-            cause = None if type(found[-1]) is MechanismError else error
-            remember(found[-1])
-            raise found[-1].with_traceback(None) from cause  # its frames may hold data
-    else:
-        stopped = _stopped(carried)
-        if stopped is None:
-            return answer
-    raise stopped from None
-
-
-def _stopped(carried: list[BaseException]) -> BaseException | None:
-    return next((one for one in carried if not isinstance(one, Exception)), None)
-
-
-def _carrying(carried: list[BaseException], function: Any, arguments: tuple[Any, ...]) -> Any:
-    _CARRIED.set(carried)
-    return function(*arguments)
-
-
-def remember(error: BaseException) -> None:
-    """Make the enclosing native call, if there is one, raise this error instead of its own."""
-    outer = _CARRIED.get()
-    if outer is not None:
-        outer.append(error)
-
-
-def carry(function: F) -> F:
-    """Return ``function``, whose exceptions keep their type in a native call, if they are ours.
-
-    Native code never sees what is no ``Exception``.
-    """
-
-    def carrying(argument: Any) -> Any:
-        try:
-            return typed(function, argument)
-        except Exception:
-            raise
-        except BaseException as error:
-            remember(error.with_traceback(None))  # its frames may hold data
-            kind = type(error).__name__
-        raise _StoppedError(f"stopped by {kind}")
-
-    return cast(F, carrying)
+# --- types -----------------------------------------------------------------------------------
 
 
 def infer_as_measurement(kind: type) -> None:
