@@ -69,7 +69,7 @@ class Records:
             self._batch_of = of
             try:
                 self.keys.add(own)
-            except BaseException:
+            except Exception:
                 self._batches = batches
                 raise
 

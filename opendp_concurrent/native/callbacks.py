@@ -7,10 +7,13 @@ native call, raises them again from the native exception.
 OpenDP's callbacks catch ``Exception`` only. If anything else leaves one, such as a
 ``KeyboardInterrupt``, the process crashes. So each native call that may call Python is a critical
 section, in which no interrupt arrives (:mod:`..interrupts`). A function that is given to OpenDP
-after this package was imported is wrapped: if it is called below ``typed``, interrupts are let in
-while it runs, and whatever else it raises is remembered, while OpenDP gets an ``Exception``. Called
-in any other way, it is called as OpenDP calls it. The two functions of OpenDP that this replaces
-prepare a callback. The callbacks themselves are OpenDP's.
+after this package was imported is wrapped. If it is called below ``typed``, whatever it raises is
+remembered, while OpenDP gets an ``Exception``; and while a user's function runs, interrupts are let
+in. Called in any other way, it is called as OpenDP calls it. The two functions of OpenDP that this
+replaces prepare a callback. The callbacks themselves are OpenDP's.
+
+Interrupts are not let in while a function of OpenDP or of this package runs, since it may be in the
+middle of another native call. A user's function that calls OpenDP is as safe there as anywhere.
 """
 
 from __future__ import annotations
@@ -129,13 +132,21 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(function, _Ours):
         return function
 
+    call = () if _is_known(function) else (let_in,)
+
     @wraps(function)
     def called(*arguments: Any) -> Any:
         if _CARRIED.get() is None:
             return function(*arguments)
-        return _kept(let_in, function, *arguments)
+        return _kept(*call, function, *arguments)
 
     return called
+
+
+def _is_known(function: Any) -> bool:
+    """Whether a function is OpenDP's or ours. A measurement may also be used as a function."""
+    module = getattr(function, "__module__", None) or type(function).__module__
+    return str(module).partition(".")[0] in ("opendp", "opendp_concurrent")
 
 
 def guard() -> None:
