@@ -26,6 +26,8 @@ import time
 from contextlib import nullcontext
 
 os.environ["RUST_BACKTRACE"] = "0"  # with it, each error of OpenDP costs about 50 ms
+# first, since threads inherit it: a thread without it would get what the main thread blocks
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 import opendp.prelude as dp
 from _postgres import server
@@ -598,23 +600,29 @@ def main() -> None:
     found = {}
     with tempfile.TemporaryDirectory() as folder, server_if("postgres" in backends) as url:
 
-        def name(backend):
-            return url if backend == "postgres" else backend and f"{folder}/{len(found)}.db"
+        def name(backend, number):
+            return url if backend == "postgres" else backend and f"{folder}/{number}.db"
 
         if options.here:
-            for kind, backend in kinds:
-                found[f"{kind} {backend}"] = run(kind, name(backend), count, options.seed)
+            for number, (kind, backend) in enumerate(kinds):
+                found[f"{kind} {backend}"] = run(kind, name(backend, number), count, options.seed)
                 gc.collect()
             print(json.dumps(found))
             return
         print_machine()
         figures = dict.fromkeys(("interrupts", "aborts", "stuck", "half_charges"), 0.0)
         rows = []
-        for kind, backend in kinds:
+        for number, (kind, backend) in enumerate(kinds):
             if backend == "postgres" and url is None:
                 continue
             command = [sys.executable, __file__, "--count", str(count)]
-            command += ["--seed", str(options.seed), "--one", kind, fresh(name(backend), len(rows))]
+            command += [
+                "--seed",
+                str(options.seed),
+                "--one",
+                kind,
+                fresh(name(backend, number), number),
+            ]
             try:
                 done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
                 lines = done.stdout.splitlines()

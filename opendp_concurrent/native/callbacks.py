@@ -58,32 +58,35 @@ def typed(function: Callable[..., Any], *arguments: Any) -> Any:
     code has passed on as an error is raised here, whatever became of the error.
     """
     carried: list[BaseException] = []
+    cause: BaseException | None = None
     try:
         answer = copy_context().run(_carrying, carried, function, arguments)
     except Exception as error:
-        stopped = _stopped(carried)
-        if stopped is None:
-            if isinstance(error, ConcurrentError):
-                remember(error)
+        instead = _stopped(carried)
+        if instead is None:
+            instead = _behind(error, carried)
+            if isinstance(instead, ConcurrentError):
+                remember(instead)
+            if instead is error:
                 raise
-            if not isinstance(error, OpenDPException):
-                raise
-            ours = [one for one in carried if isinstance(one, ConcurrentError)]
-            found = [one for one in ours if str(one) in str(error)]
-            if not found:
-                raise
-            cause = None if type(found[-1]) is MechanismError else error
-            remember(found[-1])
-            raise found[-1].with_traceback(None) from cause  # its frames may hold data
+            cause = None if type(instead) is MechanismError else error
     else:
-        stopped = _stopped(carried)
-        if stopped is None:
+        instead = _stopped(carried)
+        if instead is None:
             return answer
-    raise stopped from None
+    raise instead.with_traceback(None) from cause  # its frames may hold data
 
 
 def _stopped(carried: list[BaseException]) -> BaseException | None:
     return next((one for one in carried if not isinstance(one, Exception)), None)
+
+
+def _behind(error: Exception, carried: list[BaseException]) -> BaseException:
+    """Return the exception of this package that caused a native one, or the error itself."""
+    if not isinstance(error, OpenDPException) or isinstance(error, ConcurrentError):
+        return error
+    ours = [one for one in carried if isinstance(one, ConcurrentError) and str(one) in str(error)]
+    return ours[-1] if ours else error
 
 
 def _carrying(carried: list[BaseException], function: Any, arguments: tuple[Any, ...]) -> Any:

@@ -131,7 +131,7 @@ class Store:
         self._check_file()
         with WHOLE:  # from before the connection is taken, until it is given back
             try:
-                with self._connect() as connection:
+                with self._engine.connect() as connection:
                     try:
                         yield connection
                     except self.failures:
@@ -140,10 +140,6 @@ class Store:
                         raise
             except self.failures as error:
                 raise self._error(error, NOTHING) from error
-
-    def _connect(self) -> Connection:
-        """Return a connection. A server may let it wait."""
-        return self._engine.connect() if self.embedded else let_in(self._engine.connect)
 
     def driver(self, connection: Connection) -> DriverConnection:
         """Return the driver of a connection."""
@@ -223,7 +219,7 @@ class Store:
             return self._idle.pop(), True
         self._check_file()
         try:
-            driver = DriverConnection(self._connect(), self._texts)
+            driver = DriverConnection(self._engine.connect(), self._texts)
         except self.failures as error:
             raise self._error(error, NOTHING) from error
         try:
