@@ -27,12 +27,11 @@ def default_handler():
 
 def test_an_interrupt_waits_for_the_end_of_the_section():
     done = []
-    with pytest.raises(KeyboardInterrupt):
-        with WHOLE:
-            interrupt()
-            done.append(1)
-            interrupt()
-            done.append(2)
+    with pytest.raises(KeyboardInterrupt), WHOLE:
+        interrupt()
+        done.append(1)
+        interrupt()
+        done.append(2)
     assert done == [1, 2]
     with WHOLE:  # it was raised once
         pass
@@ -46,22 +45,19 @@ def test_sections_within_a_section_end_with_it():
         interrupt()
         return "inner"
 
-    with pytest.raises(KeyboardInterrupt):
-        with WHOLE:
-            done.append(inner())
-            done.append("outer")
+    with pytest.raises(KeyboardInterrupt), WHOLE:
+        done.append(inner())
+        done.append("outer")
     assert done == ["inner", "outer"]
 
 
 def test_an_error_in_a_section_is_the_context_of_the_interrupt():
-    with pytest.raises(KeyboardInterrupt) as caught:
-        with WHOLE:
-            interrupt()
-            raise ValueError("first")
+    with pytest.raises(KeyboardInterrupt) as caught, WHOLE:
+        interrupt()
+        raise ValueError("first")
     assert str(caught.value.__context__) == "first"
-    with pytest.raises(ValueError, match="alone"):
-        with WHOLE:
-            raise ValueError("alone")
+    with pytest.raises(ValueError, match="alone"), WHOLE:
+        raise ValueError("alone")
 
 
 def test_one_interrupt_is_let_in_and_the_next_one_waits():
@@ -75,11 +71,10 @@ def test_one_interrupt_is_let_in_and_the_next_one_waits():
             interrupt()  # while the first is on its way
             seen.append("cleaned")
 
-    with pytest.raises(KeyboardInterrupt):
-        with WHOLE:
-            with pytest.raises(KeyboardInterrupt):
-                let_in(function, "let in")
-            seen.append("section")
+    with pytest.raises(KeyboardInterrupt), WHOLE:
+        with pytest.raises(KeyboardInterrupt):
+            let_in(function, "let in")
+        seen.append("section")
     assert seen == ["let in", "cleaned", "section"]
 
 
@@ -187,9 +182,8 @@ def test_an_event_loop_is_interrupted_after_the_section():
     def inside():
         asyncio.run(main())
 
-    with WHOLE:
-        with pytest.raises(KeyboardInterrupt):
-            let_in(inside)
+    with WHOLE, pytest.raises(KeyboardInterrupt):
+        let_in(inside)
     assert seen == ["section", "section"]
 
 
@@ -207,9 +201,8 @@ def test_the_main_thread_can_be_interrupted_while_it_waits_for_a_lock():
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     try:
-        with pytest.raises(KeyboardInterrupt):
-            with lock:
-                raise AssertionError("somebody else holds it")
+        with pytest.raises(KeyboardInterrupt), lock:
+            raise AssertionError("somebody else holds it")
         assert not lock.held
     finally:
         timer.join()
@@ -221,9 +214,8 @@ def test_the_main_thread_can_be_interrupted_while_it_waits_for_a_lock():
 
 def test_a_lock_is_released_by_an_error_and_can_be_taken_again_inside():
     lock = Lock()
-    with pytest.raises(ValueError, match="text"):
-        with lock, lock:
-            int("text")
+    with pytest.raises(ValueError, match="text"), lock, lock:
+        int("text")
     free = []
     thread = threading.Thread(target=lambda: free.append(lock.__enter__()))
     thread.start()

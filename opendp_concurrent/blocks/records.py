@@ -16,7 +16,7 @@ from opendp.mod import Domain, LazyFrameDomain
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
-from ..interrupts import Lock
+from ..interrupts import Lock, let_in
 from ..native import opendp as _native
 from ..native.frames import concatenated
 from ..parallel.partition import Partition
@@ -83,7 +83,9 @@ class Records:
             return seal_transformed(token, _native.to_python)
         partition: Any = self._partition
         of, owners = partition.of, partition.owners
-        return seal_transformed(token, lambda data: _by_key(_native.to_python(data), of, owners))
+        return seal_transformed(
+            token, lambda data: let_in(_by_key, _native.to_python(data), of, owners)
+        )
 
     def of(self, places: Places) -> Take:
         """Return a function that returns the records of some blocks, or raise.
