@@ -2,45 +2,61 @@
 
     python benchmarks/interrupts.py [--quick] [--json] [--seed N] [--kinds odometer,filter,...]
 
-Each kind runs in a process of its own, twice: interrupted in the main thread by a signal whose
-handler raises, as Ctrl-C does, and in another thread by ``PyThreadState_SetAsyncExc``. After each
-interrupt the handle is looked at: all accounts of its tree must agree on what was charged, and the
-next launch must go through; another thread must not wait for a lock that nobody holds.
+Each kind runs in a process of its own. Another process sends SIGINT to it, as Ctrl-C does, every
+0.2 to 2 ms. Every exception is kept, as consoles and notebooks keep the last one. After each
+interrupt the handle is looked at: all accounts of its tree must agree on what was charged, the next
+launch must go through, and another thread must not wait for a lock that nobody holds.
+
+The kinds of handles on a ledger are the scenarios of ``kills.py``, and a store of answers, on
+SQLite and, where it is installed, on PostgreSQL. A second process launches on the same ledger
+meanwhile. It must never be locked out, and every answer of both must be charged.
 """
 
 from __future__ import annotations
 
-import ctypes
+import gc
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from contextlib import nullcontext
 
 os.environ["RUST_BACKTRACE"] = "0"  # with it, each error of OpenDP costs about 50 ms
+# first, since threads inherit it: a thread without it would get what the main thread blocks
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 import opendp.prelude as dp
+from _postgres import server
 from _timing import parser, print_machine, print_table, report
+from kills import PREPAID, SCENARIOS
 
 import opendp_concurrent as oc
+from opendp_concurrent.interrupts import whole
+from opendp_concurrent.ledger import create_ledger, open_ledger
+from opendp_concurrent.serving import AnswerStore
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE, SEQUENTIAL = dp.max_divergence(), dp.approximate(dp.zero_concentrated_divergence())
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 ROWS = [1, 2, 3]
 HUGE = 1e15
+DATASET = "interrupts"
+KILLER = """
+import os, random, sys, time
+pid, chosen = int(sys.argv[1]), random.Random(int(sys.argv[2]))
+while os.getppid() == pid:
+    time.sleep(chosen.uniform(2e-4, 2e-3))
+    os.kill(pid, 2)
+"""
 TARGETS = {
     "aborts": ("at most", 0.0),
     "stuck": ("at most", 0.0),
     "half_charges": ("at most", 0.0),
 }
-
-
-class Interrupt(BaseException):
-    """What is raised in another thread."""
 
 
 class HalfChargedError(Exception):
@@ -131,17 +147,20 @@ class Compositor:
 class BelowNative(Compositor):
     """A compositor below one of OpenDP's: all goes through Python callbacks."""
 
+    @whole  # a call of OpenDP's own that calls Python, which an interrupt may crash
     def renew(self):
         self.root = dp.c.make_adaptive_composition(*SPACE, PURE, 1, [12.5] * 50)(ROWS)
         self.left, self.child = 49, self.root(self.inner)
         self.queries = [laplace(), in_python()]
 
+    @whole
+    def again(self):
+        self.left -= 1
+        self.child = self.root(self.inner)
+
     def work(self):
         if len(self.child.remaining()) < 2:
-            if self.left <= 20:  # an interrupted launch of OpenDP's own may have used one
-                self.renew()
-            self.left -= 1
-            self.child = self.root(self.inner)
+            self.again() if self.left else self.renew()
         for query in self.queries:
             self.child(query)
 
@@ -257,6 +276,7 @@ class Context:
     def __init__(self):
         self.renew()
 
+    @whole
     def renew(self):
         self.context = oc.concurrent_context(
             data=ROWS,
@@ -275,6 +295,150 @@ class Context:
         expect(round(self.context.current_privacy_loss() / price), account.launches)
 
 
+class Limit:
+    """A limit below a filter: each launch is charged at both."""
+
+    def __init__(self):
+        odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+        self.root = oc.make_concurrent_filter(odometer, 1, HUGE)(ROWS)
+        self.child = self.root(oc.c.make_limited(odometer, 1, HUGE / 2, label="ada"))
+        self.queries = [laplace(), in_python()]
+
+    def work(self):
+        for query in self.queries:
+            self.child(query)
+
+    def check(self):
+        expect(self.root.privacy_loss(1), self.child.privacy_loss(1))
+        expect(self.root.privacy_loss(1), self.root._session.account.launches * 0.25)
+
+
+class Blocks:
+    """A filter on blocks: each launch is charged at two of them."""
+
+    def __init__(self):
+        odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+        by_record = oc.c.by_key(lambda record: record)
+        made = oc.c.make_block_filter(odometer, 1, HUGE, blocks=by_record, keys=range(9))
+        self.root, self.query, self.turn = made(ROWS), laplace(), 0
+
+    def work(self):
+        self.turn += 1
+        self.root([self.turn % 9, (self.turn + 1) % 9], self.query)
+
+    def check(self):
+        losses = sum(self.root.privacy_loss(key) for key in range(9))
+        expect(losses, 2 * 0.25 * self.root._session.account.launches)
+
+
+class Lease:
+    """Launches that are prepaid ten at a time."""
+
+    def __init__(self):
+        odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+        self.root = oc.make_concurrent_filter(odometer, 1, HUGE)(ROWS)
+        self.query = laplace()
+        self.worker = self.root.leased(self.query, 10)
+
+    def work(self):
+        self.worker(self.query)
+
+    def check(self):
+        expect(self.root.privacy_loss(1), 0.25 * self.worker.paid)
+        expect(self.worker.paid % 10, 0)
+
+
+class Postprocessed:
+    """A user's functions, in which interrupts are let in: of a mechanism, and after it."""
+
+    def __init__(self):
+        def slowly(answer):
+            return sum(range(3000)) + len(answer)
+
+        odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+        self.root = oc.make_concurrent_filter(odometer, 1, HUGE)(ROWS)
+        self.query = dp.m.make_user_measurement(*SPACE, PURE, slowly, lambda d_in: 0.25 * d_in)
+
+    def work(self):
+        self.root(self.query)
+
+    def check(self):
+        expect(self.root.privacy_loss(1), 0.25 * self.root._session.account.launches)
+
+
+class OnLedger:
+    """One of the scenarios of ``kills.py``, while a second process launches on the same ledger."""
+
+    def __init__(self, scenario, name):
+        self.scenario, self.name, self.answers = SCENARIOS[scenario], name, 0
+        self.ledger = create_ledger(name, DATASET, wait=20.0)
+        self.launch = self.scenario.start(self.ledger)
+        command = [sys.executable, __file__, "--second", scenario, name]
+        pipe = subprocess.PIPE
+        self.second = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+        self.second.stdout.readline()
+
+    def work(self):
+        self.launch()
+        self.answers += 1
+
+    def check(self):
+        if self.second.poll() is not None:
+            raise RuntimeError("the second process has ended")
+
+    def close(self, interrupts):
+        told, _ = self.second.communicate("", timeout=120)
+        others = json.loads(told)
+        if others["failure"]:
+            raise RuntimeError(f"second process: {others['failure']}")
+        if others["answers"] < 5:
+            raise RuntimeError("the second process was locked out")
+        with open_ledger(self.name, DATASET) as ledger:
+            charged = self.scenario.charged(ledger)
+        answers = self.answers + others["answers"]
+        if charged < answers:
+            raise HalfChargedError(f"{answers} answers, but {charged} charges")
+        if charged > answers + interrupts * self.scenario.at_risk + 2 * PREPAID:
+            raise HalfChargedError(f"{charged} charges, but {answers} answers")
+        self.ledger.close()
+
+
+class Answers(OnLedger):
+    """The same behind a store of answers, by keys: each key is launched and charged once."""
+
+    def __init__(self, scenario, name):
+        super().__init__(scenario, name)
+        self.folder = tempfile.TemporaryDirectory()
+        self.store = AnswerStore(self.folder.name + "/answers.db")
+        self.key, self.known = 0, {}
+
+    def work(self):
+        label = f"key {self.key}"
+
+        def run():
+            with oc.labelled(label):
+                return self.launch()
+
+        found = self.store.once(
+            label,
+            "count",
+            run,
+            charged=lambda: bool(self.ledger.entries(label=label)),
+            lost="lost",
+        )
+        if self.known.setdefault(label, found) != found:
+            raise HalfChargedError("another answer for one key")
+        self.answers += found != "lost"
+        self.key += 1
+
+    def close(self, interrupts):
+        labels = [one.label for one in self.ledger.entries() if one.label]
+        expect(len(labels), len(set(labels)))
+        if not {key for key, one in self.known.items() if one != "lost"} <= set(labels):
+            raise HalfChargedError("an answer without a charge")
+        super().close(interrupts)
+
+
 KINDS = {
     "odometer": Odometer,
     "filter": Filter,
@@ -285,34 +449,40 @@ KINDS = {
     "continual": Continual,
     "sequential": Sequential,
     "context": Context,
+    "limit": Limit,
+    "blocks": Blocks,
+    "lease": Lease,
+    "user's function": Postprocessed,
 }
+ON_LEDGER = ("single", "limits", "blocks", "prepaid", "limits on blocks", "answers")
 
 
 class Run:
-    """Interrupts of one kind of handle, in the main thread or another.
+    """Interrupts of one kind of handle. SIGINT is blocked while the handle is looked at."""
 
-    Only what is between ``armed = True`` and ``armed = False`` is interrupted.
-    """
-
-    def __init__(self, kind, count, seed):
-        self.handle, self.count, self.random = KINDS[kind](), count, random.Random(seed)
-        self.armed, self.sent, self.done = False, 0, 0
+    def __init__(self, handle, count):
+        self.handle, self.count = handle, count
+        self.kept, self.failure = [], None
 
     def look(self):
         """What holds after an interrupt, whenever it came."""
-        watched = threading.Thread(target=self.handle.check)  # which waits for what is locked
         failures = []
-        hook, threading.excepthook = threading.excepthook, lambda args: failures.append(args)
+
+        def check():  # in a thread, which waits for what is locked
+            try:
+                self.handle.check()
+            except BaseException as error:
+                failures.append(error)
+
+        watched = threading.Thread(target=check, daemon=True)
         watched.start()
-        watched.join(timeout=20)
-        threading.excepthook = hook
+        watched.join(timeout=30)
         if watched.is_alive():
             return "stuck"
         if failures:
-            kind = "half" if issubclass(failures[0].exc_type, HalfChargedError) else "stuck"
-            return f"{kind}: {failures[0].exc_value!r}"
+            kind = "half" if isinstance(failures[0], HalfChargedError) else "stuck"
+            return f"{kind}: {failures[0]!r}"
         try:
-            self.handle.check()
             self.handle.work()
             self.handle.check()
         except HalfChargedError as error:
@@ -322,140 +492,175 @@ class Run:
         return None
 
     def once(self):
-        """Work until interrupted."""
+        """Work until interrupted, then look."""
         try:
-            try:
-                self.armed = True
-                while True:
-                    self.handle.work()
-            finally:
-                self.armed = False
-        except (KeyboardInterrupt, Interrupt):
-            self.done += 1
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            while True:
+                self.handle.work()
+        except KeyboardInterrupt as error:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            self.kept.append(error)
         except BaseException as error:
-            self.armed = False
-            return f"stuck: {error!r}"
-        return self.look()
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            kind = "half" if isinstance(error, HalfChargedError) else "stuck"
+            self.failure = f"{kind}: {error!r}"
+            return
+        self.failure = self.look()
 
-    def in_main(self):
-        def interrupt(*_):
-            if self.done >= self.count:
-                return
-            # again, later: Python drops what is raised in a destructor
-            self.again(later=5e-3 if self.armed else 0.0)
-            if self.armed:
-                self.sent += 1
-                raise KeyboardInterrupt
-
-        signal.signal(signal.SIGALRM, interrupt)
-        while self.done < self.count:
-            self.again()
+    def storm(self):
+        """Look after each of many interrupts."""
+        while len(self.kept) < self.count and self.failure is None:
             try:
-                failure = self.once()
-            except KeyboardInterrupt:  # between the last instructions of once()
-                self.done, failure = self.done + 1, self.look()
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            if failure:
-                return failure
-        return None
+                self.once()
+            except KeyboardInterrupt as error:  # it met the lines of once()
+                self.kept.append(error)
 
-    def again(self, later=0.0):
-        signal.setitimer(signal.ITIMER_REAL, later + 1e-5 + self.random.random() * 1.5e-3)
-
-    def in_a_thread(self):
-        found, over = [], threading.Event()
-        cleared = threading.Event()
-
-        def work():
-            while self.done < self.count:
+    def run(self, seed):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        killer = subprocess.Popen([sys.executable, "-c", KILLER, str(os.getpid()), str(seed)])
+        try:
+            while len(self.kept) < self.count and self.failure is None:
                 try:
-                    failure = self.once()
-                except Interrupt:
-                    failure = self.look()
-                if failure:
-                    found.append(failure)
-                    break
-                cleared.set()
-            over.set()
-
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        dropped = 0
-        while not over.is_set():
-            time.sleep(self.random.random() * 1.5e-3)
-            if not self.armed:
-                continue
-            self.sent += 1
-            cleared.clear()
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(thread.ident), ctypes.py_object(Interrupt)
-            )
-            if cleared.wait(timeout=0.5):  # else Python has dropped it, in a destructor
-                dropped = 0
-                continue
-            dropped += 1
-            if not thread.is_alive():
-                return found[0] if found else "stuck: the thread has ended"
-            if dropped == 60:
-                return "stuck: no interrupt was raised"
-        return found[0] if found else None
+                    self.storm()
+                except KeyboardInterrupt as error:
+                    self.kept.append(error)
+        finally:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            killer.kill()
+            killer.wait()
+            # what has arrived is dropped
+            before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            signal.signal(signal.SIGINT, before)
+        if self.failure is None and hasattr(self.handle, "close"):
+            try:
+                self.handle.close(len(self.kept))
+            except Exception as error:
+                kind = "half" if isinstance(error, HalfChargedError) else "stuck"
+                self.failure = f"{kind}: {error!r}"
 
 
-def run(kind, where, count, seed):
+def made(kind, name):
+    """Return a handle; ``name`` is that of a ledger, or empty."""
+    if not name:
+        return KINDS[kind]()
+    return Answers("single", name) if kind == "answers" else OnLedger(kind, name)
+
+
+def run(kind, name, count, seed):
     """In this process."""
     sys.unraisablehook = lambda unraisable: None  # interrupts in destructors, which Python drops
-    one = Run(kind, count, seed)
-    failure = one.in_main() if where == "main" else one.in_a_thread()
-    return {"interrupts": one.done, "failure": failure}
+    one = Run(made(kind, name), count)
+    one.run(seed)
+    return {"interrupts": len(one.kept), "failure": one.failure}
+
+
+def second(scenario, name):
+    """Launch on a ledger until the pipe is closed."""
+    answers, failure, over = 0, None, threading.Event()
+    with open_ledger(name, DATASET, wait=20.0) as ledger:
+        launch = SCENARIOS[scenario].start(ledger)
+        print("begun", flush=True)
+        threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+        while not over.is_set():
+            try:
+                launch()
+            except Exception as error:
+                failure = repr(error)
+                break
+            answers += 1
+            time.sleep(1e-3)
+    print(json.dumps({"answers": answers, "failure": failure}))
 
 
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--seed", type=int, default=2026)
-    options.add_argument("--count", type=int, help="interrupts for each kind and place")
-    options.add_argument("--kinds", default=",".join(KINDS))
+    options.add_argument("--count", type=int, help="interrupts for each kind")
+    options.add_argument("--kinds", default=",".join(KINDS), help="without a ledger; may be empty")
+    options.add_argument("--ledgers", default=",".join(ON_LEDGER), help="on a ledger; may be empty")
+    options.add_argument("--backends", default="sqlite,postgres")
     options.add_argument(
-        "--here", action="store_true", help="all in this process, one after another"
+        "--here", action="store_true", help="all in this process, one after another, on SQLite"
     )
-    options.add_argument("--one", nargs=2, metavar=("KIND", "WHERE"), help="in this process")
+    options.add_argument("--one", nargs=2, metavar=("KIND", "LEDGER"), help="in this process")
+    options.add_argument("--second", nargs=2, metavar=("SCENARIO", "LEDGER"))
     options = options.parse_args()
-    count = options.count or (300 if options.quick else 10_000)
+    count = options.count or (100 if options.quick else 3000)
+    if options.second:
+        second(*options.second)
+        return
     if options.one:
         print(json.dumps(run(*options.one, count, options.seed)))
         return
-    if options.here:
-        found = {
-            f"{kind}, {where}": run(kind, where, count, options.seed)
-            for kind in options.kinds.split(",")
-            for where in ("main", "thread")
-        }
-        print(json.dumps(found))
-        return
-    print_machine()
-    figures = dict.fromkeys(("interrupts", "aborts", "stuck", "half_charges"), 0.0)
-    rows = []
-    for kind in options.kinds.split(","):
-        for where in ("main", "thread"):
+    kinds = [(kind, "") for kind in options.kinds.split(",") if kind]
+    backends = ["sqlite"] if options.here else options.backends.split(",")
+    ledgers = [one for one in options.ledgers.split(",") if one]
+    kinds += [(kind, backend) for backend in backends for kind in ledgers]
+    found = {}
+    with tempfile.TemporaryDirectory() as folder, server_if("postgres" in backends) as url:
+
+        def name(backend, number):
+            return url if backend == "postgres" else backend and f"{folder}/{number}.db"
+
+        if options.here:
+            for number, (kind, backend) in enumerate(kinds):
+                found[f"{kind} {backend}"] = run(kind, name(backend, number), count, options.seed)
+                gc.collect()
+            print(json.dumps(found))
+            return
+        print_machine()
+        figures = dict.fromkeys(("interrupts", "aborts", "stuck", "half_charges"), 0.0)
+        rows = []
+        for number, (kind, backend) in enumerate(kinds):
+            if backend == "postgres" and url is None:
+                continue
             command = [sys.executable, __file__, "--count", str(count)]
-            command += ["--seed", str(options.seed), "--one", kind, where]
+            command += [
+                "--seed",
+                str(options.seed),
+                "--one",
+                kind,
+                fresh(name(backend, number), number),
+            ]
             try:
                 done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
                 lines = done.stdout.splitlines()
-                found = json.loads(lines[-1]) if done.returncode == 0 and lines else None
-                said = None if found else f"died ({done.returncode}): {done.stderr[-300:]}"
+                one = json.loads(lines[-1]) if done.returncode == 0 and lines else None
+                said = None if one else f"died ({done.returncode}): {done.stderr[-600:]}"
             except subprocess.TimeoutExpired:
-                found, said = {"interrupts": 0, "failure": "stuck: no end"}, None
-            if found is None:
+                one, said = {"interrupts": 0, "failure": "stuck: no end"}, None
+            if one is None:
                 figures["aborts"] += 1
             else:
-                figures["interrupts"] += found["interrupts"]
-                said = found["failure"]
+                found[f"{kind} {backend}"] = one
+                figures["interrupts"] += one["interrupts"]
+                said = one["failure"]
                 if said:
                     figures["half_charges" if said.startswith("half") else "stuck"] += 1
-            rows.append([kind, where, found["interrupts"] if found else 0, said or "fine"])
+            rows.append(
+                [kind, backend or "memory", one["interrupts"] if one else 0, said or "fine"]
+            )
             print(*rows[-1], flush=True)
     print_table("interrupts", ["kind", "where", "interrupts", "then"], rows)
     report(figures, TARGETS, {}, options)
+
+
+def server_if(wanted):
+    """Start PostgreSQL, if it is wanted."""
+    return server() if wanted else nullcontext()
+
+
+def fresh(name, number):
+    """Return the name of an empty database."""
+    if "://" not in name:
+        return name
+    import psycopg
+
+    plain = name.replace("+psycopg", "")
+    with psycopg.connect(plain, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE interrupts_{number}")
+    return name.rpartition("/")[0] + f"/interrupts_{number}"
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def test_three_files_know_opendps_private_names():
         for name in imported(path)
         if name.startswith("opendp.") and any(part.startswith("_") for part in name.split("."))
     }
-    assert knowing == {"native/argtypes.py", "native/boundary.py", "native/opendp.py"}
+    assert knowing == {"native/argtypes.py", "native/callbacks.py", "native/opendp.py"}
 
 
 def test_noise_comes_from_opendp_only():

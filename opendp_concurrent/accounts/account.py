@@ -4,8 +4,7 @@
 * Prices come from untrusted privacy maps, so they are read before the lock is taken. Under the
   lock, the account only compares the state with the one that the prices were read for, and
   replaces it. If another thread has changed the state, the launch is decided again.
-* A charge is one assignment, at the root of the tree. Its consequences follow at once. If an
-  interrupt prevents them, the next call completes them. So no interrupt charges half of a tree.
+* The lock is held for a critical section: an interrupt waits until the whole tree is charged.
 * A refused launch changes nothing, except that ``halt`` closes the account.
 * Reading a loss changes no loss. An odometer without a bound tracks the loss at each d_in that was
   read. From then on it refuses a launch whose loss at that d_in is not known.
@@ -21,7 +20,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from operator import is_
-from threading import RLock
 from typing import Any, NamedTuple
 
 from ..errors import (
@@ -31,12 +29,13 @@ from ..errors import (
     PrivacyMapError,
     RefusalError,
 )
+from ..interrupts import Lock
 from ..measures.sums.accumulator import Accumulator
 from .charge import Book, Charge, LimitBook, LimitCharge, Terms, current_label
 from .lifecycle import Event, Lifecycle, innermost_running
 from .name import name_of_account
 from .price import Inward, Lifted, Price, distance_key, own_distance
-from .reentry import check_not_held, held
+from .reentry import check_not_held
 from .rule import ContinuationRule, Unlimited, Within
 
 UNLIMITED = Unlimited()
@@ -53,12 +52,12 @@ class Tracked(NamedTuple):
 class Commit(NamedTuple):
     """A charged launch and its consequences.
 
-    :ivar steps: each account, its state afterwards, its price, and its number of launches before
+    :ivar steps: each account, its state afterwards, and its price
     :ivar permit: lifecycle of the child, if the launch closes earlier children
     :ivar charges: number of equal charges
     """
 
-    steps: tuple[tuple[Account, dict[Any, Tracked], Price, int], ...]
+    steps: tuple[tuple[Account, dict[Any, Tracked], Price], ...]
     permit: Lifecycle | None
     charges: int = 1
 
@@ -110,7 +109,6 @@ class Account:
         "_lifted",
         "_limits",
         "_lock",
-        "_pending",
         "_sequential_reason",
         "_start",
         "_state",
@@ -135,7 +133,7 @@ class Account:
             if self._chain[place]._book is not None
         )
         root = self._chain[-1]
-        self._lock: Any = root._lock if parent else RLock()  # see reentry.py
+        self._lock: Lock = root._lock if parent else Lock()
         below = parent.lifecycle if parent else innermost_running()
         self.lifecycle: Lifecycle = Lifecycle(
             below,
@@ -149,7 +147,6 @@ class Account:
         )
         self._sequential_reason = sequential_reason
         self._current: Lifecycle | None = None  # newest child of a sequential tree, at its root
-        self._pending: Commit | None = None  # at the root: charged, but not completed yet
         self._history: list[Price] = []
         self._lifted: dict[int, tuple[Price, Lifted]] = {}
         self._bound_key = distance_key(bound.d_in) if bound else None
@@ -161,7 +158,6 @@ class Account:
     @property
     def launches(self) -> int:
         """Number of charged launches that this process knows of."""
-        self._settle()
         return len(self._history) if self._book is None else self._book.launches
 
     @property
@@ -232,8 +228,7 @@ class Account:
         book = self._root_book
         if book is not None:
             book.check_process()
-        if self._lock._is_owned():
-            raise held()
+        check_not_held(self._lock)
         for account in self._chain:
             account.lifecycle.check_not_running()
         self.lifecycle.check()
@@ -250,7 +245,6 @@ class Account:
         chain, book = self._chain, self._root_book
         prices = self._prices(price)
         while True:
-            self._settle()
             before = [account._state for account in chain]
             if count == 1:
                 order, plans = (1, 1, runs), list(map(Account._plan, chain, before, prices))
@@ -261,12 +255,7 @@ class Account:
             if book is not None:  # untrusted maps are read here, before locks are taken
                 charge = self._charge(prices)
             with self._lock:
-                commit, refusal = self._decide(before, plans, prices, charge, order)
-            if refusal is not None:
-                try:
-                    raise refusal
-                finally:
-                    del refusal  # its trace has this frame
+                commit = self._decide(before, plans, prices, charge, order)
             if commit is not None:
                 return commit
 
@@ -302,28 +291,21 @@ class Account:
         prices: list[Price],
         charge: Charge | None,
         order: tuple[int, int, bool],
-    ) -> tuple[Commit | None, Exception | None]:
-        """Charge under the lock, or return the refusal, or neither if the plans are outdated.
-
-        No exception is raised under the lock: Python 3.10 might not release it at an interrupt.
-        """
+    ) -> Commit | None:
+        """Charge under the lock, or raise the refusal; return None if the plans are outdated."""
         chain, book = self._chain, self._root_book
-        if (
-            chain[-1]._pending is not None
-            or before[0] is not self._state
-            or (len(chain) > 1 and not all(map(is_, before, [one._state for one in chain])))
+        if before[0] is not self._state or (
+            len(chain) > 1 and not all(map(is_, before, [one._state for one in chain]))
         ):
-            return None, None
+            return None
+        self.lifecycle.check()
+        if book is None or charge is None:
+            self._refuse(plans)
+            return self._rebind(self._commit(plans, prices, order))
         try:
-            self.lifecycle.check()
-            if book is None or charge is None:
-                self._refuse(plans)
-                return self._rebind(self._commit(plans, prices, order)), None
-            return self._write(book, charge, plans, prices, order), None
+            return self._write(book, charge, plans, prices, order)
         except _FewerError:
-            return None, None
-        except Exception as error:
-            return None, error
+            return None
 
     def _write(
         self,
@@ -333,29 +315,20 @@ class Account:
         prices: list[Price],
         order: tuple[int, int, bool],
     ) -> Commit:
-        """Charge in the ledger, then here.
-
-        After an interrupt it may be unknown whether the charge was written. The accounts of
-        children then count it, and the root and the limits take the ledger's state.
-        """
+        """Charge in the ledger, then here."""
         chain, root, (count, least, _) = self._chain, self._chain[-1], order
-        try:
-            with book.turn() as turn:
-                for place, limit in zip(self._limits, charge.limits, strict=True):
-                    total, one = turn.total(limit), chain[place]
-                    plans[place] = one._plan_on(total, limit.d_mid, plans[place], count)
-                plans[-1] = root._plan_on(turn.accumulator, charge.d_mid, plans[-1], count)
-                if count > least and any(isinstance(one, BudgetExceededError) for one in plans):
-                    raise _FewerError
-                self._refuse(plans)
-                commit = self._commit(plans, prices, order)
-                after = root._tracked(plans[-1]).accumulator
-                limits = [chain[place]._tracked(plans[place]) for place in self._limits]
-                turn.write(charge, after, count, tuple(one.accumulator for one in limits))
-                root._pending = commit
-        except Exception:
-            root._pending = None
-            raise
+        with book.turn() as turn:
+            for place, limit in zip(self._limits, charge.limits, strict=True):
+                total, one = turn.total(limit), chain[place]
+                plans[place] = one._plan_on(total, limit.d_mid, plans[place], count)
+            plans[-1] = root._plan_on(turn.accumulator, charge.d_mid, plans[-1], count)
+            if count > least and any(isinstance(one, BudgetExceededError) for one in plans):
+                raise _FewerError
+            self._refuse(plans)
+            commit = self._commit(plans, prices, order)
+            after = root._tracked(plans[-1]).accumulator
+            limits = [chain[place]._tracked(plans[place]) for place in self._limits]
+            turn.write(charge, after, count, tuple(one.accumulator for one in limits))
         return self._rebind(commit)
 
     def _prices(self, price: Price) -> list[Price]:
@@ -456,12 +429,9 @@ class Account:
         chain = self._chain
         if len(chain) == 1:  # as below, for every launch at top level
             (plan,), (price,) = plans, prices
-            steps: Any = ((self, plan, price, len(self._history)),)
+            steps: Any = ((self, plan, price),)
         else:
-            steps = tuple(
-                (account, plan, price, len(account._history))
-                for account, plan, price in zip(chain, plans, prices, strict=True)
-            )
+            steps = tuple(zip(chain, plans, prices, strict=True))
         count, _, runs = order
         return Commit(steps, self._permit() if runs else None, count)
 
@@ -471,36 +441,18 @@ class Account:
         return None if reason is None else Lifecycle(self.lifecycle, reason)
 
     def _rebind(self, commit: Commit) -> Commit:
-        root = self._chain[-1]
-        root._pending = commit  # charged
-        root._follow_up(commit)
-        return commit
-
-    def _settle(self) -> None:
-        """Complete a charge that an interrupt cut short."""
-        root = self._chain[-1]
-        if root._pending is not None:
-            check_not_held(root._lock)
-            with root._lock:
-                if root._pending is not None:
-                    root._follow_up(root._pending)
-
-    def _follow_up(self, commit: Commit) -> None:
-        """Complete a charge. Repeating it changes nothing."""
-        for account, state, price, launches in commit.steps:
+        for account, state, price in commit.steps[::-1]:  # from the root
             account._state = state
-            # with a book there is no history here: others charge it too
-            if account._book is None and len(account._history) == launches:
+            if account._book is None:  # with a book there is no history: others charge it too
                 account._history.extend([price.settled()] * commit.charges)
         if commit.permit is not None:
-            self._supersede(commit.permit)
-        self._pending = None
+            self._chain[-1]._supersede(commit.permit)
+        return commit
 
     def _supersede(self, permit: Lifecycle) -> None:
-        if self._current is not permit:
-            if self._current is not None:
-                self._current.happen(Event.SUPERSEDED)
-            self._current = permit
+        if self._current is not None:
+            self._current.happen(Event.SUPERSEDED)
+        self._current = permit
 
     # --- readings --------------------------------------------------------------------------
 
@@ -561,12 +513,10 @@ class Account:
     @property
     def known_loss(self) -> Any:
         """Loss at the d_in of the bound, as this process knows it. The ledger is not read."""
-        self._settle()
         return self._tracked(self._state).accumulator.loss
 
     def knows(self, d_in: Any) -> bool:
         """Whether the loss at ``d_in`` is tracked."""
-        self._settle()
         return distance_key(d_in) in self._state
 
     @property
@@ -575,7 +525,6 @@ class Account:
         return bool(self._state) or any(account._state for account in self._chain)
 
     def _read_ledger(self) -> None:
-        self._settle()
         if self._book is not None:
             self._book.check_process()
             check_not_held(self._lock)
@@ -600,14 +549,13 @@ class Account:
         query_d_in = self._inward(d_in) if self._inward else d_in
         accumulator, read = self._start, 0
         while True:
-            self._settle()
             for _, run in groupby(self._history[read:], key=id):
                 price, *more = run
                 accumulator = accumulator.after(price.later(query_d_in), 1 + len(more))
                 read += 1 + len(more)
             check_not_held(self._lock)
             with self._lock:
-                if read == len(self._history) and self._chain[-1]._pending is None:
+                if read == len(self._history):
                     tracked = Tracked(d_in, query_d_in, accumulator)
                     self._state = {**self._state, key: tracked}
                     return accumulator

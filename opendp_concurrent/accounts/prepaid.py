@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from threading import RLock
 from typing import Any
 
 from ..errors import (
@@ -24,6 +23,7 @@ from ..errors import (
     PrepaidUsedError,
     PrivacyMapError,
 )
+from ..interrupts import Lock
 from .account import Account
 from .lifecycle import Lifecycle
 from .price import Price, distance_key
@@ -79,7 +79,7 @@ class PrepaidPrice:
         self._price, self._reads, self._at_most = price, tuple(reads), at_most
         self._asked: dict[Any, Any] = {}  # each d_in at which it was read, by its key
         self._launched: dict[int, Price] = {}  # by id: other measurements, and maps that changed
-        self._lock: Any = RLock()  # no d_in is added while a launch is noted; see reentry.py
+        self._lock = Lock()  # no d_in is added while a launch is noted
 
     @property
     def mechanism(self) -> str:
@@ -180,7 +180,7 @@ class Prepaid:
         self._price = PrepaidPrice(price, reads, at_most)
         self._paid = self._left = 0
         self._closed = False
-        self._renewal: Any = RLock()  # one thread prepays, and the others wait for it
+        self._renewal = Lock()  # one thread prepays, and the others wait for it
 
     @property
     def paid(self) -> int:
@@ -203,7 +203,6 @@ class Prepaid:
         :param again: returns its price, to be read again; None if no measurement is prepaid
         """
         account = self._account
-        account._settle()
         if not account.asked:
             self._price.witness()
         for one, price in zip(account._chain, account._prices(self._price), strict=True):
@@ -239,7 +238,6 @@ class Prepaid:
         account = self._account
         account.check_open()
         while True:
-            account._settle()
             checked = self._price.check(price)  # untrusted maps are read before the lock is taken
             with account._lock:
                 permit, taken = self._take(price, checked)
@@ -252,7 +250,7 @@ class Prepaid:
     def _take(self, price: Price, checked: int) -> tuple[Lifecycle | None, bool]:
         """Use a charge under the lock, and return whether one was used."""
         account, root = self._account, self._account._chain[-1]
-        if root._pending is not None or not self._left or self._closed:
+        if not self._left or self._closed:
             return None, False
         if not account.lifecycle.is_open:  # closed while maps were read
             return None, False
@@ -267,21 +265,7 @@ class Prepaid:
     def _renew(self) -> None:
         check_not_held(self._renewal)
         with self._renewal:
-            error = self._attempt()
-        if error is not None:
-            try:
-                raise error
-            finally:
-                del error  # its trace has this frame
-
-    def _attempt(self) -> Exception | None:
-        """Prepay again, or return why not. No exception is raised under the lock."""
-        if self._closed or not self._size:
-            return PrepaidUsedError(self._paid, closed=self._closed)
-        if self._left:  # by another thread
-            return None
-        try:
-            self.pay(self._size, 1)
-        except Exception as error:
-            return error
-        return None
+            if self._closed or not self._size:
+                raise PrepaidUsedError(self._paid, closed=self._closed)
+            if not self._left:  # another thread may have renewed it
+                self.pay(self._size, 1)

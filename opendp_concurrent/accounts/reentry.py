@@ -7,20 +7,14 @@ is changing. It is refused instead.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import ReentrantLaunchError
+from ..interrupts import Lock
 
 
-def check_not_held(lock: Any) -> None:
-    """Raise if this thread holds ``lock``, an :class:`threading.RLock`."""
-    if lock._is_owned():
-        raise held()
-
-
-def held() -> ReentrantLaunchError:
-    """Return the error for a call from a finalizer that ran while this thread held a lock."""
-    return ReentrantLaunchError(
-        "a finalizer (__del__) used a handle in the middle of a charge to the same tree of "
-        "accounts: call the handle from ordinary code"
-    )
+def check_not_held(lock: Lock) -> None:
+    """Raise if this thread holds ``lock``."""
+    if lock.held:
+        raise ReentrantLaunchError(
+            "a finalizer (__del__) used a handle in the middle of a charge to the same tree of "
+            "accounts: call the handle from ordinary code"
+        )

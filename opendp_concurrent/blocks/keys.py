@@ -8,7 +8,6 @@ once.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from .. import checks, owned
 from ..checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
+from ..interrupts import Lock
 from ..parallel.partition import check_key
 
 Places = NDArray[np.int64]
@@ -55,7 +55,7 @@ class Keys:
                 raise InvalidValueError("keys must be different, found a key twice")
             start = len(self)
             self._check_many(len(own))
-            self._append(own)  # first: an interrupt leaves at worst places without a key
+            self._append(own)
             self._single.update(zip(own, range(start, start + len(own)), strict=True))
         return np.arange(start, start + len(own), dtype=np.int64)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from opendp.mod import Domain, LazyFrameDomain
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
+from ..interrupts import Lock, let_in
 from ..native import opendp as _native
 from ..native.frames import concatenated
 from ..parallel.partition import Partition
@@ -63,13 +63,13 @@ class Records:
             if data is not None:
                 batch = len(batches)
                 self._batches = [*batches, cut]
-            # before the keys are added: a launch on them, or an interrupt, finds their batch
+            # before the keys are added: a launch on them finds their batch
             of = np.full(start + many, batch, dtype=np.int32)
             of[:start] = self._batch_of[:start]
             self._batch_of = of
             try:
                 self.keys.add(own)
-            except Exception:  # not interrupts, at which the keys may be added
+            except Exception:
                 self._batches = batches
                 raise
 
@@ -83,7 +83,9 @@ class Records:
             return seal_transformed(token, _native.to_python)
         partition: Any = self._partition
         of, owners = partition.of, partition.owners
-        return seal_transformed(token, lambda data: _by_key(_native.to_python(data), of, owners))
+        return seal_transformed(
+            token, lambda data: let_in(_by_key, _native.to_python(data), of, owners)
+        )
 
     def of(self, places: Places) -> Take:
         """Return a function that returns the records of some blocks, or raise.

@@ -3,8 +3,7 @@
 A launch changes few of many totals, so it must not copy them all. The array holds one value; others
 are differences to it. Whoever reads another value exchanges the two (Baker's trick). So each value
 stays what it is, whatever happens to its successors: a launch that another account refuses, a
-ledger that cannot commit, another thread. An exchange that an interrupt stops is completed before
-the next one.
+ledger that cannot commit, another thread. An exchange is a critical section.
 
 An old value keeps all later differences. So after some exchanges, the next value gets an array of
 its own, to which no older value leads. The old array goes when nobody holds its values.
@@ -14,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import RLock
 from typing import Any
 
 from ..checks import shown
@@ -24,8 +22,8 @@ from ..errors import (
     InvalidTypeError,
     InvalidValueError,
 )
+from ..interrupts import Lock
 from ..measures.sums.accumulator import Accumulator, times
-from ..queryables.turn import attempt
 from .counters import Counters
 from .keys import Keys, Places
 from .shared import Shared
@@ -56,22 +54,11 @@ class OnKeys:
 class _Array:
     """The array that the values share. Its lock is held for each exchange."""
 
-    __slots__ = ("cells", "exchange", "lock", "written")
+    __slots__ = ("cells", "lock", "written")
 
     def __init__(self, cells: Counters | Shared) -> None:
-        self.cells, self.lock = cells, RLock()
+        self.cells, self.lock = cells, Lock()
         self.written = 0  # totals that exchanges replaced
-        self.exchange: tuple[Totals, Totals, Any, Any, Any] | None = None
-
-    def complete(self) -> None:
-        """Complete an exchange that was begun. Repeating it changes nothing."""
-        if self.exchange is not None:
-            newest, next_, places, old, new = self.exchange
-            self.cells.write(places, new)
-            newest._unread = next_._unread = False
-            newest._where = self, (next_, places, old, new)
-            next_._where = self, None
-            self.exchange = None
 
     @property
     def is_worn(self) -> bool:
@@ -137,13 +124,8 @@ class Totals:
             array: Any = self._where[0]
             with array.lock:
                 # another thread may have moved this value to another array
-                found, error = attempt(self._be_newest, array)
-                if error is None and found is array:
-                    found, error = attempt(function, array, *arguments)
-                    break
-                if error is not None:
-                    break
-        return _settled(found, error)
+                if self._be_newest(array) is array:
+                    return function(array, *arguments)
 
     def _at(self, array: _Array, place: int) -> Accumulator:
         array.cells.grow(place + 1)
@@ -217,7 +199,6 @@ class Totals:
         """Return the array, which holds this value now. Call this while its lock is held."""
         if self._where[0] is not array:
             return self._where[0]
-        array.complete()
         path: list[Totals] = []
         one = self
         while (difference := one._where[1]) is not None:
@@ -228,17 +209,9 @@ class Totals:
             if next_ is self and self._unread and array.is_worn:
                 self._where = _Array(array.cells.copy(places, new)), None
                 return self._where[0]
-            array.exchange = newest, next_, places, old, new
-            array.complete()
+            array.cells.write(places, new)
+            newest._unread = next_._unread = False
+            newest._where = array, (next_, places, old, new)
+            next_._where = array, None
             array.written += len(places)
         return array
-
-
-def _settled(found: Any, error: BaseException | None) -> Any:
-    """Return what was found under the lock, or raise."""
-    if error is None:
-        return found
-    try:
-        raise error
-    finally:
-        del error  # its trace has this frame

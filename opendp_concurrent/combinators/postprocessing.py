@@ -11,6 +11,7 @@ from opendp.mod import Measurement, assert_features
 from .. import checks
 from ..accounts.lifecycle import beside_data
 from ..errors import InvalidTypeError, PostprocessorError
+from ..interrupts import let_in
 from ..provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -144,7 +145,7 @@ def postprocessing(
 
 
 def _step(postprocessor: Postprocessor, state: Any, tag: Tag, message: Any) -> tuple[Any, Tag, Any]:
-    found = beside_data(postprocessor, state, tag, message)
+    found = let_in(beside_data, postprocessor, state, tag, message)
     parts = tuple(found) if isinstance(found, tuple) else ()
     if len(parts) != 3 or not isinstance(parts[1], Tag):
         raise PostprocessorError(

@@ -6,7 +6,6 @@ import json
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass
-from threading import RLock
 from typing import Any
 from uuid import uuid4
 from weakref import ref
@@ -18,6 +17,7 @@ from ..checks import checked, flag
 from ..combinators import guards
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
+from ..interrupts import Lock
 from ..native import opendp as _native
 from ..provenance import recorded
 from ..queryables.data import Sealed, SealedHandle, seal, unseal
@@ -27,7 +27,7 @@ from ..queryables.saved import Parts, parts_of
 from ..queryables.stream import stream_of
 from .mechanism import Checked, inside_a_mechanism
 
-_LOCK = RLock()
+_LOCK = Lock()
 _NOT_SAVED = "saved must be what Checkpoint.save returned"
 _FIELDS = {"version", "lineage", "generation", "parts"}
 _OLD_FIELDS = {"version", "id", "name", "state"}

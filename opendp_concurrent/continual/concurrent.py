@@ -92,8 +92,10 @@ class Branch(Stream):
                 return
             try:
                 super().receive(message)
-            except Exception:
+            except BaseException as error:
                 self._ended = True
+                if not isinstance(error, Exception):  # an interrupt of a user's machine
+                    raise
 
     def check(self) -> None:
         """Raise if updates were missed."""
@@ -172,8 +174,14 @@ class Branches(Stream):
     def receive(self, message: DataMessage) -> None:
         """Pass an update on to all branches."""
         with self.lock:
+            stopped: list[BaseException] = []
             for branch in self.live:
-                branch.receive(message)
+                try:
+                    branch.receive(message)
+                except BaseException as error:  # raised below, after the others have received it
+                    stopped.append(error)
+            if stopped:
+                raise stopped[0]
 
 
 class _Fit:

@@ -24,6 +24,7 @@ from ..errors import (
     StreamHaltedError,
     UnsupportedMeasureError,
 )
+from ..interrupts import let_in
 from ..measures import composition_measure
 from ..native import opendp as _native
 from ..provenance import recorded
@@ -78,6 +79,7 @@ class Checked:
     __slots__ = (
         "__weakref__",
         "_behind",
+        "_call",
         "_halted",
         "_horizon",
         "_items",
@@ -93,7 +95,10 @@ class Checked:
         items: Items,
         horizon: int | None = None,
         name: str = "Continual",
+        *,
+        of_user: bool = False,
     ) -> None:
+        self._call = let_in if of_user else _call  # a user's machine may run long
         self._machine, self._items, self._horizon = machine, items, horizon
         self._behind = getattr(machine, "room", None)  # of a transformation
         self._steps, self._halted, self.name = 0, False, name
@@ -111,7 +116,7 @@ class Checked:
             return self._update_all(message.items)
         if isinstance(message, Room):
             return self._room(message.steps)
-        return self._machine.ask(message)
+        return self._call(self._machine.ask, message)
 
     def _update(self, item: Any, step: Any) -> None:
         if step is not None:
@@ -134,7 +139,7 @@ class Checked:
     def _take(self, take: Callable[[Any], None], content: Any) -> None:
         """Pass items to the machine, or halt: a half-taken step would shift the stream."""
         try:
-            take(content)
+            self._call(take, content)
         except StreamHaltedError:  # a mechanism behind this one halted
             self._halted = True
             raise
@@ -217,6 +222,10 @@ class Checked:
     def _halt(self) -> None:
         self._halted = True
         raise StreamHaltedError
+
+
+def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
 
 
 _STARTING: ContextVar[bool] = ContextVar("_STARTING", default=False)
@@ -332,7 +341,13 @@ def make_continual(
     1
     """
     return continual(
-        (input_domain, input_metric), output_measure, start, privacy_map, horizon, name
+        (input_domain, input_metric),
+        output_measure,
+        start,
+        privacy_map,
+        horizon,
+        name,
+        of_user=True,
     )
 
 
@@ -345,6 +360,8 @@ def continual(
     name: str,
     queries: Queries = NONE,
     accuracy: Accuracy | None = None,
+    *,
+    of_user: bool = False,
 ) -> ConcurrentMeasurement:
     """Make a continual mechanism whose machine may answer named queries, with its accuracy."""
     input_domain, input_metric = space
@@ -353,7 +370,7 @@ def continual(
 
     def spawn(token: Sealed) -> MachineQueryable:
         stream = start_of(token)
-        machine = Checked(_started(start), items, horizon, full_name)
+        machine = Checked(_started(start), items, horizon, full_name, of_user=of_user)
         handle = hand_out(machine, stream, queries=queries)
         if machine.resumable:
             list_parts(handle, ((handle._lock, machine),))

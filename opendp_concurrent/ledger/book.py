@@ -8,16 +8,14 @@ fails, the next turn finds out whether the charge was written.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Lock
 from time import time_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Executable
 
 from ..accounts.charge import Charge, LimitCharge, Terms
 from ..errors import ForkedError, InvalidTypeError, LedgerDamagedError
+from ..interrupts import Lock
 from ..measures.sums.accumulator import Accumulator
 from .records.chain import next_hash
 from .records.encoding import canonical, encode
@@ -31,6 +29,9 @@ from .storage import tables
 from .storage.anchors import Anchor
 from .storage.connection import DriverConnection
 from .storage.store import Store
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class SqlBook:
@@ -67,28 +68,13 @@ class SqlBook:
                 self._see(known)
             return known.accumulator
 
-    @contextmanager
-    def turn(self) -> Iterator[SqlTurn]:
-        """Take a turn. No other process has one at the same time.
+    def turn(self) -> SqlTurn:
+        """Take a turn, by ``with``. No other process has one at the same time.
 
         :raises ForkedError: if this process was forked from the process that opened the book
         """
         self.check_process()
-        store, reading = self._store, [tables.LOCK_HEAD, tables.READ_LATER]
-        if store.embedded:  # a query is cheap: read later charges only if there are any
-            reading.pop()
-        with self._lock:
-            driver, found = store.begin(self._values(), *reading)
-            try:
-                turn = SqlTurn(self, self._newest(driver, *found))
-                yield turn
-            except BaseException as error:
-                store.undo(driver, error)
-                raise
-            store.finish(driver, turn.changes)
-            self._see(turn.after)
-            if store.anchors is not None:
-                store.anchors.note(self.dataset, Anchor(turn.after.sequence, turn.after.head))
+        return SqlTurn(self)
 
     def _see(self, known: Known) -> None:
         self._known = known
@@ -165,14 +151,48 @@ class SqlBook:
 
 
 class SqlTurn:
-    """A turn at a book: a transaction that excludes all other turns."""
+    """A turn at a book, for ``with``: a transaction that excludes all other turns.
 
-    __slots__ = ("_book", "_now", "after", "changes")
+    It is a critical section, so the transaction has ended when the block has, in whatever way.
+    """
 
-    def __init__(self, book: SqlBook, now: Known) -> None:
+    __slots__ = ("_book", "_driver", "_now", "after", "changes")
+
+    def __init__(self, book: SqlBook) -> None:
         self._book = book
-        self._now = self.after = now
         self.changes: list[tuple[Executable, dict[str, Any]]] = []  # made at its end
+
+    def __enter__(self) -> Self:
+        book = self._book
+        store, reading = book._store, [tables.LOCK_HEAD, tables.READ_LATER]
+        if store.embedded:  # a query is cheap: read later charges only if there are any
+            reading.pop()
+        book._lock.__enter__()
+        try:
+            self._driver, found = store.begin(book._values(), *reading)
+            try:
+                self._now = self.after = book._newest(self._driver, *found)
+            except BaseException as error:
+                store.undo(self._driver, error)
+                raise
+        except BaseException:
+            book._lock.__exit__()
+            raise
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, *more: object) -> None:
+        book = self._book
+        store, dataset = book._store, book.dataset
+        try:
+            if error is not None:
+                store.undo(self._driver, error)
+                return
+            store.finish(self._driver, self.changes)
+            book._see(self.after)
+            if store.anchors is not None:
+                store.anchors.note(dataset, Anchor(self.after.sequence, self.after.head))
+        finally:
+            book._lock.__exit__()
 
     @property
     def accumulator(self) -> Accumulator:

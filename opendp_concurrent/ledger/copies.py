@@ -18,6 +18,7 @@ from sqlalchemy import Connection, create_engine, inspect
 from sqlalchemy.pool import StaticPool
 
 from ..errors import InvalidValueError, LedgerDamagedError, LedgerError
+from ..interrupts import let_in
 from .audit import Milestone, Summary, audit
 from .storage import tables
 from .storage.anchors import Anchor, Anchors
@@ -121,7 +122,7 @@ def restore(store: Store, dataset: str, known: Milestone | None) -> Summary:
         )
     milestones = [*found.milestones, *([] if known is None else [known])]
     with store.writing({}) as (driver, _):
-        summary = audit(driver.connection, dataset, milestones)[0]
+        summary = let_in(audit, driver.connection, dataset, milestones)[0]
         anchor = Anchor(summary.launches, summary.anchor.partition(":")[2])
         _mark(_anchors(store), driver.connection, dataset, anchor)
     return summary
@@ -166,7 +167,7 @@ def _copy(store: Store, dataset: str, path: Path) -> Summary:
         with store.reading() as connection:
             source = connection.connection.driver_connection
             assert isinstance(source, sqlite3.Connection)
-            source.backup(copy)
+            let_in(source.backup, copy)
         copy.execute("PRAGMA journal_mode=DELETE")  # all pages in one file
         engine = create_engine("sqlite+pysqlite://", creator=lambda: copy, poolclass=StaticPool)
         with engine.connect() as connection:
@@ -174,7 +175,8 @@ def _copy(store: Store, dataset: str, path: Path) -> Summary:
             for name in connection.execute(tables.READ_DATASETS).scalars().all():
                 _mark_row(connection, name)
             connection.commit()
-            return audit(connection, dataset, found.milestones)[0]
+            summary: Summary = let_in(audit, connection, dataset, found.milestones)[0]
+            return summary
 
 
 def _mark(anchors: Anchors, connection: Connection, dataset: str, anchor: Anchor) -> None:

@@ -10,6 +10,7 @@ from .. import checks
 from ..accounts.charge import Terms
 from ..checks import checked, optional, text
 from ..errors import LedgerDamagedError, LedgerError
+from ..interrupts import let_in, whole
 from .audit import Summary, audit, milestone
 from .book import SqlBook
 from .copies import backup, claim, standing
@@ -156,11 +157,12 @@ class SqlLedger:
         known = [] if anchor is None else [milestone(anchor)]
         known += [*self._seen.milestones(), *standing(self._store, self.dataset).milestones]
         with self._store.snapshot() as connection:
-            summary = audit(connection, self.dataset, known, tell)[0]
+            summary = let_in(audit, connection, self.dataset, known, tell)[0]
         self._seen.see(summary.launches, summary.anchor.partition(":")[2])
         return summary
 
     @checked(target=path_or_url)
+    @whole
     def backup(self, target: str | os.PathLike[str]) -> Summary:
         """Copy an SQLite ledger, with all of its budgets, to a new file.
 

@@ -10,6 +10,7 @@ from typing import Any
 from .. import checks
 from ..checks import checked, finite, flag, optional, text
 from ..errors import InvalidTypeError, InvalidValueError, LedgerError
+from ..interrupts import let_in, whole
 from .audit import Summary, audit, milestone
 from .copies import claim_new, require_live, restore, standing
 from .ledger import SqlLedger
@@ -24,6 +25,7 @@ _LONGEST = 1e6  # seconds to wait: databases count milliseconds in 32 bits
 
 
 @checked(path_or_url=checked_path, wait=finite)
+@whole
 def create_ledger(
     path_or_url: str | os.PathLike[str], dataset: str, *, wait: float = 60.0
 ) -> SqlLedger:
@@ -80,6 +82,7 @@ def create_ledger(
 
 
 @checked(path_or_url=checked_path, anchor=optional(text), read_only=flag, wait=finite)
+@whole
 def open_ledger(
     path_or_url: str | os.PathLike[str],
     dataset: str,
@@ -129,7 +132,7 @@ def open_ledger(
             require_live(store, dataset, found.live)
         store.prepare(read_only=read_only)
         with store.snapshot() as connection:
-            known = audit(connection, dataset, [*milestones, *found.milestones])[1]
+            known = let_in(audit, connection, dataset, [*milestones, *found.milestones])[1]
     except BaseException:
         store.close()
         raise
@@ -137,6 +140,7 @@ def open_ledger(
 
 
 @checked(path=checked_path, anchor=optional(text), wait=finite)
+@whole
 def restore_ledger(
     path: str | os.PathLike[str], dataset: str, *, anchor: str | None, wait: float = 60.0
 ) -> Summary:
@@ -190,6 +194,7 @@ def restore_ledger(
 
 
 @checked(path_or_url=checked_path, wait=finite)
+@whole
 def datasets(path_or_url: str | os.PathLike[str], *, wait: float = 60.0) -> list[str]:
     """Return the names of the datasets in a ledger.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from threading import RLock
-
+from ..interrupts import Lock
 from .audit import Milestone
 
 
@@ -11,7 +10,7 @@ class Seen:
     """The newest charge of one budget that this process has seen. Safe to use from all threads."""
 
     def __init__(self) -> None:
-        self._newest, self._lock = Milestone(-1, "", ""), RLock()  # a finalizer may run
+        self._newest, self._lock = Milestone(-1, "", ""), Lock()  # a finalizer may run
 
     def see(self, sequence: int, head: str) -> None:
         """Record a charge that is in the ledger."""

@@ -23,6 +23,7 @@ from opendp.mod import (
 
 from ..errors import InvalidTypeError, InvalidValueError, PrivacyMapError, SpaceMismatchError
 from ..frames.count import counted
+from ..interrupts import let_in
 from ..native import opendp as _native
 from ..queryables.as_transformation import AsTransformation
 from ..queryables.data import Sealed, unseal
@@ -137,7 +138,7 @@ class CheckedQueries:
                 "the query must be a transformation, or a callable on the data, "
                 f"found {type(query).__name__}"
             )
-        return lambda: self._read(query(self._data()))
+        return lambda: self._read(let_in(query, self._data()))
 
     def _own(self, query: Transformation) -> Transformation:
         """Check the transformation and return it as it is now.

@@ -3,6 +3,8 @@
 OpenDP sets ``argtypes`` before each call of a function that all threads share. ``ctypes`` frees the
 old converters, although another thread may be using them. Under OpenDP 0.16, eight threads that
 call ``measurement.map`` crash the process within seconds. So an equal value is not set again.
+
+OpenDP's callbacks set them too, each time that Python has answered. So they are counted here.
 """
 
 from __future__ import annotations
@@ -12,9 +14,24 @@ from typing import Any
 
 from opendp._lib import lib
 
+_ANSWERS = lib.ffiresult_ok, lib.ffiresult_err  # what a callback returns by
 _LOCK = threading.RLock()  # reentrant: garbage collection under the lock may free an object
 _FUNCTION: Any = type(lib.ffiresult_ok)
 _NATIVE = _FUNCTION.__base__.argtypes
+
+
+class _Answered(threading.local):
+    """How often Python has answered native code in this thread."""
+
+    count = 0
+
+
+_ANSWERED = _Answered()
+
+
+def answered() -> int:
+    """Return how many values native calls of this thread have requested from Python so far."""
+    return _ANSWERED.count
 
 
 def _differ(function: Any, argument_types: Any) -> bool:
@@ -25,6 +42,8 @@ def _differ(function: Any, argument_types: Any) -> bool:
 
 
 def _set(function: Any, argument_types: Any) -> None:
+    if function in _ANSWERS:
+        _ANSWERED.count += 1
     if _differ(function, argument_types):
         with _LOCK:
             if _differ(function, argument_types):

@@ -1,42 +1,22 @@
-"""All uses of OpenDP's private names, and errors that keep their type across the FFI.
+"""All uses of OpenDP's private names.
 
-A native call turns a Python exception that is raised inside it into a bare ``OpenDPException``.
-This package's exceptions are remembered where they leave its code. :func:`typed`, which makes the
-native call, raises them again from the native exception. For interrupts see :mod:`.boundary`; for
-threads see :mod:`.argtypes`.
+For errors and interrupts in native calls see :mod:`.callbacks`; for threads see :mod:`.argtypes`.
 """
 
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Callable
-from contextvars import ContextVar, copy_context
 from functools import wraps
-from types import FrameType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from opendp import combinators, mod
+from opendp import combinators, core, mod
 from opendp._convert import (
     ATOM_MAP,
     c_to_py,
     py_to_c,
 )
 from opendp._lib import AnyObjectPtr, FfiResult, FfiSlice, lib, unwrap
-from opendp.core import (
-    measurement_input_domain,
-    measurement_input_metric,
-    measurement_output_measure,
-    new_queryable,
-    odometer_queryable_invoke,
-    queryable_eval,
-)
-from opendp.core import (
-    measurement_map as measurement_map,
-)
-from opendp.core import (
-    transformation_map as transformation_map,
-)
 from opendp.domains import _lazyframe_from_domain
 from opendp.extras._utilities import to_then as _to_then
 from opendp.mod import (
@@ -45,7 +25,6 @@ from opendp.mod import (
     Measure,
     Measurement,
     Metric,
-    OpenDPException,
     Transformation,
     VectorDomain,
     _PartialConstructor,
@@ -53,17 +32,23 @@ from opendp.mod import (
 from opendp.typing import _ELEMENTARY_TYPES
 
 from ..checks import shown
-from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, MechanismError
+from ..errors import InvalidTypeError, InvalidValueError
+from ..interrupts import whole
 from ..provenance import Unrecorded
-from .argtypes import set_once
-from .boundary import CALLBACKS, entries
+from .argtypes import answered, set_once
+from .callbacks import carry as carry
+from .callbacks import guard
+from .callbacks import inside_native_call as inside_native_call
+from .callbacks import remember as remember
+from .callbacks import typed as typed
 
 PARTIAL_CONSTRUCTOR: type = _PartialConstructor
 VERSION: str = mod.__version__
-F = TypeVar("F", bound=Callable[..., Any])
+measurement_map = whole(core.measurement_map)
+transformation_map = whole(core.transformation_map)
 set_once()
+guard()
 MOST_ROWS = 2**36  # more than a machine holds
-_CARRIED: ContextVar[list[ConcurrentError] | None] = ContextVar("_CARRIED", default=None)
 
 
 def _function(name: str, *argument_types: Any) -> Any:
@@ -115,6 +100,7 @@ def to_pointer(data: Any, carrier_type: Any) -> Any:
     return pointer
 
 
+@whole
 def invoke(measurement: Measurement, pointer: Any) -> Any:
     """Run a measurement on data that are converted already."""
     try:
@@ -148,6 +134,7 @@ def _ok(result: Any) -> Any:
     return unwrap(result, ctypes.c_void_p) if result.tag else result.payload.Ok
 
 
+@whole
 def transform(transformation: Transformation, pointer: Any) -> Any:
     """Run a transformation on converted data; the result stays converted."""
     try:
@@ -156,6 +143,7 @@ def transform(transformation: Transformation, pointer: Any) -> Any:
         del pointer
 
 
+@whole
 def apply(transformation: Transformation, pointer: Any) -> Any:
     """Apply a transformation to converted data, and convert the result."""
     try:
@@ -165,6 +153,7 @@ def apply(transformation: Transformation, pointer: Any) -> Any:
     return unwrap(result, AnyObjectPtr) if result.tag else _answer(result)
 
 
+@whole
 def to_python(pointer: Any) -> Any:
     """Convert data back from OpenDP's representation."""
     return c_to_py(pointer)
@@ -241,12 +230,13 @@ def address(measurement: Measurement | Transformation) -> int:
     return ctypes.addressof(measurement.contents)
 
 
+@whole
 def space_of(measurement: Measurement) -> tuple[Domain, Metric, Measure]:
     """Return the domain, metric and measure of a measurement."""
     return (
-        measurement_input_domain(measurement),
-        measurement_input_metric(measurement),
-        measurement_output_measure(measurement),
+        core.measurement_input_domain(measurement),
+        core.measurement_input_metric(measurement),
+        core.measurement_output_measure(measurement),
     )
 
 
@@ -256,88 +246,39 @@ def native_only(function: Callable[..., Any], *arguments: Any) -> tuple[Any, boo
     If it did not call Python, the result depends only on the arguments of OpenDP's constructors,
     and does not change.
     """
-    before = entries()
+    before = answered()
     answer = function(*arguments)
-    return answer, entries() == before
+    return answer, answered() == before
 
 
 # --- queryables ------------------------------------------------------------------------------
 
 
+@whole
 def evaluate(queryable: Any, query: Any) -> Any:
     """Query a native queryable."""
-    return queryable_eval(queryable, query)
+    return core.queryable_eval(queryable, query)
 
 
+@whole
 def evaluate_odometer(queryable: Any, query: Any) -> Any:
     """Launch on a native odometer queryable."""
-    return odometer_queryable_invoke(queryable, query)
+    return core.odometer_queryable_invoke(queryable, query)
 
 
+@whole
 def python_queryable(transition: Callable[[Any], Any]) -> Any:
     """Make a native queryable from Python, so that OpenDP's wrappers apply to it.
 
     OpenDP stores the transition in ``__opendp_dict__``, from where its closure could be read; that
     is cleared.
     """
-    queryable = new_queryable(carry(transition), Q="ExtrinsicObject", A="ExtrinsicObject")
+    queryable = core.new_queryable(carry(transition), Q="ExtrinsicObject", A="ExtrinsicObject")
     queryable.__opendp_dict__ = {}
     return queryable.value
 
 
-def inside_native_call() -> bool:
-    """Whether the caller runs within one of OpenDP's native calls."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code in CALLBACKS:
-            return True
-        frame = frame.f_back
-    return False
-
-
-# --- errors ----------------------------------------------------------------------------------
-
-
-def typed(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``function(*arguments)``. This package's exceptions keep their type and values.
-
-    Such an exception is remembered by the enclosing call of ``typed``, if there is one. A native
-    exception is replaced by the exception of this package that caused it.
-    """
-    carried: list[ConcurrentError] = []
-    try:
-        return copy_context().run(_carrying, carried, function, arguments)
-    except ConcurrentError as error:
-        remember(error)
-        raise
-    except OpenDPException as error:
-        found = [ours for ours in carried if str(ours) in str(error)]
-        if not found:
-            raise
-        cause = None if type(found[-1]) is MechanismError else error
-    remember(found[-1])
-    raise found[-1].with_traceback(None) from cause  # its frames may hold data
-
-
-def _carrying(carried: list[ConcurrentError], function: Any, arguments: tuple[Any, ...]) -> Any:
-    _CARRIED.set(carried)
-    return function(*arguments)
-
-
-def remember(error: ConcurrentError) -> None:
-    """Make the enclosing native call, if there is one, raise this error instead of its own."""
-    outer = _CARRIED.get()
-    if outer is not None:
-        outer.append(error)
-
-
-def carry(function: F) -> F:
-    """Return ``function``, whose exceptions of this package keep their type in a native call."""
-
-    def carrying(argument: Any) -> Any:
-        return typed(function, argument)
-
-    return cast(F, carrying)
+# --- types -----------------------------------------------------------------------------------
 
 
 def infer_as_measurement(kind: type) -> None:

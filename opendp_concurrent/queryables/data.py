@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable
 from functools import wraps
 from inspect import getattr_static
-from threading import RLock
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -21,6 +20,7 @@ from opendp.mod import Domain
 from ..accounts.lifecycle import Home, at_home, check_home, here, new_home
 from ..accounts.reentry import check_not_held
 from ..errors import ForkedError, ReentrantLaunchError
+from ..interrupts import Lock
 from ..native import opendp as _native
 from ..native.columns import as_rows
 from ..native.frames import as_lazyframe, check_files, files_of
@@ -122,7 +122,7 @@ class _Pending:
     __slots__ = ("_compute", "_lock")
 
     def __init__(self, compute: Callable[[], Any]) -> None:
-        self._compute, self._lock = compute, RLock()
+        self._compute, self._lock = compute, Lock()
 
     def settle(self, token: Sealed) -> Any:
         check_not_held(self._lock)

@@ -8,19 +8,18 @@ that the wrappers of OpenDP's own compositors apply to it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import Context, copy_context
-from threading import RLock
 from typing import Any
 
 from opendp.mod import Queryable
 
 from ..accounts.lifecycle import Event, Lifecycle, innermost_running
 from ..errors import ReentrantLaunchError
+from ..interrupts import Lock
 from ..native import opendp as _native
 from .child import adopt
 from .data import Sealed, SealedHandle, check_process, seal, unseal
 from .opaque import hide_errors
-from .turn import attempt, in_turn, inherited_lock, lock_for_turns
+from .turn import in_turn, inherited_lock, lock_for_turns
 
 
 def forget_frames(error: BaseException) -> None:
@@ -68,14 +67,13 @@ class MachineQueryable(SealedHandle, Queryable):
 
     def __init__(self, machine: Callable[[Any], Any], description: str) -> None:
         self._machine, self._description = seal(machine), description
-        self._lifecycle, self._unfinished = Lifecycle(innermost_running()), False
-        self._gate = Context()  # entered while the machine runs: ends with that, whatever happens
+        self._lifecycle, self._running = Lifecycle(innermost_running()), False
         native, inherited = _native.inside_native_call(), inherited_lock()
         # boxed, because OpenDP sets an attribute on an answer, and some answers do not allow this
         self._transport = _native.python_queryable(lambda q: (machine(q),)) if native else None
         # native queryables ask it for permission later, so they all share one lock
         self._shared = native or inherited is not None
-        self._lock: Any = lock_for_turns() if self._shared else RLock()
+        self._lock: Any = lock_for_turns() if self._shared else Lock()
 
     def __call__(self, query: Any) -> Any:
         """Query the mechanism. Wait while another thread queries it."""
@@ -91,41 +89,21 @@ class MachineQueryable(SealedHandle, Queryable):
             answer = in_turn(self._lock, self._enter, query)
         else:
             with self._lock:
-                answer, error = attempt(self._enter, query)
-            if error is not None:
-                try:
-                    raise error
-                finally:
-                    del error  # its trace has this frame
+                answer = self._enter(query)
         return adopt(answer, self._lifecycle, self._lock if self._shared else None)
 
     def _enter(self, query: Any) -> Any:
         self._lifecycle.check()
-        context = copy_context()
-        try:
-            answer, error = self._gate.run(context.run, attempt, self._finish, query)
-        except RuntimeError:  # already entered: the machine queries itself, perhaps indirectly
-            raise ReentrantLaunchError from None
-        if error is None:
-            return answer
-        try:
-            raise error
-        finally:
-            del error
-
-    def _finish(self, query: Any) -> Any:
-        """Run the machine on a query; if an interrupt stops it, the next query closes it."""
-        if self._unfinished:
-            self._lifecycle.happen(Event.INTERRUPTED)
-            self._lifecycle.check()
-        self._unfinished = True
+        if self._running:  # the machine queries itself, perhaps indirectly
+            raise ReentrantLaunchError
+        self._running = True
         try:
             lifecycle = self._lifecycle
             # a handle that passes messages on has no errors of the data: what is inside hides them
             opaque = lifecycle.opaque and not self.passes_on
             if opaque:
                 lifecycle.go_on(self._home, False, check_message, unseal(self._machine), query)
-            answer = hide_errors(
+            return hide_errors(
                 opaque,
                 lifecycle.go_on,
                 self._home,
@@ -134,10 +112,12 @@ class MachineQueryable(SealedHandle, Queryable):
                 query,
             )
         except Exception:
-            self._unfinished = False
             raise
-        self._unfinished = False
-        return answer
+        except BaseException:  # let in while a user's function ran, or raised by it
+            self._lifecycle.happen(Event.INTERRUPTED)
+            raise
+        finally:
+            self._running = False
 
     def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
         self._lifecycle.adopt_by(lifecycle)

@@ -17,6 +17,7 @@ from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..accounts.limit import Limit
 from ..checks import function
 from ..errors import InvalidTypeError, UnsupportedMeasureError
+from ..interrupts import whole
 from ..measures import CompositionMeasure, composition_measure
 from ..measures.sums.accumulator import Accounting
 from ..native import opendp as _native
@@ -199,18 +200,21 @@ class ConcurrentMeasurement(Measurement):
         return accuracy_of(self).at(beta, answers)
 
     @property
+    @whole
     def input_domain(self) -> Domain:
         """Domain of the data."""
         domain: Domain = _native.made_as(super().input_domain, self.made_on[0])
         return domain
 
     @property
+    @whole
     def input_metric(self) -> Metric:
         """Metric in whose units d_in is."""
         metric: Metric = _native.made_as(super().input_metric, self.made_on[1])
         return metric
 
     @property
+    @whole
     def output_measure(self) -> Measure:
         """How privacy loss is measured."""
         measure: Measure = _native.made_as(super().output_measure, self.made_on[2])

@@ -22,7 +22,7 @@ from opendp.mod import Measurement
 from .turn import attempt, in_turn, lock_for_turns
 
 _SLOTS = 64  # launches per native compositor
-_SPARE = 64  # to close the last child: one, unless an interrupt arrives just then
+_SPARE = 64  # to close the last child: one, unless making the next compositor fails
 _TASK: ContextVar[Callable[[], Any]] = ContextVar("_TASK")
 
 
@@ -32,7 +32,7 @@ class SequentialRunner:
     OpenDP's queryables are not thread-safe, and older children query the compositor. So all calls
     of it, and queries of its children, take turns on ``lock``.
 
-    An exception of a task, or an interrupt, is caught in the native call and raised after it.
+    An exception of a task is caught in the native call and raised after it.
     """
 
     __slots__ = ("_compositor", "_left", "_visit", "lock")

@@ -19,6 +19,7 @@ from ..accounts.name import as_child
 from ..accounts.prepaid import Given, Prepaid
 from ..accounts.price import Price, own_distance
 from ..errors import InvalidTypeError, InvalidValueError, RefusalError
+from ..interrupts import let_in, whole
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
 from ..owned import plain
@@ -114,6 +115,7 @@ class Session:
             )
         return self._launch(query, block.take)
 
+    @whole
     def prepay(self, price: Any, count: int, *, least: int, renews: bool) -> Prepaid:
         """Charge from ``least`` to ``count`` launches now.
 
@@ -196,7 +198,7 @@ class Session:
 
     def _postprocess(self, answer: Any) -> Any:
         for postprocessor in self._postprocessors:
-            answer = postprocessor(answer)
+            answer = let_in(postprocessor, answer)
         return answer
 
     def privacy_loss(self, d_in: Any) -> Any:
@@ -204,6 +206,7 @@ class Session:
         self._check_d_in(d_in)
         return self.account.privacy_loss(d_in)
 
+    @whole
     def loss_after(self, queries: Iterable[Any], d_in: Any) -> Any:
         """Return the loss at ``d_in`` if the measurements ``queries`` were launched now."""
         planned = checks.read("measurements", queries=queries)

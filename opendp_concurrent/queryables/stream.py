@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
-from threading import RLock
 from typing import Any, Protocol
 from weakref import ref
 
@@ -28,6 +27,7 @@ from ..accounts.lifecycle import innermost_running, outside
 from ..accounts.reentry import check_not_held
 from ..checks import at_most, integer, shown
 from ..errors import InvalidTypeError, InvalidValueError, MessageLimitError, StreamError
+from ..interrupts import Lock
 from ..native import opendp as _native
 from .data import Sealed, check_process, seal, unseal
 from .machine import MachineQueryable
@@ -189,7 +189,7 @@ class Meter:
 
     def __init__(self, limit: int) -> None:
         self._limit = self._left = limit
-        self.lock = RLock()
+        self.lock = Lock()
         self.name = f"Meter[{limit} messages]"
 
     def room(self, messages: int) -> None:
@@ -254,8 +254,8 @@ class Stream:
         self._feeds: list[ref[Any]] = []
         # a subscriber may hold the lock of a mechanism that waits for an update, so it must not
         # wait for `lock`; it waits for this lock, under which no other lock is taken
-        self._listing = RLock()
-        self._steps, self.lock, self.subscribed = 0, RLock(), False
+        self._listing = Lock()
+        self._steps, self.lock, self.subscribed = 0, Lock(), False
 
     # --- as a dataset, which is empty -----------------------------------------------------
 
@@ -338,12 +338,12 @@ class Stream:
                     outside(feed.receive, Room(steps))
             if self._meter is not None:
                 self._meter.spend(steps)
-            self._steps += steps  # before: an update that is interrupted must not arrive again
-            failures = []
+            self._steps += steps
+            failures: list[BaseException] = []
             for feed in feeds:
                 try:
                     outside(feed.receive, message)  # wherever it was made
-                except Exception as error:
+                except BaseException as error:  # an interrupt of a user's machine, too
                     failures.append(error)  # raised below, after the others have received it
             if failures:
                 if len(feeds) == 1 and isinstance(failures[0], StreamError):

@@ -3,17 +3,16 @@
 OpenDP's queryables may be used by one thread at a time. A queryable that was made inside another's
 call asks it for permission later. So a queryable that is made during a turn uses the same lock.
 
-An interrupt may arrive between any two instructions. So the lock is written in C and released by a
-``with``: Python does not check for interrupts before the release. The inherited lock is set in a
-context that ends with the turn.
+The inherited lock is set in a context that ends with the turn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
-from threading import RLock
 from typing import Any
+
+from ..interrupts import Lock
 
 _HELD: ContextVar[Any] = ContextVar("_HELD", default=None)
 
@@ -25,31 +24,24 @@ def inherited_lock() -> Any:
 
 def lock_for_turns() -> Any:
     """Return the inherited lock, or a new one."""
-    return _HELD.get() or RLock()
+    return _HELD.get() or Lock()
 
 
 def in_turn(lock: Any, function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``, called while ``lock`` is held and inherited."""
     with lock:
-        answer, error = copy_context().run(_holding, lock, function, arguments)
-    if error is None:
-        return answer
-    try:
-        raise error
-    finally:
-        del error  # its trace has this frame
+        return copy_context().run(_holding, lock, function, arguments)
 
 
 def _holding(lock: Any, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     _HELD.set(lock)
-    return attempt(function, *arguments)
+    return function(*arguments)
 
 
 def attempt(function: Callable[..., Any], *arguments: Any) -> tuple[Any, BaseException | None]:
     """Return what ``function(*arguments)`` returns, or what it raises.
 
-    Python 3.10 may raise an interrupt between an exception in a ``with`` block and the release of
-    its lock. So no exception is raised there.
+    The caller raises another error instead, out of the handler, so that it has no context.
     """
     try:
         return function(*arguments), None

@@ -8,12 +8,13 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable
-from threading import Lock, local
+from threading import local
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, WeakValueDictionary
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, LedgerError
+from ..interrupts import Lock, let_in, whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -96,6 +97,7 @@ class AnswerStore:
         run("COMMIT")
         return [(one, os.stat(one)) for one in (file, f"{file}-wal")]
 
+    @whole
     def once(
         self,
         key: str,
@@ -160,17 +162,17 @@ class AnswerStore:
                 raise KeyReusedError("this key was used for another request; pass a new key")
             if answer is not None:
                 return json.loads(answer)
-            if charged():  # begun and not ended: the launch failed, or the process was killed
+            if let_in(charged):  # begun and not ended: the launch failed, or the process was killed
                 return self._end(name, lost)
             self._forget(name)
         self._check_files()
         self._run("INSERT INTO answers (name, digest) VALUES (?, ?)", name, digest)
         try:
-            made = _json(**{"what run returns": run()})
+            made = _json(**{"what run returns": let_in(run)})
         except LedgerError:
             raise  # it may be charged; the ledger is read when the key is seen again
         except Exception:
-            if not charged():
+            if not let_in(charged):
                 self._forget(name)
             raise
         return self._end(name, made)

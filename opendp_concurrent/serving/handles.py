@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 from uuid import uuid4
 
 from .. import checks
 from ..checks import checked
+from ..interrupts import Lock
 
 
 @dataclass(slots=True)

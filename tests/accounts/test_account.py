@@ -251,54 +251,6 @@ def test_a_distance_that_a_price_does_not_reach_is_no_longer_kept_and_the_others
     assert [account.knows(d_in) for d_in in (1, 2, 5)] == [True, True, False]
 
 
-def interrupted(monkeypatch, account, price):
-    """Launch, and be interrupted right after the charge."""
-
-    def interrupt(account, commit):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Account, "_follow_up", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            account.launch(price)
-
-
-@pytest.mark.parametrize("at", [0, 1], ids=["root", "child"])
-def test_a_charge_that_was_interrupted_counts_in_every_answer(monkeypatch, at):
-    def tree():
-        root = filter_(1.0)
-        child = odometer(parent=root)
-        child.privacy_loss(1)
-        root.privacy_loss(5)
-        interrupted(monkeypatch, child, Linear(0.25, largest=3))
-        return root, child
-
-    assert tree()[at].privacy_loss(1) == 0.25
-    assert tree()[at].privacy_loss(2) == 0.5
-    assert tree()[at].loss_after(1, [Linear(0.5)]) == 0.75
-    assert tree()[at].launches == 1
-    assert tree()[at].remaining() == (0.75, None)[at]
-    assert tree()[0].known_loss == 0.25
-    assert not tree()[0].knows(5)
-
-
-@pytest.mark.parametrize("at", [0, 1], ids=["root", "child"])
-def test_a_charge_that_is_interrupted_while_a_price_is_read_counts(monkeypatch, at):
-    def tree():
-        root = filter_(1.0)
-        return root, odometer(parent=root)
-
-    accounts = tree()
-    other = Linear(0.5)
-    accounts[at].launch(Doing(0.25, lambda: interrupted(monkeypatch, accounts[at], other)))
-    assert accounts[at].privacy_loss(1) == 0.75
-
-    accounts = tree()
-    price = Doing(0.25, lambda: interrupted(monkeypatch, accounts[at], other))
-    accounts[at]._history.append(price)
-    assert accounts[at].privacy_loss(2) == 1.5
-
-
 def test_equal_launches_below_a_child_are_kept_once_and_others_for_themselves():
     root = filter_(10.0)
     child = odometer(parent=root, inward=Inward(lambda d_in: (d_in * 2, False)))

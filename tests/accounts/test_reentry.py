@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
-from threading import RLock, Thread
+from threading import Thread
 
 import pytest
 
 from opendp_concurrent.accounts.reentry import check_not_held
 from opendp_concurrent.errors import ReentrantLaunchError
+from opendp_concurrent.interrupts import Lock
 
 PREPARED = """
 import gc
@@ -48,7 +49,7 @@ def in_the_middle(name, action):
 LAUNCH = """
 root = oc.make_concurrent_filter(odometer, 1, 2.0)([1, 2, 3])
 child = root(odometer)
-for name in ("_commit", "_rebind", "_follow_up"):
+for name in ("_commit", "_rebind", "_refuse"):
     for handle in (root, child):
         in_the_middle(name, lambda: handle(count))
         handle(count)
@@ -58,7 +59,7 @@ assert root.privacy_loss() == 1.5, root.privacy_loss()
 
 READING = """
 root = odometer([1, 2, 3])
-in_the_middle("_follow_up", lambda: root.privacy_loss(2))
+in_the_middle("_rebind", lambda: root.privacy_loss(2))
 root(count)
 assert seen == ["ReentrantLaunchError"], seen
 other = odometer([1, 2, 3])
@@ -85,7 +86,7 @@ def test_a_finalizer_is_refused_and_every_charge_counts_once():
 
 
 def test_only_the_thread_that_holds_a_lock_is_refused():
-    lock, passed = RLock(), []
+    lock, passed = Lock(), []
     check_not_held(lock)
     with lock:
         with pytest.raises(ReentrantLaunchError, match="finalizer"):

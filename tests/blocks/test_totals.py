@@ -72,27 +72,6 @@ def test_n_launches_equal_n_times_one():
     assert state(several) == state(one_by_one)
 
 
-def test_an_interrupted_exchange_is_completed():
-    totals, d_mid = start("counted")
-    first = totals.after(OnBlocks(np.array([0]), d_mid))
-    second = first.after(OnBlocks(np.array([1, 2]), d_mid))
-    array = first._where[0]
-    cells = array.cells
-
-    class Stopping:
-        def write(self, places, new):
-            cells.write(places[:1], new[:1])
-            raise KeyboardInterrupt
-
-    _, places, new, old = second._where[1]
-    array.exchange, array.cells = (first, second, places, old, new), Stopping()
-    with pytest.raises(KeyboardInterrupt):
-        array.complete()
-    array.cells = cells
-    assert state(first) == state(totals.after(OnBlocks(np.array([0]), d_mid)))
-    assert state(second) == state(totals.after(OnBlocks(np.array([0, 1, 2]), d_mid)))
-
-
 def test_versions_may_be_read_from_many_threads():
     totals, d_mid = start("counted")
     versions = [totals.after(OnBlocks(np.array([0]), d_mid))]

@@ -1,6 +1,7 @@
 """0.1.0 kept locks and marks after an interrupt at a bad moment, and charged half of a tree."""
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -11,7 +12,6 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.accounts.lifecycle import innermost_running
-from opendp_concurrent.native import boundary as _boundary
 from opendp_concurrent.queryables.turn import inherited_lock
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -19,19 +19,14 @@ PURE, SEQUENTIAL = dp.max_divergence(), dp.approximate(dp.zero_concentrated_dive
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 # Python drops what is raised while an object is destroyed
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-CALLBACK_CODE = {_boundary._OWNED, _boundary._COMPARED, _boundary._COUNTED}
 HARNESS = Path(__file__).parents[2] / "benchmarks" / "interrupts.py"
 
 
-class Interrupt(BaseException):
-    """What arrives."""
-
-
 def interrupted_at(moment, function, *arguments):
-    """Call ``function``, with an interrupt at a moment; return whether it came.
+    """Call ``function``, with a SIGINT at a moment; return whether it came.
 
     A moment is when a Python function is entered, or a C function has returned: these are where
-    Python looks for interrupts. It does not at the entry of a callback (test_hole_18).
+    Python looks for interrupts.
     """
     seen = 0
 
@@ -40,12 +35,10 @@ def interrupted_at(moment, function, *arguments):
         if event in ("call", "c_return"):
             if "opendp_concurrent" not in frame.f_code.co_filename:
                 return
-            if event == "call" and frame.f_code in CALLBACK_CODE:
-                return
             seen += 1
             if seen == moment:
                 sys.setprofile(None)
-                raise Interrupt
+                signal.raise_signal(signal.SIGINT)
 
     try:
         sys.setprofile(look)
@@ -53,7 +46,7 @@ def interrupted_at(moment, function, *arguments):
             function(*arguments)
         finally:
             sys.setprofile(None)
-    except Interrupt:
+    except KeyboardInterrupt:
         return True
     return seen >= moment
 
@@ -128,22 +121,16 @@ def test_the_next_launch_closes_what_an_interrupted_one_left_open():
     assert moment > 50
 
 
-def test_a_machine_answers_or_is_closed_whenever_it_is_interrupted():
+def test_a_machine_goes_on_whenever_it_is_interrupted():
     sparse = oc.m.make_sparse_vector(*SPACE, PURE, 1, 2.0, 50, 3)
-    moment, came, closed = 0, True, 0
+    moment, came = 0, True
     while came:
         moment += 1
         handle = sparse([1] * 100)
         came = interrupted_at(moment, handle, len)
-        try:
-            in_another_thread(handle, len)
-            handle(len)
-        except oc.errors.InterruptedHandleError:
-            closed += 1
-            with pytest.raises(oc.errors.InterruptedHandleError):
-                handle(len)
-    assert closed
-    assert moment > closed + 10  # it was not stopped in the middle of an answer
+        in_another_thread(handle, len)
+        handle(len)
+    assert moment > 10
 
 
 def test_a_failure_closes_no_machine():
@@ -169,11 +156,11 @@ def test_a_refusal_under_the_lock_releases_it():
 
 
 def test_interrupts_at_random_moments_on_each_kind_of_handle():
-    """Some hundred; ``python benchmarks/interrupts.py`` for 10,000 on each."""
+    """Some hundred; ``python benchmarks/interrupts.py`` for 3,000 on each, on PostgreSQL too."""
     command = [sys.executable, str(HARNESS), "--count", "20", "--seed", "19", "--here"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert len(found) == 18
+    assert len(found) == 19
     assert {one["failure"] for one in found.values()} == {None}, found
-    assert sum(one["interrupts"] for one in found.values()) >= 18 * 20
+    assert sum(one["interrupts"] for one in found.values()) >= 19 * 20

@@ -5,19 +5,20 @@ import threading
 
 import pytest
 
+from opendp_concurrent.interrupts import Lock
 from opendp_concurrent.queryables.turn import attempt, in_turn, inherited_lock
 
 
 def free(lock):
     taken = []
-    thread = threading.Thread(target=lambda: taken.append(lock.acquire(blocking=False)))
+    thread = threading.Thread(target=lambda: taken.append(lock._lock.acquire(blocking=False)))
     thread.start()
     thread.join()
     return taken == [True]
 
 
 def test_a_turn_taken_again_ends_where_it_began():
-    lock = threading.RLock()
+    lock = Lock()
 
     def outer():
         assert in_turn(lock, inherited_lock) is lock
@@ -31,7 +32,7 @@ def test_a_turn_taken_again_ends_where_it_began():
 
 
 def test_a_turn_taken_again_from_another_context_ends_there():
-    lock = threading.RLock()
+    lock = Lock()
 
     def again():
         assert inherited_lock() is None
@@ -49,7 +50,7 @@ def test_a_turn_taken_again_from_another_context_ends_there():
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
 def test_a_turn_that_fails_is_over(kind):
-    lock = threading.RLock()
+    lock = Lock()
 
     def fail():
         raise kind("failed")

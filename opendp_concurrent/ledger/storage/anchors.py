@@ -16,10 +16,10 @@ import re
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from threading import RLock
 from typing import NamedTuple
 
 from ...errors import LedgerError
+from ...interrupts import Lock
 from .watch import beside, identity
 
 _WIDTH = 128  # bytes of a line, a divisor of a disk's sector: a write does not tear a line
@@ -44,7 +44,7 @@ class Anchors:
         self._database, self.path = path, beside(path, "-anchors")
         self._descriptor = -1
         self._offsets: dict[str, int] = {}
-        self._lock, self._closed = RLock(), False  # a closed descriptor's number may be reused
+        self._lock, self._closed = Lock(), False  # a closed descriptor's number may be reused
 
     def find(self, dataset: str) -> tuple[bool, Anchor | None]:
         """Return whether the file names this database's inode, and the noted charge if any.

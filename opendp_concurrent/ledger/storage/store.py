@@ -16,6 +16,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -24,6 +25,7 @@ from sqlalchemy import Connection, Engine, Executable
 from sqlalchemy.exc import SQLAlchemyError
 
 from ...errors import InvalidTypeError, LedgerError
+from ...interrupts import WHOLE, let_in
 from .anchors import Anchors
 from .backends import OPEN_IN_PARENT, File, longest, server
 from .connection import DriverConnection
@@ -127,16 +129,17 @@ class Store:
         """
         self._check_open()
         self._check_file()
-        try:
-            with self._engine.connect() as connection:
-                try:
-                    yield connection
-                except self.failures:
-                    if not self.embedded:  # the state of the connection is unknown
-                        connection.invalidate()
-                    raise
-        except self.failures as error:
-            raise self._error(error, NOTHING) from error
+        with WHOLE:  # from before the connection is taken, until it is given back
+            try:
+                with self._engine.connect() as connection:
+                    try:
+                        yield connection
+                    except self.failures:
+                        if not self.embedded:  # the state of the connection is unknown
+                            connection.invalidate()
+                        raise
+            except self.failures as error:
+                raise self._error(error, NOTHING) from error
 
     def driver(self, connection: Connection) -> DriverConnection:
         """Return the driver of a connection."""
@@ -166,13 +169,14 @@ class Store:
         :param statements: executed with ``values`` at the beginning; their rows are yielded too
         :raises LedgerError: if the database fails
         """
-        driver, found = self.begin(values, *statements)
-        try:
-            yield driver, found
-        except BaseException as error:
-            self.undo(driver, error)
-            raise
-        self.commit(driver)
+        with WHOLE:
+            driver, found = self.begin(values, *statements)
+            try:
+                yield driver, found
+            except BaseException as error:
+                self.undo(driver, error)
+                raise
+            self.commit(driver)
 
     def begin(
         self, values: dict[str, Any], *statements: Executable
@@ -186,14 +190,14 @@ class Store:
         while True:
             driver, used = self._take()
             try:
-                found = driver.run(values, *statements, before=self._start)
+                found = self._run(driver, values, *statements)
                 self._check_file(locked=True)
                 return driver, found
             except self.failures as error:
                 waits = self.embedded and "locked" in str(error) and not driver.in_transaction
                 if waits and monotonic() < patience:
                     self._put_back(driver)
-                    sleep(pause)
+                    let_in(sleep, pause)
                     pause = min(2 * pause, _PAUSES[1])
                     continue
                 again = used and driver.lost and not getattr(error, "stalled", False)
@@ -203,6 +207,11 @@ class Store:
             except BaseException:
                 driver.drop()
                 raise
+
+    def _run(self, driver: DriverConnection, values: Any, *statements: Executable) -> Any:
+        """Begin, and execute statements. A server may let them wait for a lock."""
+        run = partial(driver.run, values, *statements, before=self._start)
+        return run() if self.embedded else let_in(run)
 
     def _take(self) -> tuple[DriverConnection, bool]:
         """Return a connection, and whether it was used before."""

@@ -11,9 +11,10 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any
 from weakref import finalize
+
+from ...interrupts import Lock
 
 _SESSION = """
     SELECT set_config(s.name, v.value, false)

@@ -8,12 +8,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date
-from threading import RLock, Timer
+from threading import Timer
 from typing import Any, ClassVar
 from uuid import uuid4
 
 from ...accounts.reentry import check_not_held
 from ...errors import InvalidTypeError, InvalidValueError
+from ...interrupts import Lock, let_in
 from .engine import Engine, Run, Stored
 
 FILES = {".parquet": "parquet", ".csv": "csv"}
@@ -25,7 +26,7 @@ _COLUMNS = """
     JOIN duckdb_tables() AS t USING (database_name, schema_name, table_name)
     WHERE c.database_name = $1 AND c.schema_name = $2 AND c.table_name = $3
 """
-_TURN = RLock()  # of transactions in this process; another process cannot open the file
+_TURN = Lock()  # of transactions in this process; another process cannot open the file
 _BINARY = ("", "binary", "c", "posix")
 _INHERITED: set[int] = set()  # processes that were forked with DuckDB's databases in their memory
 
@@ -119,8 +120,7 @@ class DuckDB(Engine):
     def run(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> list[Any]:
         """Run a statement on a cursor of its own; interrupt it when the time is over."""
         with self._cursor(timeout) as cursor:
-            found: list[Any] = cursor.execute(text, list(parameters)).fetchall()
-        return found
+            return _execute(cursor, text, parameters)
 
     @contextmanager
     def _cursor(self, timeout: float | None) -> Iterator[Any]:
@@ -160,8 +160,7 @@ class DuckDB(Engine):
         with _TURN, self._cursor(timeout) as cursor:
 
             def run(text: str, parameters: tuple[Any, ...]) -> list[Any]:
-                found: list[Any] = cursor.execute(text, list(parameters)).fetchall()
-                return found
+                return _execute(cursor, text, parameters)
 
             cursor.execute("BEGIN TRANSACTION")
             try:
@@ -188,3 +187,8 @@ class DuckDB(Engine):
             drop()
             raise
         return Stored(self, ("table", name, "main", "t"), drop)
+
+
+def _execute(cursor: Any, text: str, parameters: tuple[Any, ...]) -> list[Any]:
+    found: list[Any] = let_in(lambda: cursor.execute(text, list(parameters)).fetchall())
+    return found

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from ... import checks
 from ...errors import InvalidTypeError, InvalidValueError, TableError
+from ...interrupts import whole
 from ..plan import Aggregate, Charge, Relation, Scan
 from ..schema import KINDS, Schema
 
@@ -159,6 +160,7 @@ class Engine(ABC):
         """Store the rows of a query in a table that others do not see."""
 
 
+@whole
 def _opaque(function: Callable[[], Any]) -> Any:
     """Return ``function()``; log an error, and raise one that does not tell of the data."""
     try:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from uuid import uuid4
 
 from ...errors import InvalidTypeError, InvalidValueError
+from ...interrupts import let_in
 from ..plan import Scan
 from .connections import Connected, Connections, Kept, Login
 from .engine import Engine, Run, Stored
@@ -138,7 +139,7 @@ class PostgreSQL(Engine):
         with self._connections.one() as connection:
 
             def run(text: str, parameters: tuple[Any, ...]) -> list[Any]:
-                return connection.execute(text, parameters)
+                return _let_in(connection, text, parameters)
 
             connection.limit(_milliseconds(timeout))  # out here, where no rollback undoes it
             connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
@@ -210,7 +211,13 @@ def _run(
     connection: Connected, text: str, parameters: tuple[Any, ...], timeout: float | None
 ) -> list[Any]:
     connection.limit(_milliseconds(timeout))
-    return connection.execute(text, parameters)
+    return _let_in(connection, text, parameters)
+
+
+def _let_in(connection: Connected, text: str, parameters: tuple[Any, ...]) -> list[Any]:
+    """Run a statement, which may take long. psycopg cancels it at an interrupt."""
+    rows: list[Any] = let_in(connection.execute, text, parameters)
+    return rows
 
 
 def _milliseconds(timeout: float | None) -> int:

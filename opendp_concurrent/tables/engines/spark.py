@@ -12,6 +12,7 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from ...errors import InvalidTypeError, InvalidValueError
+from ...interrupts import let_in
 from .engine import Engine, Stored
 
 AGAIN = 0.05  # seconds between two attempts to cancel: a statement starts jobs one after another
@@ -116,7 +117,7 @@ class Spark(Engine):
     def run(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> list[Any]:
         """Run a statement under a tag of its own; cancel its jobs when the time is over."""
         with self._limited(timeout):
-            found: list[Any] = self._frame(text, parameters).collect()
+            found: list[Any] = let_in(self._frame(text, parameters).collect)
         return found
 
     def check_writable(self) -> NoReturn:
@@ -135,7 +136,7 @@ class Spark(Engine):
         """Store rows in the executors. If one of them is lost, statements fail; none runs anew."""
         name = f"oc_{uuid4().hex}"
         with self._limited(timeout):
-            stored = self._frame(text, parameters).localCheckpoint(eager=True)
+            stored = let_in(self._frame(text, parameters).localCheckpoint, True)  # eager
         stored.createOrReplaceTempView(name)  # in our own session
         rows = stored._jdf  # whose blocks are freed when Java's collector finds it unused
 

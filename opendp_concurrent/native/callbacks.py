@@ -1,0 +1,168 @@
+"""Python functions that native code calls, and what they raise.
+
+A native call turns a Python exception that is raised inside it into a bare ``OpenDPException``.
+This package's exceptions are remembered where they leave its code. :func:`typed`, which makes the
+native call, raises them again from the native exception.
+
+OpenDP's callbacks catch ``Exception`` only. If anything else leaves one, such as a
+``KeyboardInterrupt``, the process crashes. So each native call that may call Python is a critical
+section, in which no interrupt arrives (:mod:`..interrupts`). A function that is given to OpenDP
+after this package was imported is wrapped. If it is called below ``typed``, whatever it raises is
+remembered, while OpenDP gets an ``Exception``; and while a user's function runs, interrupts are let
+in. Called in any other way, it is called as OpenDP calls it. The two functions of OpenDP that this
+replaces prepare a callback. The callbacks themselves are OpenDP's.
+
+Interrupts are not let in while a function of OpenDP or of this package runs, since it may be in the
+middle of another native call. A user's function that calls OpenDP is as safe there as anywhere.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
+from functools import wraps
+from types import FrameType
+from typing import Any
+
+from opendp import _convert
+from opendp.mod import OpenDPException
+
+from ..errors import ConcurrentError, MechanismError
+from ..interrupts import let_in, whole
+
+_CALLBACKS = {_convert._invoke_py_callback.__code__, _convert._invoke_py_transition.__code__}
+_CARRIED: ContextVar[list[BaseException] | None] = ContextVar("_CARRIED", default=None)
+
+
+class _StoppedError(Exception):
+    """What OpenDP gets for an exception that is no ``Exception``, as which it comes out."""
+
+
+def inside_native_call() -> bool:
+    """Whether the caller runs within one of OpenDP's native calls."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code in _CALLBACKS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+@whole
+def typed(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``. This package's exceptions keep their type and values.
+
+    Such an exception is remembered by the enclosing call of ``typed``, if there is one. A native
+    exception is replaced by the exception of this package that caused it. An interrupt that native
+    code has passed on as an error is raised here, whatever became of the error.
+    """
+    carried: list[BaseException] = []
+    cause: BaseException | None = None
+    try:
+        answer = copy_context().run(_carrying, carried, function, arguments)
+    except Exception as error:
+        instead = _stopped(carried)
+        if instead is None:
+            instead = _behind(error, carried)
+            if isinstance(instead, ConcurrentError):
+                remember(instead)
+            if instead is error:
+                raise
+            cause = None if type(instead) is MechanismError else error
+    else:
+        instead = _stopped(carried)
+        if instead is None:
+            return answer
+    raise instead.with_traceback(None) from cause  # its frames may hold data
+
+
+def _stopped(carried: list[BaseException]) -> BaseException | None:
+    return next((one for one in carried if not isinstance(one, Exception)), None)
+
+
+def _behind(error: Exception, carried: list[BaseException]) -> BaseException:
+    """Return the exception of this package that caused a native one, or the error itself."""
+    if not isinstance(error, OpenDPException) or isinstance(error, ConcurrentError):
+        return error
+    ours = [one for one in carried if isinstance(one, ConcurrentError) and str(one) in str(error)]
+    return ours[-1] if ours else error
+
+
+def _carrying(carried: list[BaseException], function: Any, arguments: tuple[Any, ...]) -> Any:
+    _CARRIED.set(carried)
+    return function(*arguments)
+
+
+def remember(error: BaseException) -> None:
+    """Make the enclosing native call, if there is one, raise this error instead of its own."""
+    outer = _CARRIED.get()
+    if outer is not None:
+        outer.append(error)
+
+
+class _Ours:
+    """A function of this package, which native code calls."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+
+    def __call__(self, argument: Any) -> Any:
+        return _kept(typed, self._function, argument)
+
+
+def carry(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return ``function``, whose exceptions keep their type in a native call."""
+    return _Ours(function)
+
+
+def _kept(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``call(*arguments)``. An exception that is no ``Exception`` is remembered."""
+    try:
+        return call(*arguments)
+    except Exception:
+        raise
+    except BaseException as error:
+        remember(error.with_traceback(None))  # its frames may hold data
+        kind = type(error).__name__
+    raise _StoppedError(f"stopped by {kind}")  # out here, where it has no context
+
+
+def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a user's function, which native code calls."""
+    if isinstance(function, _Ours):
+        return function
+
+    call = () if _is_known(function) else (let_in,)
+
+    @wraps(function)
+    def called(*arguments: Any) -> Any:
+        if _CARRIED.get() is None:
+            return function(*arguments)
+        return _kept(*call, function, *arguments)
+
+    return called
+
+
+def _is_known(function: Any) -> bool:
+    """Whether a function is OpenDP's or ours. A measurement may also be used as a function."""
+    module = getattr(function, "__module__", None) or type(function).__module__
+    return str(module).partition(".")[0] in ("opendp", "opendp_concurrent")
+
+
+def guard() -> None:
+    """Wrap functions that are given to OpenDP from now on. Idempotent."""
+    for name in ("_wrap_py_func", "_wrap_py_transition"):
+        original = getattr(_convert, name)
+        if not hasattr(original, "__wrapped__"):
+            setattr(_convert, name, _preparing(original))
+
+
+def _preparing(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    @wraps(original)
+    def prepare(function: Any, kind: Any) -> Any:
+        return original(_guarded(function), kind)
+
+    return prepare

@@ -1,0 +1,314 @@
+"""Interrupts wait in a section, are let in where that is asked, and are never lost."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from opendp_concurrent.interrupts import WHOLE, Lock, let_in, whole
+
+
+def interrupt():
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.fixture(autouse=True)
+def default_handler():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    left = signal.signal(signal.SIGINT, before)
+    assert left in (signal.default_int_handler, signal.SIG_IGN)
+
+
+def test_an_interrupt_waits_for_the_end_of_the_section():
+    done = []
+    with pytest.raises(KeyboardInterrupt), WHOLE:
+        interrupt()
+        done.append(1)
+        interrupt()
+        done.append(2)
+    assert done == [1, 2]
+    with WHOLE:  # it was raised once
+        pass
+
+
+def test_sections_within_a_section_end_with_it():
+    done = []
+
+    @whole
+    def inner():
+        interrupt()
+        return "inner"
+
+    with pytest.raises(KeyboardInterrupt), WHOLE:
+        done.append(inner())
+        done.append("outer")
+    assert done == ["inner", "outer"]
+
+
+def test_an_error_in_a_section_is_the_context_of_the_interrupt():
+    with pytest.raises(KeyboardInterrupt) as caught, WHOLE:
+        interrupt()
+        raise ValueError("first")
+    assert str(caught.value.__context__) == "first"
+    with pytest.raises(ValueError, match="alone"), WHOLE:
+        raise ValueError("alone")
+
+
+def test_one_interrupt_is_let_in_and_the_next_one_waits():
+    seen = []
+
+    def function(argument):
+        try:
+            interrupt()
+        finally:
+            seen.append(argument)
+            interrupt()  # while the first is on its way
+            seen.append("cleaned")
+
+    with pytest.raises(KeyboardInterrupt), WHOLE:
+        with pytest.raises(KeyboardInterrupt):
+            let_in(function, "let in")
+        seen.append("section")
+    assert seen == ["let in", "cleaned", "section"]
+
+
+def test_what_waits_is_raised_before_a_function_is_called():
+    called = []
+    with WHOLE:
+        interrupt()
+        with pytest.raises(KeyboardInterrupt):
+            let_in(called.append, 1)
+    assert not called
+
+
+def test_a_section_below_what_is_let_in_is_a_section():
+    seen = []
+
+    def function():
+        with WHOLE:
+            interrupt()
+            seen.append("inner")
+        seen.append("never")
+
+    with WHOLE:
+        with pytest.raises(KeyboardInterrupt):
+            let_in(function)
+        interrupt_waits = True
+    assert interrupt_waits
+    assert seen == ["inner"]
+
+
+def test_outside_of_a_section_nothing_changes():
+    with pytest.raises(KeyboardInterrupt):
+        let_in(interrupt)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_handler_that_raises_nothing_is_called_once_at_the_end():
+    calls = []
+    signal.signal(signal.SIGINT, lambda number, frame: calls.append(number))
+    with WHOLE:
+        interrupt()
+        interrupt()
+        assert not calls
+    assert calls == [signal.SIGINT]
+    with WHOLE:
+        assert let_in(lambda: (interrupt(), interrupt(), len(calls))[2]) == 3
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN])
+def test_a_handler_that_is_no_function_is_left_alone(handler):
+    signal.signal(signal.SIGINT, handler)
+    with WHOLE:
+        interrupt()
+        assert signal.getsignal(signal.SIGINT) is handler
+        assert let_in(signal.getsignal, signal.SIGINT) is handler
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+@pytest.mark.parametrize("first", [signal.default_int_handler, signal.SIG_IGN])
+def test_a_handler_that_a_function_sets_counts_from_the_end_on(first):
+    calls = []
+
+    def mine(number, frame):
+        calls.append(number)
+
+    signal.signal(signal.SIGINT, first)
+    with WHOLE:
+        let_in(signal.signal, signal.SIGINT, mine)
+        interrupt()
+        assert not calls
+    assert calls == [signal.SIGINT]
+    assert signal.getsignal(signal.SIGINT) is mine
+    signal.signal(signal.SIGINT, first)
+    with WHOLE:
+        let_in(signal.signal, signal.SIGINT, signal.SIG_IGN)
+        interrupt()
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_a_function_that_sets_a_handler_and_puts_it_back_changes_nothing():
+    def function():
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        interrupt()
+        signal.signal(signal.SIGINT, before)
+
+    with WHOLE:
+        let_in(function)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_event_loop_is_interrupted_after_the_section():
+    seen = []
+
+    async def main():
+        with WHOLE:
+            interrupt()
+            seen.append("section")
+        await asyncio.sleep(30)
+        seen.append("never")
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert seen == ["section"]
+
+    def inside():
+        asyncio.run(main())
+
+    with WHOLE, pytest.raises(KeyboardInterrupt):
+        let_in(inside)
+    assert seen == ["section", "section"]
+
+
+def test_the_main_thread_can_be_interrupted_while_it_waits_for_a_lock():
+    lock, free, held = Lock(), threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            held.set()
+            free.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(60)
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt), lock:
+            raise AssertionError("somebody else holds it")
+        assert not lock.held
+    finally:
+        timer.join()
+        free.set()
+        thread.join()
+    with lock:  # nobody has it
+        assert lock.held
+
+
+def test_a_lock_is_released_by_an_error_and_can_be_taken_again_inside():
+    lock = Lock()
+    with pytest.raises(ValueError, match="text"), lock, lock:
+        int("text")
+    free = []
+    thread = threading.Thread(target=lambda: free.append(lock.__enter__()))
+    thread.start()
+    thread.join(timeout=60)
+    assert free == [None]
+
+
+def test_other_threads_have_no_sections():
+    seen = []
+
+    def work():
+        with WHOLE:
+            os.kill(os.getpid(), signal.SIGINT)  # the main thread's
+            seen.append(let_in(int, "7"))
+
+    thread = threading.Thread(target=work)
+    with pytest.raises(KeyboardInterrupt):
+        thread.start()
+        thread.join()
+        time.sleep(30)
+    thread.join()
+    assert seen == [7]
+
+
+FORKED = """
+import os, signal, sys, threading, time
+from opendp_concurrent.interrupts import WHOLE
+
+def fork():
+    if os.fork() == 0:  # the main thread, which was in a section, is gone
+        try:
+            with WHOLE:
+                signal.raise_signal(signal.SIGINT)
+            os._exit(1)
+        except KeyboardInterrupt:
+            pass
+        os._exit(0 if signal.getsignal(signal.SIGINT) is signal.default_int_handler else 2)
+
+with WHOLE:
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
+sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_thread_that_forks_in_a_section_of_the_main_thread_leaves_it():
+    done = subprocess.run([sys.executable, "-c", FORKED], timeout=60)
+    assert done.returncode == 0
+
+
+STORM = """
+import os, subprocess, sys
+from opendp_concurrent.interrupts import WHOLE, Lock, let_in, _STATE
+
+kept, halves, lock, done, both = [], 0, Lock(), 0, [0, 0]
+killer = subprocess.Popen([sys.executable, "-c", "import os, random, sys, time\\n"
+    "while os.getppid() == int(sys.argv[1]):\\n"
+    "    time.sleep(random.uniform(1e-4, 5e-4)); os.kill(int(sys.argv[1]), 2)", str(os.getpid())])
+
+def work():
+    while len(kept) < 2000:
+        with lock:
+            both[0] += 1
+            try:
+                let_in(sum, range(300))
+            finally:
+                both[1] += 1
+
+def storm():
+    while len(kept) < 2000:
+        try:
+            work()
+        except KeyboardInterrupt as error:
+            kept.append(error)
+
+while len(kept) < 2000:
+    try:
+        storm()
+    except KeyboardInterrupt as error:
+        kept.append(error)
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+killer.kill(); killer.wait()
+assert both[0] == both[1] > 100, both
+assert not lock.held and not _STATE.levels, _STATE.levels
+print("fine")
+"""
+
+
+def test_thousands_of_interrupts_cut_nothing_in_two():
+    done = subprocess.run(
+        [sys.executable, "-c", STORM], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout == "fine\n", done.stderr[-2000:]
