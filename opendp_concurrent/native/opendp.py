@@ -32,10 +32,10 @@ from opendp.core import (
     queryable_eval,
 )
 from opendp.core import (
-    measurement_map as measurement_map,
+    measurement_map as _measurement_map,
 )
 from opendp.core import (
-    transformation_map as transformation_map,
+    transformation_map as _transformation_map,
 )
 from opendp.domains import _lazyframe_from_domain
 from opendp.extras._utilities import to_then as _to_then
@@ -55,6 +55,7 @@ from opendp.typing import _ELEMENTARY_TYPES
 from ..checks import shown
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, MechanismError
 from ..provenance import Unrecorded
+from .advisories.fence import trusted
 from .argtypes import set_once
 from .boundary import CALLBACKS, entries
 
@@ -199,7 +200,25 @@ def check_distance(metric: Metric, name: str, d_in: Any) -> None:
 
 
 # --- maps ------------------------------------------------------------------------------------
-# Maps are read through OpenDP's functions: an attribute or a subclass could return anything.
+# Maps are read through OpenDP's functions: an attribute or a subclass could return anything. They
+# are read here only, so that the fence against known faults stands before each of them.
+
+
+def measurement_map(measurement: Measurement, d_in: Any) -> Any:
+    """Return the privacy loss at ``d_in``, corrected where OpenDP's map is known to be wrong.
+
+    :raises AdvisoryError: if it is known to be wrong, and cannot be corrected
+    """
+    return _measurement_map(trusted(measurement, d_in), d_in)
+
+
+def transformation_map(transformation: Transformation, d_in: Any, *, flows: bool = True) -> Any:
+    """Return the stability at ``d_in``, unless OpenDP's map is known to be wrong.
+
+    :param flows: whether the output becomes the data of measurements
+    :raises AdvisoryError: if it is known to be wrong
+    """
+    return _transformation_map(trusted(transformation, d_in, flows=flows), d_in)
 
 
 class _PinnedMeasurement(Measurement):
