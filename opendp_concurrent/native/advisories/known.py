@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from opendp import mod
 
-from ...errors import InvalidValueError
+from ...checks import one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +121,15 @@ def accept_advisories(*references: str) -> None:
     true as the map of OpenDP.
 
     :param references: such as ``"opendp#2935"``; the page *Known faults of OpenDP* lists them
-    :raises InvalidValueError: for a reference that is not listed
+    :raises InvalidTypeError, InvalidValueError: for a reference that is not listed
 
     :example:
 
     >>> oc.accept_advisories("opendp#9999")
     Traceback (most recent call last):
     ...
-    opendp_concurrent.errors.InvalidValueError: references ('opendp#9999') must be among ...
+    opendp_concurrent.errors.InvalidValueError: references ('opendp#9999') must be one of ...
     """
     by_name = {one.reference: one.issue for one in KNOWN.values()}
-    for reference in references:
-        if reference not in by_name:
-            raise InvalidValueError(
-                f"references ({reference!r}) must be among {', '.join(by_name)}"
-            )
-    ACCEPTED.update(by_name[reference] for reference in references)
+    guard = one_of(*by_name)
+    ACCEPTED.update([by_name[guard(references=reference)] for reference in references])
