@@ -217,6 +217,23 @@ def test_parts_pay_their_true_delta():
     assert oc.c.make_parallel_composition(*TEXTS, by_text, {1: RELEASE}).map(1)[1] >= RIGHT
 
 
+# --- a function before an odometer -------------------------------------------------------------
+
+
+def test_a_mean_of_no_rows_before_an_odometer_is_refused():
+    """The function and the noise are on two sides of the odometer, so neither shows the other."""
+    number = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    rows = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    mean = dp.t.make_user_transformation(
+        *rows, *number, lambda arg: sum(arg) / len(arg) if arg else float("nan"), float
+    )
+    tail = oc.make_concurrent_odometer(*number, dp.max_divergence())
+    root = oc.make_concurrent_filter(mean >> tail, 1, 1.0)([1.0])
+    with pytest.raises(AdvisoryError, match="opendp#2935"):
+        root(dp.m.make_laplace(*number, scale=10.0))
+    assert root.privacy_loss(1) == 0.0
+
+
 # --- data -------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from opendp.extras.polars import pl
 from opendp.metrics import hamming_distance, insert_delete_distance
 from opendp.mod import Measurement, Transformation
 
-from ...errors import AdvisoryError
+from ...errors import AdvisoryError, PrivacyMapError
 from .known import KNOWN
 from .plans import Plans, read
 from .record import Path, Step, margins, measurements, paths, step
@@ -94,14 +94,18 @@ def _in_frames(path: Path, d_in: Any) -> set[int]:
         return set()
     bounds = d_in if isinstance(d_in, list | tuple) else ()
     known = [one for frame in frames for one in margins(frame.given.get("input_domain"))]
-    by = [expression for one in bounds for expression in one.by]
+    by = [expression for one in bounds for expression in getattr(one, "by", ())]
     # OpenDP itself drops the margins by columns that are redefined, but none by expressions
     by += [expression for one in known for expression in one.by if not _is_column(expression)]
     if path[0].name == "make_user_transformation":  # whose bounds are not known
         by.append("*")
     plans = Plans(name for one in by for name in _roots(one))
-    for frame in frames:
-        plans.add(read(frame.given["lazyframe"]))
+    try:
+        for frame in frames:
+            plans.add(read(frame.given["lazyframe"]))
+    except Exception as error:  # Polars', of a step that it cannot write, or of a new node
+        reason = f"its Polars plan cannot be checked for known faults ({type(error).__name__})"
+        raise PrivacyMapError(d_in, reason) from None
     rows = _rows(d_in, bounds) * plans.rows
     if any(kind in str(path[0].made.input_metric) for kind in _BOUNDED):
         rows *= 2  # one changed row is one removed and one added
@@ -121,7 +125,7 @@ def _roots(expression: Any) -> list[str]:
 def _rows(d_in: Any, bounds: Any) -> int:
     if isinstance(d_in, int):
         return d_in
-    return max((one.per_group or 0 for one in bounds), default=0)
+    return max((getattr(one, "per_group", 0) or 0 for one in bounds), default=0)
 
 
 def _corrected(made: Any) -> Any:

@@ -53,9 +53,16 @@ def columns(part: Any) -> set[str]:
     return found | {_ANY for kind, _ in nodes(part) if kind == "Selector"}
 
 
+def _node(expression: Any) -> tuple[str, Any]:
+    if not isinstance(expression, dict):
+        return str(expression), None
+    ((kind, body),) = expression.items()
+    return kind, body
+
+
 def name_of(expression: Any) -> str:
     """Return the name of the column that an expression makes, or ``*`` if it is not known."""
-    ((kind, body),) = expression.items() if isinstance(expression, dict) else ((expression, None),)
+    kind, body = _node(expression)
     if kind == "Alias":
         return str(body[1])
     if kind == "Column":
@@ -69,7 +76,7 @@ def name_of(expression: Any) -> str:
 
 def _unchanged(expression: Any) -> bool:
     """Whether an expression is a column, or a selection of columns, under its own name."""
-    ((kind, body),) = expression.items() if isinstance(expression, dict) else ((expression, None),)
+    kind, body = _node(expression)
     return kind in ("Column", "Selector") or (kind == "Alias" and body[0] == {"Column": body[1]})
 
 

@@ -36,7 +36,9 @@ def step(made: Any) -> Step | None:
 def measurements(given: dict[str, Any]) -> list[Measurement]:
     """Return the measurements among the arguments of a combinator."""
     several = [one for one in given.values() if isinstance(one, list | tuple)]
-    return [one for part in (given.values(), *several) for one in part if type(one) is Measurement]
+    return [
+        one for part in (given.values(), *several) for one in part if isinstance(one, Measurement)
+    ]
 
 
 def paths(made: Any) -> Iterator[Path]:

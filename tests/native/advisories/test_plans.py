@@ -3,7 +3,7 @@
 import opendp.prelude as dp
 import pytest
 
-from opendp_concurrent.errors import AdvisoryError
+from opendp_concurrent.errors import AdvisoryError, PrivacyMapError
 from opendp_concurrent.native.opendp import measurement_map, transformation_map
 
 pl = pytest.importorskip("polars")
@@ -141,6 +141,19 @@ def test_a_margin_by_an_expression_outlives_its_column():
     assert measurement_map(counted(ROWS), 1) == 1.0
     with pytest.raises(AdvisoryError, match="opendp#2949"):
         measurement_map(counted(ROWS.with_columns(g=H)), 1)
+
+
+def test_a_plan_that_cannot_be_read_is_refused(monkeypatch):
+    """With Polars' error and its text left out: it may have data."""
+
+    def fail(frame):
+        raise pl.exceptions.ComputeError("SECRET")
+
+    monkeypatch.setattr("opendp_concurrent.native.advisories.fence.read", fail)
+    with pytest.raises(PrivacyMapError, match=r"known faults \(ComputeError\)") as caught:
+        measurement_map(private(count(truncated())), 1)
+    assert "SECRET" not in str(caught.value)
+    assert caught.value.__cause__ is None
 
 
 # --- values -----------------------------------------------------------------------------------
