@@ -14,6 +14,7 @@ from ..accounts.rule import Unlimited, Within
 from ..errors import InvalidTypeError
 from ..measures import Composability, CompositionMeasure
 from ..native import opendp as _native
+from ..native.advisories.fence import trusted
 from ..shown import shown
 from .data import Sealed, seal_transformed, unseal
 from .limits import Limits
@@ -42,6 +43,7 @@ def _head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, Inward |
     transformation = odometer.transformation
     if transformation is None:
         return token, None
+    trusted(transformation, 1, flows=True)  # an odometer may not read its map before launches
     return (
         seal_transformed(token, lambda pointer: _native.transform(transformation, pointer)),
         Inward(lambda d_in: _native.native_only(_native.transformation_map, transformation, d_in)),
