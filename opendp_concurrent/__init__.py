@@ -42,6 +42,7 @@ from .measures.fixed_renyi_divergence import fixed_renyi_divergence
 from .measures.gaussian_tradeoff import gaussian_tradeoff
 from .measures.tradeoff import tradeoff
 from .measures.truncated_concentrated_divergence import truncated_concentrated_divergence
+from .native.advisories.known import accept_advisories
 from .queryables.description import Description
 from .serialization import deserialize, serialize
 
@@ -52,6 +53,7 @@ __all__ = [
     "Description",
     "TradeoffFunction",
     "TruncatedConcentrated",
+    "accept_advisories",
     "accumulators",
     "c",
     "category_stream",

@@ -128,6 +128,17 @@ class PrivacyMapError(ConcurrentError, OpenDPException):
         self.d_in, self.reason = d_in, reason
 
 
+class AdvisoryError(PrivacyMapError):
+    """A map of OpenDP has a known fault, so the loss that it returns is not charged.
+
+    :ivar reference: the issue of OpenDP, such as ``opendp#2949``
+    """
+
+    def __init__(self, d_in: object, reference: str, reason: str) -> None:
+        super().__init__(d_in, f"{reference}, a known fault of OpenDP: {reason}")
+        self.reference = reference
+
+
 class ReentrantLaunchError(ConcurrentError, RuntimeError, OpenDPException):
     """A call came from within another call that it would change.
 

@@ -98,6 +98,7 @@ ELSEWHERE = {
         "measures/zero_concentrated_divergence.py",
     ],
     "measures/test_toy_measure.py": ["measures/conversion.py"],
+    "native/advisories/test_fence.py": ["native/advisories/record.py"],
     "parallel/test_parallel_loss.py": ["measures/joins.py"],
     "queryables/test_spawn.py": ["queryables/root.py"],
     "tables/engines/test_postgres.py": ["tables/engines/connections.py"],

@@ -100,6 +100,8 @@ def make_indexed_composition(
         )
     try:
         d_mids = [read_map(one, d_in) for one in measurements]
+    except PrivacyMapError:
+        raise
     except OpenDPException as error:
         raise PrivacyMapError(d_in, str(error).strip()) from error
     compositor = make_concurrent_composition(

@@ -26,6 +26,7 @@ from ..errors import ConcurrentError, InvalidValueError
 from ..exact.rounding import largest_double
 from ..measures import CompositionMeasure, composition_measure
 from ..measures.sums.accumulator import Accounting
+from ..queryables.mechanism import read_map
 from ..queryables.session import validate_d_in
 from .search import nearest_passing
 
@@ -177,7 +178,7 @@ def smallest_scale(
 
     def fits(scale: float) -> bool:
         try:
-            loss = _made(make_measurement, scale).map(d_in)
+            loss = read_map(_made(make_measurement, scale), d_in)
         except OpenDPException as error:
             if isinstance(error, ConcurrentError):
                 raise

@@ -11,6 +11,7 @@ from opendp.mod import ApproximateDivergence, Measure, Measurement
 from ..checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import CompositionMeasure, composition_measure
+from ..queryables.mechanism import read_map
 from .search import failure_at_one, nearest_passing
 
 
@@ -45,11 +46,11 @@ def fitted(
         return answer
 
     def within(number: Any) -> bool:
-        loss = known.validate("d_mid", made(number).map(d_in))
+        loss = known.validate("d_mid", read_map(made(number), d_in))
         return noted(known.at_most(loss, d_out))
 
     def epsilon_within(number: Any) -> bool:
-        return noted(bool(made(number).map(d_in)[0] <= d_out[0]))
+        return noted(bool(read_map(made(number), d_in)[0] <= d_out[0]))
 
     pairs = isinstance(output_measure, ApproximateDivergence)
     try:

@@ -32,6 +32,7 @@ from ..parallel.analyst_quotas import make_analyst_quotas
 from ..parallel.parallel import make_parallel_composition
 from ..parallel.partition import Partition, domain_of_parts
 from ..queryables.as_transformation import AsTransformation
+from ..queryables.mechanism import read_map
 from ..tables.cut import is_of_tables
 from .accountant import Plan, accountant_of
 from .by_opendp import ByOpenDP
@@ -325,7 +326,7 @@ class ConcurrentQuery(AsTransformation, Query):
         if self._d_out is None:
             return
         measure = composition_measure(self._output_measure)
-        loss = made.map(d_in)
+        loss = read_map(made, d_in)
         if not measure.check(loss, self._d_out):
             raise InvalidValueError(
                 f"the query has the privacy loss {checks.shown(self._d_out)}, which must be at "

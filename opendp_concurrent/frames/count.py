@@ -7,7 +7,7 @@ from typing import Any
 from weakref import ref
 
 from opendp.domains import atom_domain
-from opendp.extras.polars import dp_len, pl
+from opendp.extras.polars import Bound, dp_len, pl
 from opendp.measurements import make_private_lazyframe
 from opendp.measures import max_divergence
 from opendp.metrics import (
@@ -34,6 +34,7 @@ from ..checks import is_a
 from ..combinators.guards import check_space
 from ..errors import InvalidTypeError, InvalidValueError, MechanismError
 from ..native import opendp as _native
+from ..native.advisories.fence import trusted
 from ..provenance import recorded
 from ..queryables.opaque import LOGGER
 from ..queryables.turn import attempt
@@ -79,6 +80,9 @@ def make_frame_count(input_domain: Domain, input_metric: Metric, lazyframe: Any)
     assert_features("contrib", "honest-but-curious")
     check_space(input_domain, input_metric)
     stable = stable_frame(input_domain, input_metric, lazyframe)
+    # the record of what is made here has no plan, so its stability is checked here
+    by_groups = [Bound(by=["*"], per_group=0)]
+    trusted(stable, by_groups if is_a(input_metric, FrameDistance) else 0)
     unit = stable.output_metric
     if all(unit != frame_distance(one()) for one in (symmetric_distance, insert_delete_distance)):
         raise InvalidValueError(

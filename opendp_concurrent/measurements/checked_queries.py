@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from operator import index
 from typing import Any
 
@@ -178,8 +179,10 @@ class CheckedQueries:
         check_query(query, self._space, self.steps.whole)
         try:
             sensitivity, fixed = _native.native_only(
-                _native.transformation_map, query, self._d_in
-            )  # not an attribute that was set on it
+                partial(_native.transformation_map, flows=False), query, self._d_in
+            )  # not an attribute that was set on it; an answer that is NaN raises
+        except PrivacyMapError:
+            raise
         except (OpenDPException, TypeError, ValueError) as error:
             raise PrivacyMapError(self._d_in, str(error).strip()) from error
         if not sensitivity <= self._sensitivity:

@@ -7,7 +7,7 @@ missing value for a number. A message never has an element.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,6 +78,8 @@ def as_rows(data: Any, atom: str, allows_nan: Callable[[], bool]) -> Any:
     :param allows_nan: whether the domain has NaN; asked for columns of floats only
     """
     kind = _KINDS.get(atom)
+    if kind is _NUMBERS and is_a(data, list, tuple) and _has_nan(data):
+        _check_nan(data, allows_nan)  # OpenDP reads NaN as 0 before it adds noise (opendp#2935)
     if kind is None or is_a(data, *_ROWS):
         return data
     dimensions = _dimensions(data)
@@ -149,7 +151,7 @@ def _check_nan(data: Any, allows_nan: Callable[[], bool]) -> None:
         )
 
 
-def _has_nan(rows: list[Any]) -> bool:
+def _has_nan(rows: Iterable[Any]) -> bool:
     return any(one != one for one in rows if type(one) is float)
 
 

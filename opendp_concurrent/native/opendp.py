@@ -35,6 +35,7 @@ from ..checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import whole
 from ..provenance import Unrecorded
+from .advisories.fence import trusted
 from .argtypes import answered, set_once
 from .callbacks import carry as carry
 from .callbacks import guard
@@ -44,8 +45,8 @@ from .callbacks import typed as typed
 
 PARTIAL_CONSTRUCTOR: type = _PartialConstructor
 VERSION: str = mod.__version__
-measurement_map = whole(core.measurement_map)
-transformation_map = whole(core.transformation_map)
+_measurement_map = whole(core.measurement_map)
+_transformation_map = whole(core.transformation_map)
 set_once()
 guard()
 MOST_ROWS = 2**36  # more than a machine holds
@@ -188,7 +189,25 @@ def check_distance(metric: Metric, name: str, d_in: Any) -> None:
 
 
 # --- maps ------------------------------------------------------------------------------------
-# Maps are read through OpenDP's functions: an attribute or a subclass could return anything.
+# Maps are read through OpenDP's functions: an attribute or a subclass could return anything. They
+# are read here only, so that the fence against known faults stands before each of them.
+
+
+def measurement_map(measurement: Measurement, d_in: Any) -> Any:
+    """Return the privacy loss at ``d_in``, corrected where OpenDP's map is known to be wrong.
+
+    :raises AdvisoryError: if it is known to be wrong, and cannot be corrected
+    """
+    return _measurement_map(trusted(measurement, d_in), d_in)
+
+
+def transformation_map(transformation: Transformation, d_in: Any, *, flows: bool = True) -> Any:
+    """Return the stability at ``d_in``, unless OpenDP's map is known to be wrong.
+
+    :param flows: whether the output becomes the data of measurements
+    :raises AdvisoryError: if it is known to be wrong
+    """
+    return _transformation_map(trusted(transformation, d_in, flows=flows), d_in)
 
 
 class _PinnedMeasurement(Measurement):

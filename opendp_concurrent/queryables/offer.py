@@ -10,7 +10,6 @@ measurement of this package, never from an attribute.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -19,6 +18,7 @@ from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
 from ..accounts.price import CHANGED, distance_key, is_number, own_distance
 from ..checks import is_a
 from ..errors import (
+    AdvisoryError,
     ConcurrentError,
     InvalidTypeError,
     InvalidValueError,
@@ -113,8 +113,12 @@ class MeasurementPrice:
 
     def witness(self) -> None:
         """Read the map at 1, so that a later change can be detected."""
-        with suppress(PrivacyMapError):  # no loss was read there
+        try:
             self.at(1)
+        except AdvisoryError:
+            raise
+        except PrivacyMapError:
+            pass  # no loss was read there
 
     def later(self, d_in: Any) -> Any:
         """Return the d_mid at ``d_in`` after the launch, or raise if the map has changed."""

@@ -16,6 +16,7 @@ from ..accounts.rule import Unlimited, Within
 from ..errors import ConcurrentError, InvalidTypeError, PrivacyMapError
 from ..measures import Composability, CompositionMeasure
 from ..native import opendp as _native
+from ..native.advisories.fence import trusted
 from ..shown import shown
 from .data import Sealed, seal_transformed, unseal
 from .limits import Limits
@@ -44,6 +45,7 @@ def _head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, Inward |
     transformation = odometer.transformation
     if transformation is None:
         return token, None
+    trusted(transformation, 1, flows=True)  # an odometer may not read its map before launches
     inward = Inward(partial(_stability, transformation))
 
     def transformed(pointer: Any) -> Any:

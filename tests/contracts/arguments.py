@@ -34,6 +34,7 @@ from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.ledger.records import outside, wire
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.native.advisories.known import ACCEPTED
 from opendp_concurrent.parallel.partition import Partition
 
 PUBLIC = {
@@ -538,6 +539,17 @@ def label(label: Any) -> None:
 
 
 case("labelled", label, label=("mean", "text"))
+
+
+def accept(references: Any) -> None:
+    before = set(ACCEPTED)
+    try:
+        oc.accept_advisories(references)
+    finally:
+        ACCEPTED.intersection_update(before)
+
+
+case("accept_advisories", accept, references=("opendp#2930", "text"))
 case(
     "counter_nodes", oc.m.counter_nodes, horizon=(100, "count"), method=("tree", "nothing hostile")
 )

@@ -1365,6 +1365,7 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(("by_column", "by_entry"), "partition"),  # of frames, of mappings
     **dict.fromkeys(
         (
+            "accept_advisories",
             "bad_event_probability",
             "composition_measure",
             "counter_nodes",
