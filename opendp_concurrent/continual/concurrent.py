@@ -24,6 +24,7 @@ from opendp.mod import (
 from ..checks import checked, count, optional
 from ..combinators.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, StreamError, StreamHaltedError, UnsupportedMeasureError
+from ..failures import pass_interrupt
 from ..measures import Composability, composition_measure
 from ..native import opendp as _native
 from ..provenance import recorded
@@ -84,7 +85,8 @@ class Branch(Stream):
                 return
             try:
                 super().receive(message)
-            except Exception:
+            except BaseException as error:
+                pass_interrupt(error)
                 self._ended = True
 
     def check(self) -> None:

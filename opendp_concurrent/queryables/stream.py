@@ -28,6 +28,7 @@ from ..accounts.lifecycle import innermost_running
 from ..accounts.reentry import check_not_held
 from ..checks import at_most, integer, shown
 from ..errors import InvalidTypeError, InvalidValueError, MessageLimitError, StreamError
+from ..failures import pass_interrupt
 from ..native import opendp as _native
 from .data import Sealed, check_process, seal, unseal
 from .machine import MachineQueryable
@@ -343,7 +344,8 @@ class Stream:
             for feed in feeds:
                 try:
                     feed.receive(message)
-                except Exception as error:
+                except BaseException as error:
+                    pass_interrupt(error)
                     failures.append(error)  # raised below, after the others have received it
             if failures:
                 if len(feeds) == 1 and isinstance(failures[0], StreamError):
