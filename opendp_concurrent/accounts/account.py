@@ -31,7 +31,7 @@ from ..errors import (
     PrivacyMapError,
     RefusalError,
 )
-from ..measures.sums.accumulator import Accumulator
+from ..measures.sums.accumulator import Accumulator, repeated
 from .charge import Book, Charge, LimitBook, LimitCharge, Terms, current_label
 from .lifecycle import Event, Lifecycle, innermost_running
 from .name import name_of_account
@@ -600,7 +600,7 @@ class Account:
             self._settle()
             for _, run in groupby(self._history[read:], key=id):
                 price, *more = run
-                accumulator = accumulator.after(price.later(query_d_in), 1 + len(more))
+                accumulator = repeated(accumulator, price.later(query_d_in), 1 + len(more))
                 read += 1 + len(more)
             check_not_held(self._lock)
             with self._lock:

@@ -12,7 +12,7 @@ from typing import Any
 from ...accounts.charge import LimitCharge, Terms
 from ...accounts.limit import require_same_terms
 from ...errors import InvalidValueError
-from ...measures.sums.accumulator import Accumulator
+from ...measures.sums.accumulator import Accumulator, repeated
 from .limited import Limited, Opened
 from .readable import is_text
 from .terms import first_record, read_terms, write_terms
@@ -111,7 +111,7 @@ class Limits:
         path = copy.path(charge.limit)
         for depth, d_mid in zip(range(1, len(path) + 1), charge.d_mids, strict=True):
             known = copy._by_path[path[:depth]]
-            total = known.accumulator.after(d_mid, count)
+            total = repeated(known.accumulator, d_mid, count)
             copy._put(replace(known, launches=known.launches + count, accumulator=total))
         return copy
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
 from ...errors import InvalidValueError, LedgerDamagedError
-from ...measures.sums.accumulator import Accumulator
+from ...measures.sums.accumulator import Accumulator, repeated
 from .chain import hasher, next_hash
 from .encoding import decode
 from .entries import Entry
@@ -100,7 +100,7 @@ def _added(
     with reading(f"charge {newest}"):
         if isinstance(found, Limited):
             limits, found = limits.replayed(found, count), found.d_mid
-        return total.after(found, count), limits
+        return repeated(total, found, count), limits
 
 
 def _time(microseconds: Any) -> datetime:
