@@ -435,6 +435,16 @@ class TableError(ConcurrentError, OpenDPException):
         )
 
 
+class CollectedError(RefusalError):
+    """A released frame was collected before. Its plan would draw fresh noise without a charge."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the released frame is exhausted, because it was collected before; keep the DataFrame "
+            "that collect() returned, or release the query again, which is charged again"
+        )
+
+
 class ForkedError(RefusalError):
     """The process was forked; its queryables can be used in the parent process only."""
 

@@ -30,7 +30,7 @@ from ..errors import (
     RefusalError,
 )
 from ..interrupts import Lock
-from ..measures.sums.accumulator import Accumulator
+from ..measures.sums.accumulator import Accumulator, repeated
 from .charge import Book, Charge, LimitBook, LimitCharge, Terms, current_label
 from .lifecycle import Event, Lifecycle, innermost_running
 from .name import name_of_account
@@ -551,7 +551,7 @@ class Account:
         while True:
             for _, run in groupby(self._history[read:], key=id):
                 price, *more = run
-                accumulator = accumulator.after(price.later(query_d_in), 1 + len(more))
+                accumulator = repeated(accumulator, price.later(query_d_in), 1 + len(more))
                 read += 1 + len(more)
             check_not_held(self._lock)
             with self._lock:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 from ..accumulators.planned import Planned
 from ..errors import BudgetExceededError
-from ..measures.sums.accumulator import Accumulator
+from ..measures.sums.accumulator import Accumulator, repeated
 
 
 class ContinuationRule(Protocol):
@@ -40,7 +40,7 @@ class Unlimited:
 
     def admits(self, accumulator: Accumulator, d_mid: Any, count: int = 1) -> Accumulator:
         """Admit every launch."""
-        return accumulator.after(d_mid, count)
+        return repeated(accumulator, d_mid, count)
 
     def remaining(self, accumulator: Accumulator) -> None:
         """Return None: nothing bounds an odometer."""
@@ -62,7 +62,7 @@ class Within:
         It is then at most ``d_out`` after each of the launches: a loss never falls.
         """
         d_mid = accumulator.read(d_mid)
-        after = accumulator.after(d_mid, count)
+        after = repeated(accumulator, d_mid, count)
         if after.within(self.d_out):
             return after
         return BudgetExceededError(

@@ -16,6 +16,7 @@ from ..fdp.function import TradeoffFunction
 from ..measures import CompositionMeasure
 from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from ..measures.max_divergence import MAX_DIVERGENCE
+from ..measures.sums.accumulator import repeated
 from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 from .advanced import Advanced
 from .basic import basic
@@ -107,7 +108,7 @@ def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> i
     def after(rounds: int) -> Any:
         state = start
         for loss in losses if rounds else ():
-            state = state.after(loss, rounds)
+            state = repeated(state, loss, rounds)
         return state
 
     rounds = _largest_count(lambda n: after(n).within(target), MOST // len(losses))

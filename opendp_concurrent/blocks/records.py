@@ -16,6 +16,7 @@ from opendp.mod import Domain, LazyFrameDomain
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
+from ..failures import pass_interrupt
 from ..interrupts import Lock, let_in
 from ..native import opendp as _native
 from ..native.frames import concatenated
@@ -103,11 +104,11 @@ class Records:
         def take() -> Any:
             try:
                 return self._joined([select(unseal(token)) for token, select in parts])
-            except Exception as error:
-                failure = type(error).__name__
+            except BaseException as error:
+                pass_interrupt(error)
             # raised outside the handler: the original error and its frames may hold data
             raise InvalidValueError(
-                f"blocks failed to select the records ({failure}); it must work for all data"
+                "blocks failed to select the records; it must work for all data"
             )
 
         return take
@@ -186,7 +187,8 @@ def _by_key(records: Any, of: Any, owners: Any) -> dict[Any, list[Any]]:
             value = of(record)
             key = value if owners is None else owners.get(value, _NOWHERE)
             part = parts.get(key)
-        except Exception:  # an error would reveal the record, so the record is in no part
+        except BaseException as error:  # it would reveal the record, which is in no part
+            pass_interrupt(error)
             continue
         if part is None:
             parts[key] = [record]

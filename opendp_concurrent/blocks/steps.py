@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import Composability, CompositionMeasure
+from ..measures.sums.accumulator import repeated
 
 
 class Steps:
@@ -44,7 +45,7 @@ class Steps:
             return measure.zero
         if self._units and self._factor > 1:
             accounting = measure.fixed_sum()
-            share = accounting.start(measure).after(share, self._factor).loss
+            share = repeated(accounting.start(measure), share, self._factor).loss
         return measure.validate("d_out", measure.group_loss(share, size))
 
     def _size(self, d_in: Any) -> int:

@@ -8,7 +8,7 @@ from opendp.mod import Measure
 
 from ..errors import InvalidTypeError
 from ..fdp.function import TradeoffFunction
-from ..measures import registered
+from ..measures import CompositionMeasure, registered
 
 
 def loss_of(
@@ -53,10 +53,10 @@ def loss_of(
     (TruncatedConcentratedDivergence(omega=20.0), TruncatedConcentrated(rho=0.1, omega=20.0))
     """
     words = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    given = guarded(**words, alpha=alpha, omega=omega, mu=mu, tradeoff=tradeoff, **others)
-    for known in registered() if given else ():
-        if known.keywords.keys() == given.keys():
-            return known.loss_of(**given)
+    given = _given(**words, alpha=alpha, omega=omega, mu=mu, tradeoff=tradeoff, **others)
+    known = _measure_with(given)
+    if known is not None:
+        return known.loss_of(**_checked(known, given))
     offered = sorted(" and ".join(known.keywords) for known in registered() if known.keywords)
     raise InvalidTypeError(
         f"no measure has {', '.join(given) or 'no parameters'}; pass {', or '.join(offered)}"
@@ -64,10 +64,22 @@ def loss_of(
 
 
 def guarded(**given: Any) -> dict[str, Any]:
-    """Return the keywords, each checked by its measure; other keywords are unchanged."""
-    guards = {name: guard for known in registered() for name, guard in known.keywords.items()}
-    return {
-        name: guards[name](**{name: value}) if name in guards else value
-        for name, value in given.items()
-        if value is not None
-    }
+    """Return the keywords, checked by the measure that has them all; others are unchanged."""
+    given = _given(**given)
+    known = _measure_with(given)
+    return given if known is None else _checked(known, given)
+
+
+def _given(**words: Any) -> dict[str, Any]:
+    return {name: value for name, value in words.items() if value is not None}
+
+
+def _measure_with(given: dict[str, Any]) -> type[CompositionMeasure] | None:
+    """Return the measure with just these keywords. Those of this package are asked first."""
+    if not given:
+        return None
+    return next((one for one in registered() if one.keywords.keys() == given.keys()), None)
+
+
+def _checked(known: type[CompositionMeasure], given: dict[str, Any]) -> dict[str, Any]:
+    return {name: known.keywords[name](**{name: value}) for name, value in given.items()}

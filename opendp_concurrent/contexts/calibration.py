@@ -25,7 +25,7 @@ from ..combinators.accounting import accounting_for, check_budget
 from ..errors import ConcurrentError, InvalidValueError
 from ..exact.rounding import largest_double
 from ..measures import CompositionMeasure, composition_measure
-from ..measures.sums.accumulator import Accounting
+from ..measures.sums.accumulator import Accounting, repeated
 from ..queryables.mechanism import read_map
 from ..queryables.session import validate_d_in
 from .search import nearest_passing
@@ -114,7 +114,7 @@ def _searched(
     def fits(top: float) -> bool:
         total = accounting.start(measure)
         for weight, number in counts:
-            total = total.after(loss(top, weight / whole), number)
+            total = repeated(total, loss(top, weight / whole), number)
         return bool(total.within(budget))
 
     if not fits(0.0):

@@ -26,6 +26,7 @@ from ..accounts.lifecycle import housed
 from ..checks import checked, count, optional
 from ..combinators.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, StreamError, StreamHaltedError, UnsupportedMeasureError
+from ..failures import pass_interrupt
 from ..measures import Composability, composition_measure
 from ..native import opendp as _native
 from ..provenance import recorded
@@ -94,8 +95,7 @@ class Branch(Stream):
                 super().receive(message)
             except BaseException as error:
                 self._ended = True
-                if not isinstance(error, Exception):  # an interrupt of a user's machine
-                    raise
+                pass_interrupt(error)  # of a user's machine
 
     def check(self) -> None:
         """Raise if updates were missed."""

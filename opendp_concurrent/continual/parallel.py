@@ -24,6 +24,7 @@ from ..combinators.guards import (
 )
 from ..combinators.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from ..failures import pass_interrupt
 from ..measures import composition_measure
 from ..native import opendp as _native
 from ..parallel.parallel import pinned_parts
@@ -61,7 +62,8 @@ class _Parts:
             return None
         try:
             return self._branches.get(self._key(item))
-        except Exception:  # an error would reveal this item; so it is in no part
+        except BaseException as error:  # it would reveal this item; so it is in no part
+            pass_interrupt(error)
             return None
 
     def update(self, item: Any) -> None:

@@ -21,6 +21,7 @@ from opendp.mod import Domain, Metric
 from .. import checks
 from ..checks import is_a, shown
 from ..errors import InvalidTypeError, InvalidValueError
+from ..failures import pass_interrupt
 from ..provenance import recorded
 from ..queryables.session import validate_d_in
 from ..queryables.stream import StreamItems
@@ -122,7 +123,8 @@ def valid_item(items: Items, item: Any) -> Any:
         elif isinstance(items, Categories) and isinstance(item, str):
             item = str.__str__(item)
         return item if items.holds(item) else INVALID
-    except Exception:  # the error's own message may reveal data
+    except BaseException as error:  # its own message may reveal data
+        pass_interrupt(error)
         return INVALID
 
 

@@ -18,6 +18,7 @@ from ..combinators import guards
 from ..combinators.guards import check_inside
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
+from ..failures import pass_interrupt
 from ..native import opendp as _native
 from ..provenance import Unrecorded, recorded
 from ..queryables.child import adopt
@@ -212,7 +213,8 @@ def _promised(function: PerItem, items: Items) -> PerItem:
     def of(item: Any) -> Any:
         try:
             found = valid_item(items, function(item))
-        except Exception:
+        except BaseException as error:
+            pass_interrupt(error)
             return None
         return None if found is INVALID else found
 
@@ -327,7 +329,8 @@ def make_stream_filter(
     def of(item: Any) -> Any:
         try:
             return item if predicate(item) else None
-        except Exception:  # an error would reveal this item
+        except BaseException as error:  # it would reveal this item
+            pass_interrupt(error)
             return None
 
     return _make(
@@ -388,7 +391,8 @@ class Contributions:
             if user != user:
                 return None
             count = self._seen[user] = self._seen.get(user, 0) + 1
-        except Exception:  # an error would reveal this item; so it counts for no user
+        except BaseException as error:  # it would reveal this item; so it counts for no user
+            pass_interrupt(error)
             return None
         found = valid_item(self._items, item) if count <= self._limit else None
         return None if found is INVALID else found

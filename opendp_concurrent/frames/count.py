@@ -32,12 +32,11 @@ from opendp.transformations import make_stable_lazyframe, make_user_transformati
 
 from ..checks import is_a
 from ..combinators.guards import check_space
-from ..errors import InvalidTypeError, InvalidValueError, MechanismError
+from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..native.advisories.fence import trusted
 from ..provenance import recorded
-from ..queryables.opaque import LOGGER
-from ..queryables.turn import attempt
+from ..queryables.opaque import hidden
 
 _ATOM = "i64"
 _EXACT: dict[int, tuple[ref[Transformation], int, Measurement]] = {}
@@ -158,14 +157,8 @@ def _rows(frame: Any) -> int:
 
 def _told(rows: Callable[[], Any]) -> int:
     """Return the one cell of a frame. An error of Polars may show rows, so the log has it."""
-    answer, error = attempt(lambda: rows().collect().item())
-    if error is None:
-        return int(answer)
-    if not isinstance(error, Exception):
-        raise error.with_traceback(None)
-    LOGGER.error("the rows of a plan could not be counted", exc_info=error)
-    del error
-    raise MechanismError
+    what = "the rows of a plan could not be counted"
+    return int(hidden(what, lambda: rows().collect().item()))
 
 
 def _remember(made: Transformation, domain: Domain, metric: Metric, plan: Any) -> None:

@@ -12,6 +12,7 @@ from opendp.mod import Measure
 
 from ..combinators.cast import conversion
 from ..measures import composition_measure
+from ..measures.sums.accumulator import repeated
 from ..measures.sums.scalar_sum import ScalarSum
 from .laplace import make_certified_laplace
 from .noise import ATOM
@@ -22,7 +23,7 @@ def composed(measure: Measure, parts: Iterable[tuple[Any, int]]) -> Any:
     known = composition_measure(measure)
     total = known.fixed_sum().start(known)
     for loss, count in parts:
-        total = total.after(known.validate("d_mid", loss), count)
+        total = repeated(total, known.validate("d_mid", loss), count)
     return total.loss
 
 

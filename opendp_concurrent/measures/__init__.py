@@ -7,7 +7,6 @@ a measure of another package is registered by :func:`register`.
 
 from __future__ import annotations
 
-from inspect import isabstract
 from typing import Any, TypeVar
 
 from ..checks import shown
@@ -26,6 +25,7 @@ from .gaussian_tradeoff import GaussianTradeoff
 from .max_divergence import MaxDivergence
 from .measure import Composability, CompositionMeasure, Convertible, only
 from .opendp import is_measure
+from .registering import check_class, check_names
 from .renyi_divergence import RenyiDivergence
 from .shapes import NumberMeasure
 from .smoothed_max_divergence import SmoothedMaxDivergence
@@ -49,6 +49,7 @@ _KNOWN: dict[str, type[CompositionMeasure]] = {  # those with a descriptor are f
         RenyiDivergence,
     )
 }
+_OURS = tuple(_KNOWN.values())  # always asked first, so that no other class speaks for them
 
 
 def registered() -> tuple[type[CompositionMeasure], ...]:
@@ -68,9 +69,10 @@ def register(measure: C) -> C:
 
     :param measure: the class
     :return: the class
-    :raises InvalidTypeError: if it is not a class below :class:`CompositionMeasure`, or lacks
-        something
-    :raises InvalidValueError: if its kind, or its measure of OpenDP, is known already
+    :raises InvalidTypeError: if it is not a class below :class:`CompositionMeasure`, lacks
+        something, or has an attribute of another type
+    :raises InvalidValueError: if its kind, its tag, its keywords, or its measure of OpenDP, are
+        known already
 
     :example:
 
@@ -90,42 +92,54 @@ def register(measure: C) -> C:
     >>> oc.m.make_certified_laplace(*space, 2.0, doubled).map(1)
     1.0
     """
-    if not isinstance(measure, type) or not issubclass(measure, CompositionMeasure):
-        raise InvalidTypeError(
-            f"measure must be a subclass of CompositionMeasure, found {shown(measure)}"
-        )
-    needed = ("kind", "zero", "reason", "distance_form")
-    missing = [name for name in needed if not hasattr(measure, name)]
-    if isabstract(measure) or missing:
-        lacking = ", ".join([*missing, *sorted(measure.__abstractmethods__)])
-        raise InvalidTypeError(f"measure ({measure.__name__}) must define {lacking}")
-    known = _KNOWN.get(measure.kind)
+    check_class(measure)
+    kind = measure.kind
+    known = convertible_kinds().get(kind)
     same = known is not None and (known.__module__, known.__qualname__) == (
         measure.__module__,
         measure.__qualname__,
     )
     if known is not None and (not same or known.__module__.startswith(f"{__name__}.")):
         raise InvalidValueError(
-            f"measure.kind ({measure.kind!r}) is already the kind of "
+            f"measure.kind ({kind!r}) is already the kind of "
             f"{known.__module__}.{known.__qualname__}; choose another"
         )
     if not any("find" in vars(one) for one in measure.__mro__ if one is not Convertible):
         other = _found(only(measure).opendp())
-        if other is not None and not (same and isinstance(other, known or measure)):
+        if other is not None and not (same and type(other) is known):
             raise InvalidValueError(
                 f"measure.opendp() is already registered, as {other.name}; return another "
                 "measure of OpenDP"
             )
-    _KNOWN[measure.kind] = measure  # a class that was defined anew takes the older one's place
+    check_names(measure, [one for one in _KNOWN.values() if one is not known])
+    _KNOWN[kind] = measure  # a class that was defined anew takes the older one's place
     return measure
 
 
 def _found(output_measure: Any) -> CompositionMeasure | None:
-    for one in _KNOWN.values():
-        found: CompositionMeasure | None = one.find(output_measure)
-        if found is not None:
-            return found
+    for one in _OURS:
+        ours: CompositionMeasure | None = one.find(output_measure)
+        if ours is not None:
+            return ours
+    for other in list(_KNOWN.values())[len(_OURS) :]:
+        found = _asked(other.find, output_measure)
+        # it speaks for this measure only if it says so, and its name in ledgers is its own
+        if type(found) is other and found.opendp() == output_measure:
+            if type(by_tag(found.name)) is other:
+                return found
+            raise InvalidValueError(
+                f"measure.name ({shown(found.name)}) must be a name that from_tag of {other.kind} "
+                "reads, and no other measure: ledgers keep it"
+            )
     return None
+
+
+def _asked(method: Any, argument: Any) -> Any:
+    """Return what a class of another package answers; None if it raises on what is not its own."""
+    try:
+        return method(argument)
+    except Exception:
+        return None
 
 
 def composition_measure(output_measure: Any) -> CompositionMeasure:
@@ -173,19 +187,23 @@ def convertible_kinds() -> dict[str, type[Convertible]]:
 
 def by_tag(tag: str) -> CompositionMeasure | None:
     """Return the measure that a ledger recorded by name; None if none is registered."""
-    for one in _KNOWN.values():
-        found: CompositionMeasure | None = one.from_tag(tag)
-        if found is not None:
+    for one in _OURS:
+        ours: CompositionMeasure | None = one.from_tag(tag)
+        if ours is not None:
+            return ours
+    for other in list(_KNOWN.values())[len(_OURS) :]:
+        found = _asked(other.from_tag, tag)
+        if type(found) is other and found.name == tag:
             return found
     return None
 
 
 def measure_of_loss(loss: Any) -> type[CompositionMeasure] | None:
     """Return a measure under which the value would be a loss; for pictures only."""
-    for one in _KNOWN.values():
+    for one in _OURS:
         if one.is_loss(loss):
             return one
-    return None
+    return next((one for one in _KNOWN.values() if _asked(one.is_loss, loss)), None)
 
 
 __all__ = [

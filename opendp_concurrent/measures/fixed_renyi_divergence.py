@@ -108,7 +108,7 @@ class FixedRenyiDivergence(NumberMeasure):
     @classmethod
     def find(cls, output_measure: Measure) -> FixedRenyiDivergence | None:
         found = descriptor(output_measure)
-        return only(cls, found.alpha) if isinstance(found, FixedRenyi) else None
+        return only(cls, found.alpha) if type(found) is FixedRenyi else None
 
     @classmethod
     def from_tag(cls, tag: str) -> FixedRenyiDivergence | None:

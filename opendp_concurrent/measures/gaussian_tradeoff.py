@@ -79,7 +79,7 @@ class GaussianTradeoff(NumberMeasure):
 
     @classmethod
     def find(cls, output_measure: Measure) -> GaussianTradeoff | None:
-        return only(cls) if isinstance(descriptor(output_measure), Gaussian) else None
+        return only(cls) if type(descriptor(output_measure)) is Gaussian else None
 
     def split(self, d_out: float, weights: list[Fraction]) -> list[Any]:
         """Shares whose squares add up to at most that of ``d_out``."""

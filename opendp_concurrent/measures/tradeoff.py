@@ -109,7 +109,7 @@ class TradeoffDivergence(CompositionMeasure):
 
     @classmethod
     def find(cls, output_measure: Measure) -> TradeoffDivergence | None:
-        return only(cls) if isinstance(descriptor(output_measure), Tradeoff) else None
+        return only(cls) if type(descriptor(output_measure)) is Tradeoff else None
 
     def validate(self, name: str, value: Any) -> TradeoffFunction:
         """Return a trade-off function, or raise."""

@@ -121,7 +121,7 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
     @classmethod
     def find(cls, output_measure: Measure) -> TruncatedConcentratedDivergence | None:
         found = descriptor(output_measure)
-        return only(cls, found.omega) if isinstance(found, Truncated) else None
+        return only(cls, found.omega) if type(found) is Truncated else None
 
     @classmethod
     def from_tag(cls, tag: str) -> TruncatedConcentratedDivergence | None:

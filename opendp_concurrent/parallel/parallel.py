@@ -18,6 +18,7 @@ from ..checks import shown
 from ..combinators.guards import check_measurement, check_measurement_on, check_space
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, RefusalError, SpaceMismatchError
+from ..failures import pass_interrupt
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
 from ..provenance import recorded
@@ -202,11 +203,11 @@ class _Parts:
         """Return the part's data, converted; no other object holds them."""
         try:
             return seal(_native.to_pointer(unseal(self._parts).pop(key), self._carrier_type))
-        except Exception as error:
-            failure = type(error).__name__
+        except BaseException as error:
+            pass_interrupt(error)
         # raised outside the handler: the original error and its traceback's frames may hold data
         raise InvalidValueError(
-            f"partition failed to split the data ({failure}); for each key it must return a "
+            "partition failed to split the data; for each key it must return a "
             "part in the domain of the parts, whatever the data"
         )
 

@@ -42,6 +42,7 @@ from opendp.mod import (
 from .. import checks, owned
 from ..checks import is_a, mapping, shown
 from ..errors import InvalidTypeError, InvalidValueError
+from ..failures import pass_interrupt
 from ..native import opendp as _native
 from ..tables.cut import is_of_tables, parts_of_a_unit, rows_of, table_cutter
 
@@ -448,7 +449,8 @@ def _vector_cutter(of: Any, owners: Mapping[Any, Any], keys: tuple[Any, ...]) ->
         for record in records:
             try:
                 part = places.get(of(record))
-            except Exception:  # an error would reveal the record, so the record is in no part
+            except BaseException as error:  # it would reveal the record, which is in no part
+                pass_interrupt(error)
                 continue
             if part is not None:
                 part.append(record)

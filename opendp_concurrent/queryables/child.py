@@ -25,6 +25,7 @@ from .released import ReleasedFrame
 from .turn import in_turn, lock_for_turns
 
 _PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None)})
+_OF_COMPOSITIONS = frozenset({OnceFrame, list})  # OpenDP's make_composition lists its answers
 _ELSEWHERE = (type, ModuleType, CodeType, FrameType, BuiltinFunctionType)  # no part of an answer
 
 
@@ -126,7 +127,7 @@ def adopt(answer: Any, lifecycle: Lifecycle, lock: Any) -> Any:
         return ChildOdometerQueryable(answer.value, lifecycle, lock or lock_for_turns())
     if kind is OnceFrame:
         return ReleasedFrame(answer, lock or lock_for_turns())
-    if kind is list and answer and type(answer[0]) is OnceFrame:  # of OpenDP's make_composition
+    if kind is list and not _OF_COMPOSITIONS.isdisjoint(map(type, answer)):
         return [adopt(one, lifecycle, lock) for one in answer]
     if lifecycle.matters:
         _adopt_all(answer, lifecycle, lock)

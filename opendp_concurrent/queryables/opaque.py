@@ -7,26 +7,31 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import MechanismError
+from ..failures import pass_interrupt
 from .turn import attempt
 
 LOGGER = logging.getLogger("opendp_concurrent.measurements")
 
 
 def hide_errors(opaque: bool, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``function(*arguments)``. If ``opaque``, an error is logged and replaced.
+    """Return ``function(*arguments)``. If ``opaque``, what it raises is hidden."""
+    return (
+        hidden("a mechanism has failed", function, *arguments) if opaque else function(*arguments)
+    )
 
-    An interrupt is not an error. It is raised without its frames.
+
+def hidden(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``. What it raises is logged and replaced, whatever its class.
+
+    An interrupt is raised without its text and its frames.
+
+    :param what: has failed, for the log
     """
-    if not opaque:
-        return function(*arguments)
     answer, error = attempt(function, *arguments)
     if error is None:
         return answer
-    if not isinstance(error, Exception):
-        raise error.with_traceback(None)
+    pass_interrupt(error)
     if type(error) is not MechanismError:
-        LOGGER.error(
-            "a mechanism has failed; the reason was hidden from the analyst", exc_info=error
-        )
+        LOGGER.error("%s; the reason was hidden from the analyst", what, exc_info=error)
     del error
     raise MechanismError  # raised outside the handler, so it has no context

@@ -2,6 +2,8 @@
 
 OpenDP charges a frame when it is launched and reads the data when the frame is collected. Polars
 then reports rows in its errors: a CSV file with a word in a column of numbers shows the word.
+
+The plan behind a frame draws its noise whenever it runs. So only the collected rows are handed out.
 """
 
 from __future__ import annotations
@@ -10,20 +12,17 @@ from typing import Any
 
 from opendp.extras.polars import OnceFrame
 
-from ..errors import MechanismError
-from .data import SealedHandle
-from .opaque import LOGGER
-from .turn import attempt, in_turn
-
-_COLLECTED = "OnceFrame has been exhausted"  # OpenDP's own error, of a second collection
+from ..errors import CollectedError
+from .data import SealedHandle, check_process, seal, unseal
+from .opaque import hidden
+from .turn import in_turn
 
 
 class ReleasedFrame(SealedHandle, OnceFrame):
     """A LazyFrame that was paid for and can be collected once."""
 
     def __init__(self, frame: OnceFrame, lock: Any) -> None:
-        super().__init__(frame.queryable)
-        self._lock = lock
+        self._frame, self._lock, self._collected = seal(frame), lock, False
 
     def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
         self._lock = lock or self._lock
@@ -31,22 +30,26 @@ class ReleasedFrame(SealedHandle, OnceFrame):
     def collect(self) -> Any:
         """Return the DataFrame. This can be done once.
 
+        :raises CollectedError: if it was collected before
+        :raises ForkedError: in a process that was forked after the launch
         :raises MechanismError: if the data could not be read. The launch stays charged; the logger
             ``opendp_concurrent.measurements`` logs the original error
         """
-        return self._read(super().collect)
+        check_process(self._frame)  # before a lock, which a thread may have held at a fork
+        return in_turn(self._lock, self._once)
 
     def lazy(self) -> Any:
-        """Return the LazyFrame, which you promise to collect once; its errors may show rows."""
-        return self._read(super().lazy)
+        """Return the collected rows as a LazyFrame. This can be done once, as ``collect``.
 
-    def _read(self, read: Any) -> Any:
-        answer, error = attempt(in_turn, self._lock, read)
-        if error is None:
-            return answer
-        if not isinstance(error, Exception) or _COLLECTED in str(error):
-            raise error.with_traceback(None)
-        if type(error) is not MechanismError:
-            LOGGER.error("a released frame could not be collected", exc_info=error)
-        del error
-        raise MechanismError  # out here, where it has no context
+        The LazyFrame has the answer, not the plan that draws it: whenever you collect it, you get
+        the same answer.
+        """
+        return self.collect().lazy()
+
+    def _once(self) -> Any:
+        if self._collected:
+            raise CollectedError
+        self._collected = True
+        frame = hidden("a released frame could not be collected", unseal(self._frame).collect)
+        vars(frame).pop("__opendp_dict__", None)  # OpenDP keeps the plan there
+        return frame

@@ -27,6 +27,7 @@ from ..accounts.lifecycle import innermost_running, outside
 from ..accounts.reentry import check_not_held
 from ..checks import at_most, integer, shown
 from ..errors import InvalidTypeError, InvalidValueError, MessageLimitError, StreamError
+from ..failures import pass_interrupt
 from ..interrupts import Lock
 from ..native import opendp as _native
 from .data import Sealed, check_process, seal, unseal
@@ -348,6 +349,8 @@ class Stream:
             if failures:
                 if len(feeds) == 1 and isinstance(failures[0], StreamError):
                     self._steps -= steps  # the only subscriber has refused it
+                for error in failures:
+                    pass_interrupt(error)
                 raise failures[0]
 
     def check(self) -> None:

@@ -2,7 +2,9 @@
 
 import copy
 import logging
+import os
 import pickle
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -12,7 +14,7 @@ from opendp.extras.polars import OnceFrame
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import MechanismError
+from opendp_concurrent.errors import CollectedError, ForkedError, MechanismError
 from opendp_concurrent.queryables.released import ReleasedFrame
 
 pl = pytest.importorskip("polars")
@@ -107,3 +109,70 @@ def test_one_of_several_threads_collects_a_frame():
 
         with ThreadPoolExecutor(4) as pool:
             assert sum(pool.map(collected, range(8))) == 1
+
+
+# --- one charge, one answer ------------------------------------------------------------------
+
+
+def noisy_frame(scale=100.0):
+    context = oc.concurrent_context(pl.LazyFrame({"a": [1, 2]}), UNIT, dp.loss_of(epsilon=1.0))
+    return context.query().select(dp.len(scale=scale, signed=True)).release()
+
+
+def test_a_lazy_frame_has_the_collected_answer():
+    frame = noisy_frame()
+    lazy = frame.lazy()
+    assert type(lazy) is pl.LazyFrame
+    answers = {lazy.collect().item() for _ in range(2_000)}
+    assert len(answers) == 1
+    for again in (frame.lazy, frame.collect):
+        with pytest.raises(CollectedError):
+            again()
+
+
+def test_nothing_of_a_released_frame_leads_to_its_plan():
+    frame = noisy_frame()
+    for method in (OnceFrame.lazy, OnceFrame.collect):
+        with pytest.raises(AttributeError):
+            method(frame)  # OpenDP's own methods find no queryable
+    assert "queryable" not in vars(frame)
+    assert not hasattr(frame.collect(), "__opendp_dict__")  # where OpenDP keeps the queryable
+
+
+def test_lists_in_lists_are_released_too():
+    data = pl.LazyFrame({"a": [1, 2]})
+    space = dp.domain_of(data, infer=True), dp.symmetric_distance()
+    plan = pl.LazyFrame(schema={"a": pl.Int64}).select(dp.len(signed=True))
+    count = dp.m.make_private_lazyframe(*space, dp.max_divergence(), plan, global_scale=1.0)
+    own = dp.m.make_user_measurement(*space, dp.max_divergence(), lambda frame: 7, lambda d_in: 0.0)
+    made = dp.c.make_composition([own, count, dp.c.make_composition([own, count])])
+    number, one, (_, other) = oc.make_concurrent_odometer(*space, dp.max_divergence())(data)(made)
+    assert (number, type(one), type(other)) == (7, ReleasedFrame, ReleasedFrame)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_collects_no_second_answer():
+    frame = noisy_frame()
+    child = os.fork()
+    if not child:
+        signal.alarm(30)  # Polars may wait for its threads, which the child lacks
+        code = 1
+        try:
+            frame.collect()
+        except ForkedError:
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert frame.collect().shape == (1, 1)
+
+
+def test_an_error_that_looks_like_an_exhausted_frame_is_hidden(monkeypatch):
+    frame = noisy_frame()
+
+    def fails(_):
+        raise ValueError("OnceFrame has been exhausted: row 918273645")
+
+    monkeypatch.setattr(OnceFrame, "collect", fails)
+    with pytest.raises(MechanismError):
+        frame.collect()

@@ -13,7 +13,7 @@ from typing import Any
 from ...accounts.charge import LimitCharge, Terms
 from ...accounts.limit import require_same_terms
 from ...errors import InvalidValueError
-from ...measures.sums.accumulator import Accumulator
+from ...measures.sums.accumulator import Accumulator, repeated
 from .limited import Limited, Opened
 from .readable import is_text
 from .shelves import Shelves
@@ -121,7 +121,7 @@ class Limits:
         path = self.path(charge.limit)
         for depth, d_mid in zip(range(1, len(path) + 1), charge.d_mids, strict=True):
             known = self._known(path[:depth])
-            total = known.accumulator.after(d_mid, count)
+            total = repeated(known.accumulator, d_mid, count)
             self._put(known.after(count, total))
 
     def _known(self, path: Path) -> LimitTotal:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...checks import text
+from ...errors import UnregisteredError
 from ...measures import by_tag, registered
+from .wire import is_outside
 
 
 def written(name: str) -> Any:
@@ -36,7 +38,11 @@ def read(shape: Any) -> tuple[str, bool]:
     if isinstance(shape, str):
         return shape, True
     ((tag, parameters),) = shape.items()
-    (cls,) = (one for one in registered() if one.tag == tag)
+    cls = next((one for one in registered() if one.tag == tag), None)  # those of ours come first
+    if cls is None:
+        if is_outside(tag):
+            raise UnregisteredError(tag, "opendp_concurrent.measures.register")
+        raise LookupError(tag)
     known = cls.of_parameters(
         **{key: float.fromhex(one["double"]) for key, one in parameters.items()}
     )

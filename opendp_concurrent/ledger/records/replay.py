@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
 from ...errors import InvalidValueError, LedgerDamagedError
-from ...measures.sums.accumulator import Accumulator
+from ...measures.sums.accumulator import Accumulator, repeated
 from .chain import hasher, next_hash
 from .encoding import decode
 from .entries import Entry
@@ -103,7 +103,7 @@ def _added(
                 limits = Limits(limits)  # the only copy, to which all charges are added
             limits.replay(found, count)
             found = found.d_mid
-        return total.after(found, count), limits
+        return repeated(total, found, count), limits
 
 
 def _time(microseconds: Any) -> datetime:

@@ -30,6 +30,7 @@ from opendp.transformations import make_user_transformation
 
 from ... import checks, owned
 from ...errors import InvalidTypeError, InvalidValueError
+from ...failures import pass_interrupt
 from ..checked_queries import INTEGERS
 from ..grid import atom_type, is_vector, known_size
 
@@ -84,7 +85,8 @@ class Universe:
         assert self.values is not None
         try:
             return self.values.get(record)
-        except Exception:
+        except BaseException as error:
+            pass_interrupt(error)
             return None
 
     def vector(self, query: Any, name: str = "the query") -> Array:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from ... import checks
 from ...errors import InvalidTypeError, InvalidValueError, TableError
+from ...failures import pass_interrupt
 from ...interrupts import whole
 from ..plan import Aggregate, Charge, Relation, Scan
 from ..schema import KINDS, Schema
@@ -165,7 +166,8 @@ def _opaque(function: Callable[[], Any]) -> Any:
     """Return ``function()``; log an error, and raise one that does not tell of the data."""
     try:
         return function()
-    except Exception as error:
+    except BaseException as error:
+        pass_interrupt(error)
         LOGGER.error("an engine could not run a statement", exc_info=error)
     raise TableError  # out here, where it has no context
 
