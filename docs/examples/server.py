@@ -38,6 +38,7 @@ from opendp_concurrent.errors import (
     LedgerError,
     MechanismError,
     RefusalError,
+    charged,
 )
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.serving import AnswerStore, HandleStore, as_json
@@ -114,7 +115,7 @@ class Server:
 
     def charged(self, label: str) -> bool:
         """Whether the ledger has a charge with this label."""
-        return bool(self.ledger.entries(label=label))
+        return self.ledger.charged(label)
 
     def close(self) -> None:
         """Close all files."""
@@ -164,7 +165,9 @@ class Server:
                     return 200, {"child": self.children.keep(analyst, answer)}
                 return 200, {"answer": as_json(answer)}
             except ConcurrentError as error:  # of a failed mechanism, the log has the cause
-                charged = not isinstance(error, LedgerError) and self.charged(label)
+                charged = error.charged
+                if charged is None and not isinstance(error, LedgerError):
+                    charged = self.charged(label)
                 if charged or isinstance(error, MechanismError):
                     return 500, {"error": str(error), "charged": charged}
                 raise
@@ -282,7 +285,7 @@ def make_app(settings: Settings) -> FastAPI:
     @app.exception_handler(ConcurrentError)
     async def refused(_: Request, error: ConcurrentError) -> JSONResponse:
         if isinstance(error, LedgerError):
-            return await failed(_, error)
+            return await failed(_, error)  # what the ledger says is for its owner
         statuses = {RefusalError: 403, KeyReusedError: 422, ConcurrentError: 400}
         status = next(one for kind, one in statuses.items() if isinstance(error, kind))
         return JSONResponse({"error": str(error)[:1000], "charged": False}, status)
@@ -291,7 +294,7 @@ def make_app(settings: Settings) -> FastAPI:
     async def failed(_: Request, error: Exception) -> JSONResponse:
         LOGGER.error("a request has failed", exc_info=error)
         text = "the server failed; ask again with the same key, which is charged at most once"
-        return JSONResponse({"error": text, "charged": None}, 500)
+        return JSONResponse({"error": text, "charged": charged(error)}, 500)
 
     return app
 

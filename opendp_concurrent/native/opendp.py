@@ -53,7 +53,14 @@ from opendp.mod import (
 from opendp.typing import _ELEMENTARY_TYPES
 
 from ..checks import shown
-from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, MechanismError
+from ..errors import (
+    ConcurrentError,
+    InvalidTypeError,
+    InvalidValueError,
+    MechanismError,
+    charged,
+    tell_charged,
+)
 from ..provenance import Unrecorded
 from .argtypes import set_once
 from .boundary import CALLBACKS, entries
@@ -315,6 +322,7 @@ def typed(function: Callable[..., Any], *arguments: Any) -> Any:
         if not found:
             raise
         cause = None if type(found[-1]) is MechanismError else error
+        tell_charged(found[-1], charged(error))
     remember(found[-1])
     raise found[-1].with_traceback(None) from cause  # its frames may hold data
 

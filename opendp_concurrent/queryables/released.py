@@ -49,4 +49,6 @@ class ReleasedFrame(SealedHandle, OnceFrame):
         if type(error) is not MechanismError:
             LOGGER.error("a released frame could not be collected", exc_info=error)
         del error
-        raise MechanismError  # out here, where it has no context
+        failed = MechanismError()  # raised out here, where it has no context
+        failed.charged = True  # when the frame was launched
+        raise failed

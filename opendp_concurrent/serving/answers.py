@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, WeakValueDictionary
 
 from .. import checks
-from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, LedgerError
+from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, LedgerError, uncharged
+from ..errors import charged as charged_by
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -111,9 +112,11 @@ class AnswerStore:
 
         :param key: names the request; put the client's name into it, or clients share answers
         :param request: what is asked, as a JSON value; its hash is stored
-        :param run: launches, and returns a JSON value. The label of its charge should tell the key
+        :param run: launches once, and returns a JSON value. The label of its charge should tell the
+            key. If it raises an error that says whether it is charged (:func:`.errors.charged`),
+            this is believed, so it must not launch twice
         :param charged: returns whether the ledger has the charge of this request, such as ``lambda:
-            bool(ledger.entries(label=label))``; it is called only after a failure
+            ledger.charged(label)``; it is called only after a failure of which that is unknown
         :param lost: the JSON value that is stored and returned if the answer was charged and lost
         :return: a JSON value
         :raises KeyReusedError: if the key was used for another request
@@ -126,7 +129,7 @@ class AnswerStore:
         :raises Exception: what ``run`` raises. If it was charged, the next call returns ``lost``
         """
         if os.getpid() != self._process:
-            raise LedgerError(
+            raise _not_launched(
                 "these answers belong to the process that opened the file, and this process was "
                 "forked from it; nothing was launched; ask the other process"
             )
@@ -162,16 +165,17 @@ class AnswerStore:
                 return json.loads(answer)
             if charged():  # begun and not ended: the launch failed, or the process was killed
                 return self._end(name, lost)
-            self._forget(name)
+            uncharged(self._forget, name)
         self._check_files()
-        self._run("INSERT INTO answers (name, digest) VALUES (?, ?)", name, digest)
+        uncharged(self._run, "INSERT INTO answers (name, digest) VALUES (?, ?)", name, digest)
         try:
             made = _json(**{"what run returns": run()})
-        except LedgerError:
-            raise  # it may be charged; the ledger is read when the key is seen again
-        except Exception:
-            if not charged():
-                self._forget(name)
+        except Exception as error:
+            known = charged_by(error)
+            if known is None and not isinstance(error, LedgerError):  # which cannot be read now
+                known = charged()
+            if known is False:  # otherwise the ledger is read when the key is seen again
+                uncharged(self._forget, name)
             raise
         return self._end(name, made)
 
@@ -201,7 +205,7 @@ class AnswerStore:
             except OSError:
                 same = False
             if not same:
-                raise LedgerError(
+                raise _not_launched(
                     f"the file {path} was removed, moved or replaced while this process had it "
                     "open; nothing was launched; put it back, or its keys can be charged again"
                 )
@@ -245,6 +249,12 @@ def _leave_to_parent() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+def _not_launched(message: str) -> LedgerError:
+    error = LedgerError(message)
+    error.charged = False
+    return error
 
 
 def _json(**argument: Any) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Executable
 from sqlalchemy.exc import SQLAlchemyError
 
-from ...errors import InvalidTypeError, LedgerError
+from ...errors import InvalidTypeError, LedgerError, tell_charged, uncharged
 from .anchors import Anchors
 from .backends import OPEN_IN_PARENT, File, longest, server
 from .connection import DriverConnection
@@ -181,6 +181,14 @@ class Store:
 
         :raises LedgerError: if the database fails
         """
+        begun: tuple[DriverConnection, list[list[Any]]] = uncharged(
+            self._begin, values, *statements
+        )
+        return begun
+
+    def _begin(
+        self, values: dict[str, Any], *statements: Executable
+    ) -> tuple[DriverConnection, list[list[Any]]]:
         self._check_open()
         patience, pause = monotonic() + self._wait, _PAUSES[0]
         while True:
@@ -236,9 +244,10 @@ class Store:
             self.flush(driver)
             self._check_file(locked=False)  # after the commit, as it may have been replaced before
         except BaseException as error:  # the state of the connection is unknown
+            stands = NOTHING if driver.undone_for_lack_of_space(error) else IN_FLIGHT
             driver.drop()
             if isinstance(error, self.failures):
-                raise self._error(error, IN_FLIGHT) from error
+                raise self._error(error, stands) from error
             raise
         self._put_back(driver)
 
@@ -285,6 +294,7 @@ class Store:
                 raise
         if isinstance(error, self.failures):
             raise self._error(error, NOTHING) from error
+        tell_charged(error, False)
 
     def flush(self, driver: DriverConnection) -> None:
         """Wait until everything that this connection has read or written is on disk."""
@@ -301,7 +311,9 @@ class Store:
 
     def _check_open(self) -> None:
         if self.closed:
-            raise LedgerError(f"ledger {self.name} was closed: open it again; {NOTHING}")
+            closed = LedgerError(f"ledger {self.name} was closed: open it again; {NOTHING}")
+            closed.charged = False
+            raise closed
 
     def _check_file(self, locked: bool | None = None) -> None:
         if self._file is not None:
@@ -310,7 +322,9 @@ class Store:
                 self._file.check_log(locked)
 
     def _error(self, error: Exception, stands: str) -> LedgerError:
-        return LedgerError(explain(self.name, error, stands, self._wait))
+        found = LedgerError(explain(self.name, error, stands, self._wait))
+        found.charged = False if stands is NOTHING else None
+        return found
 
 
 def _close(engine: Engine, idle: deque[DriverConnection], file: File | None) -> None:
