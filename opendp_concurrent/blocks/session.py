@@ -26,7 +26,7 @@ from ..queryables.data import Sealed, seal_transformed
 from ..queryables.limits import Limits
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentOdometer
-from ..queryables.offer import MeasurementPrice, Offers
+from ..queryables.offer import Offers
 from ..queryables.sequential import SequentialRunner
 from ..queryables.session import Session
 from .keys import Places
