@@ -317,6 +317,20 @@ def test_a_stored_answer_is_told_if_its_query_can_no_longer_be_read(start, examp
     assert len(entries(client)) == 1
 
 
+def test_a_refused_request_does_not_read_the_ledger(start, monkeypatch):
+    client = start()
+    assert launch(client, "alice", "one", count(1.0)).status_code == 200
+    ledger, read = client.app.state.server.ledger, []
+    for name in ("_audit", "charged"):
+        was = getattr(ledger, name)
+        monkeypatch.setattr(ledger, name, lambda *a, was=was, **k: read.append(a) or was(*a, **k))
+    for index in range(3):
+        refused = launch(client, "alice", f"two{index}", count(1.0))
+        assert (refused.status_code, refused.json()["charged"]) == (403, False)
+    assert launch(client, "alice", "one", count(1.0)).status_code == 200
+    assert read == []
+
+
 def test_an_analyst_may_have_a_colon_in_the_name(example, tmp_path):
     given = {"tokens": {"a: b": DIGESTS["alice"]}, "limits": {"a: b": 1.0}, "cap": 1.5}
     server = example.Server(example.Settings(tmp_path, ROWS, **given))
