@@ -4,9 +4,9 @@
 
 1,000 analysts launch once each, which spends their limits, and then go on asking. A refused request
 stores its key, is decided on the ledger, and forgets its key: it must not cost more than a launch.
-It is measured with few charges in the ledger, and with 100,000 more (20,000 with ``--quick``). A repeated request gets its
-stored answer. All requests are sent to the server's function for launches, one at a time, without
-HTTP. The files are in a new folder on the disk of temporary files.
+It is measured with few charges in the ledger, and with 100,000 more (20,000 with ``--quick``). A
+repeated request gets its stored answer. All requests are sent to the server's function for
+launches, one at a time, without HTTP. The files are in a new folder on the disk of temporary files.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import os
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ ANALYSTS, PREPAID = 1000, 10_000
 def example() -> Any:
     """Return the module of the example."""
     specification = importlib.util.spec_from_file_location("server_example", PATH)
-    assert specification is not None and specification.loader is not None
+    assert specification is not None
+    assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     sys.modules["server_example"] = module
     specification.loader.exec_module(module)
@@ -61,8 +63,9 @@ class Analysts:
         for number in range(count):
             name = self.names[number % len(self.names)]
             order = self.example.Order(key=key, query=self._query)
+            handle = partial(self.server.handles.get, name)
             try:
-                self.server.launch(name, "/launch", lambda: self.server.handles[name], order)
+                self.server.launch(name, "/launch", handle, order)
             except oc.errors.BudgetExceededError:
                 refused += 1
         return count / (time.perf_counter() - start), refused

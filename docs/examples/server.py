@@ -100,7 +100,7 @@ class Server:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        settings.folder.mkdir(parents=True, exist_ok=True)
+        settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.answers = AnswerStore(settings.folder / "answers.db")  # one process has it open
         self.children = HandleStore(seconds=settings.seconds_to_live, most=MOST_CHILDREN)
         path = settings.folder / "budget.db"

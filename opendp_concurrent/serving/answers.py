@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
+import logging
 import os
+import shlex
 import sqlite3
 from collections.abc import Callable
 from threading import Lock, local
@@ -15,9 +17,13 @@ from weakref import WeakSet, WeakValueDictionary
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, LedgerError, uncharged
 from ..errors import charged as charged_by
+from ..files import make_private, open_to_others
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+LOGGER = logging.getLogger("opendp_concurrent.serving")
 
 
 class AnswerStore:
@@ -35,8 +41,9 @@ class AnswerStore:
     open reads the file by other means, the system gives up the lock of SQLite, and a second process
     could open it.
 
-    :param path: an SQLite file, which is made if it is not there. One process may have it open:
-        to another one, requests that run would look lost
+    :param path: an SQLite file, which is made if it is not there, for its owner only (mode 0600;
+        the mode of a file that is there stays as it is). One process may have it open: to another
+        one, requests that run would look lost
     :raises LedgerError: if the file cannot be opened, is another program's, or another process has
         it open
 
@@ -60,6 +67,8 @@ class AnswerStore:
         try:
             if not checks.is_a(os.fspath(path), str):
                 raise TypeError("it is not text")
+            if os.fspath(path) not in ("", ":memory:"):
+                make_private(os.path.realpath(path))
             self._connection = sqlite3.connect(
                 path, timeout=0.0, isolation_level=None, check_same_thread=False
             )
@@ -95,7 +104,16 @@ class AnswerStore:
         run("BEGIN EXCLUSIVE")
         run("SELECT name, digest, answer FROM answers LIMIT 0")
         run("COMMIT")
-        return [(one, os.stat(one)) for one in (file, f"{file}-wal")]
+        files = [file, f"{file}-wal"]
+        found = open_to_others(*files)
+        if found:
+            LOGGER.warning(
+                "every user of this computer may read the answers in %s; unless you want this, "
+                "run: chmod o-rwx %s",
+                file,
+                " ".join(map(shlex.quote, found)),
+            )
+        return [(one, os.stat(one)) for one in files]
 
     def once(
         self,

@@ -53,13 +53,16 @@ class Store:
     :param name: path of an SQLite file, or the URL of a database
     :param create: whether to make the file if it does not exist
     :param wait: seconds to wait for the write lock
+    :param only_read: whether a file may be read where nothing can be written
     """
 
-    def __init__(self, name: str | os.PathLike[str], create: bool, wait: float) -> None:
+    def __init__(
+        self, name: str | os.PathLike[str], create: bool, wait: float, only_read: bool = False
+    ) -> None:
         text = os.fspath(name)
         if not isinstance(text, str):
             raise InvalidTypeError(f"path_or_url must be a str or a path, found {name!r}")
-        self._file = None if "://" in text else File(Path(text), create, wait)
+        self._file = None if "://" in text else File(Path(text), create, wait, only_read)
         engine = server(text, wait) if self._file is None else self._file.engine()
         self.name = engine.url.render_as_string(hide_password=True) if "://" in text else text
         self._engine, self._wait = engine, wait
@@ -131,6 +134,7 @@ class Store:
             with self._engine.connect() as connection:
                 try:
                     yield connection
+                    self._check_file()  # a file that is read without locks
                 except self.failures:
                     if not self.embedded:  # the state of the connection is unknown
                         connection.invalidate()
