@@ -47,6 +47,7 @@ dp.enable_features("contrib", "honest-but-curious")
 LOGGER = logging.getLogger("query_server")
 MOST_BYTES = 2**20
 MOST_CHILDREN = 50  # of one analyst at a time
+SECONDS_TO_END = 5  # for requests that have begun when the server is told to end
 LOST = "this request was charged, and its answer was lost; it is not charged again"
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 ALLOWED = [  # arguments of others could cost much time or memory
@@ -314,7 +315,12 @@ def main() -> None:
             f"no settings can be read ({error}); docs/examples/server.rst shows how to write them"
         )
     settings = Settings(given.folder, **known)
-    uvicorn.run(make_app(settings), port=given.port, log_level="warning")
+    uvicorn.run(
+        make_app(settings),
+        port=given.port,
+        log_level="warning",
+        timeout_graceful_shutdown=SECONDS_TO_END,  # after SIGTERM, also for half-sent requests
+    )
 
 
 if __name__ == "__main__":

@@ -40,6 +40,8 @@ class MachineQueryable(SealedHandle, Queryable):
 
     :param machine: answers a query; may change its own state
     :param description: what ``repr`` says
+    :param interruptible: whether the machine can go on after an interrupt in a query, such as one
+        that looks a handle up; else the next query closes it, because its state is unknown
     """
 
     query_type = "ExtrinsicObject"
@@ -55,9 +57,12 @@ class MachineQueryable(SealedHandle, Queryable):
         """Whether a checkpoint can save all of the state behind this handle."""
         return self._parts is not None
 
-    def __init__(self, machine: Callable[[Any], Any], description: str) -> None:
+    def __init__(
+        self, machine: Callable[[Any], Any], description: str, *, interruptible: bool = False
+    ) -> None:
         self._machine, self._description = seal(machine), description
         self._lifecycle, self._unfinished = Lifecycle(innermost_running()), False
+        self._interruptible = interruptible
         self._gate = Context()  # entered while the machine runs: ends with that, whatever happens
         native, inherited = _native.inside_native_call(), inherited_lock()
         # boxed, because OpenDP sets an attribute on an answer, and some answers do not allow this
@@ -107,7 +112,7 @@ class MachineQueryable(SealedHandle, Queryable):
         if self._unfinished:
             self._lifecycle.happen(Event.INTERRUPTED)
             self._lifecycle.check()
-        self._unfinished = True
+        self._unfinished = not self._interruptible
         try:
             lifecycle = self._lifecycle
             answer = hide_errors(lifecycle.opaque, lifecycle.run, self._answer, query)
