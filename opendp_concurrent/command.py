@@ -10,6 +10,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from .errors import ConcurrentError, InvalidValueError
+from .files import make_private
 
 if TYPE_CHECKING:
     from .ledger import Entry, LimitSummary, SqlLedger, Summary
@@ -126,6 +127,7 @@ def _plot(ledger: SqlLedger, options: argparse.Namespace) -> None:
     from .plot import plot_ledger
 
     figure: Any = plot_ledger(ledger).figure
+    make_private(options.output)
     figure.savefig(options.output, bbox_inches="tight")
     print(options.output)
 

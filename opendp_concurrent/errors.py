@@ -6,11 +6,14 @@ There are three families under one root:
 * refusal (:class:`RefusalError`): a budget, a halted filter or a closed child refused a query;
 * ledger (:class:`LedgerError`): a charge could not be read or written.
 
+An error that a launch raises says whether the launch is charged: :func:`charged`.
+
 Where OpenDP raises ``OpenDPException``, the exception of this package is a subclass of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from opendp.mod import OpenDPException
@@ -19,8 +22,13 @@ from .shown import rounded, shown
 
 
 class ConcurrentError(Exception):
-    """Root of every exception that this package raises."""
+    """Root of every exception that this package raises.
 
+    :ivar charged: whether the launch that raised it is charged: True, False, or None if that is
+        unknown, such as for an error of a query to a child; see :func:`charged`
+    """
+
+    charged: bool | None = None
     variant = "FailedFunction"
     raw_traceback = None
 
@@ -42,6 +50,67 @@ def _again(kind: type[ConcurrentError], args: tuple[Any, ...], fields: dict[str,
     return error
 
 
+_FOREIGN = "_opendp_concurrent_charged"  # a field of an exception of other code
+_fields: Any = vars(BaseException)["__dict__"].__get__  # calls no code of the exception's class
+
+
+def charged(error: BaseException) -> bool | None:
+    """Return whether the launch that raised an error is charged, as far as the error knows.
+
+    Every error that leaves a launch is told: those of this package, whose field ``charged`` is
+    returned, and those that a mechanism raises, unless ``opaque_errors=True`` replaces them.
+
+    * False: the launch was refused, or failed before its charge. Nothing was charged.
+    * True: the launch was charged, and then its mechanism failed or was interrupted.
+    * None: unknown. A ledger could not tell whether it wrote the charge; an interrupt arrived
+      during the charge; or the error does not come from a launch, such as that of a query to a
+      child. :meth:`.SqlLedger.charged` then tells whether a ledger has the charge.
+
+    Below an interactive mechanism of OpenDP, an exception of other code arrives as another one, of
+    OpenDP, which may not know.
+
+    :param error: what was raised
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
+    >>> try:
+    ...     root(space >> dp.t.then_count() >> dp.m.then_laplace(scale=0.5))
+    ... except Exception as error:
+    ...     print(oc.errors.charged(error))
+    False
+    """
+    if isinstance(error, ConcurrentError):
+        return error.charged
+    found: bool | None = _fields(error).get(_FOREIGN)
+    return found
+
+
+def tell_charged(error: BaseException, known: bool | None) -> None:
+    """Let an error of a launch say whether it is charged.
+
+    :param known: None for an error that came during the charge: a refusal then says that nothing
+        was charged, unless it was told otherwise, and other errors say what they were told
+    """
+    if not isinstance(error, ConcurrentError):
+        _fields(error)[_FOREIGN] = known
+    elif known is not None:
+        error.charged = known
+    elif isinstance(error, (RefusalError, ReentrantLaunchError)):
+        _fields(error).setdefault("charged", False)
+
+
+def uncharged(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``, whose errors say that nothing is charged."""
+    try:
+        return function(*arguments)
+    except BaseException as error:
+        tell_charged(error, False)
+        raise
+
+
 class AccuracyWarning(UserWarning):
     """A mechanism promises a larger error than another one would."""
 
@@ -56,6 +125,8 @@ class InvalidValueError(ConcurrentError, ValueError):
 
 class KeyReusedError(InvalidValueError):
     """A key of a request was used for another request; pass a new key."""
+
+    charged = False
 
 
 class SpaceMismatchError(InvalidValueError, OpenDPException):
@@ -77,6 +148,8 @@ class LimitMismatchError(InvalidValueError, OpenDPException):
     :ivar recorded: its value when the limit was opened first
     :ivar given: its value in this call
     """
+
+    charged = False
 
     def __init__(self, limit: tuple[str, ...], name: str, recorded: str, given: str) -> None:
         super().__init__(
@@ -118,6 +191,8 @@ _LONGEST = 1000  # characters of a reason, which may come from a map
 
 class PrivacyMapError(ConcurrentError, OpenDPException):
     """The privacy map of a measurement raised, or returned a value that is not a privacy loss."""
+
+    charged = False
 
     def __init__(self, d_in: object, reason: str) -> None:
         super().__init__(
@@ -179,6 +254,8 @@ class BudgetExceededError(RefusalError):
     :ivar measure: name of the privacy measure
     :ivar accumulator: ``repr`` of the accumulator, which adds up the losses
     """
+
+    charged = False
 
     def __init__(
         self,
@@ -325,6 +402,8 @@ class PrepaidUsedError(RefusalError):
     :ivar launches: number of launches that were prepaid
     """
 
+    charged = False
+
     def __init__(self, launches: int, *, closed: bool = False) -> None:
         what = "was closed, and what was not launched is lost" if closed else "is used up"
         super().__init__(
@@ -342,6 +421,8 @@ class PrepaidPriceError(RefusalError):
     :ivar d_in: distance between neighbouring inputs, in units of the measurement's metric
     """
 
+    charged = False
+
     def __init__(self, asked: Any, paid: Any, d_in: Any) -> None:
         asked_text, paid_text = rounded(asked), rounded(paid)
         if asked_text == paid_text:
@@ -357,6 +438,8 @@ class PrepaidPriceError(RefusalError):
 class SharesUsedError(RefusalError, ValueError):
     """A context was split into shares, and all of them are used."""
 
+    charged = False
+
     def __init__(self) -> None:
         super().__init__(
             "the privacy loss of the context is exhausted: all shares of it are used; split it "
@@ -369,6 +452,8 @@ class HaltedError(RefusalError):
 
     :ivar account: the names of the accounts from the root to the filter
     """
+
+    charged = False
 
     def __init__(self, account: tuple[str, ...] = ()) -> None:
         super().__init__(
@@ -459,6 +544,8 @@ class ForkedError(RefusalError):
 class DataSourceError(RefusalError):
     """A file that the data are scanned from is missing. This is seen before the charge."""
 
+    charged = False
+
     def __init__(self) -> None:
         super().__init__(
             "a file that the LazyFrame is scanned from was not found; nothing was charged; put the "
@@ -515,6 +602,8 @@ class LedgerMismatchError(LedgerError):
     :ivar given: its value in this call
     """
 
+    charged = False
+
     def __init__(self, name: str, recorded: object, given: object) -> None:
         super().__init__(
             f"{name} does not match: the ledger has {recorded}, given was {given}; "
@@ -532,6 +621,8 @@ class UnregisteredError(LedgerError):
 
     :ivar tag: tag of the value
     """
+
+    charged = False
 
     def __init__(self, tag: str, register: str = "opendp_concurrent.ledger.register") -> None:
         super().__init__(

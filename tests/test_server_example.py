@@ -317,6 +317,20 @@ def test_a_stored_answer_is_told_if_its_query_can_no_longer_be_read(start, examp
     assert len(entries(client)) == 1
 
 
+def test_a_refused_request_does_not_read_the_ledger(start, monkeypatch):
+    client = start()
+    assert launch(client, "alice", "one", count(1.0)).status_code == 200
+    ledger, read = client.app.state.server.ledger, []
+    for name in ("_audit", "charged"):
+        was = getattr(ledger, name)
+        monkeypatch.setattr(ledger, name, lambda *a, was=was, **k: read.append(a) or was(*a, **k))
+    for index in range(3):
+        refused = launch(client, "alice", f"two{index}", count(1.0))
+        assert (refused.status_code, refused.json()["charged"]) == (403, False)
+    assert launch(client, "alice", "one", count(1.0)).status_code == 200
+    assert read == []
+
+
 def test_an_analyst_may_have_a_colon_in_the_name(example, tmp_path):
     given = {"tokens": {"a: b": DIGESTS["alice"]}, "limits": {"a: b": 1.0}, "cap": 1.5}
     server = example.Server(example.Settings(tmp_path, ROWS, **given))
@@ -588,6 +602,41 @@ def test_a_folder_without_settings_is_refused_in_words(example, tmp_path, monkey
     with pytest.raises(SystemExit):
         example.main()
     assert "server.rst shows how to write them" in capsys.readouterr().err
+
+
+HALVES = {
+    "a line": "POST /launch HT",
+    "headers": "POST /launch HTTP/1.1\r\nHost: a\r\nContent-Le",
+    "no body": "POST /launch HTTP/1.1\r\nHost: a\r\n{on}Content-Length: 500\r\n\r\n",
+    "half a body": 'POST /launch HTTP/1.1\r\nHost: a\r\n{on}Content-Length: 500\r\n\r\n{{"key": ',
+    "a chunk": "POST /launch HTTP/1.1\r\nHost: a\r\n{on}Transfer-Encoding: chunked\r\n\r\n5\r\n{{",
+}
+
+
+def test_a_server_with_half_sent_requests_ends_when_it_is_told_to(tmp_path):
+    given = {"rows": ROWS, "tokens": DIGESTS, "limits": {"alice": 1.0, "bob": 1.0}, "cap": 1.5}
+    (tmp_path / "settings.json").write_text(json.dumps(given))
+    running, open_here = Running(tmp_path), []
+    try:
+        order = {"key": "one", "query": dp.serialize(count())}
+        answer = httpx.post(f"{running.url}/launch", headers=on("alice"), json=order)
+        assert answer.status_code == 200
+        for text in HALVES.values():
+            begun = socket.create_connection(("127.0.0.1", running.port))
+            header = f"Authorization: Bearer {TOKENS['alice']}\r\n"
+            begun.sendall(text.format(on=header).encode())
+            open_here.append(begun)
+        httpx.get(f"{running.url}/budget", headers=on("alice"))  # the server has seen them all
+        os.kill(running.process.pid, signal.SIGTERM)
+        running.process.wait(timeout=120)  # it would wait for ever
+        assert not (tmp_path / "budget.db-wal").exists()  # it was closed, not killed
+        running = Running(tmp_path)
+        again = httpx.post(f"{running.url}/launch", headers=on("alice"), json=order)
+        assert again.text == answer.text
+    finally:
+        running.kill()
+        for begun in open_here:
+            begun.close()
 
 
 @pytest.mark.slow

@@ -38,6 +38,7 @@ from opendp_concurrent.errors import (
     LedgerError,
     MechanismError,
     RefusalError,
+    charged,
 )
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.serving import AnswerStore, HandleStore, as_json
@@ -46,6 +47,7 @@ dp.enable_features("contrib", "honest-but-curious")
 LOGGER = logging.getLogger("query_server")
 MOST_BYTES = 2**20
 MOST_CHILDREN = 50  # of one analyst at a time
+SECONDS_TO_END = 5  # for requests that have begun when the server is told to end
 LOST = "this request was charged, and its answer was lost; it is not charged again"
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 ALLOWED = [  # arguments of others could cost much time or memory
@@ -99,7 +101,7 @@ class Server:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        settings.folder.mkdir(parents=True, exist_ok=True)
+        settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.answers = AnswerStore(settings.folder / "answers.db")  # one process has it open
         self.children = HandleStore(seconds=settings.seconds_to_live, most=MOST_CHILDREN)
         path = settings.folder / "budget.db"
@@ -114,7 +116,7 @@ class Server:
 
     def charged(self, label: str) -> bool:
         """Whether the ledger has a charge with this label."""
-        return bool(self.ledger.entries(label=label))
+        return self.ledger.charged(label)
 
     def close(self) -> None:
         """Close all files."""
@@ -164,7 +166,9 @@ class Server:
                     return 200, {"child": self.children.keep(analyst, answer)}
                 return 200, {"answer": as_json(answer)}
             except ConcurrentError as error:  # of a failed mechanism, the log has the cause
-                charged = not isinstance(error, LedgerError) and self.charged(label)
+                charged = error.charged
+                if charged is None and not isinstance(error, LedgerError):
+                    charged = self.charged(label)
                 if charged or isinstance(error, MechanismError):
                     return 500, {"error": str(error), "charged": charged}
                 raise
@@ -282,7 +286,7 @@ def make_app(settings: Settings) -> FastAPI:
     @app.exception_handler(ConcurrentError)
     async def refused(_: Request, error: ConcurrentError) -> JSONResponse:
         if isinstance(error, LedgerError):
-            return await failed(_, error)
+            return await failed(_, error)  # what the ledger says is for its owner
         statuses = {RefusalError: 403, KeyReusedError: 422, ConcurrentError: 400}
         status = next(one for kind, one in statuses.items() if isinstance(error, kind))
         return JSONResponse({"error": str(error)[:1000], "charged": False}, status)
@@ -291,7 +295,7 @@ def make_app(settings: Settings) -> FastAPI:
     async def failed(_: Request, error: Exception) -> JSONResponse:
         LOGGER.error("a request has failed", exc_info=error)
         text = "the server failed; ask again with the same key, which is charged at most once"
-        return JSONResponse({"error": text, "charged": None}, 500)
+        return JSONResponse({"error": text, "charged": charged(error)}, 500)
 
     return app
 
@@ -311,7 +315,12 @@ def main() -> None:
             f"no settings can be read ({error}); docs/examples/server.rst shows how to write them"
         )
     settings = Settings(given.folder, **known)
-    uvicorn.run(make_app(settings), port=given.port, log_level="warning")
+    uvicorn.run(
+        make_app(settings),
+        port=given.port,
+        log_level="warning",
+        timeout_graceful_shutdown=SECONDS_TO_END,  # after SIGTERM, also for half-sent requests
+    )
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..errors import (
+    ConcurrentError,
     InvalidTypeError,
     InvalidValueError,
     PrepaidPriceError,
@@ -235,17 +236,22 @@ class Prepaid:
         :raises PrivacyMapError, RefusalError, ReentrantLaunchError: as :meth:`.Account.launch`
         :raises BudgetExceededError, LedgerError: if none is left, and no more could be prepaid
         """
-        account = self._account
+        account, paid = self._account, self._paid
         account.check_open()
-        while True:
-            checked = self._price.check(price)  # untrusted maps are read before the lock is taken
-            with account._lock:
-                permit, taken = self._take(price, checked)
-            if taken:
-                return permit or account.lifecycle
-            account.lifecycle.check()
-            if not self._left or self._closed:
-                self._renew()
+        try:
+            while True:
+                checked = self._price.check(price)  # untrusted maps are read before the lock
+                with account._lock:
+                    permit, taken = self._take(price, checked)
+                if taken:
+                    return permit or account.lifecycle
+                account.lifecycle.check()
+                if not self._left or self._closed:
+                    self._renew()
+        except ConcurrentError as error:
+            if self._paid != paid:  # prepaid again, here or by another thread, and then refused
+                error.charged = None
+            raise
 
     def _take(self, price: Price, checked: int) -> tuple[Lifecycle | None, bool]:
         """Use a charge under the lock, and return whether one was used."""

@@ -7,7 +7,7 @@ from typing import Any
 from opendp.mod import Measurement, Queryable
 
 from ..checks import checked
-from ..errors import InvalidTypeError
+from ..errors import InvalidTypeError, uncharged
 from ..native import opendp as _native
 from ..queryables.data import check_process
 from ..queryables.description import Description
@@ -174,7 +174,7 @@ class BlockFilterQueryable(Handle, Queryable):
 
     def _prepaid(self, blocks: Any, price: Any, count: int, **how: Any) -> PrepaidQueryable:
         check_process(self._blocks.token)
-        session = self._blocks.on(blocks)
+        session = uncharged(self._blocks.on, blocks)
         return PrepaidQueryable(session, session.prepay(price, count, **how))
 
     def privacy_loss(self, block: Any) -> Any:

@@ -16,10 +16,9 @@ from opendp.mod import Domain, Metric, Odometer
 
 from .. import checks
 from ..accounts.account import Account
-from ..accounts.lifecycle import Lifecycle
 from ..accounts.limit import Limit
 from ..checks import is_a
-from ..errors import InvalidTypeError
+from ..errors import InvalidTypeError, uncharged
 from ..measures import CompositionMeasure
 from ..measures.sums.accumulator import Accumulator
 from ..native import opendp as _native
@@ -27,7 +26,7 @@ from ..queryables.data import Sealed, seal_transformed
 from ..queryables.limits import Limits
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentOdometer
-from ..queryables.offer import MeasurementPrice, Offers
+from ..queryables.offer import Offers
 from ..queryables.sequential import SequentialRunner
 from ..queryables.session import Session
 from .keys import Places
@@ -70,8 +69,8 @@ class SelectionSession(Session):
         if getattr(odometer, "limit", None):
             raise InvalidTypeError(f"measurement is a limit: {LIMITS}")
 
-    def _launch(self, query: Any, charge: Callable[[MeasurementPrice], Lifecycle]) -> Any:
-        answer = super()._launch(query, charge)
+    def _postprocess(self, answer: Any) -> Any:
+        answer = super()._postprocess(answer)
         if isinstance(answer, MachineQueryable) and answer.takes_updates:
             raise InvalidTypeError(
                 f"measurement takes updates: {STREAMS}. This was known only when it had run, so "
@@ -114,9 +113,13 @@ class BlockSession(Session):
     def launch(self, query: Any) -> Any:
         """Launch a measurement on some blocks: charge each of them, or none. Or open a limit."""
         if is_a(query, ConcurrentOdometer):
-            return self._open(query)
+            return uncharged(self._open, query)
+        session, measurement = uncharged(self._named_in, query)
+        return session.launch(measurement)
+
+    def _named_in(self, query: Any) -> tuple[Session, Any]:
         blocks, measurement = _pair(query)
-        return self.on(blocks).launch(measurement)
+        return self.on(blocks), measurement
 
     def _open(self, odometer: Odometer) -> Any:
         """Open a limit on all blocks, or return the one that was opened under its label."""

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, create_engine, inspect
 from sqlalchemy.pool import StaticPool
 
 from ..errors import InvalidValueError, LedgerDamagedError, LedgerError
+from ..files import MODE
 from ..interrupts import let_in
 from .audit import Milestone, Summary, audit
 from .storage import tables
@@ -143,7 +144,7 @@ def backup(store: Store, dataset: str, target: str | os.PathLike[str]) -> Summar
         raise InvalidValueError(f"target ({text!r}) must be the path of a new file")
     path = Path(text).absolute()
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, MODE))
     except OSError as error:
         raise LedgerError(
             f"the backup {path} cannot be made ({error.strerror}): name a file that does not "

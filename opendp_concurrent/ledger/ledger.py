@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import checks
-from ..accounts.charge import Terms
+from ..accounts.charge import Terms, label_text
 from ..checks import checked, optional, text
 from ..errors import LedgerDamagedError, LedgerError
 from ..interrupts import let_in, whole
@@ -25,6 +25,7 @@ from .records.wire import NEWEST
 from .seen import Seen
 from .storage import tables
 from .storage.anchors import Anchor
+from .storage.schema import index_labels
 from .storage.store import Store
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class SqlLedger:
     ) -> None:
         self._store, self.dataset, self.read_only = store, dataset, read_only
         self._known, self._seen = known, Seen()  # the audited state
+        self._indexed = False  # whether labels are, as far as this process may do it
         if known is not None:
             self._seen.see(known.sequence, known.head)
 
@@ -140,6 +142,46 @@ class SqlLedger:
 
         self._audit(None, tell)
         return found
+
+    @checked(label=label_text)
+    def charged(self, label: str) -> bool:
+        """Return whether there is a charge with a label (:func:`.labelled`), in O(log n).
+
+        Use this after an error whose ``charged`` is None (:func:`.errors.charged`). It waits for a
+        launch that is being written, so the answer holds for all launches that began before.
+        Unlike :meth:`entries`, it does not check that the charges are consistent.
+
+        The first call adds an index to the database, if it may; without it, a call reads all labels
+        of the budget. Each launch then also writes to the index. A ledger that is read-only is
+        read as it is.
+
+        :param label: the whole label
+        :raises LedgerError: if the ledger cannot be read
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+
+        :example:
+
+        >>> import tempfile
+        >>> from opendp_concurrent.ledger import create_ledger
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with create_ledger(folder.name + "/budget.db", dataset="survey") as ledger:
+        ...     ledger.charged("alice/1")
+        False
+        >>> folder.cleanup()
+        """
+        start = tables.START
+        values = {"of": self.dataset, "of_start": self.dataset[:start]}
+        values |= {"label": label, "label_start": label[:start]}
+        if self.read_only:
+            with self._store.reading() as connection:
+                return bool(connection.execute(tables.HAS_LABEL, values).scalar_one())
+        if not self._indexed:
+            index_labels(self._store)
+            self._indexed = True
+        with self._store.writing(values, tables.LOCK_HEAD, tables.HAS_LABEL) as (_, found):
+            if not found[0]:
+                raise LedgerDamagedError(f"the budget of {self.dataset!r} is gone")
+        return bool(found[1][0][0])
 
     @checked(anchor=optional(text))
     def read(self, anchor: str | None = None) -> tuple[Summary, list[Entry]]:

@@ -98,7 +98,8 @@ def open_ledger(
     :param anchor: anchor of an earlier ``ledger.summary()``, kept elsewhere; the ledger must
         contain its charge. Only an anchor detects that somebody removed the newest charges with
         all their traces, or wrote a new ledger
-    :param read_only: whether to refuse launches; a copy can only be opened in this way
+    :param read_only: whether to refuse launches; a copy, and a file on a read-only disk, can only
+        be opened in this way
     :param wait: seconds to wait for other processes before a launch fails
     :return: a ledger, for the argument ``ledger`` of ``make_concurrent_filter``
     :raises LedgerMismatchError: if there is no budget of that dataset
@@ -124,7 +125,7 @@ def open_ledger(
     """
     _check(dataset, wait)
     milestones = [] if anchor is None else [milestone(anchor)]
-    store = Store(path_or_url, create=False, wait=wait)
+    store = Store(path_or_url, create=False, wait=wait, only_read=read_only)
     try:
         require_dataset(store, dataset)
         found = standing(store, dataset)
@@ -217,7 +218,7 @@ def datasets(path_or_url: str | os.PathLike[str], *, wait: float = 60.0) -> list
     >>> folder.cleanup()
     """
     _check_wait(wait)
-    with closing(Store(path_or_url, create=False, wait=wait)) as store:
+    with closing(Store(path_or_url, create=False, wait=wait, only_read=True)) as store:
         return names_of_datasets(store)
 
 

@@ -28,7 +28,7 @@ from typing import Any
 from opendp import _convert
 from opendp.mod import OpenDPException
 
-from ..errors import ConcurrentError, MechanismError
+from ..errors import ConcurrentError, MechanismError, charged, tell_charged
 from ..interrupts import let_in, whole
 
 _CALLBACKS = {_convert._invoke_py_callback.__code__, _convert._invoke_py_transition.__code__}
@@ -69,6 +69,7 @@ def typed(function: Callable[..., Any], *arguments: Any) -> Any:
                 remember(instead)
             if instead is error:
                 raise
+            tell_charged(instead, charged(error))
             cause = None if type(instead) is MechanismError else error
     else:
         instead = _stopped(carried)

@@ -166,7 +166,9 @@ def make_analyst_quotas(
             with named("quota", name):
                 handles[name] = root(one)
         kind = answering(MachineQueryable, PARTS)
-        return kind(lambda name: handles[_known(handles, name)], "AnalystQuotas")
+        return kind(
+            lambda name: handles[_known(handles, name)], "AnalystQuotas", interruptible=True
+        )
 
     def spawn(token: Sealed) -> Any:
         # Filters are launched here, outside of any turn of the machine, so that each has its own

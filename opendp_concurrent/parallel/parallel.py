@@ -129,7 +129,8 @@ def make_parallel_composition(
     def spawn(token: Sealed) -> MachineQueryable:
         parts = seal_transformed(token, lambda pointer: dict(cut(_native.to_python(pointer))))
         machine = _Parts(by_key, parts, domain.carrier_type, loss.held())
-        return answering(MachineQueryable, PARTS)(machine, "ParallelComposition")
+        kind = answering(MachineQueryable, PARTS)
+        return kind(machine, "ParallelComposition", interruptible=True)
 
     def privacy_map(d_in: Any) -> Any:
         d_in = validate_d_in(input_metric, d_in)
@@ -155,7 +156,10 @@ def check_no_updates(input_domain: Domain) -> None:
 
 
 class _Parts:
-    """Opens each part once. The queryable around it calls it, one query at a time."""
+    """Opens each part once. The queryable around it calls it, one query at a time.
+
+    An interrupt while a part is opened leaves that part failed, and the others as they were.
+    """
 
     def __init__(
         self,

@@ -49,6 +49,8 @@ class MachineQueryable(SealedHandle, Queryable):
 
     :param machine: answers a query; may change its own state
     :param description: what ``repr`` says
+    :param interruptible: whether the machine can go on after an interrupt in a query, such as one
+        that looks a handle up; else the next query closes it, because its state is unknown
     """
 
     query_type = "ExtrinsicObject"
@@ -65,9 +67,12 @@ class MachineQueryable(SealedHandle, Queryable):
         """Whether a checkpoint can save all of the state behind this handle."""
         return self._parts is not None
 
-    def __init__(self, machine: Callable[[Any], Any], description: str) -> None:
+    def __init__(
+        self, machine: Callable[[Any], Any], description: str, *, interruptible: bool = False
+    ) -> None:
         self._machine, self._description = seal(machine), description
         self._lifecycle, self._running = Lifecycle(innermost_running()), False
+        self._interruptible = interruptible
         native, inherited = _native.inside_native_call(), inherited_lock()
         # boxed, because OpenDP sets an attribute on an answer, and some answers do not allow this
         self._transport = _native.python_queryable(lambda q: (machine(q),)) if native else None
@@ -114,7 +119,8 @@ class MachineQueryable(SealedHandle, Queryable):
         except Exception:
             raise
         except BaseException:  # let in while a user's function ran, or raised by it
-            self._lifecycle.happen(Event.INTERRUPTED)
+            if not self._interruptible:
+                self._lifecycle.happen(Event.INTERRUPTED)
             raise
         finally:
             self._running = False

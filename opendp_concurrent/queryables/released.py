@@ -12,7 +12,7 @@ from typing import Any
 
 from opendp.extras.polars import OnceFrame
 
-from ..errors import CollectedError
+from ..errors import CollectedError, MechanismError
 from .data import SealedHandle, check_process, seal, unseal
 from .opaque import hidden
 from .turn import in_turn
@@ -50,6 +50,10 @@ class ReleasedFrame(SealedHandle, OnceFrame):
         if self._collected:
             raise CollectedError
         self._collected = True
-        frame = hidden("a released frame could not be collected", unseal(self._frame).collect)
+        try:
+            frame = hidden("a released frame could not be collected", unseal(self._frame).collect)
+        except MechanismError as error:
+            error.charged = True  # when the frame was launched
+            raise
         vars(frame).pop("__opendp_dict__", None)  # OpenDP keeps the plan there
         return frame

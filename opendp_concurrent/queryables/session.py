@@ -18,7 +18,7 @@ from ..accounts.lifecycle import Lifecycle
 from ..accounts.name import as_child
 from ..accounts.prepaid import Given, Prepaid
 from ..accounts.price import Price, own_distance
-from ..errors import InvalidTypeError, InvalidValueError, RefusalError
+from ..errors import InvalidTypeError, InvalidValueError, RefusalError, tell_charged, uncharged
 from ..interrupts import let_in, whole
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
@@ -103,16 +103,11 @@ class Session:
     def launch(self, query: Any) -> Any:
         """Launch a measurement, or open a child odometer, which is not charged yet."""
         if isinstance(query, Odometer):
-            return self._open(query)
+            return uncharged(self._open, query)
         return self._launch(query, self.account.launch)
 
     def launch_prepaid(self, block: Prepaid, query: Any) -> Any:
         """Launch a measurement that ``block`` pays for."""
-        if isinstance(query, Odometer):
-            raise InvalidTypeError(
-                "the query must be a measurement: each launch below an odometer is charged by "
-                "itself; open the odometer on the handle that prepaid"
-            )
         return self._launch(query, block.take)
 
     @whole
@@ -122,6 +117,14 @@ class Session:
         :param price: a measurement, or a d_mid at the d_in of the account's bound
         :param renews: whether to charge ``count`` again whenever none is left
         """
+        block, offer = uncharged(self._prepare, price, count if renews else 0)
+        block.pay(count, least)
+        if offer is not None:
+            self._offers.remember(offer)
+        return block
+
+    def _prepare(self, price: Any, size: int) -> tuple[Prepaid, MeasurementPrice | None]:
+        """Return a block of launches at ``price``, none of which is paid yet."""
         known: Price
         if checks.is_a(price, Measurement, Odometer, _native.PARTIAL_CONSTRUCTOR):
             known = offer = self._offers.price(price, "price")
@@ -137,29 +140,42 @@ class Session:
                 )
             known = Given(self.measure.validate("price", price), d_in)
         check_sources(self._token)
-        block = Prepaid(self.account, known, self.measure.at_most, count if renews else 0)
+        block = Prepaid(self.account, known, self.measure.at_most, size)
         block.check(again)
-        block.pay(count, least)
-        if offer is not None:
-            self._offers.remember(offer)
-        return block
+        return block, offer
 
     def _launch(self, query: Any, charge: Callable[[MeasurementPrice], Lifecycle]) -> Any:
-        check_launch(query)
-        price = self._offers.price(query, self._asked)
-        if self.lock is None:
-            answer = self._walk(query, price, charge)
-        else:  # launches run in the order in which they are charged
-            answer = in_turn(self.lock, self._walk, query, price, charge)
-        return self._postprocess(answer)
+        charged: list[bool | None] = [False]  # None while it is being charged
+        try:
+            if isinstance(query, Odometer):
+                raise InvalidTypeError(
+                    "the query must be a measurement: each launch below an odometer is charged by "
+                    "itself; open the odometer on the handle that prepaid"
+                )
+            check_launch(query)
+            price = self._offers.price(query, self._asked)
+            if self.lock is None:
+                answer = self._walk(query, price, charge, charged)
+            else:  # launches run in the order in which they are charged
+                answer = in_turn(self.lock, self._walk, query, price, charge, charged)
+            return self._postprocess(answer)
+        except BaseException as error:
+            tell_charged(error, charged[0])
+            raise
 
     def _walk(
-        self, query: Any, price: MeasurementPrice, charge: Callable[[MeasurementPrice], Lifecycle]
+        self,
+        query: Any,
+        price: MeasurementPrice,
+        charge: Callable[[MeasurementPrice], Lifecycle],
+        charged: list[bool | None],
     ) -> Any:
         check_sources(self._token)
         if not self.account.asked:
             price.witness()
+        charged[0] = None
         permit = charge(price)
+        charged[0] = True
         self._offers.remember(price)
         return hide_errors(permit.opaque, permit.run, self._run, price.own, permit)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
+import logging
 import os
+import shlex
 import sqlite3
 from collections.abc import Callable
 from threading import local
@@ -13,11 +15,16 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, WeakValueDictionary
 
 from .. import checks
-from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, LedgerError
+from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, LedgerError, uncharged
+from ..errors import charged as charged_by
+from ..files import make_private, open_to_others
 from ..interrupts import Lock, let_in, whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+LOGGER = logging.getLogger("opendp_concurrent.serving")
 
 
 class AnswerStore:
@@ -35,8 +42,9 @@ class AnswerStore:
     open reads the file by other means, the system gives up the lock of SQLite, and a second process
     could open it.
 
-    :param path: an SQLite file, which is made if it is not there. One process may have it open:
-        to another one, requests that run would look lost
+    :param path: an SQLite file, which is made if it is not there, for its owner only (mode 0600;
+        the mode of a file that is there stays as it is). One process may have it open: to another
+        one, requests that run would look lost
     :raises LedgerError: if the file cannot be opened, is another program's, or another process has
         it open
 
@@ -60,6 +68,8 @@ class AnswerStore:
         try:
             if not checks.is_a(os.fspath(path), str):
                 raise TypeError("it is not text")
+            if os.fspath(path) not in ("", ":memory:"):
+                make_private(os.path.realpath(path))
             self._connection = sqlite3.connect(
                 path, timeout=0.0, isolation_level=None, check_same_thread=False
             )
@@ -95,7 +105,16 @@ class AnswerStore:
         run("BEGIN EXCLUSIVE")
         run("SELECT name, digest, answer FROM answers LIMIT 0")
         run("COMMIT")
-        return [(one, os.stat(one)) for one in (file, f"{file}-wal")]
+        files = [file, f"{file}-wal"]
+        found = open_to_others(*files)
+        if found:
+            LOGGER.warning(
+                "every user of this computer may read the answers in %s; unless you want this, "
+                "run: chmod o-rwx %s",
+                file,
+                " ".join(map(shlex.quote, found)),
+            )
+        return [(one, os.stat(one)) for one in files]
 
     @whole
     def once(
@@ -113,9 +132,11 @@ class AnswerStore:
 
         :param key: names the request; put the client's name into it, or clients share answers
         :param request: what is asked, as a JSON value; its hash is stored
-        :param run: launches, and returns a JSON value. The label of its charge should tell the key
+        :param run: launches once, and returns a JSON value. The label of its charge should tell the
+            key. If it raises an error that says whether it is charged (:func:`.errors.charged`),
+            this is believed, so it must not launch twice
         :param charged: returns whether the ledger has the charge of this request, such as ``lambda:
-            bool(ledger.entries(label=label))``; it is called only after a failure
+            ledger.charged(label)``; it is called only after a failure of which that is unknown
         :param lost: the JSON value that is stored and returned if the answer was charged and lost
         :return: a JSON value
         :raises KeyReusedError: if the key was used for another request
@@ -128,7 +149,7 @@ class AnswerStore:
         :raises Exception: what ``run`` raises. If it was charged, the next call returns ``lost``
         """
         if os.getpid() != self._process:
-            raise LedgerError(
+            raise _not_launched(
                 "these answers belong to the process that opened the file, and this process was "
                 "forked from it; nothing was launched; ask the other process"
             )
@@ -164,16 +185,17 @@ class AnswerStore:
                 return json.loads(answer)
             if let_in(charged):  # begun and not ended: the launch failed, or the process was killed
                 return self._end(name, lost)
-            self._forget(name)
+            uncharged(self._forget, name)
         self._check_files()
-        self._run("INSERT INTO answers (name, digest) VALUES (?, ?)", name, digest)
+        uncharged(self._run, "INSERT INTO answers (name, digest) VALUES (?, ?)", name, digest)
         try:
-            made = _json(**{"what run returns": let_in(run)})
-        except LedgerError:
-            raise  # it may be charged; the ledger is read when the key is seen again
-        except Exception:
-            if not let_in(charged):
-                self._forget(name)
+            made = _json(**{"what run returns": run()})
+        except Exception as error:
+            known = charged_by(error)
+            if known is None and not isinstance(error, LedgerError):  # which cannot be read now
+                known = let_in(charged)
+            if known is False:  # otherwise the ledger is read when the key is seen again
+                uncharged(self._forget, name)
             raise
         return self._end(name, made)
 
@@ -203,7 +225,7 @@ class AnswerStore:
             except OSError:
                 same = False
             if not same:
-                raise LedgerError(
+                raise _not_launched(
                     f"the file {path} was removed, moved or replaced while this process had it "
                     "open; nothing was launched; put it back, or its keys can be charged again"
                 )
@@ -247,6 +269,12 @@ def _leave_to_parent() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+def _not_launched(message: str) -> LedgerError:
+    error = LedgerError(message)
+    error.charged = False
+    return error
 
 
 def _json(**argument: Any) -> str:

@@ -253,3 +253,22 @@ def test_charges_of_each_are_exported_as_events(unpacked, version, name):
         "functions": "LaplaceDpEvent",
     }
     assert expected[name] in kinds
+
+
+@pytest.mark.parametrize("version", WRITTEN)
+@pytest.mark.parametrize("read_only", [False, True])
+def test_labels_are_looked_up_in_ledgers_of_each_version(copied, version, read_only):
+    """Before there was an index of them; a version that does not know the index goes on."""
+    name, told = "pure", WRITTEN[version]["budgets"]["pure"]
+    path = copied(version, name)
+    with open_ledger(path, name, read_only=read_only) as ledger:
+        labels = {entry.label for entry in ledger.entries()}
+        assert labels
+        for label in labels:
+            assert ledger.charged(label)
+            assert not ledger.charged(f"{label}.")
+        assert ledger.summary().anchor == told["anchor"]
+    with closing(sqlite3.connect(path)) as connection:
+        known = "SELECT count(*) FROM sqlite_master WHERE name = 'opendp_concurrent_labels'"
+        found = connection.execute(known)
+        assert found.fetchone()[0] == (0 if read_only else 1)

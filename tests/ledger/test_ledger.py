@@ -14,6 +14,7 @@ from opendp_concurrent.errors import (
     UnsupportedMeasureError,
 )
 from opendp_concurrent.ledger import open_ledger
+from opendp_concurrent.ledger.storage import tables
 
 F = oc.TradeoffFunction
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
@@ -419,3 +420,76 @@ def test_the_odometer_of_a_recorded_filter_is_kept_under_its_terms(store):
 def test_errors_of_the_ledger_are_of_one_kind(store):
     with pytest.raises(LedgerError):
         store.open()
+
+
+# --- labels --------------------------------------------------------------------------------
+
+LABELS = ("", "alice/1", "ALICE/1", "é", "e\u0301", "a" * 127, "a" * 128, "a" * 129, "ab" * 40_000)
+
+
+@pytest.mark.parametrize("indexed", ["first", "last"])
+def test_a_label_is_looked_up(store, tools, indexed):
+    """Labels of any length, those that look alike, and those of another budget."""
+    ledger, other = store.create(), store.create("other " + "d" * 2000)
+    roots = [tools.limit(one) for one in (ledger, other)]
+    if indexed == "first":
+        assert [one.charged("x") for one in (ledger, other)] == [False, False]
+    for index, label in enumerate(LABELS):
+        with oc.labelled(label):
+            roots[index % 2](tools.count(0.125))
+    again = store.open(read_only=True)
+    for index, label in enumerate(LABELS):
+        found = [one.charged(label) for one in (ledger, again, other)]
+        assert found == [index % 2 == 0, index % 2 == 0, index % 2 == 1], label
+        assert not ledger.charged(f"{label} ")
+    assert ledger.summary().launches == other.summary().launches + 1
+    roots[0](tools.count(0.125))
+
+
+def test_labels_are_looked_up_by_an_index(store, tools):
+    """A plan for a table of a size at which a plan matters; without the index all rows are read."""
+    ledger = store.create()
+    root = tools.limit(ledger, 1e9)
+    for label in range(40):
+        with oc.labelled(str(label)):
+            root.prepaid(tools.count(), 50)
+    start = {"of_start": ledger.dataset[:128], "label_start": "7"}
+    statement = tables.HAS_LABEL.params(of=ledger.dataset, label="7", **start).compile(
+        dialect=ledger._store._engine.dialect, compile_kwargs={"literal_binds": True}
+    )
+    explain = "EXPLAIN QUERY PLAN " if store.embedded else "EXPLAIN "
+
+    def plan():
+        return str(store.execute(f"{explain}{statement}"))
+
+    assert "opendp_concurrent_labels" not in plan()
+    assert ledger.charged("7")
+    if not store.embedded:
+        store.execute("ANALYZE opendp_concurrent_charges")
+    assert "opendp_concurrent_labels" in plan()
+
+
+def test_a_label_is_looked_up_by_who_may_not_make_an_index(postgresql, tools):
+    postgresql.create()
+    schema, role = postgresql._name, f"writer_of_{postgresql._name}"
+    postgresql.execute(
+        f"CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role}; "
+        f"GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {schema} TO {role}"
+    )
+    address = postgresql.address.replace("//postgres@", f"//{role}@")
+    with open_ledger(address, tools.DATASET) as ledger:
+        with oc.labelled("a"):
+            tools.limit(ledger)(tools.count())
+        assert [ledger.charged(one) for one in "aba"] == [True, False, True]
+    postgresql.close()
+    postgresql.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+def test_a_bad_label_is_named(sqlite):
+    with sqlite.create() as ledger:
+        with pytest.raises(InvalidTypeError, match="label"):
+            ledger.charged(7)
+        with pytest.raises(InvalidValueError, match="label"):
+            ledger.charged("a\0")
+    with pytest.raises(LedgerError, match="closed"):
+        ledger.charged("a")

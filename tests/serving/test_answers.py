@@ -19,6 +19,9 @@ from opendp_concurrent.errors import (
     InvalidValueError,
     KeyReusedError,
     LedgerError,
+    RefusalError,
+    charged,
+    tell_charged,
 )
 from opendp_concurrent.serving import AnswerStore
 
@@ -315,3 +318,49 @@ def test_keys_that_look_alike_are_different_keys(path):
         for _ in range(2):
             for index, key in enumerate(keys):
                 assert once(answers, Budget(), key, run=lambda index=index: index) == index
+
+
+@pytest.mark.parametrize("error", [RefusalError, ValueError, LedgerError])
+@pytest.mark.parametrize("known", [True, False, None])
+def test_the_ledger_is_read_only_if_the_error_does_not_know(path, error, known):
+    budget = Budget()
+    if known:
+        budget.launch()
+    failed = error("no")
+    tell_charged(failed, known)
+    if known is None and error is RefusalError:
+        failed.charged = None
+
+    def fail():
+        raise failed
+
+    with AnswerStore(path) as answers:
+        with pytest.raises(error):
+            once(answers, budget, run=fail)
+        assert budget.asked == (known is None and error is not LedgerError)
+        found = once(answers, budget, request="count")
+        assert found == ({"lost": True} if known else {"answer": 7})
+        kept = known is True or (known is None and error is LedgerError)
+        assert budget.asked == kept + (known is None and error is not LedgerError)
+    assert len(budget.charges) == 1
+
+
+def test_errors_of_the_store_say_what_is_known(path):
+    answers, budget = AnswerStore(path), Budget()
+    (full,) = answers._run("PRAGMA page_count")[0]
+    answers._run(f"PRAGMA max_page_count={full}")
+    for key, run, known in (
+        ("k" * 100_000, budget.launch, False),
+        ("a", lambda: budget.launch("a" * 100_000), None),
+    ):
+        with pytest.raises(LedgerError, match="full") as found:
+            once(answers, budget, key, run=run)
+        assert charged(found.value) is known
+    with pytest.raises(KeyReusedError) as found:
+        once(answers, budget, "a", request="sum")
+    assert charged(found.value) is False
+    path.rename(path.with_name("kept"))
+    with pytest.raises(LedgerError, match="nothing was launched") as found:
+        once(answers, budget, "b")
+    assert charged(found.value) is False
+    answers.close()

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import LedgerError
+from ...files import MODE
 from ...interrupts import Lock
 from .watch import beside, identity
 
@@ -82,8 +83,11 @@ class Anchors:
             self._leave()
             try:
                 # in place, because other processes have the file open
-                descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+                made = not self.path.exists()
+                descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, MODE)
                 try:
+                    if made:
+                        _let_in(descriptor, self._database)
                     _write(descriptor, "".join(lines), 0)
                     os.ftruncate(descriptor, _WIDTH * len(lines))
                     os.fsync(descriptor)
@@ -170,6 +174,17 @@ def _write(descriptor: int, text: str, offset: int) -> None:
     else:
         os.lseek(descriptor, offset, os.SEEK_SET)
         os.write(descriptor, text.encode("ascii"))
+
+
+def _let_in(descriptor: int, database: Path) -> None:
+    """Give a new file the mode and owner of the database, as SQLite does with its side files."""
+    if not hasattr(os, "fchmod"):
+        return
+    found = os.stat(database)
+    with suppress(OSError):
+        os.fchmod(descriptor, found.st_mode & 0o666)
+        if os.geteuid() == 0:
+            os.fchown(descriptor, found.st_uid, found.st_gid)
 
 
 def _sync_folder(folder: Path) -> None:

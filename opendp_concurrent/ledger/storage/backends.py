@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import shlex
 import sqlite3
 from pathlib import Path
 from urllib.parse import quote
@@ -12,10 +14,17 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from ...errors import InvalidValueError, LedgerDamagedError, LedgerError
+from ...files import make_private, open_to_others
 from .anchors import Anchors
+from .still import Still
 from .timeouts import connect_within
-from .watch import Identity, Watch, identity
+from .watch import Identity, Watch, beside, identity
 
+LOGGER = logging.getLogger("opendp_concurrent.ledger")
+_CANNOT = (  # SQLite's messages if it cannot make -shm, or not bring it up to date
+    "unable to open database file",
+    "attempt to write a readonly database",
+)
 GRACE = 5.0  # seconds for a server to execute the statements of a launch
 
 # SQLite's locks on a file belong to a process. A forked process has them in its memory, but the
@@ -24,16 +33,24 @@ OPEN_IN_PARENT: set[Identity | None] = set()
 
 
 class File:
-    """An SQLite file. Its inode must not change while it is open."""
+    """An SQLite file. Its inode must not change while it is open.
 
-    def __init__(self, path: Path, create: bool, wait: float) -> None:
+    :param only_read: whether it may be read where nothing can be written
+    """
+
+    def __init__(self, path: Path, create: bool, wait: float, only_read: bool) -> None:
         # SQLite puts its side files beside the target of a link
         self.path, self._wait = Path(os.path.realpath(path)), wait
         own, given = str(self.path), str(path.absolute())
         self._names = (own,) if given == own else (own, given)  # given is a link
         self._uri = f"file:{quote(str(self.path))}?mode={'rwc' if create else 'rw'}"
+        self._only_read = only_read
+        self._still: Still | None = None
         self.identity: Identity | None = None
         self.anchors = Anchors(self.path)
+        if create:
+            make_private(self.path)
+        _tell_if_open_to_others(self.path, self.anchors.path)
         self.keeper: list[sqlite3.Connection] = []  # at most one connection, which stays open
         self._watch: Watch | None = None
 
@@ -49,7 +66,7 @@ class File:
 
     def watch(self) -> None:
         """Keep a connection open, and watch SQLite's side files from now on."""
-        if self._watch is None:
+        if self._watch is None and self._still is None:
             keeper = self._connect()
             self.keeper.append(keeper)
             keeper.execute("SELECT count(*) FROM sqlite_master").fetchall()  # makes the side files
@@ -65,6 +82,8 @@ class File:
             raise LedgerDamagedError(f"the file {self._names[-1]} is not the file that was opened")
         if self._watch is not None:
             self._watch.check()
+        if self._still is not None:
+            self._still.check()
 
     def check_log(self, locked: bool) -> None:
         """Check that ``-wal`` was not cut or overwritten.
@@ -83,6 +102,8 @@ class File:
             self._watch.close()
         self._watch = None
         self.anchors.close()
+        if self._still is not None:
+            self._still.close()
 
     def leave_to_parent(self) -> list[sqlite3.Connection]:
         """Return the open connection, which a forked process must not close."""
@@ -96,8 +117,23 @@ class File:
                 "open, so SQLite cannot lock it here; start processes by 'spawn' or 'forkserver', "
                 "or open the ledger after forking; nothing was charged"
             )
+        if self._still is None:
+            try:
+                connection = self._configured(self._uri)
+            except sqlite3.OperationalError as error:
+                still = self._only_read and str(error).startswith(_CANNOT)
+                if not still or not os.access(self.path, os.R_OK):
+                    raise
+                self._still = Still(self.path)
+        if self._still is not None:
+            connection = self._configured(self._still.uri)
+        if self.identity is None:
+            self.identity = identity(self.path)
+        return connection
+
+    def _configured(self, uri: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self._uri,
+            uri,
             uri=True,
             timeout=self._wait,
             isolation_level=None,
@@ -107,12 +143,24 @@ class File:
             connection.text_factory = _text
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute("PRAGMA fullfsync=ON")  # macOS: a plain fsync is not durable there
+            if self._only_read:
+                connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
         except BaseException:  # for example, the file is not a database
             connection.close()
             raise
-        if self.identity is None:
-            self.identity = identity(self.path)
         return connection
+
+
+def _tell_if_open_to_others(path: Path, anchors: Path) -> None:
+    """Log which files of a ledger others may read. Their modes are the owner's to choose."""
+    found = open_to_others(path, beside(path, "-wal"), beside(path, "-shm"), anchors)
+    if found:
+        LOGGER.warning(
+            "every user of this computer may read what the ledger %s has spent, and on what; "
+            "unless you want this, run: chmod o-rwx %s",
+            path,
+            " ".join(map(shlex.quote, found)),
+        )
 
 
 def _text(written: bytes) -> str:

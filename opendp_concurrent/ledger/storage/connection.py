@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable
 
+FULL = "database or disk is full"  # SQLite's message
 _IN_ERROR = 3  # PQTRANS_INERROR
 
 
@@ -86,6 +87,22 @@ class DriverConnection:
     def in_transaction(self) -> bool:
         """Whether SQLite is in a transaction."""
         return self._embedded and bool(self._driver.in_transaction)
+
+    def undone_for_lack_of_space(self, error: BaseException) -> bool:
+        """Whether a commit to an SQLite file failed because the disk is full, and was undone.
+
+        SQLite appends the changed pages to ``-wal``, and marks the last one as the commit [SQLite,
+        file format, section 4.3]. If that page cannot be written, nobody reads those before it,
+        also after a crash. A disk that fails in another way may have written it.
+        """
+        if not self._embedded or not str(error).startswith(FULL):
+            return False
+        try:
+            if self._driver.in_transaction:
+                self.execute("ROLLBACK")
+        except Exception:
+            return False
+        return not self._driver.in_transaction
 
     @property
     def failed(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from sqlalchemy import Connection, inspect, select
 
 from ...checks import shown
@@ -37,6 +39,19 @@ def _require_own(store: Store) -> None:
         names = inspect(connection).get_table_names()
     if names and tables.schema.name not in names:
         raise _foreign(store)
+
+
+def index_labels(store: Store) -> None:
+    """Make the index of labels, unless it is there, or this process may not make it."""
+    known, made = tables.FIND_INDEX, tables.INDEX_LABELS
+    if store.embedded:
+        known, made = tables.FIND_INDEX_EMBEDDED, tables.INDEX_LABELS_EMBEDDED
+    with suppress(LedgerError):
+        with store.reading() as connection:
+            if connection.execute(known).scalar_one():
+                return
+        with store.writing({}) as (driver, _):
+            driver.connection.execute(made)
 
 
 def require_dataset(store: Store, dataset: str) -> None:

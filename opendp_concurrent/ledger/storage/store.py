@@ -24,7 +24,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Executable
 from sqlalchemy.exc import SQLAlchemyError
 
-from ...errors import InvalidTypeError, LedgerError
+from ...errors import InvalidTypeError, LedgerError, tell_charged, uncharged
 from ...interrupts import WHOLE, let_in
 from .anchors import Anchors
 from .backends import OPEN_IN_PARENT, File, longest, server
@@ -55,13 +55,16 @@ class Store:
     :param name: path of an SQLite file, or the URL of a database
     :param create: whether to make the file if it does not exist
     :param wait: seconds to wait for the write lock
+    :param only_read: whether a file may be read where nothing can be written
     """
 
-    def __init__(self, name: str | os.PathLike[str], create: bool, wait: float) -> None:
+    def __init__(
+        self, name: str | os.PathLike[str], create: bool, wait: float, only_read: bool = False
+    ) -> None:
         text = os.fspath(name)
         if not isinstance(text, str):
             raise InvalidTypeError(f"path_or_url must be a str or a path, found {name!r}")
-        self._file = None if "://" in text else File(Path(text), create, wait)
+        self._file = None if "://" in text else File(Path(text), create, wait, only_read)
         engine = server(text, wait) if self._file is None else self._file.engine()
         self.name = engine.url.render_as_string(hide_password=True) if "://" in text else text
         self._engine, self._wait = engine, wait
@@ -134,6 +137,7 @@ class Store:
                 with self._engine.connect() as connection:
                     try:
                         yield connection
+                        self._check_file()  # a file that is read without locks
                     except self.failures:
                         if not self.embedded:  # the state of the connection is unknown
                             connection.invalidate()
@@ -185,6 +189,14 @@ class Store:
 
         :raises LedgerError: if the database fails
         """
+        begun: tuple[DriverConnection, list[list[Any]]] = uncharged(
+            self._begin, values, *statements
+        )
+        return begun
+
+    def _begin(
+        self, values: dict[str, Any], *statements: Executable
+    ) -> tuple[DriverConnection, list[list[Any]]]:
         self._check_open()
         patience, pause = monotonic() + self._wait, _PAUSES[0]
         while True:
@@ -245,9 +257,10 @@ class Store:
             self.flush(driver)
             self._check_file(locked=False)  # after the commit, as it may have been replaced before
         except BaseException as error:  # the state of the connection is unknown
+            stands = NOTHING if driver.undone_for_lack_of_space(error) else IN_FLIGHT
             driver.drop()
             if isinstance(error, self.failures):
-                raise self._error(error, IN_FLIGHT) from error
+                raise self._error(error, stands) from error
             raise
         self._put_back(driver)
 
@@ -294,6 +307,7 @@ class Store:
                 raise
         if isinstance(error, self.failures):
             raise self._error(error, NOTHING) from error
+        tell_charged(error, False)
 
     def flush(self, driver: DriverConnection) -> None:
         """Wait until everything that this connection has read or written is on disk."""
@@ -310,7 +324,9 @@ class Store:
 
     def _check_open(self) -> None:
         if self.closed:
-            raise LedgerError(f"ledger {self.name} was closed: open it again; {NOTHING}")
+            closed = LedgerError(f"ledger {self.name} was closed: open it again; {NOTHING}")
+            closed.charged = False
+            raise closed
 
     def _check_file(self, locked: bool | None = None) -> None:
         if self._file is not None:
@@ -319,7 +335,9 @@ class Store:
                 self._file.check_log(locked)
 
     def _error(self, error: Exception, stands: str) -> LedgerError:
-        return LedgerError(explain(self.name, error, stands, self._wait))
+        found = LedgerError(explain(self.name, error, stands, self._wait))
+        found.charged = False if stands is NOTHING else None
+        return found
 
 
 def _close(engine: Engine, idle: deque[DriverConnection], file: File | None) -> None:

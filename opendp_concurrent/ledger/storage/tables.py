@@ -15,7 +15,9 @@ from sqlalchemy import (
     bindparam,
     event,
     insert,
+    literal_column,
     select,
+    text,
     update,
 )
 
@@ -91,3 +93,24 @@ MOVE_HEAD = update(budgets).where(_OF_DATASET)
 MOVE_HEAD = MOVE_HEAD.values({c: bindparam(c) for c in ("sequence", "head", "record")})
 SETTLE_TERMS = update(budgets).where(_OF_DATASET)
 SETTLE_TERMS = SETTLE_TERMS.values({c: bindparam(c) for c in ("terms", "head", "record")})
+
+# Made when a label is first looked up, also in ledgers of older versions, which ignore it. Labels
+# and names have any length, and PostgreSQL indexes at most 2,704 bytes: there it has their starts.
+START = 128  # characters
+_STARTS = [f"substr({name}, 1, {START})" for name in ("label", "dataset")]
+_LABELS = "opendp_concurrent_labels"
+_INDEX = f"CREATE INDEX IF NOT EXISTS {_LABELS} ON opendp_concurrent_charges"
+INDEX_LABELS = text(f"{_INDEX} ({', '.join(_STARTS)})")
+INDEX_LABELS_EMBEDDED = text(f"{_INDEX} (label, dataset)")
+FIND_INDEX = text(f"SELECT to_regclass('{_LABELS}') IS NOT NULL")
+FIND_INDEX_EMBEDDED = text(f"SELECT count(*) FROM sqlite_master WHERE name = '{_LABELS}'")
+HAS_LABEL = select(  # of columns in the index: SQLite then prefers it to the primary key
+    select(charges.c.sequence)
+    .where(
+        charges.c.dataset == bindparam("of"),
+        charges.c.label == bindparam("label"),
+        literal_column(_STARTS[0]) == bindparam("label_start", type_=String),
+        literal_column(_STARTS[1]) == bindparam("of_start", type_=String),
+    )
+    .exists()
+)

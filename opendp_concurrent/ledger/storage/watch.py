@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from struct import unpack
+from typing import NamedTuple
 
 from ...errors import LedgerDamagedError, LedgerError
 
@@ -33,6 +34,24 @@ def identity(path: Path | str) -> Identity | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+class Status(NamedTuple):
+    """What differs after a file was changed or replaced."""
+
+    device: int
+    inode: int
+    size: int
+    time: int
+
+
+def status(path: Path) -> Status | None:
+    """Return the status of a file; None if there is no file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return Status(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def beside(path: Path, end: str) -> Path:

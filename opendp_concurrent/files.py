@@ -1,0 +1,33 @@
+"""Files that only their owner may read: what was spent, by whom and for what, and answers."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+MODE = 0o600
+_OTHERS = 0o007
+
+
+def make_private(path: str | os.PathLike[str]) -> None:
+    """Make an empty file that only its owner may read and write, unless there is a file.
+
+    SQLite gives its side files the mode of the database. A file that is there is not opened:
+    closing it would release the locks that SQLite has on it. If none can be made, nothing happens:
+    who opens it finds out.
+    """
+    with suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, MODE))
+
+
+def open_to_others(*paths: str | os.PathLike[str]) -> list[str]:
+    """Return those of some files that every user of the computer may read or write."""
+    if os.name != "posix":
+        return []
+    found = []
+    for path in map(Path, paths):
+        with suppress(OSError):
+            if path.stat().st_mode & _OTHERS:
+                found.append(str(path))
+    return found

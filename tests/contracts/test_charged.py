@@ -1,0 +1,397 @@
+"""An error of a launch says whether the launch is charged, on every handle, and it is true."""
+
+import inspect
+import sqlite3
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent import errors
+from opendp_concurrent.accounts.prepaid import Prepaid
+from opendp_concurrent.errors import ConcurrentError, charged
+from opendp_concurrent.ledger import create_ledger
+from opendp_concurrent.ledger.storage.store import Store
+from opendp_concurrent.queryables import session as sessions
+
+KINDS = [
+    one
+    for one in vars(errors).values()
+    if inspect.isclass(one) and issubclass(one, ConcurrentError)
+]
+NEVER = {  # raised by launches only, and only before a charge
+    "BlockExceededError",
+    "BudgetExceededError",
+    "DataSourceError",
+    "HaltedError",
+    "KeyReusedError",
+    "LedgerMismatchError",
+    "LimitMismatchError",
+    "PrepaidPriceError",
+    "PrepaidUsedError",
+    "PrivacyMapError",
+    "SharesUsedError",
+    "UnregisteredError",
+}
+PURE = dp.max_divergence()
+ROWS = [1, 2, 3]
+
+
+def space():
+    return dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+
+
+def measurement(function, epsilon=0.125, privacy_map=None, measure=PURE):
+    return dp.m.make_user_measurement(
+        *space(), measure, function, privacy_map or (lambda d_in: epsilon * d_in)
+    )
+
+
+def count(epsilon=0.125):
+    return space() >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
+
+
+class Place:
+    """A handle to launch on, what its root has spent, and whether it is inside a native one."""
+
+    def __init__(self, launch, spent, *, foreign_known=True, prepaid=False, measure=PURE):
+        self.launch, self.spent = launch, spent
+        self.foreign_known, self.prepaid, self.measure = foreign_known, prepaid, measure
+
+
+def odometer(opaque=False, measure=PURE):
+    return oc.make_concurrent_odometer(*space(), measure, opaque_errors=opaque)
+
+
+def a_filter(opaque, path):
+    root = oc.make_concurrent_filter(odometer(opaque), 1, 1.0)(ROWS)
+    return Place(root, root.privacy_loss)
+
+
+def an_odometer(opaque, path):
+    root = odometer(opaque)(ROWS)
+    return Place(root, lambda: root.privacy_loss(1))
+
+
+def a_compositor(opaque, path):
+    made = oc.make_concurrent_composition(
+        *space(), PURE, 1, [0.125] * 8, **({"opaque_errors": True} if opaque else {})
+    )
+    root = made(ROWS)
+    return Place(root, root.privacy_loss)
+
+
+def a_limit(opaque, path):
+    root = oc.make_concurrent_filter(odometer(opaque), 1, 1.0)(ROWS)
+    limit = root(oc.c.make_limited(odometer(opaque), 1, 0.5, label="a"))
+    return Place(limit, root.privacy_loss)
+
+
+def a_child_odometer(opaque, path):
+    root = oc.make_concurrent_filter(odometer(opaque), 1, 1.0)(ROWS)
+    return Place(root(odometer(opaque)), root.privacy_loss)
+
+
+def a_child_filter(opaque, path):
+    root = oc.make_concurrent_filter(odometer(opaque), 1, 1.0)(ROWS)
+    child = root(oc.make_concurrent_filter(odometer(opaque), 1, 0.5))
+    return Place(child, child.privacy_loss)
+
+
+def a_block(opaque, path):
+    made = oc.c.make_block_filter(
+        odometer(opaque), d_in=1, d_out=1.0, blocks=oc.c.by_key(lambda row: row % 2), keys=[0, 1]
+    )
+    root = made(ROWS)
+    return Place(lambda query: root([0, 1], query), lambda: root.privacy_loss(1))
+
+
+def prepaid(opaque, path):
+    root = oc.make_concurrent_filter(odometer(opaque), 1, 1.0)(ROWS)
+    block = root.prepaid(count(), 8)
+    return Place(block, lambda: block.paid - block.unspent, prepaid=True)
+
+
+def leased(opaque, path):
+    root = oc.make_concurrent_filter(odometer(opaque), 1, 1.0)(ROWS)
+    block = root.leased(count(), 2)
+    return Place(block, lambda: block.paid - block.unspent, prepaid=True)
+
+
+def a_quota(opaque, path):
+    handle = oc.c.make_analyst_quotas(odometer(opaque), 1, {"a": 1.0, "b": 1.0})(ROWS)["a"]
+    return Place(handle, handle.privacy_loss)
+
+
+def sequential(opaque, path):
+    measure = dp.approximate(dp.zero_concentrated_divergence())
+    root = oc.make_concurrent_filter(odometer(opaque, measure), 1, (1.0, 1e-6))(ROWS)
+    return Place(root, root.privacy_loss, measure=measure)
+
+
+def on_a_ledger(opaque, path):
+    ledger = create_ledger(path, "survey")
+    root = oc.make_concurrent_filter(odometer(opaque), 1, 1.0, ledger=ledger)(ROWS)
+    return Place(root, root.privacy_loss)
+
+
+def a_limit_on_a_ledger(opaque, path):
+    root = on_a_ledger(opaque, path).launch
+    limit = root(oc.c.make_limited(odometer(opaque), 1, 0.5, label="a"))
+    return Place(limit, root.privacy_loss)
+
+
+def in_opendps_composition(opaque, path):
+    outer = dp.c.make_adaptive_composition(*space(), PURE, 1, [1.0])(ROWS)
+    handle = outer(oc.make_concurrent_filter(odometer(opaque), 1, 1.0))
+    return Place(handle, lambda: handle.privacy_loss(1), foreign_known=False)
+
+
+PLACES = [
+    a_filter,
+    an_odometer,
+    a_compositor,
+    a_limit,
+    a_child_odometer,
+    a_child_filter,
+    a_block,
+    prepaid,
+    leased,
+    a_quota,
+    sequential,
+    on_a_ledger,
+    a_limit_on_a_ledger,
+    in_opendps_composition,
+]
+
+
+def fails(error):
+    def function(_):
+        raise error
+
+    return function
+
+
+def on_its_measure(place, function):
+    privacy_map = None if place.measure == PURE else (lambda d: (0.125 * d * d, 0.0))
+    return measurement(function, privacy_map=privacy_map, measure=place.measure)
+
+
+def failing(place, error):
+    """A measurement that runs and raises."""
+    return on_its_measure(place, fails(error))
+
+
+def refused(place):
+    """What is refused before it runs, by its name."""
+    measure = place.measure
+    broken = measurement(len, privacy_map=lambda d_in: 1 / 0, measure=measure)
+    other = dp.vector_domain(dp.atom_domain(T=float)), dp.symmetric_distance()
+    yield "no measurement", 7
+    yield "a partial", dp.m.then_laplace(scale=1.0)
+    yield "another space", other >> dp.t.then_count() >> dp.m.then_laplace(scale=8.0)
+    yield "another measure", space() >> dp.t.then_count() >> dp.m.then_gaussian(scale=8.0)
+    yield "a broken map", broken
+    yield (
+        "too expensive",
+        measurement(len, 100.0)
+        if measure == PURE
+        else measurement(len, privacy_map=lambda d: (100.0, 0.0), measure=measure),
+    )
+    yield "a native odometer", dp.c.make_fully_adaptive_composition(*space(), measure)
+
+
+@pytest.fixture(params=PLACES, ids=lambda one: one.__name__)
+def build(request, tmp_path):
+    return lambda opaque=False: request.param(opaque, tmp_path / "budget.db")
+
+
+def raised(place, query):
+    with pytest.raises(BaseException) as found:  # noqa: PT011
+        place.launch(query)
+    return found.value
+
+
+def test_a_refusal_says_that_nothing_is_charged(build):
+    place = build()
+    before = place.spent()
+    for name, query in refused(place):
+        if name == "too expensive" and place.spent.__qualname__.startswith("an_odometer"):
+            continue
+        error = raised(place, query)
+        assert isinstance(error, ConcurrentError), name
+        assert (error.charged, charged(error)) == (False, False), name
+        assert place.spent() == before, name
+
+
+FAILURES = {
+    "a foreign error": KeyError("no"),
+    "a refusal of ours": errors.BudgetExceededError(0.0, 1.0, 0.5),
+    "another of ours": errors.InvalidValueError("no"),
+    "one that says otherwise": errors.LedgerError("nothing was charged"),
+    "an interrupt": KeyboardInterrupt(),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+@pytest.mark.parametrize("opaque", [False, True])
+def test_a_failed_mechanism_says_that_it_is_charged(build, name, opaque):
+    place = build(opaque)
+    before, error = place.spent(), FAILURES[name]
+    error.charged = False
+    found = raised(place, failing(place, error))
+    known = charged(found)
+    assert place.spent() != before
+    if isinstance(found, ConcurrentError) or place.foreign_known:
+        assert known is True, found
+    else:  # OpenDP may raise another exception instead
+        assert known is not False, found
+    assert opaque is False or isinstance(found, (errors.MechanismError, KeyboardInterrupt))
+    del error.charged
+
+
+def test_a_launch_from_within_a_mechanism_is_not_charged_and_the_mechanism_is(build):
+    place, inner = build(), []
+
+    def launch(_):
+        try:
+            place.launch(failing(place, KeyError()))
+        except Exception as error:
+            inner.append(charged(error))
+            raise
+
+    outer = raised(place, on_its_measure(place, launch))
+    assert inner == [False if place.foreign_known else None]  # None: OpenDP itself refused
+    if place.foreign_known:
+        assert isinstance(outer, errors.ReentrantLaunchError)
+        assert charged(outer) is True
+    else:
+        assert charged(outer) is None
+
+
+def test_a_postprocessor_that_fails_after_the_charge_says_so():
+    chained = odometer() >> fails(KeyError("no"))
+    root = oc.make_concurrent_filter(chained, 1, 1.0)(ROWS)
+    with pytest.raises(KeyError) as found:
+        root(count())
+    assert charged(found.value) is True
+    assert root.privacy_loss() == 0.125
+
+
+def test_one_exception_that_is_raised_twice_is_told_each_time():
+    error = RuntimeError("no")
+    root = oc.make_concurrent_filter(odometer(), 1, 1.0)(ROWS)
+
+    def run(function):
+        with pytest.raises(RuntimeError) as found:
+            function()
+        assert found.value is error
+        return charged(error)
+
+    chained = oc.make_concurrent_filter(odometer() >> fails(error), 1, 1.0)(ROWS)
+    assert charged(error) is None
+    assert run(lambda: chained(count())) is True
+    original = sessions.check_sources
+    try:
+        sessions.check_sources = fails(error)
+        assert run(lambda: root(count())) is False
+    finally:
+        sessions.check_sources = original
+    original = root._session.account.__class__.check_open
+    try:
+        root._session.account.__class__.check_open = fails(error)
+        assert run(lambda: root(count())) is None
+    finally:
+        root._session.account.__class__.check_open = original
+
+
+class Sly(Exception):
+    """It refuses every field, and says what is not so."""
+
+    __slots__ = ()
+    charged = property(lambda self: False)
+
+    def __setattr__(self, name, value):
+        raise TypeError("no fields")
+
+    def __getattribute__(self, name):
+        return False if name == "charged" else super().__getattribute__(name)
+
+
+def test_an_exception_that_refuses_fields_is_told_as_well():
+    chained = oc.make_concurrent_filter(odometer() >> fails(Sly()), 1, 1.0)(ROWS)
+    with pytest.raises(Sly) as found:
+        chained(count())
+    assert charged(found.value) is True
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_error_says_what_it_knows_wherever_it_comes_from(kind):
+    assert kind.charged is (False if kind.__name__ in NEVER else None)
+
+
+# --- ledgers -------------------------------------------------------------------------------------
+
+WHEN = {"BEGIN IMMEDIATE": False, "INSERT INTO": False, "UPDATE": False, "COMMIT": None}
+
+
+@pytest.mark.parametrize("at", WHEN)
+@pytest.mark.parametrize("path", [on_a_ledger, a_limit_on_a_ledger])
+@pytest.mark.parametrize("done", [False, True])
+def test_a_ledger_that_fails_says_what_is_known(monkeypatch, tmp_path, at, path, done):
+    """``done``: the statement was executed, and only its answer was lost."""
+    place = path(False, tmp_path / "budget.db")
+    place.launch(count())
+    take = Store._take
+
+    def taken(self):
+        driver, used = take(self)
+        execute = driver.execute
+
+        def run(text, *values):
+            if text.startswith(at):
+                if done:
+                    execute(text, *values)
+                raise sqlite3.OperationalError("disk I/O error")
+            return execute(text, *values)
+
+        driver.execute = run
+        return driver, used
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "_take", taken)
+        error = raised(place, count())
+    assert isinstance(error, errors.LedgerError)
+    assert (charged(error), error.charged) == (WHEN[at], WHEN[at])
+    assert place.spent() == (0.25 if done and at == "COMMIT" else 0.125)
+
+
+def test_a_closed_ledger_says_that_nothing_is_charged(tmp_path):
+    ledger = create_ledger(tmp_path / "budget.db", "survey")
+    root = oc.make_concurrent_filter(odometer(), 1, 1.0, ledger=ledger)(ROWS)
+    ledger.close()
+    with pytest.raises(errors.LedgerError) as found:
+        root(count())
+    assert charged(found.value) is False
+
+
+def test_a_lease_that_was_renewed_and_then_closed_does_not_say_that_nothing_is_charged(monkeypatch):
+    root = oc.make_concurrent_filter(odometer(), 1, 1.0)(ROWS)
+    block = root.leased(count(), 2)
+    block(count())
+    block(count())
+    renew = Prepaid._renew
+
+    def renewed(self):
+        renew(self)
+        self.close()  # by another thread
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Prepaid, "_renew", renewed)
+        with pytest.raises(errors.PrepaidUsedError) as found:
+            block(count())
+    assert root.privacy_loss() == 0.5
+    assert charged(found.value) is None
+    with pytest.raises(errors.PrepaidUsedError) as found:
+        block(count())
+    assert charged(found.value) is False

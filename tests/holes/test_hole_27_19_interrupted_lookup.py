@@ -1,0 +1,72 @@
+"""0.2.0 closed the lookup of all quotas, and of all parts, if Ctrl-C came during one of them."""
+
+import sys
+from contextlib import suppress
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import RefusalError
+
+dp.enable_features("contrib", "honest-but-curious")
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+PURE = dp.max_divergence()
+ROWS = [1, 2, 3, 4]
+
+
+def quotas():
+    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+    return oc.c.make_analyst_quotas(odometer, 1, {"a": 1.0, "b": 1.0})(ROWS)
+
+
+def parts():
+    pair = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5, 0.5])
+    by = oc.c.by_values({"a": range(3), "b": range(3, 10)})
+    return oc.c.make_parallel_composition(*SPACE, by, {"a": pair, "b": pair})(ROWS)
+
+
+def interrupted_at(moment, function):
+    """Call it, with an interrupt at the entry of a function of ours; whether it came."""
+    seen = 0
+
+    def look(frame, event, argument):
+        nonlocal seen
+        if event == "call" and "opendp_concurrent" in frame.f_code.co_filename:
+            seen += 1
+            if seen == moment:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    try:
+        sys.setprofile(look)
+        try:
+            function()
+        finally:
+            sys.setprofile(None)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("make", [quotas, parts])
+@pytest.mark.parametrize("opened", [False, True])
+def test_an_interrupted_lookup_closes_nothing_else(make, opened):
+    count = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    moment, refused = 1, 0
+    while True:
+        handle = make()
+        if opened:
+            assert handle["a"] is handle["a"]
+        came = interrupted_at(moment, lambda handle=handle: handle["a"])
+        assert isinstance(handle["b"](count), int)
+        with suppress(RefusalError):  # a part that was being opened
+            assert isinstance(handle["a"](count), int)
+            refused -= 1
+        refused += 1
+        if not came:
+            break
+        moment += 1
+    assert moment > 5
+    assert (refused > 0) == (make is parts and not opened)

@@ -1,0 +1,134 @@
+"""What was spent, on what, and what was answered is readable by the owner of the files only."""
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.command import main
+from opendp_concurrent.files import make_private, open_to_others
+
+pytest.importorskip("sqlalchemy")
+from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
+from opendp_concurrent.serving import AnswerStore
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="no modes")
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+
+
+@pytest.fixture(autouse=True)
+def lax():
+    """A process that hides nothing by itself."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def modes(folder):
+    return {one.name: oct(one.stat().st_mode & 0o777) for one in folder.iterdir()}
+
+
+def launched(ledger):
+    odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
+    root = oc.make_concurrent_filter(odometer, 1, 1.0, ledger=ledger)([1, 2])
+    root(SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=8.0))
+
+
+def test_every_file_of_a_ledger_is_private(tmp_path):
+    path = tmp_path / "budget.db"
+    with create_ledger(path, "a") as ledger:
+        launched(ledger)
+        ledger.backup(tmp_path / "copy.db")
+        assert ledger.charged("") is True
+        assert set(modes(tmp_path)) == {
+            "budget.db",
+            "budget.db-wal",
+            "budget.db-shm",
+            "budget.db-anchors",
+            "copy.db",
+        }
+        assert set(modes(tmp_path).values()) == {"0o600"}
+    restore_ledger(tmp_path / "copy.db", "a", anchor=None)
+    with open_ledger(tmp_path / "copy.db", "a") as ledger:
+        launched(ledger)
+        assert set(modes(tmp_path).values()) == {"0o600"}
+    pytest.importorskip("matplotlib")
+    assert main(["plot", str(path), "--output", str(tmp_path / "spent.svg")]) == 0
+    assert set(modes(tmp_path).values()) == {"0o600"}
+
+
+def test_every_file_of_answers_is_private(tmp_path):
+    with AnswerStore(tmp_path / "answers.db") as answers:
+        answers.once("a", 1, lambda: 2, charged=lambda: False, lost=0)
+        assert modes(tmp_path) == {"answers.db": "0o600", "answers.db-wal": "0o600"}
+
+
+def test_a_dangling_link_leads_to_a_private_file(tmp_path):
+    for make, name in ((lambda path: create_ledger(path, "a"), "b"), (AnswerStore, "c")):
+        (tmp_path / name).mkdir()
+        (tmp_path / f"{name}.db").symlink_to(tmp_path / name / "real.db")
+        make(tmp_path / f"{name}.db").close()
+        assert set(modes(tmp_path / name).values()) == {"0o600"}
+
+
+@pytest.mark.parametrize(("mode", "told"), [(0o644, True), (0o602, True), (0o660, False)])
+def test_the_mode_of_a_file_that_is_there_stays_and_is_told(tmp_path, mode, told, caplog):
+    """Owners may share files with their group; new files beside them get their mode."""
+    path, other = tmp_path / "budget.db", tmp_path / "answers.db"
+    create_ledger(path, "a").close()
+    AnswerStore(other).close()
+    for one in tmp_path.iterdir():
+        one.chmod(mode)
+    with caplog.at_level(logging.WARNING), open_ledger(path, "a") as ledger, AnswerStore(other):
+        launched(ledger)
+        assert set(modes(tmp_path).values()) == {oct(mode)}
+    found = [one.getMessage() for one in caplog.records if "every user" in one.getMessage()]
+    assert len(found) == (2 if told else 0)
+    for one, name in zip(found, (path, other), strict=False):
+        assert f"chmod o-rwx {name}" in one
+    (tmp_path / "budget.db-anchors").unlink()
+    restore_ledger(path, "a", anchor=None)
+    assert modes(tmp_path)["budget.db-anchors"] == oct(mode)
+
+
+def test_nothing_is_told_of_private_files(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        create_ledger(tmp_path / "budget.db", "a").close()
+        open_ledger(tmp_path / "budget.db", "a").close()
+        AnswerStore(tmp_path / "answers.db").close()
+    assert [one for one in caplog.records if "every user" in one.getMessage()] == []
+
+
+def test_a_file_that_is_there_is_neither_opened_nor_changed(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("kept")
+    path.chmod(0o640)
+    make_private(path)
+    make_private(tmp_path / "no folder" / "b")
+    assert (path.read_text(), modes(tmp_path)) == ("kept", {"a": "0o640"})
+    assert open_to_others(path, tmp_path / "none") == []
+
+
+def test_the_folder_of_the_server_is_private(tmp_path):
+    pytest.importorskip("fastapi")
+    root = Path(__file__).parents[1]
+    made = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import importlib.util, sys, os; os.umask(0); sys.path.insert(0, sys.argv[1]); "
+            "import server; from pathlib import Path; "
+            "server.Server(server.Settings(Path(sys.argv[2]), [1], {}, {}, 1.0)).close()",
+            str(root / "docs" / "examples"),
+            str(tmp_path / "kept"),
+        ],
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    assert made.returncode == 0
+    assert modes(tmp_path) == {"kept": "0o700"}
+    assert set(modes(tmp_path / "kept").values()) == {"0o600"}
