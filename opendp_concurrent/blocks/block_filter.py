@@ -30,7 +30,7 @@ from .launches import WithinBlocks
 from .limits import open_limit
 from .queryable import BlockFilterQueryable
 from .recorded import OnEachBlock
-from .records import Records, check_keys, check_partition
+from .records import MOMENT, Records, check_keys, check_partition
 from .session import BlockSession, Whole
 from .steps import Steps
 from .totals import Totals
@@ -152,6 +152,11 @@ def make_block_filter(
     book, start = None, None
     if ledger is not None:
         check_ledger(ledger, measure)
+        if not blocks.bounds_over_time(input_domain):
+            raise InvalidTypeError(
+                f"ledger cannot keep the budgets of these blocks, as the table may change before "
+                f"it is opened again: {MOMENT}"
+            )
         if halt:
             raise InvalidValueError(
                 "halt must be False with a ledger: a refusal in one process cannot close "

@@ -43,7 +43,14 @@ from .. import checks, owned
 from ..checks import is_a, mapping, shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
-from ..tables.cut import is_of_tables, parts_of_a_unit, rows_of, table_cutter
+from ..tables.cut import (
+    bounds_over_time,
+    frozen,
+    is_of_tables,
+    parts_of_a_unit,
+    rows_of,
+    table_cutter,
+)
 
 Cut = Callable[[Any], Mapping[Any, Any]]
 _MOST_VALUES = 1_000_000
@@ -74,6 +81,17 @@ class Partition(ABC):
         """Return the values of keys in the types of the columns; None if there are no columns."""
         del input_domain, keys
         return None
+
+    def bounds_over_time(self, input_domain: Domain) -> bool:
+        """Return whether the factor on the distance also holds for data that change."""
+        del input_domain
+        return True
+
+    def frozen(self, input_domain: Domain, data: Any) -> Any:
+        """Return the data, which change no longer if the factor holds at one moment only."""
+        if isinstance(input_domain, LazyFrameDomain):
+            return data.collect().lazy()  # a plan may read files, and sample
+        return data
 
     def metric_of_parts(
         self, input_metric: Metric, input_domain: Domain | None = None
@@ -155,6 +173,18 @@ class ByRecord(Partition):
             self.of, _native.empty_frame(input_domain), list(keys)
         ).rows()
         return rows
+
+    def bounds_over_time(self, input_domain: Domain) -> bool:
+        """Return whether the factor on the distance also holds for data that change."""
+        if isinstance(self.of, tuple) and is_of_tables(input_domain):
+            return bounds_over_time(self.of, input_domain)
+        return True
+
+    def frozen(self, input_domain: Domain, data: Any) -> Any:
+        """Return the data, which change no longer if the factor holds at one moment only."""
+        if isinstance(self.of, tuple) and is_of_tables(input_domain):
+            return frozen(self.of, input_domain, data)
+        return Partition.frozen(self, input_domain, data)
 
     def metric_of_parts(
         self, input_metric: Metric, input_domain: Domain | None = None

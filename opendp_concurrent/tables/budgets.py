@@ -105,7 +105,12 @@ class Budgets:
         self._table, self._engine, self._name = table, table.engine(), name
         self._engine.check_writable()
         schema = table.tables.schema
-        self._kind = schema.kind(schema.unit)
+        if len(schema.unit) > 1:
+            raise InvalidTypeError(
+                "table must have one column as its unit, to have budgets of its units, found "
+                f"{len(schema.unit)}: {', '.join(schema.unit)}"
+            )
+        self._kind = schema.kind(schema.unit[0])
         self._now = self._engine.place_of(name)
         self._terms, self._next = (
             (*self._now[:-1], f"{self._now[-1]}_{suffix}") for suffix in ("terms", "next")

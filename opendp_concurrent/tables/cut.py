@@ -30,6 +30,21 @@ def parts_of_a_unit(columns: tuple[str, ...], input_domain: Domain, input_metric
     return tables.groups_at_most(frozenset(names))
 
 
+def bounds_over_time(columns: tuple[str, ...], input_domain: Domain) -> bool:
+    """Return whether the bound on the parts of a unit holds for a table that changes."""
+    return tables_of(input_domain, units()).bounds_over_time(frozenset(columns))
+
+
+def frozen(columns: tuple[str, ...], input_domain: Domain, table: Any) -> Any:
+    """Return a table in whose states a unit is in so many parts together, and not in each state.
+
+    If its truncation bounds one state only, the table is stored as it is now.
+    """
+    if bounds_over_time(columns, input_domain):
+        return table
+    return table_given(tables_of(input_domain, units()), table).frozen()
+
+
 def table_cutter(
     columns: tuple[str, ...],
     input_domain: Domain,

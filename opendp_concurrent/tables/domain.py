@@ -84,8 +84,18 @@ class Tables:
 
     def groups_at_most(self, by: frozenset[str]) -> int:
         """Return in how many groups by these columns a unit has rows at most."""
+        if by <= set(self.schema.unit):
+            return 1
         # a group by more columns lies in one group by fewer
         return min([self.bounded_rows(), *(one.groups for one in self.groups if by <= one.by)])
+
+    def bounds_over_time(self, by: frozenset[str]) -> bool:
+        """Return whether :meth:`groups_at_most` bounds the groups of a unit in all states together.
+
+        A truncation bounds them in each state of a table that changes. A unit that has the columns
+        among its own is in one group for ever.
+        """
+        return by <= set(self.schema.unit)
 
     def contribution(self, by: frozenset[str], groups: int | None = None) -> Contribution:
         """Return the norms of what a unit contributes to the counts of groups by these columns.
@@ -95,7 +105,7 @@ class Tables:
         total = self.bounded_rows()
         # a group by more columns lies in a group by fewer, whose rows are bounded
         each = min([total, *(one.rows for one in self.groups if one.by <= by)])
-        count = min([total, *(one.groups for one in self.groups if by <= one.by)])
+        count = min(total, self.groups_at_most(by))
         if groups is not None:
             count = min(count, groups)
         # the largest sums under 0 <= v_j <= each, at most `count` nonzero, sum at most `total`:
@@ -136,7 +146,7 @@ def record_of(tables: Tables) -> dict[str, Any]:
     """Return a descriptor as plain values, for ``dp.serialize``."""
     return {
         "columns": [(name, KINDS[kind]) for name, kind in tables.schema.columns],
-        "unit": tables.schema.unit,
+        "unit": tables.schema.unit[0] if len(tables.schema.unit) == 1 else tables.schema.unit,
         "rows": tables.rows,
         "groups": sorted((sorted(one.by), one.groups, one.rows) for one in tables.groups),
     }

@@ -215,10 +215,21 @@ def test_a_unit_in_several_blocks_divides_the_budget_and_costs_every_block(visit
     assert [made.map(d_in) for d_in in (0, 1, 2)] == [0.0, 0.75, 1.5]
     root = (thrice >> made)(visits)
     assert root.remaining(first) == 0.25
+
+
+def test_the_rows_of_a_new_block_are_in_the_table_already():
+    space = oc.tables.scan(
+        duckdb.connect().execute("CREATE TABLE v (person INT, day DATE)"),
+        "v",
+        {"person": int, "day": datetime.date},
+        ("person", "day"),
+    )
+    odometer = oc.make_concurrent_odometer(*space.space, PURE)
+    root = oc.c.make_block_filter(odometer, 1, 0.75, blocks=oc.c.by_column("day"))(space)
     with pytest.raises(InvalidTypeError, match="data must be left out for tables"):
-        root.add_blocks([days(2)[0]], visits)
+        root.add_blocks([days(2)[0]], space)
     root.add_blocks([days(2)[0]])
-    assert root.remaining(days(2)[0]) == 0.25
+    assert root.remaining(days(2)[0]) == 0.75
 
 
 def test_by_split_has_no_union():

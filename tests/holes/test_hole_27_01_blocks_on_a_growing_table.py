@@ -1,0 +1,158 @@
+"""Blocks of a table that grows: a truncation bounds a unit's blocks at one moment, not over time.
+
+One person visits in each of some weeks, which are inserted one by one. The block filter says that
+it costs the person at most d_out, which is G times the budget of a block. So no order of insertion
+may bring the person into the answers of more than G weeks. With the truncation of the table as it
+was at each launch, the person was in the answers of 12 weeks of 12.
+"""
+
+from itertools import permutations
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import ConcurrentError, InvalidTypeError
+from opendp_concurrent.ledger import create_ledger
+
+duckdb = pytest.importorskip("duckdb")
+pytest.importorskip("sqlglot")
+dp.enable_features("contrib", "honest-but-curious")
+PURE = dp.max_divergence()
+SCALE, D_OUT = 1e-9, 1e12  # the noise is 0, and everything is admitted
+SCHEMA = {"person": int, "week": int}
+TRUNCATIONS = {
+    "groups": lambda most: oc.t.then_group_truncate("week", groups=most),
+    "rows": lambda most: oc.t.then_truncate(most),
+}
+
+
+def empty(unit="person", **options):
+    """A connection, and a table without rows."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE visits (person BIGINT, week BIGINT)")
+    return connection, oc.tables.scan(connection, "visits", SCHEMA, unit, **options)
+
+
+def filtered(bounded, keys=(), **options):
+    odometer = oc.make_concurrent_odometer(*bounded.output_space, PURE)
+    by_week = oc.c.by_column("week")
+    return oc.c.make_block_filter(odometer, 1, D_OUT, blocks=by_week, keys=keys, **options)
+
+
+def counting(bounded):
+    return bounded.output_space >> oc.t.then_table_count() >> dp.m.then_laplace(scale=SCALE)
+
+
+@pytest.mark.parametrize("kind", TRUNCATIONS)
+@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.parametrize("early", [False, True], ids=["added", "named at first"])
+def test_hole_27_01_a_unit_is_in_no_more_weeks_than_it_is_charged_for(kind, most, early):
+    for order in permutations(range(4)):
+        connection, visits = empty()
+        bounded = visits.space >> TRUNCATIONS[kind](most)
+        made = filtered(bounded, range(4) if early else ())
+        root, weeks = (bounded >> made)(visits), 0
+        for week in order:
+            connection.execute("INSERT INTO visits VALUES (7, ?)", [week])
+            try:
+                if not early:
+                    root.add_blocks([week])
+                weeks += root([week], counting(bounded))
+            except ConcurrentError:  # refused before anything ran
+                assert root.remaining(week) > 0 if week in root else True
+        assert weeks <= most
+        spent = weeks / SCALE
+        assert spent <= made.map(1) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", TRUNCATIONS)
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_hole_27_01_blocks_are_not_added_to_a_table_whose_truncation_bounds_a_moment(
+    kind, snapshot
+):
+    _, visits = empty(snapshot=snapshot)
+    bounded = visits.space >> TRUNCATIONS[kind](3)
+    root = (bounded >> filtered(bounded, [1]))(visits)
+    with pytest.raises(InvalidTypeError, match=r"keys cannot be added.*unit="):
+        root.add_blocks([2])
+    assert 2 not in root
+
+
+def test_hole_27_01_a_ledger_outlives_the_table_whose_truncation_bounds_a_moment(tmp_path):
+    _, visits = empty()
+    bounded = visits.space >> oc.t.then_group_truncate("week", groups=3)
+    with create_ledger(tmp_path / "budgets.db", "weeks") as ledger:
+        with pytest.raises(InvalidTypeError, match=r"ledger cannot.*unit="):
+            filtered(bounded, [1], ledger=ledger)
+
+
+def test_hole_27_01_parts_of_a_growing_table_are_cut_once():
+    for order in permutations(range(3)):
+        connection, visits = empty()
+        bounded = visits.space >> oc.t.then_group_truncate("week", groups=1)
+        one = counting(bounded)
+        parallel = oc.c.make_parallel_composition(
+            *bounded.output_space, oc.c.by_column("week"), dict.fromkeys(range(3), one)
+        )
+        assert (bounded >> parallel).map(1) == one.map(1)
+        parts, weeks = (bounded >> parallel)(visits), 0
+        for week in order:
+            connection.execute("INSERT INTO visits VALUES (7, ?)", [week])
+            weeks += parts[week]
+        assert weeks <= 1
+
+
+@pytest.mark.parametrize(("measure", "cost"), [(PURE, 1), (dp.zero_concentrated_divergence(), 2)])
+def test_hole_27_01_a_unit_of_person_and_week_is_charged_for_each_week(measure, cost):
+    connection, visits = empty(unit=("person", "week"))
+    bounded = visits.space >> oc.t.then_truncate(2)
+    odometer = oc.make_concurrent_odometer(*bounded.output_space, measure)
+    made = oc.c.make_block_filter(odometer, 1, 0.5, blocks=oc.c.by_column("week"))
+    root = (bounded >> made)(visits)
+    exact = dp.m.make_user_measurement(
+        *bounded.output_space,
+        measure,
+        bounded.output_space >> oc.t.then_table_count(),
+        lambda d_in: 0.125 * d_in**cost,
+    )
+    for week in range(12):
+        for row in range(3):  # rows may come while a block is used: two of them are kept
+            connection.execute("INSERT INTO visits VALUES (7, ?), (8, 0)", [week])
+            if not row:
+                root.add_blocks([week])
+            assert root([week], exact) == min(2, row + 1) + (2 if week == 0 and row else week == 0)
+    assert root.privacy_loss(11) == 0.375  # three launches of 0.125
+    # one launch on all weeks reads two rows of the person in each of them
+    assert root(range(12), exact) == 2 * 12 + 2
+    assert [made.map(weeks) for weeks in (1, 2, 12)] == [0.5 * k**cost for k in (1, 2, 12)]
+    # the group privacy of 12 steps is at least what 12 launches cost that differ in one week each
+    assert made.map(12) >= 12 * root.privacy_loss(3)
+
+
+def test_hole_27_01_a_ledger_keeps_blocks_of_a_unit_of_person_and_week(tmp_path):
+    connection, visits = empty(unit=("person", "week"))
+    once = visits.space >> oc.t.then_truncate(1)
+    with create_ledger(tmp_path / "budgets.db", "weeks") as ledger:
+        for week in range(3):  # the table grows, and the filter is made again
+            connection.execute("INSERT INTO visits VALUES (7, ?)", [week])
+            root = filtered(once, range(week + 1), ledger=ledger)(once(visits))
+            assert root(range(week + 1), counting(once)) == week + 1
+            assert [root.privacy_loss(w) / 1e9 for w in range(week + 1)] == pytest.approx(
+                [week + 1 - w for w in range(week + 1)]
+            )
+
+
+def test_hole_27_01_a_week_that_is_no_part_of_the_unit_is_bounded_at_one_moment():
+    _, visits = empty(unit=("person", "week"))
+    once = visits.space >> oc.t.then_truncate(1)
+    odometer = oc.make_concurrent_odometer(*once.output_space, PURE)
+    by_person = oc.c.by_column("person")  # a person is in one block of persons, as part of a unit
+    (once >> oc.c.make_block_filter(odometer, 1, 1.0, blocks=by_person))(visits).add_blocks([1])
+    joined = once >> oc.t.then_public_join(
+        "week", {"month": int}, {week: week // 4 for week in range(9)}
+    )
+    odometer = oc.make_concurrent_odometer(*joined.output_space, PURE)
+    by_month = oc.c.make_block_filter(odometer, 1, 1.0, blocks=oc.c.by_column("month"))
+    with pytest.raises(InvalidTypeError, match="keys cannot be added"):
+        (joined >> by_month)(visits).add_blocks([1])
