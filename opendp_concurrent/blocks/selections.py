@@ -1,9 +1,9 @@
 """Records of blocks that were selected before, so that launches on the same blocks share them.
 
-What is kept is bounded: at most 64 selections, and in all at most as many records as the data have,
-and as many places as there are blocks. The oldest go first; children keep what they use. A
-selection never changes: its blocks are fixed before they are first named, and places keep their
-blocks.
+What is kept is bounded: at most 64 selections, and in all at most twice as many records as the data
+have, and twice as many places as there are blocks. The oldest go first; children keep what they
+use. A selection never changes: its records are fixed before they are first named, and places keep
+their blocks.
 """
 
 from __future__ import annotations
@@ -72,6 +72,6 @@ class Selections:
                 self._drop(blocks)
 
     def _drop(self, blocks: int) -> None:
-        while len(self._kept) > MOST or sum(self._sizes.values()) > self._records + blocks:
+        while len(self._kept) > MOST or sum(self._sizes.values()) > 2 * (self._records + blocks):
             oldest, _ = self._kept.popitem(last=False)
             self._sizes.pop(oldest, None)

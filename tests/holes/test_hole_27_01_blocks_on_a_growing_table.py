@@ -82,9 +82,11 @@ def test_hole_27_01_blocks_are_not_added_to_a_table_whose_truncation_bounds_a_mo
 def test_hole_27_01_a_ledger_outlives_the_table_whose_truncation_bounds_a_moment(tmp_path):
     _, visits = empty()
     bounded = visits.space >> oc.t.then_group_truncate("week", groups=3)
-    with create_ledger(tmp_path / "budgets.db", "weeks") as ledger:
-        with pytest.raises(InvalidTypeError, match=r"ledger cannot.*unit="):
-            filtered(bounded, [1], ledger=ledger)
+    with (
+        create_ledger(tmp_path / "budgets.db", "weeks") as ledger,
+        pytest.raises(InvalidTypeError, match=r"ledger cannot.*unit="),
+    ):
+        filtered(bounded, [1], ledger=ledger)
 
 
 def test_hole_27_01_parts_of_a_growing_table_are_cut_once():
