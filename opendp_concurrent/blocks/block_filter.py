@@ -137,7 +137,9 @@ def make_block_filter(
     space = domain_of_parts(input_domain), metric
     check_partition(blocks, input_domain)
     measure, accounting = odometer.measure, odometer.accumulator
-    steps = Steps(measure, factor, is_of_tables(input_domain))
+    # a unit whose rows arrive over time is a path of blocks, since each may depend on answers
+    static = is_of_tables(input_domain) and not blocks.bounds_over_time(input_domain)
+    steps = Steps(measure, factor, static)
     d_in = validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out)
     on_orders = check_orders(measure, orders)

@@ -36,7 +36,8 @@ from .selections import Selections
 
 MOMENT = (
     "the truncation bounds the blocks of a unit at one moment, not over time. Protect each unit in "
-    'each block, by oc.tables.scan(..., unit=("person", "week")) with your columns'
+    'each block, by oc.tables.scan(..., unit=("person", "week")) with your columns; or seal the '
+    "blocks, by oc.tables.create_seals"
 )
 
 
@@ -142,7 +143,8 @@ class Records:
             if _native.element_domain(domain) is not None:
                 batch = Batch(_by_key(data, partition.of, partition.owners), len(data))
             else:
-                data = partition.frozen(domain, data)
+                if not is_of_tables(domain) or not partition.bounds_over_time(domain):
+                    data = partition.frozen(domain, data)
                 batch = Batch(data, height(data) if isinstance(domain, LazyFrameDomain) else 0)
             count(batch.size)
             return batch

@@ -88,7 +88,7 @@ class Partition(ABC):
         return True
 
     def frozen(self, input_domain: Domain, data: Any) -> Any:
-        """Return the data, which change no longer if the factor holds at one moment only."""
+        """Return the data, whose parts that differ between neighbours no longer change."""
         if isinstance(input_domain, LazyFrameDomain):
             return data.collect().lazy()  # a plan may read files, and sample
         return data
@@ -181,7 +181,7 @@ class ByRecord(Partition):
         return True
 
     def frozen(self, input_domain: Domain, data: Any) -> Any:
-        """Return the data, which change no longer if the factor holds at one moment only."""
+        """Return the data, whose parts that differ between neighbours no longer change."""
         if isinstance(self.of, tuple) and is_of_tables(input_domain):
             return frozen(self.of, input_domain, data)
         return Partition.frozen(self, input_domain, data)

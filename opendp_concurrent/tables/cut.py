@@ -36,13 +36,14 @@ def bounds_over_time(columns: tuple[str, ...], input_domain: Domain) -> bool:
 
 
 def frozen(columns: tuple[str, ...], input_domain: Domain, table: Any) -> Any:
-    """Return a table in whose states a unit is in so many parts together, and not in each state.
+    """Return a table in which the parts of a unit do not change: as it is now, or the same.
 
-    If its truncation bounds one state only, the table is stored as it is now.
+    A unit that has the columns among its own is in the same part in each state of the table.
     """
-    if bounds_over_time(columns, input_domain):
+    tables = tables_of(input_domain, units())
+    if set(columns) <= set(tables.schema.unit):
         return table
-    return table_given(tables_of(input_domain, units()), table).frozen()
+    return table_given(tables, table).frozen()
 
 
 def table_cutter(

@@ -55,23 +55,30 @@ class Tables:
     :ivar schema: public columns and types
     :ivar rows: number of rows of each unit at most; None if it is not bounded
     :ivar groups: bounds on the groups of each unit
+    :ivar sealed: whether rows never change once they are in the table, and the bounds hold for all
+        its states together
     """
 
     schema: Schema
     rows: int | None = None
     groups: frozenset[GroupBound] = frozenset()
+    sealed: bool = False
 
     def on(self, schema: Schema) -> Tables:
         """Return the descriptor of tables whose rows are of ``schema``; bounds stay."""
         names = set(schema.names)
         kept = frozenset(one for one in self.groups if one.by <= names)
-        return Tables(schema, self.rows, kept)
+        return Tables(schema, self.rows, kept, self.sealed)
 
     def at_most(self, rows: int, bound: GroupBound | None = None) -> Tables:
         """Return the descriptor of tables that are truncated further."""
         total = rows if self.rows is None else min(self.rows, rows)
         groups = self.groups if bound is None else self.groups | {bound}
-        return replace(self, rows=total, groups=groups)
+        return replace(self, rows=total, groups=groups, sealed=False)
+
+    def which_are_sealed(self) -> Tables:
+        """Return the descriptor of tables that have only rows of sealed blocks."""
+        return replace(self, sealed=True)
 
     def bounded_rows(self) -> int:
         """Return the number of rows of each unit at most, or raise."""
@@ -93,9 +100,9 @@ class Tables:
         """Return whether :meth:`groups_at_most` bounds the groups of a unit in all states together.
 
         A truncation bounds them in each state of a table that changes. A unit that has the columns
-        among its own is in one group for ever.
+        among its own is in one group for ever, and a sealed table has no other rows later.
         """
-        return by <= set(self.schema.unit)
+        return self.sealed or by <= set(self.schema.unit)
 
     def contribution(self, by: frozenset[str], groups: int | None = None) -> Contribution:
         """Return the norms of what a unit contributes to the counts of groups by these columns.
@@ -121,6 +128,8 @@ class Tables:
         for one in sorted(self.groups, key=lambda one: (sorted(one.by), one.groups, one.rows)):
             names = ", ".join(map(json.dumps, sorted(one.by)))
             parts.append(f"at most {one.groups} groups a unit by {names}, {one.rows} rows in each")
+        if self.sealed:
+            parts.append("sealed")
         return "; ".join(parts)
 
 
@@ -149,10 +158,13 @@ def record_of(tables: Tables) -> dict[str, Any]:
         "unit": tables.schema.unit[0] if len(tables.schema.unit) == 1 else tables.schema.unit,
         "rows": tables.rows,
         "groups": sorted((sorted(one.by), one.groups, one.rows) for one in tables.groups),
+        **({"sealed": True} if tables.sealed else {}),
     }
 
 
-def domain_of_record(columns: Any, unit: Any, rows: Any, groups: Any) -> Domain:
+def domain_of_record(
+    columns: Any, unit: Any, rows: Any, groups: Any, sealed: Any = False
+) -> Domain:
     """Inverse of :func:`record_of`, for messages of anybody, or raise."""
     types, given = {name: kind for kind, name in KINDS.items()}, {}
     for pair in checks.elements("columns", columns=columns):
@@ -166,7 +178,8 @@ def domain_of_record(columns: Any, unit: Any, rows: Any, groups: Any) -> Domain:
         by = frozenset(names_of("groups", schema, names, KEYS))
         bounds.add(GroupBound(by, checks.whole(groups=most), checks.whole(groups=each)))
     total = None if rows is None else checks.whole(rows=rows)
-    return table_domain(Tables(schema, total, frozenset(bounds)))
+    found = Tables(schema, total, frozenset(bounds), checks.flag(sealed=sealed))
+    return table_domain(found)
 
 
 def is_table(data: Any, tables: Tables) -> bool:
