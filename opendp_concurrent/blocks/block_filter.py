@@ -66,9 +66,14 @@ def make_block_filter(
     steps. So the budget of a block is the loss whose group of size k is within ``d_out``: ``d_out
     / k`` for pure DP and Gaussian DP, ``d_out / k²`` for zCDP [BS16, Proposition 27], (ε / k, δ /
     Σ e^(i ε / k)) for (ε, δ)-DP. k is ``d_in`` under symmetric and insert-delete distance, and 2
-    ``d_in`` under change-one and Hamming distance. In tables, a unit has rows in at most g blocks,
-    for whose launches g filters compose; so the budget is also split in g. Finite communication for
-    (ε, δ)-DP, Gaussian DP and f-DP.
+    ``d_in`` under change-one and Hamming distance, where ``d_in`` counts records of all data, also
+    of those that are added later. Finite communication for (ε, δ)-DP, Gaussian DP and f-DP.
+
+    In tables, ``d_in`` counts units. If the columns of the blocks are among those of the unit, such
+    as ``("person", "week")``, a unit is in one block. On :func:`.sealed` blocks, a unit is in at
+    most g blocks for ever, and k is g ``d_in``. Otherwise, a truncation bounds the blocks of a unit
+    by g at one moment: the table is stored at the first launch, blocks cannot be added, and g
+    filters compose, so the budget is also split in g.
 
     Required features: `contrib`, `honest-but-curious`
 

@@ -299,7 +299,8 @@ def by_column(*names: str) -> Partition:
     """Cut a LazyFrame or a table in an engine by the values of a column, or of several.
 
     A row is in the part of its value. With several columns the keys are tuples. None stands for a
-    missing value. A table needs a truncation first: a unit may have rows in several parts.
+    missing value. A unit of a table may have rows in several parts: truncate first, or name the
+    columns in the table's unit, too. A table that is truncated is stored when it is first cut.
 
     :param names: the names of the columns
     :return: a partition for :func:`.make_parallel_composition`

@@ -34,6 +34,8 @@ def scan(
     You promise that the table does not change while a queryable on it is in use, or pass
     ``snapshot=True``. If it changes, each launch is charged as before, and its guarantee is for the
     pair of tables at its own time: it protects a unit whose rows are the same in all launches.
+    Block filters and parallel compositions bound the parts of a unit over time: see
+    :func:`.make_block_filter`.
 
     Required features: `honest-but-curious`
 
