@@ -31,7 +31,7 @@ from .table import Table
 
 VERSION = 1
 NUMBER = "oc_seal"  # the column of the number of a seal
-_TYPES = {int: "BIGINT", float: "FLOAT8", str: "TEXT", bool: "BOOLEAN", date: "DATE"}
+_TYPES = {int: "BIGINT", float: "FLOAT8", str: 'TEXT COLLATE "C"', bool: "BOOLEAN", date: "DATE"}
 
 
 def _table(**argument: Any) -> Table:
@@ -312,4 +312,4 @@ def _name(column: str) -> str:
 
 
 def _parameter(terms: _Terms, name: str, place: int) -> str:
-    return f"CAST(${place} AS {_TYPES[terms.schema.kind(name)]})"
+    return f"CAST(${place} AS {_TYPES[terms.schema.kind(name)].partition(' ')[0]})"

@@ -248,3 +248,22 @@ def test_what_has_one_column_as_its_unit_refuses_several(on_duckdb):
     for wrong in ((), ("person", "n"), ("person", "person"), ("week", 5), ("n",), 5):
         with pytest.raises((InvalidTypeError, InvalidValueError), match="unit|columns"):
             on_duckdb.load(Data(schema, wrong, []))
+
+
+def test_units_of_texts_are_told_apart_by_their_bytes(where, name):
+    schema = {"person": str, "week": str}
+    rows = [{"person": p, "week": w} for p, w in product(["a", "A", "\u00e9"], ["v", "V", "w"])]
+    table = where.load(Data(schema, "person", rows))
+    oc.tables.create_seals(table, name, "week", 2)
+    if where.name == "duckdb":
+        where.connection.execute("SET default_collation = 'nocase'")
+    try:
+        oc.tables.seal(table, name, ["v", "V"])
+        oc.tables.seal(table, name, ["w"])
+        with pytest.raises(InvalidValueError, match="sealed already"):
+            oc.tables.seal(table, name, ["V"])
+        found = rows_of(oc.tables.sealed(table, name))
+    finally:
+        if where.name == "duckdb":
+            where.connection.execute("RESET default_collation")
+    assert found == sorted(product(["a", "A", "\u00e9"], ["v", "V"]), key=str)
