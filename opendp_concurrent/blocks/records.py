@@ -23,7 +23,6 @@ from ..native.frames import concatenated, height
 from ..parallel.partition import Partition
 from ..queryables.data import (
     Sealed,
-    check_process,
     is_given,
     is_scanned,
     seal_transformed,
@@ -153,7 +152,6 @@ class Records:
 
     def of(self, places: Places) -> Sealed:
         """Return the records of some blocks, or raise. They are selected when a mechanism runs."""
-        check_process(self._token)  # before a lock, which a thread may have held at a fork
         if self._may_change:
             return self._select(places, lambda size: None)
         return self._selections.of(places, len(self.keys), lambda told: self._select(places, told))

@@ -23,11 +23,10 @@ Seal = Callable[[Callable[[int], None]], Sealed]
 class Selections:
     """The latest selections, by the places of their blocks."""
 
-    __slots__ = ("__weakref__", "_kept", "_lock", "_records", "_sizes")
+    __slots__ = ("__weakref__", "_kept", "_lock", "_records")
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[bytes, Sealed] = OrderedDict()
-        self._sizes: dict[bytes, int] = {}
+        self._kept: OrderedDict[bytes, tuple[Sealed, int]] = OrderedDict()  # and their sizes
         self._records, self._lock = 0, Lock()
 
     def of(self, places: Places, blocks: int, seal: Seal) -> Sealed:
@@ -41,7 +40,7 @@ class Selections:
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
-                return self._kept[key]
+                return self._kept[key][0]
         # weak, because what a token stands for must not lead back to the token: neither was freed
         own = ref(self)
 
@@ -51,7 +50,7 @@ class Selections:
 
         made = seal(selected)
         with self._lock:
-            self._kept[key], self._sizes[key] = made, len(places)
+            self._kept[key] = made, len(places)
             self._drop(blocks)
         return made
 
@@ -68,10 +67,10 @@ class Selections:
     def _selected(self, key: bytes, size: int, blocks: int) -> None:
         with self._lock:
             if key in self._kept:
-                self._sizes[key] = size
+                self._kept[key] = self._kept[key][0], size
                 self._drop(blocks)
 
     def _drop(self, blocks: int) -> None:
-        while len(self._kept) > MOST or sum(self._sizes.values()) > 2 * (self._records + blocks):
-            oldest, _ = self._kept.popitem(last=False)
-            self._sizes.pop(oldest, None)
+        most = 2 * (self._records + blocks)
+        while len(self._kept) > MOST or sum(size for _, size in self._kept.values()) > most:
+            self._kept.popitem(last=False)
