@@ -19,7 +19,7 @@ from ..measures.sums.orders_sum import grid_curve
 from ..parallel.parallel import check_no_updates
 from ..parallel.partition import Partition, domain_of_parts
 from ..provenance import recorded
-from ..queryables.data import Sealed, unseal
+from ..queryables.data import Sealed, is_given, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.sequential import SequentialRunner
@@ -30,7 +30,7 @@ from .launches import WithinBlocks
 from .limits import open_limit
 from .queryable import BlockFilterQueryable
 from .recorded import OnEachBlock
-from .records import MOMENT, Records, check_keys, check_partition
+from .records import MOMENT, TRANSFORM_FIRST, Records, check_keys, check_partition
 from .session import BlockSession, Whole
 from .steps import Steps
 from .totals import Totals
@@ -179,6 +179,12 @@ def make_block_filter(
         totals: Any = start or Totals(own, accounting.start(measure), share)
         bound = Bound(1, rule, totals, halt, book, measure.name, repr(accounting))
         unseal(token)
+        if book is not None and not is_of_tables(input_domain) and not is_given(token):
+            raise InvalidTypeError(
+                "ledger cannot keep the budgets of blocks of data that come from a transformation, "
+                "whose bounds hold for each of its outputs, not for those of all processes "
+                f"together; {TRANSFORM_FIRST}"
+            )
         account = Account(None, bound=bound, sequential_reason=reason, opaque=odometer.opaque)
         session = BlockSession(
             account,

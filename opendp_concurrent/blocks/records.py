@@ -38,6 +38,10 @@ MOMENT = (
     'each block, by oc.tables.scan(..., unit=("person", "week")) with your columns; or seal the '
     "blocks, by oc.tables.create_seals"
 )
+TRANSFORM_FIRST = (
+    "call the block filter itself on data that are transformed, with a d_in that counts all "
+    "records of a unit, those that arrive later among them"
+)
 
 
 class Batch(NamedTuple):
@@ -123,9 +127,7 @@ class Records:
         elif not is_given(self._token):
             raise InvalidTypeError(
                 "data cannot be added: the data of the invocation come from a transformation or "
-                "from other blocks, whose bounds do not hold for what is added; call the block "
-                "filter itself on data that are transformed, with a d_in that counts all records "
-                "of a unit, those that arrive later among them"
+                f"from other blocks, whose bounds do not hold for what is added; {TRANSFORM_FIRST}"
             )
 
     def _check(self, keys: Any) -> None:

@@ -10,6 +10,7 @@ from itertools import permutations
 
 import opendp.prelude as dp
 import pytest
+from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ConcurrentError, InvalidTypeError
@@ -330,3 +331,23 @@ def test_hole_27_01_parts_of_sealed_blocks_are_cut_once():
     connection.execute("INSERT INTO visits VALUES (7, 1)")
     oc.tables.seal(visits, "kept", [1])
     assert parts[1] == 0
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_hole_27_01_a_ledger_outlives_the_output_of_a_transformation(tmp_path, native):
+    """Each output has one week of a person, and those of two processes have two."""
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    own = dp.user_domain("visits", lambda data: isinstance(data, dict)), dp.symmetric_distance()
+    one = dp.t.make_user_transformation(
+        *own, *space, lambda data: [min(weeks) for weeks in data.values()], lambda d_in: d_in
+    )
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    with create_ledger(tmp_path / "budgets.db", "weeks") as ledger:
+        made = oc.c.make_block_filter(
+            odometer, 1, 1.0, blocks=oc.c.by_key(abs), keys=[1, 2], ledger=ledger
+        )
+        chained = dp.c.make_chain_mt(made, one) if native else one >> made
+        for weeks in ([2], [1, 2]):
+            with pytest.raises((InvalidTypeError, OpenDPException), match="ledger cannot"):
+                chained({"eve": weeks})
+        made([1, 2])
