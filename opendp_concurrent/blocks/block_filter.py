@@ -19,7 +19,7 @@ from ..measures.sums.orders_sum import grid_curve
 from ..parallel.parallel import check_no_updates
 from ..parallel.partition import Partition, domain_of_parts
 from ..provenance import recorded
-from ..queryables.data import Sealed, unseal
+from ..queryables.data import Sealed, is_given, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.sequential import SequentialRunner
@@ -30,7 +30,7 @@ from .launches import WithinBlocks
 from .limits import open_limit
 from .queryable import BlockFilterQueryable
 from .recorded import OnEachBlock
-from .records import Records, check_keys, check_partition
+from .records import MOMENT, TRANSFORM_FIRST, Records, check_keys, check_partition
 from .session import BlockSession, Whole
 from .steps import Steps
 from .totals import Totals
@@ -66,9 +66,14 @@ def make_block_filter(
     steps. So the budget of a block is the loss whose group of size k is within ``d_out``: ``d_out
     / k`` for pure DP and Gaussian DP, ``d_out / k²`` for zCDP [BS16, Proposition 27], (ε / k, δ /
     Σ e^(i ε / k)) for (ε, δ)-DP. k is ``d_in`` under symmetric and insert-delete distance, and 2
-    ``d_in`` under change-one and Hamming distance. In tables, a unit has rows in at most g blocks,
-    for whose launches g filters compose; so the budget is also split in g. Finite communication for
-    (ε, δ)-DP, Gaussian DP and f-DP.
+    ``d_in`` under change-one and Hamming distance, where ``d_in`` counts records of all data, also
+    of those that are added later. Finite communication for (ε, δ)-DP, Gaussian DP and f-DP.
+
+    In tables, ``d_in`` counts units. If the columns of the blocks are among those of the unit, such
+    as ``("person", "week")``, a unit is in one block. On :func:`.sealed` blocks, a unit is in at
+    most g blocks for ever, and k is g ``d_in``. Otherwise, a truncation bounds the blocks of a unit
+    by g at one moment: the table is stored at the first launch, blocks cannot be added, and g
+    filters compose, so the budget is also split in g.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -137,7 +142,9 @@ def make_block_filter(
     space = domain_of_parts(input_domain), metric
     check_partition(blocks, input_domain)
     measure, accounting = odometer.measure, odometer.accumulator
-    steps = Steps(measure, factor, is_of_tables(input_domain))
+    # a unit whose rows arrive over time is a path of blocks, since each may depend on answers
+    static = is_of_tables(input_domain) and not blocks.bounds_over_time(input_domain)
+    steps = Steps(measure, factor, static)
     d_in = validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out)
     on_orders = check_orders(measure, orders)
@@ -152,6 +159,11 @@ def make_block_filter(
     book, start = None, None
     if ledger is not None:
         check_ledger(ledger, measure)
+        if not blocks.bounds_over_time(input_domain):
+            raise InvalidTypeError(
+                f"ledger cannot keep the budgets of these blocks, as the table may change before "
+                f"it is opened again: {MOMENT}"
+            )
         if halt:
             raise InvalidValueError(
                 "halt must be False with a ledger: a refusal in one process cannot close "
@@ -167,6 +179,12 @@ def make_block_filter(
         totals: Any = start or Totals(own, accounting.start(measure), share)
         bound = Bound(1, rule, totals, halt, book, measure.name, repr(accounting))
         unseal(token)
+        if book is not None and not is_of_tables(input_domain) and not is_given(token):
+            raise InvalidTypeError(
+                "ledger cannot keep the budgets of blocks of data that come from a transformation, "
+                "whose bounds hold for each of its outputs, not for those of all processes "
+                f"together; {TRANSFORM_FIRST}"
+            )
         account = Account(None, bound=bound, sequential_reason=reason, opaque=odometer.opaque)
         session = BlockSession(
             account,

@@ -2,7 +2,8 @@
 
 Places are assigned once, in the order in which keys are added, and never change. Integers that are
 added as a ``range`` are not listed one by one, and an array or a ``range`` of them is looked up at
-once.
+once. Keys that are added one after the other join one run, so that a launch does not search as many
+runs as there were additions.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ..parallel.partition import check_key
 
 Places = NDArray[np.int64]
 _MOST = 10**8  # blocks, for which the totals need gigabytes
+_SHORT = 1000  # a shorter range that is added later is listed, or there would be many runs
 _LARGEST = 2**60  # integer of a range: it is its own hash, and sums of two fit in 64 bits
 
 
@@ -44,7 +46,9 @@ class Keys:
     def add(self, keys: Any) -> Places:
         """Add keys that are not known yet, and return their places; or raise and add nothing."""
         if type(keys) is range:
-            return self._add_range(keys)
+            keys = _bounded("keys", keys)
+            if not self._runs[1] or len(keys) >= _SHORT:
+                return self._add_range(keys)
         own = [_plain(key) for key in keys_of(keys)]
         for key in own:
             check_key("keys", key)
@@ -60,7 +64,6 @@ class Keys:
         return np.arange(start, start + len(own), dtype=np.int64)
 
     def _add_range(self, keys: range) -> Places:
-        keys = _bounded("keys", keys)
         with self._lock:
             for known in self._runs[1]:
                 if type(known) is range and _overlap(known, keys):
@@ -75,9 +78,19 @@ class Keys:
         return np.arange(start, start + len(keys), dtype=np.int64)
 
     def _append(self, keys: Any) -> None:
-        if len(keys):
-            starts, runs = self._runs
-            self._runs = (*starts, starts[-1] + len(keys)), (*runs, keys)
+        if not len(keys):
+            return
+        starts, runs = self._runs
+        after, last = starts[-1] + len(keys), runs[-1] if runs else None
+        if type(last) is list and type(keys) is list:
+            del last[starts[-1] - starts[-2] :]  # what an interrupt has left there
+            last += keys
+            self._runs = (*starts[:-1], after), runs
+        elif type(last) is range and type(keys) is range and _continues(last, keys):
+            joined = range(last.start, keys[-1] + 1)
+            self._runs = (*starts[:-1], after), (*runs[:-1], joined)
+        else:
+            self._runs = (*starts, after), (*runs, keys)
 
     def count(self, keys: Any) -> int:
         """Return how many keys there are, or raise if they are too many to be added."""
@@ -225,6 +238,11 @@ def _bounded(name: str, keys: range) -> range:
     if len(keys) > 1:
         return keys
     return range(keys[0], keys[0] + 1) if keys else range(0)  # the step may be too large
+
+
+def _continues(one: range, other: range) -> bool:
+    """Return whether two ranges are together a range of step 1."""
+    return one.step == other.step == 1 and one.stop == other.start
 
 
 def _overlap(one: range, other: range) -> list[int]:

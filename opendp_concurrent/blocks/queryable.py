@@ -195,13 +195,17 @@ class BlockFilterQueryable(Handle, Queryable):
         """Add blocks with a full budget. For the owner of the data.
 
         The keys must be new and public: that a block exists must not depend on the records. No
-        records are added to a block later. If there is a ledger, budgets continue from it.
+        records are added to a block later. If there is a ledger, budgets continue from it. The
+        ``d_in`` of the filter counts the records of a unit in all data that are ever added.
 
         :param keys: a collection of keys, or a ``range``
         :param data: the records of the new blocks, a member of the filter's input domain; records
             with other keys are in no block. If left out, the data that the filter was invoked on
             have the records
-        :raises InvalidTypeError, InvalidValueError: naming the argument; nothing is added
+        :raises InvalidTypeError, InvalidValueError: naming the argument; nothing is added. For a
+            table whose truncation bounds the blocks of a unit at one moment only (make the unit
+            ``("person", "week")``, or seal the blocks); for data that are added behind a
+            transformation; for files of a LazyFrame, which are read once
         :raises ReentrantLaunchError: in a mechanism below the filter, which has seen the records
         """
         check_process(self._blocks.token)

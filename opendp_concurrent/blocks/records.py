@@ -1,31 +1,59 @@
 """The records of blocks: which data a launch on some blocks gets.
 
 Records arrive in batches: the data of the invocation, then one batch for each call that adds blocks
-with data. A block's records are all in one batch. Vectors are cut once, when the first mechanism
-runs; of other data, a launch selects what it needs.
+with data. A block's records are all in one batch. When the first mechanism runs, vectors are cut,
+LazyFrames are read, and a table is stored whose truncation bounds the blocks of a unit at that
+moment only. Of other data, a launch selects what it needs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from opendp.mod import Domain, LazyFrameDomain
 
 from .. import checks
-from ..errors import InvalidTypeError, InvalidValueError
+from ..errors import InvalidTypeError, InvalidValueError, TableError
 from ..failures import pass_interrupt
 from ..interrupts import Lock, let_in
 from ..native import opendp as _native
-from ..native.frames import concatenated
+from ..native.frames import concatenated, height
 from ..parallel.partition import Partition
-from ..queryables.data import Sealed, seal_transformed, take_in, unseal
+from ..queryables.data import (
+    Sealed,
+    is_given,
+    is_scanned,
+    seal_transformed,
+    take_in,
+    unseal,
+)
 from ..tables.cut import is_of_tables
 from .keys import Keys, Places, keys_of
+from .selections import Selections
 
-Take = Callable[[], Any]
+MOMENT = (
+    "the truncation bounds the blocks of a unit at one moment, not over time. Protect each unit in "
+    'each block, by oc.tables.scan(..., unit=("person", "week")) with your columns; or seal the '
+    "blocks, by oc.tables.create_seals"
+)
+TRANSFORM_FIRST = (
+    "call the block filter itself on data that are transformed, with a d_in that counts all "
+    "records of a unit, those that arrive later among them"
+)
+
+
+class Batch(NamedTuple):
+    """Records that arrived together.
+
+    :ivar data: lists of records by their keys; a LazyFrame; a table; or a mapping
+    :ivar size: number of records; 0 if they are not in memory
+    """
+
+    data: Any
+    size: int
 
 
 class Records:
@@ -35,11 +63,20 @@ class Records:
     :param domain: of the data; of each batch, too
     """
 
-    __slots__ = ("_batch_of", "_batches", "_domain", "_lock", "_partition", "keys")
+    __slots__ = (
+        "_batch_of",
+        "_batches",
+        "_domain",
+        "_lock",
+        "_partition",
+        "_selections",
+        "_token",
+        "keys",
+    )
 
     def __init__(self, keys: Keys, partition: Partition, domain: Domain, token: Sealed) -> None:
-        self.keys, self._partition, self._domain = keys, partition, domain
-        self._lock = Lock()
+        self.keys, self._partition, self._domain, self._token = keys, partition, domain, token
+        self._lock, self._selections = Lock(), Selections()
         self._batches = [self._cut(token)]
         self._batch_of = np.zeros(len(keys), dtype=np.int32)
 
@@ -49,12 +86,8 @@ class Records:
         :param data: None if their records are in the data of the invocation
         """
         batch = 0
+        self._check_growth(data)
         if data is not None:
-            if is_of_tables(self._domain):
-                raise InvalidTypeError(
-                    "data must be left out for tables: the rows of a new block are in the table "
-                    "already; add the block once they are all there"
-                )
             cut = self._cut(take_in(data, self._domain, self._domain.carrier_type))
         own = keys if type(keys) is range else keys_of(keys)
         many = self.keys.count(own)
@@ -74,36 +107,89 @@ class Records:
                 self._batches = batches
                 raise
 
+    def _check_growth(self, data: Any) -> None:
+        """Raise unless neighbours are no further apart if these data are added, or None."""
+        if not self._partition.bounds_over_time(self._domain):
+            raise InvalidTypeError(
+                f"keys cannot be added: {MOMENT}; or name all keys when you make the filter"
+            )
+        if data is None:
+            if is_scanned(self._token):
+                raise InvalidTypeError(
+                    "data must be given: the files of the LazyFrame are read once, by the first "
+                    "launch; pass the rows of the new blocks, or name all keys when you make the "
+                    "filter"
+                )
+        elif is_of_tables(self._domain):
+            raise InvalidTypeError(
+                "data must be left out for tables: the rows of a new block are in the table "
+                "already; add the block once they are all there"
+            )
+        elif not is_given(self._token):
+            raise InvalidTypeError(
+                "data cannot be added: the data of the invocation come from a transformation or "
+                f"from other blocks, whose bounds do not hold for what is added; {TRANSFORM_FIRST}"
+            )
+
     def _check(self, keys: Any) -> None:
         """Raise unless the partition can select each of these keys."""
         check_keys(self._partition, self._domain, keys)
 
     def _cut(self, token: Sealed) -> Sealed:
         """Return a batch, cut if that pays: of a vector, by key."""
-        if _native.element_domain(self._domain) is None:
-            return seal_transformed(token, _native.to_python)
         partition: Any = self._partition
-        of, owners = partition.of, partition.owners
-        return seal_transformed(
-            token, lambda data: let_in(_by_key, _native.to_python(data), of, owners)
+        domain, count = self._domain, self._selections.counter()
+
+        def cut(pointer: Any) -> Batch:
+            data = _native.to_python(pointer)
+            if _native.element_domain(domain) is not None:
+                batch = Batch(let_in(_by_key, data, partition.of, partition.owners), len(data))
+            else:
+                if not is_of_tables(domain) or not partition.bounds_over_time(domain):
+                    data = partition.frozen(domain, data)
+                batch = Batch(data, height(data) if isinstance(domain, LazyFrameDomain) else 0)
+            count(batch.size)
+            return batch
+
+        return seal_transformed(token, cut)
+
+    def of(self, places: Places) -> Sealed:
+        """Return the records of some blocks, or raise. They are selected when a mechanism runs."""
+        if self._may_change:
+            return self._select(places, lambda size: None)
+        return self._selections.of(places, len(self.keys), lambda told: self._select(places, told))
+
+    @property
+    def _may_change(self) -> bool:
+        """Whether a block's records are read anew at each launch: those of a mapping."""
+        return _native.element_domain(self._domain) is None and not (
+            isinstance(self._domain, LazyFrameDomain) or is_of_tables(self._domain)
         )
 
-    def of(self, places: Places) -> Take:
-        """Return a function that returns the records of some blocks, or raise.
+    def _select(self, places: Places, selected: Callable[[int], None]) -> Sealed:
+        """Seal the records of some blocks, or raise.
 
-        What is called here sees no data, and raises if a key cannot be selected. The function is
-        called when the mechanism runs.
+        What is called here sees no data, and raises if a key cannot be selected.
+
+        :param selected: is told how many they are
         """
-        batches = self._batch_of[places] if len(self._batches) > 1 else None
-        if batches is None or np.all(batches == batches[0]):
-            chosen = [(0 if batches is None else int(batches[0]), places)]
+        batches = self._batch_of[places]
+        if np.all(batches == batches[0]):
+            chosen = [(int(batches[0]), places)]
         else:
-            chosen = [(one, places[batches == one]) for one in np.unique(batches).tolist()]
+            order = np.argsort(batches, kind="stable")
+            found, starts = np.unique(batches[order], return_index=True)
+            chosen = list(zip(found.tolist(), np.split(places[order], starts[1:]), strict=True))
         parts = [(self._batches[batch], self._selector(here)) for batch, here in chosen]
+        domain, carrier_type = self._domain, self._domain.carrier_type
 
-        def take() -> Any:
+        def take(_: Any) -> Any:
             try:
-                return self._joined([select(unseal(token)) for token, select in parts])
+                records = _joined(domain, [select(unseal(one).data) for one, select in parts])
+                selected(_size(domain, records))
+                return _native.to_pointer(records, carrier_type)
+            except TableError:  # the same, whatever the data are
+                raise
             except BaseException as error:
                 pass_interrupt(error)
             # raised outside the handler: the original error and its frames may hold data
@@ -111,23 +197,33 @@ class Records:
                 "blocks failed to select the records; it must work for all data"
             )
 
-        return take
+        return seal_transformed(self._token, take)
 
     def _selector(self, places: Places) -> Callable[[Any], Any]:
+        keys = self.keys
         if _native.element_domain(self._domain) is None:
-            return self._partition.selector(self._domain, self.keys.at(places))
+            return self._partition.selector(self._domain, keys.at(places))
         return lambda parts: list(
-            chain.from_iterable(parts.get(key, ()) for key in self.keys.at(places))
+            chain.from_iterable(parts.get(key, ()) for key in keys.at(places))
         )
 
-    def _joined(self, parts: list[Any]) -> Any:
-        if len(parts) == 1:
-            return parts[0]
-        if isinstance(self._domain, LazyFrameDomain):
-            return concatenated(parts)
-        if _native.element_domain(self._domain) is None:
-            return {key: one for part in parts for key, one in part.items()}
-        return list(chain.from_iterable(parts))
+
+def _joined(domain: Domain, parts: list[Any]) -> Any:
+    """Return the records of several batches together."""
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(domain, LazyFrameDomain):
+        return concatenated(parts)
+    if _native.element_domain(domain) is None:
+        return {key: one for part in parts for key, one in part.items()}
+    return list(chain.from_iterable(parts))
+
+
+def _size(domain: Domain, records: Any) -> int:
+    """Return how many records are in memory."""
+    if isinstance(domain, LazyFrameDomain):
+        return height(records)
+    return 0 if _native.element_domain(domain) is None else len(records)
 
 
 def check_partition(partition: Partition, domain: Domain) -> None:

@@ -21,8 +21,7 @@ from ..checks import is_a
 from ..errors import InvalidTypeError, uncharged
 from ..measures import CompositionMeasure
 from ..measures.sums.accumulator import Accumulator
-from ..native import opendp as _native
-from ..queryables.data import Sealed, seal_transformed
+from ..queryables.data import Sealed
 from ..queryables.limits import Limits
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentOdometer
@@ -162,9 +161,7 @@ class BlockSession(Session):
         :raises InvalidTypeError, InvalidValueError: if one of them is not a block
         """
         places = self.records.keys.places(blocks)
-        take = self.records.of(places)
-        carrier_type = self._space[0].carrier_type
-        token = seal_transformed(self._token, lambda _: _native.to_pointer(take(), carrier_type))
+        token = self.records.of(places)
         selection = Selection(self.account, self._named(places), self.reason)
         child = SelectionSession(
             selection,

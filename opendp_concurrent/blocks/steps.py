@@ -14,7 +14,8 @@ class Steps:
     """Group privacy along a path of datasets, from the budget of a block.
 
     :param factor: how many records, or parts of a unit, differ at distance 1
-    :param units: whether the distance counts units, each of which may have rows in several blocks
+    :param units: whether the distance counts units of a table that does not change, each of which
+        may have rows in several blocks
     """
 
     __slots__ = ("_factor", "_measure", "_units")

@@ -75,6 +75,12 @@ def as_lazyframe(data: Any) -> Any:
     return data
 
 
+def height(frame: Any) -> int:
+    """Return the number of rows of a LazyFrame."""
+    rows: int = frame.select(pl.len()).collect().item()
+    return rows
+
+
 def concatenated(frames: list[Any]) -> Any:
     """Return the rows of several LazyFrames as one."""
     return pl.concat(frames, how="vertical")

@@ -17,7 +17,13 @@ from ..accounts.lifecycle import Lifecycle, innermost_running, outside
 from ..checks import shown
 from ..combinators.guards import check_measurement, check_measurement_on, check_space
 from ..combinators.interactive_measurement import make_measurement
-from ..errors import InvalidTypeError, InvalidValueError, RefusalError, SpaceMismatchError
+from ..errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    RefusalError,
+    SpaceMismatchError,
+    TableError,
+)
 from ..failures import pass_interrupt
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
@@ -127,7 +133,10 @@ def make_parallel_composition(
     loss = ParallelLoss(measure, by_key)
 
     def spawn(token: Sealed) -> MachineQueryable:
-        parts = seal_transformed(token, lambda pointer: dict(cut(_native.to_python(pointer))))
+        parts = seal_transformed(
+            token,
+            lambda pointer: dict(cut(partition.frozen(input_domain, _native.to_python(pointer)))),
+        )
         machine = _Parts(by_key, parts, domain.carrier_type, loss.held())
         kind = answering(MachineQueryable, PARTS)
         return kind(machine, "ParallelComposition", interruptible=True)
@@ -207,6 +216,8 @@ class _Parts:
         """Return the part's data, converted; no other object holds them."""
         try:
             return seal(_native.to_pointer(unseal(self._parts).pop(key), self._carrier_type))
+        except TableError:  # the same, whatever the data are
+            raise
         except BaseException as error:
             pass_interrupt(error)
         # raised outside the handler: the original error and its traceback's frames may hold data

@@ -44,7 +44,14 @@ from ..checks import is_a, mapping, shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..failures import pass_interrupt
 from ..native import opendp as _native
-from ..tables.cut import is_of_tables, parts_of_a_unit, rows_of, table_cutter
+from ..tables.cut import (
+    bounds_over_time,
+    frozen,
+    is_of_tables,
+    parts_of_a_unit,
+    rows_of,
+    table_cutter,
+)
 
 Cut = Callable[[Any], Mapping[Any, Any]]
 _MOST_VALUES = 1_000_000
@@ -75,6 +82,17 @@ class Partition(ABC):
         """Return the values of keys in the types of the columns; None if there are no columns."""
         del input_domain, keys
         return None
+
+    def bounds_over_time(self, input_domain: Domain) -> bool:
+        """Return whether the factor on the distance also holds for data that change."""
+        del input_domain
+        return True
+
+    def frozen(self, input_domain: Domain, data: Any) -> Any:
+        """Return the data, whose parts that differ between neighbours no longer change."""
+        if isinstance(input_domain, LazyFrameDomain):
+            return data.collect().lazy()  # a plan may read files, and sample
+        return data
 
     def metric_of_parts(
         self, input_metric: Metric, input_domain: Domain | None = None
@@ -156,6 +174,18 @@ class ByRecord(Partition):
             self.of, _native.empty_frame(input_domain), list(keys)
         ).rows()
         return rows
+
+    def bounds_over_time(self, input_domain: Domain) -> bool:
+        """Return whether the factor on the distance also holds for data that change."""
+        if isinstance(self.of, tuple) and is_of_tables(input_domain):
+            return bounds_over_time(self.of, input_domain)
+        return True
+
+    def frozen(self, input_domain: Domain, data: Any) -> Any:
+        """Return the data, whose parts that differ between neighbours no longer change."""
+        if isinstance(self.of, tuple) and is_of_tables(input_domain):
+            return frozen(self.of, input_domain, data)
+        return Partition.frozen(self, input_domain, data)
 
     def metric_of_parts(
         self, input_metric: Metric, input_domain: Domain | None = None
@@ -270,7 +300,8 @@ def by_column(*names: str) -> Partition:
     """Cut a LazyFrame or a table in an engine by the values of a column, or of several.
 
     A row is in the part of its value. With several columns the keys are tuples. None stands for a
-    missing value. A table needs a truncation first: a unit may have rows in several parts.
+    missing value. A unit of a table may have rows in several parts: truncate first, or name the
+    columns in the table's unit, too. A table that is truncated is stored when it is first cut.
 
     :param names: the names of the columns
     :return: a partition for :func:`.make_parallel_composition`

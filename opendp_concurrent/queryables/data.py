@@ -134,6 +134,7 @@ class _Pending:
 
 _CONTENTS: WeakKeyDictionary[Sealed, Any] = WeakKeyDictionary()
 _FILES: WeakKeyDictionary[Sealed, tuple[str, ...]] = WeakKeyDictionary()  # of scanned data only
+_GIVEN: WeakSet[Sealed] = WeakSet()  # the rest may be an output of transformations
 if hasattr(os, "register_at_fork"):
     # both processes would hold the same noise, and each would charge for itself
     os.register_at_fork(after_in_child=_CONTENTS.clear)
@@ -151,6 +152,19 @@ def seal(pointer: Any, source: Sealed | None = None) -> Sealed:
     return token
 
 
+def is_given(token: Sealed) -> bool:
+    """Return whether the data are as somebody has passed them to a measurement of this package.
+
+    Otherwise they may be the output of a transformation, or a part of other data.
+    """
+    return token in _GIVEN
+
+
+def is_scanned(token: Sealed) -> bool:
+    """Return whether the data are read from files, or were."""
+    return token in _FILES
+
+
 def take_in(data: Any, domain: Domain, carrier_type: Any) -> Sealed:
     """Convert data that are a member of ``domain``, store them, and return their token, or raise.
 
@@ -163,6 +177,7 @@ def take_in(data: Any, domain: Domain, carrier_type: Any) -> Sealed:
     elif carrier.startswith("Vec<"):
         data = as_rows(data, carrier[4:-1], lambda: _allows_nan(domain))
     token, files = seal(_native.to_pointer(data, carrier_type)), files_of(data)
+    _GIVEN.add(token)
     if files:
         _FILES[token] = files
     return token

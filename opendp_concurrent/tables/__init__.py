@@ -7,7 +7,19 @@ are in ``oc.t``.
 from .budgets import create_budgets
 from .predicate import Column, Predicate, column
 from .scan import scan
+from .seals import create_seals, seal, sealed
 from .table import Table
 from .unit import unit_of
 
-__all__ = ["Column", "Predicate", "Table", "column", "create_budgets", "scan", "unit_of"]
+__all__ = [
+    "Column",
+    "Predicate",
+    "Table",
+    "column",
+    "create_budgets",
+    "create_seals",
+    "scan",
+    "seal",
+    "sealed",
+    "unit_of",
+]

@@ -105,7 +105,12 @@ class Budgets:
         self._table, self._engine, self._name = table, table.engine(), name
         self._engine.check_writable()
         schema = table.tables.schema
-        self._kind = schema.kind(schema.unit)
+        if len(schema.unit) > 1:
+            raise InvalidTypeError(
+                "table must have one column as its unit, to have budgets of its units, found "
+                f"{len(schema.unit)}: {', '.join(schema.unit)}"
+            )
+        self._kind = schema.kind(schema.unit[0])
         self._now = self._engine.place_of(name)
         self._terms, self._next = (
             (*self._now[:-1], f"{self._now[-1]}_{suffix}") for suffix in ("terms", "next")
@@ -117,17 +122,17 @@ class Budgets:
 
         def work(run: Run) -> None:
             run(
-                f"CREATE TABLE {_quoted(self._terms)} "
+                f"CREATE TABLE {quoted(self._terms)} "
                 "(version INTEGER, unit TEXT, terms TEXT, launches BIGINT)",
                 (),
             )
             run(
-                f"INSERT INTO {_quoted(self._terms)} "
+                f"INSERT INTO {quoted(self._terms)} "
                 f"VALUES ({VERSION}, '{KINDS[self._kind]}', NULL, 0)",
                 (),
             )
             run(
-                f'CREATE TABLE {_quoted(self._now)} ("unit" {unit}, "spent" {whole}, '
+                f'CREATE TABLE {quoted(self._now)} ("unit" {unit}, "spent" {whole}, '
                 '"taken" BIGINT)',
                 (),
             )
@@ -145,7 +150,7 @@ class Budgets:
 
     def check(self, terms: str) -> None:
         """Raise unless the budgets are there, and stand for these terms or for none yet."""
-        text = f"SELECT version, unit, terms FROM {_quoted(self._terms)}"
+        text = f"SELECT version, unit, terms FROM {quoted(self._terms)}"
         try:
             rows = self._engine.transact(lambda run: run(text, ()), self._table.timeout)
         except TableError:
@@ -178,11 +183,11 @@ class Budgets:
         """
         charge = Charge(value, price.reach, price.power, price.rate, price.most, budget, self._now)
         text, parameters = self._engine.charging(relation, charge)
-        now, after = _quoted(self._now), _quoted(self._next)
+        now, after = quoted(self._now), quoted(self._next)
 
         def work(run: Run) -> int:
             launches = run(  # a lock: another launch waits here, or fails
-                f"UPDATE {_quoted(self._terms)} SET launches = launches + 1, terms = $1 "
+                f"UPDATE {quoted(self._terms)} SET launches = launches + 1, terms = $1 "
                 f"WHERE version = {VERSION} AND unit = $2 AND (terms IS NULL OR terms = $1) "
                 "RETURNING launches",
                 (terms, KINDS[self._kind]),
@@ -196,7 +201,7 @@ class Budgets:
             if least < 0:
                 raise ValueError("somebody else has changed the table of budgets")
             run(f"DROP TABLE {now}", ())
-            run(f"ALTER TABLE {after} RENAME TO {_quoted(('', self._now[-1]))}", ())
+            run(f"ALTER TABLE {after} RENAME TO {quoted(('', self._now[-1]))}", ())
             return total
 
         total: int = self._engine.transact(work, self._table.timeout)
@@ -206,6 +211,6 @@ class Budgets:
         return ".".join(self._name)
 
 
-def _quoted(reference: tuple[str, ...]) -> str:
+def quoted(reference: tuple[str, ...]) -> str:
     """Return the name of a stored table in SQL."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in reference[1:])

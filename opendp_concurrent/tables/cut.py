@@ -30,6 +30,22 @@ def parts_of_a_unit(columns: tuple[str, ...], input_domain: Domain, input_metric
     return tables.groups_at_most(frozenset(names))
 
 
+def bounds_over_time(columns: tuple[str, ...], input_domain: Domain) -> bool:
+    """Return whether the bound on the parts of a unit holds for a table that changes."""
+    return tables_of(input_domain, units()).bounds_over_time(frozenset(columns))
+
+
+def frozen(columns: tuple[str, ...], input_domain: Domain, table: Any) -> Any:
+    """Return a table in which the parts of a unit do not change: as it is now, or the same.
+
+    A unit that has the columns among its own is in the same part in each state of the table.
+    """
+    tables = tables_of(input_domain, units())
+    if set(columns) <= set(tables.schema.unit):
+        return table
+    return table_given(tables, table).frozen()
+
+
 def table_cutter(
     columns: tuple[str, ...],
     input_domain: Domain,

@@ -55,23 +55,30 @@ class Tables:
     :ivar schema: public columns and types
     :ivar rows: number of rows of each unit at most; None if it is not bounded
     :ivar groups: bounds on the groups of each unit
+    :ivar sealed: whether rows never change once they are in the table, and the bounds hold for all
+        its states together
     """
 
     schema: Schema
     rows: int | None = None
     groups: frozenset[GroupBound] = frozenset()
+    sealed: bool = False
 
     def on(self, schema: Schema) -> Tables:
         """Return the descriptor of tables whose rows are of ``schema``; bounds stay."""
         names = set(schema.names)
         kept = frozenset(one for one in self.groups if one.by <= names)
-        return Tables(schema, self.rows, kept)
+        return Tables(schema, self.rows, kept, self.sealed)
 
     def at_most(self, rows: int, bound: GroupBound | None = None) -> Tables:
         """Return the descriptor of tables that are truncated further."""
         total = rows if self.rows is None else min(self.rows, rows)
         groups = self.groups if bound is None else self.groups | {bound}
-        return replace(self, rows=total, groups=groups)
+        return replace(self, rows=total, groups=groups, sealed=False)
+
+    def which_are_sealed(self) -> Tables:
+        """Return the descriptor of tables that have only rows of sealed blocks."""
+        return replace(self, sealed=True)
 
     def bounded_rows(self) -> int:
         """Return the number of rows of each unit at most, or raise."""
@@ -84,8 +91,18 @@ class Tables:
 
     def groups_at_most(self, by: frozenset[str]) -> int:
         """Return in how many groups by these columns a unit has rows at most."""
+        if by <= set(self.schema.unit):
+            return 1
         # a group by more columns lies in one group by fewer
         return min([self.bounded_rows(), *(one.groups for one in self.groups if by <= one.by)])
+
+    def bounds_over_time(self, by: frozenset[str]) -> bool:
+        """Return whether :meth:`groups_at_most` bounds the groups of a unit in all states together.
+
+        A truncation bounds them in each state of a table that changes. A unit that has the columns
+        among its own is in one group for ever, and a sealed table has no other rows later.
+        """
+        return self.sealed or by <= set(self.schema.unit)
 
     def contribution(self, by: frozenset[str], groups: int | None = None) -> Contribution:
         """Return the norms of what a unit contributes to the counts of groups by these columns.
@@ -95,7 +112,7 @@ class Tables:
         total = self.bounded_rows()
         # a group by more columns lies in a group by fewer, whose rows are bounded
         each = min([total, *(one.rows for one in self.groups if one.by <= by)])
-        count = min([total, *(one.groups for one in self.groups if by <= one.by)])
+        count = min(total, self.groups_at_most(by))
         if groups is not None:
             count = min(count, groups)
         # the largest sums under 0 <= v_j <= each, at most `count` nonzero, sum at most `total`:
@@ -111,6 +128,8 @@ class Tables:
         for one in sorted(self.groups, key=lambda one: (sorted(one.by), one.groups, one.rows)):
             names = ", ".join(map(json.dumps, sorted(one.by)))
             parts.append(f"at most {one.groups} groups a unit by {names}, {one.rows} rows in each")
+        if self.sealed:
+            parts.append("sealed")
         return "; ".join(parts)
 
 
@@ -136,13 +155,16 @@ def record_of(tables: Tables) -> dict[str, Any]:
     """Return a descriptor as plain values, for ``dp.serialize``."""
     return {
         "columns": [(name, KINDS[kind]) for name, kind in tables.schema.columns],
-        "unit": tables.schema.unit,
+        "unit": tables.schema.unit[0] if len(tables.schema.unit) == 1 else tables.schema.unit,
         "rows": tables.rows,
         "groups": sorted((sorted(one.by), one.groups, one.rows) for one in tables.groups),
+        **({"sealed": True} if tables.sealed else {}),
     }
 
 
-def domain_of_record(columns: Any, unit: Any, rows: Any, groups: Any) -> Domain:
+def domain_of_record(
+    columns: Any, unit: Any, rows: Any, groups: Any, sealed: Any = False
+) -> Domain:
     """Inverse of :func:`record_of`, for messages of anybody, or raise."""
     types, given = {name: kind for kind, name in KINDS.items()}, {}
     for pair in checks.elements("columns", columns=columns):
@@ -156,7 +178,8 @@ def domain_of_record(columns: Any, unit: Any, rows: Any, groups: Any) -> Domain:
         by = frozenset(names_of("groups", schema, names, KEYS))
         bounds.add(GroupBound(by, checks.whole(groups=most), checks.whole(groups=each)))
     total = None if rows is None else checks.whole(rows=rows)
-    return table_domain(Tables(schema, total, frozenset(bounds)))
+    found = Tables(schema, total, frozenset(bounds), checks.flag(sealed=sealed))
+    return table_domain(found)
 
 
 def is_table(data: Any, tables: Tables) -> bool:

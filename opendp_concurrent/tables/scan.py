@@ -19,7 +19,7 @@ def scan(
     connection: Any,
     table: str | Sequence[str],
     schema: Mapping[str, type],
-    unit: str,
+    unit: str | Sequence[str],
     *,
     timeout: float | None = None,
     snapshot: bool = False,
@@ -34,6 +34,8 @@ def scan(
     You promise that the table does not change while a queryable on it is in use, or pass
     ``snapshot=True``. If it changes, each launch is charged as before, and its guarantee is for the
     pair of tables at its own time: it protects a unit whose rows are the same in all launches.
+    Block filters and parallel compositions bound the parts of a unit over time: see
+    :func:`.make_block_filter`.
 
     Required features: `honest-but-curious`
 
@@ -45,7 +47,10 @@ def scan(
         and commas; a text that is no value of its type is NULL)
     :param schema: mapping from the names of the columns to use to their types: int (of up to 64
         bits), float, str, bool or datetime.date; it is public
-    :param unit: name of the column, of integers or texts, that says to whom a row belongs
+    :param unit: name of the column, of integers or texts, that says to whom a row belongs. Or names
+        of several columns: ``("person", "week")`` protects each person in each week, so a person
+        with rows in k weeks is k units. Bounds of a unit then also hold for a table that gets more
+        weeks, which a block filter needs. The first is of integers or texts, none of floats
     :param timeout: seconds after which a statement is cancelled; its launch stays charged. The
         running time is not hidden from who can measure it
     :param snapshot: answer all launches from the table as it is now. DuckDB and Spark copy the

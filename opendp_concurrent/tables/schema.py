@@ -21,11 +21,12 @@ class Schema:
     """Columns in their order, each with its type. Equal by value.
 
     :ivar columns: pairs of a name and a type
-    :ivar unit: name of the column that says to whom a row belongs
+    :ivar unit: names of the columns that say to whom a row belongs: rows that are equal in all of
+        them belong to one unit
     """
 
     columns: tuple[tuple[str, type], ...]
-    unit: str
+    unit: tuple[str, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -45,24 +46,25 @@ class Schema:
 
     def keep(self, names: tuple[str, ...]) -> Schema:
         """Return the schema of some columns, in their order here, the unit's among them."""
-        wanted = {*names, self.unit}
+        wanted = {*names, *self.unit}
         return Schema(tuple(one for one in self.columns if one[0] in wanted), self.unit)
 
     def __str__(self) -> str:
         told = (f"{json.dumps(name)}: {KINDS[kind]}" for name, kind in self.columns)
-        return f"{', '.join(told)}; unit {json.dumps(self.unit)}"
+        return f"{', '.join(told)}; unit {', '.join(map(json.dumps, self.unit))}"
 
 
 def schema_of(schema: Any, unit: Any) -> Schema:
-    """Return a schema from a mapping of names to types and the unit's column, or raise."""
+    """Return a schema from a mapping of names to types and the unit's columns, or raise."""
     columns = []
     for name, kind in checks.mapping("names of columns to types", schema=schema).items():
         columns.append((column_name(schema=name), kind_of(name, kind)))
-    found = Schema(tuple(columns), column_name(unit=unit))
+    given = (unit,) if checks.is_a(unit, str) else checks.sequence("columns", unit=unit)
+    found = Schema(tuple(columns), tuple(column_name(unit=one) for one in given))
     check_distinct("schema", found.names)
-    if found.kind(found.unit, "unit") not in UNITS:
-        raise InvalidTypeError(f"unit ({unit!r}) must be a column of integers or texts")
-    return found
+    if not found.unit or found.kind(found.unit[0], "unit") not in UNITS:
+        raise InvalidTypeError(f"unit ({checks.shown(unit)}) must be a column of integers or texts")
+    return Schema(found.columns, names_of("unit", found, found.unit, KEYS))
 
 
 def kind_of(name: Any, kind: Any) -> type:

@@ -71,6 +71,10 @@ class Table:
         self._check_process()
         return self._stored(self._engine.store(self._relation, self._timeout))
 
+    def frozen(self) -> Table:
+        """Return the same table, which no longer changes: as it is, if it is stored already."""
+        return self if self._held else self.materialized()
+
     def fixed(self) -> Table:
         """Return the same scanned table as it is now, until it is freed."""
         self._check_process()

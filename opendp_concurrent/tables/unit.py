@@ -46,13 +46,14 @@ def unit_on(table: Table, metric: Metric, distance: Any) -> tuple[Metric, int]:
     """
     if metric == metric_of_units():
         return metric, units_in(privacy_unit=distance)
-    unit = table.tables.schema.unit
-    if metric.type in _OF_IDENTIFIERS:
+    unit, *more = table.tables.schema.unit
+    if metric.type in _OF_IDENTIFIERS and not more:
         for known, factor in ((symmetric_id_distance(unit), 1), (change_one_id_distance(unit), 2)):
             if metric == known:
                 return metric_of_units(), factor * units_in(privacy_unit=distance)
+    own = ", ".join(map(repr, (unit, *more)))
     raise InvalidTypeError(
         f"privacy_unit ({checks.shown(metric)}) must count units by the table's own column "
-        f"{unit!r}; pass oc.tables.unit_of(units=1), and bound the rows of a unit by truncate in "
+        f"{own}; pass oc.tables.unit_of(units=1), and bound the rows of a unit by truncate in "
         "the queries"
     )

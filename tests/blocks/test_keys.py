@@ -5,6 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from opendp_concurrent.blocks.keys import Keys
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
@@ -145,3 +147,41 @@ def test_nan_in_a_tuple_is_refused_too(key):
     with pytest.raises(InvalidValueError, match="does not equal itself"):
         keys.places([key])
     assert len(keys) == 1
+
+
+def test_keys_that_are_added_one_by_one_join_one_run():
+    keys = Keys()
+    for week in range(3000):
+        assert keys.add([f"w{week}"]).tolist() == [week]
+    assert len(keys._runs[1]) == 1
+    for start in range(0, 9000, 3):  # gaps between them
+        keys.add(range(start, start + 2))
+    assert len(keys._runs[1]) == 1
+    keys.add(range(10**6, 2 * 10**6))
+    keys.add(range(2 * 10**6, 3 * 10**6))
+    assert len(keys._runs[1]) == 2
+    where = keys.places([2 * 10**6, "w7", 8998, 10**6])
+    assert keys.at(where) == ["w7", 8998, 10**6, 2 * 10**6]
+    for known in ([8998], range(2_999_999, 3_000_001), range(8997, 12000)):
+        with pytest.raises(InvalidValueError, match="is a block of this filter already"):
+            keys.add(known)
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.one_of(st.integers(0, 60), st.tuples(st.integers(0, 3000), st.integers(0, 1500))))
+)
+def test_each_key_has_its_place_however_keys_are_added(additions):
+    keys, expected = Keys(), []
+    for one in additions:
+        new = [one] if isinstance(one, int) else range(one[0], one[0] + one[1])
+        if set(new) & set(expected):
+            with pytest.raises(InvalidValueError):
+                keys.add(new)
+        else:
+            assert keys.add(new).tolist() == list(range(len(expected), len(expected) + len(new)))
+            expected += new
+    assert len(keys) == len(expected)
+    assert keys.at(np.arange(len(expected))) == expected
+    if expected:
+        assert keys.places(expected[::-1]).tolist() == list(range(len(expected)))

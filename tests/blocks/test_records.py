@@ -66,12 +66,35 @@ def test_an_interrupt_leaves_new_blocks_with_their_records_or_no_new_blocks(afte
     with monkeypatch.context() as patch:
         patch.setattr(Keys, "_append", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            root.add_blocks(range(2, 4), [23])
-    assert (2 in root, 3 in root) == (after, after)
-    root.add_blocks([4], [44])
+            root.add_blocks(range(2, 2000), [23])
+    assert (2 in root, 1999 in root) == (after, after)
+    root.add_blocks([-4], [-44 + 5])
     if after:
         assert root([2], seen(VECTOR)) == [23]
-    assert root([1, 4], seen(VECTOR)) == [11, 44]
+    assert root([1, -4], seen(VECTOR)) == [11, -39]
+
+
+def test_an_interrupt_between_keys_and_places_leaves_no_block_with_other_records(monkeypatch):
+    root = spawn(VECTOR, [11, 21, 22], oc.c.by_key(lambda r: r // 10), [1])
+    append = Keys._append
+    for done in (False, True):
+
+        def interrupted(keys, own, done=done):
+            if done:
+                append(keys, own)
+            else:
+                keys._runs[1][-1].append("half done")
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Keys, "_append", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                root.add_blocks([2], [23])
+        assert 2 not in root
+    root.add_blocks([2], [24])
+    root.add_blocks([3], [31])
+    assert root([1, 2, 3], seen(VECTOR)) == [11, 24, 31]
+    assert root([2], seen(VECTOR)) == [24]
 
 
 def test_refused_blocks_keep_no_data():
@@ -215,10 +238,21 @@ def test_a_unit_in_several_blocks_divides_the_budget_and_costs_every_block(visit
     assert [made.map(d_in) for d_in in (0, 1, 2)] == [0.0, 0.75, 1.5]
     root = (thrice >> made)(visits)
     assert root.remaining(first) == 0.25
+
+
+def test_the_rows_of_a_new_block_are_in_the_table_already():
+    space = oc.tables.scan(
+        duckdb.connect().execute("CREATE TABLE v (person INT, day DATE)"),
+        "v",
+        {"person": int, "day": datetime.date},
+        ("person", "day"),
+    )
+    odometer = oc.make_concurrent_odometer(*space.space, PURE)
+    root = oc.c.make_block_filter(odometer, 1, 0.75, blocks=oc.c.by_column("day"))(space)
     with pytest.raises(InvalidTypeError, match="data must be left out for tables"):
-        root.add_blocks([days(2)[0]], visits)
+        root.add_blocks([days(2)[0]], space)
     root.add_blocks([days(2)[0]])
-    assert root.remaining(days(2)[0]) == 0.25
+    assert root.remaining(days(2)[0]) == 0.75
 
 
 def test_by_split_has_no_union():

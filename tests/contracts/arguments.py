@@ -1456,7 +1456,7 @@ case(
     connection=(tables.connection(), "nothing hostile"),
     table=("people", COLUMNS),
     schema=({"person": int}, "mapping"),
-    unit=("person", "text"),
+    unit=("person", COLUMNS),
     timeout=(None, "None or positive"),
     snapshot=(False, "flag"),
 )
@@ -1472,6 +1472,28 @@ case(
     lambda **given: tables.created(**given),
     table=(tables.people(), "nothing hostile"),
     budgets=("others", COLUMNS),
+)
+case(
+    "tables.create_seals",
+    lambda **given: tables.sealed_off(keys=["a"], **given),
+    table=(tables.people(), "nothing hostile"),
+    seals=("others", COLUMNS),
+    by=("zone", COLUMNS),
+    groups=(2, "count"),
+    rows=(1, "count"),
+)
+case(
+    "tables.seal",
+    lambda **given: tables.sealed_off(**given, by="zone", groups=2, rows=1),
+    table=(tables.people(), "nothing hostile"),
+    seals=("others", COLUMNS),
+    keys=(["b", "c"], "list of text"),
+)
+case(
+    "tables.sealed",
+    lambda **given: oc.tables.sealed(**given),
+    table=(tables.people(), "nothing hostile"),
+    seals=(tables.seals(), COLUMNS),
 )
 case("tables.unit_of", oc.tables.unit_of, units=(1, "whole"))
 HOURS = oc.tables.column("hours")

@@ -103,6 +103,13 @@ class Engine(ABC):
         found: tuple[str, ...] = _opaque(lambda: self.place(table))
         return found
 
+    def selecting(self, relation: Relation) -> tuple[str, tuple[Any, ...]]:
+        """Return the query of all rows of a relation, and its parameters."""
+        from ..rendering.render import materialization
+
+        found = materialization(self.dialect, relation)
+        return found.text, found.parameters
+
     def charging(self, relation: Relation, charge: Charge) -> tuple[str, tuple[Any, ...]]:
         """Return the query of a charge, and its parameters."""
         from ..rendering.render import charging

@@ -62,6 +62,11 @@ def _cached(key: tuple[Any, ...]) -> Statement:
     return found
 
 
+def _of(names: dict[str, str], schema: Schema) -> list[str]:
+    """Return the short names of the unit's columns."""
+    return [names[name] for name in schema.unit]
+
+
 class Renderer:
     """Renders one statement, and collects its parameters."""
 
@@ -75,8 +80,9 @@ class Renderer:
         query, names = self._relation(relation)
         if isinstance(aggregate, nodes.Charge):
             schema = nodes.schema_after(relation)
-            per_unit = self._per_unit(aggregate.value, query, names, schema.unit)
-            tree = charged(self._dialect, aggregate, per_unit, schema.kind(schema.unit))
+            (unit,) = schema.unit  # others have no budgets
+            per_unit = self._per_unit(aggregate.value, query, names, unit)
+            tree = charged(self._dialect, aggregate, per_unit, schema.kind(unit))
         elif aggregate is None:
             columns = [exp.alias_(sql.column(of), name, quoted=True) for name, of in names.items()]
             tree = sql.select(columns, query)
@@ -100,9 +106,9 @@ class Renderer:
             kept = {name: names[name] for name in relation.schema.names}
             return sql.select(map(sql.column, kept.values()), query), kept
         if isinstance(relation, nodes.Truncate):
-            return self._truncate(relation, query, names, names[schema.unit]), names
+            return self._truncate(relation, query, names, _of(names, schema)), names
         if isinstance(relation, nodes.GroupTruncate):
-            return self._group_truncate(relation, query, names, names[schema.unit]), names
+            return self._group_truncate(relation, query, names, _of(names, schema)), names
         return self._join(relation, query, names, schema)
 
     def _scan(self, scan: nodes.Scan) -> tuple[Any, dict[str, str]]:
@@ -113,29 +119,30 @@ class Renderer:
                 scan.reference[0], exp.column(name, "t", quoted=True), kind
             )
             columns.append(exp.alias_(found, names[name]))
-            if name == scan.schema.unit:
-                condition = exp.Not(this=exp.Paren(this=sql.is_null(found.copy())))
+            if name in scan.schema.unit:
+                known = exp.Not(this=exp.Paren(this=sql.is_null(found.copy())))
+                condition = known if condition is None else sql.conjunction(condition, known)
         source = self._dialect.source(scan.reference)
         query = exp.select(*columns, copy=False).from_(source, copy=False)
         return query.where(condition, copy=False), names
 
     def _truncate(
-        self, relation: nodes.Truncate, query: Any, names: dict[str, str], unit: str
+        self, relation: nodes.Truncate, query: Any, names: dict[str, str], unit: list[str]
     ) -> Any:
         first = [names[name] for name in relation.order_by]
-        rest = [of for of in names.values() if of not in first and of != unit]
-        number = sql.window(exp.RowNumber(), [unit], [*first, *rest])
+        rest = [of for of in names.values() if of not in first and of not in unit]
+        number = sql.window(exp.RowNumber(), unit, [*first, *rest])
         columns = [sql.column(of) for of in names.values()]
         numbered = sql.select([*columns, exp.alias_(number, "r")], query)
         return sql.select(columns, numbered, sql.at_most("r", relation.rows))
 
     def _group_truncate(
-        self, relation: nodes.GroupTruncate, query: Any, names: dict[str, str], unit: str
+        self, relation: nodes.GroupTruncate, query: Any, names: dict[str, str], unit: list[str]
     ) -> Any:
         by = [names[name] for name in relation.by]
-        rest = [of for of in names.values() if of not in by and of != unit]
-        group = sql.window(exp.DenseRank(), [unit], by)
-        row = sql.window(exp.RowNumber(), [unit, *by], rest)
+        rest = [of for of in names.values() if of not in by and of not in unit]
+        group = sql.window(exp.DenseRank(), unit, by)
+        row = sql.window(exp.RowNumber(), [*unit, *by], rest)
         columns = [sql.column(of) for of in names.values()]
         numbered = sql.select([*columns, exp.alias_(group, "g"), exp.alias_(row, "r")], query)
         both = sql.conjunction(sql.at_most("g", relation.groups), sql.at_most("r", relation.rows))
@@ -217,8 +224,13 @@ class Renderer:
         if isinstance(one, nodes.Count):
             return sql.select([exp.Count(this=exp.Star())], query)
         if isinstance(one, nodes.DistinctUnits):
-            unit = exp.Distinct(expressions=[sql.column(names[schema.unit])])
-            return sql.select([exp.Count(this=unit)], query)
+            unit = _of(names, schema)
+            if len(unit) > 1:
+                columns = [sql.column(of) for of in unit]
+                query = sql.select(columns, query).group_by(*map(sql.column, unit), copy=False)
+                return sql.select([exp.Count(this=exp.Star())], query)
+            distinct = exp.Distinct(expressions=[sql.column(unit[0])])
+            return sql.select([exp.Count(this=distinct)], query)
         if isinstance(one, nodes.Sum):
             return sql.select([self._sum(one.value, names)], query)
         if isinstance(one, nodes.Bins):

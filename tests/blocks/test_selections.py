@@ -1,0 +1,230 @@
+"""Records that were selected before, which launches on the same blocks share."""
+
+import gc
+import os
+import signal
+import weakref
+from threading import Barrier, Thread
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.blocks.selections import MOST, Selections
+from opendp_concurrent.errors import BlockExceededError, ForkedError
+from opendp_concurrent.native import opendp as native
+from opendp_concurrent.queryables.data import _CONTENTS, seal, unseal
+
+dp.enable_features("contrib", "honest-but-curious")
+PURE = dp.max_divergence()
+VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+FRAME = (
+    dp.lazyframe_domain([dp.series_domain(name, dp.atom_domain(T="i64")) for name in ("day", "n")]),
+    dp.symmetric_distance(),
+)
+
+
+def costing(function, loss=0.125, space=VECTOR):
+    return dp.m.make_user_measurement(
+        *space, PURE, function, lambda d_in: loss * d_in, TO="ExtrinsicObject"
+    )
+
+
+def spawn(data=(1, 11, 12, 21), d_out=100.0, keys=range(4), space=VECTOR, blocks=None):
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    weeks = blocks or oc.c.by_key(lambda record: record // 10)
+    made = oc.c.make_block_filter(odometer, 1, d_out, blocks=weeks, keys=keys)
+    return made(list(data) if space is VECTOR else data)
+
+
+@pytest.fixture
+def converted(monkeypatch):
+    """How often records were converted."""
+    calls, to_pointer = [], native.to_pointer
+
+    def counting(data, carrier_type):
+        calls.append(carrier_type)
+        return to_pointer(data, carrier_type)
+
+    monkeypatch.setattr(native, "to_pointer", counting)
+    return calls
+
+
+def test_launches_on_the_same_blocks_convert_the_records_once(converted):
+    root = spawn()
+    limit = root(
+        oc.c.make_limited(
+            oc.make_concurrent_odometer(*VECTOR, PURE), d_in=1, d_out=50.0, label="ann"
+        )
+    )
+    before = len(converted)
+    assert root([1, 0], costing(sum)) == 24
+    one = len(converted) - before
+    for launch in (root, limit):
+        assert launch([0, 1], costing(sum)) == launch(range(2), costing(sum)) == 24
+        assert launch((1, 0, 1), costing(len)) == 3
+    with root.prepaid(np.array([1, 0]), costing(sum), 2) as paid:
+        assert paid(costing(sum)) == 24
+    child = root([0, 1], oc.make_concurrent_odometer(*VECTOR, PURE))
+    assert child(costing(sum)) == 24
+    assert len(converted) - before == one == 1
+    assert root.privacy_loss(1) == 8.5 * 0.125 + 0.0625 + 0.125  # every launch is charged
+
+
+def test_a_frame_and_a_table_are_selected_once(monkeypatch):
+    rows = pl.LazyFrame(
+        {"day": [1, 2, 1], "n": [10, 20, 11]}, schema={"day": pl.Int64, "n": pl.Int64}
+    )
+    root = spawn(rows, keys=[1, 2], space=FRAME, blocks=oc.c.by_column("day"))
+    reads = []
+    count = costing(lambda frame: reads.append(frame) or frame.collect().height, space=FRAME)
+    assert [root([1], count), root([1, 2], count), root([1], count)] == [2, 3, 2]
+    kept = root._blocks.records._selections
+    assert sorted(size for _, size in kept._kept.values()) == [1 + 2, 2 + 3]
+
+
+def test_what_a_mechanism_does_with_its_records_is_not_seen_by_the_next():
+    root = spawn()
+    assert root([1], costing(lambda records: (records.clear(), len(records))[1])) == 0
+    assert root([1], costing(sorted)) == [11, 12]
+
+
+def test_new_blocks_have_their_own_records():
+    root = spawn(keys=[0, 1])
+    assert root([0, 1], costing(sum)) == 24
+    root.add_blocks([2])
+    root.add_blocks([3, 4], [31, 41, 12])
+    assert root([1], costing(sorted)) == [11, 12]
+    assert root([2, 3, 4], costing(sorted)) == [21, 31, 41]
+    assert root([0, 1], costing(sum)) == 24
+
+
+def test_a_mapping_is_read_at_each_launch():
+    own = dp.user_domain("weeks", lambda data: isinstance(data, dict)), dp.user_distance("people")
+    weeks = {"a": [1]}
+    odometer = oc.make_concurrent_odometer(*own, PURE)
+    root = oc.c.make_block_filter(odometer, 1, 1.0, blocks=oc.c.by_entry(), keys=["a", "b"])(weeks)
+    assert root(["b"], costing(dict, space=own)) == {}
+    weeks["b"] = [2]
+    assert root(["b"], costing(dict, space=own)) == {"b": [2]}
+
+
+def test_a_selection_that_failed_is_tried_again(monkeypatch):
+    root = spawn()
+    to_pointer = native.to_pointer
+
+    def interrupted(data, carrier_type):
+        if data == [11, 12]:
+            raise KeyboardInterrupt
+        return to_pointer(data, carrier_type)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(native, "to_pointer", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            root([1], costing(sum))
+    assert root([1], costing(sum)) == 23
+    assert root.privacy_loss(1) == 0.25
+
+
+def test_a_refused_launch_selects_nothing(converted):
+    root = spawn(d_out=0.1)
+    before = len(converted)
+    for _ in range(3):
+        with pytest.raises(BlockExceededError):
+            root([1], costing(sum))
+        assert not root.admits([1], costing(sum))
+    assert len(converted) == before
+
+
+def test_threads_share_a_selection(converted):
+    root, start, answers = spawn(list(range(40)) * 20), Barrier(8), []
+
+    def work():
+        start.wait()
+        for _ in range(20):
+            answers.append(root([1, 2], costing(len)))
+
+    before = len(converted)
+    threads = [Thread(target=work) for _ in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert answers == [400] * 160
+    assert root.privacy_loss(1) == 20.0
+    assert len(converted) - before <= 8  # those that began before the first was kept
+
+
+def test_what_is_kept_is_bounded_by_the_data():
+    """All pairs of 30 blocks have 29 times as many records as the data."""
+    root = spawn(list(range(300)) * 10, keys=range(30), d_out=1e4)
+    kept = root._blocks.records._selections
+    for one in range(30):
+        for other in range(one):
+            assert root([one, other], costing(len)) == 200
+            held = sum(len(native.to_python(unseal(token))) for token, _ in kept._kept.values())
+            assert 200 <= held <= 6000
+            assert len(kept._kept) <= MOST
+    assert root([29, 28], costing(len)) == 200
+    assert list(kept._kept)[-1] == np.array([28, 29]).tobytes()  # the latest stay
+
+
+def test_many_selections_without_records_are_bounded(monkeypatch):
+    root = spawn([], keys=range(100), d_out=1e4)
+    for one in range(100):
+        root([one], costing(len))
+    assert len(root._blocks.records._selections._kept) <= MOST
+
+
+def test_nothing_is_kept_when_the_handle_is_gone():
+    gc.collect()
+    before = len(_CONTENTS)
+    root = spawn()
+    root([1], costing(sum))
+    with pytest.raises(BlockExceededError):
+        root([2], costing(sum, 1e9))  # a selection that never ran
+    kept = weakref.ref(root._blocks.records._selections)
+    del root
+    gc.collect()
+    assert kept() is None
+    assert len(_CONTENTS) == before
+
+
+def test_two_threads_that_miss_make_one_entry():
+    selections, places = Selections(), np.array([1, 2])
+    made = []
+
+    def seal_twice(selected):
+        made.append(seal([1, 2, 3]))
+        if len(made) == 1:  # another thread is faster
+            selections.of(places, 9, seal_twice)
+        selected(3)
+        return made[0 if len(made) == 1 else -1]
+
+    selections.counter()(3)
+    selections.of(places, 9, seal_twice)
+    assert len(selections._kept) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_selects_nothing_and_waits_for_no_thread_of_its_parent():
+    root = spawn()
+    root([1], costing(sum))
+    read, write = os.pipe()
+    with root._blocks.records._selections._lock:  # as another thread may, at the fork
+        child = os.fork()
+        if not child:
+            found = b"launched"
+            signal.alarm(20)
+            try:
+                root([1], costing(sum))
+            except ForkedError:
+                found = b"refused"
+            finally:
+                os.write(write, found)
+                os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write)
+    assert os.read(read, 100) == b"refused"

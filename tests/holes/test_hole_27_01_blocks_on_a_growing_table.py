@@ -1,0 +1,353 @@
+"""Blocks of a table that grows: a truncation bounds a unit's blocks at one moment, not over time.
+
+One person visits in each of some weeks, which are inserted one by one. The block filter says that
+it costs the person at most d_out, which is G times the budget of a block. So no order of insertion
+may bring the person into the answers of more than G weeks. With the truncation of the table as it
+was at each launch, the person was in the answers of 12 weeks of 12.
+"""
+
+from itertools import permutations
+
+import opendp.prelude as dp
+import pytest
+from opendp.mod import OpenDPException
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import ConcurrentError, InvalidTypeError
+from opendp_concurrent.ledger import create_ledger, open_ledger
+
+duckdb = pytest.importorskip("duckdb")
+pl = pytest.importorskip("polars")
+pytest.importorskip("sqlglot")
+dp.enable_features("contrib", "honest-but-curious")
+PURE = dp.max_divergence()
+SCALE, D_OUT = 1e-9, 1e12  # the noise is 0, and everything is admitted
+SCHEMA = {"person": int, "week": int}
+TRUNCATIONS = {
+    "groups": lambda most: oc.t.then_group_truncate("week", groups=most),
+    "rows": lambda most: oc.t.then_truncate(most),
+}
+
+
+def empty(unit="person", **options):
+    """A connection, and a table without rows."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE visits (person BIGINT, week BIGINT)")
+    return connection, oc.tables.scan(connection, "visits", SCHEMA, unit, **options)
+
+
+def filtered(bounded, keys=(), **options):
+    odometer = oc.make_concurrent_odometer(*bounded.output_space, PURE)
+    by_week = oc.c.by_column("week")
+    return oc.c.make_block_filter(odometer, 1, D_OUT, blocks=by_week, keys=keys, **options)
+
+
+def counting(bounded):
+    return bounded.output_space >> oc.t.then_table_count() >> dp.m.then_laplace(scale=SCALE)
+
+
+@pytest.mark.parametrize("kind", TRUNCATIONS)
+@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.parametrize("early", [False, True], ids=["added", "named at first"])
+def test_hole_27_01_a_unit_is_in_no_more_weeks_than_it_is_charged_for(kind, most, early):
+    for order in permutations(range(4)):
+        connection, visits = empty()
+        bounded = visits.space >> TRUNCATIONS[kind](most)
+        made = filtered(bounded, range(4) if early else ())
+        root, weeks = (bounded >> made)(visits), 0
+        for week in order:
+            connection.execute("INSERT INTO visits VALUES (7, ?)", [week])
+            try:
+                if not early:
+                    root.add_blocks([week])
+                weeks += root([week], counting(bounded))
+            except ConcurrentError:  # refused before anything ran
+                assert root.remaining(week) > 0 if week in root else True
+        assert weeks <= most
+        spent = weeks / SCALE
+        assert spent <= made.map(1) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", TRUNCATIONS)
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_hole_27_01_blocks_are_not_added_to_a_table_whose_truncation_bounds_a_moment(
+    kind, snapshot
+):
+    _, visits = empty(snapshot=snapshot)
+    bounded = visits.space >> TRUNCATIONS[kind](3)
+    root = (bounded >> filtered(bounded, [1]))(visits)
+    with pytest.raises(InvalidTypeError, match=r"keys cannot be added.*unit="):
+        root.add_blocks([2])
+    assert 2 not in root
+
+
+def test_hole_27_01_a_ledger_outlives_the_table_whose_truncation_bounds_a_moment(tmp_path):
+    _, visits = empty()
+    bounded = visits.space >> oc.t.then_group_truncate("week", groups=3)
+    with (
+        create_ledger(tmp_path / "budgets.db", "weeks") as ledger,
+        pytest.raises(InvalidTypeError, match=r"ledger cannot.*unit="),
+    ):
+        filtered(bounded, [1], ledger=ledger)
+
+
+def test_hole_27_01_parts_of_a_growing_table_are_cut_once():
+    for order in permutations(range(3)):
+        connection, visits = empty()
+        bounded = visits.space >> oc.t.then_group_truncate("week", groups=1)
+        one = counting(bounded)
+        parallel = oc.c.make_parallel_composition(
+            *bounded.output_space, oc.c.by_column("week"), dict.fromkeys(range(3), one)
+        )
+        assert (bounded >> parallel).map(1) == one.map(1)
+        parts, weeks = (bounded >> parallel)(visits), 0
+        for week in order:
+            connection.execute("INSERT INTO visits VALUES (7, ?)", [week])
+            weeks += parts[week]
+        assert weeks <= 1
+
+
+@pytest.mark.parametrize(("measure", "cost"), [(PURE, 1), (dp.zero_concentrated_divergence(), 2)])
+def test_hole_27_01_a_unit_of_person_and_week_is_charged_for_each_week(measure, cost):
+    connection, visits = empty(unit=("person", "week"))
+    bounded = visits.space >> oc.t.then_truncate(2)
+    odometer = oc.make_concurrent_odometer(*bounded.output_space, measure)
+    made = oc.c.make_block_filter(odometer, 1, 0.5, blocks=oc.c.by_column("week"))
+    root = (bounded >> made)(visits)
+    exact = dp.m.make_user_measurement(
+        *bounded.output_space,
+        measure,
+        bounded.output_space >> oc.t.then_table_count(),
+        lambda d_in: 0.125 * d_in**cost,
+    )
+    for week in range(12):
+        for row in range(3):  # rows may come while a block is used: two of them are kept
+            connection.execute("INSERT INTO visits VALUES (7, ?), (8, 0)", [week])
+            if not row:
+                root.add_blocks([week])
+            assert root([week], exact) == min(2, row + 1) + (2 if week == 0 and row else week == 0)
+    assert root.privacy_loss(11) == 0.375  # three launches of 0.125
+    # one launch on all weeks reads two rows of the person in each of them
+    assert root(range(12), exact) == 2 * 12 + 2
+    assert [made.map(weeks) for weeks in (1, 2, 12)] == [0.5 * k**cost for k in (1, 2, 12)]
+    # the group privacy of 12 steps is at least what 12 launches cost that differ in one week each
+    assert made.map(12) >= 12 * root.privacy_loss(3)
+
+
+def test_hole_27_01_a_ledger_keeps_blocks_of_a_unit_of_person_and_week(tmp_path):
+    connection, visits = empty(unit=("person", "week"))
+    once = visits.space >> oc.t.then_truncate(1)
+    with create_ledger(tmp_path / "budgets.db", "weeks") as ledger:
+        for week in range(3):  # the table grows, and the filter is made again
+            connection.execute("INSERT INTO visits VALUES (7, ?)", [week])
+            root = filtered(once, range(week + 1), ledger=ledger)(once(visits))
+            assert root(range(week + 1), counting(once)) == week + 1
+            assert [root.privacy_loss(w) / 1e9 for w in range(week + 1)] == pytest.approx(
+                [week + 1 - w for w in range(week + 1)]
+            )
+
+
+def test_hole_27_01_a_week_that_is_no_part_of_the_unit_is_bounded_at_one_moment():
+    _, visits = empty(unit=("person", "week"))
+    once = visits.space >> oc.t.then_truncate(1)
+    odometer = oc.make_concurrent_odometer(*once.output_space, PURE)
+    by_person = oc.c.by_column("person")  # a person is in one block of persons, as part of a unit
+    (once >> oc.c.make_block_filter(odometer, 1, 1.0, blocks=by_person))(visits).add_blocks([1])
+    joined = once >> oc.t.then_public_join(
+        "week", {"month": int}, {week: week // 4 for week in range(9)}
+    )
+    odometer = oc.make_concurrent_odometer(*joined.output_space, PURE)
+    by_month = oc.c.make_block_filter(odometer, 1, 1.0, blocks=oc.c.by_column("month"))
+    with pytest.raises(InvalidTypeError, match="keys cannot be added"):
+        (joined >> by_month)(visits).add_blocks([1])
+
+
+def visits_in(path, weeks):
+    pl.DataFrame({"person": [7] * len(weeks), "week": weeks}).write_parquet(path)
+
+
+FRAME = (
+    dp.lazyframe_domain(
+        [dp.series_domain(name, dp.atom_domain(T="i64")) for name in ("person", "week")]
+    ),
+    dp.symmetric_distance(),
+)
+
+
+def rows_of(space):
+    return dp.m.make_user_measurement(
+        *space,
+        PURE,
+        lambda frame: frame.collect().height,
+        lambda d_in: float(d_in),
+        TO="ExtrinsicObject",
+    )
+
+
+@pytest.mark.parametrize("chained", [False, True])
+def test_hole_27_01_a_frame_that_is_truncated_as_it_is_read_is_read_once(tmp_path, chained):
+    """A plan of Polars runs at each launch: it keeps another week when the file has grown."""
+
+    def first(frame):
+        return frame.sort("week").group_by("person").head(1).select("person", "week")
+
+    for order in permutations(range(4)):
+        path = tmp_path / "visits.parquet"
+        visits_in(path, [])
+        odometer = oc.make_concurrent_odometer(*FRAME, PURE)
+        by_week = oc.c.by_column("week")
+        made = oc.c.make_block_filter(odometer, 1, 1.0, blocks=by_week, keys=range(4))
+        frame, weeks = pl.scan_parquet(path, schema={"person": pl.Int64, "week": pl.Int64}), 0
+        if chained:
+            keep = dp.t.make_user_transformation(*FRAME, *FRAME, first, lambda d_in: d_in)
+            root = (keep >> made)(frame)
+        else:
+            root = made(first(frame))
+        for number, week in enumerate(order):
+            visits_in(path, [*order[: number + 1]])
+            weeks += root([week], rows_of(FRAME))
+        assert weeks <= made.map(1)
+        with pytest.raises(InvalidTypeError, match="files of the LazyFrame are read once"):
+            root.add_blocks([4])
+
+
+@pytest.mark.parametrize("kind", ["chain", "native chain", "odometer", "blocks"])
+def test_hole_27_01_data_are_not_added_behind_a_transformation(kind):
+    """The transformation bounds the records of a unit in the first data, not in those added."""
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    made = oc.c.make_block_filter(odometer, 2, 1.0, blocks=oc.c.by_key(abs), keys=[1, 2])
+    own = dp.user_domain("visits", lambda data: isinstance(data, dict)), dp.symmetric_distance()
+    # a person has two visits at most, so a person more is two records more
+    two = dp.t.make_user_transformation(
+        *own,
+        *space,
+        lambda data: [one for v in data.values() for one in v[:2]],
+        lambda d_in: 2 * d_in,
+    )
+    people = {"eve": [1, 2, 3], "bob": [2]}
+    if kind == "chain":
+        root = (two >> made)(people)
+    elif kind == "native chain":
+        root = dp.c.make_chain_mt(made, two)(people)
+    elif kind == "odometer":
+        root = (two >> odometer)(people)(made)
+    else:
+        outer = oc.c.make_block_filter(odometer, 2, 1.0, blocks=oc.c.by_key(abs), keys=[1, 2])
+        root = outer([1, 2, 2])(
+            [1, 2], oc.c.make_block_filter(odometer, 1, 0.5, blocks=oc.c.by_key(abs), keys=[1, 2])
+        )
+    with pytest.raises(InvalidTypeError, match="data cannot be added"):
+        root.add_blocks([3], [3])
+    assert 3 not in root
+    root.add_blocks([3])  # of the first data, which are cut once
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=16.0)
+    assert isinstance(root([2, 3], count), int)
+    made([1, 2]).add_blocks([3], [3])
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+@pytest.mark.parametrize(("measure", "cost"), [(PURE, 1), (dp.zero_concentrated_divergence(), 2)])
+def test_hole_27_01_sealed_blocks_keep_a_unit_in_as_many_weeks_as_it_is_charged_for(
+    most, measure, cost
+):
+    for number, order in enumerate(permutations(range(4))):
+        connection, visits = empty()
+        oc.tables.create_seals(visits, "kept", "week", most)
+        kept = oc.tables.sealed(visits, "kept")
+        odometer = oc.make_concurrent_odometer(*kept.space, measure)
+        made = oc.c.make_block_filter(odometer, 1, 1.0, blocks=oc.c.by_column("week"))
+        exact = dp.m.make_user_measurement(
+            *kept.space, measure, kept.space >> oc.t.then_table_count(), lambda d_in: 1e-3 * d_in
+        )
+        root, seen = made(kept), []
+        for week in order:
+            connection.execute("INSERT INTO visits VALUES (7, ?), (7, ?)", [week, week])
+            oc.tables.seal(visits, "kept", [week])
+            connection.execute("INSERT INTO visits VALUES (8, ?)", [week])  # late: dropped
+            root.add_blocks([week])
+            seen.append(root([week], exact))
+            assert root(list(order[: len(seen)]), exact) == sum(seen)  # as they were, for ever
+        assert seen == [1] * most + [0] * (4 - most)
+        # one step of the path is a block: all budgets are equal, and there are most steps
+        assert made.map(1) == 1.0 >= most**cost * (root.privacy_loss(0) + root.remaining(0))
+        assert made.map(2) == 2**cost
+        if number > 5:
+            break
+
+
+def test_hole_27_01_sealed_blocks_in_a_ledger_are_those_of_all_processes(tmp_path):
+    path = str(tmp_path / "visits.duckdb")
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE visits (person BIGINT, week BIGINT)")
+        visits = oc.tables.scan(connection, "visits", SCHEMA, "person")
+        oc.tables.create_seals(visits, "kept", "week", 2)
+        create_ledger(tmp_path / "budgets.db", "weeks").close()
+    answers, order = [], [3, 1, 0, 2]
+    for number, week in enumerate(order):
+        with (
+            duckdb.connect(path) as connection,
+            open_ledger(tmp_path / "budgets.db", "weeks") as ledger,
+        ):
+            connection.execute("INSERT INTO visits VALUES (7, ?)", [week])
+            visits = oc.tables.scan(connection, "visits", SCHEMA, "person")
+            oc.tables.seal(visits, "kept", [week])
+            kept = oc.tables.sealed(visits, "kept")
+            odometer = oc.make_concurrent_odometer(*kept.space, PURE)
+            by_week = oc.c.by_column("week")
+            made = oc.c.make_block_filter(
+                odometer, 1, D_OUT, blocks=by_week, keys=order[: number + 1], ledger=ledger
+            )
+            answers.append(made(kept)([week], counting(kept_space(kept))))
+    assert answers == [1, 1, 0, 0]
+
+
+def kept_space(table):
+    """What ``counting`` takes: something with the space of a table."""
+    return table.space >> oc.t.then_where(oc.tables.column("week") >= 0)
+
+
+def test_hole_27_01_a_truncation_of_sealed_blocks_bounds_a_moment_again():
+    _, visits = empty()
+    oc.tables.create_seals(visits, "kept", "week", 3)
+    kept = oc.tables.sealed(visits, "kept")
+    fewer = kept.space >> oc.t.then_group_truncate("week", groups=1)
+    with pytest.raises(InvalidTypeError, match="keys cannot be added"):
+        (fewer >> filtered(fewer))(kept).add_blocks([1])
+    some = kept.space >> oc.t.then_where(oc.tables.column("week") > 1)
+    (some >> filtered(some))(kept).add_blocks([1])
+
+
+def test_hole_27_01_parts_of_sealed_blocks_are_cut_once():
+    """Parts may differ in what they cost, so which ones differ must not be chosen by answers."""
+    connection, visits = empty()
+    oc.tables.create_seals(visits, "kept", "week", 1)
+    kept = oc.tables.sealed(visits, "kept")
+    one = kept.space >> oc.t.then_table_count() >> dp.m.then_laplace(scale=SCALE)
+    parts = oc.c.make_parallel_composition(
+        *kept.space, oc.c.by_column("week"), dict.fromkeys(range(3), one)
+    )(kept)
+    assert parts[0] == 0
+    connection.execute("INSERT INTO visits VALUES (7, 1)")
+    oc.tables.seal(visits, "kept", [1])
+    assert parts[1] == 0
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_hole_27_01_a_ledger_outlives_the_output_of_a_transformation(tmp_path, native):
+    """Each output has one week of a person, and those of two processes have two."""
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    own = dp.user_domain("visits", lambda data: isinstance(data, dict)), dp.symmetric_distance()
+    one = dp.t.make_user_transformation(
+        *own, *space, lambda data: [min(weeks) for weeks in data.values()], lambda d_in: d_in
+    )
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    with create_ledger(tmp_path / "budgets.db", "weeks") as ledger:
+        made = oc.c.make_block_filter(
+            odometer, 1, 1.0, blocks=oc.c.by_key(abs), keys=[1, 2], ledger=ledger
+        )
+        chained = dp.c.make_chain_mt(made, one) if native else one >> made
+        for weeks in ([2], [1, 2]):
+            with pytest.raises((InvalidTypeError, OpenDPException), match="ledger cannot"):
+                chained({"eve": weeks})
+        made([1, 2])
