@@ -19,7 +19,7 @@ from ..fdp.function import TradeoffFunction, check_function
 from ..measures.sums.accumulator import times
 from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 from .epsilon_delta_sum import slack
-from .ladder_at_delta import EpsilonDeltaLadder
+from .ladder_at_delta import EpsilonDeltaLadder, larger_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,11 @@ class Rungs:
     def to_record(self) -> int | None:
         """Units spent."""
         return self.spent
+
+    def merged(self, other: Rungs) -> Rungs | None:
+        """Return the larger of two counts of the same launches."""
+        spent = larger_count(self.spent, other.spent)
+        return Rungs(self.unit, spent) if self.unit == other.unit and spent is not None else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from math import inf
+from statistics import NormalDist
+
+import numpy as np
 
 from .order import is_at_most, with_gaussians
 from .product import Product
 
 MOST = 2**22  # units
+_NORMAL = NormalDist()
 
 
 @lru_cache(maxsize=65536)
@@ -25,14 +28,19 @@ def least_power(unit: Product, child: Product) -> int | None:
         return least_power(unit, larger)
     if unit.infinite.upper == 0.0 < child.infinite.upper:
         return None
-    low, high = 0, 1
-    if unit.largest_loss and child.largest_loss < inf and unit.largest_loss < inf:
-        high = max(1, int(min(child.largest_loss / unit.largest_loss, MOST)))
-    while not is_at_most(child, unit.power(high)):
-        low, high = high, 2 * high
-        if high > MOST:
-            return None
-    return _last(lambda k: not is_at_most(child, unit.power(k)), low, high) + 1
+    low, high, at, step = 0, MOST + 1, _guess(unit, child), 1  # outward from ``at``, then halved
+    while high - low > 1:
+        low, high = (low, at) if is_at_most(child, unit.power(at)) else (at, high)
+        at = low + step if high > MOST else high - step if low == 0 else (low + high) // 2
+        at, step = min(max(at, low + 1), high - 1), 2 * step
+    return high if high <= MOST else None
+
+
+def _guess(unit: Product, child: Product) -> int:
+    """About the number of units with the δ at ε = 0 of the child, if both were Gaussian."""
+    delta = float(child.profile(np.zeros(1), 1e-3).upper[0])
+    squares = (2 * _NORMAL.inv_cdf(min((1 + delta) / 2, 1 - 2.0**-53))) ** 2
+    return int(min(max(1.0, squares / max(unit.variance, 1e-200)), MOST))
 
 
 @lru_cache(maxsize=4096)

@@ -27,7 +27,7 @@ from .finite import Finite, worst
 from .gaussian import Gaussian, gaussian_profile
 from .inversion import CharacteristicFunction, start
 from .repeated import repeated
-from .search import certify, halved
+from .search import certify, narrowed
 
 MOST_ATOMS = 2**17  # outcomes up to which products of finite pairs are exact
 _MIXED = 2**12  # the same for products with a Gaussian
@@ -361,7 +361,7 @@ class Product:
             if self.all_atoms is not None:
                 near = self.all_atoms.epsilon_near(delta)
             else:
-                _, near = halved(0.0, top, lambda at: sum(profile(at)) / 2 <= delta, most=200)
+                near = narrowed(top, lambda at: sum(self.profile(at, 0.0)) / 2 <= delta)
         return certify(profile, delta, near, self._scale)
 
     def _epsilon_at_least(self, delta: float) -> float:
