@@ -1,6 +1,7 @@
 """Where Fourier inversion integrates: the path τ + iω, its step, its end and its smoothing.
 
-The choice is a heuristic. Whatever is chosen, ``inversion.py`` bounds the error.
+The choice is a heuristic. Whatever is chosen, ``inversion.py`` bounds the error. It depends on the
+product and on the question alone. It is coarse, so that what is known of factors serves others.
 
 K(τ) = ln E_P[e^(τL); L finite] is the cumulant generating function of the loss.
 """
@@ -8,10 +9,10 @@ K(τ) = ln E_P[e^(τL); L finite] is the cumulant generating function of the los
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, expm1, inf, log, pi, sqrt
+from math import exp, expm1, inf, log, log2, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ _PENALTIES = -TAUS * np.log1p(1 / TAUS) - np.log1p(TAUS)
 _SQUARES = TAUS * (TAUS + 1) / 2
 _REACH = np.geomspace(1.0, 1e8, 161)  # frequencies, in units of 1 / sqrt(variance)
 _PERIODS = np.geomspace(4.0, 4e4, 81)  # in units of sqrt(variance)
+_STRIDE = 2  # in ``TAUS``, between anchors
 _COARSE = 0.2  # largest smoothing
 _RETREATS, _LONG = 4, 2e3  # steps of τ; a period in units of 1 / τ
 _SPARE = 4.0  # of the logarithm of |ρ|, for recurrences
@@ -72,14 +74,26 @@ class Contour:
         return self.step * (self.nodes - 1)
 
 
-def cumulants(factors: Counted) -> Array:
-    """K(τ) of a product on ``TAUS``: a sum over factors."""
-    return sum((n * factor.log_mgf(TAUS) for factor, n in factors), np.zeros_like(TAUS))
+def on_taus(factor: Factor) -> Array:
+    """K(τ) of one factor on ``TAUS``, and a bound on its error: two rows."""
+    return np.array(np.broadcast_arrays(factor.log_mgf(TAUS), factor.mgf_error(TAUS)))
 
 
-def cumulant_errors(factors: Counted) -> Array:
-    """Bound on the error of :func:`cumulants`."""
-    return sum((n * factor.mgf_error(TAUS) for factor, n in factors), np.zeros_like(TAUS))
+def decays(factor: Factor, tau: float, width: float) -> tuple[Array, Array]:
+    """Logarithms of bounds on |ρ| at ``_REACH`` over ``width``: from there on; within a period."""
+    reach = _REACH / width
+    near = np.minimum(reach, factor.period / 2 * (1 - 16 * UNIT))
+    plain = factor.log_decay(tau, reach) if factor.horizon == inf else np.zeros_like(reach)
+    return plain, factor.log_recurring(tau, near, reach)
+
+
+def cumulants(factors: Counted, known: Callable[[Factor], Array] = on_taus) -> Array:
+    """K(τ) of a product on ``TAUS``, and a bound on the error: sums over factors, two rows."""
+    counts = np.array([n for _, n in factors], dtype=float)
+    rows = np.array([known(factor) for factor, _ in factors]).reshape(-1, 2, len(TAUS))
+    total: Array = np.add.reduce(counts[:, None, None] * rows)
+    total[1] *= 2  # for the roundings of sums
+    return total
 
 
 def variance(factors: Counted) -> float:
@@ -100,24 +114,61 @@ def renyi_delta(cumulants: Array, epsilon: float) -> float:
     return exp(least) * (1 + ELEMENTARY) + TINY if least < 0.0 else 1.0
 
 
-def choose(factors: Counted, cumulants: Array, epsilon: float, tolerance: float) -> Contour:
-    """Path for δ(``epsilon``) at a relative width of about ``tolerance``."""
+def saddle(cumulants: Array, epsilon: float) -> int:
+    """Where on ``TAUS`` the integrand for δ(``epsilon``) is least."""
     best = int(np.argmin(cumulants - TAUS * epsilon - np.log(TAUS * (1 + TAUS))))
-    best = min(max(best, 1), len(TAUS) - 2)
+    return min(max(best, 1), len(TAUS) - 2)
+
+
+def anchor(cumulants: Array, epsilon: float) -> float:
+    """An ε with nearly the same τ: one of few, so that paths for it serve many others."""
+    at = min(max(_STRIDE * round(saddle(cumulants, epsilon) / _STRIDE), 1), len(TAUS) - 2)
+    return _saddle_points(cumulants[at - 1 : at + 2], TAUS[at - 1 : at + 2])[0].item()
+
+
+def _saddle_points(cumulants: Array, taus: Array) -> tuple[Array, Array]:
+    """At the inner τ: the ε with this saddle point, and about ln δ there."""
+    tau, known = taus[1:-1], cumulants[1:-1]
+    left, right = (
+        np.diff(cumulants)[:-1] / np.diff(taus)[:-1],
+        np.diff(cumulants)[1:] / np.diff(taus)[1:],
+    )
+    epsilon = (left + right) / 2 - 1 / tau - 1 / (1 + tau)
+    bend = np.maximum(0.0, 2 * (right - left) / (taus[2:] - taus[:-2])) + tau**-2 + (1 + tau) ** -2
+    return epsilon, known - tau * epsilon - np.log(tau * (1 + tau)) - np.log(2 * pi * bend) / 2
+
+
+def near_epsilon(cumulants: Array, delta: float) -> float:
+    """About the ε at ``delta``, by the method of steepest descent; it may be NaN or negative."""
+    epsilon, logarithm = _saddle_points(cumulants, TAUS)
+    return float(np.interp(-log(delta), -logarithm, epsilon))
+
+
+def choose(
+    factors: Counted,
+    cumulants: Array,
+    epsilon: float,
+    tolerance: float,
+    known: Callable[[Factor, float, float], tuple[Array, Array]] = decays,
+) -> Contour:
+    """Path for δ(``epsilon``) at a relative width of about ``tolerance``."""
+    best = saddle(cumulants, epsilon)
     for _ in range(_RETREATS):  # away from where K rises so steeply that no period is enough
         if best == 1 or alias_bound(cumulants, best, epsilon, _LONG / float(TAUS[best])) < 1e-6:
             break
         best -= 1
     tau, whole = float(TAUS[best]), variance(factors)
     width = sqrt(min(max(_curvature(cumulants, best), 1e-6 * whole), 4 * whole))
+    width = 2.0 ** (round(2 * log2(width)) / 2)
     # about δ / e^(K(τ) - τε), from the height and the width of the integrand
     height = 1 / (tau * (1 + tau) * sqrt(2 * pi * (width**2 + 1 / tau**2)))
     step = 2 * pi / _period(cumulants, best, epsilon, width, 0.1 * tolerance * height)
     reach = _REACH / width
-    decay = np.zeros_like(reach)
+    decay, once = np.zeros_like(reach), np.zeros_like(reach)  # once: if no factor recurs
     for one, n in factors:
-        if one.horizon == inf:
-            decay += n * one.log_decay(tau, reach)
+        plainly, recurring = known(one, tau, width)
+        decay += n * plainly
+        once += n * recurring
     wanted = 0.03 * tolerance * height
     with np.errstate(divide="ignore"):
         target = np.log(wanted * pi * reach)
@@ -132,10 +183,6 @@ def choose(factors: Counted, cumulants: Array, epsilon: float, tolerance: float)
     # smoothing adds about s² τ (1 + τ) of δ to δ
     least = min(_COARSE, 0.5 * sqrt(tolerance / (tau * (1 + tau))))
     recurrent = [(one, n) for one, n in factors if one.period < inf]
-    once = np.zeros_like(reach)  # if no factor recurs
-    for one, n in factors:
-        near = np.minimum(reach, one.period / 2 * (1 - 16 * UNIT))
-        once += n * one.log_recurring(tau, near, reach)
     short = _first(reach, once <= target - _SPARE)
     if recurrent and short / step <= MOST_NODES and short <= limit:
         for smoothing in _few_smoothings(recurrent, least, normal, wanted):
@@ -182,12 +229,17 @@ def _period(cumulants: Array, at: int, epsilon: float, width: float, allowed: fl
         True,
         key=lambda i: alias_bound(cumulants, at, epsilon, float(_PERIODS[i] * width)) <= allowed,
     )
-    return float(_PERIODS[index] * width)
+    return float(_PERIODS[_coarsely(index, len(_PERIODS))] * width)
+
+
+def _coarsely(index: int, size: int) -> int:
+    """A multiple of three that is as large, if there is one."""
+    return min(-(-index // 3) * 3, size - 1)
 
 
 def _first(reach: Array, holds: NDArray[np.bool_]) -> float:
     found = np.flatnonzero(holds)
-    return float(reach[found[0]]) if found.size else inf
+    return float(reach[_coarsely(int(found[0]), len(reach))]) if found.size else inf
 
 
 @lru_cache(maxsize=256)

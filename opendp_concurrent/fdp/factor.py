@@ -39,3 +39,8 @@ from .truncated_laplace import TruncatedLaplace
 Factor: TypeAlias = Union[  # noqa: UP007 (evaluated on Python 3.10)
     Finite, Gaussian, Laplace, Subsampled, TruncatedGaussian, TruncatedLaplace
 ]
+
+
+def rank(factor: Factor) -> str:
+    """A text by which factors have one order, in every process."""
+    return factor.digest if isinstance(factor, Finite) else repr(factor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from math import exp, expm1, inf, log1p, nextafter, pi
 from typing import Any, ClassVar, Protocol
 
@@ -130,6 +131,11 @@ class Finite:
             None if self.back is None else (self.back.losses.tobytes(), self.back.masses.tobytes()),
             self.__dict__.get("_origin"),  # the pair that swapping returns
         )
+
+    @cached_property
+    def digest(self) -> str:
+        """A text that only equal pairs have in common."""
+        return sha256(repr(self.key).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Finite) and self.key == other.key
