@@ -15,7 +15,7 @@ from typing import Any
 
 from .. import checks
 from ..errors import InvalidValueError
-from ..fdp.function import TradeoffFunction, check_function
+from ..fdp.function import TradeoffFunction, check_both, check_function
 from ..measures.sums.accumulator import times
 from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 from .epsilon_delta_sum import slack
@@ -127,7 +127,7 @@ def ladder(unit: TradeoffFunction, delta_slack: float | None = None) -> Ladder |
     >>> oc.accumulators.launches_admitted(rule, (1.0, 1e-6), [(0.01, 0.0)])
     562
     """
-    if check_function(unit=unit) in (TradeoffFunction.identity(), TradeoffFunction.worst()):
+    if check_both(unit=unit) in (TradeoffFunction.identity(), TradeoffFunction.worst()):
         raise InvalidValueError(
             f"unit ({unit}) must be neither TradeoffFunction.identity() nor "
             "TradeoffFunction.worst(); pass for example oc.TradeoffFunction.pure(0.01)"

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from math import exp, expm1, inf, ldexp, log, log1p, log10
+from math import exp, expm1, fsum, inf, ldexp, log, log1p, log10
 from typing import Any
 
 import numpy as np
@@ -123,6 +123,11 @@ class Product:
     def upper_only(self) -> bool:
         """Whether a factor is only an upper bound on what it stands for."""
         return any(factor.stands_for for factor in self.factors)
+
+    @cached_property
+    def units(self) -> frozenset[str]:
+        """The directions of neighbours that factors are bounds of, where they bound one only."""
+        return frozenset(factor.unit for factor in self.factors if factor.unit)
 
     @cached_property
     def single(self) -> Factor | None:
@@ -299,9 +304,18 @@ class Product:
         return max(0.0, -expm1(min(epsilon, 0.0)) * (1 - ELEMENTARY), top)
 
     def _most(self, epsilon: float) -> float:
-        """What δ is never above, rounded up: δ(∞) + 1 - e^(ε - loss), for the largest loss."""
+        """What δ is never above, rounded up.
+
+        δ(∞) + 1 - e^(ε - loss), for the largest loss; and the sum of the factors' δ(0), if ε >= 0.
+        """
         top = -expm1(epsilon - self.largest_loss) * (1 + ELEMENTARY)
-        return min(1.0, (float(self.infinite.upper) + top) * (1 + 2 * UNIT) + TINY)
+        most = (float(self.infinite.upper) + top) * (1 + 2 * UNIT) + TINY
+        return min(1.0, most, self._distance if epsilon >= 0.0 else 1.0)
+
+    @cached_property
+    def _distance(self) -> float:
+        """The sum of the factors' δ(0), rounded up: it bounds δ(0), a distance of laws."""
+        return fsum(n * self._memo.distance(one) for one, n in self.counted) * (1 + 4 * UNIT)
 
     @cached_property
     def _largest(self) -> tuple[float, float]:
@@ -362,6 +376,8 @@ class Product:
             top = max(0.0, near) if near < top else top
         if not top < inf:  # δ comes near its limit, and does not reach it
             return Bounds(self._epsilon_below(delta), inf)
+        if not exact and self._distance <= delta:
+            return Bounds(0.0, 0.0)
         if not exact:
             least = self._epsilon_at_least(delta)
             if not finite > 0.0 or top - least <= tolerance * top:
@@ -459,7 +475,7 @@ class Product:
 
 def _relative(width: float) -> float:
     """A power of ten near a width of δ, so that few paths serve many questions."""
-    return 10.0 ** min(-3, max(round(log10(max(width, 1e-12))), -11))
+    return 10.0 ** min(-3, max(round(log10(max(1e-12, min(1.0, width)))), -11))
 
 
 def _largest_loss_lower(factor: Factor) -> Fraction:
@@ -471,11 +487,17 @@ def _largest_loss_lower(factor: Factor) -> Fraction:
     return Fraction(factor.losses[-1]) - Fraction(factor.loss_error)
 
 
+def _distance(factor: Factor) -> float:
+    """δ(0) of a factor, rounded up: the distance of its laws."""
+    return float(factor.profile(np.zeros(1)).upper[0])
+
+
 class _Memo:
     """What is known of factors on paths: functions of their arguments alone, so it is shared."""
 
     def __init__(self) -> None:
         self.on_taus = lru_cache(2**11)(paths.on_taus)
+        self.distance = lru_cache(2**11)(_distance)
         self.decays = lru_cache(2**9)(paths.decays)
         self._few = lru_cache(2**9)(power)
 

@@ -23,7 +23,7 @@ from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..errors import UnsupportedEventError as OurUnsupportedEventError
 from ..exact.bracket import Bracket, Digits, upper
-from .arguments import LEAST_RATE, plain
+from .arguments import plain
 from .bounds import rounded_up
 from .concentrated import shifted_zcdp_to_tradeoff
 from .function import TradeoffFunction
@@ -357,11 +357,8 @@ def _sampled(inner: Losses, rate: float) -> Losses | None:
 
 
 def _subsampled(noise: str, size: float, rate: float) -> Losses:
-    """Both directions; numbers beyond what the quadrature takes are replaced by larger losses."""
-    rate, size = max(rate, LEAST_RATE), max(size, _LEAST_SIZE)
-    if rate > 1.0 - LEAST_RATE:
-        whole = TradeoffFunction.gaussian if noise == "gaussian" else TradeoffFunction.laplace
-        return _both(whole(size))
+    """Both directions; noise beyond what the quadrature takes is replaced by a larger loss."""
+    size = max(size, _LEAST_SIZE)
     if size > _MOST_SIZE[noise]:
         return _both(TradeoffFunction.approximate(0.0, rate))
     removed = TradeoffFunction._single(Subsampled(noise, size, rate, "removed"))
