@@ -77,9 +77,11 @@ class Accountant:
         :raises UnsupportedEventError: if its loss is not known, and nothing changes. It is also a
             ``dp_accounting.UnsupportedEventError``
         """
+        from .reading import with_own_count
+
         times = checks.count(count=plain(count))
         losses, session = self._read(event, times)
-        self._builder.compose(event, times)
+        self._builder.compose(with_own_count(event), times)
         self._losses, self._session = losses, session
         return self
 

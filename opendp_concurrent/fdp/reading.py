@@ -153,6 +153,13 @@ def _own(guard: checks.Guard, event: Any, parameter: str) -> Any:
     return guard(**{f"{type(event).__name__}.{parameter}": plain(getattr(event, parameter))})
 
 
+def with_own_count(event: Any) -> Any:
+    """The event, whose count is a number of Python's: dp-accounting's builder takes no other."""
+    if type(event) is not dp_event.SelfComposedDpEvent:
+        return event
+    return dp_event.SelfComposedDpEvent(event.event, plain(event.count))
+
+
 def _both(function: TradeoffFunction) -> Losses:
     """The same loss in both directions."""
     nothing = function == TradeoffFunction.identity()

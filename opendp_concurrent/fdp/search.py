@@ -50,17 +50,15 @@ def certify(
     near: float,
     scale: float,
     move: float = 0.0,
-    known: Bounds | None = None,
 ) -> Bounds:
     """Bounds on the least ε >= 0 with δ(ε) <= delta, by steps outward from ``near``.
 
     :param scale: unit of the steps if ``near`` is 0
     :param move: first step, where the width of the profile's bounds suggests one
-    :param known: the profile at ``near``
     """
     if not near < inf:
         return Bounds(0.0, inf)
-    at_near = profile(near) if known is None else known
+    at_near = profile(near)
     most = 1e6 * max(near, scale)
 
     def first(is_certain: Callable[[Bounds], bool], sign: int) -> float | None:
