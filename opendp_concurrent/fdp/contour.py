@@ -128,14 +128,10 @@ def anchor(cumulants: Array, epsilon: float) -> float:
 
 def _saddle_points(cumulants: Array, taus: Array) -> tuple[Array, Array]:
     """At the inner τ: the ε with this saddle point, and about ln δ there."""
-    tau, known = taus[1:-1], cumulants[1:-1]
-    left, right = (
-        np.diff(cumulants)[:-1] / np.diff(taus)[:-1],
-        np.diff(cumulants)[1:] / np.diff(taus)[1:],
-    )
-    epsilon = (left + right) / 2 - 1 / tau - 1 / (1 + tau)
-    bend = np.maximum(0.0, 2 * (right - left) / (taus[2:] - taus[:-2])) + tau**-2 + (1 + tau) ** -2
-    return epsilon, known - tau * epsilon - np.log(tau * (1 + tau)) - np.log(2 * pi * bend) / 2
+    tau, slopes = taus[1:-1], np.diff(cumulants) / np.diff(taus)
+    epsilon = (slopes[:-1] + slopes[1:]) / 2 - 1 / tau - 1 / (1 + tau)
+    # ln(2π K'') / 2 is left out: it hardly moves ε
+    return epsilon, cumulants[1:-1] - tau * epsilon - np.log(tau * (1 + tau))
 
 
 def near_epsilon(cumulants: Array, delta: float) -> float:

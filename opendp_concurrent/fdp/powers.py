@@ -28,12 +28,8 @@ def least_power(unit: Product, child: Product) -> int | None:
         return least_power(unit, larger)
     if unit.infinite.upper == 0.0 < child.infinite.upper:
         return None
-    low, high, at, step = 0, MOST + 1, _guess(unit, child), 1  # outward from ``at``, then halved
-    while high - low > 1:
-        low, high = (low, at) if is_at_most(child, unit.power(at)) else (at, high)
-        at = low + step if high > MOST else high - step if low == 0 else (low + high) // 2
-        at, step = min(max(at, low + 1), high - 1), 2 * step
-    return high if high <= MOST else None
+    found = _last(lambda k: not is_at_most(child, unit.power(k)), _guess(unit, child))
+    return found + 1 if found < MOST else None
 
 
 def _guess(unit: Product, child: Product) -> int:
@@ -49,17 +45,19 @@ def largest_power(unit: Product, budget: Product) -> int:
     known = _exact(unit, budget, up=False)
     if known is not None:
         return known
-    low, high = 0, 1
-    while high <= MOST and is_at_most(unit.power(high), budget):
-        low, high = high, 2 * high
-    return _last(lambda k: is_at_most(unit.power(k), budget), low, min(high, MOST + 1))
+    return _last(lambda k: is_at_most(unit.power(k), budget), _guess(unit, budget))
 
 
-def _last(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Last integer for which a predicate holds that is true at ``low`` and false at ``high``."""
+def _last(holds: Callable[[int], bool], at: int) -> int:
+    """Last integer up to ``MOST`` for which a predicate holds that is true at 0, and false later.
+
+    :param at: where the search starts: outward, until it has both answers
+    """
+    low, high, step = 0, MOST + 1, 1
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
+        low, high = (at, high) if holds(at) else (low, at)
+        at = low + step if high > MOST else high - step if low == 0 else (low + high) // 2
+        at, step = min(max(at, low + 1), high - 1), 2 * step
     return low
 
 

@@ -53,6 +53,7 @@ class Product:
     def __init__(self, squares: int, factors: Mapping[Factor, int]) -> None:
         self.squares = squares
         self.factors = dict(factors)
+        self._memo = _Memo()
         self._kept: dict[paths.Contour, CharacteristicFunction] = {}
         self._answers: dict[tuple[str, float, float], Bounds] = {}
 
@@ -81,9 +82,7 @@ class Product:
         factors = Counter(self.factors)
         factors.update(other.factors)
         both = Product(self.squares + other.squares, factors)
-        big = self if len(self.factors) >= len(other.factors) else other
-        if "_memo" in big.__dict__:
-            both.__dict__["_memo"] = big._memo
+        both._memo = (self if len(self.factors) >= len(other.factors) else other)._memo
         return both
 
     def power(self, count: int) -> Product:
@@ -148,10 +147,6 @@ class Product:
         return [*own, (Gaussian(self.mu), 1)] if self.squares else own
 
     @cached_property
-    def _memo(self) -> _Memo:
-        return _Memo()
-
-    @cached_property
     def infinite(self) -> Bounds:
         """P-probability that a loss is infinite."""
         if self.single is not None:
@@ -190,18 +185,18 @@ class Product:
         return _LARGEST if exact > _LARGEST else max(0.0, -rounded_up(Fraction(-exact)))
 
     @cached_property
-    def _on_taus(self) -> Array:
-        return paths.cumulants(self.counted, self._memo.on_taus)
-
-    @property
     def cumulants(self) -> Array:
         """K(τ) = ln E_P[e^(τL); L finite] on the grid of τ."""
         return self._on_taus[0]
 
-    @property
+    @cached_property
     def cumulant_errors(self) -> Array:
         """Bounds on their errors."""
         return self._on_taus[1]
+
+    @cached_property
+    def _on_taus(self) -> Array:
+        return paths.cumulants(self.counted, self._memo.on_taus)
 
     @cached_property
     def variance(self) -> float:

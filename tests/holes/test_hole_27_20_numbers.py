@@ -83,7 +83,7 @@ def test_numbers_of_numpy_are_read_exactly_by_the_accountant():
 )
 def test_what_is_no_double_is_refused_by_the_accountant(value):
     e = pytest.importorskip("dp_accounting").dp_event
-    if value != value + 0 or float(np.real(value)) == value and type(value) is np.longdouble:
+    if value != value + 0 or (float(np.real(value)) == value and type(value) is np.longdouble):
         pytest.skip("a long double is a double here")
     with pytest.raises(InvalidTypeError, match="noise_multiplier"):
         oc.fdp.Accountant().compose(e.GaussianDpEvent(value))
