@@ -32,7 +32,6 @@ _PENALTIES = -TAUS * np.log1p(1 / TAUS) - np.log1p(TAUS)
 _SQUARES = TAUS * (TAUS + 1) / 2
 _REACH = np.geomspace(1.0, 1e8, 161)  # frequencies, in units of 1 / sqrt(variance)
 _PERIODS = np.geomspace(4.0, 4e4, 81)  # in units of sqrt(variance)
-_STRIDE = 2  # in ``TAUS``, between anchors
 _COARSE = 0.2  # largest smoothing
 _RETREATS, _LONG = 4, 2e3  # steps of τ; a period in units of 1 / τ
 _SPARE = 4.0  # of the logarithm of |ρ|, for recurrences
@@ -120,23 +119,11 @@ def saddle(cumulants: Array, epsilon: float) -> int:
     return min(max(best, 1), len(TAUS) - 2)
 
 
-def anchor(cumulants: Array, epsilon: float) -> float:
-    """An ε with nearly the same τ: one of few, so that paths for it serve many others."""
-    at = min(max(_STRIDE * round(saddle(cumulants, epsilon) / _STRIDE), 1), len(TAUS) - 2)
-    return _saddle_points(cumulants[at - 1 : at + 2], TAUS[at - 1 : at + 2])[0].item()
-
-
-def _saddle_points(cumulants: Array, taus: Array) -> tuple[Array, Array]:
-    """At the inner τ: the ε with this saddle point, and about ln δ there."""
-    tau, slopes = taus[1:-1], np.diff(cumulants) / np.diff(taus)
-    epsilon = (slopes[:-1] + slopes[1:]) / 2 - 1 / tau - 1 / (1 + tau)
-    # ln(2π K'') / 2 is left out: it hardly moves ε
-    return epsilon, cumulants[1:-1] - tau * epsilon - np.log(tau * (1 + tau))
-
-
 def near_epsilon(cumulants: Array, delta: float) -> float:
-    """About the ε at ``delta``, by the method of steepest descent; it may be NaN or negative."""
-    epsilon, logarithm = _saddle_points(cumulants, TAUS)
+    """About the ε at ``delta``, from each saddle point; it may be NaN or negative."""
+    tau, slopes = TAUS[1:-1], np.diff(cumulants) / np.diff(TAUS)
+    epsilon = (slopes[:-1] + slopes[1:]) / 2 - 1 / tau - 1 / (1 + tau)
+    logarithm = cumulants[1:-1] - tau * epsilon - np.log(tau * (1 + tau))
     return float(np.interp(-log(delta), -logarithm, epsilon))
 
 

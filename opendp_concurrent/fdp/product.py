@@ -263,12 +263,8 @@ class Product:
             return best
         least = paths.renyi_delta(self.cumulants + self.cumulant_errors, epsilon)
         best = Bounds(best.lower, min(best.upper, float(self.infinite.upper) + least))
-        for near in (paths.anchor(self.cumulants, epsilon), epsilon):
-            bounds = self._inverted(self._characteristic(near, tolerance), epsilon)
-            best = bounds if bounds.width < best.width else best
-            if best.width <= tolerance * best.upper:
-                break
-        return Bounds(self._least(epsilon), best.upper) if self.upper_only else best
+        bounds = self._bounds(self._characteristic(epsilon, tolerance), epsilon)
+        return bounds if bounds.width < best.width else best
 
     def _asked(
         self, what: str, how: Callable[[float, float], Bounds], at: float, tolerance: float
@@ -284,16 +280,11 @@ class Product:
         return found
 
     def _bounds(self, characteristic: CharacteristicFunction, epsilon: float) -> Bounds:
-        """δ by inversion of a characteristic function; without a lower bound if none is known."""
-        bounds = self._inverted(characteristic, epsilon)
-        return Bounds(self._least(epsilon), bounds.upper) if self.upper_only else bounds
-
-    def _inverted(self, characteristic: CharacteristicFunction, epsilon: float) -> Bounds:
-        """δ of the product itself, even if that is an upper bound only, with infinite losses."""
+        """δ by inversion of a characteristic function, with the infinite losses."""
         if epsilon >= self.largest_loss:
             return self.infinite
         found = characteristic.invert(self.cumulants, self.cumulant_errors, epsilon)
-        least = (self.infinite.lower + found.lower) * (1 - 2 * UNIT)
+        least = 0.0 if self.upper_only else (self.infinite.lower + found.lower) * (1 - 2 * UNIT)
         most = (self.infinite.upper + found.upper) * (1 + 2 * UNIT)
         return probabilities(max(self._least(epsilon), least), most)
 
@@ -430,13 +421,12 @@ class Product:
             characteristic = self._characteristic(near, relative)
             near, ratio = self._newton(characteristic, delta, near, top, tolerance)
             relative = _relative(0.2 * tolerance * near * ratio)
-            bounds = self._inverted(characteristic, near)
+            bounds = self._bounds(characteristic, near)
             move = bounds.width / (ratio * delta) if ratio * delta > 0.0 else 0.0
             profile = partial(self._bounds, characteristic)
             found = certify(profile, delta, near, self._scale, 0.6 * move)
             best = found if found.width < best.width else best
-            narrow = self.upper_only and bounds.width <= 10 * relative * bounds.upper
-            if best.width <= tolerance * best.upper or narrow:
+            if best.width <= tolerance * best.upper:
                 break
         return best
 
