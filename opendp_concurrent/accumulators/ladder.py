@@ -15,11 +15,11 @@ from typing import Any
 
 from .. import checks
 from ..errors import InvalidValueError
-from ..fdp.function import TradeoffFunction, check_function
+from ..fdp.function import TradeoffFunction, check_both, check_function
 from ..measures.sums.accumulator import times
 from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 from .epsilon_delta_sum import slack
-from .ladder_at_delta import EpsilonDeltaLadder
+from .ladder_at_delta import EpsilonDeltaLadder, larger_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,11 @@ class Rungs:
     def to_record(self) -> int | None:
         """Units spent."""
         return self.spent
+
+    def merged(self, other: Rungs) -> Rungs | None:
+        """Return the larger of two counts of the same launches."""
+        spent = larger_count(self.spent, other.spent)
+        return Rungs(self.unit, spent) if self.unit == other.unit and spent is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,7 @@ def ladder(unit: TradeoffFunction, delta_slack: float | None = None) -> Ladder |
     >>> oc.accumulators.launches_admitted(rule, (1.0, 1e-6), [(0.01, 0.0)])
     562
     """
-    if check_function(unit=unit) in (TradeoffFunction.identity(), TradeoffFunction.worst()):
+    if check_both(unit=unit) in (TradeoffFunction.identity(), TradeoffFunction.worst()):
         raise InvalidValueError(
             f"unit ({unit}) must be neither TradeoffFunction.identity() nor "
             "TradeoffFunction.worst(); pass for example oc.TradeoffFunction.pure(0.01)"

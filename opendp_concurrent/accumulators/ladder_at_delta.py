@@ -7,9 +7,9 @@ loss is the ε of unit^K at a δ that is fixed up front.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import inf
+from math import atanh, inf
 from typing import Any
 
 from .. import checks
@@ -54,30 +54,47 @@ class EpsilonDeltaRungs:
         return epsilon <= d_out[0] and delta <= d_out[1]
 
     def remaining(self, d_out: tuple[float, float]) -> tuple[float, float]:
-        """Return an ε, and the largest δ, that one more launch may have: to about 10^-6."""
+        """Return an ε, and the largest δ, that one more launch may have: to about 10^-6.
+
+        The largest ε that k units cover is 2 artanh δ(0), for the δ of unit^k (``fdp/order.py``).
+        """
         if self.spent is None or not self.within(d_out):
             return 0.0, 0.0
-        left = 0  # units, by doubling and halving
-        step = 1
-        while step <= _MOST and self._moved(left + step).within(d_out):
-            left, step = left + step, 2 * step
-        while step > 1:
-            step //= 2
-            if self._moved(left + step).within(d_out):
-                left += step
+        left = self._left(d_out)
         if left == 0:
             return 0.0, 0.0
-        low, high = 0.0, self.unit.power(left).epsilon(0.0)
-        if high == inf:  # losses without a bound: look up to this ε
-            high = min(4 * d_out[0] + 1.0, 1e3)
-        delta = float(self.unit.power(left).delta_bounds(inf).lower)
-        if self.after((high, 0.0)).within(d_out):
+        power = self.unit.power(left)
+        delta = float(power.delta_bounds(inf).lower)
+        high = power.epsilon(0.0)
+        if high < inf and self.after((high, 0.0)).within(d_out):  # the unit may be pure
             return high, delta
-        for _ in range(20):
-            middle = (low + high) / 2
+        low, high = 0.0, 2 * atanh(min(float(power.delta_bounds(0.0, _WIDTH).lower), 1 - 2.0**-53))
+        for step in range(20):  # the first is enough, unless the unit is not symmetric
+            middle = (low + high) / 2 if step else high * (1 - 1e-9)
             admitted = self.after((middle, 0.0)).within(d_out)
             low, high = (middle, high) if admitted else (low, middle)
+            if low > 0.999999 * high:
+                break
         return low, delta
+
+    def _left(self, d_out: tuple[float, float]) -> int:
+        """The largest number of units more within ``d_out``, if losses rise; at most ``_MOST``."""
+        least, most, before = 0, _MOST + 1, self.loss[0] ** 2  # the last one within, the first not
+        beyond, step, tries = inf, 1, 0
+        while most - least > 1:
+            epsilon, tries = self._moved(step).loss[0], tries + 1
+            square = min(epsilon, _LARGEST) ** 2
+            if self._moved(step).within(d_out):
+                least, before = step, square
+            else:
+                most, beyond = step, square
+            # ε² is about linear in the number of units
+            share = (min(d_out[0], _LARGEST) ** 2 - before) / (beyond - before)
+            guess = least + (most - least) * share if beyond < inf else 8 * step
+            if tries % 4 == 0 and beyond < inf:
+                guess = (least + most) / 2
+            step = min(max(round(guess), least + 1), most - 1)
+        return least
 
     def _moved(self, units: int) -> EpsilonDeltaRungs:
         """So many units more."""
@@ -87,8 +104,27 @@ class EpsilonDeltaRungs:
         """Units spent."""
         return self.spent
 
+    def merged(self, other: EpsilonDeltaRungs) -> EpsilonDeltaRungs | None:
+        """Return the larger of two counts of the same launches."""
+        spent = larger_count(self.spent, other.spent)
+        same = (self.unit, self.delta_slack) == (other.unit, other.delta_slack)
+        return replace(self, spent=spent) if same and spent is not None else None
+
+
+def larger_count(one: int | None, other: int | None) -> int | None:
+    """Return the larger of two counts of units for the same launches; None if they do not agree.
+
+    Each launch costs the least number of units that is shown to cover it. A later version, or
+    another C library, may show one unit less or more. Each count is a bound.
+    """
+    if one is None or other is None:
+        return None
+    return max(one, other) if max(one, other) <= 2 * min(one, other) else None
+
 
 _MOST = 2**22  # units that ``remaining`` counts
+_LARGEST = 1e100  # ε whose square is a double
+_WIDTH = 1e-5  # of the bounds on δ(0), as where launches are compared with units
 
 
 @lru_cache(maxsize=65536)

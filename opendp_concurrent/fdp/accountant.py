@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import checks
 from ..errors import ConcurrentError
+from .arguments import plain
 from .function import TradeoffFunction
 from .session import Session
 
@@ -76,9 +77,11 @@ class Accountant:
         :raises UnsupportedEventError: if its loss is not known, and nothing changes. It is also a
             ``dp_accounting.UnsupportedEventError``
         """
-        times = checks.count(count=count)
+        from .reading import with_own_count
+
+        times = checks.count(count=plain(count))
         losses, session = self._read(event, times)
-        self._builder.compose(event, times)
+        self._builder.compose(with_own_count(event), times)
         self._losses, self._session = losses, session
         return self
 
@@ -95,7 +98,7 @@ class Accountant:
 
         :param target_delta: in [0, 1]
         """
-        delta = checks.probability(target_delta=target_delta)
+        delta = checks.probability(target_delta=plain(target_delta))
         if self.session.removed == TradeoffFunction.worst():
             return float("inf")
         return self.session.epsilon(delta)
@@ -105,4 +108,5 @@ class Accountant:
 
         :param target_epsilon: at least 0
         """
-        return float(self.session.delta(checks.non_negative(target_epsilon=target_epsilon)))
+        epsilon = checks.non_negative(target_epsilon=plain(target_epsilon))
+        return float(self.session.delta(epsilon))

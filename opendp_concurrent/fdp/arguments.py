@@ -14,8 +14,16 @@ from ..errors import InvalidTypeError, InvalidValueError
 from .bounds import TINY, Array, rounded_up
 
 MOST_POINTS = 10**7
-LEAST_RATE = 1e-9
 UNITS = ("removed", "added")
+_SCALARS = frozenset(np.dtype(code).type for code in "bBhHiIlLqQefdg")  # no times, no truth values
+
+
+def plain(value: Any) -> Any:
+    """Return a NumPy number as the number of Python that equals it; any other value as it is."""
+    if type(value) not in _SCALARS:
+        return value
+    own = int(value) if value.dtype.kind in "iu" else float(value)
+    return own if own == value or value != value else value  # a long double may lie between two
 
 
 def numbers(**argument: Any) -> list[float]:
@@ -112,20 +120,21 @@ def cut_noise(
 def subsampling(*, rate: Any, unit: Any, sampling: Any) -> tuple[float, str]:
     """Return the rate and the direction of Poisson sampling, or raise."""
     share = checks.probability(rate=rate)
-    if not (share in (0.0, 1.0) or LEAST_RATE <= share <= 1.0 - LEAST_RATE):
-        raise InvalidValueError(
-            f"rate ({rate}) must be 0, 1, or between {LEAST_RATE:g} and 1 - {LEAST_RATE:g}, where "
-            "doubles are accurate; round it up"
-        )
-    if not checks.is_a(unit, str) or unit not in UNITS:
-        raise InvalidValueError(
-            f"unit ({checks.shown(unit)}) must be 'removed' or 'added'; for both, use "
-            "oc.fdp.Session"
-        )
+    given = direction(unit=unit)
     if not checks.is_a(sampling, str) or sampling != "poisson":
         raise InvalidValueError(
             f"sampling ({checks.shown(sampling)}) must be 'poisson': sampling without replacement "
             "belongs to neighbours that differ by a replaced unit, and has another dominating pair "
             "that is not implemented"
         )
-    return share, str(unit)
+    return share, given
+
+
+def direction(*, unit: Any) -> str:
+    """Return a direction of neighbours, or raise."""
+    if not checks.is_a(unit, str) or unit not in UNITS:
+        raise InvalidValueError(
+            f"unit ({checks.shown(unit)}) must be 'removed' or 'added'; for both, use "
+            "oc.fdp.Session"
+        )
+    return str(unit)

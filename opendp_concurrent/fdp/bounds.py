@@ -60,7 +60,7 @@ class Aperiodic:
 
     slack = mass_at_largest = 0.0
     horizon = period = inf
-    stands_for = ""
+    stands_for = unit = ""
 
     def logs(self, tau: float, step: float, nodes: int) -> None:
         """None: powers are computed from ``transform``."""

@@ -1,6 +1,7 @@
 """Where Fourier inversion integrates: the path τ + iω, its step, its end and its smoothing.
 
-The choice is a heuristic. Whatever is chosen, ``inversion.py`` bounds the error.
+The choice is a heuristic. Whatever is chosen, ``inversion.py`` bounds the error. It depends on the
+product and on the question alone. It is coarse, so that what is known of factors serves others.
 
 K(τ) = ln E_P[e^(τL); L finite] is the cumulant generating function of the loss.
 """
@@ -8,10 +9,10 @@ K(τ) = ln E_P[e^(τL); L finite] is the cumulant generating function of the los
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, expm1, inf, log, pi, sqrt
+from math import exp, expm1, inf, log, log2, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,14 +73,26 @@ class Contour:
         return self.step * (self.nodes - 1)
 
 
-def cumulants(factors: Counted) -> Array:
-    """K(τ) of a product on ``TAUS``: a sum over factors."""
-    return sum((n * factor.log_mgf(TAUS) for factor, n in factors), np.zeros_like(TAUS))
+def on_taus(factor: Factor) -> Array:
+    """K(τ) of one factor on ``TAUS``, and a bound on its error: two rows."""
+    return np.array(np.broadcast_arrays(factor.log_mgf(TAUS), factor.mgf_error(TAUS)))
 
 
-def cumulant_errors(factors: Counted) -> Array:
-    """Bound on the error of :func:`cumulants`."""
-    return sum((n * factor.mgf_error(TAUS) for factor, n in factors), np.zeros_like(TAUS))
+def decays(factor: Factor, tau: float, width: float) -> tuple[Array, Array]:
+    """Logarithms of bounds on |ρ| at ``_REACH`` over ``width``: from there on; within a period."""
+    reach = _REACH / width
+    near = np.minimum(reach, factor.period / 2 * (1 - 16 * UNIT))
+    plain = factor.log_decay(tau, reach) if factor.horizon == inf else np.zeros_like(reach)
+    return plain, factor.log_recurring(tau, near, reach)
+
+
+def cumulants(factors: Counted, known: Callable[[Factor], Array] = on_taus) -> Array:
+    """K(τ) of a product on ``TAUS``, and a bound on the error: sums over factors, two rows."""
+    counts = np.array([n for _, n in factors], dtype=float)
+    rows = np.array([known(factor) for factor, _ in factors]).reshape(-1, 2, len(TAUS))
+    total: Array = np.add.reduce(counts[:, None, None] * rows)
+    total[1] *= 2  # for the roundings of sums
+    return total
 
 
 def variance(factors: Counted) -> float:
@@ -100,24 +113,45 @@ def renyi_delta(cumulants: Array, epsilon: float) -> float:
     return exp(least) * (1 + ELEMENTARY) + TINY if least < 0.0 else 1.0
 
 
-def choose(factors: Counted, cumulants: Array, epsilon: float, tolerance: float) -> Contour:
-    """Path for δ(``epsilon``) at a relative width of about ``tolerance``."""
+def saddle(cumulants: Array, epsilon: float) -> int:
+    """Where on ``TAUS`` the integrand for δ(``epsilon``) is least."""
     best = int(np.argmin(cumulants - TAUS * epsilon - np.log(TAUS * (1 + TAUS))))
-    best = min(max(best, 1), len(TAUS) - 2)
+    return min(max(best, 1), len(TAUS) - 2)
+
+
+def near_epsilon(cumulants: Array, delta: float) -> float:
+    """About the ε at ``delta``, from each saddle point; it may be NaN or negative."""
+    tau, slopes = TAUS[1:-1], np.diff(cumulants) / np.diff(TAUS)
+    epsilon = (slopes[:-1] + slopes[1:]) / 2 - 1 / tau - 1 / (1 + tau)
+    logarithm = cumulants[1:-1] - tau * epsilon - np.log(tau * (1 + tau))
+    return float(np.interp(-log(delta), -logarithm, epsilon))
+
+
+def choose(
+    factors: Counted,
+    cumulants: Array,
+    epsilon: float,
+    tolerance: float,
+    known: Callable[[Factor, float, float], tuple[Array, Array]] = decays,
+) -> Contour:
+    """Path for δ(``epsilon``) at a relative width of about ``tolerance``."""
+    best = saddle(cumulants, epsilon)
     for _ in range(_RETREATS):  # away from where K rises so steeply that no period is enough
         if best == 1 or alias_bound(cumulants, best, epsilon, _LONG / float(TAUS[best])) < 1e-6:
             break
         best -= 1
     tau, whole = float(TAUS[best]), variance(factors)
     width = sqrt(min(max(_curvature(cumulants, best), 1e-6 * whole), 4 * whole))
+    width = 2.0 ** (round(2 * log2(width)) / 2)
     # about δ / e^(K(τ) - τε), from the height and the width of the integrand
     height = 1 / (tau * (1 + tau) * sqrt(2 * pi * (width**2 + 1 / tau**2)))
     step = 2 * pi / _period(cumulants, best, epsilon, width, 0.1 * tolerance * height)
     reach = _REACH / width
-    decay = np.zeros_like(reach)
+    decay, once = np.zeros_like(reach), np.zeros_like(reach)  # once: if no factor recurs
     for one, n in factors:
-        if one.horizon == inf:
-            decay += n * one.log_decay(tau, reach)
+        plainly, recurring = known(one, tau, width)
+        decay += n * plainly
+        once += n * recurring
     wanted = 0.03 * tolerance * height
     with np.errstate(divide="ignore"):
         target = np.log(wanted * pi * reach)
@@ -132,10 +166,6 @@ def choose(factors: Counted, cumulants: Array, epsilon: float, tolerance: float)
     # smoothing adds about s² τ (1 + τ) of δ to δ
     least = min(_COARSE, 0.5 * sqrt(tolerance / (tau * (1 + tau))))
     recurrent = [(one, n) for one, n in factors if one.period < inf]
-    once = np.zeros_like(reach)  # if no factor recurs
-    for one, n in factors:
-        near = np.minimum(reach, one.period / 2 * (1 - 16 * UNIT))
-        once += n * one.log_recurring(tau, near, reach)
     short = _first(reach, once <= target - _SPARE)
     if recurrent and short / step <= MOST_NODES and short <= limit:
         for smoothing in _few_smoothings(recurrent, least, normal, wanted):
@@ -182,12 +212,17 @@ def _period(cumulants: Array, at: int, epsilon: float, width: float, allowed: fl
         True,
         key=lambda i: alias_bound(cumulants, at, epsilon, float(_PERIODS[i] * width)) <= allowed,
     )
-    return float(_PERIODS[index] * width)
+    return float(_PERIODS[_coarsely(index, len(_PERIODS))] * width)
+
+
+def _coarsely(index: int, size: int) -> int:
+    """A multiple of three that is as large, if there is one."""
+    return min(-(-index // 3) * 3, size - 1)
 
 
 def _first(reach: Array, holds: NDArray[np.bool_]) -> float:
     found = np.flatnonzero(holds)
-    return float(reach[found[0]]) if found.size else inf
+    return float(reach[_coarsely(int(found[0]), len(reach))]) if found.size else inf
 
 
 @lru_cache(maxsize=256)

@@ -11,6 +11,8 @@ and has
 * ``variance`` of the loss, approximately: a scale, not a bound;
 * ``symmetric``: whether the pair is known to equal ``swapped()``, which is the pair (Q, P);
 * ``gaussian``: μ of a Gaussian pair that is known to lose at least as much; infinite if none is;
+* ``unit``: "removed" or "added" if the pair bounds only neighbours where the second or the first
+  dataset lacks the unit; else empty;
 * ``stands_for``: what the pair bounds from above only; empty if it is known from both sides;
 * ``profile(epsilon)``: δ at each real ε;
 * ``log_mgf(tau)``: the logarithm of E_P[e^(τL); L finite] for real τ, with the error
@@ -39,3 +41,8 @@ from .truncated_laplace import TruncatedLaplace
 Factor: TypeAlias = Union[  # noqa: UP007 (evaluated on Python 3.10)
     Finite, Gaussian, Laplace, Subsampled, TruncatedGaussian, TruncatedLaplace
 ]
+
+
+def rank(factor: Factor) -> str:
+    """A text by which factors have one order, in every process."""
+    return factor.digest if isinstance(factor, Finite) else repr(factor)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 from math import exp, expm1, inf, log1p, nextafter, pi
 from typing import Any, ClassVar, Protocol
 
@@ -78,6 +79,7 @@ class Finite:
     :ivar symmetric: whether the swapped pair is known to be the same
     :ivar back: the swapped pair, where it does not follow from these masses
     :ivar stands_for: what the pair bounds from above only; empty if it is known from both sides
+    :ivar unit: "removed" or "added" if the pair bounds that direction of neighbours only, or empty
     :cvar form: the same pair by formulas, where there are some; see :meth:`with_form`
     """
 
@@ -93,6 +95,7 @@ class Finite:
     gaussian: float = inf
     back: Finite | None = None
     stands_for: str = ""
+    unit: str = ""
 
     form: ClassVar[Form | None] = None
 
@@ -106,6 +109,13 @@ class Finite:
         """Return the pair itself, computed by formulas from now on, which are not compared."""
         self.__dict__["form"] = form
         return self
+
+    def one_way(self, unit: str) -> Finite:
+        """The pair as a bound of one direction of neighbours; a symmetric pair bounds both."""
+        if not unit or self.symmetric or self.unit == unit:
+            return self
+        back = None if self.back is None else replace(self.back, unit=other_unit(unit))
+        return replace(self, unit=unit, back=back)
 
     def _link(self, swapped: Finite) -> None:
         """Make swapping either pair return the other one."""
@@ -127,9 +137,15 @@ class Finite:
             self.limit,
             self.gaussian,
             self.stands_for,
+            self.unit,
             None if self.back is None else (self.back.losses.tobytes(), self.back.masses.tobytes()),
             self.__dict__.get("_origin"),  # the pair that swapping returns
         )
+
+    @cached_property
+    def digest(self) -> str:
+        """A text that only equal pairs have in common."""
+        return sha256(repr(self.key).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Finite) and self.key == other.key
@@ -305,9 +321,15 @@ class Finite:
             slack=self.slack,
             gaussian=self.gaussian,
             stands_for=self.stands_for,
+            unit=other_unit(self.unit),
         )
         self._link(swapped)
         return swapped
+
+
+def other_unit(unit: str) -> str:
+    """The other direction of neighbours; empty if there is none."""
+    return {"removed": "added", "added": "removed"}.get(unit, "")
 
 
 def without_tiny_masses(losses: Array, masses: Array) -> tuple[Array, Array, float]:

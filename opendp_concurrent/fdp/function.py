@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from fractions import Fraction
@@ -21,7 +22,7 @@ from .curve import beta_bounds
 from .densities import from_densities
 from .discrete_gaussian import discrete_gaussian
 from .factor import Factor
-from .finite import response
+from .finite import Finite, response
 from .laplace import Laplace, laplace
 from .matrices import column_mu
 from .order import is_at_most, is_symmetric
@@ -63,7 +64,9 @@ class TradeoffFunction:
     privacy guarantees; ``delta_bounds``, ``epsilon_bounds`` and ``beta_bounds`` return both.
 
     A mechanism is f-DP if T(M(x), M(x')) >= f for all ordered pairs of neighbours. If the neighbour
-    relation is symmetric and f is not, :meth:`symmetrised` gives a better guarantee.
+    relation is symmetric and f is not, :meth:`symmetrised` gives a better guarantee. A function
+    with a :attr:`direction`, such as that of sampled noise, says so of half of these pairs only.
+    :class:`.Session` composes both halves, and :meth:`both_directions` is valid for all pairs.
 
     All methods raise InvalidTypeError or InvalidValueError for an invalid argument, and name it.
 
@@ -272,7 +275,7 @@ class TradeoffFunction:
     def subsampled_gaussian(
         cls, sigma: float, rate: float, *, unit: str, sampling: str = "poisson"
     ) -> TradeoffFunction:
-        """Gaussian noise on Poisson-sampled units, in one direction of neighbours [ZDW22].
+        """Gaussian noise on Poisson-sampled units, in one :attr:`direction` of neighbours [ZDW22].
 
         Each unit takes part with probability ``rate``, independently. ``oc.fdp.Session`` keeps both
         directions of a session apart. As with μ = 1/sigma, rounded up to a double.
@@ -281,7 +284,7 @@ class TradeoffFunction:
         2.437.
 
         :param sigma: standard deviation of the noise over sensitivity; in [1/16, 10^6]
-        :param rate: 0, 1, or in [10^-9, 1 - 10^-9]
+        :param rate: in [0, 1]
         :param unit: "removed" for δ of the law with the unit against the law without, or "added"
         :param sampling: only "poisson"
         """
@@ -307,7 +310,7 @@ class TradeoffFunction:
         largest loss 2.443.
 
         :param epsilon: shift over scale; 0, or in [10^-6, 32]
-        :param rate: 0, 1, or in [10^-9, 1 - 10^-9]
+        :param rate: in [0, 1]
         :param unit: "removed" for δ of the law with the unit against the law without, or "added"
         :param sampling: only "poisson"
         """
@@ -499,7 +502,8 @@ class TradeoffFunction:
         used = [(part, one) for part, one in zip(parts, given, strict=True) if part]
         shares = [part / sum(parts) for part, _ in used]
         pairs = [shapes.as_finite(one._product) for _, one in used]
-        return cls._single(shapes.mixture(shares, pairs))
+        unit = shapes.unit_of(*(one._product for _, one in used))
+        return cls._single(shapes.mixture(shares, pairs).one_way(unit))
 
     # --- its values ------------------------------------------------------------------------
 
@@ -592,7 +596,9 @@ class TradeoffFunction:
         """
         product = self._product
         for index, other in enumerate(others):
-            product = product.times(check_function(**{f"others[{index}]": other})._product)
+            more = check_function(**{f"others[{index}]": other})._product
+            shapes.unit_of(product, more)
+            product = product.times(more)
         return TradeoffFunction._of(product)
 
     def power(self, count: int) -> TradeoffFunction:
@@ -609,11 +615,58 @@ class TradeoffFunction:
     def symmetrised(self) -> TradeoffFunction:
         """max(f, f⁻¹), for a symmetric relation of neighbours [DRS22, Proposition 2.4].
 
-        A function that is not symmetric is rounded outward to a finite pair: an upper bound only.
+        It holds for an f-DP mechanism: f bounds all ordered pairs of neighbours. If f was computed
+        for one order of the two, use :meth:`both_directions`. A function that is not symmetric is
+        rounded outward to a finite pair: an upper bound only.
+
+        :raises InvalidValueError: if the function has a :attr:`direction`
         """
         if is_symmetric(self._product):
             return self
-        return TradeoffFunction._single(shapes.symmetrised(self._product))
+        return TradeoffFunction._single(shapes.symmetrised(check_both(function=self)._product))
+
+    def both_directions(self) -> TradeoffFunction:
+        """The convex hull of min(f, f⁻¹): for neighbours in either order [DRS22, Section 4].
+
+        Use it where f bounds T(M(x), M(x')) for one order only, as for sampled noise. A
+        composition of such functions is valid, but looser than :class:`.Session`, because each
+        mechanism may be in the order that is worse for it. A function that is not symmetric is
+        rounded outward to a finite pair: an upper bound only.
+
+        :example:
+
+        >>> one = oc.TradeoffFunction.subsampled_gaussian(1.0, 0.1, unit="added")
+        >>> round(one.delta(0.1), 4), round(one.both_directions().delta(0.1), 4)
+        (0.0, 0.0185)
+        """
+        if is_symmetric(self._product):
+            return self
+        return TradeoffFunction._single(shapes.of_both(self._product))
+
+    def one_way(self, unit: str) -> TradeoffFunction:
+        """The same function, as the bound of neighbours in one order; as it is if it is symmetric.
+
+        :param unit: "removed" or "added", as for :attr:`direction`
+        """
+        direction = arguments.direction(unit=unit)
+        if self.direction not in (None, direction):
+            raise InvalidValueError(
+                f"{direction} ({self}) must bound the direction {direction!r}, and it bounds "
+                f"{self.direction!r}; pass its inverse(), or both_directions()"
+            )
+        factors: Counter[Factor] = Counter()
+        for factor, n in self._product.factors.items():
+            factors[factor.one_way(direction) if isinstance(factor, Finite) else factor] += n
+        return TradeoffFunction._of(Product(self._product.squares, factors))
+
+    @property
+    def direction(self) -> str | None:
+        """The only order of neighbours that this bounds: "removed" or "added"; None for both.
+
+        "removed" if the second dataset lacks the unit, and "added" if the first one does. It stays
+        with compositions, powers, mixtures and groups; ``inverse()`` turns it around.
+        """
+        return " and ".join(sorted(self._product.units)) or None
 
     def group(self, size: int) -> TradeoffFunction:
         """1 - (1 - f)^(∘size): for neighbours at distance ``size`` [DRS22, Theorem 2.14].
@@ -752,6 +805,19 @@ def _unit(unit: Any) -> Product:
     if product.is_identity:
         raise InvalidValueError("unit must not be the identity, which has no privacy loss")
     return product
+
+
+def check_both(**argument: Any) -> TradeoffFunction:
+    """Return the argument, a trade-off function for neighbours in either order, or raise."""
+    ((name, _),) = argument.items()
+    function = check_function(**argument)
+    if function.direction is not None:
+        raise InvalidValueError(
+            f"{name} ({function}) must bound neighbours in both directions, and this bounds the "
+            f"direction {function.direction!r} only; pass {name}.both_directions(), or compose "
+            "sessions: oc.fdp.Session"
+        )
+    return function
 
 
 def check_function(**argument: Any) -> TradeoffFunction:

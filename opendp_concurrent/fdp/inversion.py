@@ -28,9 +28,11 @@ These bounds are derived here. Tests compare them with closed forms, enumeration
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, expm1, inf, pi, sqrt
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -74,29 +76,28 @@ class CharacteristicFunction:
     recurrent: tuple[tuple[Factor, int], ...] = ()
     beyond: tuple[float, float] = (inf, inf)
 
-    def times(self, factors: Counted) -> CharacteristicFunction:
-        """That of the product with more factors: one multiplication for each."""
-        contour, product = self.contour, replace(self)
+    def times(self, factors: Counted, known: Known | None = None) -> CharacteristicFunction:
+        """That of the product with more factors: one multiplication for each.
+
+        :param known: :func:`power`, or what remembers its values
+        """
+        contour, product, values = self.contour, replace(self), self.values.copy()
         recurrent = list(self.recurrent)
-        tau, end = np.array([contour.tau]), np.array([contour.end])
         for factor, count in factors:
-            one = _power(factor, count, contour)
-            product.values = product.values * one.values
-            product.error += one.error + 32 * UNIT
-            product.dilation += one.dilation
-            cumulant = count * float(factor.log_mgf(tau)[0])
-            product.cumulant += cumulant
-            product.cumulant_error += count * float(factor.mgf_error(contour.tau))
+            one = (known or power)(factor, count, contour.tau, contour.step, contour.nodes)
+            values *= one.transform.values
+            product.error += one.transform.error + 32 * UNIT
+            product.dilation += one.transform.dilation
+            product.cumulant += one.cumulant
             # K(τ) is negative where mass is missing
-            product.cumulant_error += 2 * UNIT * (abs(cumulant) + abs(product.cumulant))
+            product.cumulant_error += one.cumulant_error
+            product.cumulant_error += 2 * UNIT * (abs(one.cumulant) + abs(product.cumulant))
             if factor.period < inf:
                 recurrent.append((factor, count))
-            if factor.horizon == inf:
-                decay = count * float(factor.log_decay(contour.tau, end)[0])
-                product.decay += decay
-                product.steady += decay if factor.period == inf else 0.0
+            product.decay += one.decay
+            product.steady += one.decay if factor.period == inf else 0.0
             product.normal += count * factor.mu**2 if isinstance(factor, Gaussian) else 0.0
-        product.recurrent = tuple(recurrent)
+        product.values, product.recurrent = values, tuple(recurrent)
         return product
 
     @cached_property
@@ -204,12 +205,42 @@ def start(contour: Contour) -> CharacteristicFunction:
     return none.times([(Gaussian(contour.smoothing), 1)]) if contour.smoothing else none
 
 
-def _power(factor: Factor, count: int, contour: Contour) -> Transform:
+class Power(NamedTuple):
+    """What equal factors add on a path.
+
+    :ivar transform: their characteristic function
+    :ivar cumulant: their K(τ)
+    :ivar cumulant_error: bound on its error
+    :ivar decay: logarithm of a bound on |ρ| from the last node on; 0 for factors with a horizon
+    """
+
+    transform: Transform
+    cumulant: float
+    cumulant_error: float
+    decay: float
+
+
+Known: TypeAlias = Callable[[Factor, int, float, float, int], Power]
+
+
+def power(factor: Factor, count: int, tau: float, step: float, nodes: int) -> Power:
+    """What ``count`` equal factors add on the path through τ."""
+    decay = 0.0
+    if factor.horizon == inf:
+        decay = count * float(factor.log_decay(tau, np.array([step * (nodes - 1)]))[0])
+    return Power(
+        _transform(factor, count, tau, step, nodes),
+        count * float(factor.log_mgf(np.array([tau]))[0]),
+        count * float(factor.mgf_error(tau)),
+        decay,
+    )
+
+
+def _transform(factor: Factor, count: int, *at: Any) -> Transform:
     """The characteristic function of equal factors.
 
     With |a - b| <= |b| e, |a^n - b^n| is at most n |b|^n (1 + e)^(n-1) e.
     """
-    at = contour.tau, contour.step, contour.nodes
     if count == 1:
         return factor.transform(*at)
     known, found = factor.logs(*at), None
@@ -228,6 +259,6 @@ def _power(factor: Factor, count: int, contour: Contour) -> Transform:
     if found is not None and found.error <= error:
         return found
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-        power: ComplexArray = np.exp(count * np.log(one.values))
-    power = np.where(np.abs(one.values) < TINY, 0.0, power)
-    return Transform(power, error, count * one.dilation)
+        values: ComplexArray = np.exp(count * np.log(one.values))
+    values = np.where(np.abs(one.values) < TINY, 0.0, values)
+    return Transform(values, error, count * one.dilation)

@@ -44,7 +44,7 @@ class Laplace:
 
     infinite = mass_error = slack = 0.0
     gaussian = inf
-    symmetric, stands_for = True, ""
+    symmetric, stands_for, unit = True, "", ""
 
     @property
     def largest_loss(self) -> float:

@@ -53,6 +53,9 @@ def is_at_most(one: Product, other: Product) -> bool:
         return True
     if not other.squares and other.single is not None and _is_bounded_by(one, other.single):
         return True
+    response = None if one.squares or one.single is None else _response(one.single)
+    if response is not None and is_symmetric(other):
+        return _is_above_response(one, other)
     if _is_below_both_ways(one, other):
         return True
     # taking away what is common may leave an unbounded loss against a bounded one
@@ -133,6 +136,18 @@ def _response(factor: Factor) -> tuple[float, float] | None:
     if len(factor.losses) == 2 and factor.losses[0] == -factor.losses[1]:
         return float(factor.losses[1]), factor.infinite
     return (0.0, factor.infinite) if len(factor.losses) == 1 and not factor.losses[0] else None
+
+
+def _is_above_response(one: Product, other: Product) -> bool:
+    """Whether h <= H for a randomized response and a symmetric product: exact.
+
+    Its trade-off function consists of two chords from (v, v), and vanishes from 1 - δ on. A convex
+    one is below if it is so at v, 0 and 1 - δ. If it is symmetric, α + f(α) is least at its fixed
+    point, where it is 1 - H(1): the fixed point is at most v exactly if H is at least h at ε = 0.
+    """
+    zero = np.zeros(1)
+    above = one.profile(zero).upper[0] <= other.profile(zero, _WIDTH).lower[0]
+    return bool(above and one.infinite.upper <= other.infinite.lower)
 
 
 # --- by their profiles ---------------------------------------------------------------------

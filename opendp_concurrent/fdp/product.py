@@ -2,17 +2,19 @@
 
 Gaussians merge exactly, and equal factors are counted. The profile of a single factor is a closed
 form, and a product with few outcomes is summed over them. Any other profile is computed by Fourier
-inversion. A product that grows by one factor at a time keeps its characteristic function: one more
-factor is one multiplication.
+inversion. What is known of a factor on a path is remembered, and handed on to larger products.
+
+An answer depends on the product and on the question alone: not on the order of the factors, on
+what was asked before, or on what is remembered.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import cached_property, partial
-from math import exp, expm1, inf, ldexp, log, log1p
+from functools import cached_property, lru_cache, partial
+from math import exp, expm1, fsum, inf, ldexp, log, log1p, log10
 from typing import Any
 
 import numpy as np
@@ -22,18 +24,20 @@ from ..exact.rounding import sqrt_up
 from . import contour as paths
 from .atoms import Atoms
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, probabilities, rounded_up
-from .factor import Factor
+from .factor import Factor, rank
 from .finite import Finite, worst
 from .gaussian import Gaussian, gaussian_profile
-from .inversion import CharacteristicFunction, start
+from .inversion import CharacteristicFunction, Power, power, start
 from .repeated import repeated
-from .search import certify, halved
+from .search import certify, narrowed
 
 MOST_ATOMS = 2**17  # outcomes up to which products of finite pairs are exact
 _MIXED = 2**12  # the same for products with a Gaussian
 _LARGEST = 1e300  # larger losses count as infinite
 _LARGEST_VARIANCE = 1e100  # of the loss
-_PENDING = 64  # factors that are kept for the characteristic function of a part
+_FEW_NODES = 2**12  # of a path on which factors are remembered
+_MOST_KEPT = 2**17  # nodes of the characteristic functions that a product keeps
+_MOST_ANSWERS = 256
 _DOUBLINGS = 40  # steps of a search for a lower bound
 _LEAST_WIDTH = 1e-12  # narrower bounds are within the rounding of inversion
 MOST_FACTORS = 2**53  # equal ones
@@ -49,9 +53,9 @@ class Product:
     def __init__(self, squares: int, factors: Mapping[Factor, int]) -> None:
         self.squares = squares
         self.factors = dict(factors)
-        self._characteristic: CharacteristicFunction | None = None
-        # that of a part, and the factors that the part lacks
-        self._pending: tuple[CharacteristicFunction, paths.Counted] | None = None
+        self._memo = _Memo()
+        self._kept: dict[paths.Contour, CharacteristicFunction] = {}
+        self._answers: dict[tuple[str, float, float], Bounds] = {}
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -78,15 +82,7 @@ class Product:
         factors = Counter(self.factors)
         factors.update(other.factors)
         both = Product(self.squares + other.squares, factors)
-        big, small = (self, other) if len(self.factors) >= len(other.factors) else (other, self)
-        known, pending = big._characteristic, big._pending  # read once: other threads may set them
-        if known is not None:
-            both._pending = known, small.counted
-        elif pending is not None and len(pending[1]) < _PENDING:
-            both._pending = pending[0], [*pending[1], *small.counted]
-        if "cumulants" in big.__dict__:
-            for name in ("cumulants", "cumulant_errors", "variance"):
-                both.__dict__[name] = getattr(big, name) + getattr(small, name)
+        both._memo = (self if len(self.factors) >= len(other.factors) else other)._memo
         return both
 
     def power(self, count: int) -> Product:
@@ -128,6 +124,11 @@ class Product:
         return any(factor.stands_for for factor in self.factors)
 
     @cached_property
+    def units(self) -> frozenset[str]:
+        """The directions of neighbours that factors are bounds of, where they bound one only."""
+        return frozenset(factor.unit for factor in self.factors if factor.unit)
+
+    @cached_property
     def single(self) -> Factor | None:
         """The only factor other than Gaussians, if there is one only."""
         return next(iter(self.factors)) if sum(self.factors.values()) == 1 else None
@@ -139,8 +140,10 @@ class Product:
 
     @cached_property
     def counted(self) -> list[tuple[Factor, int]]:
-        """Factors with their counts, the Gaussian among them."""
-        own = [(factor, n) for factor, n in self.factors.items()]
+        """Factors with their counts, the Gaussian among them, in an order of their own."""
+        own = list(self.factors.items())
+        if len(own) > 1:
+            own.sort(key=lambda item: rank(item[0]))
         return [*own, (Gaussian(self.mu), 1)] if self.squares else own
 
     @cached_property
@@ -153,14 +156,14 @@ class Product:
             return Bounds(max(0.0, least), value)
         logarithm = sum(
             n * (log1p(-factor.infinite) if factor.infinite < 1 else -inf)
-            for factor, n in self.factors.items()
+            for factor, n in self.counted
             if factor.infinite
         )
         value = -expm1(logarithm)
         error = value * (4 * ELEMENTARY + len(self.factors) * UNIT)
-        slack = sum(n * factor.slack for factor, n in self.factors.items())
+        slack = sum(n * factor.slack for factor, n in self.counted)
         # 1 - (1 - x)^n has at most the relative error of x
-        below = error + value * sum(4 * factor.mass_error for factor in self.factors)
+        below = error + value * sum(4 * factor.mass_error for factor, _ in self.counted)
         return probabilities(value - below - slack, value + error)
 
     @cached_property
@@ -184,12 +187,16 @@ class Product:
     @cached_property
     def cumulants(self) -> Array:
         """K(τ) = ln E_P[e^(τL); L finite] on the grid of τ."""
-        return paths.cumulants(self.counted)
+        return self._on_taus[0]
 
     @cached_property
     def cumulant_errors(self) -> Array:
-        """Bounds on their errors; twice the sum, for the roundings of sums."""
-        return 2 * paths.cumulant_errors(self.counted)
+        """Bounds on their errors."""
+        return self._on_taus[1]
+
+    @cached_property
+    def _on_taus(self) -> Array:
+        return paths.cumulants(self.counted, self._memo.on_taus)
 
     @cached_property
     def variance(self) -> float:
@@ -200,7 +207,7 @@ class Product:
     def atoms(self) -> Atoms | None:
         """All outcomes beside the Gaussian, if they are finitely many and not too many."""
         most = _MIXED if self.squares else MOST_ATOMS
-        finite = [(one, n) for one, n in self.factors.items() if isinstance(one, Finite)]
+        finite = [(one, n) for one, n in self.counted if isinstance(one, Finite)]
         reach = sum(n * factor.largest_absolute for factor, n in finite)
         if len(finite) < len(self.factors) or not reach <= _LARGEST:
             return None
@@ -241,7 +248,9 @@ class Product:
         if self.atoms is not None:
             lower, upper = self.atoms.profile_with(self.mu, epsilon.ravel())
         else:
-            values = [self._at(float(one), tolerance) for one in epsilon.ravel()]
+            values = [
+                self._asked("δ", self._at, one, tolerance) for one in epsilon.ravel().tolist()
+            ]
             lower, upper = np.array(values).T if values else (np.zeros(0), np.zeros(0))
         return Bounds(lower.reshape(epsilon.shape), upper.reshape(epsilon.shape))
 
@@ -254,14 +263,21 @@ class Product:
             return best
         least = paths.renyi_delta(self.cumulants + self.cumulant_errors, epsilon)
         best = Bounds(best.lower, min(best.upper, float(self.infinite.upper) + least))
-        for fresh in (False, True):
-            characteristic = self._characteristic_at(epsilon, tolerance, fresh)
-            bounds = self._bounds(characteristic, epsilon)
-            if bounds.width < best.width:
-                best, self._characteristic = bounds, characteristic
-            if best.width <= tolerance * best.upper:
-                break
-        return best
+        bounds = self._bounds(self._characteristic(epsilon, tolerance), epsilon)
+        return bounds if bounds.width < best.width else best
+
+    def _asked(
+        self, what: str, how: Callable[[float, float], Bounds], at: float, tolerance: float
+    ) -> Bounds:
+        """An answer, remembered."""
+        key = what, at, tolerance
+        found = self._answers.get(key)
+        if found is None:
+            found = how(at, tolerance)
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers = {}
+            self._answers[key] = found
+        return found
 
     def _bounds(self, characteristic: CharacteristicFunction, epsilon: float) -> Bounds:
         """δ by inversion of a characteristic function, with the infinite losses."""
@@ -279,9 +295,18 @@ class Product:
         return max(0.0, -expm1(min(epsilon, 0.0)) * (1 - ELEMENTARY), top)
 
     def _most(self, epsilon: float) -> float:
-        """What δ is never above, rounded up: δ(∞) + 1 - e^(ε - loss), for the largest loss."""
+        """What δ is never above, rounded up.
+
+        δ(∞) + 1 - e^(ε - loss), for the largest loss; and the sum of the factors' δ(0), if ε >= 0.
+        """
         top = -expm1(epsilon - self.largest_loss) * (1 + ELEMENTARY)
-        return min(1.0, (float(self.infinite.upper) + top) * (1 + 2 * UNIT) + TINY)
+        most = (float(self.infinite.upper) + top) * (1 + 2 * UNIT) + TINY
+        return min(1.0, most, self._distance if epsilon >= 0.0 else 1.0)
+
+    @cached_property
+    def _distance(self) -> float:
+        """The sum of the factors' δ(0), rounded up: it bounds δ(0), a distance of laws."""
+        return fsum(n * self._memo.distance(one) for one, n in self.counted) * (1 + 4 * UNIT)
 
     @cached_property
     def _largest(self) -> tuple[float, float]:
@@ -292,7 +317,7 @@ class Product:
         loss, logarithm, error = self.largest_loss_lower, 0.0, 0.0
         if not 0.0 < loss < _LARGEST:
             return 0.0, 0.0
-        for factor, n in self.factors.items():
+        for factor, n in self.counted:
             mass = factor.mass_at_largest
             if not mass > 0.0:
                 return 0.0, 0.0
@@ -306,22 +331,16 @@ class Product:
         whole = np.concatenate([self.cumulants, self.cumulant_errors])
         return bool(np.all(np.isfinite(whole))) and self.variance < _LARGEST_VARIANCE
 
-    def _characteristic_at(
-        self, epsilon: float, tolerance: float, fresh: bool
-    ) -> CharacteristicFunction:
-        """A characteristic function: a new one, or else the last one, or one grown from a part."""
-        known, pending = (
-            self._characteristic,
-            self._pending,
-        )  # read once: other threads may set them
-        if not fresh and known is not None:
-            return known
-        if not fresh and pending is not None:
-            grown = pending[0].times(pending[1])
-            self._characteristic, self._pending = grown, None
-            return grown
-        path = paths.choose(self.counted, self.cumulants, epsilon, tolerance)
-        return start(path).times(self.counted)
+    def _characteristic(self, epsilon: float, tolerance: float) -> CharacteristicFunction:
+        """The characteristic function on a path for δ(``epsilon``)."""
+        path = paths.choose(self.counted, self.cumulants, epsilon, tolerance, self._memo.decays)
+        found = self._kept.get(path)
+        if found is None:
+            found, kept = start(path).times(self.counted, self._memo.power), dict(self._kept)
+            while kept and sum(one.nodes for one in kept) + path.nodes > _MOST_KEPT:
+                del kept[next(iter(kept))]
+            self._kept = {**kept, path: found}  # others may read it
+        return found
 
     # --- ε at a δ ---------------------------------------------------------------------------
 
@@ -335,10 +354,10 @@ class Product:
             return Bounds(self._epsilon_below(delta), inf)
         top = max(0.0, self.largest_loss)  # δ(ε) <= delta from there on
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # see probabilities()
-            found = self._epsilon(delta, top, tolerance)
+            found = self._asked("ε", partial(self._epsilon, top=top), delta, tolerance)
         return Bounds(min(found.lower, top), min(found.upper, top))
 
-    def _epsilon(self, delta: float, top: float, tolerance: float) -> Bounds:
+    def _epsilon(self, delta: float, tolerance: float, top: float) -> Bounds:
         """The same, where the infinite losses are certain to be at most ``delta``."""
         finite, exact = delta - float(self.infinite.upper), self.is_exact
         if not exact and not self._is_invertible:
@@ -348,6 +367,8 @@ class Product:
             top = max(0.0, near) if near < top else top
         if not top < inf:  # δ comes near its limit, and does not reach it
             return Bounds(self._epsilon_below(delta), inf)
+        if not exact and self._distance <= delta:
+            return Bounds(0.0, 0.0)
         if not exact:
             least = self._epsilon_at_least(delta)
             if not finite > 0.0 or top - least <= tolerance * top:
@@ -361,7 +382,7 @@ class Product:
             if self.all_atoms is not None:
                 near = self.all_atoms.epsilon_near(delta)
             else:
-                _, near = halved(0.0, top, lambda at: sum(profile(at)) / 2 <= delta, most=200)
+                near = narrowed(top, lambda at: sum(self.profile(at, 0.0)) / 2 <= delta)
         return certify(profile, delta, near, self._scale)
 
     def _epsilon_at_least(self, delta: float) -> float:
@@ -393,22 +414,27 @@ class Product:
 
     def _invert_for(self, delta: float, top: float, tolerance: float) -> Bounds:
         """Newton's method on ln δ, to a width in δ that gives the width in ε."""
-        near, best, relative = top, Bounds(0.0, inf), 1e-3
-        for fresh in (False, True, True, True):
-            characteristic = self._characteristic_at(near, relative, fresh)
+        near, best, relative = self._near(delta, top), Bounds(0.0, inf), 1e-3
+        slope = float(paths.TAUS[paths.saddle(self.cumulants, near)])  # about the ratio below
+        relative = _relative(0.2 * tolerance * near * slope)
+        for _ in range(3):
+            characteristic = self._characteristic(near, relative)
             near, ratio = self._newton(characteristic, delta, near, top, tolerance)
-            relative = min(1e-3, max(0.2 * tolerance * near * ratio, 1e-11))
+            relative = _relative(0.2 * tolerance * near * ratio)
             bounds = self._bounds(characteristic, near)
-            if not bounds.width <= 10 * relative * bounds.upper and not fresh:
-                continue
             move = bounds.width / (ratio * delta) if ratio * delta > 0.0 else 0.0
             profile = partial(self._bounds, characteristic)
-            found = certify(profile, delta, near, self._scale, 0.6 * move, bounds)
-            if found.width < best.width:
-                best, self._characteristic = found, characteristic
+            found = certify(profile, delta, near, self._scale, 0.6 * move)
+            best = found if found.width < best.width else best
             if best.width <= tolerance * best.upper:
                 break
         return best
+
+    def _near(self, delta: float, top: float) -> float:
+        """About the ε at ``delta``."""
+        infinite = float(self.infinite.lower + self.infinite.upper) / 2
+        near = paths.near_epsilon(self.cumulants, max(delta - infinite, TINY))
+        return near if 0.0 < near < top else top
 
     def _newton(
         self,
@@ -438,6 +464,11 @@ class Product:
         return near, ratio
 
 
+def _relative(width: float) -> float:
+    """A power of ten near a width of δ, so that few paths serve many questions."""
+    return 10.0 ** min(-3, max(round(log10(max(1e-12, min(1.0, width)))), -11))
+
+
 def _largest_loss_lower(factor: Factor) -> Fraction:
     """Largest finite loss of a factor, rounded down."""
     if not isinstance(factor, Finite):
@@ -445,6 +476,26 @@ def _largest_loss_lower(factor: Factor) -> Fraction:
     if not factor.losses.size:
         return Fraction(factor.largest_loss)
     return Fraction(factor.losses[-1]) - Fraction(factor.loss_error)
+
+
+def _distance(factor: Factor) -> float:
+    """δ(0) of a factor, rounded up: the distance of its laws."""
+    return float(factor.profile(np.zeros(1)).upper[0])
+
+
+class _Memo:
+    """What is known of factors on paths: functions of their arguments alone, so it is shared."""
+
+    def __init__(self) -> None:
+        self.on_taus = lru_cache(2**11)(paths.on_taus)
+        self.distance = lru_cache(2**11)(_distance)
+        self.decays = lru_cache(2**9)(paths.decays)
+        self._few = lru_cache(2**9)(power)
+
+    def power(self, factor: Factor, count: int, tau: float, step: float, nodes: int) -> Power:
+        """As in ``inversion``; a long path is not remembered."""
+        how = self._few if nodes <= _FEW_NODES else power
+        return how(factor, count, tau, step, nodes)
 
 
 _WORST: dict[Factor, int] = {worst(): 1}

@@ -27,11 +27,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .bounds import ELEMENTARY, UNIT, Array, ComplexArray
+from .bounds import ELEMENTARY, TINY, UNIT, Array, ComplexArray
 
 _REACH = 10.0  # standard deviations beyond the modes of the integrand
 MOST_NODES, _FEW_NODES = 2**15, 2**12  # the latter for E_Q[r^a] alone, at many a
 _BLOCK = 2**20  # elements that are worked on together
+_LARGE = 300.0  # losses whose exponential is a double
 _PHASES = 64  # frequencies whose phases are tabulated
 _PART = 256  # terms that are added up together
 _MARGIN = 44.0  # the logarithm of the accuracy of the rules
@@ -120,17 +121,17 @@ class Nodes:
 
 def losses(u: Array, u_error: Array, rate: float) -> tuple[Array, Array, Array]:
     """L = ln(1 - q + q e^u), bounds on the errors, and its derivative w by u."""
-    small = np.minimum(u, 30.0)
+    small = np.minimum(u, _LARGE)
     y = rate * np.expm1(small)
     with np.errstate(divide="ignore"):
         direct = np.log((1.0 - rate) + rate * np.exp(small))
         near = np.log1p(np.maximum(y, -0.5))
-        far = u + np.log(rate + (1.0 - rate) * np.exp(-np.maximum(u, 30.0)))
-    value = np.where(u > 30.0, far, np.where(y > -0.5, near, direct))
+        far = u + np.log(rate + (1.0 - rate) * np.exp(-np.maximum(u, _LARGE)))
+    value = np.where(u > _LARGE, far, np.where(y > -0.5, near, direct))
     w = np.minimum(1.0, rate * np.exp(np.minimum(u - value, -log(rate))))
-    coarse = (u > 30.0) | (y <= -0.5)
+    coarse = (u > _LARGE) | (y <= -0.5)
     error = 4 * ELEMENTARY * (np.abs(value) + np.where(coarse, 1 + np.abs(u) - log(rate), 0.0))
-    return value, error + 1.01 * w * u_error, w
+    return value, error + 1.01 * w * u_error + TINY, w  # a small rate underflows
 
 
 def gaussian_losses(mu: float, rate: float, x: NDArray[Any]) -> tuple[Array, Array, Array]:
@@ -185,7 +186,7 @@ def strip_step(
     mantissa, exponent = frexp(min(float(steps[best]), 1.0))
     h = ldexp(int(mantissa * 256), exponent - 8)  # few bits, so that multiples are exact
     exact = float(cost[best]) * (1 + 1e-9) + 1e-9 * (1 + omega * float(theta[best]))
-    return h, 2.02 * exp(exact - 2 * pi * float(y[best]) / h)
+    return h, 2.02 * exp(min(exact - 2 * pi * float(y[best]) / h, 700.0))  # no bound, if that large
 
 
 def gaussian_nodes(

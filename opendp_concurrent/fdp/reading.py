@@ -23,7 +23,7 @@ from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..errors import UnsupportedEventError as OurUnsupportedEventError
 from ..exact.bracket import Bracket, Digits, upper
-from .arguments import LEAST_RATE
+from .arguments import plain
 from .bounds import rounded_up
 from .concentrated import shifted_zcdp_to_tradeoff
 from .function import TradeoffFunction
@@ -148,6 +148,18 @@ def read(event: Any, neighbours: Any) -> Losses:
     return _Reader(neighbours).read(event, MOST_DEPTH)
 
 
+def _own(guard: checks.Guard, event: Any, parameter: str) -> Any:
+    """A parameter of an event, by a guard; NumPy's numbers are read exactly."""
+    return guard(**{f"{type(event).__name__}.{parameter}": plain(getattr(event, parameter))})
+
+
+def with_own_count(event: Any) -> Any:
+    """The event, whose count is a number of Python's: dp-accounting's builder takes no other."""
+    if type(event) is not dp_event.SelfComposedDpEvent:
+        return event
+    return dp_event.SelfComposedDpEvent(event.event, plain(event.count))
+
+
 def _both(function: TradeoffFunction) -> Losses:
     """The same loss in both directions."""
     nothing = function == TradeoffFunction.identity()
@@ -191,13 +203,11 @@ class _Reader:
         return whole
 
     def self_composed(self, event: Any, depth: int) -> Losses:
-        count = _COPIES(**{"SelfComposedDpEvent.count": event.count})
+        count = _own(_COPIES, event, "count")
         return Losses().plus(self.read(event.event, depth), count)
 
     def sampled(self, event: Any, depth: int) -> Losses:
-        rate = checks.probability(
-            **{"PoissonSampledDpEvent.sampling_probability": event.sampling_probability}
-        )
+        rate = _own(checks.probability, event, "sampling_probability")
         inner = self.read(event.event, depth)
         if rate in (0.0, 1.0):
             return inner if rate else Losses()
@@ -229,8 +239,7 @@ class _Reader:
 
     def _loss(self, event: Any, moved: int) -> float:
         """The distance over the noise, rounded up."""
-        named = {f"{type(event).__name__}.noise_multiplier": event.noise_multiplier}
-        noise = checks.non_negative(**named)
+        noise = _own(checks.non_negative, event, "noise_multiplier")
         if noise == 0.0 or isinf(noise):
             return 0.0 if noise else inf
         return rounded_up(moved / Fraction(noise))
@@ -248,15 +257,14 @@ class _Reader:
         given = event.step_counts
         steps = given if checks.is_a(given, list, tuple) else [given]
         name = "SingleEpochTreeAggregationDpEvent.step_counts"
-        counts = [checks.count(**{name: one}) for one in checks.sequence("counts", **{name: steps})]
+        found = checks.sequence("counts", **{name: steps})
+        counts = [checks.count(**{name: plain(one)}) for one in found]
         node = TradeoffFunction.gaussian(self._loss(event, 1))
         return _both(node.power(max(counts).bit_length()))
 
     def discrete_laplace(self, event: Any) -> Losses:
-        inverse = checks.non_negative(
-            **{"DiscreteLaplaceDpEvent.noise_parameter": event.noise_parameter}
-        )
-        sensitivity = _MOST_STEPS(**{"DiscreteLaplaceDpEvent.sensitivity": event.sensitivity})
+        inverse = _own(checks.non_negative, event, "noise_parameter")
+        sensitivity = _own(_MOST_STEPS, event, "sensitivity")
         steps = self.moved * sensitivity
         if inverse == 0.0 or isinf(inverse):  # no distribution, or no noise
             return _both(TradeoffFunction.worst())
@@ -270,8 +278,8 @@ class _Reader:
                 "only dimension=1 has a known pair; pass "
                 "ZCDpEvent(sensitivity**2 / (2 * sigma**2)), which holds in every dimension",
             )
-        sigma = checks.positive(**{"DiscreteGaussianDpEvent.sigma": event.sigma})
-        given = checks.positive(**{"DiscreteGaussianDpEvent.sensitivity": event.sensitivity})
+        sigma = _own(checks.positive, event, "sigma")
+        given = _own(checks.positive, event, "sensitivity")
         if given != int(given):
             raise InvalidValueError(
                 f"DiscreteGaussianDpEvent.sensitivity ({given}) must be an integer; round it down"
@@ -280,11 +288,10 @@ class _Reader:
 
     def response(self, event: Any) -> Losses:
         """In multiples of 2^-53, so that both probabilities are doubles; rounded to more truth."""
-        name = "RandomizedResponseDpEvent"
         if self.neighbours is NeighboringRelation.ADD_OR_REMOVE_ONE:
             raise refused(event, "pass neighboring_relation REPLACE_ONE or REPLACE_SPECIAL")
-        noise = checks.probability(**{f"{name}.noise_parameter": event.noise_parameter})
-        buckets = _MOST_BUCKETS(**{f"{name}.num_buckets": event.num_buckets})
+        noise = _own(checks.probability, event, "noise_parameter")
+        buckets = _own(_MOST_BUCKETS, event, "num_buckets")
         if buckets == 1 or noise == 1.0:
             return Losses()
         truth = truth_up(noise, buckets)
@@ -295,17 +302,16 @@ class _Reader:
         return Losses(Counter([Session(removed, removed.inverse())]))
 
     def pure(self, event: Any) -> Losses:
-        name = f"{type(event).__name__}.epsilon"
-        return _both(TradeoffFunction.pure(checks.non_negative(**{name: event.epsilon})))
+        return _both(TradeoffFunction.pure(_own(checks.non_negative, event, "epsilon")))
 
     def approximate(self, event: Any) -> Losses:
-        epsilon = checks.non_negative(**{"EpsilonDeltaDpEvent.epsilon": event.epsilon})
-        delta = checks.probability(**{"EpsilonDeltaDpEvent.delta": event.delta})
+        epsilon = _own(checks.non_negative, event, "epsilon")
+        delta = _own(checks.probability, event, "delta")
         return _both(TradeoffFunction.approximate(epsilon, delta))
 
     def concentrated(self, event: Any) -> Losses:
-        rho = checks.non_negative(**{"ZCDpEvent.rho": event.rho})
-        xi = checks.non_negative(**{"ZCDpEvent.xi": event.xi})
+        rho = _own(checks.non_negative, event, "rho")
+        xi = _own(checks.non_negative, event, "xi")
         if isinf(rho) or isinf(xi):
             return _both(TradeoffFunction.worst())
         return Losses(Counter(), Fraction(xi), Fraction(rho))
@@ -358,11 +364,8 @@ def _sampled(inner: Losses, rate: float) -> Losses | None:
 
 
 def _subsampled(noise: str, size: float, rate: float) -> Losses:
-    """Both directions; numbers beyond what the quadrature takes are replaced by larger losses."""
-    rate, size = max(rate, LEAST_RATE), max(size, _LEAST_SIZE)
-    if rate > 1.0 - LEAST_RATE:
-        whole = TradeoffFunction.gaussian if noise == "gaussian" else TradeoffFunction.laplace
-        return _both(whole(size))
+    """Both directions; noise beyond what the quadrature takes is replaced by a larger loss."""
+    size = max(size, _LEAST_SIZE)
     if size > _MOST_SIZE[noise]:
         return _both(TradeoffFunction.approximate(0.0, rate))
     removed = TradeoffFunction._single(Subsampled(noise, size, rate, "removed"))

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-from .bounds import UNIT, Bounds
+import numpy as np
+from numpy.typing import NDArray
 
+from .bounds import UNIT, Array, Bounds
+
+_PASSES, _POINTS = 18, 34  # a number of 2^-90 times the largest one is found
 _STEPS = 64  # each four times the step before: enough to leave the doubles
 
 
@@ -30,23 +34,31 @@ def halved(
     return low, high
 
 
+def narrowed(high: float, holds: Callable[[Array], NDArray[np.bool_]]) -> float:
+    """About the least number in [0, ``high``] from which on ``holds`` is true; many at a time."""
+    points = np.array([0.0, high])
+    for _ in range(_PASSES):
+        points = np.linspace(points[0], points[1], _POINTS)
+        first = int(np.argmax(np.append(holds(points[1:-1]), True)))
+        points = points[first : first + 2]
+    return float(points[1])
+
+
 def certify(
     profile: Callable[[float], Bounds],
     delta: float,
     near: float,
     scale: float,
     move: float = 0.0,
-    known: Bounds | None = None,
 ) -> Bounds:
     """Bounds on the least ε >= 0 with δ(ε) <= delta, by steps outward from ``near``.
 
     :param scale: unit of the steps if ``near`` is 0
     :param move: first step, where the width of the profile's bounds suggests one
-    :param known: the profile at ``near``
     """
     if not near < inf:
         return Bounds(0.0, inf)
-    at_near = profile(near) if known is None else known
+    at_near = profile(near)
     most = 1e6 * max(near, scale)
 
     def first(is_certain: Callable[[Bounds], bool], sign: int) -> float | None:

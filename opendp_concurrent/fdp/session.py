@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
+from .arguments import UNITS
 from .bounds import Array, Bounds
 from .function import TradeoffFunction, check_function
 from .order import is_symmetric
@@ -43,8 +44,9 @@ class Session:
     added: TradeoffFunction = field(default_factory=TradeoffFunction.identity)
 
     def __post_init__(self) -> None:
-        check_function(removed=self.removed)
-        check_function(added=self.added)
+        for name in UNITS:
+            function = check_function(**{name: getattr(self, name)})
+            object.__setattr__(self, name, function.one_way(name))
 
     @classmethod
     def subsampled_gaussian(

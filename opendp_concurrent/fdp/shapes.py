@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from hashlib import sha256
@@ -167,7 +167,23 @@ def as_finite(product: Product) -> Finite:
         return Finite(np.zeros(1), np.ones(1))
     if not product.squares and isinstance(product.single, Finite):
         return product.single
-    return chords(product, _grid(product), _WIDTH, described("finite", product))
+    made = chords(product, _grid(product), _WIDTH, described("finite", product))
+    return made.one_way(unit_of(product))
+
+
+def unit_of(*products: Product) -> str:
+    """The direction of neighbours that products are bounds of; empty if they bound both.
+
+    A bound of "removed" and one of "added" together bound nothing: neighbours have one direction.
+    """
+    units = sorted(frozenset().union(*(one.units for one in products)))
+    if len(units) > 1:
+        raise InvalidValueError(
+            "functions that bound neighbours with a unit removed, and with a unit added, bound "
+            "nothing together; compose each direction by itself, as oc.fdp.Session does, or pass "
+            "f.both_directions() for one of them"
+        )
+    return units[0] if units else ""
 
 
 def described(kind: str, *what: object) -> str:
@@ -234,13 +250,24 @@ def _mixed(weighted: Sequence[tuple[Fraction, Finite]]) -> Finite:
 
 def symmetrised(product: Product) -> Finite:
     """The pair of the largest convex function below both profiles: that of max(f, f⁻¹)."""
+    return _joined("symmetrised", product, min)
+
+
+def of_both(product: Product) -> Finite:
+    """The pair of chords above both profiles: that of the convex hull of min(f, f⁻¹)."""
+    return _joined("of both", product, max)
+
+
+def _joined(kind: str, product: Product, which: Callable[[float, float], float]) -> Finite:
+    """The symmetric pair through the smaller or the larger of two profiles, at some points."""
     grid = _grid(product)
     forward, backward = (points(one, grid, _WIDTH) for one in (product, product.swapped()))
-    both = [(epsilon, min(a, b)) for (epsilon, a), (_, b) in zip(forward, backward, strict=True)]
-    return from_vertices(both, both, described("symmetrised", product))
+    both = [(epsilon, which(a, b)) for (epsilon, a), (_, b) in zip(forward, backward, strict=True)]
+    return from_vertices(both, both, described(kind, product))
 
 
 def group(product: Product, size: int) -> Finite:
     """Neighbours at distance ``size``."""
     pair = as_finite(product)
-    return iterate(pair, size, described("group", size, product) if pair.stands_for else "")
+    made = iterate(pair, size, described("group", size, product) if pair.stands_for else "")
+    return made.one_way(pair.unit)

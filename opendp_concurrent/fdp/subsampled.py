@@ -27,6 +27,7 @@ from .bounds import ELEMENTARY, TINY, UNIT, Aperiodic, Array, Bounds, Transform,
 from .gaussian import Gaussian
 from .laplace import Laplace
 
+_HUGE = 1e300  # larger odds count as this
 _NO_BOUND = 1e3  # an error with which inversion.py gives up
 _PHASE_NODES = 2.0**13  # of a quadrature, about
 _FREQUENCIES = np.geomspace(1e9, 1.0, 46)
@@ -119,6 +120,7 @@ class Subsampled(Aperiodic):
         lower = factors[0] * least * (1 - front_error)
         upper = factors[1] * most * (1 + front_error)
         upper = np.where(factors[1] > 0.0, upper + TINY, 0.0)
+        lower = np.where(lower < TINY, 0.0, lower)  # a small rate underflows
         return probabilities(
             np.maximum(lower, flat * (1 - ELEMENTARY)), np.maximum(upper, flat * (1 + ELEMENTARY))
         )
@@ -126,7 +128,7 @@ class Subsampled(Aperiodic):
     def _inner(self, epsilon: Array) -> tuple[Array, Array]:
         """The number ln(1 + (e^ε - 1)/q), between two bounds; -∞ where there is none."""
         q = self.rate
-        y = np.expm1(np.minimum(epsilon, 1.0)) / q
+        y = np.clip(np.expm1(np.minimum(epsilon, 1.0)) / q, -_HUGE, _HUGE)
         wrong = np.abs(y) * (ELEMENTARY + 4 * UNIT)
         low, high = (np.log1p(np.maximum(y + side * wrong, -1.0)) for side in (-1, 1))
         far = epsilon - log(q) + np.log1p((q - 1) * np.exp(-np.maximum(epsilon, 1.0)))
@@ -135,6 +137,8 @@ class Subsampled(Aperiodic):
         for side, near in ((-1, low), (1, high)):
             near = near + side * (ELEMENTARY * np.where(np.isinf(near), 0.0, np.abs(near)))
             away = far + side * 4 * ELEMENTARY * np.where(np.isinf(size), 0.0, size)
+            if side > 0:  # beyond, δ is below ``TINY``
+                near = np.where(y < _HUGE, near, np.inf)
             ends.append(np.where(epsilon > 1.0, away, near))
         return ends[0], ends[1]
 

@@ -102,17 +102,18 @@ class TruncatedLaplace(Truncated):
         )
 
     def _parts(self, u: Array) -> tuple[Array, Array]:
-        """The two terms of E_P[e^(τL); L finite] 2/C, in units of e^(τa)."""
+        """The two terms of E_P[e^(τL); L finite] 2/C, in units of e^(ub - a/2); b = a if κ > 0."""
         a, b = self.epsilon, self._middle
         u = np.where(u == 0.0, 1e-9, u)  # continuous and even: second order at 0
         atoms = self._atom * (1 + np.exp(-2 * u * a))
-        return atoms, np.exp(-u * (a - b)) * np.expm1(-2 * u * b) / (-2 * u)
+        return atoms, np.expm1(-2 * u * b) / (-2 * u)
 
     def log_mgf(self, tau: Array) -> Array:
         """The logarithm of the formula above; even in τ + 1/2."""
         u = np.abs(np.asarray(tau, dtype=float) + 0.5)
-        atoms, rest = self._parts(u)
-        value: Array = (u - 0.5) * self.epsilon + np.log((atoms + rest) / (2 * -expm1(-self.bound)))
+        (atoms, rest), b = self._parts(u), self._middle
+        power = (u - 0.5) * b - (self.epsilon - b) / 2
+        value: Array = power + np.log((atoms + rest) / (2 * -expm1(-self.bound)))
         return value
 
     def mgf_error(self, tau: Any) -> Any:
@@ -125,10 +126,10 @@ class TruncatedLaplace(Truncated):
         omega = step * np.arange(nodes)
         one, other = np.exp(1j * omega * a), np.exp(1j * omega * b)
         values = self._atom * (one + exp(-2 * half * a) * np.conj(one))
-        ends = exp(-half * (a - b)), exp(-half * (a + b))
-        values = values + (ends[0] * other - ends[1] * np.conj(other)) / (2 * (half + 1j * omega))
+        less = exp(-2 * half * b)
+        values = values + (other - less * np.conj(other)) / (2 * (half + 1j * omega))
         whole = values[0].real
-        sizes = self._atom * (1 + exp(-2 * half * a)) + sum(ends) / (2 * half)
+        sizes = self._atom * (1 + exp(-2 * half * a)) + (1 + less) / (2 * half)
         phase = float(omega[-1]) * a
         each = self.mass_error + 16 * ELEMENTARY + 16 * UNIT * (phase + a * (tau + 1))
         return Transform(values / whole, sizes * each / whole)
@@ -137,7 +138,7 @@ class TruncatedLaplace(Truncated):
         """|cosh(ua)| and |sinh(ub)| are at most cosh of the real part; |u| is at least ω."""
         half, b = tau + 0.5, self._middle
         atoms, rest = (float(one) for one in self._parts(np.asarray(half)))
-        ends = exp(-half * (self.epsilon - b)) * (1 + exp(-2 * half * b)) / 2
+        ends = (1 + exp(-2 * half * b)) / 2
         bound = (atoms + np.minimum(rest, ends / omega)) / (atoms + rest)
         error = 4 * (self.mass_error + 16 * ELEMENTARY + 16 * UNIT * self.epsilon * (tau + 1))
         return np.minimum(0.0, np.log(bound) + error)

@@ -16,8 +16,10 @@ _FEW = 1000  # events of one product that are listed
 
 
 def function_event(dp_event: Any, function: TradeoffFunction) -> Any:
-    """The event of a product of trade-off functions."""
-    return session_event(dp_event, Session(function, function))
+    """The event of a product of trade-off functions; of a bound of one direction there is none."""
+    if function.direction is not None:
+        return dp_event.UnsupportedDpEvent()
+    return _event(dp_event, function, function)
 
 
 def session_event(dp_event: Any, session: Session) -> Any:
@@ -26,7 +28,11 @@ def session_event(dp_event: Any, session: Session) -> Any:
     A factor that is not symmetric has an event only if it is sampled noise, and the unit is removed
     in the direction of that name.
     """
-    removed, added = session.removed, session.added
+    return _event(dp_event, session.removed, session.added)
+
+
+def _event(dp_event: Any, removed: TradeoffFunction, added: TradeoffFunction) -> Any:
+    """The event of a function in each direction."""
     if TradeoffFunction.worst() in (removed, added):
         return dp_event.NonPrivateDpEvent()
     product, found = removed._product, []

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import InvalidValueError, UnsupportedMeasureError
-from ..fdp.function import TradeoffFunction, check_function
+from ..fdp.function import TradeoffFunction, check_both, check_function
 from ..fdp.writing import function_event
 from ..provenance import recorded
 from ..references import cite
@@ -39,7 +39,8 @@ def tradeoff() -> Measure:
     Telling neighbours apart is at least as hard as f says [DRS22, Definition 2.3], for all ordered
     pairs of neighbours. Losses that are fixed up front compose to their tensor product, also for
     concurrent children [VZ23], under finite communication. For losses that are chosen
-    on the way that is *not* so: see :func:`.ladder` and :func:`.residue`.
+    on the way that is *not* so: see :func:`.ladder` and :func:`.residue`. A function with a
+    ``direction``, as of sampled noise, is refused: pass its ``both_directions()``.
 
     Required features: `honest-but-curious`
 
@@ -92,7 +93,7 @@ class TradeoffDivergence(CompositionMeasure):
     reason = f"{cite('VZ23')}, under finite communication"
     distance_form = "TradeoffFunction"
     most_parallel = 4
-    keywords = MappingProxyType({"tradeoff": check_function})
+    keywords = MappingProxyType({"tradeoff": check_both})
     why_not = "its loss may be unbounded; read it as (epsilon, delta), or as Gaussian DP"
     conversions_to = MappingProxyType(
         {
@@ -112,8 +113,8 @@ class TradeoffDivergence(CompositionMeasure):
         return only(cls) if type(descriptor(output_measure)) is Tradeoff else None
 
     def validate(self, name: str, value: Any) -> TradeoffFunction:
-        """Return a trade-off function, or raise."""
-        return check_function(**{name: value})
+        """Return a trade-off function that bounds both directions of neighbours, or raise."""
+        return check_both(**{name: value})
 
     def validate_budget(self, name: str, value: Any) -> TradeoffFunction:
         """Return a trade-off function that bounds anything, or raise."""

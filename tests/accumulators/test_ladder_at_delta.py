@@ -1,12 +1,15 @@
 """A ladder of (ε, δ) losses: the optimum for equal launches, by certified counts of units."""
 
+import dataclasses
 import math
 
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.accumulators import ladder_at_delta
 from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
+from opendp_concurrent.fdp import powers
 
 T = oc.TradeoffFunction
 APPROXIMATE = dp.approximate(dp.max_divergence())
@@ -67,3 +70,40 @@ def test_a_failing_launch_needs_a_unit_that_fails():
 def test_a_slack_above_the_budget_is_refused():
     with pytest.raises(InvalidValueError, match=r"d_out\[1\]"):
         oc.accumulators.ladder(T.pure(0.1), 1e-3).check_budget((1.0, 1e-6))
+
+
+@pytest.mark.parametrize("spent", [0, 100])
+@pytest.mark.parametrize(
+    "unit",
+    [T.pure(0.01), T.approximate(0.01, 1e-9), T.gaussian(0.01), T.discrete_laplace(100.0, 1)],
+)
+def test_what_remains_takes_few_evaluations(unit, spent, monkeypatch):
+    """It took 20 launches that were tried, each by 14 comparisons or more."""
+    compared, read = [], []
+    is_at_most, epsilon = powers.is_at_most, T.epsilon
+    monkeypatch.setattr(
+        powers, "is_at_most", lambda *both: compared.append(both) or is_at_most(*both)
+    )
+    monkeypatch.setattr(T, "epsilon", lambda f, delta: read.append(delta) or epsilon(f, delta))
+    powers.least_power.cache_clear()
+    ladder_at_delta._epsilon.cache_clear()
+    start = oc.accumulators.ladder(unit, 1e-6).start()
+    state = start.after((0.0, 0.0)) if not spent else dataclasses.replace(start, spent=spent)
+    largest, _ = state.remaining((1.0, 1e-6))
+    assert len(compared) <= 12
+    assert len(read) <= 30
+    monkeypatch.undo()
+    assert state.after((largest, 0.0)).within((1.0, 1e-6))
+    assert not state.after((largest * 1.0001, 0.0)).within((1.0, 1e-6))
+
+
+def test_the_larger_of_two_counts_is_kept_if_they_are_near():
+    """Another version may show that one unit less covers a launch."""
+    for rule in (oc.accumulators.ladder(T.pure(0.1)), oc.accumulators.ladder(T.pure(0.1), 1e-6)):
+        one = rule.from_record(None, 6)
+        assert one.merged(rule.from_record(None, 5)) == one
+        assert rule.from_record(None, 5).merged(one) == one
+        for far in (2, 13, 0, None):
+            assert one.merged(rule.from_record(None, far)) is None
+        other = type(rule)(T.pure(0.2), *dataclasses.astuple(rule)[1:])
+        assert one.merged(other.from_record(None, 6)) is None

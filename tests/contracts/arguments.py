@@ -826,7 +826,8 @@ for title, function in {"": F, ", product": PRODUCT, ", worst": T.worst()}.items
 
         case(f"TradeoffFunction.{name}{title}", method, **arguments)
 case("TradeoffFunction.residual", T.gaussian(1.0).residual, child=(T.pure(0.1), "function"))
-for name in ("inverse", "symmetrised"):
+case("TradeoffFunction.one_way", F.one_way, unit=("removed", "nothing hostile"))
+for name in ("inverse", "symmetrised", "both_directions"):
     case(f"TradeoffFunction.{name}", getattr(F, name))
 
 # composition

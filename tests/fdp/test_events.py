@@ -179,7 +179,7 @@ ONE_WAY = T.subsampled_gaussian(1.0, 0.1, unit="removed")
         T.finite([0.7, 0.3], [0.2, 0.8]).symmetrised(),
         T.gaussian(1.0).compose(T.randomized_response(0.6, 3)),
         Session(ONE_WAY, T.gaussian(1.0)),
-        Session(ONE_WAY.inverse(), ONE_WAY),
+        ONE_WAY.both_directions(),
         Session(T.gaussian(0.5), T.gaussian(0.6)),
     ],
     ids=repr,

@@ -265,3 +265,34 @@ def test_any_reach_is_compared(reach):
     assert is_below(small, large, min(reach, 5.0), 50, 3)
     assert not is_below(large, small, reach, 50, 3)
     assert not is_below(small, small, reach, 50, 3)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sampled_from(
+        [
+            T.gaussian(0.3),
+            T.laplace(0.2, 7).power(9),
+            T.approximate(0.05, 0.001).power(20),
+            T.randomized_response(0.5, 3),
+            T.truncated_laplace(5.0, 8.0),
+            T.discrete_laplace(9.0),
+        ]
+    ),
+    st.floats(0.5, 1.5),
+    st.sampled_from([0.0, 1e-4, 0.01]),
+)
+def test_randomized_response_is_compared_at_its_corner(f, share, delta):
+    """It is at most f if its corner (v, v) is above f, and if its δ is at most that of f."""
+    epsilon = share * 2 * math.atanh(f.delta(0.0))
+    response = T.approximate(epsilon, delta)
+    corner = (1 - delta) / (1 + math.exp(epsilon))
+    value = f.beta_bounds(corner)
+    covered = f.delta_bounds(math.inf)
+    if response <= f:
+        assert value.lower <= corner * (1 + 1e-12)
+        assert delta <= covered.upper
+        for at in GRID:
+            assert response.delta_bounds(at).lower <= f.delta_bounds(at).upper
+    else:
+        assert value.upper >= corner * (1 - 1e-5) or delta >= covered.lower

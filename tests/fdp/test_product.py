@@ -147,7 +147,7 @@ def test_many_different_lattices_take_few_nodes_and_little_memory():
     many = T.identity().compose(*(T.discrete_gaussian(5.0 + 0.3 * i) for i in range(40)))
     found = many.epsilon_bounds(1e-6)
     assert found.width <= 1e-6 * found.upper
-    assert many._product._characteristic.contour.nodes < 1000
+    assert all(path.nodes < 1500 for path in many._product._kept)
     tracemalloc.start()
     wide = T.discrete_gaussian(3000.0).power(2).epsilon_bounds(1e-6)
     most = tracemalloc.get_traced_memory()[1]

@@ -283,7 +283,7 @@ def test_the_subsampled_mechanism_loses_at_most_the_whole_one():
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ({"rate": 1e-12}, "rate"),
+        ({"rate": -1e-12}, "rate"),
         ({"rate": 1.5}, "rate"),
         ({"sigma": 0.01}, "approximate"),
         ({"sigma": 1e9}, "sigma"),

@@ -15,7 +15,7 @@ pytest.importorskip("sqlalchemy")
 import opendp.prelude as dp
 
 from opendp_concurrent.command import main
-from opendp_concurrent.errors import LedgerError, LedgerMismatchError
+from opendp_concurrent.errors import LedgerError, LedgerMismatchError, PrivacyMapError
 from opendp_concurrent.ledger import datasets, open_ledger, restore_ledger
 from opendp_concurrent.ledger.records.measures import written
 from opendp_concurrent.ledger.records.terms import read_terms
@@ -42,11 +42,13 @@ WRITTEN = {
 }
 EVERY = [(version, name) for version, said in WRITTEN.items() for name in said["budgets"]]
 CLOSED = [(version, name) for version, name in EVERY if name != "killed"]
+ONE_WAY = "subsampled"  # its losses bound one direction of neighbours, which is refused since
 SOME = ("pure", "ladder", "functions")  # of a version whose form another one has, too
 LAUNCHED = [
     (version, name)
     for version, name in CLOSED
-    if version in ("0.1.0", "0.2.0.dev1") or name in (*SOME, *CAME.get(version, ()))
+    if (version in ("0.1.0", "0.2.0.dev1") or name in (*SOME, *CAME.get(version, ())))
+    and name != ONE_WAY
 ]
 NEVER = "created, and never used"
 AT_DELTA = "ladder of pairs"  # its readings are ends of brackets, which may become narrower
@@ -197,6 +199,19 @@ def test_every_budget_goes_on_in_a_copy(copied, capsys, version, name):
         facts = json.loads(capsys.readouterr().out)
         assert (facts["launches"], facts["anchor"]) == (after, again["anchor"])
     assert len(facts) > 5
+
+
+@pytest.mark.parametrize("version", [one for one in WRITTEN if one >= "0.2.0.dev2"])
+def test_losses_of_one_direction_are_read_and_no_longer_launched(copied, version):
+    budget, expected = make.budgets()[ONE_WAY](), WRITTEN[version]["budgets"][ONE_WAY]
+    with open_ledger(copied(version, ONE_WAY), ONE_WAY) as ledger:
+        budget = as_written(budget, ledger.summary().terms)
+        with pytest.raises(PrivacyMapError, match="both_directions"):
+            make.launch(ledger, budget)
+        assert ledger.summary().launches == expected["launches"]
+        assert (
+            make.plain(budget.root(ledger).privacy_loss(budget.d_in)) == make.told(ledger)["spent"]
+        )
 
 
 def test_a_copy_goes_on_under_the_same_terms_only(copied):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...fdp.arguments import UNITS
 from ...fdp.finite import Finite
 from ...fdp.forms import recognised
 from ...fdp.function import TradeoffFunction
@@ -26,7 +27,7 @@ def same(*names: str) -> dict[str, str]:
 FUNCTION_KEYS = ("squares", "factors")
 PAIR = same(  # key: attribute of a finite pair
     *("losses", "masses", "infinite", "never", "mass_error", "loss_error", "symmetric"),
-    *("limit", "slack", "gaussian", "back", "stands_for"),
+    *("limit", "slack", "gaussian", "back", "stands_for", "unit"),
 )
 _ABOUT_ONE = 1.01  # masses have an error, which is written with them
 
@@ -40,7 +41,6 @@ class Back(NamedTuple):
 def function_parts(function: TradeoffFunction) -> dict[str, Any]:
     """Return the sum of squares of the Gaussians, and the other factors with their counts."""
     product = function._product
-    # in the order of summation, so that the function that is read has the same last digits
     return {"squares": hex(product.squares), "factors": tuple(product.factors.items())}
 
 
@@ -59,14 +59,15 @@ def original(pair: Finite) -> Finite | None:
 
 
 def pair_parts(pair: Finite) -> dict[str, Any]:
-    """Return the fields of a pair; ``back`` and ``stands_for`` only if they are set."""
+    """Return the fields of a pair; ``back``, ``stands_for`` and ``unit`` only if they are set."""
     parts = {key: getattr(pair, attribute) for key, attribute in PAIR.items()}
     if pair.back is None:
         del parts["back"]
     else:
         parts["back"] = Back(pair.back)
-    if not pair.stands_for:
-        del parts["stands_for"]
+    for key in ("stands_for", "unit"):
+        if not parts[key]:
+            del parts[key]
     return parts
 
 
@@ -82,7 +83,7 @@ def make_pair(parts: Mapping[str, Any]) -> Finite:
     _require(float(masses.sum()) + pair.infinite <= _ABOUT_ONE)
     _require(all(0.0 <= one <= 1.0 for one in (pair.infinite, pair.never)))
     _require(all(0.0 <= one < inf for one in (pair.mass_error, pair.loss_error, pair.slack)))
-    _require(isinstance(pair.stands_for, str))
+    _require(isinstance(pair.stands_for, str) and pair.unit in ("", *UNITS))
     _require(pair.back is None or (isinstance(pair.back, Finite) and pair.back.back is None))
     _require(pair.limit >= 0.0 and pair.gaussian >= 0.0)
     return recognised(pair)
@@ -94,7 +95,7 @@ def _factor(factor: Any) -> Any:
         _require(0.0 < factor.epsilon < inf and factor.steps >= 1.0)
         _require(factor.steps == inf or float(factor.steps).is_integer())
     elif isinstance(factor, Subsampled):
-        _require(factor.noise in ("gaussian", "laplace") and factor.unit in ("removed", "added"))
+        _require(factor.noise in ("gaussian", "laplace") and factor.unit in UNITS)
         _require(0.0 < factor.size < inf and 0.0 < factor.rate < 1.0)
     elif isinstance(factor, TruncatedGaussian):
         _require(0.0 < factor.mu < 2 * factor.bound < inf)

@@ -45,8 +45,8 @@ class Basic(Divided):
         del measure
         return True
 
-    def start(self, measure: Any) -> Accumulator:
-        """Return the empty sum of the measure."""
+    def start(self, measure: Any = None) -> Accumulator:
+        """Return the empty sum of the measure, without which it is not known what is added up."""
         empty: Accumulator = _checked(measure).empty()
         return empty
 
@@ -66,7 +66,8 @@ class Basic(Divided):
 def _checked(measure: Any) -> Any:
     if not callable(getattr(type(measure), "empty", None)):
         raise InvalidTypeError(
-            f"measure must be a composition measure, found {shown(measure)}; pass for example "
+            f"measure must be a composition measure, found {shown(measure)}, because each measure "
+            "has a sum of its own; pass for example "
             "oc.measures.composition_measure(dp.max_divergence())"
         )
     return measure

@@ -1,0 +1,212 @@
+"""Numbers: noise cut off early, NumPy's numbers, small rates, and the order of calls."""
+
+import math
+import random
+import warnings
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError
+
+T = oc.TradeoffFunction
+SUBSAMPLED = T.subsampled_gaussian(1.0, 0.01, unit="removed")
+
+
+# --- noise that is cut off below its sensitivity -------------------------------------------------
+
+
+def cut_laplace(bound, step):
+    """The laws of Laplace noise on [-bound, bound], and of 1 more, on a grid; losses outward."""
+    cells = round((2 * bound + 1) / step)
+    first, second = np.zeros(cells), np.zeros(cells)
+    for law, move in ((first, 0.0), (second, 1.0)):
+        edges = np.clip(-bound + np.arange(cells + 1) * step - move, -bound, bound)
+        law[:] = np.diff(np.sign(edges) * -np.expm1(-np.abs(edges)) / 2)
+        law /= law.sum()
+    return first, second
+
+
+@pytest.mark.parametrize("bound", [0.55, 0.8, 0.95])
+def test_a_cut_below_the_sensitivity_composes(bound):
+    cut = T.truncated_laplace(1.0, bound, 1.0)
+    p, q = cut_laplace(bound, 0.001)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for epsilon in (0.0, 0.5):
+            found = cut.compose(T.pure(0.25)).delta_bounds(epsilon)
+            truth = 0.0
+            weights = [1 / (1 + math.exp(-0.25)), 1 / (1 + math.exp(0.25))]
+            for one, other in (weights, weights[::-1]):
+                truth += float(np.maximum(0.0, one * q - math.exp(epsilon) * other * p).sum())
+            assert found.width <= 1e-6
+            assert found.upper == pytest.approx(truth, abs=2e-3)
+            assert found.upper >= truth - 1e-9  # a grid hides some of the loss
+
+
+# --- NumPy's numbers -----------------------------------------------------------------------------
+
+
+def test_numbers_of_numpy_are_read_exactly_by_the_accountant():
+    e = pytest.importorskip("dp_accounting").dp_event
+    third = np.float32(1 / 3)
+    for given_, own in [
+        (e.GaussianDpEvent(third), e.GaussianDpEvent(float(third))),
+        (e.LaplaceDpEvent(np.int64(3)), e.LaplaceDpEvent(3)),
+        (
+            e.PoissonSampledDpEvent(np.float16(0.25), e.GaussianDpEvent(np.longdouble(2))),
+            e.PoissonSampledDpEvent(0.25, e.GaussianDpEvent(2.0)),
+        ),
+        (
+            e.SelfComposedDpEvent(e.LaplaceDpEvent(np.uint8(4)), np.int32(7)),
+            e.SelfComposedDpEvent(e.LaplaceDpEvent(4.0), 7),
+        ),
+        (e.DiscreteLaplaceDpEvent(third, np.int64(2)), e.DiscreteLaplaceDpEvent(float(third), 2)),
+        (e.ZCDpEvent(third), e.ZCDpEvent(float(third))),
+    ]:
+        accountant = oc.fdp.Accountant().compose(given_, np.int64(2))
+        assert accountant.session == oc.fdp.Accountant().compose(own, 2).session
+        assert accountant.get_epsilon(np.float32(1e-5)) == accountant.get_epsilon(
+            float(np.float32(1e-5))
+        )
+        assert accountant.get_delta(np.int64(1)) == accountant.get_delta(1.0)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.longdouble(1) / 3, np.bool_(True), np.timedelta64(1), np.complex128(1), np.array(1.0)],
+)
+def test_what_is_no_double_is_refused_by_the_accountant(value):
+    e = pytest.importorskip("dp_accounting").dp_event
+    if value != value + 0 or (float(np.real(value)) == value and type(value) is np.longdouble):
+        pytest.skip("a long double is a double here")
+    with pytest.raises(InvalidTypeError, match="noise_multiplier"):
+        oc.fdp.Accountant().compose(e.GaussianDpEvent(value))
+
+
+# --- small rates ---------------------------------------------------------------------------------
+
+
+def truth_of_one(mu, rate, epsilon):
+    """δ of sampled Gaussian noise with the unit removed, in 60 digits beyond the rate."""
+    mp.dps = 60 + 2 * int(-math.log10(rate) + 1)
+    mu, rate, epsilon = mpf(mu), mpf(rate), mpf(epsilon)
+    c = 1 + mp.expm1(epsilon) / rate
+    if c <= 0:
+        return -mp.expm1(epsilon)
+    at = mp.log(c)
+    plain = mp.ncdf(mu / 2 - at / mu) - c * mp.ncdf(-mu / 2 - at / mu)
+    return rate * plain
+
+
+@pytest.mark.parametrize("rate", [5e-324, 1e-300, 1e-100, 1e-20, 1e-13, 1e-10, 1 - 1e-10])
+@pytest.mark.parametrize("mu", [0.25, 1.0, 4.0])
+def test_a_rate_is_read_as_itself(rate, mu):
+    one = T.subsampled_gaussian(1 / mu, rate, unit="removed")
+    for epsilon in (-0.5, 0.0, 1e-3, 1.5):
+        bounds, truth = one.delta_bounds(epsilon), truth_of_one(mu, rate, epsilon)
+        assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)
+        assert mpf(bounds.upper) <= truth * (1 + mpf(10) ** -6) + mpf(10) ** -299
+    many = one.power(1000)
+    at_zero = many.delta_bounds(0.0)
+    assert mpf(at_zero.upper) >= truth_of_one(mu, rate, 0)
+    assert mpf(at_zero.lower) <= 1000 * truth_of_one(mu, rate, 0)
+    if rate < 0.5:
+        assert at_zero.upper <= 1000.001 * rate + 1e-296
+        assert many.epsilon(max(1001 * rate, 1e-290)) == 0.0
+
+
+def test_the_accountant_reads_a_small_rate_as_itself():
+    e = pytest.importorskip("dp_accounting").dp_event
+    step = e.PoissonSampledDpEvent(1e-12, e.GaussianDpEvent(1.0))
+    found = oc.fdp.from_dp_event(e.SelfComposedDpEvent(step, 1000))
+    assert found == oc.fdp.Session.subsampled_gaussian(1.0, 1e-12).power(1000)
+    assert found.delta(0.0) <= 1e-9
+    whole = oc.fdp.from_dp_event(e.PoissonSampledDpEvent(1 - 1e-10, e.GaussianDpEvent(1.0)))
+    assert whole.removed != T.gaussian(1.0)
+    assert whole.epsilon(1e-5) <= T.gaussian(1.0).epsilon(1e-5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(-323.0, -1e-9), st.floats(0.1, 15.0), st.floats(-2.0, 4.0))
+def test_every_rate_is_within_its_bounds(power, mu, epsilon):
+    rate = 10.0**power
+    bounds = T.subsampled_gaussian(1 / mu, rate, unit="removed").delta_bounds(epsilon)
+    size = T.subsampled_gaussian(1 / mu, rate, unit="removed")._product.single.size
+    assert mpf(bounds.lower) <= truth_of_one(size, rate, epsilon) <= mpf(bounds.upper)
+
+
+# --- the order of calls --------------------------------------------------------------------------
+
+POOL = (
+    T.laplace(0.3),
+    T.laplace(0.07),
+    T.gaussian(0.4),
+    T.pure(0.2),
+    T.approximate(0.1, 1e-7),
+    T.truncated_laplace(2.0, 9.0),
+    T.discrete_laplace(5.0, 2),
+    T.finite([0.5, 0.3, 0.2], [0.45, 0.33, 0.22]),
+    SUBSAMPLED,
+)
+QUESTIONS = [
+    *(("epsilon_bounds", delta) for delta in (1e-9, 1e-5, 0.01)),
+    *(("delta_bounds", epsilon) for epsilon in (0.0, 0.4, 2.0)),
+]
+
+
+def build(parts, ask=False):
+    f = T.identity()
+    for one, count in parts:
+        f = f.compose(one.power(count))
+        if ask:
+            f.epsilon(1e-5)
+    return f
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_answers_depend_on_the_function_alone(seed):
+    draw = random.Random(seed)
+    parts = [(one, draw.choice([1, 2, 20])) for one in draw.sample(POOL, draw.choice([1, 2, 4]))]
+    fresh = {question: getattr(build(parts), question[0])(question[1]) for question in QUESTIONS}
+    for ask in (False, True):
+        draw.shuffle(parts)
+        f, asked = build(parts, ask), 2 * QUESTIONS
+        draw.shuffle(asked)
+        f.delta_bounds(np.array([0.2, 1.0]), width=1e-3)
+        assert f == build(parts[::-1])
+        for name, at in asked:
+            assert getattr(f, name)(at) == fresh[name, at], (parts, name, at)
+
+
+def test_the_product_of_the_issue_answers_the_same_after_other_questions():
+    step = T.subsampled_gaussian(0.8, 1e-4, unit="removed").power(30)
+    fresh = build([(step, 1)]).epsilon(1e-6)
+    asked = build([(step, 1)])
+    for delta in (1e-2, 1e-12, 0.3, 1e-4):
+        asked.epsilon(delta)
+    asked.delta(np.linspace(0.0, 3.0, 9))
+    assert asked.epsilon(1e-6) == fresh
+
+
+# --- accumulators without a measure ---------------------------------------------------------------
+
+
+def test_an_accumulator_that_needs_a_measure_says_so():
+    a = oc.accumulators
+    for rule in (
+        a.basic(), a.advanced(1e-7), a.zcdp(1e-7), a.renyi(4.0, 1e-7), a.residue(1.0),
+        a.either(a.basic(), a.zcdp(1e-7)), a.ladder(T.pure(0.1)), a.ladder(T.pure(0.1), 1e-6),
+    ):  # fmt: skip
+        if getattr(type(rule), "needs_measure", False):
+            with pytest.raises(InvalidTypeError, match=r"^measure must be .*composition_measure"):
+                rule.start()
+        else:
+            assert rule.start() is not None
+    measure = oc.measures.composition_measure(dp.max_divergence())
+    assert a.basic().start(measure).after(0.5).loss == 0.5
