@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from threading import Lock
 from weakref import ref
 
+from ..interrupts import Lock
 from ..queryables.data import Sealed
 from .keys import Places
 

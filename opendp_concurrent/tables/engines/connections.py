@@ -1,7 +1,8 @@
 """Connections to PostgreSQL of our own: each statement takes one, and puts it back.
 
 What a session can change in the meaning of a statement is set when a connection is opened: where
-functions and operators are looked up, how texts are encoded, and that nothing ends it but us.
+functions and operators are looked up, how texts, arrays and literals are read, which rows are seen,
+and that nothing ends it but us. A server, a database or a login may have other defaults.
 """
 
 from __future__ import annotations
@@ -16,11 +17,26 @@ from weakref import finalize
 
 from ...interrupts import Lock
 
-_SESSION = """
+_OWN = "SET search_path TO pg_catalog"  # no function, operator or type of a user is found
+SETTINGS = {
+    "array_nulls": "on",  # or NULL in an array of public values is the text 'NULL'
+    "quote_all_identifiers": "off",  # or names of types have quotes
+    "standard_conforming_strings": "on",
+    "transform_null_equals": "off",
+    "DateStyle": "ISO, YMD",
+    "TimeZone": "UTC",
+    "row_security": "off",  # a policy that would hide rows is an error
+    "default_transaction_isolation": "read committed",  # no error because others write
+    "default_transaction_deferrable": "off",
+    "idle_in_transaction_session_timeout": "0",
+    "idle_session_timeout": "0",
+    "transaction_timeout": "0",
+    "lock_timeout": "0",
+}
+_SESSION = f"""
     SELECT set_config(s.name, v.value, false)
     FROM pg_settings AS s
-    JOIN (VALUES ('search_path', 'pg_catalog'), ('idle_in_transaction_session_timeout', '0'),
-        ('idle_session_timeout', '0'), ('transaction_timeout', '0'), ('lock_timeout', '0'))
+    JOIN (VALUES {", ".join(f"('{name}', '{value}')" for name, value in SETTINGS.items())})
         AS v (name, value) USING (name)
 """
 
@@ -88,7 +104,7 @@ class Connections:
         made = connect(**self.login.parameters, autocommit=True, prepare_threshold=None)
         try:
             found = Connected(made)
-            for text in (_SESSION, *self.login.begin):
+            for text in (_OWN, _SESSION, *self.login.begin):
                 found.execute(text)
         except BaseException:
             made.close()

@@ -26,6 +26,7 @@ _COLUMNS = """
     JOIN duckdb_tables() AS t USING (database_name, schema_name, table_name)
     WHERE c.database_name = $1 AND c.schema_name = $2 AND c.table_name = $3
 """
+_OWN = "SET search_path = 'system.main'"  # of a cursor: no macro is found there, so none shadows
 _TURN = Lock()  # of transactions in this process; another process cannot open the file
 _BINARY = ("", "binary", "c", "posix")
 _INHERITED: set[int] = set()  # processes that were forked with DuckDB's databases in their memory
@@ -113,7 +114,7 @@ class DuckDB(Engine):
         return {row[0]: row[1] for row in rows}
 
     def _fetch(self, text: str, parameters: tuple[Any, ...]) -> list[Any]:
-        with self._connection.cursor() as cursor:
+        with self._opened() as cursor:
             found: list[Any] = cursor.execute(text, list(parameters)).fetchall()
         return found
 
@@ -123,9 +124,20 @@ class DuckDB(Engine):
             return _execute(cursor, text, parameters)
 
     @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """Open a cursor that calls functions of DuckDB only, whatever macros a database has.
+
+        Macros are looked up in the search path, before functions and operators of the same name.
+        Tables are named with their database and schema.
+        """
+        with self._connection.cursor() as cursor:
+            cursor.execute(_OWN)
+            yield cursor
+
+    @contextmanager
     def _cursor(self, timeout: float | None) -> Iterator[Any]:
         """Open a cursor, whose statements are interrupted when the time is over."""
-        with self._connection.cursor() as cursor:
+        with self._opened() as cursor:
             if timeout is None:
                 yield cursor
                 return
@@ -151,7 +163,8 @@ class DuckDB(Engine):
 
     def place(self, table: tuple[str, ...]) -> tuple[str, ...]:
         """Return the database, the schema and the name of a stored table that may not exist."""
-        ((database,),) = self._fetch("SELECT current_database()", ())
+        with self._connection.cursor() as cursor:  # which begins in the database that was opened
+            ((database,),) = cursor.execute("SELECT system.main.current_database()").fetchall()
         return ("table", *(database, "main")[: 3 - len(table)], *table)
 
     def transaction(self, work: Callable[[Run], Any], timeout: float | None) -> Any:
@@ -180,7 +193,7 @@ class DuckDB(Engine):
             with self._connection.cursor() as cursor:
                 cursor.execute(f'DETACH DATABASE IF EXISTS "{name}"')
 
-        self._fetch(f"ATTACH ':memory:' AS \"{name}\"", ())
+        self._fetch(f"ATTACH ':memory:' AS \"{name}\" (READ_WRITE)", ())
         try:
             self.run(f'CREATE TABLE "{name}".main.t AS {text}', parameters, timeout)
         except BaseException:

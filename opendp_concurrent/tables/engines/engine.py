@@ -53,18 +53,20 @@ class Engine(ABC):
         from ..rendering.render import statement  # which needs the extra
 
         found = statement(self.dialect, relation, aggregate)
-        rows: Rows = _opaque(lambda: integers(self.run(found.text, found.parameters, timeout)))
+        rows: Rows = opaque(lambda: integers(self.run(found.text, found.parameters, timeout)))
         return rows
 
     def store(self, relation: Relation, timeout: float | None) -> Stored:
         """Store the rows of a relation until they are dropped.
 
+        :raises InvalidValueError: if the login may not store any
         :raises TableError: always the same
         """
         from ..rendering.render import materialization
 
+        self.check_storing()
         found = materialization(self.dialect, relation)
-        stored: Stored = _opaque(lambda: self.materialize(found.text, found.parameters, timeout))
+        stored: Stored = opaque(lambda: self.materialize(found.text, found.parameters, timeout))
         return stored
 
     def fix(self, scan: Scan, timeout: float | None) -> Stored:
@@ -72,7 +74,7 @@ class Engine(ABC):
 
         :raises TableError: always the same
         """
-        fixed: Stored = _opaque(lambda: self.snapshot(scan, timeout))
+        fixed: Stored = opaque(lambda: self.snapshot(scan, timeout))
         return fixed
 
     def snapshot(self, scan: Scan, timeout: float | None) -> Stored:
@@ -100,7 +102,7 @@ class Engine(ABC):
 
         :raises TableError: always the same, if the engine fails
         """
-        found: tuple[str, ...] = _opaque(lambda: self.place(table))
+        found: tuple[str, ...] = opaque(lambda: self.place(table))
         return found
 
     def selecting(self, relation: Relation) -> tuple[str, tuple[Any, ...]]:
@@ -124,7 +126,7 @@ class Engine(ABC):
 
         :raises TableError: always the same, if the engine fails or ``timeout`` seconds have passed
         """
-        return _opaque(lambda: self.transaction(work, timeout))
+        return opaque(lambda: self.transaction(work, timeout))
 
     def transaction(self, work: Callable[[Run], Any], timeout: float | None) -> Any:
         """Return ``work(run)``; commit, or roll back if it raises."""
@@ -133,6 +135,9 @@ class Engine(ABC):
     def close_off(self, run: Run, table: tuple[str, ...]) -> None:
         """Let nobody but its owner read a new table, in an engine that has privileges."""
         del run, table
+
+    def check_storing(self) -> None:  # noqa: B027
+        """Raise if the login may not store rows of its own; this never depends on rows."""
 
     @abstractmethod
     def check_writable(self) -> None:
@@ -169,7 +174,7 @@ class Engine(ABC):
 
 
 @whole
-def _opaque(function: Callable[[], Any]) -> Any:
+def opaque(function: Callable[[], Any]) -> Any:
     """Return ``function()``; log an error, and raise one that does not tell of the data."""
     try:
         return function()

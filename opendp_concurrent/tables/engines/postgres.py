@@ -14,7 +14,7 @@ from ...errors import InvalidTypeError, InvalidValueError
 from ...interrupts import let_in
 from ..plan import Scan
 from .connections import Connected, Connections, Kept, Login
-from .engine import Engine, Run, Stored
+from .engine import Engine, Run, Stored, opaque
 
 LONGEST = 2**31 - 1  # milliseconds
 _TABLES = """
@@ -35,6 +35,10 @@ _PARTS = """
 _DURABLE = """
     SELECT set_config('synchronous_commit', 'on', true)
     WHERE current_setting('synchronous_commit') IN ('off', 'local')
+"""
+_STORING = """
+    SELECT current_setting('transaction_read_only') = 'on',
+        has_database_privilege(current_database(), 'TEMPORARY')
 """
 _GRANTED = """
     SELECT DISTINCT CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END
@@ -119,6 +123,16 @@ class PostgreSQL(Engine):
                 "the table must be scanned without snapshot=True, since all statements on it would "
                 "see budgets as they were at the snapshot; materialize a truncation instead, as in "
                 "then_truncate(3, materialize=True)"
+            )
+
+    def check_storing(self) -> None:
+        """Raise if the login may not create temporary tables."""
+        ((read_only, allowed),) = opaque(lambda: self.run(_STORING, (), None))
+        if read_only or not allowed:
+            why = "is read-only" if read_only else "may not create temporary tables"
+            raise InvalidValueError(
+                f"connection has a login that {why}, so no rows can be stored; grant TEMPORARY on "
+                "the database to a login that may write, or leave materialize=True out"
             )
 
     def place(self, table: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,0 +1,310 @@
+"""In 0.2.0, macros of a DuckDB database and settings of a PostgreSQL session changed answers.
+
+``CREATE MACRO floor(x) AS random()`` was called in place of ``floor``; the sensitivity that was
+certified then meant nothing. With ``array_nulls = off`` a public NULL became the text 'NULL'.
+"""
+
+import contextlib
+import gc
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidValueError
+
+dp.enable_features("contrib", "honest-but-curious")
+duckdb = pytest.importorskip("duckdb")
+pytest.importorskip("sqlglot")
+
+SCHEMA = {"person": int, "zone": str, "hours": float, "age": int}
+ROWS = (
+    "(1, 'a', 1.5, 30), (1, 'b', 2.5, 30), (2, 'a', 7.5, 41), (3, NULL, 0.5, NULL), (4, 'c', 3, 9)"
+)
+TABLE = f"CREATE TABLE visits (person INT, zone TEXT, hours DOUBLE PRECISION, age INT); INSERT INTO visits VALUES {ROWS}"  # noqa: E501
+
+
+def scanned(connection, **options):
+    return oc.tables.scan(connection, "visits", SCHEMA, "person", **options)
+
+
+def queries(table):
+    """Queries that together call everything that a statement may call."""
+    cut = table.space >> oc.t.then_truncate(1, ["age", "hours"])
+    kept = table.space >> oc.t.then_truncate(1, ["age", "hours"], materialize=True)
+    groups = table.space >> oc.t.then_group_truncate("zone", 1, 1) >> oc.t.then_truncate(2)
+    towns = {"a": ("west", 2.5), "b": (None, 1.0), "c": ("east", None)}
+    joined = cut >> oc.t.then_public_join("zone", {"town": str, "price": float}, towns)
+    either = (oc.tables.column("age") >= 18) | ~oc.tables.column("zone").is_in(["b", "x"])
+    return [
+        cut >> oc.t.then_table_count(),
+        kept >> oc.t.then_table_count(),
+        cut >> oc.t.then_table_sum("hours", (-1.0, 5.0), 0.5),
+        kept >> oc.t.then_table_sum("age", (-1, 35)),
+        cut >> oc.t.then_table_counts("zone", ["a", "b", "z"]),
+        groups >> oc.t.then_table_sums("zone", ["a", "b", "c"], "hours", (0.0, 5.0), 0.5),
+        joined >> oc.t.then_table_counts("town", ["east", "west", "NULL"]),
+        joined >> oc.t.then_table_sum("price", (0.0, 9.0), 0.5),
+        cut >> oc.t.then_table_histogram("age", [0, 18, 35]),
+        table.space >> oc.t.then_where(either) >> oc.t.then_distinct_units(),
+        table.space
+        >> oc.t.then_where(oc.tables.column("zone") == "a")
+        >> oc.t.then_distinct_units(),
+        cut >> oc.t.then_quantile_scores("age", [0, 30, 60], 0.5),
+    ]
+
+
+def answers(table):
+    return [query(table) for query in queries(table)]
+
+
+# --- DuckDB ---------------------------------------------------------------------------------------
+
+CALLED = {  # what a statement may call: a macro with that name
+    "floor": "floor(x) AS random()",
+    "times": '"*"(a, b) AS 99',
+    "plus": '"+"(a, b) AS 99',
+    "count": "count(x) AS 99",
+    "count of rows": "count_star() AS 99",
+    "sum": "sum(x) AS 99",
+    "nullif": "nullif(a, b) AS a",
+    "list": "list_value(a) AS [a]",
+    "unnest": "unnest(x) AS 99",
+    "row number": "row_number() AS 1",
+    "rank": "dense_rank() AS 1",
+    "below": '"<"(a, b) AS true',
+    "collation": "current_setting(x) AS 'nocase'",
+    "database": "current_database() AS 'elsewhere'",
+    "tables": "duckdb_tables() AS TABLE SELECT 'memory' AS database_name, 'main' AS schema_name, "
+    "'visits' AS table_name, '' AS sql FROM range(2)",
+    "columns": "duckdb_columns() AS TABLE SELECT 'memory' AS database_name, 'main' AS schema_name, "
+    "'visits' AS table_name, 'person' AS column_name, 'INTEGER' AS data_type",
+}
+
+
+@pytest.fixture
+def database(tmp_path):
+    path = str(tmp_path / "visits.db")
+    with duckdb.connect(path) as opened:
+        opened.execute(TABLE)
+    return path
+
+
+@pytest.fixture
+def expected(database):
+    with duckdb.connect(database) as opened:
+        return answers(scanned(opened))
+
+
+def shadow(connection, kind="", where=""):
+    for macro in CALLED.values():
+        connection.execute(f"CREATE {kind} MACRO {where}{macro}")
+
+
+@pytest.mark.parametrize("label", CALLED)
+def test_a_macro_of_the_database_is_not_called(database, expected, label):
+    with duckdb.connect(database) as opened:
+        opened.execute(f"CREATE MACRO {CALLED[label]}")
+        assert answers(scanned(opened)) == expected
+
+
+@pytest.mark.parametrize("kind", ["", "TEMPORARY"])
+def test_nor_are_all_of_them_whenever_they_are_created(database, expected, kind):
+    with duckdb.connect(database) as opened:
+        table = scanned(opened)
+        shadow(opened, kind)  # after the scan
+        assert answers(table) == expected
+        assert answers(scanned(opened)) == expected
+
+
+def test_nor_are_macros_of_another_schema_in_the_search_path(database, expected):
+    with duckdb.connect(database) as opened:
+        opened.execute("CREATE SCHEMA evil")
+        shadow(opened, where="evil.")
+        opened.execute("SET search_path = 'evil,main'")
+        assert answers(scanned(opened)) == expected
+        assert opened.execute("SELECT system.main.current_setting('search_path')").fetchone() == (
+            "evil,main",
+        )
+
+
+def test_nor_are_those_of_a_database_that_is_only_read(database, expected):
+    with duckdb.connect(database) as opened:
+        shadow(opened)
+    with duckdb.connect(database, read_only=True) as opened:
+        assert answers(scanned(opened)) == expected
+
+
+def test_nor_those_of_files(database, expected, tmp_path):
+    path = str(tmp_path / "visits.parquet")
+    with duckdb.connect(database) as opened:
+        opened.execute(f"COPY visits TO '{path}'")
+        opened.execute("CREATE MACRO read_parquet(x) AS TABLE SELECT * FROM visits, range(9)")
+        shadow(opened)
+        assert answers(oc.tables.scan(opened, path, SCHEMA, "person")) == expected
+
+
+def test_budgets_of_individuals_are_charged_by_functions_of_duckdb(database):
+    with duckdb.connect(database) as opened:
+        table = scanned(opened)
+        shadow(opened)
+        oc.tables.create_budgets(table, "spent")
+        made = oc.m.make_individual_table_filter(
+            *table.space, dp.zero_concentrated_divergence(), d_out=0.5, budgets="spent"
+        )
+        root = made(table)
+        answer = root(oc.m.NoisyTableSum("age", bound=60, scale=60.0))
+        assert abs(answer) < 60.0 * 50
+        assert opened.execute("FROM spent").fetchall()
+
+
+@pytest.mark.parametrize(
+    "setting", ["default_null_order = 'nulls_first'", "default_order = 'desc'", "threads = 1"]
+)
+def test_settings_of_duckdb_change_no_answer(database, expected, setting):
+    with duckdb.connect(database) as opened:
+        table = scanned(opened)
+        opened.execute(f"SET GLOBAL {setting}")
+        assert answers(table) == answers(scanned(opened)) == expected
+
+
+def test_texts_are_compared_by_bytes_whatever_is_set_after_the_scan(database, expected):
+    with duckdb.connect(database) as opened:
+        opened.execute("INSERT INTO visits VALUES (9, 'A', 1, 30)")
+        table = scanned(opened)
+        before = answers(table)
+        opened.execute("SET GLOBAL default_collation = 'nocase'")
+        assert answers(table) == before != expected
+
+
+# --- PostgreSQL -----------------------------------------------------------------------------------
+
+psycopg = pytest.importorskip("psycopg")
+NAMES = iter(f"names_and_settings_{number}" for number in range(10**6))
+SETTINGS = [
+    "array_nulls = off",
+    "quote_all_identifiers = on",
+    "standard_conforming_strings = off",
+    "transform_null_equals = on",
+    "DateStyle = 'German'",
+    "TimeZone = 'Asia/Kolkata'",
+    "extra_float_digits = -15",
+    "bytea_output = 'escape'",
+    "IntervalStyle = 'sql_standard'",
+    "default_transaction_isolation = 'serializable'",
+    "search_path = evil, pg_catalog, public",
+]
+
+
+@pytest.fixture
+def postgres(server):
+    name = next(NAMES)
+    server.execute(f"CREATE DATABASE {name}")
+    address = server.url.replace("+psycopg", "").rpartition("/")[0]
+
+    def connect():
+        return psycopg.connect(f"{address}/{name}", autocommit=True)
+
+    with connect() as opened:
+        opened.execute(TABLE)
+    yield name, connect
+    gc.collect()
+    server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings_of_a_database_change_no_answer(postgres, setting):
+    name, connect = postgres
+    with connect() as opened:
+        expected = answers(scanned(opened))
+        opened.execute(f"ALTER DATABASE {name} SET {setting}")
+    with connect() as opened:  # as a login has it from now on
+        assert answers(scanned(opened)) == expected
+
+
+EVIL = """
+CREATE SCHEMA evil;
+CREATE FUNCTION evil.floor(float8) RETURNS float8 LANGUAGE sql AS 'SELECT random()';
+CREATE FUNCTION evil.set_config(text, text, boolean) RETURNS text LANGUAGE sql AS 'SELECT $1';
+CREATE FUNCTION evil.current_setting(text) RETURNS text LANGUAGE sql AS 'SELECT ''UTF8''';
+CREATE FUNCTION evil.equal(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+CREATE OPERATOR evil.= (FUNCTION = evil.equal, LEFTARG = text, RIGHTARG = text);
+CREATE FUNCTION evil.below(float8, float8) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+CREATE OPERATOR evil.< (FUNCTION = evil.below, LEFTARG = float8, RIGHTARG = float8);
+CREATE FUNCTION evil.times(float8, float8) RETURNS float8 LANGUAGE sql AS 'SELECT 99.0::float8';
+CREATE OPERATOR evil.* (FUNCTION = evil.times, LEFTARG = float8, RIGHTARG = float8);
+CREATE AGGREGATE evil.sum(bigint) (SFUNC = int8pl, STYPE = bigint, INITCOND = '7');
+CREATE FUNCTION evil.unnest(anyarray) RETURNS SETOF anyelement LANGUAGE sql AS 'SELECT NULL';
+CREATE VIEW evil.pg_settings AS SELECT 'none' AS name;
+"""
+
+
+def test_functions_and_operators_of_users_are_not_called(postgres):
+    name, connect = postgres
+    with connect() as opened:
+        expected = answers(scanned(opened))
+        opened.execute(EVIL)
+        opened.execute(f"ALTER DATABASE {name} SET search_path = evil, pg_catalog, public")
+    with connect() as opened:
+        assert opened.execute("SELECT floor(1.5::float8) < 1").fetchone() == (
+            True,
+        )  # they are found
+        assert answers(scanned(opened)) == expected
+
+
+def test_rows_that_a_policy_would_hide_later_are_an_error(postgres, server):
+    name, connect = postgres
+    server.execute("DROP ROLE IF EXISTS one_who_reads")
+    with connect() as opened:
+        opened.execute("CREATE ROLE one_who_reads LOGIN")
+        opened.execute("GRANT SELECT ON visits TO one_who_reads")
+    with contextlib.ExitStack() as stack:
+        reader = stack.enter_context(login(connect, "one_who_reads"))
+        table = scanned(reader)
+        count = queries(table)[0]
+        assert count(table) == 4
+        with connect() as opened:
+            opened.execute("CREATE POLICY half ON visits USING (random() < 0.5)")
+            opened.execute("ALTER TABLE visits ENABLE ROW LEVEL SECURITY")
+        with pytest.raises(dp.OpenDPException, match="the engine could not answer"):
+            count(table)
+    drop(name, connect, server)
+
+
+def login(connect, role):
+    with connect() as opened:
+        parameters = opened.info.get_parameters()
+    return psycopg.connect(**{**parameters, "user": role}, autocommit=True)
+
+
+def drop(name, connect, server):
+    gc.collect()
+    with connect() as opened:
+        opened.execute("DROP OWNED BY one_who_reads")
+    server.execute("DROP ROLE one_who_reads")
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("ALTER ROLE one_who_reads SET default_transaction_read_only = on", "is read-only"),
+        ("REVOKE TEMPORARY ON DATABASE {} FROM PUBLIC", "may not create temporary tables"),
+    ],
+)
+def test_a_login_that_cannot_store_rows_is_told_so(postgres, server, how, why):
+    name, connect = postgres
+    server.execute("DROP ROLE IF EXISTS one_who_reads")
+    with connect() as opened:
+        opened.execute("CREATE ROLE one_who_reads LOGIN")
+        opened.execute("GRANT SELECT ON visits TO one_who_reads")
+        opened.execute(how.format(name))
+    with login(connect, "one_who_reads") as reader:
+        table = scanned(reader)
+        cut, kept = queries(table)[:2]
+        assert cut(table) == 4
+        odometer = oc.make_concurrent_odometer(*table.space, dp.max_divergence())
+        root = odometer(table)
+        with pytest.raises(InvalidValueError, match=f"^connection has a login that {why}"):
+            root(kept >> dp.m.then_laplace(1.0))
+        del root, table
+    drop(name, connect, server)
