@@ -134,9 +134,10 @@ class Store:
                 with self._engine.connect() as connection:
                     try:
                         yield connection
-                    except self.failures:
-                        if not self.embedded:  # the state of the connection is unknown
-                            connection.invalidate()
+                    except BaseException as error:
+                        failed = not self.embedded and isinstance(error, self.failures)
+                        if failed or not isinstance(error, Exception):
+                            connection.invalidate()  # its state is unknown
                         raise
             except self.failures as error:
                 raise self._error(error, NOTHING) from error
