@@ -27,7 +27,7 @@ def default_handler():
 
 def test_an_interrupt_waits_for_the_end_of_the_section():
     done = []
-    with pytest.raises(KeyboardInterrupt), WHOLE:
+    with pytest.raises(KeyboardInterrupt), WHOLE:  # noqa: PT012
         interrupt()
         done.append(1)
         interrupt()
@@ -45,14 +45,14 @@ def test_sections_within_a_section_end_with_it():
         interrupt()
         return "inner"
 
-    with pytest.raises(KeyboardInterrupt), WHOLE:
+    with pytest.raises(KeyboardInterrupt), WHOLE:  # noqa: PT012
         done.append(inner())
         done.append("outer")
     assert done == ["inner", "outer"]
 
 
 def test_an_error_in_a_section_is_the_context_of_the_interrupt():
-    with pytest.raises(KeyboardInterrupt) as caught, WHOLE:
+    with pytest.raises(KeyboardInterrupt) as caught, WHOLE:  # noqa: PT012
         interrupt()
         raise ValueError("first")
     assert str(caught.value.__context__) == "first"
@@ -71,7 +71,7 @@ def test_one_interrupt_is_let_in_and_the_next_one_waits():
             interrupt()  # while the first is on its way
             seen.append("cleaned")
 
-    with pytest.raises(KeyboardInterrupt), WHOLE:
+    with pytest.raises(KeyboardInterrupt), WHOLE:  # noqa: PT012
         with pytest.raises(KeyboardInterrupt):
             let_in(function, "let in")
         seen.append("section")
@@ -232,7 +232,7 @@ def test_other_threads_have_no_sections():
             seen.append(let_in(int, "7"))
 
     thread = threading.Thread(target=work)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
         thread.start()
         thread.join()
         time.sleep(30)

@@ -51,7 +51,6 @@ ELSEWHERE = {
     "holes/test_hole_08_bounds_survive_a_restart.py": ["queryables/mechanism.py"],
     "holes/test_hole_10_prices.py": ["queryables/offer.py"],
     "holes/test_hole_17_copied_before_checked.py": ["owned.py"],
-    "holes/test_hole_18_interrupts_in_native_calls.py": ["native/callbacks.py"],
     "holes/test_hole_20_side_files.py": ["ledger/copies.py"],
     "individual/test_noise_loss.py": ["measures/noise.py"],
     "ledger/records/test_limits.py": ["ledger/records/limited.py"],

@@ -7,9 +7,8 @@ turn ends when the charge is durable. Only then does the mechanism run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, ContextDecorator
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -180,8 +179,7 @@ def label_text(**argument: Any) -> str:
     return label
 
 
-@contextmanager
-def labelled(label: str) -> Iterator[None]:
+def labelled(label: str) -> AbstractContextManager[None]:
     """Give launches in this block a label.
 
     A ledger records the label with the charge. An odometer, filter or compositor that is made in
@@ -198,18 +196,29 @@ def labelled(label: str) -> Iterator[None]:
     >>> with oc.labelled("mean age, for the report"):
     ...     pass  # launch here
     """
-    with under_label(label_text(label=label)):
-        yield
+    return under_label(label_text(label=label))
 
 
-@contextmanager
-def under_label(label: str) -> Iterator[None]:
+def under_label(label: str) -> AbstractContextManager[None]:
     """Give launches in this block a label that was checked, or is shown in messages only."""
-    token = _LABEL.set(label)
-    try:
-        yield
-    finally:
-        _LABEL.reset(token)
+    return _UnderLabel(label)
+
+
+class _UnderLabel(AbstractContextManager[None], ContextDecorator):
+    """No generator: one that an interrupt has suspended would reset the label when it is freed."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._tokens: list[Token[str]] = []
+
+    def __enter__(self) -> None:
+        self._tokens.append(_LABEL.set(self._label))
+
+    def __exit__(self, *error: object) -> None:
+        _LABEL.reset(self._tokens.pop())
+
+    def _recreate_cm(self) -> _UnderLabel:
+        return _UnderLabel(self._label)  # for each call of a function that it decorates
 
 
 def current_label() -> str:

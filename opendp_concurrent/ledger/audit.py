@@ -17,6 +17,7 @@ from ..accounts.charge import Terms
 from ..accounts.rule import Within
 from ..checks import shown
 from ..errors import InvalidValueError, LedgerDamagedError
+from ..interrupts import let_in
 from .records.chain import first_hash
 from .records.entries import Entry
 from .records.limits import Limits, LimitTotal
@@ -123,7 +124,8 @@ def audit(
     with found as charges:
         if terms is None and charges.first() is not None:
             raise LedgerDamagedError("charge 1 was written before the terms")
-        known = replay(first, [] if terms is None else map(passed.see, charges), tell)
+        charged = [] if terms is None else map(passed.see, charges)
+        known = let_in(replay, first, charged, tell)  # not what opens and closes the result
     if (row["sequence"], row["head"]) != known[:2]:
         raise LedgerDamagedError(
             f"there are {known.sequence} charges, but the budget says that the newest is number "

@@ -10,7 +10,7 @@ from .. import checks
 from ..accounts.charge import Terms, label_text
 from ..checks import checked, optional, text
 from ..errors import LedgerDamagedError, LedgerError
-from ..interrupts import let_in, whole
+from ..interrupts import whole
 from .audit import Summary, audit, milestone
 from .book import SqlBook
 from .copies import backup, claim, standing
@@ -199,7 +199,7 @@ class SqlLedger:
         known = [] if anchor is None else [milestone(anchor)]
         known += [*self._seen.milestones(), *standing(self._store, self.dataset).milestones]
         with self._store.snapshot() as connection:
-            summary = let_in(audit, connection, self.dataset, known, tell)[0]
+            summary = audit(connection, self.dataset, known, tell)[0]
         self._seen.see(summary.launches, summary.anchor.partition(":")[2])
         return summary
 

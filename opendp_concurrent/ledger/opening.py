@@ -10,7 +10,7 @@ from typing import Any
 from .. import checks
 from ..checks import checked, finite, flag, optional, text
 from ..errors import InvalidTypeError, InvalidValueError, LedgerError
-from ..interrupts import let_in, whole
+from ..interrupts import whole
 from .audit import Summary, audit, milestone
 from .copies import claim_new, require_live, restore, standing
 from .ledger import SqlLedger
@@ -133,7 +133,7 @@ def open_ledger(
             require_live(store, dataset, found.live)
         store.prepare(read_only=read_only)
         with store.snapshot() as connection:
-            known = let_in(audit, connection, dataset, [*milestones, *found.milestones])[1]
+            known = audit(connection, dataset, [*milestones, *found.milestones])[1]
     except BaseException:
         store.close()
         raise

@@ -121,16 +121,23 @@ def test_the_next_launch_closes_what_an_interrupted_one_left_open():
     assert moment > 50
 
 
-def test_a_machine_goes_on_whenever_it_is_interrupted():
+def test_a_machine_answers_or_is_closed_whenever_it_is_interrupted():
+    """Interrupts are let in while a user's query runs, and in no other part of the machine."""
     sparse = oc.m.make_sparse_vector(*SPACE, PURE, 1, 2.0, 50, 3)
-    moment, came = 0, True
+    moment, came, closed = 0, True, 0
     while came:
         moment += 1
         handle = sparse([1] * 100)
         came = interrupted_at(moment, handle, len)
-        in_another_thread(handle, len)
-        handle(len)
-    assert moment > 10
+        try:
+            in_another_thread(handle, len)
+            handle(len)
+        except oc.errors.InterruptedHandleError:
+            closed += 1
+            with pytest.raises(oc.errors.InterruptedHandleError):
+                handle(len)
+    assert closed
+    assert moment > closed + 10
 
 
 def test_a_failure_closes_no_machine():

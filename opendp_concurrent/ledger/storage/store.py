@@ -138,9 +138,10 @@ class Store:
                     try:
                         yield connection
                         self._check_file()  # a file that is read without locks
-                    except self.failures:
-                        if not self.embedded:  # the state of the connection is unknown
-                            connection.invalidate()
+                    except BaseException as error:
+                        failed = not self.embedded and isinstance(error, self.failures)
+                        if failed or not isinstance(error, Exception):
+                            connection.invalidate()  # its state is unknown
                         raise
             except self.failures as error:
                 raise self._error(error, NOTHING) from error

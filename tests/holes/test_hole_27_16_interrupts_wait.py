@@ -1,0 +1,214 @@
+"""0.2.0.dev kept a turn of a ledger open if the interrupt that cut it was kept, as consoles do."""
+
+import signal
+import subprocess
+import sys
+from contextvars import copy_context
+from functools import partial
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.ledger import create_ledger, open_ledger
+from opendp_concurrent.serving import AnswerStore
+
+dp.enable_features("contrib", "honest-but-curious")
+PURE = dp.max_divergence()
+# Python drops what is raised while an object is destroyed
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+COUNT = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0**10)
+
+
+@pytest.fixture(autouse=True)
+def default_handler():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupted_at(moment, function, kept):
+    """Call ``function``, with a SIGINT at a moment; keep what it raises; say whether it came.
+
+    A moment is when any Python function is entered or left, or a C function has returned.
+    """
+    seen = 0
+
+    def look(frame, event, argument):
+        nonlocal seen
+        if event in ("call", "return", "c_return") and frame.f_code is not interrupted_at.__code__:
+            seen += 1
+            if seen == moment:
+                sys.setprofile(None)
+                signal.raise_signal(signal.SIGINT)
+
+    try:
+        sys.setprofile(look)
+        try:
+            copy_context().run(function)  # a with statement may be cut before its end
+        finally:
+            sys.setprofile(None)
+    except KeyboardInterrupt as error:
+        kept.append(error)
+        return True
+    return seen >= moment
+
+
+def odometer():
+    return oc.make_concurrent_odometer(*SPACE, PURE)
+
+
+def root_of(ledger):
+    return oc.make_concurrent_filter(odometer(), 1, 1e6, ledger=ledger)([1, 2, 3])
+
+
+def limit(root):
+    return root(oc.c.make_limited(odometer(), 1, 1e5, label="ada"))
+
+
+def blocks_of(ledger):
+    weeks = oc.c.by_key(lambda record: record)
+    made = oc.c.make_block_filter(odometer(), 1, 1e6, blocks=weeks, keys=range(3), ledger=ledger)
+    root = made([1, 2, 3])
+    return lambda: root([1, 2], COUNT)
+
+
+def leased(root):
+    worker = root.leased(COUNT, 2)
+
+    def launch():
+        worker(COUNT)
+        worker(COUNT)
+
+    return launch
+
+
+LAUNCHES = {
+    "filter": lambda ledger: partial(root_of(ledger), COUNT),
+    "limit": lambda ledger: partial(limit(root_of(ledger)), COUNT),
+    "lease": lambda ledger: leased(root_of(ledger)),
+    "blocks": blocks_of,
+    "reading": lambda ledger: root_of(ledger).privacy_loss,
+    "summary": lambda ledger: ledger.summary,
+}
+
+
+@pytest.mark.parametrize("name", LAUNCHES)
+def test_no_moment_leaves_a_ledger_locked_though_the_exception_is_kept(name, tmp_path):
+    path = tmp_path / "ledger.db"
+    kept, moment, came = [], 0, True
+    with (
+        create_ledger(path, dataset="survey") as ledger,
+        open_ledger(path, dataset="survey", wait=1.0) as another,
+    ):
+        launch = LAUNCHES[name](ledger)
+        beside = LAUNCHES["blocks" if name == "blocks" else "filter"](another)
+        launch()
+        while came:
+            moment += 1 + moment // 40
+            before = ledger.summary().launches
+            came = interrupted_at(moment, launch, kept)
+            assert ledger.summary().launches - before <= 2
+            beside()  # raised LedgerError: the database is locked
+            launch()
+    assert len(kept) > 40
+
+
+def test_no_moment_loses_an_answer_that_is_charged_or_charges_a_key_twice(tmp_path):
+    kept, moment, came = [], 0, True
+    with (
+        create_ledger(tmp_path / "ledger.db", dataset="survey") as ledger,
+        AnswerStore(tmp_path / "answers.db") as answers,
+    ):
+        root, labels = root_of(ledger), []
+
+        def ask():
+            label = labels[-1]
+
+            def run():
+                with oc.labelled(label):
+                    return root(COUNT)
+
+            return answers.once(
+                label,
+                "count",
+                run,
+                charged=lambda: bool(ledger.entries(label=label)),
+                lost="lost",
+            )
+
+        while came:
+            moment += 1 + moment // 40
+            labels.append(f"key {moment}")
+            came = interrupted_at(moment, ask, kept)
+            found = ask()
+            assert ask() == found
+            assert len(ledger.entries(label=labels[-1])) == 1
+    assert len(kept) > 40
+
+
+def test_no_moment_closes_the_lookup_of_quotas():
+    """Ctrl-C while one analyst was looked up closed the lookup for all."""
+    quotas = oc.c.make_analyst_quotas(odometer(), 1, {"ada": 1.0, "bob": 0.5})
+    kept, moment, came = [], 0, True
+    while came:
+        moment += 1
+        analysts = quotas([1, 2, 3])
+        came = interrupted_at(moment, lambda analysts=analysts: analysts["ada"], kept)
+        analysts["ada"](COUNT)
+        analysts["bob"](COUNT)
+    assert len(kept) > 20
+
+
+LOCKED = """
+import os, signal, sqlite3, sys, threading, time
+import opendp.prelude as dp
+import opendp_concurrent as oc
+from opendp_concurrent.ledger import create_ledger
+dp.enable_features("contrib", "honest-but-curious")
+space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
+with create_ledger(sys.argv[1], dataset="survey", wait=600.0) as ledger:
+    odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    root = oc.make_concurrent_filter(odometer, 1, 1e6, ledger=ledger)([1, 2, 3])
+    root(count)
+    other = sqlite3.connect(sys.argv[1], isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        root(count)
+    except KeyboardInterrupt as error:
+        kept = error
+        print("interrupted", flush=True)
+    other.execute("ROLLBACK")
+    root(count)
+    print(ledger.summary().launches)
+"""
+
+
+def test_a_launch_that_waits_for_a_locked_ledger_can_be_interrupted(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", LOCKED, str(tmp_path / "ledger.db")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.split() == ["interrupted", "2"], done.stderr[-2000:]
+
+
+def test_an_update_reaches_all_counters_of_a_stream_or_none():
+    space = oc.integer_stream(0, 9), oc.event_presence()
+    counter = oc.m.make_counter(*space, PURE, 1e-3)
+    kept, moment, came = [], 0, True
+    made = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 1e9)
+    while came:
+        moment += 3
+        stream = oc.c.make_concurrent_continual(made)([])
+        counters = [stream(counter) for _ in range(2)]
+        came = interrupted_at(moment, lambda stream=stream: stream.update(5), kept)
+        stream.update(2)
+        one, other = (counter(None) for counter in counters)
+        assert one == other
+        assert one in (2, 7)
+    assert len(kept) > 10

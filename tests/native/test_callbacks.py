@@ -1,0 +1,186 @@
+"""What Python functions raise in native calls; OpenDP's callbacks are as OpenDP made them."""
+
+import subprocess
+import sys
+import traceback
+
+import opendp.prelude as dp
+import pytest
+from opendp import _convert, _lib
+
+from opendp_concurrent.errors import BudgetExceededError
+from opendp_concurrent.native.callbacks import carry, guard, typed
+
+dp.enable_features("contrib", "honest-but-curious")
+PURE = dp.max_divergence()
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+
+
+def user(function, privacy_map=lambda d_in: 0.1):
+    return dp.m.make_user_measurement(*SPACE, PURE, function, privacy_map)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        _convert._invoke_py_callback,
+        _convert._invoke_py_transition,
+        _lib._total_cmp,
+        _lib._ref_count,
+        _lib.unwrap,
+    ],
+)
+def test_a_callback_is_opendps_and_has_its_lines(function):
+    assert function.__code__.co_filename in (_convert.__file__, _lib.__file__)
+    assert function.__kwdefaults__ is None
+    assert len({line for *_, line in function.__code__.co_lines() if line}) >= 5
+
+
+def test_functions_are_guarded_once():
+    prepare = _convert._wrap_py_func
+    guard()
+    assert _convert._wrap_py_func is prepare
+    assert not hasattr(prepare.__wrapped__, "__wrapped__")
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
+@pytest.mark.parametrize("call", ["function", "map", "transition", "nested"])
+def test_what_is_no_exception_comes_out_below_a_call_of_ours(kind, call):
+    def fail(argument):
+        raise kind("its own words")
+
+    calls = {
+        "function": lambda: user(fail)([1]),
+        "map": lambda: user(len, fail).map(1),
+        "transition": lambda: dp.new_queryable(fail)(1),
+        "nested": lambda: user(user(fail))([1]),
+    }
+    with pytest.raises(kind, match="its own words") as caught:
+        typed(calls[call])
+    assert caught.value.__cause__ is None
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert all(frame.name != "fail" for frame in frames)  # its frames may hold data
+
+
+def test_an_interrupt_that_a_function_swallows_is_raised_all_the_same():
+    def fail(rows):
+        raise KeyboardInterrupt
+
+    inner = user(fail)
+
+    def swallow(rows):
+        try:
+            return inner(rows)
+        except Exception:
+            return 7
+
+    with pytest.raises(KeyboardInterrupt):
+        typed(user(swallow), [1])
+
+
+def test_a_function_of_ours_raises_no_other_than_exceptions_to_opendp():
+    def fail(argument):
+        raise KeyboardInterrupt
+
+    queryable = dp.new_queryable(carry(fail))
+    with pytest.raises(dp.OpenDPException, match="stopped by KeyboardInterrupt"):
+        queryable(1)  # OpenDP's own call, which nothing of ours surrounds
+    with pytest.raises(KeyboardInterrupt):
+        typed(queryable, 1)
+
+
+def test_errors_of_functions_are_told_as_opendp_tells_them():
+    def fail(rows):
+        raise ValueError("its own words")
+
+    for call in (lambda: user(fail)([1]), lambda: typed(user(fail), [1])):
+        with pytest.raises(dp.OpenDPException, match="its own words"):
+            call()
+
+
+def test_an_error_of_ours_that_was_swallowed_is_not_raised_for_another():
+    def no():
+        raise BudgetExceededError(0.5, 1.0, 0.25)
+
+    def swallow(rows):
+        try:
+            typed(no)
+        except BudgetExceededError:
+            return 7
+
+    assert typed(user(swallow), [1]) == 7
+
+
+FAILING = """
+import opendp.prelude as dp
+import polars as pl
+{imported}
+dp.enable_features("contrib")
+
+
+def test_a_query_that_fails():
+    context = dp.Context.compositor(
+        data=pl.LazyFrame({{"a": [1]}}),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+    context.query().select(pl.col("a").map_elements(lambda x: x).dp.sum((0, 1))).release()
+
+
+def test_a_function_that_fails():
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    dp.enable_features("honest-but-curious")
+
+    def fail(rows):
+        return dp.m.make_laplace(*space, 1.0)
+
+    dp.new_queryable(fail)(1)
+    dp.m.make_user_measurement(*space, dp.max_divergence(), fail, lambda d_in: 0.1)([1])
+"""
+
+
+@pytest.mark.parametrize("style", ["long", "auto", "native"])
+def test_pytest_shows_a_failure_of_plain_opendp(tmp_path, style):
+    """Callbacks without line numbers ended pytest with an INTERNALERROR."""
+    said = []
+    for imported in ("", "import opendp_concurrent"):
+        (tmp_path / "test_plain.py").write_text(FAILING.format(imported=imported))
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--tb={style}"]
+        done = subprocess.run(
+            [*command, "--showlocals", str(tmp_path)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            cwd=tmp_path,
+        )
+        said.append((done.returncode, done.stdout.splitlines()[-1].partition(" in ")[0]))
+        assert "INTERNALERROR" not in done.stdout + done.stderr
+        assert done.returncode == 1, done.stdout[-3000:]
+    assert said[0] == said[1]
+
+
+TRACED = """
+import sys
+import opendp.prelude as dp
+import opendp_concurrent
+dp.enable_features("contrib", "honest-but-curious")
+space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+measurement = dp.m.make_user_measurement(*space, dp.max_divergence(), len, lambda d_in: 0.1)
+lines = {}
+
+def trace(frame, event, argument):
+    if frame.f_code.co_name == "_invoke_py_callback" and event == "line":
+        lines.setdefault(frame.f_lineno, None)
+    return trace
+
+sys.settrace(trace)
+measurement([1])
+sys.settrace(None)
+print(len(lines))
+"""
+
+
+def test_a_debugger_sees_each_line_of_a_callback():
+    done = subprocess.run([sys.executable, "-c", TRACED], capture_output=True, text=True)
+    assert int(done.stdout) >= 10, done.stderr[-2000:]
