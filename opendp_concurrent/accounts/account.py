@@ -31,7 +31,7 @@ from ..errors import (
     PrivacyMapError,
     RefusalError,
 )
-from ..measures.sums.accumulator import Accumulator
+from ..sums.accumulator import Accumulator
 from .charge import Book, Charge, LimitBook, LimitCharge, Terms, current_label
 from .lifecycle import Event, Lifecycle, innermost_running
 from .name import name_of_account

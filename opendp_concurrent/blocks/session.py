@@ -21,7 +21,6 @@ from ..accounts.limit import Limit
 from ..checks import is_a
 from ..errors import InvalidTypeError
 from ..measures import CompositionMeasure
-from ..measures.sums.accumulator import Accumulator
 from ..native import opendp as _native
 from ..queryables.data import Sealed, seal_transformed
 from ..queryables.limits import Limits
@@ -30,6 +29,7 @@ from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.offer import MeasurementPrice, Offers
 from ..queryables.sequential import SequentialRunner
 from ..queryables.session import Session
+from ..sums.accumulator import Accumulator
 from .keys import Places
 from .launches import Selection
 from .records import Records

@@ -24,8 +24,8 @@ from ..errors import (
     InvalidTypeError,
     InvalidValueError,
 )
-from ..measures.sums.accumulator import Accumulator, times
 from ..queryables.turn import attempt
+from ..sums.accumulator import Accumulator, times
 from .counters import Counters
 from .keys import Keys, Places
 from .shared import Shared

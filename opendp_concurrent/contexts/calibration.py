@@ -25,8 +25,8 @@ from ..combinators.accounting import accounting_for, check_budget
 from ..errors import ConcurrentError, InvalidValueError
 from ..exact.rounding import largest_double
 from ..measures import CompositionMeasure, composition_measure
-from ..measures.sums.accumulator import Accounting
 from ..queryables.session import validate_d_in
+from ..sums.accumulator import Accounting
 from .search import nearest_passing
 
 _MOST = at_most(2**62, "no session has more")

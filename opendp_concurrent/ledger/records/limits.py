@@ -12,8 +12,9 @@ from typing import Any
 from ...accounts.charge import LimitCharge, Terms
 from ...accounts.limit import require_same_terms
 from ...errors import InvalidValueError
-from ...measures.sums.accumulator import Accumulator
+from ...sums.accumulator import Accumulator
 from .limited import Limited, Opened
+from .measures import empty_total
 from .readable import is_text
 from .terms import first_record, read_terms, write_terms
 
@@ -64,7 +65,7 @@ class Limits:
         """
         known = self._by_path.get(path)
         if known is None:
-            return terms.empty_total()
+            return empty_total(terms)
         require_same_terms(path, known.terms, terms)
         return known.accumulator
 
@@ -132,7 +133,7 @@ class Limits:
         if path in self._by_path or terms.d_out is None:
             raise InvalidValueError("its limit was opened before, or has no bound")
         self._paths.append(path)
-        total = LimitTotal(len(self._paths), path, terms, 0, terms.empty_total())
+        total = LimitTotal(len(self._paths), path, terms, 0, empty_total(terms))
         self._put(total)
         return total
 

@@ -17,7 +17,7 @@ from fractions import Fraction
 from math import inf
 from typing import Any, Protocol
 
-from ... import checks
+from .. import checks
 
 _TOLERANCE = Fraction(1, 2**40)  # far above differences of C libraries, far below a launch
 
