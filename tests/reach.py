@@ -1,8 +1,8 @@
 """Lines of code that a reader of a part of the package must know: ``python tests/reach.py``.
 
 A module counts without blank lines, comments and docstrings. A part reaches what it imports, also
-inside functions, and the packages of what it imports. The public face, ``opendp_concurrent`` itself,
-does not count.
+inside functions, and the packages of what it imports. The public face, the ``__init__`` of the
+whole package, does not count.
 """
 
 from __future__ import annotations
