@@ -17,7 +17,7 @@ from types import ModuleType
 
 from opendp.context import constructors, register
 
-from . import accumulators, c, fdp, handles, m, measures, t, tables
+from . import accumulators, c, fdp, handles, m, measures, t, tables, tradeoffs  # noqa: F401
 from .accounts.charge import labelled
 from .combinators.concurrent_composition import (
     make_concurrent_composition,
@@ -40,11 +40,11 @@ from .install import install
 from .measures.distances import TruncatedConcentrated
 from .measures.fixed_renyi_divergence import fixed_renyi_divergence
 from .measures.gaussian_tradeoff import gaussian_tradeoff
-from .measures.tradeoff import tradeoff
 from .measures.truncated_concentrated_divergence import truncated_concentrated_divergence
 from .native.advisories.known import accept_advisories
 from .queryables.description import Description
 from .serialization import deserialize, serialize
+from .tradeoffs.tradeoff import tradeoff
 
 _WITHOUT_THEN = ("concurrent_filter", "analyst_quotas", "block_filter")  # they are not on a space
 _LATER = ("ledger", "plot", "serving", "verify")  # each needs an extra, or much time to import

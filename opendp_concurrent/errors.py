@@ -14,11 +14,13 @@ Where OpenDP raises ``OpenDPException``, the exception of this package is a subc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from opendp.mod import OpenDPException
 
 from .shown import rounded, shown
+
+T = TypeVar("T")
 
 
 class ConcurrentError(Exception):
@@ -102,7 +104,7 @@ def tell_charged(error: BaseException, known: bool | None) -> None:
         _fields(error).setdefault("charged", False)
 
 
-def uncharged(function: Callable[..., Any], *arguments: Any) -> Any:
+def uncharged(function: Callable[..., T], *arguments: Any) -> T:
     """Return ``function(*arguments)``, whose errors say that nothing is charged."""
     try:
         return function(*arguments)

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-import pytest
 from docutils import nodes
 
 import opendp_concurrent as oc
 from opendp_concurrent.references import REFERENCES
 
 from . import rst
+from .over import over
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "opendp_concurrent"
@@ -110,9 +110,7 @@ def sections_of(path):
 
 
 SECTIONS = [section for path in PAGES for section in sections_of(path)]
-each_section = pytest.mark.parametrize(
-    "section", SECTIONS, ids=lambda section: f"{section.page}-{section.title}"
-)
+each_section = over((section,) for section in SECTIONS)
 
 
 def test_every_constructor_and_every_rule_has_one_proof():
@@ -191,13 +189,13 @@ def test_what_is_read_of_a_page(tmp_path):
     assert second.numbers == 0
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@over((path,) for path in PAGES)
 def test_cited_keys_are_known(path):
     for key in rst.cited(rst.said(rst.page(path))):
         assert key in REFERENCES, key
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@over((path,) for path in PAGES)
 def test_pseudocode_has_line_numbers(path):
     for block in pseudocode(rst.page(path)):
         assert "linenos" in block["options"]

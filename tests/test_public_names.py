@@ -11,6 +11,7 @@ from opendp.context import constructors
 import opendp_concurrent as oc
 
 from . import rst
+from .over import over
 
 ROOT = Path(__file__).parent.parent
 EXTRAS = [
@@ -30,21 +31,21 @@ DOCUMENTING = (
 )
 TAGS = ("ANSWER", "QUERY")
 PUBLIC = [
-    pytest.param(module, name, id=f"{module}.{name}")
+    (module, name)
     for module in ("opendp_concurrent", *GROUPS, *EXTRAS)
     for name in importlib.import_module(module).__all__
     if not ismodule(getattr(importlib.import_module(module), name)) and name not in TAGS
 ]
 
 
-@pytest.mark.parametrize(("module", "name"), PUBLIC)
+@over(PUBLIC)
 def test_a_public_name_has_a_docstring_with_a_first_sentence(module, name):
     public = getattr(importlib.import_module(module), name)
     first = (getdoc(public) or "").split("\n\n")[0]
     assert first.endswith("."), first
 
 
-@pytest.mark.parametrize(("module", "name"), PUBLIC)
+@over(PUBLIC)
 def test_a_public_name_has_an_example(module, name):
     public = getattr(importlib.import_module(module), name)
     if module in EXTRAS and isclass(public):

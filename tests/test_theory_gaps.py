@@ -28,7 +28,7 @@ from opendp_concurrent.measures.conversions.pure_to_gaussian import pure_to_gaus
 from opendp_concurrent.measures.conversions.pure_to_renyi import pure_to_renyi
 from opendp_concurrent.measures.conversions.pure_to_zcdp import pure_to_zcdp
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.sums.square_sum import Squares
+from opendp_concurrent.sums.square_sum import Squares
 from opendp_concurrent.verify.interactions.simulation import joint
 
 CRUMB = 1e-9  # of sums of doubles

@@ -5,12 +5,12 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
 from docutils import nodes
 
 from opendp_concurrent.references import REFERENCES
 
 from . import rst
+from .over import over
 
 ROOT = Path(__file__).parent.parent
 INDEX = ROOT / "docs" / "theory-map" / "index.rst"
@@ -74,7 +74,7 @@ def broken(node):
     return wrong
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@over((page,) for page in PAGES)
 def test_every_reference_exists(page):
     known = {"tests/test_theory_map.py"}  # named without a function, by the index
     assert [one for one in broken(rst.page(page)) if one not in known] == []
@@ -86,9 +86,7 @@ def test_there_are_pages_and_each_has_a_place_in_the_index():
     assert len(all_rows()) > 200
 
 
-@pytest.mark.parametrize(
-    ("page", "row"), all_rows(), ids=lambda one: one if isinstance(one, str) else rst.said(one[0])
-)
+@over(all_rows())
 def test_no_cell_is_empty(page, row):
     assert len(row) == 5, row
     for cell in row:
@@ -156,7 +154,7 @@ NUMBERED = {
 }
 
 
-@pytest.mark.parametrize("name", NUMBERED)
+@over((name,) for name in NUMBERED)
 def test_no_number_is_left_out(name):
     page = ROOT / "docs" / "theory-map" / f"{name}.rst"
     statements = [rst.said(row[0]) for row in rows(page)]

@@ -30,7 +30,7 @@ from ..errors import (
     RefusalError,
 )
 from ..interrupts import Lock
-from ..measures.sums.accumulator import Accumulator, repeated
+from ..sums.accumulator import Accumulator, repeated
 from .charge import Book, Charge, LimitBook, LimitCharge, Terms, current_label
 from .lifecycle import Event, Lifecycle, innermost_running
 from .name import name_of_account

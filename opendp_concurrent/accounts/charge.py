@@ -14,8 +14,7 @@ from typing import Any, Protocol
 
 from ..checks import shown, text
 from ..errors import InvalidValueError
-from ..measures import by_tag
-from ..measures.sums.accumulator import Accounting, Accumulator
+from ..sums.accumulator import Accounting, Accumulator
 
 _LABEL: ContextVar[str] = ContextVar("_LABEL", default="")
 
@@ -36,17 +35,6 @@ class Terms:
     metric: str
     d_in: Any
     d_out: Any
-
-    def empty_total(self) -> Accumulator:
-        """Return the accumulator of no launch.
-
-        The measure of another package may not be registered here. Most accumulators do not need it.
-        """
-        return self.accumulator.start(by_tag(self.measure))
-
-    def read_total(self, record: Any) -> Accumulator:
-        """Return the accumulator that ``to_record`` wrote as ``record``."""
-        return self.accumulator.from_record(by_tag(self.measure), record)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from ..accumulators.planned import Planned
 from ..errors import BudgetExceededError
-from ..measures.sums.accumulator import Accumulator, repeated
+from ..sums.accumulator import Accumulator, repeated
+from ..sums.planned import Planned
 
 
 class ContinuationRule(Protocol):

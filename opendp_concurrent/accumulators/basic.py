@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..measures.sums.basic import Basic as Basic
+from ..sums.basic import Basic as Basic
 
 
 def basic() -> Basic:

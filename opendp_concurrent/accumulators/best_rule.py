@@ -12,21 +12,19 @@ import numpy as np
 from .. import checks
 from ..checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
-from ..fdp.function import TradeoffFunction
 from ..measures import CompositionMeasure
 from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from ..measures.max_divergence import MAX_DIVERGENCE
-from ..measures.sums.accumulator import repeated
-from ..measures.tradeoff import TRADEOFF_DIVERGENCE
+from ..sums.accumulator import Accounting, repeated
 from .advanced import Advanced
 from .basic import basic
 from .either import either
-from .ladder_at_delta import EpsilonDeltaLadder
 from .renyi import Renyi
 from .zcdp import Zcdp
 
 MOST = 10**15  # larger numbers of launches are not counted
-_MEASURES = APPROXIMATE_MAX_DIVERGENCE, TRADEOFF_DIVERGENCE, MAX_DIVERGENCE
+_MEASURES: list[CompositionMeasure] = [APPROXIMATE_MAX_DIVERGENCE, MAX_DIVERGENCE]
+_ALIKE: list[Callable[[tuple[float, float], float], Accounting | None]] = []
 _ORDERS = np.unique(np.round(1.0 + np.geomspace(1e-3, 1e6, 4000), 3))
 
 
@@ -76,12 +74,21 @@ def best_rule(
     counts = [launches_admitted(rule, target, losses) for rule in rules]
     best = rules[counts.index(max(counts))]
     if alike and len(set(losses)) == 1 and 0.0 < target[1] < 1.0:
-        unit = TradeoffFunction.approximate(*losses[0])
-        if unit != TradeoffFunction.worst():
-            rungs = EpsilonDeltaLadder(unit, target[1])
-            if launches_admitted(rungs, target, losses) > max(counts):
-                return rungs
+        for candidate in (make(losses[0], target[1]) for make in _ALIKE):
+            if candidate and launches_admitted(candidate, target, losses) > max(counts):
+                return candidate
     return best if best is rules[0] else either(basic(), best)
+
+
+def include(
+    measure: CompositionMeasure, alike: Callable[[tuple[float, float], float], Accounting | None]
+) -> None:
+    """Count launches under one more measure, and try one more accumulator for equal launches.
+
+    :param alike: returns the accumulator for launches of one (ε, δ) at a δ, or None
+    """
+    _MEASURES.insert(1, measure)
+    _ALIKE.append(alike)
 
 
 def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> int:

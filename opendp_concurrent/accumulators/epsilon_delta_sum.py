@@ -28,8 +28,8 @@ from .. import checks
 from ..errors import InvalidValueError
 from ..exact.rounding import largest_double, to_units
 from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
-from ..measures.sums.accumulator import nearly_equal, times
-from ..measures.sums.scalar_sum import ScalarSum
+from ..sums.accumulator import nearly_equal, times
+from ..sums.scalar_sum import ScalarSum
 
 
 class EpsilonRule(Protocol):

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from .. import checks
 from ..errors import InvalidTypeError
 from ..exact.rounding import largest_double, least_double
-from ..measures.sums.accumulator import times
+from ..sums.accumulator import times
 
 
 class RuleFamily(Protocol):

@@ -15,7 +15,6 @@ from ..combinators.guards import check_odometer, check_orders
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import Composability
-from ..measures.sums.orders_sum import grid_curve
 from ..parallel.parallel import check_no_updates
 from ..parallel.partition import Partition, domain_of_parts
 from ..provenance import recorded
@@ -24,6 +23,7 @@ from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, re
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.sequential import SequentialRunner
 from ..queryables.session import validate_d_in
+from ..sums.orders_sum import grid_curve
 from ..tables.cut import is_of_tables
 from .keys import Keys, keys_of
 from .launches import WithinBlocks

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import BudgetExceededError
-from ..measures.sums.accumulator import Accumulator, Additive
+from ..sums.accumulator import Accumulator, Additive
 from .rows import Cells, Rows
 
 BITS = 121  # of the bound, in quanta

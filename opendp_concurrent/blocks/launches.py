@@ -10,7 +10,7 @@ from ..accounts.lifecycle import Lifecycle
 from ..accounts.name import named
 from ..accounts.price import Price
 from ..errors import BudgetExceededError
-from ..measures.sums.accumulator import Accumulator
+from ..sums.accumulator import Accumulator
 from .keys import Places
 from .totals import OnBlocks, OnKeys, Totals
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..measures.sums.accumulator import Accounting
 from ..shown import shown
+from ..sums.accumulator import Accounting
 from .keys import Keys
 from .totals import Totals
 

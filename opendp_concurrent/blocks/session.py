@@ -20,7 +20,6 @@ from ..accounts.limit import Limit
 from ..checks import is_a
 from ..errors import InvalidTypeError, uncharged
 from ..measures import CompositionMeasure
-from ..measures.sums.accumulator import Accumulator
 from ..queryables.data import Sealed
 from ..queryables.limits import Limits
 from ..queryables.machine import MachineQueryable
@@ -28,6 +27,7 @@ from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.offer import Offers
 from ..queryables.sequential import SequentialRunner
 from ..queryables.session import Session
+from ..sums.accumulator import Accumulator
 from .keys import Places
 from .launches import Selection
 from .records import Records

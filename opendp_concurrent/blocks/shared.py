@@ -15,7 +15,7 @@ import numpy as np
 
 from ..accounts.rule import Within
 from ..errors import BudgetExceededError
-from ..measures.sums.accumulator import Accumulator
+from ..sums.accumulator import Accumulator
 from .rows import Cells, Rows
 
 

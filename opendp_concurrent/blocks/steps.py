@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import Composability, CompositionMeasure
-from ..measures.sums.accumulator import repeated
+from ..sums.accumulator import repeated
 
 
 class Steps:

@@ -23,7 +23,7 @@ from ..errors import (
     InvalidValueError,
 )
 from ..interrupts import Lock
-from ..measures.sums.accumulator import Accumulator, times
+from ..sums.accumulator import Accumulator, times
 from .counters import Counters
 from .keys import Keys, Places
 from .shared import Shared

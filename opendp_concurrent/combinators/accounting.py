@@ -9,11 +9,11 @@ from ..accounts.charge import Terms
 from ..checks import is_a, shown
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure
-from ..measures.sums.accumulator import Accounting
-from ..measures.sums.basic import Basic
-from ..measures.sums.orders_sum import grid_curve
 from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.session import validate_d_in
+from ..sums.accumulator import Accounting
+from ..sums.basic import Basic
+from ..sums.orders_sum import grid_curve
 from .guards import check_orders
 
 _METHODS = ("supports", "start", "from_record")

@@ -10,17 +10,16 @@ from opendp.mod import Domain, Measure, Metric, assert_features
 from .. import checks
 from ..accounts.account import Bound
 from ..accounts.rule import ContinuationRule, Shares
-from ..accumulators.planned import Planned
-from ..accumulators.slots import AnyOrder, Slots
-from ..errors import InvalidValueError, UnsupportedMeasureError
+from ..errors import InvalidValueError
 from ..measures import CompositionMeasure, composition_measure
-from ..measures.sums.accumulator import Accumulator
-from ..measures.sums.orders_sum import grid_curve
 from ..native import opendp as _native
 from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
 from ..queryables.spawn import spawn_composition
+from ..sums.accumulator import Accumulator
+from ..sums.orders_sum import grid_curve
+from ..sums.planned import Planned
 from .guards import check_orders, check_space
 from .interactive_measurement import constant_map, make_measurement
 
@@ -99,9 +98,8 @@ def make_concurrent_composition(
     d_out = whole.loss if delta is None else measure.optimal(shares, delta)
     rule: ContinuationRule = Shares(measure.at_most)
     plan: Accumulator = Planned(shares, 0, start)
-    if _any_order(measure, order):
-        slots = tuple(sorted(shares, key=lambda share: share.affinity_cost))
-        rule, plan = AnyOrder(), Slots(slots, slots)
+    if checks.one_of("given", "any")(order=order) == "any":
+        rule, plan = measure.in_any_order(shares)
     bound = Bound(d_in, rule, plan, measure=measure.name, accumulator=repr(accounting))
     space = input_domain, input_metric
     return make_measurement(
@@ -128,16 +126,6 @@ def _shares(measure: CompositionMeasure, d_mids: Any, orders: Any) -> tuple[tupl
     if on_orders is None:
         return shares, measure.fixed_sum()
     return tuple(grid_curve(on_orders.orders, share, "d_mids") for share in shares), on_orders
-
-
-def _any_order(measure: CompositionMeasure, order: str) -> bool:
-    checks.one_of("given", "any")(order=order)
-    if order == "any" and not AnyOrder().supports(measure):
-        raise UnsupportedMeasureError(
-            f"order ('any') is for f-DP, but output_measure is {measure.name}; leave order "
-            "out, or use make_concurrent_filter, which admits launches in any order"
-        )
-    return order == "any"
 
 
 then_concurrent_composition = _native.to_then(make_concurrent_composition)

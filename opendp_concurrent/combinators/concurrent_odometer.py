@@ -11,12 +11,12 @@ from ..accounts.charge import Ledger
 from ..accounts.price import own_distance
 from ..errors import InvalidTypeError
 from ..measures import composition_measure
-from ..measures.sums.accumulator import Accounting
 from ..native import opendp as _native
 from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.recorded import check_ledger
 from ..queryables.spawn import spawn_odometer
+from ..sums.accumulator import Accounting
 from .accounting import accounting_for
 from .guards import check_space
 

@@ -11,10 +11,10 @@ from .. import checks
 from ..checks import shown
 from ..errors import InvalidTypeError, NativeConstructorError, SpaceMismatchError
 from ..measures import CompositionMeasure
-from ..measures.sums.orders_sum import OnOrders
 from ..native import opendp as _native
 from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, ConcurrentOdometer
 from ..queryables.stream import is_stream
+from ..sums.orders_sum import OnOrders
 
 
 def _native_kind(kind: type, article: str, example: str) -> checks.Guard:

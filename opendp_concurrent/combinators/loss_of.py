@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opendp.mod import Measure
 
 from ..errors import InvalidTypeError
-from ..fdp.function import TradeoffFunction
 from ..measures import CompositionMeasure, registered
+
+if TYPE_CHECKING:
+    from ..fdp.function import TradeoffFunction
 
 
 def loss_of(

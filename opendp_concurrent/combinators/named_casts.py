@@ -31,9 +31,9 @@ from ..measures.kinds import (
     TRUNCATED,
     ZCDP,
 )
-from ..measures.tradeoff import tradeoff
 from ..measures.truncated_concentrated_divergence import truncated_concentrated_divergence
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..tradeoffs.tradeoff import tradeoff
 from .cast import cast
 from .guards import check_measurement
 

@@ -18,8 +18,8 @@ from ..combinators.concurrent_filter import make_concurrent_filter
 from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import composition_measure
-from ..measures.sums.accumulator import Accounting
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
+from ..sums.accumulator import Accounting
 
 shares = at_most(MOST_LAUNCHES, "each query has a share of its own")
 

@@ -25,9 +25,9 @@ from ..combinators.accounting import accounting_for, check_budget
 from ..errors import ConcurrentError, InvalidValueError
 from ..exact.rounding import largest_double
 from ..measures import CompositionMeasure, composition_measure
-from ..measures.sums.accumulator import Accounting, repeated
 from ..queryables.mechanism import read_map
 from ..queryables.session import validate_d_in
+from ..sums.accumulator import Accounting, repeated
 from .search import nearest_passing
 
 _MOST = at_most(2**62, "no session has more")

@@ -20,10 +20,10 @@ from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..combinators.limited import make_limited
 from ..combinators.loss_of import guarded, loss_of
 from ..errors import ConcurrentError, InvalidTypeError, SharesUsedError, SpaceMismatchError
-from ..measures.sums.accumulator import Accounting
 from ..native.columns import atom_of, is_column
 from ..native.frames import as_lazyframe, files_of
 from ..owned import plain
+from ..sums.accumulator import Accounting
 from ..tables.table import Table
 from ..tables.unit import unit_on
 from .accountant import Plan, accountant_of, shares

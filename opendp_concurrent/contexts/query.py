@@ -27,12 +27,12 @@ from ..combinators.concurrent_filter import make_concurrent_filter
 from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import composition_measure
-from ..measures.sums.accumulator import Accounting
 from ..parallel.analyst_quotas import make_analyst_quotas
 from ..parallel.parallel import make_parallel_composition
 from ..parallel.partition import Partition, domain_of_parts
 from ..queryables.as_transformation import AsTransformation
 from ..queryables.mechanism import read_map
+from ..sums.accumulator import Accounting
 from ..tables.cut import is_of_tables
 from .accountant import Plan, accountant_of
 from .by_opendp import ByOpenDP

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from fractions import Fraction
-from math import inf, isqrt, ldexp
+from math import inf, isqrt, ldexp, nextafter
 from sys import float_info
 
 _PRECISION = 53
@@ -106,3 +106,9 @@ def largest_double(holds: Callable[[float], bool], near: float = 1.0) -> float:
     """Largest finite double >= 0 for which a predicate that falls holds; 0 if it holds for none."""
     beyond = least_double(lambda value: not holds(value), near)
     return _double(max(0, _ordinal(beyond) - 1))
+
+
+def reciprocal_down(loss: float) -> float:
+    """Largest double at most 1/loss: the noise multiplier, rounded to less noise."""
+    nearest = min(1.0 / loss, 1.7976931348623157e308)
+    return nearest if Fraction(nearest) * Fraction(loss) <= 1 else nextafter(nearest, 0.0)

@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import inf, nextafter
 from typing import Any
 
+from ..exact.rounding import reciprocal_down
 from .finite import response
 from .function import TradeoffFunction
 from .laplace import Laplace, laplace
@@ -100,9 +101,3 @@ def _laplace(dp_event: Any, factor: Laplace) -> Any:
     exact, nearest = Fraction(factor.epsilon) / int(factor.steps), factor.epsilon / factor.steps
     step = nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
     return dp_event.DiscreteLaplaceDpEvent(step, int(factor.steps))
-
-
-def reciprocal_down(loss: float) -> float:
-    """Largest double at most 1/loss: the noise multiplier, rounded to less noise."""
-    nearest = min(1.0 / loss, 1.7976931348623157e308)
-    return nearest if Fraction(nearest) * Fraction(loss) <= 1 else nextafter(nearest, 0.0)

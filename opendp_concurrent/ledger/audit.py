@@ -21,6 +21,7 @@ from ..interrupts import let_in
 from .records.chain import first_hash
 from .records.entries import Entry
 from .records.limits import Limits, LimitTotal
+from .records.measures import empty_total
 from .records.readable import reading, require_count, require_text
 from .records.replay import Known, replay
 from .records.terms import read_terms
@@ -115,7 +116,7 @@ def audit(
     if row["terms"] is not None:
         require_text(what, terms=row["terms"])
     terms, form = (None, NEWEST) if row["terms"] is None else read_terms(row["terms"])
-    total: Any = None if terms is None else terms.empty_total()
+    total: Any = None if terms is None else empty_total(terms)
     first = Known(0, first_hash(dataset, row["terms"]), total, form, Limits())
     passed = _Passed(milestones, dataset, first.head)
     found = connection.execute(

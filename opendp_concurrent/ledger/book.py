@@ -16,7 +16,7 @@ from sqlalchemy import Executable
 from ..accounts.charge import Charge, LimitCharge, Terms
 from ..errors import ForkedError, InvalidTypeError, LedgerDamagedError
 from ..interrupts import Lock
-from ..measures.sums.accumulator import Accumulator
+from ..sums.accumulator import Accumulator
 from .records.chain import next_hash
 from .records.encoding import canonical, encode
 from .records.limits import Path, check_kept

@@ -19,6 +19,7 @@ from .paths import path_or_url
 from .records.chain import first_hash
 from .records.entries import Entry
 from .records.limits import Limits
+from .records.measures import empty_total
 from .records.replay import Known
 from .records.terms import first_record, read_terms, require_same, write_terms
 from .records.wire import NEWEST
@@ -89,7 +90,7 @@ class SqlLedger:
             else:
                 require_same(row.terms, terms)
                 text, (terms, form) = row.terms, read_terms(row.terms)
-        first = Known(0, first_hash(self.dataset, text), terms.empty_total(), form, Limits())
+        first = Known(0, first_hash(self.dataset, text), empty_total(terms), form, Limits())
         return SqlBook(self._store, self.dataset, terms, self._known or first, self._seen)
 
     @checked(anchor=optional(text))

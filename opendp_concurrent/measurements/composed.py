@@ -12,8 +12,8 @@ from opendp.mod import Measure
 
 from ..combinators.cast import conversion
 from ..measures import composition_measure
-from ..measures.sums.accumulator import repeated
-from ..measures.sums.scalar_sum import ScalarSum
+from ..sums.accumulator import repeated
+from ..sums.scalar_sum import ScalarSum
 from .laplace import make_certified_laplace
 from .noise import ATOM
 

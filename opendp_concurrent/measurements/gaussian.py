@@ -35,10 +35,10 @@ from ..fdp.function import TradeoffFunction
 from ..measures.conversions.products import zcdp_to_gaussian
 from ..measures.gaussian_tradeoff import GAUSSIAN_TRADEOFF
 from ..measures.measure import CompositionMeasure
-from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 from ..native import opendp as _native
 from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
 from .certify import Reading, certify
 from .grid import FINEST, atom_type, grid_exponent, grid_step, is_vector
 from .noise_accuracy import gaussian_accuracy

@@ -8,13 +8,13 @@ from opendp.mod import Domain, Measure, Metric, assert_features
 from ..checks import checked, finite, optional
 from ..combinators import guards
 from ..measures.conversions.laplace import laplace_to_renyi, laplace_to_zcdp
-from ..measures.conversions.laplace_to_tradeoff import laplace_to_tradeoff
 from ..measures.renyi_divergence import RENYI_DIVERGENCE
-from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 from ..measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
 from ..native import opendp as _native
 from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..tradeoffs.laplace import laplace_to_tradeoff
+from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
 from .certify import certify
 from .grid import grid_exponent, grid_step
 from .noise_accuracy import laplace_accuracy

@@ -15,10 +15,10 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..fdp.function import TradeoffFunction
 from ..measures.conversions.randomized_response import response_to_renyi
 from ..measures.renyi_divergence import RENYI_DIVERGENCE
-from ..measures.tradeoff import TRADEOFF_DIVERGENCE
 from ..provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
 from .certify import Losses, certify
 
 

@@ -29,7 +29,6 @@ from .registering import check_class, check_names
 from .renyi_divergence import RenyiDivergence
 from .shapes import NumberMeasure
 from .smoothed_max_divergence import SmoothedMaxDivergence
-from .tradeoff import TradeoffDivergence
 from .truncated_concentrated_divergence import TruncatedConcentratedDivergence
 from .zero_concentrated_divergence import ZeroConcentratedDivergence
 
@@ -41,7 +40,6 @@ _KNOWN: dict[str, type[CompositionMeasure]] = {  # those with a descriptor are f
         FixedRenyiDivergence,
         TruncatedConcentratedDivergence,
         GaussianTradeoff,
-        TradeoffDivergence,
         MaxDivergence,
         ApproximateMaxDivergence,
         ZeroConcentratedDivergence,
@@ -50,6 +48,13 @@ _KNOWN: dict[str, type[CompositionMeasure]] = {  # those with a descriptor are f
     )
 }
 _OURS = tuple(_KNOWN.values())  # always asked first, so that no other class speaks for them
+
+
+def include(measure: type[CompositionMeasure]) -> None:
+    """Compose under a measure of a room that this one does not know. It is found before others."""
+    others = dict(_KNOWN)
+    _KNOWN.clear()
+    _KNOWN.update({measure.kind: measure, **others})
 
 
 def registered() -> tuple[type[CompositionMeasure], ...]:

@@ -8,17 +8,13 @@ from types import MappingProxyType
 from typing import Any
 
 from .. import checks
-from ..errors import InvalidValueError
 from ..exact.zcdp import largest_rho
-from ..fdp.function import TradeoffFunction
-from ..fdp.optimal_composition import optimal_composition
-from ..fdp.writing import approximate_event
 from ..references import cite
 from . import opendp as native
 from .conversion import Conversion, Profile
 from .conversions.approximate_to_approximate import approximate_to_delta, larger_delta
 from .groups import approximate_group, approximate_member
-from .kinds import APPROXIMATE, PROFILE, TRADEOFF
+from .kinds import APPROXIMATE, PROFILE
 from .max_divergence import MAX_DIVERGENCE
 from .measure import Composability, CompositionMeasure, only
 from .noise import Noise
@@ -41,9 +37,6 @@ class ApproximateMaxDivergence(PairMeasure):
     why_not = "a mechanism that may fail with probability delta bounds no Rényi divergence"
     conversions_to = MappingProxyType(
         {
-            TRADEOFF: Conversion(
-                lambda d, ends: TradeoffFunction.approximate(d[0], min(d[1], 1.0))
-            ),
             APPROXIMATE: Conversion(larger_delta),
             PROFILE: Conversion(lambda d, ends: Profile(lambda e: approximate_to_delta(*d, e))),
         }
@@ -51,16 +44,6 @@ class ApproximateMaxDivergence(PairMeasure):
 
     def opendp(self) -> native.Measure:
         return native.approximate(native.max_divergence())
-
-    def optimal(self, shares: tuple[Any, ...], delta: Any) -> tuple[float, float]:
-        """[KOV15], [MV16], which [LW22, Theorem 1] carries over to concurrent children."""
-        failure = checks.probability(delta=delta)
-        epsilon = optimal_composition(shares).epsilon(failure)
-        if not epsilon < inf:
-            raise InvalidValueError(
-                f"delta ({delta}) must be above the total failure probability of the d_mids"
-            )
-        return epsilon, failure
 
     def group_loss(self, loss: tuple[float, float], size: int) -> tuple[float, float]:
         """(k ε, δ (1 + e^ε + ... + e^((k-1) ε)))."""
@@ -77,8 +60,8 @@ class ApproximateMaxDivergence(PairMeasure):
             return MAX_DIVERGENCE.event(dp_event, epsilon if delta == 0.0 else inf)
         if epsilon == inf:
             return dp_event.NonPrivateDpEvent()
-        found = approximate_event(dp_event, epsilon, delta)
-        return dp_event.UnsupportedDpEvent() if found is None else found
+        made = getattr(dp_event, "EpsilonDeltaDpEvent", None)  # after version 0.6
+        return made(epsilon=epsilon, delta=delta) if made else dp_event.UnsupportedDpEvent()
 
     @property
     def is_planned(self) -> bool:

@@ -13,8 +13,7 @@ from ..provenance import recorded
 from ..references import cite
 from .conversion import Conversion, Ends, Profile
 from .conversions.renyi_to_approximate import renyi_to_delta, renyi_to_epsilon
-from .conversions.to_tradeoff import renyi_to_tradeoff
-from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI, TRADEOFF
+from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI
 from .measure import Composability, only, parameter
 from .noise import Noise, NoiseLoss
 from .opendp import Measure, descriptor, user_divergence
@@ -94,7 +93,6 @@ class FixedRenyiDivergence(NumberMeasure):
             PROFILE: Conversion(
                 lambda d, ends: Profile(lambda e: renyi_to_delta(ends.source.alpha, d, e))
             ),
-            TRADEOFF: Conversion(lambda d, ends: renyi_to_tradeoff(ends.source.alpha, d)),
         }
     )
 

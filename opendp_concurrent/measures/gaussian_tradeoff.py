@@ -8,21 +8,20 @@ from types import MappingProxyType
 from typing import Any
 
 from .. import checks
-from ..fdp.function import TradeoffFunction
-from ..fdp.writing import reciprocal_down
+from ..exact.rounding import reciprocal_down
 from ..provenance import recorded
 from ..references import cite
+from ..sums.accumulator import Accounting, Accumulator
+from ..sums.square_sum import Squares, SquareSum
 from .conversion import Conversion, Profile
 from .conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
 from .conversions.products import gaussian_to_zcdp
 from .groups import divided_down, times_up
-from .kinds import APPROXIMATE, GAUSSIAN, PROFILE, TRADEOFF, ZCDP
+from .kinds import APPROXIMATE, GAUSSIAN, PROFILE, ZCDP
 from .measure import Composability, only
 from .noise import Noise
 from .opendp import Measure, descriptor, user_divergence
 from .shapes import NumberMeasure, split_squares
-from .sums.accumulator import Accounting, Accumulator
-from .sums.square_sum import Squares, SquareSum
 
 
 @dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
@@ -70,7 +69,6 @@ class GaussianTradeoff(NumberMeasure):
                 needs_delta=True,
             ),
             PROFILE: Conversion(lambda d, ends: Profile(lambda e: gaussian_to_delta(d, e))),
-            TRADEOFF: Conversion(lambda d, ends: TradeoffFunction.gaussian(d)),
         }
     )
 

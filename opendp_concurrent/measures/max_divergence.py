@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any
 
 from .. import checks
-from ..fdp.function import TradeoffFunction
 from ..references import cite
 from . import opendp as native
 from .conversion import Conversion, Profile
@@ -19,7 +18,7 @@ from .conversions.pure_to_renyi import pure_to_renyi
 from .conversions.pure_to_zcdp import pure_to_zcdp
 from .distances import TruncatedConcentrated
 from .groups import divided_down, times_up
-from .kinds import APPROXIMATE, FIXED, GAUSSIAN, PROFILE, PURE, RENYI, TRADEOFF, TRUNCATED, ZCDP
+from .kinds import APPROXIMATE, FIXED, GAUSSIAN, PROFILE, PURE, RENYI, TRUNCATED, ZCDP
 from .measure import Composability, only
 from .noise import Noise, NoiseLoss
 from .shapes import NumberMeasure
@@ -48,7 +47,6 @@ class MaxDivergence(NumberMeasure):
             GAUSSIAN: Conversion(lambda d, ends: pure_to_gaussian(d)),
             APPROXIMATE: Conversion(lambda d, ends: larger_delta((d, 0.0), ends)),
             PROFILE: Conversion(lambda d, ends: Profile(lambda e: approximate_to_delta(d, 0.0, e))),
-            TRADEOFF: Conversion(lambda d, ends: TradeoffFunction.pure(d)),
         }
     )
 

@@ -17,11 +17,11 @@ from typing import Any, ClassVar, TypeVar
 
 from ..checks import Guard
 from ..errors import InvalidTypeError, UnsupportedMeasureError
+from ..sums.accumulator import Accounting, Accumulator
+from ..sums.basic import Basic
 from .conversion import Conversion
 from .noise import Noise, NoiseLoss
 from .opendp import Measure, of_keywords
-from .sums.accumulator import Accounting, Accumulator
-from .sums.basic import Basic
 
 M = TypeVar("M", bound="Convertible")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -103,6 +103,8 @@ class CompositionMeasure(Convertible):
     :cvar noise: the noise with which integers are released under it
     :cvar no_group: why nothing is known of neighbours several steps apart, if that is so
     :cvar keywords: of ``oc.loss_of``, with their guards
+    :cvar optimal_compositions: by kind, what composes losses that are fixed up front optimally at a
+        δ; the room that knows how adds itself
 
     :example:
 
@@ -127,6 +129,7 @@ class CompositionMeasure(Convertible):
     noise: ClassVar[Noise | None] = None
     no_group: ClassVar[str] = "a bound on its divergence at one distance gives none at twice that"
     keywords: ClassVar[Mapping[str, Guard]] = NOTHING
+    optimal_compositions: ClassVar[dict[str, Callable[[tuple[Any, ...], Any], Any]]] = {}
 
     def parameters(self) -> dict[str, float]:
         """Return what ledgers write beside the tag."""
@@ -224,7 +227,19 @@ class CompositionMeasure(Convertible):
 
     def optimal(self, shares: tuple[Any, ...], delta: Any) -> Any:
         """Return the optimal composition of losses fixed up front, at a δ."""
-        raise InvalidTypeError(f"delta is for (epsilon, delta)-DP; output_measure is {self.name}")
+        compose = self.optimal_compositions.get(self.kind)
+        if compose is None:
+            raise InvalidTypeError(
+                f"delta is for (epsilon, delta)-DP; output_measure is {self.name}"
+            )
+        return compose(shares, delta)
+
+    def in_any_order(self, shares: tuple[Any, ...]) -> Any:
+        """Return the rule and the accumulator of a plan whose shares may be used in any order."""
+        raise UnsupportedMeasureError(
+            f"order ('any') is for f-DP, but output_measure is {self.name}; leave order "
+            "out, or use make_concurrent_filter, which admits launches in any order"
+        )
 
     # --- mechanisms ------------------------------------------------------------------------------
 

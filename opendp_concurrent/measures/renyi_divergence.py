@@ -11,19 +11,18 @@ from typing import Any
 from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import split
-from ..fdp.concentrated import profile_to_tradeoff
 from ..references import cite
+from ..sums.accumulator import Accumulator
+from ..sums.curve_sum import CurveSum
+from ..sums.orders_sum import GridCurve
 from . import opendp as native
 from .conversion import Conversion, Ends, Profile
 from .conversions.curves import known
 from .conversions.renyi_to_approximate import renyi_to_delta, renyi_to_epsilon
 from .joins import join_curves
-from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI, TRADEOFF
+from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI
 from .measure import Composability, CompositionMeasure, only
 from .noise import Noise
-from .sums.accumulator import Accumulator
-from .sums.curve_sum import CurveSum
-from .sums.orders_sum import GridCurve
 
 
 class RenyiCurve:
@@ -95,7 +94,8 @@ def _epsilon(curve: Any, ends: Ends) -> tuple[float, float]:
     return found, ends.at_delta
 
 
-def _delta(curve: Any, ends: Ends) -> Callable[[float], float]:
+def curve_to_delta(curve: Any, ends: Ends) -> Callable[[float], float]:
+    """Return δ as a function of ε, the least at any of the orders."""
     return lambda epsilon: min(renyi_to_delta(a, curve(a), epsilon) for a in ends.at_orders)
 
 
@@ -117,9 +117,8 @@ class RenyiDivergence(CompositionMeasure):
         {
             FIXED: Conversion(lambda d, ends: d(ends.target.alpha)),
             APPROXIMATE: Conversion(_epsilon, needs_delta=True, needs_orders=True),
-            PROFILE: Conversion(lambda d, ends: Profile(_delta(d, ends)), needs_orders=True),
-            TRADEOFF: Conversion(
-                lambda d, ends: profile_to_tradeoff(_delta(d, ends)), needs_orders=True
+            PROFILE: Conversion(
+                lambda d, ends: Profile(curve_to_delta(d, ends)), needs_orders=True
             ),
         }
     )

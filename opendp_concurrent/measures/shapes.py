@@ -9,11 +9,11 @@ from typing import Any
 from .. import checks
 from ..checks import is_a
 from ..exact.rounding import split, sqrt_down, to_units
+from ..sums.accumulator import Accumulator
+from ..sums.pair_sum import PairSum
+from ..sums.scalar_sum import ScalarSum
 from .joins import join_numbers
 from .measure import CompositionMeasure
-from .sums.accumulator import Accumulator
-from .sums.pair_sum import PairSum
-from .sums.scalar_sum import ScalarSum
 
 
 class NumberMeasure(CompositionMeasure):

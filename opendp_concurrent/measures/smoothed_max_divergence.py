@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
-from ..fdp.concentrated import profile_to_tradeoff
 from . import opendp as native
-from .conversion import Conversion
-from .kinds import PROFILE, TRADEOFF
+from .kinds import PROFILE
 from .measure import Convertible
 
 
@@ -21,11 +18,6 @@ class SmoothedMaxDivergence(Convertible):
     why_not = (
         "a mechanism that may fail with probability delta bounds no Rényi divergence; "
         "dp.c.make_fix_delta reads it at one delta"
-    )
-    conversions_to = MappingProxyType(
-        {
-            TRADEOFF: Conversion(lambda d, ends: profile_to_tradeoff(d.delta)),
-        }
     )
 
     def opendp(self) -> native.Measure:

@@ -13,20 +13,19 @@ from .. import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import split
 from ..exact.zcdp import zcdp_to_delta, zcdp_to_epsilon
-from ..fdp.concentrated import zcdp_to_tradeoff
 from ..provenance import recorded
 from ..references import cite
+from ..sums.accumulator import Accounting, Accumulator
 from .conversion import Conversion, Ends, Profile
 from .conversions.products import zcdp_to_renyi
 from .distances import TruncatedConcentrated, omega_above_one
 from .joins import join_numbers
-from .kinds import APPROXIMATE, FIXED, PROFILE, TRADEOFF, TRUNCATED, ZCDP
+from .kinds import APPROXIMATE, FIXED, PROFILE, TRUNCATED, ZCDP
 from .measure import Composability, CompositionMeasure, only, parameter
 from .noise import Noise
 from .opendp import Measure, descriptor, user_divergence
-from .sums.accumulator import Accounting, Accumulator
-from .sums.truncated_sum import Truncated as LeastOmega
-from .sums.truncated_sum import TruncatedSum
+from .truncated_sum import Truncated as LeastOmega
+from .truncated_sum import TruncatedSum
 
 
 @dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
@@ -107,7 +106,6 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
             PROFILE: Conversion(
                 lambda d, ends: Profile(lambda e: zcdp_to_delta(d.rho, e, d.omega))
             ),
-            TRADEOFF: Conversion(lambda d, ends: zcdp_to_tradeoff(d.rho, d.omega)),
         }
     )
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, sqrt
+from math import sqrt
 from types import MappingProxyType
 from typing import Any
 
 from .. import checks
 from ..exact.zcdp import zcdp_to_delta, zcdp_to_epsilon
-from ..fdp.concentrated import zcdp_to_tradeoff
 from ..references import cite
 from . import opendp as native
 from .conversion import Conversion, Profile
@@ -18,7 +17,7 @@ from .conversions.curves import KnownCurve
 from .conversions.products import zcdp_to_renyi
 from .distances import TruncatedConcentrated
 from .groups import divided_down, times_up
-from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI, TRADEOFF, TRUNCATED, ZCDP
+from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI, TRUNCATED, ZCDP
 from .measure import Composability, only
 from .noise import Noise, NoiseLoss
 from .shapes import NumberMeasure
@@ -45,7 +44,6 @@ class ZeroConcentratedDivergence(NumberMeasure):
                 lambda d, ends: (zcdp_to_epsilon(d, ends.at_delta), ends.at_delta), needs_delta=True
             ),
             PROFILE: Conversion(lambda d, ends: Profile(lambda e: zcdp_to_delta(d, e))),
-            TRADEOFF: Conversion(lambda d, ends: zcdp_to_tradeoff(d, inf)),
         }
     )
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..blocks.totals import Totals
 from ..checks import checked, one_of, optional, shown, with_method
+from ..ledger.records.measures import empty_total
 from ..measures import by_tag
 from .drawing import Axes, axes, curve, drawable, finish
 from .losses import Under, height, name
@@ -47,7 +48,7 @@ def plot_ledger(ledger: SqlLedger, *, against: str = "time", ax: Axes | None = N
     ax = axes(ax)
     terms, title = summary.terms, ""
     under = None if terms is None else by_tag(terms.measure)
-    start = None if terms is None else terms.empty_total()
+    start = None if terms is None else empty_total(terms)
     if isinstance(start, Totals):
         start = start.of(None)
         title = _blocks(ax, x, entries, summary.spent, under)

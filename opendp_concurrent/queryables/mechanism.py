@@ -19,9 +19,9 @@ from ..checks import function
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..interrupts import whole
 from ..measures import CompositionMeasure, composition_measure
-from ..measures.sums.accumulator import Accounting
 from ..native import opendp as _native
 from ..provenance import Unrecorded
+from ..sums.accumulator import Accounting
 from .accuracy import Accuracy
 from .child import adopt
 from .data import Sealed, take_in, unseal

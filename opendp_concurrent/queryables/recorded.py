@@ -7,7 +7,7 @@ from typing import Any
 from ..accounts.charge import Book, Ledger, Terms
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import Composability, CompositionMeasure
-from ..measures.sums.accumulator import Accumulator
+from ..sums.accumulator import Accumulator
 
 
 def check_ledger(ledger: Any, measure: CompositionMeasure) -> None:

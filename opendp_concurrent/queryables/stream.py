@@ -349,8 +349,8 @@ class Stream:
             if failures:
                 if len(feeds) == 1 and isinstance(failures[0], StreamError):
                     self._steps -= steps  # the only subscriber has refused it
-                for error in failures:
-                    pass_interrupt(error)
+                for failure in failures:
+                    pass_interrupt(failure)
                 raise failures[0]
 
     def check(self) -> None:

@@ -30,7 +30,7 @@ from typing import Any
 from ..checks import number
 from ..errors import InvalidValueError
 from ..exact.bracket import Bracket, Digits, evaluate, upper
-from ..measures.sums.curve_sum import READ
+from ..sums.curve_sum import READ
 from .runs import RandomRuns, mean_of
 
 Curve = Callable[[float], Any]

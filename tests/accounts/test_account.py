@@ -13,7 +13,6 @@ from opendp_concurrent.accounts.charge import Charge, labelled
 from opendp_concurrent.accounts.price import Inward
 from opendp_concurrent.accounts.rule import Shares, Within
 from opendp_concurrent.accumulators.basic import basic
-from opendp_concurrent.accumulators.planned import Planned
 from opendp_concurrent.errors import (
     BudgetExceededError,
     ClosedChildError,
@@ -26,6 +25,7 @@ from opendp_concurrent.errors import (
     ReentrantLaunchError,
 )
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.sums.planned import Planned
 
 ZERO = basic().start(MAX_DIVERGENCE)
 

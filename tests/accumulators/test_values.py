@@ -10,19 +10,19 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import accounts, accumulators
-from opendp_concurrent.accumulators.planned import Planned
-from opendp_concurrent.accumulators.slots import AnyOrder, Slots
 from opendp_concurrent.errors import InvalidTypeError
 from opendp_concurrent.measures import conversions
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.sums.curve_sum import CurveSum
-from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
-from opendp_concurrent.measures.sums.pair_sum import PairSum
-from opendp_concurrent.measures.sums.scalar_sum import ScalarSum
-from opendp_concurrent.measures.sums.square_sum import Squares
-from opendp_concurrent.measures.sums.tradeoff_product import Products
-from opendp_concurrent.measures.sums.truncated_sum import Truncated
+from opendp_concurrent.measures.truncated_sum import Truncated
+from opendp_concurrent.sums.curve_sum import CurveSum
+from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders
+from opendp_concurrent.sums.pair_sum import PairSum
+from opendp_concurrent.sums.planned import Planned
+from opendp_concurrent.sums.scalar_sum import ScalarSum
+from opendp_concurrent.sums.square_sum import Squares
+from opendp_concurrent.tradeoffs.product import Products
+from opendp_concurrent.tradeoffs.slots import AnyOrder, Slots
 
 PURE = oc.TradeoffFunction.pure
 GRID = OnOrders((2.0, 3.0))

@@ -7,9 +7,9 @@ import pytest
 
 from opendp_concurrent.blocks.counters import BITS, Counters
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.measures.sums.pair_sum import PairSum
-from opendp_concurrent.measures.sums.scalar_sum import ScalarSum
-from opendp_concurrent.measures.sums.square_sum import SquareSum
+from opendp_concurrent.sums.pair_sum import PairSum
+from opendp_concurrent.sums.scalar_sum import ScalarSum
+from opendp_concurrent.sums.square_sum import SquareSum
 
 RNG = np.random.default_rng(5)
 

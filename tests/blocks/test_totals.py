@@ -10,7 +10,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.blocks.keys import Keys
 from opendp_concurrent.blocks.totals import OnBlocks, Totals
 from opendp_concurrent.errors import BlockExceededError, InvalidValueError
-from opendp_concurrent.measures.sums.scalar_sum import ScalarSum
+from opendp_concurrent.sums.scalar_sum import ScalarSum
 
 RNG = np.random.default_rng(3)
 STARTS = {

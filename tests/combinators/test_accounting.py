@@ -8,9 +8,9 @@ from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, Unsupp
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.gaussian_tradeoff import GAUSSIAN_TRADEOFF
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.sums.basic import Basic
-from opendp_concurrent.measures.sums.square_sum import Squares
-from opendp_concurrent.measures.tradeoff import TRADEOFF_DIVERGENCE
+from opendp_concurrent.sums.basic import Basic
+from opendp_concurrent.sums.square_sum import Squares
+from opendp_concurrent.tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
 
 ZCDP = oc.accumulators.zcdp(1e-6)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.measures import composition_measure
-from opendp_concurrent.measures.sums.orders_sum import OnOrders
+from opendp_concurrent.sums.orders_sum import OnOrders
 
 PURE, APPROXIMATE = dp.max_divergence(), dp.approximate(dp.max_divergence())
 SCALAR = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)

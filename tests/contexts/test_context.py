@@ -8,7 +8,6 @@ import opendp_concurrent as oc
 from opendp_concurrent.accounts.account import Account, Bound
 from opendp_concurrent.accounts.rule import Shares, Within
 from opendp_concurrent.accumulators.basic import basic
-from opendp_concurrent.accumulators.planned import Planned
 from opendp_concurrent.contexts.accountant import weights_of
 from opendp_concurrent.errors import (
     BudgetExceededError,
@@ -20,6 +19,7 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.exact.rounding import split
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.sums.planned import Planned
 
 UNIT = dp.unit_of(contributions=1)
 DATA = [1, 2, 3, 4, 5]

@@ -19,29 +19,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opendp_concurrent import accumulators
+from opendp_concurrent import accumulators, sums, tradeoffs
 from opendp_concurrent.accumulators.advanced import advanced
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.accumulators.either import either
 from opendp_concurrent.accumulators.from_rule import from_rule
-from opendp_concurrent.accumulators.ladder import ladder
-from opendp_concurrent.accumulators.planned import Planned
 from opendp_concurrent.accumulators.renyi import renyi
-from opendp_concurrent.accumulators.residue import Residual
-from opendp_concurrent.accumulators.slots import Slots
 from opendp_concurrent.accumulators.zcdp import zcdp
 from opendp_concurrent.errors import ConcurrentError
 from opendp_concurrent.fdp.function import TradeoffFunction
-from opendp_concurrent.measures import sums
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.distances import TruncatedConcentrated
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.measures.renyi_divergence import RENYI_DIVERGENCE
-from opendp_concurrent.measures.sums.curve_sum import READ
-from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders, grid_curve
-from opendp_concurrent.measures.sums.square_sum import Squares
-from opendp_concurrent.measures.sums.tradeoff_product import TradeoffProduct
-from opendp_concurrent.measures.sums.truncated_sum import Truncated
+from opendp_concurrent.measures.truncated_sum import Truncated
+from opendp_concurrent.sums.curve_sum import READ
+from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders, grid_curve
+from opendp_concurrent.sums.planned import Planned
+from opendp_concurrent.sums.square_sum import Squares
+from opendp_concurrent.tradeoffs.ladder import ladder
+from opendp_concurrent.tradeoffs.product import TradeoffProduct
+from opendp_concurrent.tradeoffs.residue import Residual
+from opendp_concurrent.tradeoffs.slots import Slots
 
 numbers = st.one_of(
     st.floats(min_value=0.0, max_value=1e6),
@@ -270,9 +269,12 @@ SUBJECTS = {
     ),
 }
 EXACT = {"scalar_sum", "pair_sum", "orders_sum", "curve_sum"}
-NOT_ACCUMULATORS = {"accumulator", "basic", "planned", "best_rule", "epsilon_delta_sum"}
+NOT_ACCUMULATORS = {
+    *("accumulator", "basic", "planned", "best_rule", "epsilon_delta_sum"),
+    *("conversions", "joins", "laplace", "tradeoff"),  # of f-DP
+}
 # their laws are in tests/accumulators: a plan of slots, and losses that are trade-off functions
-FUNCTIONS = {"residue", "slots", "tradeoff_product"}
+FUNCTIONS = {"residue", "slots", "product"}
 ELSEWHERE = {Planned, Residual, Slots, TradeoffProduct}
 ACCOUNTINGS = {
     *(
@@ -323,9 +325,9 @@ def classes_of(modules: Any) -> set[Any]:
 def test_no_accumulator_escapes():
     files = {
         module.name: f"{package.__name__}.{module.name}"
-        for package in (accumulators, sums)
+        for package in (accumulators, sums, tradeoffs)
         for module in pkgutil.iter_modules(package.__path__)
-    }
+    } | {"truncated_sum": "opendp_concurrent.measures.truncated_sum"}
     assert set(files) == set(SUBJECTS) | NOT_ACCUMULATORS | FUNCTIONS
     modules = [import_module(name) for name in files.values()]
     classes = classes_of(modules)

@@ -13,8 +13,8 @@ from opendp_concurrent.accounts.price import distance_key
 from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.sums.curve_sum import CurveSum
-from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
+from opendp_concurrent.sums.curve_sum import CurveSum
+from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders
 
 dp.enable_features("contrib", "honest-but-curious")
 

@@ -53,7 +53,7 @@ def test_a_ledger_that_was_rewound_and_went_on_is_noticed(store, tools):
 
 
 def _units(total):
-    from opendp_concurrent.measures.sums.scalar_sum import ScalarSum
+    from opendp_concurrent.sums.scalar_sum import ScalarSum
 
     return ScalarSum().after(total).to_record()
 

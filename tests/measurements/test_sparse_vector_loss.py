@@ -25,8 +25,8 @@ from opendp_concurrent.measurements.noise import LaplaceNoise, OneSidedNoise
 from opendp_concurrent.measurements.sparse_vector_loss import SparseVectorNoise
 from opendp_concurrent.measurements.steps import Steps
 from opendp_concurrent.measures.conversions.pure_to_renyi import pure_to_renyi
-from opendp_concurrent.measures.sums.curve_sum import READ
 from opendp_concurrent.queryables.data import unseal
+from opendp_concurrent.sums.curve_sum import READ
 
 PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()

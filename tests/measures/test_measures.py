@@ -23,11 +23,11 @@ from opendp_concurrent.measures.renyi_divergence import (
 )
 from opendp_concurrent.measures.shapes import NumberMeasure, PairMeasure
 from opendp_concurrent.measures.smoothed_max_divergence import SmoothedMaxDivergence
-from opendp_concurrent.measures.tradeoff import TradeoffDivergence
 from opendp_concurrent.measures.truncated_concentrated_divergence import (
     TruncatedConcentratedDivergence,
 )
 from opendp_concurrent.measures.zero_concentrated_divergence import ZeroConcentratedDivergence
+from opendp_concurrent.tradeoffs.tradeoff import TradeoffDivergence
 
 KNOWN = [
     composition_measure(one)

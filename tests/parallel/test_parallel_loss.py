@@ -20,11 +20,13 @@ from opendp_concurrent.errors import (
     UnsupportedMeasureError,
 )
 from opendp_concurrent.measures import joins
-from opendp_concurrent.measures.joins import join, join_numbers
+from opendp_concurrent.measures.joins import join_numbers
 from opendp_concurrent.parallel.parallel import make_parallel_composition
 from opendp_concurrent.parallel.partition import (
     by_key,
 )
+from opendp_concurrent.tradeoffs import joins as tradeoff_joins
+from opendp_concurrent.tradeoffs.joins import join
 
 from .measurements import laplace, parallel, user
 
@@ -215,9 +217,9 @@ def test_a_large_knapsack_is_an_upper_bound(space, monkeypatch):
     monkeypatch.setattr(joins, "_MOST_STEPS", 10)
     bound = join_numbers(rows, [1] * 5)
     assert exact < bound == oracle([max(row) for row in rows], 6, 5)
-    monkeypatch.setattr(joins, "_MOST_PRODUCTS", 2)
+    monkeypatch.setattr(tradeoff_joins, "_MOST_PRODUCTS", 2)
     functions = [[F.pure(1.0), F.pure(2.0)]] * 2
-    assert joins.join_tradeoffs(functions, [1, 1]) == F.pure(2.0).power(2)
+    assert tradeoff_joins.join_tradeoffs(functions, [1, 1]) == F.pure(2.0).power(2)
 
 
 def test_many_parts_that_all_differ_take_no_long_time(space):

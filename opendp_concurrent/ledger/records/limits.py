@@ -13,8 +13,9 @@ from typing import Any
 from ...accounts.charge import LimitCharge, Terms
 from ...accounts.limit import require_same_terms
 from ...errors import InvalidValueError
-from ...measures.sums.accumulator import Accumulator, repeated
+from ...sums.accumulator import Accumulator, repeated
 from .limited import Limited, Opened
+from .measures import empty_total
 from .readable import is_text
 from .shelves import Shelves
 from .terms import first_record, read_terms, write_terms
@@ -72,7 +73,7 @@ class Limits:
         """
         known = self._by_path.get(path)
         if known is None:
-            return terms.empty_total()
+            return empty_total(terms)
         require_same_terms(path, known.terms, terms)
         return known.accumulator
 
@@ -151,7 +152,7 @@ class Limits:
 @lru_cache(maxsize=256)  # both are immutable, and few terms are distinct
 def _read(text: str) -> tuple[Terms, Accumulator]:
     terms, _ = read_terms(text)
-    return terms, terms.empty_total()
+    return terms, empty_total(terms)
 
 
 def check_kept(terms: Terms) -> None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...accounts.charge import Terms
 from ...checks import text
 from ...errors import UnregisteredError
 from ...measures import by_tag, registered
+from ...sums.accumulator import Accumulator
 from .wire import is_outside
 
 
@@ -47,3 +49,16 @@ def read(shape: Any) -> tuple[str, bool]:
         **{key: float.fromhex(one["double"]) for key, one in parameters.items()}
     )
     return known.name, False
+
+
+def empty_total(terms: Terms) -> Accumulator:
+    """Return the accumulator of no launch.
+
+    The measure of another package may not be registered here. Most accumulators do not need it.
+    """
+    return terms.accumulator.start(by_tag(terms.measure))
+
+
+def read_total(terms: Terms, record: Any) -> Accumulator:
+    """Return the accumulator that ``to_record`` wrote as ``record``."""
+    return terms.accumulator.from_record(by_tag(terms.measure), record)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
 from ...errors import InvalidValueError, LedgerDamagedError
-from ...measures.sums.accumulator import Accumulator, repeated
+from ...sums.accumulator import Accumulator, repeated
 from .chain import hasher, next_hash
 from .encoding import decode
 from .entries import Entry

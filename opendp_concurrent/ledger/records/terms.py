@@ -24,6 +24,7 @@ from ...errors import (
 from ...measures import by_tag
 from . import measures
 from .encoding import canonical, decode, encode, from_shape, to_shape
+from .measures import empty_total, read_total
 from .readable import UNREADABLE, is_text
 from .wire import NEWEST
 
@@ -96,7 +97,7 @@ def _terms(shape: Any) -> tuple[Terms, Any]:
 
 def _are_terms(terms: Terms) -> bool:
     """Return whether a ledger can keep a budget under these terms. This may also raise."""
-    start, measure = terms.empty_total(), by_tag(terms.measure)
+    start, measure = empty_total(terms), by_tag(terms.measure)
     if terms.d_out is not None and measure is not None:
         measure.validate("d_out", terms.d_out)
     elif terms.d_out is not None:
@@ -113,8 +114,8 @@ def first_record(terms: Terms) -> str:
     :raises InvalidTypeError: if the ledger cannot record the accumulator
     """
     try:
-        text = canonical(terms.empty_total().to_record())
-        again = terms.read_total(json.loads(text)).to_record()
+        text = canonical(empty_total(terms).to_record())
+        again = read_total(terms, json.loads(text)).to_record()
         if canonical(again) == text:
             return text
         reason = "its record, read again, gives another record"

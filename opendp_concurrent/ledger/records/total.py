@@ -12,8 +12,9 @@ from typing import Any
 
 from ...accounts.charge import Terms
 from ...errors import LedgerDamagedError
-from ...measures.sums.accumulator import Accumulator
+from ...sums.accumulator import Accumulator
 from .encoding import canonical
+from .measures import read_total
 from .readable import UNREADABLE
 
 
@@ -39,7 +40,7 @@ def agreed_total(terms: Terms, text: str, added: Any) -> Accumulator:
 
 def _read(terms: Terms, text: str) -> Any:
     try:
-        total = terms.read_total(json.loads(text))
+        total = read_total(terms, json.loads(text))
         if canonical(total.to_record()) == text and total.loss is not None:
             return total
     except UNREADABLE:

@@ -16,10 +16,7 @@ from typing import Any
 from ...accumulators.advanced import Advanced
 from ...accumulators.basic import Basic
 from ...accumulators.either import Either
-from ...accumulators.ladder import Ladder
-from ...accumulators.ladder_at_delta import EpsilonDeltaLadder
 from ...accumulators.renyi import Renyi
-from ...accumulators.residue import Residue
 from ...accumulators.zcdp import Zcdp
 from ...blocks.recorded import OnEachBlock
 from ...blocks.totals import OnKeys
@@ -31,9 +28,12 @@ from ...fdp.subsampled import Subsampled
 from ...fdp.truncated_gaussian import TruncatedGaussian
 from ...fdp.truncated_laplace import TruncatedLaplace
 from ...measures.distances import TruncatedConcentrated
-from ...measures.sums.orders_sum import GridCurve, OnOrders
-from ...measures.sums.square_sum import Squares
-from ...measures.sums.truncated_sum import Truncated
+from ...measures.truncated_sum import Truncated
+from ...sums.orders_sum import GridCurve, OnOrders
+from ...sums.square_sum import Squares
+from ...tradeoffs.ladder import Ladder
+from ...tradeoffs.ladder_at_delta import EpsilonDeltaLadder
+from ...tradeoffs.residue import Residue
 from .functions import (
     FUNCTION_KEYS,
     PAIR,

@@ -19,7 +19,6 @@ from ...accumulators.advanced import Advanced, advanced
 from ...accumulators.basic import Basic, basic
 from ...accumulators.best_rule import best_rule
 from ...accumulators.either import Either, either
-from ...accumulators.ladder import ladder
 from ...accumulators.renyi import Renyi, renyi
 from ...accumulators.zcdp import Zcdp, zcdp
 from ...exact.zcdp import zcdp_to_delta
@@ -29,6 +28,7 @@ from ...measures.approximate_zero_concentrated_divergence import (
     APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE,
 )
 from ...measures.conversions.pure_to_zcdp import pure_to_zcdp
+from ...tradeoffs.ladder import ladder
 from ..mechanism import FiniteMechanism, mean_loss, randomized_response
 from .adversary import worst_analyst
 from .menu import CachedRule, Item

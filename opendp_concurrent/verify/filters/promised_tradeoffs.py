@@ -15,15 +15,15 @@ import numpy as np
 from scipy.special import ndtr
 
 from ...accounts.rule import Shares, Within
-from ...accumulators.ladder import ladder
-from ...accumulators.planned import Planned
-from ...accumulators.residue import residue
-from ...accumulators.slots import AnyOrder, Slots
 from ...fdp.function import TradeoffFunction
 from ...measures.conversions.gaussian_to_approximate import gaussian_to_delta
 from ...measures.conversions.pure_to_gaussian import pure_to_gaussian
-from ...measures.sums.square_sum import Squares
-from ...measures.sums.tradeoff_product import Products
+from ...sums.planned import Planned
+from ...sums.square_sum import Squares
+from ...tradeoffs.ladder import ladder
+from ...tradeoffs.product import Products
+from ...tradeoffs.residue import residue
+from ...tradeoffs.slots import AnyOrder, Slots
 from ..mechanism import FiniteMechanism
 from .adversary import worst_analyst
 from .menu import CachedRule, Item, Limited

@@ -10,6 +10,7 @@ from opendp_concurrent.errors import InvalidTypeError, LedgerDamagedError, Limit
 from opendp_concurrent.ledger.records.encoding import decode, encode
 from opendp_concurrent.ledger.records.limited import Limited, Opened
 from opendp_concurrent.ledger.records.limits import Limits, check_kept
+from opendp_concurrent.ledger.records.measures import empty_total
 from opendp_concurrent.ledger.records.terms import write_terms
 
 ANN, TEAM = ("team", "ann"), ("team",)
@@ -75,7 +76,7 @@ def test_what_was_charged_is_replayed_from_its_text():
 
 def test_of_several_charges_only_the_first_opens_the_limit():
     charges = (LimitCharge(("ann",), terms(), 0.125),)
-    records, limits = Limits().charged(0.25, charges, (terms().empty_total().after(0.125, 3),), 3)
+    records, limits = Limits().charged(0.25, charges, (empty_total(terms()).after(0.125, 3),), 3)
     first = Limited(0.25, 1, (0.125,), (Opened(0, "ann", write_terms(terms())),))
     assert records == [first, *[Limited(0.25, 1, (0.125,), ())] * 2]
     again = Limits()

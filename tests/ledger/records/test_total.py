@@ -10,6 +10,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.accounts.charge import Terms
 from opendp_concurrent.errors import LedgerDamagedError
 from opendp_concurrent.ledger.records.encoding import canonical
+from opendp_concurrent.ledger.records.measures import empty_total
 from opendp_concurrent.ledger.records.total import agreed_total
 
 PAIR = Terms("Approximate(MaxDivergence)", oc.accumulators.zcdp(1e-7), "", 1, (1.0, 1e-6))
@@ -17,7 +18,7 @@ RESIDUE = Terms("Tradeoff", oc.accumulators.residue(1.0), "", 1, None)
 
 
 def spent(terms, *d_mids):
-    total = terms.empty_total()
+    total = empty_total(terms)
     for d_mid in d_mids:
         total = total.after(d_mid)
     return total

@@ -23,9 +23,7 @@ from opendp_concurrent.accumulators.advanced import Advanced, advanced
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.accumulators.either import either
 from opendp_concurrent.accumulators.from_rule import FromRule
-from opendp_concurrent.accumulators.ladder import ladder
 from opendp_concurrent.accumulators.renyi import renyi
-from opendp_concurrent.accumulators.residue import residue
 from opendp_concurrent.accumulators.zcdp import zcdp
 from opendp_concurrent.blocks.recorded import OnEachBlock
 from opendp_concurrent.blocks.totals import OnKeys
@@ -43,10 +41,12 @@ from opendp_concurrent.ledger.records.limited import Limited, Opened
 from opendp_concurrent.ledger.records.terms import read_terms, write_terms
 from opendp_concurrent.measures import register
 from opendp_concurrent.measures.shapes import PairMeasure
-from opendp_concurrent.measures.sums.orders_sum import GridCurve, OnOrders
-from opendp_concurrent.measures.sums.square_sum import Squares
-from opendp_concurrent.measures.sums.tradeoff_product import Products
-from opendp_concurrent.measures.sums.truncated_sum import Truncated
+from opendp_concurrent.measures.truncated_sum import Truncated
+from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders
+from opendp_concurrent.sums.square_sum import Squares
+from opendp_concurrent.tradeoffs.ladder import ladder
+from opendp_concurrent.tradeoffs.product import Products
+from opendp_concurrent.tradeoffs.residue import residue
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 QUARTER, ZERO = '{"double":"0x1.0000000000000p-2"}', '{"double":"0x0.0p+0"}'

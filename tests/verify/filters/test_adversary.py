@@ -11,7 +11,7 @@ from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.sums.square_sum import Squares
+from opendp_concurrent.sums.square_sum import Squares
 from opendp_concurrent.verify.filters.menu import Item
 
 

@@ -7,11 +7,14 @@ analyst who exceeds it. Only the compositor uses it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
-from ...errors import InvalidTypeError
-from ...fdp.function import TradeoffFunction, check_function
-from .accumulator import Divided, times
+from .. import checks
+from ..errors import InvalidTypeError, InvalidValueError
+from ..fdp.function import TradeoffFunction, check_function
+from ..fdp.optimal_composition import optimal_composition
+from ..sums.accumulator import Divided, times
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +60,17 @@ class Products(Divided):
     def from_record(self, measure: Any, record: Any) -> TradeoffProduct:
         """Refuse: a compositor records its shares."""
         raise InvalidTypeError("a product of trade-off functions has no record of its own")
+
+
+def optimal_pair(shares: tuple[tuple[float, float], ...], delta: Any) -> tuple[float, float]:
+    """Return the optimal composition of (ε, δ) losses that are fixed up front, at one δ.
+
+    It is that of [KOV15] and [MV16], which [LW22, Theorem 1] carries over to concurrent children.
+    """
+    failure = checks.probability(delta=delta)
+    epsilon = optimal_composition(shares).epsilon(failure)
+    if not epsilon < inf:
+        raise InvalidValueError(
+            f"delta ({delta}) must be above the total failure probability of the d_mids"
+        )
+    return epsilon, failure

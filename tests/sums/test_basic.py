@@ -8,7 +8,7 @@ import pytest
 from opendp_concurrent.errors import InvalidTypeError
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.sums.basic import Basic, PlainSum
+from opendp_concurrent.sums.basic import Basic, PlainSum
 
 
 def test_the_sum_is_that_of_the_measure():

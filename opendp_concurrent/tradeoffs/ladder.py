@@ -14,12 +14,12 @@ from fractions import Fraction
 from typing import Any
 
 from .. import checks
+from ..accumulators.epsilon_delta_sum import slack
 from ..errors import InvalidValueError
 from ..fdp.function import TradeoffFunction, check_both, check_function
-from ..measures.sums.accumulator import times
-from ..measures.tradeoff import TRADEOFF_DIVERGENCE
-from .epsilon_delta_sum import slack
+from ..sums.accumulator import times
 from .ladder_at_delta import EpsilonDeltaLadder, larger_count
+from .tradeoff import TRADEOFF_DIVERGENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def ladder(unit: TradeoffFunction, delta_slack: float | None = None) -> Ladder |
     A launch of f costs the least k with f <= unit^k. An odometer's loss is the power of the unit
     that was spent. A filter admits as many units as ``d_out`` covers, and refuses a launch that no
     number of units is known to cover; an odometer charges the worst loss for it. Powers of one
-    function are totally ordered, so this is valid (proof: ``accumulators/ladder.py``). Equal
+    function are totally ordered, so this is valid (proof: ``tradeoffs/ladder.py``). Equal
     launches of the unit reach the optimal composition of losses fixed up front [KOV15], [MV16].
 
     With ``delta_slack`` it adds up (ε, δ) losses under ``approximate(max_divergence())``: a launch

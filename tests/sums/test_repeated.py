@@ -8,7 +8,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, PrivacyMapError
-from opendp_concurrent.measures.sums.accumulator import repeated
+from opendp_concurrent.sums.accumulator import repeated
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE = dp.max_divergence()

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ... import checks
-from ...errors import InvalidTypeError, InvalidValueError
+from .. import checks
+from ..errors import InvalidTypeError, InvalidValueError
 from .accumulator import times
 from .orders_sum import GridCurve, grid_curve
 from .scalar_sum import ScalarSum

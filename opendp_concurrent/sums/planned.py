@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InvalidValueError
-from ..measures.sums.accumulator import Accumulator, times
+from .accumulator import Accumulator, times
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from .. import checks
 from ..errors import InvalidValueError
 from ..exact.rounding import sqrt_down, sqrt_up, to_units
 from ..fdp.function import TradeoffFunction, check_function
-from ..measures.sums.accumulator import Divided, nearly_equal, times
-from ..measures.tradeoff import TRADEOFF_DIVERGENCE
+from ..sums.accumulator import Divided, nearly_equal, times
+from .tradeoff import TRADEOFF_DIVERGENCE
 
 LARGEST = 1e150  # its square is a double
 
@@ -140,7 +140,7 @@ def residue(mu: float) -> Residue:
     less than the residual that its own μ-GDP would leave. A certified search finds the residual in
     about 50 ms for a single mechanism. The filter's ``d_out`` should be Gaussian with the same μ. A
     child leaves no residual if its loss may be infinite, or is unbounded with no known Gaussian
-    bound. ``accumulators/residue.py`` has the derivation; the filter is that of [RHLMTL26].
+    bound. ``tradeoffs/residue.py`` has the derivation; the filter is that of [RHLMTL26].
 
     :param mu: the budget, above 0
     :return: an accumulator for ``make_concurrent_odometer``

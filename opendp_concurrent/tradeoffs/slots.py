@@ -21,8 +21,7 @@ from typing import Any, ClassVar
 
 from ..errors import BudgetExceededError
 from ..fdp.function import TradeoffFunction, check_function
-from ..measures.sums.accumulator import times
-from ..measures.tradeoff import TRADEOFF_DIVERGENCE
+from ..sums.accumulator import times
 
 _LOOKED_AT, _COMPARED = 2000, 60  # limits on the sets that the search for a cheapest cover visits
 _KEPT = 2**22  # limit on the numbers that the search keeps
@@ -46,6 +45,12 @@ class Slots:
         if len(self.left) == len(self.slots):
             return TradeoffFunction.identity()
         return TradeoffFunction.identity().compose(*self.slots)
+
+    @classmethod
+    def of(cls, shares: tuple[TradeoffFunction, ...]) -> Slots:
+        """Return a plan of which nothing is used."""
+        slots = tuple(sorted(shares, key=lambda share: share.affinity_cost))
+        return cls(slots, slots)
 
     def read(self, d_mid: Any) -> Any:
         """Return ``d_mid``."""
@@ -149,10 +154,6 @@ class AnyOrder:
     """The continuation rule of a compositor whose shares may be used in any order."""
 
     kind: ClassVar[str] = "compositor"
-
-    def supports(self, measure: Any) -> bool:
-        """Return whether the measure is f-DP. For sums, a filter takes launches in any order."""
-        return bool(measure == TRADEOFF_DIVERGENCE)
 
     def admits(self, accumulator: Slots, d_mid: Any, count: int = 1) -> Slots | BudgetExceededError:
         """Admit when unused slots cover ``d_mid``, ``count`` times."""

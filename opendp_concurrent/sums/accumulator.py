@@ -17,8 +17,8 @@ from fractions import Fraction
 from math import inf
 from typing import Any, Protocol
 
-from ... import checks
-from ...errors import InvalidTypeError
+from .. import checks
+from ..errors import InvalidTypeError
 
 _OURS = __name__.partition(".")[0]
 _TOLERANCE = Fraction(1, 2**40)  # far above differences of C libraries, far below a launch

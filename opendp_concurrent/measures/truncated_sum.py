@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from ...errors import InvalidTypeError
-from ..distances import TruncatedConcentrated
-from .accumulator import Divided
-from .scalar_sum import ScalarSum
+from ..errors import InvalidTypeError
+from ..sums.accumulator import Divided
+from ..sums.scalar_sum import ScalarSum
+from .distances import TruncatedConcentrated
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import floor, inf, isinf
 
-from ...fdp.function import TradeoffFunction
+from ..fdp.function import TradeoffFunction
 
 _FINE = 2.0**30
 _LARGE = 1000.0  # for larger ε the margin for rounding would not cover the grid

@@ -11,18 +11,20 @@ from typing import Any
 from ..errors import InvalidValueError, UnsupportedMeasureError
 from ..fdp.function import TradeoffFunction, check_both, check_function
 from ..fdp.writing import function_event
+from ..measures.conversion import Conversion, Profile
+from ..measures.conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
+from ..measures.groups import divided_down
+from ..measures.kinds import APPROXIMATE, GAUSSIAN, PROFILE, TRADEOFF
+from ..measures.measure import Composability, CompositionMeasure, only
+from ..measures.opendp import Measure, descriptor, user_divergence
+from ..measures.shapes import split_squares
 from ..provenance import recorded
 from ..references import cite
-from .conversion import Conversion, Profile
-from .conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
-from .groups import divided_down
+from ..sums.accumulator import Accounting, Accumulator
+from .conversions import TO_TRADEOFF
 from .joins import join_tradeoffs
-from .kinds import APPROXIMATE, GAUSSIAN, PROFILE, TRADEOFF
-from .measure import Composability, CompositionMeasure, only
-from .opendp import Measure, descriptor, user_divergence
-from .shapes import split_squares
-from .sums.accumulator import Accounting, Accumulator
-from .sums.tradeoff_product import Products
+from .product import Products
+from .slots import AnyOrder, Slots
 
 _DRAWN_AT = 1e-6  # the δ at which a plot reads a function
 
@@ -95,6 +97,7 @@ class TradeoffDivergence(CompositionMeasure):
     most_parallel = 4
     keywords = MappingProxyType({"tradeoff": check_both})
     why_not = "its loss may be unbounded; read it as (epsilon, delta), or as Gaussian DP"
+    conversions_from = TO_TRADEOFF
     conversions_to = MappingProxyType(
         {
             APPROXIMATE: Conversion(
@@ -170,6 +173,9 @@ class TradeoffDivergence(CompositionMeasure):
     def read_sum(self, record: Any) -> Accumulator:
         """Refuse, as ``sum`` does."""
         return self.sum().from_record(self, record)
+
+    def in_any_order(self, shares: tuple[Any, ...]) -> tuple[AnyOrder, Slots]:
+        return AnyOrder(), Slots.of(shares)
 
     def join(self, losses: list[list[TradeoffFunction]], parts: Sequence[int]) -> TradeoffFunction:
         """A function that is below all products."""

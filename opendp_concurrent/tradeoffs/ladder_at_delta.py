@@ -16,7 +16,7 @@ from .. import checks
 from ..errors import InvalidValueError
 from ..fdp.function import TradeoffFunction
 from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
-from ..measures.sums.accumulator import times
+from ..sums.accumulator import times
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,3 +167,9 @@ class EpsilonDeltaLadder:
 
     def __repr__(self) -> str:
         return f"ladder({self.unit}, delta_slack={self.delta_slack})"
+
+
+def alike_ladder(loss: tuple[float, float], delta: float) -> EpsilonDeltaLadder | None:
+    """Return the ladder whose unit is one launch, or None if the launch bounds nothing."""
+    unit = TradeoffFunction.approximate(*loss)
+    return None if unit == TradeoffFunction.worst() else EpsilonDeltaLadder(unit, delta)

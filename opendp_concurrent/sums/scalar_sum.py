@@ -12,8 +12,8 @@ from functools import lru_cache
 from math import inf, isinf
 from typing import Any
 
-from ... import checks
-from ...exact.rounding import from_units_down, from_units_up, to_units
+from .. import checks
+from ..exact.rounding import from_units_down, from_units_up, to_units
 from .accumulator import times
 
 _units = lru_cache(maxsize=4096)(to_units)  # of losses and bounds, few of which are distinct

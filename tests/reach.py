@@ -1,0 +1,103 @@
+"""Lines of code that a reader of a part of the package must know: ``python tests/reach.py``.
+
+A module counts without blank lines, comments and docstrings. A part reaches what it imports, also
+inside functions, and the packages of what it imports. The public face, the ``__init__`` of the
+whole package, does not count.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import grimp
+
+TOP = "opendp_concurrent"
+PACKAGE = Path(__file__).parents[1] / TOP
+WITHOUT_CODE = (
+    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
+    *(tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
+)
+SWAP_INS = (
+    "combinators.concurrent_composition",
+    "combinators.concurrent_filter",
+    "combinators.concurrent_odometer",
+    "combinators.loss_of",
+    "accumulators",
+)
+# what a part may reach, in lines of code
+LAWS = {"accounts": (("accounts",), 1800), "swap-ins": (SWAP_INS, 7500)}
+# rooms that a part must not reach
+APART = {
+    "swap-ins": (SWAP_INS, ("fdp", "tradeoffs", "ledger", "tables", "blocks")),
+    "fdp": (("fdp",), ("measures", "sums", "accumulators", "accounts", "native")),
+}
+
+
+@cache
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph(TOP, exclude_type_checking_imports=True)
+
+
+def path_of(module: str) -> Path:
+    path = PACKAGE.parent.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@cache
+def code_lines(module: str) -> int:
+    source = path_of(module).read_text()
+    docstrings: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(
+            node
+        ):
+            docstrings.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in WITHOUT_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines - docstrings)
+
+
+def below(module: str) -> set[str]:
+    return {module, *graph().find_descendants(module)}
+
+
+def reached(parts: tuple[str, ...]) -> set[str]:
+    """Modules that are imported when the parts are imported."""
+    found: set[str] = set()
+    waiting = [one for part in parts for one in below(f"{TOP}.{part}")]
+    while waiting:
+        module = waiting.pop()
+        if module in found or module == TOP:
+            continue
+        found.add(module)
+        waiting += [*graph().find_modules_directly_imported_by(module), module.rpartition(".")[0]]
+    return found
+
+
+def size(modules: set[str]) -> int:
+    return sum(map(code_lines, modules))
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else "(face)"
+
+
+def main() -> None:
+    rooms: Counter[str] = Counter()
+    for module in graph().modules:
+        rooms[room(module)] += code_lines(module)
+    print(", ".join(f"{name} {lines}" for name, lines in rooms.most_common()))
+    for name, (parts, most) in LAWS.items():
+        print(f"{name}: {size(reached(parts))} lines, at most {most}")
+    print(f"all: {sum(rooms.values())} lines")
+
+
+if __name__ == "__main__":
+    main()
