@@ -47,14 +47,15 @@ _KNOWN: dict[str, type[CompositionMeasure]] = {  # those with a descriptor are f
         RenyiDivergence,
     )
 }
-_OURS = tuple(_KNOWN.values())  # always asked first, so that no other class speaks for them
+_OURS = list(_KNOWN.values())  # always asked first, so that no other class speaks for them
 
 
 def include(measure: type[CompositionMeasure]) -> None:
-    """Compose under a measure of a room that this one does not know. It is found before others."""
+    """Compose under a measure of a room of this package that this one does not know."""
     others = dict(_KNOWN)
     _KNOWN.clear()
     _KNOWN.update({measure.kind: measure, **others})
+    _OURS.insert(0, measure)
 
 
 def registered() -> tuple[type[CompositionMeasure], ...]:

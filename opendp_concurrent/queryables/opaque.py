@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import MechanismError
 from ..failures import pass_interrupt
+from ..native import opendp as _native
 from .turn import attempt
 
 LOGGER = logging.getLogger("opendp_concurrent.measurements")
@@ -27,7 +28,7 @@ def hidden(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
 
     :param what: has failed, for the log
     """
-    answer, error = attempt(function, *arguments)
+    answer, error = attempt(_native.typed, function, *arguments)  # what callbacks kept, too
     if error is None:
         return answer
     pass_interrupt(error)
