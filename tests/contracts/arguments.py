@@ -2657,7 +2657,7 @@ NO_ARGUMENTS = {
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
     "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.fixed",
-    "tables.Table.materialized", "tables.Table.engine",
+    "tables.Table.materialized", "tables.Table.frozen", "tables.Table.engine",
     "tables.Predicate", "tables.Column", "tables.Column.is_null",
     "ledger.Entry", "ledger.LimitSummary", "ledger.Summary", "ledger.SqlLedger",
     "serving.AnswerStore.close",
