@@ -1660,8 +1660,8 @@ on_handle(
     "ledger.SqlLedger.entries",
     an_open_ledger,
     lambda opened, **given: len(opened.entries(**given)),
-    limit=(None, "None"),
-    label=(None, "None"),
+    limit=(None, f"None or {COLUMNS}"),
+    label=(None, "None or text"),
 )
 on_handle(
     "ledger.SqlLedger.read",
