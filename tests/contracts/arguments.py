@@ -1673,8 +1673,8 @@ on_handle(
     "ledger.SqlLedger.entries",
     an_open_ledger,
     lambda opened, **given: len(opened.entries(**given)),
-    limit=(None, "None"),
-    label=(None, "None"),
+    limit=(None, f"None or {COLUMNS}"),
+    label=(None, "None or text"),
 )
 on_handle(
     "ledger.SqlLedger.read",
@@ -2670,7 +2670,7 @@ NO_ARGUMENTS = {
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
     "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.fixed",
-    "tables.Table.materialized", "tables.Table.engine",
+    "tables.Table.materialized", "tables.Table.frozen", "tables.Table.engine",
     "tables.Predicate", "tables.Column", "tables.Column.is_null",
     "ledger.Entry", "ledger.LimitSummary", "ledger.Summary", "ledger.SqlLedger",
     "serving.AnswerStore.close",
