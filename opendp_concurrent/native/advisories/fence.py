@@ -97,7 +97,7 @@ def _in_frames(path: Path, d_in: Any) -> set[int]:
     by = [expression for one in bounds for expression in getattr(one, "by", ())]
     # OpenDP itself drops the margins by columns that are redefined, but none by expressions
     by += [expression for one in known for expression in one.by if not _is_column(expression)]
-    if path[0].name == "make_user_transformation":  # whose bounds are not known
+    if any(one.name == "make_user_transformation" for one in path):  # its bounds are not known
         by.append("*")
     plans = Plans(name for one in by for name in _roots(one))
     try:

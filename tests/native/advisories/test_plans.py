@@ -124,6 +124,18 @@ def test_a_truncation_in_a_transformation_before_the_measurement_counts():
         measurement_map(dp.c.make_composition([stable >> later] * 2), 1)
 
 
+def test_bounds_that_a_function_of_python_promises_are_not_known():
+    metric = dp.frame_distance(SYMMETRIC)
+    by_g = [dp.polars.Bound(by=["g"], per_group=1, num_groups=100), dp.polars.Bound(per_group=100)]
+    promised = dp.t.make_user_transformation(
+        DOMAIN, metric, DOMAIN, metric, lambda frame: frame, lambda d_in: by_g
+    )
+    rows = [dp.polars.Bound(per_group=1)]
+    assert measurement_map(promised >> private(count(ROWS), metric), rows) <= 50.0
+    with pytest.raises(AdvisoryError, match="opendp#2949"):
+        measurement_map(promised >> private(count(ROWS.with_columns(g=ONE)), metric), rows)
+
+
 def test_the_identifier_itself_cannot_be_redefined():
     """OpenDP refuses it; if this fails, the fence must."""
     for plan in (truncated(ROWS.with_columns(id=G)), truncated(ROWS.select(G.alias("id"), "g"))):
