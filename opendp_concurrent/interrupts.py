@@ -19,7 +19,8 @@ OpenDP are sections too, because OpenDP crashes if a callback raises what is no 
 
 from __future__ import annotations
 
-import _signal as signal  # the module ``signal`` wraps it in enums, and takes ten times as long
+# the module ``signal`` wraps it in enums, and takes ten times as long
+import _signal as signal  # type: ignore[import-not-found]
 import os
 import sys
 from _thread import get_ident
