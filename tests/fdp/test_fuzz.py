@@ -452,7 +452,7 @@ def density(mean):
     return lambda x: np.exp(-((x - mean) ** 2) / 2) / np.sqrt(2 * np.pi)
 
 
-some_rate = st.sampled_from([0.0, 1e-9, 1e-3, 0.3, 0.999999999, 1.0])
+some_rate = st.sampled_from([0.0, 1e-30, 1e-9, 1e-3, 0.3, 0.999999999, 1.0])
 some_unit = st.sampled_from(["removed", "added"])
 
 
