@@ -86,13 +86,12 @@ def decays(factor: Factor, tau: float, width: float) -> tuple[Array, Array]:
     return plain, factor.log_recurring(tau, near, reach)
 
 
-def cumulants(factors: Counted, known: Callable[[Factor], Array] = on_taus) -> Array:
-    """K(τ) of a product on ``TAUS``, and a bound on the error: sums over factors, two rows."""
+def cumulants(factors: Counted, known: Callable[[Factor], Array] = on_taus) -> tuple[Array, Array]:
+    """K(τ) of a product on ``TAUS``, and a bound on the error: sums over factors."""
     counts = np.array([n for _, n in factors], dtype=float)
     rows = np.array([known(factor) for factor, _ in factors]).reshape(-1, 2, len(TAUS))
-    total: Array = np.add.reduce(counts[:, None, None] * rows)
-    total[1] *= 2  # for the roundings of sums
-    return total
+    total, errors = np.add.reduce(counts[:, None, None] * rows)
+    return total, 2 * errors  # for the roundings of sums
 
 
 def variance(factors: Counted) -> float:

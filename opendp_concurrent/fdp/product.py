@@ -195,7 +195,7 @@ class Product:
         return self._on_taus[1]
 
     @cached_property
-    def _on_taus(self) -> Array:
+    def _on_taus(self) -> tuple[Array, Array]:
         return paths.cumulants(self.counted, self._memo.on_taus)
 
     @cached_property
