@@ -333,7 +333,7 @@ class Product:
 
     def _characteristic(self, epsilon: float, tolerance: float) -> CharacteristicFunction:
         """The characteristic function on a path for δ(``epsilon``)."""
-        path = paths.choose(self.counted, self.cumulants, epsilon, tolerance, self._memo.decays)
+        path = paths.choose(self.counted, self.cumulants, epsilon, tolerance, self._memo.decay)
         found = self._kept.get(path)
         if found is None:
             found, kept = start(path).times(self.counted, self._memo.power), dict(self._kept)
@@ -489,7 +489,7 @@ class _Memo:
     def __init__(self) -> None:
         self.on_taus = lru_cache(2**11)(paths.on_taus)
         self.distance = lru_cache(2**11)(_distance)
-        self.decays = lru_cache(2**9)(paths.decays)
+        self.decay = lru_cache(2**9)(paths.decay)
         self._few = lru_cache(2**9)(power)
 
     def power(self, factor: Factor, count: int, tau: float, step: float, nodes: int) -> Power:
