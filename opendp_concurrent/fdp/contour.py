@@ -78,21 +78,21 @@ def on_taus(factor: Factor) -> Array:
     return np.array(np.broadcast_arrays(factor.log_mgf(TAUS), factor.mgf_error(TAUS)))
 
 
-def decays(factor: Factor, tau: float, width: float) -> tuple[Array, Array]:
-    """Logarithms of bounds on |ρ| at ``_REACH`` over ``width``: from there on; within a period."""
+def decay(factor: Factor, tau: float, width: float, recurring: bool) -> Array:
+    """Logarithm of a bound on |ρ| at ``_REACH`` over ``width``, from there on or in a period."""
     reach = _REACH / width
-    near = np.minimum(reach, factor.period / 2 * (1 - 16 * UNIT))
-    plain = factor.log_decay(tau, reach) if factor.horizon == inf else np.zeros_like(reach)
-    return plain, factor.log_recurring(tau, near, reach)
+    if recurring:
+        near = np.minimum(reach, factor.period / 2 * (1 - 16 * UNIT))
+        return factor.log_recurring(tau, near, reach)
+    return factor.log_decay(tau, reach) if factor.horizon == inf else np.zeros_like(reach)
 
 
-def cumulants(factors: Counted, known: Callable[[Factor], Array] = on_taus) -> Array:
-    """K(τ) of a product on ``TAUS``, and a bound on the error: sums over factors, two rows."""
+def cumulants(factors: Counted, known: Callable[[Factor], Array] = on_taus) -> tuple[Array, Array]:
+    """K(τ) of a product on ``TAUS``, and a bound on the error: sums over factors."""
     counts = np.array([n for _, n in factors], dtype=float)
     rows = np.array([known(factor) for factor, _ in factors]).reshape(-1, 2, len(TAUS))
-    total: Array = np.add.reduce(counts[:, None, None] * rows)
-    total[1] *= 2  # for the roundings of sums
-    return total
+    total, errors = np.add.reduce(counts[:, None, None] * rows)
+    return total, 2 * errors  # for the roundings of sums
 
 
 def variance(factors: Counted) -> float:
@@ -132,7 +132,7 @@ def choose(
     cumulants: Array,
     epsilon: float,
     tolerance: float,
-    known: Callable[[Factor, float, float], tuple[Array, Array]] = decays,
+    known: Callable[[Factor, float, float, bool], Array] = decay,
 ) -> Contour:
     """Path for δ(``epsilon``) at a relative width of about ``tolerance``."""
     best = saddle(cumulants, epsilon)
@@ -147,16 +147,12 @@ def choose(
     height = 1 / (tau * (1 + tau) * sqrt(2 * pi * (width**2 + 1 / tau**2)))
     step = 2 * pi / _period(cumulants, best, epsilon, width, 0.1 * tolerance * height)
     reach = _REACH / width
-    decay, once = np.zeros_like(reach), np.zeros_like(reach)  # once: if no factor recurs
-    for one, n in factors:
-        plainly, recurring = known(one, tau, width)
-        decay += n * plainly
-        once += n * recurring
+    always = sum((n * known(one, tau, width, False) for one, n in factors), np.zeros_like(reach))
     wanted = 0.03 * tolerance * height
     with np.errstate(divide="ignore"):
         target = np.log(wanted * pi * reach)
     normal = sum(n * one.variance for one, n in factors if isinstance(one, Gaussian))
-    plain = _first(reach, decay <= target)
+    plain = _first(reach, always <= target)
     limit = inf  # frequency
     for one, _ in factors:
         if isinstance(one, Subsampled):
@@ -166,6 +162,7 @@ def choose(
     # smoothing adds about s² τ (1 + τ) of δ to δ
     least = min(_COARSE, 0.5 * sqrt(tolerance / (tau * (1 + tau))))
     recurrent = [(one, n) for one, n in factors if one.period < inf]
+    once = sum((n * known(one, tau, width, True) for one, n in factors), np.zeros_like(reach))
     short = _first(reach, once <= target - _SPARE)
     if recurrent and short / step <= MOST_NODES and short <= limit:
         for smoothing in _few_smoothings(recurrent, least, normal, wanted):
@@ -176,7 +173,7 @@ def choose(
                 return Contour(best, step, _nodes(short, step), smoothing, wanted)
     smoothing = least
     for _ in range(_WIDENINGS):
-        damped = decay - reach * reach * (smoothing * smoothing / 2)
+        damped = always - reach * reach * (smoothing * smoothing / 2)
         end = min(plain, _first(reach, damped <= target))
         if end / step <= MOST_NODES and end <= limit:
             return Contour(best, step, _nodes(end, step), 0.0 if end == plain else smoothing)

@@ -259,6 +259,6 @@ def _transform(factor: Factor, count: int, *at: Any) -> Transform:
     if found is not None and found.error <= error:
         return found
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-        values: ComplexArray = np.exp(count * np.log(one.values))
-    values = np.where(np.abs(one.values) < TINY, 0.0, values)
-    return Transform(values, error, count * one.dilation)
+        powers: ComplexArray = np.exp(count * np.log(one.values))
+    powers = np.where(np.abs(one.values) < TINY, 0.0, powers)
+    return Transform(powers, error, count * one.dilation)

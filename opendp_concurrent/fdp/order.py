@@ -55,10 +55,12 @@ def is_at_most(one: Product, other: Product) -> bool:
         return True
     response = None if one.squares or one.single is None else _response(one.single)
     if response is not None and is_symmetric(other):
-        return _is_above_response(one, other)
+        covered = _is_above_response(one, other)
+        if covered or whole == (one, other):  # taking away what is common may decide otherwise
+            return covered
     if _is_below_both_ways(one, other):
         return True
-    # taking away what is common may leave an unbounded loss against a bounded one
+    # or leave an unbounded loss against a bounded one
     gaussian = Product(whole[1].squares, {})
     if whole[0].squares and gaussian.squares and _is_below_both_ways(whole[0], gaussian):
         return True

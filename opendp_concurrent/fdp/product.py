@@ -38,6 +38,7 @@ _LARGEST_VARIANCE = 1e100  # of the loss
 _FEW_NODES = 2**12  # of a path on which factors are remembered
 _MOST_KEPT = 2**17  # nodes of the characteristic functions that a product keeps
 _MOST_ANSWERS = 256
+_COARSE = 1e-3  # width of δ
 _DOUBLINGS = 40  # steps of a search for a lower bound
 _LEAST_WIDTH = 1e-12  # narrower bounds are within the rounding of inversion
 MOST_FACTORS = 2**53  # equal ones
@@ -195,7 +196,7 @@ class Product:
         return self._on_taus[1]
 
     @cached_property
-    def _on_taus(self) -> Array:
+    def _on_taus(self) -> tuple[Array, Array]:
         return paths.cumulants(self.counted, self._memo.on_taus)
 
     @cached_property
@@ -263,8 +264,12 @@ class Product:
             return best
         least = paths.renyi_delta(self.cumulants + self.cumulant_errors, epsilon)
         best = Bounds(best.lower, min(best.upper, float(self.infinite.upper) + least))
-        bounds = self._bounds(self._characteristic(epsilon, tolerance), epsilon)
-        return bounds if bounds.width < best.width else best
+        for wanted in (tolerance, _COARSE):  # the latter, where a path has too few nodes
+            bounds = self._bounds(self._characteristic(epsilon, wanted), epsilon)
+            best = bounds if bounds.width < best.width else best
+            if best.width <= tolerance * best.upper or tolerance >= _COARSE or self.upper_only:
+                break
+        return best
 
     def _asked(
         self, what: str, how: Callable[[float, float], Bounds], at: float, tolerance: float
@@ -333,7 +338,7 @@ class Product:
 
     def _characteristic(self, epsilon: float, tolerance: float) -> CharacteristicFunction:
         """The characteristic function on a path for δ(``epsilon``)."""
-        path = paths.choose(self.counted, self.cumulants, epsilon, tolerance, self._memo.decays)
+        path = paths.choose(self.counted, self.cumulants, epsilon, tolerance, self._memo.decay)
         found = self._kept.get(path)
         if found is None:
             found, kept = start(path).times(self.counted, self._memo.power), dict(self._kept)
@@ -489,7 +494,7 @@ class _Memo:
     def __init__(self) -> None:
         self.on_taus = lru_cache(2**11)(paths.on_taus)
         self.distance = lru_cache(2**11)(_distance)
-        self.decays = lru_cache(2**9)(paths.decays)
+        self.decay = lru_cache(2**9)(paths.decay)
         self._few = lru_cache(2**9)(power)
 
     def power(self, factor: Factor, count: int, tau: float, step: float, nodes: int) -> Power:

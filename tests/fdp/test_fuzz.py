@@ -452,7 +452,7 @@ def density(mean):
     return lambda x: np.exp(-((x - mean) ** 2) / 2) / np.sqrt(2 * np.pi)
 
 
-some_rate = st.sampled_from([0.0, 1e-9, 1e-3, 0.3, 0.999999999, 1.0])
+some_rate = st.sampled_from([0.0, 1e-30, 1e-9, 1e-3, 0.3, 0.999999999, 1.0])
 some_unit = st.sampled_from(["removed", "added"])
 
 
@@ -535,6 +535,7 @@ FAMILIES = {
     ),
 }
 COMBINED = ("compose", "power", "inverse", "symmetrised", "group", "mixture")
+BY_DIRECTION = {"both_directions", "one_way"}  # tests/holes/test_hole_27_04_one_direction.py
 
 leaves = st.one_of(
     [st.tuples(st.just(name), arguments) for name, (arguments, _) in FAMILIES.items()]
@@ -593,6 +594,7 @@ def law_of(tree):
         return whole
     if name == "mixture":
         weights, parts = zip(*arguments[0], strict=True)
+        fits(any(weights))
         return law_of_mixture(weights, [law_of(one) for one in parts])
     if name in ("power", "inverse"):
         return getattr(law_of(arguments[0]), name)(*arguments[1:])
@@ -696,7 +698,10 @@ def points_of(law, extra=()):
 
 
 def exact_delta(law, epsilon):
-    return law.infinite if epsilon == inf else law.delta(epsilon)
+    try:
+        return law.infinite if epsilon == inf else law.delta(epsilon)
+    except OverflowError:  # of mpmath, beyond its numbers
+        raise UnsatisfiedAssumption from None
 
 
 def digits(tree):
@@ -987,7 +992,7 @@ def test_no_family_and_no_way_to_combine_escapes():
         for name, one in public.items()
         if inspect.isfunction(one) and str(one.__annotations__.get("return")) == "TradeoffFunction"
     }
-    assert made == {*COMBINED} - {"mixture"}
+    assert made == {*COMBINED} - {"mixture"} | BY_DIRECTION
 
 
 def test_no_kind_of_factor_escapes():
@@ -1014,9 +1019,8 @@ LOOPS = {
     ("atoms", "_scaled"): "each step takes at least one outcome",
     ("subsampled", "_moments"): "each step finishes some exponents or halves a list",
     ("subsampled", "_reach"): "halves the distance of two integers",
-    ("powers", "least_power"): "doubles an integer up to MOST",
-    ("powers", "largest_power"): "doubles an integer up to MOST",
-    ("powers", "_last"): "halves the distance of two integers",
+    ("powers", "_last"): "doubles a step up to MOST, then halves the distance of two integers",
+    ("product", "_characteristic"): "each step drops one of the functions that are kept",
     ("concentrated", "profile_to_tradeoff"): "each step doubles or divides a number within bounds",
     ("reading", "session"): "each step halves a list",
     ("recurrence", "tail"): "each step halves intervals; those it looked at are counted",

@@ -121,6 +121,13 @@ def test_a_rate_is_read_as_itself(rate, mu):
         assert many.epsilon(max(1001 * rate, 1e-290)) == 0.0
 
 
+@pytest.mark.parametrize("rate", [1e-200, 1e-30, 1e-12, 1e-6])
+def test_two_steps_of_little_noise_lose_nearly_the_sum(rate):
+    """Who sees a sum above half of the shift knows, up to 1e-12, that the unit took part."""
+    one = T.subsampled_gaussian(1 / 15, rate, unit="removed")
+    assert one.power(2).delta(0.0) >= 2 * rate * (1 - rate) * (1 - 1e-12)
+
+
 def test_the_accountant_reads_a_small_rate_as_itself():
     e = pytest.importorskip("dp_accounting").dp_event
     step = e.PoissonSampledDpEvent(1e-12, e.GaussianDpEvent(1.0))
