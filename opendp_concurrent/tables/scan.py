@@ -10,9 +10,8 @@ from opendp.mod import assert_features
 from .. import checks
 from .domain import Tables
 from .engines.known import engine_of
-from .plan import Scan
 from .schema import schema_of
-from .table import Table
+from .table import Table, table_of
 
 
 def scan(
@@ -76,7 +75,6 @@ def scan(
     seconds = None if timeout is None else checks.positive(timeout=timeout)
     keep = checks.flag(snapshot=snapshot)
     engine = engine_of(connection)
-    reference = engine.reference(tuple(checks.text(table=name) for name in names))
-    engine.check_columns(reference, known)
-    found = Table(engine, Scan(reference, known), Tables(known), seconds)
+    stored = engine.open(tuple(checks.text(table=name) for name in names), known, seconds)
+    found = table_of(stored, Tables(known), seconds)
     return found.fixed() if keep else found

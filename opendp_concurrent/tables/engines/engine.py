@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar
+from urllib.parse import unquote
 
 from ... import checks
 from ...errors import InvalidTypeError, InvalidValueError, TableError
@@ -51,7 +52,7 @@ class Engine(ABC):
         from ..rendering.render import statement  # which needs the extra
 
         found = statement(self.dialect, relation, aggregate)
-        rows: Rows = _opaque(lambda: integers(self.run(found.text, found.parameters, timeout)))
+        rows: Rows = opaque(lambda: integers(self.run(found.text, found.parameters, timeout)))
         return rows
 
     def store(self, relation: Relation, timeout: float | None) -> Stored:
@@ -62,7 +63,7 @@ class Engine(ABC):
         from ..rendering.render import materialization
 
         found = materialization(self.dialect, relation)
-        stored: Stored = _opaque(lambda: self.materialize(found.text, found.parameters, timeout))
+        stored: Stored = opaque(lambda: self.materialize(found.text, found.parameters, timeout))
         return stored
 
     def fix(self, scan: Scan, timeout: float | None) -> Stored:
@@ -70,12 +71,25 @@ class Engine(ABC):
 
         :raises TableError: always the same
         """
-        fixed: Stored = _opaque(lambda: self.snapshot(scan, timeout))
+        fixed: Stored = opaque(lambda: self.snapshot(scan, timeout))
         return fixed
 
     def snapshot(self, scan: Scan, timeout: float | None) -> Stored:
         """Copy the columns that are scanned."""
         return self.store(scan, timeout)
+
+    def open(self, table: tuple[str, ...], schema: Schema, timeout: float | None) -> Stored:
+        """Return what is scanned: a stored table or a file, or what has been read of a file.
+
+        What can fail on rows fails here, before the owner, and not when a statement runs.
+
+        :param table: its name, or its schema and its name, or a path where the engine reads files
+        :raises InvalidTypeError, InvalidValueError: naming the argument, without the text of a row
+        :raises TableError: always the same, if the engine fails
+        """
+        reference = self.reference(table)
+        self.check_columns(reference, schema)
+        return Stored(self, reference)
 
     def check_columns(self, reference: tuple[str, ...], schema: Schema) -> None:
         """Raise unless the stored table has the columns of the schema, in types that are read."""
@@ -98,7 +112,7 @@ class Engine(ABC):
 
         :raises TableError: always the same, if the engine fails
         """
-        found: tuple[str, ...] = _opaque(lambda: self.place(table))
+        found: tuple[str, ...] = opaque(lambda: self.place(table))
         return found
 
     def charging(self, relation: Relation, charge: Charge) -> tuple[str, tuple[Any, ...]]:
@@ -115,7 +129,7 @@ class Engine(ABC):
 
         :raises TableError: always the same, if the engine fails or ``timeout`` seconds have passed
         """
-        return _opaque(lambda: self.transaction(work, timeout))
+        return opaque(lambda: self.transaction(work, timeout))
 
     def transaction(self, work: Callable[[Run], Any], timeout: float | None) -> Any:
         """Return ``work(run)``; commit, or roll back if it raises."""
@@ -159,13 +173,30 @@ class Engine(ABC):
         """Store the rows of a query in a table that others do not see."""
 
 
-def _opaque(function: Callable[[], Any]) -> Any:
+def opaque(function: Callable[[], Any]) -> Any:
     """Return ``function()``; log an error, and raise one that does not tell of the data."""
     try:
         return function()
     except Exception as error:
         LOGGER.error("an engine could not run a statement", exc_info=error)
     raise TableError  # out here, where it has no context
+
+
+def check_folders(path: str, schema: Schema) -> None:
+    """Raise if a folder on a path names a column of the schema, as ``person=1`` does.
+
+    Engines can read the value of a column from such a folder, and guess its type from all of them.
+    Here they do not, so that the column would be that of the file, or missing.
+    """
+    names = {name.casefold(): name for name in schema.names}
+    for folder in path.replace("\\", "/").split("/")[:-1]:
+        name = names.get(unquote(folder.partition("=")[0]).casefold())
+        if "=" in folder and name is not None:
+            raise InvalidValueError(
+                f"table ({path!r}) must not be in a folder that names the column {name!r} of the "
+                "schema: values are read from files only; store the column in the files, and "
+                "rename the folder"
+            )
 
 
 def integers(rows: list[Any]) -> Rows:
