@@ -75,6 +75,6 @@ def scan(
     seconds = None if timeout is None else checks.positive(timeout=timeout)
     keep = checks.flag(snapshot=snapshot)
     engine = engine_of(connection)
-    stored = engine.open(tuple(checks.text(table=name) for name in names), known, seconds)
+    stored = engine.open(tuple(checks.text(table=name) for name in names), known)
     found = table_of(stored, Tables(known), seconds)
     return found.fixed() if keep else found

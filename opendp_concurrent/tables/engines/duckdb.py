@@ -54,6 +54,7 @@ class DuckDB(Engine):
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        self._file: tuple[str, tuple[int, ...]] | None = None  # which scan has read and checked
 
     def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:
         """Return the reference of a stored table, or of a file by its path, or raise."""
@@ -68,40 +69,41 @@ class DuckDB(Engine):
             )
         return kind, os.path.abspath(last)
 
-    def open(self, table: tuple[str, ...], schema: Schema, timeout: float | None) -> Stored:
+    def open(self, table: tuple[str, ...], schema: Schema) -> Stored:
         """Return a stored table, a Parquet file whose rows can be read, or a CSV file as read."""
         kind, *parts = self.reference(table)
         if kind == "table":
-            return super().open(table, schema, timeout)
+            return super().open(table, schema)
         (path,) = parts
         check_folders(path, schema)
         if kind == "csv":
-            return self._of_csv(path, schema, timeout)
-        found = super().open(table, schema, timeout)
+            return self._of_csv(path, schema)
+        self._file = path, _state(path)
+        found = super().open(table, schema)
         # each value is read once: a text that is not in UTF-8 is an error of the reader
         values = ", ".join(map(_quoted, schema.names))
-        self._of_parquet(f"SELECT bit_xor(hash({values}))", path, timeout)
+        self._of_parquet(f"SELECT bit_xor(hash({values}))", path)
         return found
 
-    def _of_parquet(self, values: str, path: str, timeout: float | None = None) -> list[Any]:
+    def _of_parquet(self, values: str, path: str) -> list[Any]:
         """Return what values in a file are, or raise without the text of a row."""
         text = f"{values} FROM read_parquet($1, hive_partitioning = false)"
         with suppress(TableError):
-            found: list[Any] = opaque(lambda: self.run(text, (path,), timeout))
+            found: list[Any] = opaque(lambda: self.run(text, (path,), None))
             return found
         raise InvalidValueError(
             f"table ({path!r}) must be a Parquet file whose rows DuckDB can read, with texts in "
             "UTF-8; what it could not read is in the log (opendp_concurrent.tables)"
         )
 
-    def _of_csv(self, path: str, schema: Schema, timeout: float | None) -> Stored:
+    def _of_csv(self, path: str, schema: Schema) -> Stored:
         """Store the columns of a CSV file, or raise without the text of a row."""
         self._check_collation()
         pairs = ((_quoted(name), _STORED[kind]) for name, kind in schema.columns)
         columns = ", ".join(f"{name} {kind}" for name, kind in pairs)
-        stored: Stored = opaque(lambda: self._create(f"({columns})", (), timeout))
+        stored: Stored = opaque(lambda: self._create(f"({columns})", (), None))
         try:
-            broken = self._fill(stored, path, schema, timeout)
+            broken = self._fill(stored, path, schema)
         except BaseException:
             stored.drop()
             raise
@@ -113,7 +115,7 @@ class DuckDB(Engine):
             f"fields in each line: {broken}"
         )
 
-    def _fill(self, stored: Stored, path: str, schema: Schema, timeout: float | None) -> str:
+    def _fill(self, stored: Stored, path: str, schema: Schema) -> str:
         """Insert the rows of a CSV file into a table; return what is wrong with the file."""
         kinds = enumerate((_STORED[kind] for _, kind in schema.columns), 1)
         lists = ", ".join(f"unnest(${place}::{kind}[])" for place, kind in kinds)
@@ -121,7 +123,7 @@ class DuckDB(Engine):
         try:
             with open(path, "rb") as file:
                 for chunk in columns_of(file, schema):
-                    opaque(lambda values=tuple(chunk): self.run(insert, values, timeout))
+                    opaque(lambda values=tuple(chunk): self.run(insert, values, None))
         except NoCsvError as error:
             return str(error)
         return ""
@@ -176,7 +178,16 @@ class DuckDB(Engine):
         """Run a statement on a cursor of its own; interrupt it when the time is over."""
         with self._cursor(timeout) as cursor:
             found: list[Any] = cursor.execute(text, list(parameters)).fetchall()
+        self._check_file()
         return found
+
+    def _check_file(self) -> None:
+        """Raise if the file is another one than at scan, whatever its rows are now.
+
+        Else a launch would fail or not by rows that were not checked before the owner.
+        """
+        if self._file is not None and _state(self._file[0]) != self._file[1]:
+            raise ValueError("the file has changed since it was scanned; scan it again")
 
     @contextmanager
     def _cursor(self, timeout: float | None) -> Iterator[Any]:
@@ -222,6 +233,7 @@ class DuckDB(Engine):
             cursor.execute("BEGIN TRANSACTION")
             try:
                 done = work(run)
+                self._check_file()
                 cursor.execute("COMMIT")
             except BaseException:
                 with suppress(Exception):  # an error may have ended the transaction
@@ -247,7 +259,13 @@ class DuckDB(Engine):
         except BaseException:
             drop()
             raise
-        return Stored(self, ("table", name, "main", "t"), drop)
+        return Stored(DuckDB(self._connection), ("table", name, "main", "t"), drop)
+
+
+def _state(path: str) -> tuple[int, ...]:
+    """Return what changes with a file."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _quoted(name: str) -> str:

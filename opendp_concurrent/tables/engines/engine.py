@@ -78,10 +78,11 @@ class Engine(ABC):
         """Copy the columns that are scanned."""
         return self.store(scan, timeout)
 
-    def open(self, table: tuple[str, ...], schema: Schema, timeout: float | None) -> Stored:
+    def open(self, table: tuple[str, ...], schema: Schema) -> Stored:
         """Return what is scanned: a stored table or a file, or what has been read of a file.
 
-        What can fail on rows fails here, before the owner, and not when a statement runs.
+        What can fail on rows fails here, before the owner, and not when a statement runs. It takes
+        as long as it takes.
 
         :param table: its name, or its schema and its name, or a path where the engine reads files
         :raises InvalidTypeError, InvalidValueError: naming the argument, without the text of a row

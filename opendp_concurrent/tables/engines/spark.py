@@ -90,7 +90,7 @@ class Spark(Engine):
             raise _no_table(table, f"found one that is stored as {provider}")
         return "table", *parts
 
-    def open(self, table: tuple[str, ...], schema: Schema, timeout: float | None) -> Stored:
+    def open(self, table: tuple[str, ...], schema: Schema) -> Stored:
         """Return a stored table, or a view of Parquet files, whose rows can be read, or raise."""
         kind, *parts = self.reference(table)
         found = Stored(self, ("table", *parts))
@@ -98,7 +98,7 @@ class Spark(Engine):
             found = self._of_files(parts[0], schema)
         try:
             self.check_columns(found.reference, schema)
-            self._check_rows(found.reference[1:], schema, timeout)
+            self._check_rows(found.reference[1:], schema)
         except BaseException:
             found.drop()
             raise
@@ -117,7 +117,7 @@ class Spark(Engine):
         frame.createOrReplaceTempView(name)  # in our own session
         return Stored(self, ("table", name), lambda: self._session.catalog.dropTempView(name))
 
-    def _check_rows(self, names: tuple[str, ...], schema: Schema, timeout: float | None) -> None:
+    def _check_rows(self, names: tuple[str, ...], schema: Schema) -> None:
         """Read each value once, or raise: files may hold other types, or be damaged."""
         spelled = ".".join(map(_quoted, names))
         for one in self._session.catalog.listColumns(spelled):
@@ -130,7 +130,7 @@ class Spark(Engine):
         values = ", ".join(map(_quoted, schema.names))
         text = f"SELECT bit_xor(xxhash64({values})) FROM {spelled}"
         with suppress(TableError):
-            opaque(lambda: self.run(text, (), timeout))
+            opaque(lambda: self.run(text, (), None))
             return
         raise _not_readable(spelled)
 
