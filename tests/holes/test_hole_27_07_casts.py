@@ -68,7 +68,7 @@ def test_two_texts_are_never_one_unit(tmp_path):
     path = tmp_path / "units.csv"
     path.write_text("person\n1\n1.4\n0.6\n01\n+1\n1.0\n 1\n1e0\n2\n")
     table = oc.tables.scan(duckdb.connect(), str(path), {"person": int}, "person")
-    assert (table.space >> oc.t.then_distinct_units())(table) == 2
+    assert (table.space >> oc.t.then_truncate(99) >> oc.t.then_table_count())(table) == 2
     texts = oc.tables.scan(duckdb.connect(), str(path), {"person": str}, "person")
     assert (texts.space >> oc.t.then_distinct_units())(texts) == 9
 
@@ -81,7 +81,7 @@ def test_no_engine_casts_a_stored_text_or_rounds(on_engine):
             oc.tables.scan(connection, table, {"person": int, "zone": kind}, "person")
     for kind in (str, float, bool):
         with pytest.raises(InvalidTypeError, match="could fail or round"):
-            oc.tables.scan(connection, table, {"person": kind}, "person")
+            oc.tables.scan(connection, table, {"person": kind, "zone": str}, "zone")
     oc.tables.scan(connection, table, {"person": int, "zone": str}, "zone")
 
 
