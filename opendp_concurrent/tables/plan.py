@@ -29,8 +29,8 @@ class Values(tuple[tuple[Any, ...], ...]):
 class Scan:
     """The rows of a stored table whose unit is not NULL. NaN is read as NULL.
 
-    :ivar reference: where the engine finds it: ``"table"`` and the parts of its name, ``"parquet"``
-        and a path, or ``"csv"``, a path and the names of all columns of the file
+    :ivar reference: where the engine finds it: ``"table"`` and the parts of its name, or
+        ``"parquet"`` and a path
     """
 
     reference: tuple[str, ...]

@@ -10,9 +10,8 @@ from opendp.mod import assert_features
 from .. import checks
 from .domain import Tables
 from .engines.known import engine_of
-from .plan import Scan
 from .schema import schema_of
-from .table import Table
+from .table import Table, table_of
 
 
 def scan(
@@ -26,10 +25,14 @@ def scan(
 ) -> Table:
     """Return a table that stays in its engine.
 
-    The engine aggregates, OpenDP adds the noise. No row is read here: only the names and types of
-    the stored columns. The distance of two tables is the number of units, such as persons, whose
-    rows were added or removed. A row whose unit is NULL belongs to nobody and is left out. NaN is
-    read as NULL. Texts are compared by their bytes.
+    The engine aggregates, OpenDP adds the noise. The distance of two tables is the number of units,
+    such as persons, whose rows were added or removed. A row whose unit is NULL belongs to nobody
+    and is left out. NaN is read as NULL. Texts are compared by their bytes.
+
+    What can fail on a row fails here, before you, so that no launch fails because of a row. A CSV
+    file is read into memory here, and never again. Each value of a Parquet file, and of a table of
+    Spark, is read once. Of other tables only the names and types of the columns are read. An error
+    has no text of a row, but it may name a line of a file, which depends on the data.
 
     You promise that the table does not change while a queryable on it is in use, or pass
     ``snapshot=True``. If it changes, each launch is charged as before, and its guarantee is for the
@@ -43,21 +46,23 @@ def scan(
         open connection of psycopg to PostgreSQL, with whose login statements run on connections of
         their own; or a session of Spark
     :param table: name of a stored table, spelled as it is stored, or its schema and its name; or
-        the path of one Parquet file (DuckDB, Spark) or CSV file (DuckDB; in UTF-8, with a header
-        and commas; a text that is no value of its type is NULL)
+        the path of one Parquet file (DuckDB, Spark) or CSV file (DuckDB; in UTF-8, by RFC 4180 with
+        a header; a text that is not exactly a value of its type is NULL). Folders are no columns
     :param schema: mapping from the names of the columns to use to their types: int (of up to 64
         bits), float, str, bool or datetime.date; it is public
     :param unit: name of the column, of integers or texts, that says to whom a row belongs. Or names
         of several columns: ``("person", "week")`` protects each person in each week, so a person
         with rows in k weeks is k units. Bounds of a unit then also hold for a table that gets more
         weeks, which a block filter needs. The first is of integers or texts, none of floats
-    :param timeout: seconds after which a statement is cancelled; its launch stays charged. The
-        running time is not hidden from who can measure it
+    :param timeout: seconds after which a statement of a launch is cancelled; the launch stays
+        charged. The running time is not hidden from who can measure it
     :param snapshot: answer all launches from the table as it is now. DuckDB and Spark copy the
         columns; PostgreSQL keeps a transaction open, whose snapshot all statements share
     :return: a table, whose ``space`` begins pipelines
-    :raises InvalidTypeError, InvalidValueError: naming the argument; for a view, or a stored type
-        whose cast could fail or round
+    :raises InvalidTypeError, InvalidValueError: naming the argument; for a view, a stored type
+        whose cast could fail or round, a file that cannot be read as described, or a folder on its
+        path that names a column of the schema
+    :raises TableError: if the engine fails, always the same; why is in the log
     :raises ImportError: without the extra ``tables``
 
     :example:
@@ -81,7 +86,6 @@ def scan(
     seconds = None if timeout is None else checks.positive(timeout=timeout)
     keep = checks.flag(snapshot=snapshot)
     engine = engine_of(connection)
-    reference = engine.reference(tuple(checks.text(table=name) for name in names))
-    engine.check_columns(reference, known)
-    found = Table(engine, Scan(reference, known), Tables(known), seconds)
+    stored = engine.open(tuple(checks.text(table=name) for name in names), known)
+    found = table_of(stored, Tables(known), seconds)
     return found.fixed() if keep else found

@@ -69,7 +69,9 @@ class Table:
     def materialized(self) -> Table:
         """Return the same table, stored by the engine until it is freed."""
         self._check_process()
-        return self._stored(self._engine.store(self._relation, self._timeout))
+        return table_of(
+            self._engine.store(self._relation, self._timeout), self.tables, self._timeout
+        )
 
     def frozen(self) -> Table:
         """Return the same table, which no longer changes: as it is, if it is stored already."""
@@ -79,11 +81,8 @@ class Table:
         """Return the same scanned table as it is now, until it is freed."""
         self._check_process()
         assert isinstance(self._relation, Scan)
-        return self._stored(self._engine.fix(self._relation, self._timeout))
-
-    def _stored(self, found: Stored) -> Table:
-        scan = Scan(found.reference, self.tables.schema)
-        return Table(found.engine, scan, self.tables, self._timeout, (_Held(found.drop),))
+        stored = self._engine.fix(self._relation, self._timeout)
+        return table_of(stored, self.tables, self._timeout)
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
@@ -94,6 +93,12 @@ class Table:
 
     def __reduce__(self) -> Any:
         raise InvalidTypeError("a table holds a connection to sensitive data: scan it again")
+
+
+def table_of(stored: Stored, tables: Tables, timeout: float | None) -> Table:
+    """Return a table of what is stored, which is dropped when nobody needs it."""
+    scan = Scan(stored.reference, tables.schema)
+    return Table(stored.engine, scan, tables, timeout, (_Held(stored.drop),))
 
 
 class _Held:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -13,13 +12,15 @@ from typing import Any, ClassVar
 from uuid import uuid4
 
 from ...accounts.reentry import check_not_held
-from ...errors import InvalidTypeError, InvalidValueError
+from ...errors import InvalidTypeError, InvalidValueError, TableError
 from ...interrupts import Lock, let_in
-from .engine import Engine, Run, Stored
+from ..csv_file import NoCsvError, columns_of
+from ..schema import Schema
+from .engine import Engine, Run, Stored, check_folders, opaque
 
 FILES = {".parquet": "parquet", ".csv": "csv"}
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-_TEXT = "text of a CSV file"
+_STORED = {int: "BIGINT", float: "DOUBLE", str: "VARCHAR", bool: "BOOLEAN", date: "DATE"}
 _COLUMNS = """
     SELECT c.column_name, c.data_type, t.sql
     FROM duckdb_columns() AS c
@@ -46,15 +47,16 @@ class DuckDB(Engine):
 
     dialect = "duckdb"
     stored: ClassVar = {
-        int: frozenset({*_INTEGERS, _TEXT}),
-        float: frozenset({"FLOAT", "DOUBLE", _TEXT}),
-        str: frozenset({"VARCHAR", _TEXT}),
-        bool: frozenset({"BOOLEAN", _TEXT}),
-        date: frozenset({"DATE", _TEXT}),
+        int: frozenset(_INTEGERS),
+        float: frozenset({"FLOAT", "DOUBLE"}),
+        str: frozenset({"VARCHAR"}),
+        bool: frozenset({"BOOLEAN"}),
+        date: frozenset({"DATE"}),
     }
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        self._file: tuple[str, tuple[int, ...]] | None = None  # which scan has read and checked
 
     def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:
         """Return the reference of a stored table, or of a file by its path, or raise."""
@@ -67,17 +69,73 @@ class DuckDB(Engine):
                 f"table ({last!r}) must be the path of one file that exists, without *, ? and "
                 "brackets, or the name of a stored table"
             )
-        path = os.path.abspath(last)
-        if kind == "parquet":
-            return kind, path
-        with open(path, newline="", encoding="utf-8") as file:
-            return kind, path, *next(csv.reader(file), [])
+        return kind, os.path.abspath(last)
+
+    def open(self, table: tuple[str, ...], schema: Schema) -> Stored:
+        """Return a stored table, a Parquet file whose rows can be read, or a CSV file as read."""
+        kind, *parts = self.reference(table)
+        if kind == "table":
+            return super().open(table, schema)
+        (path,) = parts
+        check_folders(path, schema)
+        if kind == "csv":
+            return self._of_csv(path, schema)
+        self._file = path, _state(path)
+        found = super().open(table, schema)
+        # each value is read once: a text that is not in UTF-8 is an error of the reader
+        values = ", ".join(map(_quoted, schema.names))
+        self._of_parquet(f"SELECT bit_xor(hash({values}))", path)
+        return found
+
+    def _of_parquet(self, values: str, path: str) -> list[Any]:
+        """Return what values in a file are, or raise without the text of a row."""
+        text = f"{values} FROM read_parquet($1, hive_partitioning = false)"
+        with suppress(TableError):
+            found: list[Any] = opaque(lambda: self.run(text, (path,), None))
+            return found
+        raise InvalidValueError(
+            f"table ({path!r}) must be a Parquet file whose rows DuckDB can read, with texts in "
+            "UTF-8; what it could not read is in the log (opendp_concurrent.tables)"
+        )
+
+    def _of_csv(self, path: str, schema: Schema) -> Stored:
+        """Store the columns of a CSV file, or raise without the text of a row."""
+        self._check_collation()
+        pairs = ((_quoted(name), _STORED[kind]) for name, kind in schema.columns)
+        columns = ", ".join(f"{name} {kind}" for name, kind in pairs)
+        stored: Stored = opaque(lambda: self._create(f"({columns})", (), None))
+        try:
+            broken = self._fill(stored, path, schema)
+        except BaseException:
+            stored.drop()
+            raise
+        if not broken:
+            return stored
+        stored.drop()
+        raise InvalidValueError(  # out here, where it has no context, and no frame has a row
+            f"table ({path!r}) must be a CSV file in UTF-8 with commas, a header, and as many "
+            f"fields in each line: {broken}"
+        )
+
+    def _fill(self, stored: Stored, path: str, schema: Schema) -> str:
+        """Insert the rows of a CSV file into a table; return what is wrong with the file."""
+        kinds = enumerate((_STORED[kind] for _, kind in schema.columns), 1)
+        lists = ", ".join(f"unnest(${place}::{kind}[])" for place, kind in kinds)
+        insert = f"INSERT INTO {'.'.join(map(_quoted, stored.reference[1:]))} SELECT {lists}"
+        try:
+            with open(path, "rb") as file:
+                for chunk in columns_of(file, schema):
+                    opaque(lambda values=tuple(chunk): self.run(insert, values, None))
+        except NoCsvError as error:
+            return str(error)
+        return ""
 
     def _stored_table(self, table: tuple[str, ...]) -> tuple[str, ...]:
         """Return the database, the schema and the name of a stored table, or raise."""
         names = self._fetch(
             "SELECT database_name, schema_name, table_name FROM duckdb_tables() "
-            "WHERE table_name = $1 ORDER BY ALL",
+            "JOIN duckdb_databases() USING (database_name) "
+            "WHERE table_name = $1 AND type = 'duckdb' ORDER BY ALL",
             (table[-1],),
         )
         found = [one for one in names if one[-len(table) :] == table]
@@ -92,18 +150,10 @@ class DuckDB(Engine):
 
     def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
         """Return the types of the columns, or raise."""
-        ((collation,),) = self._fetch("SELECT current_setting('default_collation')", ())
-        if str(collation).lower() not in _BINARY:
-            raise InvalidValueError(
-                f"connection must compare texts by their bytes, found the default_collation "
-                f"{collation!r}; reset it"
-            )
+        self._check_collation()
         kind, *parts = reference
         if kind == "parquet":
-            found = self._fetch("DESCRIBE SELECT * FROM read_parquet($1)", (parts[0],))
-            return {row[0]: row[1] for row in found}
-        if kind == "csv":
-            return dict.fromkeys(parts[1:], _TEXT)
+            return {row[0]: row[1] for row in self._of_parquet("DESCRIBE SELECT *", parts[0])}
         rows = self._fetch(_COLUMNS, tuple(parts))
         generated = [row[0] for row in rows if " GENERATED ALWAYS AS" in row[2].upper()]
         if generated:
@@ -113,6 +163,14 @@ class DuckDB(Engine):
             )
         return {row[0]: row[1] for row in rows}
 
+    def _check_collation(self) -> None:
+        ((collation,),) = self._fetch("SELECT current_setting('default_collation')", ())
+        if str(collation).lower() not in _BINARY:
+            raise InvalidValueError(
+                f"connection must compare texts by their bytes, found the default_collation "
+                f"{collation!r}; reset it"
+            )
+
     def _fetch(self, text: str, parameters: tuple[Any, ...]) -> list[Any]:
         with self._opened() as cursor:
             found: list[Any] = cursor.execute(text, list(parameters)).fetchall()
@@ -121,7 +179,9 @@ class DuckDB(Engine):
     def run(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> list[Any]:
         """Run a statement on a cursor of its own; interrupt it when the time is over."""
         with self._cursor(timeout) as cursor:
-            return _execute(cursor, text, parameters)
+            found = _execute(cursor, text, parameters)
+        self._check_file()
+        return found
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -133,6 +193,14 @@ class DuckDB(Engine):
         with self._connection.cursor() as cursor:
             cursor.execute(_OWN)
             yield cursor
+
+    def _check_file(self) -> None:
+        """Raise if the file is another one than at scan, whatever its rows are now.
+
+        Else a launch would fail or not by rows that were not checked before the owner.
+        """
+        if self._file is not None and _state(self._file[0]) != self._file[1]:
+            raise ValueError("the file has changed since it was scanned; scan it again")
 
     @contextmanager
     def _cursor(self, timeout: float | None) -> Iterator[Any]:
@@ -178,6 +246,7 @@ class DuckDB(Engine):
             cursor.execute("BEGIN TRANSACTION")
             try:
                 done = work(run)
+                self._check_file()
                 cursor.execute("COMMIT")
             except BaseException:
                 with suppress(Exception):  # an error may have ended the transaction
@@ -187,6 +256,10 @@ class DuckDB(Engine):
 
     def materialize(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
         """Store rows in a database in memory, which all cursors of the connection see."""
+        return self._create(f"AS {text}", parameters, timeout)
+
+    def _create(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
+        """Create a table in a database in memory."""
         name = f"oc_{uuid4().hex}"
 
         def drop() -> None:
@@ -195,13 +268,23 @@ class DuckDB(Engine):
 
         self._fetch(f"ATTACH ':memory:' AS \"{name}\" (READ_WRITE)", ())
         try:
-            self.run(f'CREATE TABLE "{name}".main.t AS {text}', parameters, timeout)
+            self.run(f'CREATE TABLE "{name}".main.t {text}', parameters, timeout)
         except BaseException:
             drop()
             raise
-        return Stored(self, ("table", name, "main", "t"), drop)
+        return Stored(DuckDB(self._connection), ("table", name, "main", "t"), drop)
 
 
 def _execute(cursor: Any, text: str, parameters: tuple[Any, ...]) -> list[Any]:
     found: list[Any] = let_in(lambda: cursor.execute(text, list(parameters)).fetchall())
     return found
+
+
+def _state(path: str) -> tuple[int, ...]:
+    """Return what changes with a file."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar
+from urllib.parse import unquote
 
 from ... import checks
 from ...errors import InvalidTypeError, InvalidValueError, TableError
@@ -80,6 +81,20 @@ class Engine(ABC):
     def snapshot(self, scan: Scan, timeout: float | None) -> Stored:
         """Copy the columns that are scanned."""
         return self.store(scan, timeout)
+
+    def open(self, table: tuple[str, ...], schema: Schema) -> Stored:
+        """Return what is scanned: a stored table or a file, or what has been read of a file.
+
+        What can fail on rows fails here, before the owner, and not when a statement runs. It takes
+        as long as it takes.
+
+        :param table: its name, or its schema and its name, or a path where the engine reads files
+        :raises InvalidTypeError, InvalidValueError: naming the argument, without the text of a row
+        :raises TableError: always the same, if the engine fails
+        """
+        reference = self.reference(table)
+        self.check_columns(reference, schema)
+        return Stored(self, reference)
 
     def check_columns(self, reference: tuple[str, ...], schema: Schema) -> None:
         """Raise unless the stored table has the columns of the schema, in types that are read."""
@@ -182,6 +197,23 @@ def opaque(function: Callable[[], Any]) -> Any:
         pass_interrupt(error)
         LOGGER.error("an engine could not run a statement", exc_info=error)
     raise TableError  # out here, where it has no context
+
+
+def check_folders(path: str, schema: Schema) -> None:
+    """Raise if a folder on a path names a column of the schema, as ``person=1`` does.
+
+    Engines can read the value of a column from such a folder, and guess its type from all of them.
+    Here they do not, so that the column would be that of the file, or missing.
+    """
+    names = {name.casefold(): name for name in schema.names}
+    for folder in path.replace("\\", "/").split("/")[:-1]:
+        name = names.get(unquote(folder.partition("=")[0]).casefold())
+        if "=" in folder and name is not None:
+            raise InvalidValueError(
+                f"table ({path!r}) must not be in a folder that names the column {name!r} of the "
+                "schema: values are read from files only; store the column in the files, and "
+                "rename the folder"
+            )
 
 
 def integers(rows: list[Any]) -> Rows:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from threading import Event, Thread
 from typing import Any, ClassVar, NoReturn
+from urllib.parse import unquote
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from ...errors import InvalidTypeError, InvalidValueError
+from ...errors import InvalidTypeError, InvalidValueError, TableError
 from ...interrupts import let_in
-from .engine import Engine, Stored
+from ..schema import Schema
+from .engine import Engine, Stored, check_folders, opaque
 
 AGAIN = 0.05  # seconds between two attempts to cancel: a statement starts jobs one after another
 PROVIDERS = ("parquet", "orc", "avro", "delta", "iceberg")  # they store typed values
@@ -63,7 +65,7 @@ class Spark(Engine):
     def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:
         """Return the reference of a stored table, or of a Parquet file or folder, or raise."""
         if table[-1].lower().rstrip("/").endswith(".parquet"):
-            if len(table) != 1 or any(one in table[0] for one in "*?[]{}"):
+            if len(table) != 1 or any(one in table[0] for one in "*?[]{}\\"):
                 raise InvalidValueError(
                     f"table ({table[-1]!r}) must be one path, or the name of a stored table"
                 )
@@ -89,24 +91,61 @@ class Spark(Engine):
             raise _no_table(table, f"found one that is stored as {provider}")
         return "table", *parts
 
+    def open(self, table: tuple[str, ...], schema: Schema) -> Stored:
+        """Return a stored table, or a view of Parquet files, whose rows can be read, or raise."""
+        kind, *parts = self.reference(table)
+        found = Stored(self, ("table", *parts))
+        if kind == "parquet":
+            found = self._of_files(parts[0], schema)
+        try:
+            self.check_columns(found.reference, schema)
+            self._check_rows(found.reference[1:], schema)
+        except BaseException:
+            found.drop()
+            raise
+        return found
+
+    def _of_files(self, path: str, schema: Schema) -> Stored:
+        """Return a view of the files that are there now. Their folders are no columns."""
+        name, read = f"oc_{uuid4().hex}", self._session.read.option("recursiveFileLookup", "true")
+        try:
+            self._session.catalog.refreshByPath(path)  # Spark keeps the list of files in a session
+            frame = read.parquet(path)
+        except Exception:
+            raise _not_readable(path) from None
+        for one in frame.inputFiles():
+            check_folders(unquote(one), schema)
+        frame.createOrReplaceTempView(name)  # in our own session
+        return Stored(self, ("table", name), lambda: self._session.catalog.dropTempView(name))
+
+    def _check_rows(self, names: tuple[str, ...], schema: Schema) -> None:
+        """Read each value once, or raise: files may hold other types, or be damaged."""
+        spelled = ".".join(map(_quoted, names))
+        for one in self._session.catalog.listColumns(spelled):
+            if one.isPartition and one.name.casefold() == schema.unit.casefold():
+                raise InvalidValueError(
+                    f"unit ({schema.unit!r}) must not be a column by which the table is "
+                    "partitioned: folders hold its values, where 1 and 01 are one; store the "
+                    "column in the files"
+                )
+        values = ", ".join(map(_quoted, schema.names))
+        text = f"SELECT bit_xor(xxhash64({values})) FROM {spelled}"
+        with suppress(TableError):
+            opaque(lambda: self.run(text, (), None))
+            return
+        raise _not_readable(spelled)
+
     def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
         """Return the types of the columns, or raise.
 
-        Spark keeps the list of the files that it reads in a session; it is read anew here.
+        Spark keeps the list of the files of a table in a session; it is read anew here.
         """
-        kind, *parts = reference
-        read = self._session.read.parquet if kind == "parquet" else self._session.table
-        path = parts[0] if kind == "parquet" else ".".join(map(_quoted, parts))
+        spelled = ".".join(map(_quoted, reference[1:]))
         try:
-            if kind == "table":
-                self._session.catalog.refreshTable(path)
-            else:
-                self._session.catalog.refreshByPath(path)
-            fields = read(path).schema.fields
+            self._session.catalog.refreshTable(spelled)
+            fields = self._session.table(spelled).schema.fields
         except Exception:
-            raise InvalidValueError(
-                f"table ({path!r}) must be a table or a Parquet file that Spark can read"
-            ) from None
+            raise _not_readable(spelled) from None
         if any("${" in field.name for field in fields):  # Hadoop reads another column, or none
             raise InvalidValueError(
                 "table must have no column with ${ in its name, which Spark would replace by a "
@@ -194,6 +233,13 @@ def _spelled(value: Any) -> str:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+def _not_readable(table: str) -> InvalidValueError:
+    return InvalidValueError(
+        f"table ({table!r}) must be a table or a Parquet file whose rows Spark can read; what it "
+        "could not read is in the log (opendp_concurrent.tables)"
+    )
 
 
 def _no_table(table: tuple[str, ...], found: str) -> InvalidValueError:

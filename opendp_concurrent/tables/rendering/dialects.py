@@ -62,9 +62,8 @@ class Dialect:
         """Return the statement of a tree."""
         return str(tree.sql(dialect=self.name, copy=False))
 
-    def stored(self, where: str, column: Any, kind: type) -> Any:
+    def stored(self, column: Any, kind: type) -> Any:
         """Return a stored column in its type: a cast that cannot fail. NaN becomes NULL."""
-        del where
         return self.read(cast(column, kind), kind)
 
     def read(self, one: Any, kind: type) -> Any:
@@ -145,23 +144,12 @@ class DuckDB(Dialect):
         """Return an integer in 128 bits; an overflow is an error."""
         return exp.Cast(this=one, to=exp.DataType(this=Type.INT128))
 
-    def stored(self, where: str, column: Any, kind: type) -> Any:
-        """Return a stored column in its type. A text of a CSV file that has no value is NULL."""
-        if where == "csv" and kind is not str:
-            return self.read(exp.TryCast(this=column, to=typed(kind)), kind)
-        return super().stored(where, column, kind)
-
     def source(self, reference: tuple[str, ...]) -> Any:
-        """Return a table, or a Parquet or CSV file."""
+        """Return a table, or a Parquet file."""
         kind, *parts = reference
         if kind == "table":
             return super().source(reference)
-        path = exp.Literal.string(parts[0])
-        read: Any
-        if kind == "parquet":
-            read = exp.ReadParquet(expressions=[path])
-        else:
-            read = exp.ReadCSV(this=path, expressions=_csv(parts[1:]))
+        read = exp.ReadParquet(expressions=[exp.Literal.string(parts[0]), *_parquet()])
         return exp.alias_(exp.Table(this=read), "t", table=True)
 
 
@@ -175,14 +163,6 @@ class Spark(Dialect):
     """Spark. The sum of 64-bit integers would wrap, so they are decimals of 38 digits."""
 
     name, collation = "spark", "UTF8_BINARY"
-
-    def source(self, reference: tuple[str, ...]) -> Any:
-        """Return a table, or a Parquet file or folder."""
-        kind, *parts = reference
-        if kind == "table":
-            return super().source(reference)
-        path = exp.to_identifier(parts[0], quoted=True)
-        return exp.alias_(exp.Table(this=path, db=exp.to_identifier(kind)), "t", table=True)
 
     def parameter(self, position: int) -> Any:
         """Return the place of a parameter, which has a name in Spark."""
@@ -216,23 +196,12 @@ class Spark(Dialect):
         return self.exact(one)
 
 
-def _csv(names: Sequence[str]) -> list[Any]:
-    """Return the options of a CSV file: nothing is guessed from its rows, all columns are texts."""
-    columns = [
-        exp.PropertyEQ(
-            this=exp.to_identifier(name, quoted=True), expression=exp.Literal.string("VARCHAR")
-        )
-        for name in names
-    ]
-    options = {
-        "auto_detect": exp.false(),
-        "columns": exp.Struct(expressions=columns),
-        "delim": exp.Literal.string(","),
-        "escape": exp.Literal.string('"'),
-        "header": exp.true(),
-        "nullstr": exp.Literal.string(""),
-        "quote": exp.Literal.string('"'),
-    }
+def _parquet() -> list[Any]:
+    """Return the options of a Parquet file. Folders are no columns.
+
+    NaN is in no statistics of a file, so DuckDB takes a comparison with it for false, unless told.
+    """
+    options = {"hive_partitioning": exp.false(), "can_have_nan": exp.true()}
     return [
         exp.EQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()
     ]

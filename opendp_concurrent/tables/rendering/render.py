@@ -115,9 +115,7 @@ class Renderer:
         names = {name: f"c{place}" for place, name in enumerate(scan.schema.names)}
         columns, condition = [], None
         for name, kind in scan.schema.columns:
-            found = self._dialect.stored(
-                scan.reference[0], exp.column(name, "t", quoted=True), kind
-            )
+            found = self._dialect.stored(exp.column(name, "t", quoted=True), kind)
             columns.append(exp.alias_(found, names[name]))
             if name in scan.schema.unit:
                 known = exp.Not(this=exp.Paren(this=sql.is_null(found.copy())))

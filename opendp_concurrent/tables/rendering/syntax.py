@@ -33,7 +33,6 @@ ALLOWED = frozenset(
         exp.Parameter,
         exp.Placeholder,
         exp.Cast,
-        exp.TryCast,
         exp.DataType,
         exp.DataTypeParam,
         exp.Collate,
@@ -73,11 +72,7 @@ ALLOWED = frozenset(
         exp.DenseRank,
         exp.Order,
         exp.Ordered,
-        # files, which only DuckDB reads
-        exp.ReadParquet,
-        exp.ReadCSV,
-        exp.Struct,
-        exp.PropertyEQ,
+        exp.ReadParquet,  # which only DuckDB reads
     }
 )
 CALLED = frozenset({"FROM_JSON"})

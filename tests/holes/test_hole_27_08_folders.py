@@ -1,0 +1,78 @@
+"""The name of a folder overrode a column, and all folders together chose its type."""
+
+import re
+
+import duckdb
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidValueError
+
+SCHEMA = {"person": int, "x": int}
+
+
+def written(path, rows="SELECT 7::BIGINT AS person, 2::BIGINT AS x"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kind = "parquet" if path.suffix == ".parquet" else "csv, HEADER"
+    duckdb.connect().execute(f"COPY ({rows}) TO '{path}' (FORMAT {kind})")
+    return str(path)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+@pytest.mark.parametrize("folder", ["person=1", "PERSON=1", "x=1/deeper", "per%73on=1"])
+def test_a_folder_that_names_a_column_is_refused(tmp_path, suffix, folder):
+    path = written(tmp_path / folder / f"t.{suffix}")
+    with pytest.raises(InvalidValueError, match="rename the folder"):
+        oc.tables.scan(duckdb.connect(), path, SCHEMA, "person")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_a_folder_is_no_column(tmp_path, suffix):
+    path = written(tmp_path / "region=1" / f"t.{suffix}")
+    table = oc.tables.scan(duckdb.connect(), path, SCHEMA, "person")
+    seven = table.space >> oc.t.then_where(oc.tables.column("person") == 7)
+    assert (seven >> oc.t.then_distinct_units())(table) == 1
+    with pytest.raises(InvalidValueError, match=re.escape("'region'")):
+        oc.tables.scan(duckdb.connect(), path, {**SCHEMA, "region": int}, "person")
+
+
+def test_duckdb_is_told_that_folders_are_no_columns_when_a_statement_runs(tmp_path):
+    """Also in a session whose folders would be columns by default."""
+    path = written(tmp_path / "region=1" / "t.parquet", "SELECT 7::BIGINT AS person, 5 AS region")
+    table = oc.tables.scan(duckdb.connect(), path, {"person": int}, "person")
+    engine, relation = table.engine(), table.relation
+    stored = engine.store(relation, None)
+    assert stored.engine.columns(stored.reference) == {"person": "BIGINT"}
+
+
+def test_spark_guesses_no_type_from_folders(spark, tmp_path):
+    """With the folder region=x, a column of integers was one of texts; 1 and 01 were one."""
+    folder = tmp_path / "t.parquet"
+    for place, name in enumerate(("region=1", "region=01", "region=x")):
+        written(folder / name / "part.parquet", f"SELECT {place}::BIGINT AS person, 2::BIGINT AS x")
+    for kind in (int, str):
+        with pytest.raises(InvalidValueError, match="rename the folder"):
+            oc.tables.scan(spark, str(folder), {"person": int, "x": int, "region": kind}, "region")
+    table = oc.tables.scan(spark, str(folder), SCHEMA, "person")
+    assert (table.space >> oc.t.then_distinct_units())(table) == 3
+
+
+def test_a_folder_overrides_no_column_on_spark(spark, tmp_path):
+    folder = tmp_path / "t.parquet"
+    written(folder / "region=1" / "part.parquet", "SELECT 7::BIGINT AS person, 5::BIGINT AS x")
+    table = oc.tables.scan(spark, str(folder), SCHEMA, "person")
+    total = table.space >> oc.t.then_truncate(1) >> oc.t.then_table_sum("x", (0, 9))
+    assert total(table) == 5
+    written(folder / "x=1" / "part.parquet", "SELECT 7::BIGINT AS person, 5::BIGINT AS x")
+    with pytest.raises(InvalidValueError, match="rename the folder"):
+        oc.tables.scan(spark, str(folder), SCHEMA, "person")
+
+
+def test_spark_refuses_a_unit_that_folders_name(spark):
+    spark.sql("CREATE TABLE parted (x BIGINT, person BIGINT) USING parquet PARTITIONED BY (person)")
+    try:
+        with pytest.raises(InvalidValueError, match="partitioned"):
+            oc.tables.scan(spark, "parted", SCHEMA, "person")
+        oc.tables.scan(spark, "parted", SCHEMA, "x")
+    finally:
+        spark.sql("DROP TABLE parted")
