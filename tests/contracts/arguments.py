@@ -2092,6 +2092,8 @@ case(
     message=(dp.serialize(VECTOR[0]), NOTHING),
     allow=([], "sequence or None"),
     budgets=([], "sequence"),
+    space=(None, NOTHING),
+    output_measure=(None, NOTHING),
 )
 
 
