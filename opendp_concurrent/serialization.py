@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from datetime import date
 from inspect import Signature, signature
 from math import isfinite
 from types import MappingProxyType
@@ -33,12 +32,15 @@ from opendp import (
     mod,
     transformations,
 )
+from opendp.mod import Domain, Measure, Metric
 
 from . import checks
-from .errors import InvalidTypeError, InvalidValueError
+from .combinators import guards
+from .errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
 from .message_values import READ
+from .message_work import Work
 from .native.opendp import VERSION
-from .opendp_kinds import BY_ANNOTATION, BY_NAME, KINDS, OF_OPENDP, WIDEST
+from .opendp_kinds import BY_ANNOTATION, BY_NAME, KINDS, OF_OPENDP
 from .provenance import CONSTRUCTORS, MODULE, written
 from .tables.budgets import budgets_name
 
@@ -46,9 +48,7 @@ MOST_LETTERS = 2**20
 DEEPEST = 100
 LONGEST_TEXT = 10_000
 MOST_ITEMS = 2**17
-MOST_KEYS = 1000
 _SHOWN = 300
-_SIMPLE = (str, int, float, bool, date, type(None))
 _KEYS = frozenset({"__function__", "__module__", "__kwargs__", "__version__"})
 _TUPLE = "__tuple__"
 _EXCLUDED = frozenset(  # what can be called in a message is not made for what these need
@@ -82,7 +82,9 @@ _MODULES = {
     "transformations": transformations,
 }
 _STEPS = ("chain", "chain_stream", "make_chain_ot", "cast", "make_chain_mt", "make_chain_tt")
+_INNER = ("odometer", "composition")
 _Key = tuple[str, str]  # of a message: module, name
+_Expected = dict[str, Any]  # domain, metric and measure, by the names of arguments
 
 
 def _table() -> dict[_Key, Callable[..., Any]]:
@@ -147,6 +149,8 @@ def deserialize(
     *,
     allow: Sequence[Callable[..., Any]] | None = None,
     budgets: Sequence[str | Sequence[str]] = (),
+    space: tuple[Domain, Metric] | None = None,
+    output_measure: Measure | None = None,
 ) -> Any:
     """Rebuild what :func:`serialize` or ``dp.serialize`` wrote for somebody who is not trusted.
 
@@ -155,9 +159,10 @@ def deserialize(
     data. Nothing is imported or looked up by a name from the message. NaN and infinities are
     refused. ``dp.deserialize``, which imports by name, is for trusted messages only.
 
-    A constructor, or a launch of what it made, may need much time or memory for large arguments. A
-    server should pass ``allow``, the constructors that it offers, and check the result: what it is,
-    its space, and its loss.
+    The work of each call is estimated before it, and a message of more than about 1.5 s is refused.
+    A launch of what it made may need much time or memory. A server should pass ``allow``, the
+    constructors that it offers, the ``space`` of its data and the ``output_measure`` of its budget,
+    which are checked first; and check the result: what it is, and its loss.
 
     Required features: those of the constructors in the message. A message cannot enable features.
 
@@ -167,9 +172,12 @@ def deserialize(
         out. Domains, metrics, measures, chains and casts are always allowed
     :param budgets: names of tables of budgets that :func:`.make_individual_table_filter` may use in
         the message, each as there; none if left out
+    :param space: the domain and the metric that the message must be for; any if left out
+    :param output_measure: the measure that the message must be for; any if left out
     :return: a new measurement, transformation, odometer, domain, metric or measure
     :raises InvalidTypeError, InvalidValueError: if the message is not valid, with its first fault;
-        or if the constructor refuses its arguments
+        or if the constructor refuses its arguments; or if it is too much work
+    :raises SpaceMismatchError: if it is for another domain, metric or measure
 
     :example:
 
@@ -183,6 +191,7 @@ def deserialize(
     InvalidValueError: message calls make_above_threshold, which is not among the constructors...
     """
     text = checks.text(message=message)
+    expected = _expected(space, output_measure)
     allowed = _Allowed(_constructors(allow), _tables(budgets))
     if len(text) > MOST_LETTERS:
         raise InvalidValueError(
@@ -201,7 +210,25 @@ def deserialize(
     if not isinstance(tree, dict | list):
         raise InvalidValueError("message must call a constructor; pass what dp.serialize returns")
     _check(tree, allowed)
-    return _build(tree)
+    work = Work()
+    _check_expected(tree, expected, work)
+    made = _build(tree, work)
+    for name, wanted in expected.items():
+        if wanted is not None and name != "to_measure":
+            _require_equal(name, wanted, getattr(made, name, None))
+    return made
+
+
+def _expected(space: Any, output_measure: Any) -> _Expected:
+    domain, metric = (None, None) if space is None else guards.space(space=space)
+    if output_measure is not None:
+        output_measure = guards.measure(output_measure=output_measure)
+    return {
+        "input_domain": domain,
+        "input_metric": metric,
+        "output_measure": output_measure,
+        "to_measure": output_measure,
+    }
 
 
 def _constructors(allow: Sequence[Callable[..., Any]] | None) -> frozenset[_Key]:
@@ -350,54 +377,66 @@ _SIGNATURES: dict[_Key, Signature] = {}
 # --- building ------------------------------------------------------------------------------------
 
 
-def _build(one: Any) -> Any:
+def _build(one: Any, work: Work) -> Any:
     if isinstance(one, list):
-        return [_build(part) for part in one]
+        return [_build(part, work) for part in one]
     if not isinstance(one, dict):
         return one
     if _TUPLE in one:
-        return tuple(_build(part) for part in one[_TUPLE])
-    given = {name: _build(part) for name, part in one["__kwargs__"].items()}
+        return tuple(_build(part, work) for part in one[_TUPLE])
+    given = {name: _build(part, work) for name, part in one["__kwargs__"].items()}
     key = _key(one)
-    _check_cost(key[1], given)
+    work.add(key[1], given)  # trusted messages may take longer
     return call(key, given)
 
 
-def _check_cost(name: str, given: dict[str, Any]) -> None:
-    """Raise for arguments that are short to write, and take hours; trusted messages may have them.
+# --- what is expected -----------------------------------------------------------------------------
 
-    The time of noise with bounds grows with their difference. Tuples with equal hashes can be
-    chosen, and then the time of a mapping grows with the square of their number.
+_FIRST = ("input_domain", "input_metric")  # of the constructor that the data reach first
+_TO_FIRST = ("transformation0", "transformation", "measurement0", "measurement", *_INNER)
+_LAST = ("to_measure", "output_measure")
+_KEEP = frozenset(  # the measure of what they wrap
+    {
+        "chain",
+        "chain_stream",
+        "make_analyst_quotas",
+        "make_block_filter",
+        "make_bounded_interactive",
+        "make_chain_mt",
+        "make_chain_ot",
+        "make_concurrent_continual",
+        "make_concurrent_filter",
+        "make_interactive",
+        "make_limited",
+    }
+)
+_TO_LAST = ("measurement1", "measurement", *_INNER)
+
+
+def _check_expected(tree: Any, expected: _Expected, work: Work) -> None:
+    """Raise unless the space and the measure that a message names are the expected ones.
+
+    Only these are built. What cannot be seen in the message is compared once it is built.
     """
-    bounds = given.get("bounds")
-    if "geometric" in name and isinstance(bounds, list | tuple):
-        if len(bounds) != 2 or not all(type(one) is int for one in bounds):
-            raise InvalidValueError(f"message calls {name} with bounds that are no two integers")
-        if bounds[1] - bounds[0] > WIDEST:
-            raise InvalidValueError(
-                f"message calls {name}: bounds must be at most {WIDEST} apart; leave them out"
-            )
-    if name == "integers" and any(
-        type(one) is int and abs(one) > MOST_ITEMS for one in given.values()
-    ):
-        raise InvalidValueError(f"message has a range of integers beyond {MOST_ITEMS}; list them")
-    for place in ("items", "keys", "groups", "measurements"):
-        if isinstance(found := given.get(place), list | tuple | dict):
-            _check_hashes(place, found)
+    for names, path in ((_FIRST, _TO_FIRST), (_LAST, _TO_LAST)):
+        one = tree
+        while isinstance(one, dict) and _TUPLE not in one:
+            given = one["__kwargs__"]
+            for name in names:
+                if name in given and expected.get(name) is not None:
+                    _require_equal(name, expected[name], _build(given[name], work))
+            if any(name in given for name in names):
+                break
+            if names is _LAST and one["__function__"] not in _KEEP:
+                break
+            one = next((given[name] for name in path if name in given), None)
 
 
-def _check_hashes(place: str, found: Any) -> None:
-    """Raise if there are many values whose hashes may have been chosen to be equal."""
-    if isinstance(found, dict):
-        keys = [value for many in found.values() if isinstance(many, list) for value in many]
-    elif place in ("items", "measurements"):
-        keys = [one[0] for one in found if isinstance(one, list | tuple) and one]
-    else:
-        keys = list(found)
-    if len(keys) > MOST_KEYS and not all(type(key) in _SIMPLE for key in keys):
-        raise InvalidValueError(
-            f"message: {place} must be at most {MOST_KEYS}, or all of them text, numbers or dates"
-        )
+def _require_equal(name: str, wanted: Any, found: Any) -> None:
+    kind = next(one for one in (Domain, Metric, Measure) if checks.is_a(wanted, one))
+    if not checks.is_a(found, kind) or found != wanted:  # other kinds cannot be compared
+        name = "output_measure" if name == "to_measure" else name
+        raise SpaceMismatchError(name, wanted, found)
 
 
 def call(key: _Key, given: dict[str, Any]) -> Any:

@@ -57,6 +57,14 @@ def privacy_unit(**argument: Any) -> tuple[Metric, Any]:
     return metric(**{f"{name}[0]": first}), d_in
 
 
+def space(**argument: Any) -> tuple[Domain, Metric]:
+    """Return a domain and a metric, or raise."""
+    ((name, _),) = argument.items()
+    example = "dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()"
+    first, second = _two("a domain and a metric", example, **argument)
+    return domain(**{f"{name}[0]": first}), metric(**{f"{name}[1]": second})
+
+
 def _two(what: str, example: str, **argument: Any) -> tuple[Any, Any]:
     ((name, value),) = argument.items()
     parts = list(tuple.__iter__(value)) if checks.is_a(value, tuple) else []

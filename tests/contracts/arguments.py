@@ -2127,6 +2127,8 @@ case(
     message=(dp.serialize(VECTOR[0]), NOTHING),
     allow=([], "sequence or None"),
     budgets=([], "sequence"),
+    space=(None, NOTHING),
+    output_measure=(None, NOTHING),
 )
 
 

@@ -1,0 +1,526 @@
+"""No message costs much before it is charged: each constructor that one can name, at its largest.
+
+Each message is read, and the loss of what it makes is read once, in a process that ends after 30
+seconds of its processor and at 4 GiB. This guards against minutes; it measures nothing.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.native.opendp import VERSION
+from opendp_concurrent.opendp_kinds import BY_ANNOTATION, BY_NAME
+from opendp_concurrent.serialization import MOST_LETTERS, TABLE, _signature
+
+from .. import test_serialization as messages
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+dp.enable_features("contrib", "honest-but-curious")
+ROOT = Path(__file__).parents[2]
+MODULE = "opendp_concurrent"
+
+READER = r"""
+import json, os, resource, sys, warnings
+warnings.simplefilter("ignore")
+import opendp.prelude as dp
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+dp.enable_features("contrib", "honest-but-curious")
+
+def read(text):
+    try:
+        made = oc.deserialize(text, budgets=[("main", "spent")])
+    except (InvalidTypeError, InvalidValueError) as error:
+        return f"refused: {error}"
+    if not hasattr(made, "map"):
+        return "built"
+    for d_in in (1, 1.0):
+        try:
+            made.map(d_in)
+            return "built, with a loss"
+        except Exception as error:
+            found = f"built, without a loss: {type(error).__name__}"
+    return found
+
+for label, text in json.load(sys.stdin).items():
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
+        resource.setrlimit(resource.RLIMIT_AS, (2**32, 2**32))
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        try:
+            outcome = read(text)
+        except BaseException as error:
+            outcome = f"failed: {type(error).__name__}: {error}"
+        os.write(writing, outcome[:2000].encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as file:
+        outcome = file.read().decode() or "ended"
+    os.waitpid(child, 0)
+    print(json.dumps([label, outcome]), flush=True)
+"""
+
+
+def outcomes(texts):
+    """What each message came to, in a process that may end."""
+    assert all(len(text) <= MOST_LETTERS for text in texts.values())
+    ran = subprocess.run(
+        [sys.executable, "-c", READER],
+        input=json.dumps(texts),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    return dict(json.loads(line) for line in ran.stdout.splitlines())
+
+
+def check(texts):
+    found = outcomes(texts)
+    bad = {label: one for label, one in found.items() if one.startswith(("ended", "failed"))}
+    assert not bad
+    assert found.keys() == texts.keys()
+    return found
+
+
+# --- what may be expensive, by name ---------------------------------------------------------------
+
+
+def call(name, module=MODULE, **given):
+    return {
+        "__function__": name,
+        "__module__": module,
+        "__kwargs__": given,
+        "__version__": VERSION,
+    }
+
+
+def pair(*parts):
+    return {"__tuple__": list(parts)}
+
+
+def written(one):
+    return json.loads(oc.serialize(one))
+
+
+def array(values):
+    return call("array", values=np.asarray(values).tolist(), dtype="float64")
+
+
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+ON = {"input_domain": written(SPACE[0]), "input_metric": written(SPACE[1])}
+WHOLE = {
+    "input_domain": written(dp.atom_domain(T=int)),
+    "input_metric": written(dp.absolute_distance(T=int)),
+}
+STREAM = {
+    "input_domain": call("integer_stream", lower=0, upper=3),
+    "input_metric": call("event_presence"),
+}
+PURE, ZCDP = written(dp.max_divergence()), written(dp.zero_concentrated_divergence())
+APPROXIMATE, RENYI = (
+    written(dp.approximate(dp.max_divergence())),
+    written(dp.renyi_divergence()),
+)
+TRADEOFF, GAUSSIAN = call("tradeoff"), call("gaussian_tradeoff")
+
+
+def count(scale=4.0):
+    return written(SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=scale))
+
+
+def cast(measurement, measure, **options):
+    return call("cast", measurement=measurement, to_measure=measure, **options)
+
+
+def odometer(measure=PURE, **given):
+    return call("make_concurrent_odometer", **{**ON, **given}, output_measure=measure)
+
+
+def composed(losses, measure=APPROXIMATE, **options):
+    return call(
+        "make_concurrent_composition",
+        **ON,
+        output_measure=measure,
+        d_in=1,
+        d_mids=losses,
+        **options,
+    )
+
+
+def indexed(parts, measure=TRADEOFF, space=ON, **options):
+    return call(
+        "make_indexed_composition", **space, output_measure=measure, d_in=1, measurements=parts,
+        **options,
+    )  # fmt: skip
+
+
+def distinct(many, top=0.1):
+    return [pair(top * (1 + (index * 7919) % many) / many, 0.0) for index in range(many)]
+
+
+def laplace_tradeoff(scale):
+    return call("make_certified_laplace", **WHOLE, scale=scale, output_measure=TRADEOFF)
+
+
+def on_tables(rows):
+    domain = written(messages.table()[0])
+    domain["__kwargs__"]["rows"] = rows
+    return {"input_domain": domain, "input_metric": call("table_metric")}
+
+
+def weights(**given):
+    usual = {"universe": 1000, "queries": 10, "size": 9000, "d_in": 1, "d_out": 1.0}
+    return call(
+        "make_private_multiplicative_weights", **ON, output_measure=PURE, **{**usual, **given}
+    )
+
+
+def linear(cells, queries):
+    found = np.random.default_rng(1).integers(0, 2, (queries, cells)).astype(float)
+    return call(
+        "make_linear_queries", **ON, output_measure=ZCDP, d_in=1, d_out=1.0, universe=cells,
+        queries=array(found), size=1000,
+    )  # fmt: skip
+
+
+def quotas(many, loss, **options):
+    items = [pair(str(index), loss) for index in range(many)]
+    return call(
+        "make_analyst_quotas",
+        odometer=odometer(PURE if type(loss) is float else APPROXIMATE),
+        d_in=1,
+        quotas=call("mapping", items=items),
+        **options,
+    )
+
+
+def tower(depth):
+    one = count()
+    for index in range(depth):
+        one = cast(one, TRADEOFF if index % 2 else ZCDP)
+    return one
+
+
+CASES = {
+    "optimal composition of many losses": lambda: composed(distinct(1000), delta=1e-6),
+    "optimal composition of 15,000 losses": lambda: composed(distinct(15_000, 1e-4), delta=1e-6),
+    "optimal composition of large losses": lambda: composed(distinct(90, 600.0), delta=1e-6),
+    "optimal composition of small losses": lambda: composed(distinct(90, 1e-3), delta=1e-6),
+    "optimal composition of equal losses": lambda: composed([pair(0.1, 0.0)] * 10_000, delta=1e-6),
+    "optimal composition of some kinds": lambda: composed(distinct(60) * 100, delta=1e-6),
+    "several optimal compositions": lambda: [composed(distinct(60), delta=1e-6)] * 8,
+    "composition of losses": lambda: composed(distinct(15_000)),
+    "f-DP of chords": lambda: indexed(
+        [cast(cast(count(4.0 + index), ZCDP), TRADEOFF) for index in range(300)]
+    ),
+    "f-DP to Gaussian DP": lambda: cast(
+        indexed([cast(count(4.0 + index), TRADEOFF) for index in range(300)]), GAUSSIAN
+    ),
+    "f-DP of noise to Gaussian DP": lambda: cast(
+        indexed([laplace_tradeoff(4.0 + index) for index in range(300)], space=WHOLE), GAUSSIAN
+    ),
+    "f-DP to (epsilon, delta)": lambda: cast(
+        indexed([cast(count(4.0 + index), TRADEOFF) for index in range(300)]),
+        APPROXIMATE,
+        delta=1e-6,
+    ),
+    "casts on casts": lambda: tower(90),
+    "orders of a cast": lambda: cast(
+        cast(count(), RENYI),
+        APPROXIMATE,
+        delta=1e-6,
+        orders=[1.0 + (1 + index) / 7 for index in range(50_000)],
+    ),
+    "orders of a composition": lambda: indexed(
+        [cast(count(), RENYI)] * 500, RENYI, orders=[2.0 + index for index in range(2_000)]
+    ),
+    "quotas": lambda: quotas(20_000, 0.5),
+    "quotas at a delta": lambda: quotas(5_000, pair(0.5, 0.0), delta=1e-6),
+    "blocks of units with many rows": lambda: call(
+        "make_block_filter",
+        odometer=odometer(PURE, **on_tables(10**7)),
+        d_in=1,
+        d_out=1.0,
+        blocks=call("by_columns", names=["age"]),
+        keys=[1],
+    ),
+    "many blocks": lambda: call(
+        "make_block_filter",
+        odometer=odometer(PURE, **on_tables(1)),
+        d_in=1,
+        d_out=1.0,
+        blocks=call("by_columns", names=["age"]),
+        keys=call("integers", start=0, stop=2**17, step=1),
+    ),
+    "weights of a large universe": lambda: weights(universe=2**24),
+    "weights of many queries": lambda: weights(queries=10**8),
+    "many weights": lambda: [weights(universe=2**23 + index) for index in range(500)],
+    "linear queries of many cells": lambda: linear(10**5, 1),
+    "linear queries": lambda: linear(250, 500),
+    "many linear queries": lambda: [linear(16, 16)] * 40,
+    "projected queries": lambda: call(
+        "make_projected_queries", **ON, output_measure=ZCDP, d_in=1, d_mids=[0.1] * 10_000,
+        universe=2**24, size=100,
+    ),
+    "a counter for many steps": lambda: call(
+        "make_counter", **STREAM, output_measure=ZCDP, scale=4.0, horizon=2**20,
+        method="square_root",
+    ),
+    "many counters for many steps": lambda: [
+        call(
+            "make_counter", **STREAM, output_measure=ZCDP, scale=4.0, horizon=2**20 - index,
+            method="square_root",
+        )
+        for index in range(500)
+    ],
+    "buffered counters": lambda: [
+        call(
+            "make_counter", **STREAM, output_measure=ZCDP, scale=4.0, horizon=2**50 - index,
+            method="buffered",
+        )
+        for index in range(500)
+    ],
+    "windows": lambda: [
+        call("make_window_counter", **STREAM, output_measure=ZCDP, scale=4.0, window=2**40 + index)
+        for index in range(500)
+    ],
+    "many categories": lambda: call(
+        "make_histogram_counter",
+        input_domain=call("category_stream", categories=2**24),
+        input_metric=call("event_presence"),
+        output_measure=PURE,
+        scale=4.0,
+    ),
+    "selection of many runs": lambda: call(
+        "make_private_selection", measurement=cast(count(), ZCDP), mean_runs=10**6, eta=1.0,
+        max_runs=2**62,
+    ),
+    "hits": lambda: call(
+        "make_guess_and_check", **ON, output_measure=ZCDP, d_in=1, scale=8.0, tolerance=9.0,
+        max_hits=10**5, answer_scale=4.0, refresh=True,
+    ),
+    "a list of measurements": lambda: call(
+        "make_composition", "combinators", measurements=[count()] * 800
+    ),
+    "a list of domains": lambda: [call("atom_domain", "domains", T="i32")] * 9_000,
+    "rules": lambda: call(
+        "make_concurrent_filter",
+        odometer=odometer(
+            APPROXIMATE,
+            accumulator=call(
+                "either",
+                rules=[call("advanced", delta_slack=(1 + i) * 1e-13) for i in range(4_000)],
+            ),
+        ),
+        d_in=1,
+        d_out=pair(1.0, 1e-3),
+    ),
+    "deep predicates": lambda: call(
+        "make_where",
+        **on_tables(1),
+        predicate=call("is_in", column="age", values=list(range(100_000))),
+    ),
+    "keys of groups": lambda: call(
+        "make_table_counts", **on_tables(1), by="age", keys=list(range(100_000))
+    ),
+    "texts": lambda: call(
+        "make_certified_randomized_response",
+        categories=[f"{index}" for index in range(80_000)],
+        prob=0.75,
+        output_measure=PURE,
+    ),
+    "contributions": lambda: call(
+        "make_bounded_contributions",
+        input_domain=call("integer_stream", lower=0, upper=3),
+        input_metric=call("user_presence"),
+        output_domain=call("integer_stream", lower=0, upper=3),
+        max_contributions=2**31,
+    ),
+    "changed events": lambda: call(
+        "make_counter", **{**STREAM, "input_metric": call("event_change")}, output_measure=PURE,
+        scale=4.0, horizon=2**50, method="tree",
+    ),
+    "limits": lambda: [
+        call("make_limited", odometer=odometer(), d_in=1, d_out=1.0 + index, label="a" * 300)
+        for index in range(500)
+    ],
+    "a large scale": lambda: call(
+        "make_certified_gaussian", **WHOLE, scale=1e300, output_measure=TRADEOFF
+    ),
+    "a small scale": lambda: call(
+        "make_certified_gaussian", **WHOLE, scale=1e-300, output_measure=TRADEOFF
+    ),
+}  # fmt: skip
+REFUSED = {  # these took between 3 seconds and hours
+    "optimal composition of many losses",
+    "optimal composition of 15,000 losses",
+    "several optimal compositions",
+    "f-DP of chords",
+    "f-DP to Gaussian DP",
+    "f-DP of noise to Gaussian DP",
+    "orders of a cast",
+    "orders of a composition",
+    "quotas",
+    "quotas at a delta",
+    "blocks of units with many rows",
+    "many weights",
+    "many linear queries",
+    "many counters for many steps",
+}
+
+
+def test_what_is_expensive_is_refused_or_cheap():
+    found = check({label: json.dumps(make()) for label, make in CASES.items()})
+    refused = {label for label, one in found.items() if "too much work" in one}
+    assert refused >= REFUSED
+
+
+# --- all constructors -----------------------------------------------------------------------------
+
+NUMBERS = [2**31 - 1, 2**62, 1e300, 1e-300]
+
+
+def leaves(tree, path=()):
+    """The numbers and lists of a message, each by its path."""
+    inside = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for key, part in inside:
+        if key in ("__function__", "__module__", "__version__"):
+            continue
+        if isinstance(part, list) and part:
+            yield (*path, key)
+        if isinstance(part, dict | list):
+            yield from leaves(part, (*path, key))
+        elif type(part) in (int, float):
+            yield (*path, key)
+
+
+def put(tree, path, value):
+    copied = json.loads(json.dumps(tree))
+    at = copied
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    return json.dumps(copied)
+
+
+def larger(tree):
+    """The message with each number, and each list, in turn as large as it may be."""
+    for path in leaves(tree):
+        one = tree
+        for key in path:
+            one = one[key]
+        if type(one) is not list:
+            yield from ((path, put(tree, path, value)) for value in NUMBERS)
+            continue
+        room = (MOST_LETTERS - len(json.dumps(tree))) // (len(json.dumps(one)) + 2)
+        yield path, put(tree, path, one * max(1, min(room, 2**16 // len(one))))
+        if all(type(part) in (int, float) for part in one):
+            many = [type(one[0])(index) for index in range(60_000)]
+            yield path, put(tree, path, many)
+
+
+def named(tree):
+    """The constructors that a message calls."""
+    if isinstance(tree, list):
+        return set().union(*map(named, tree))
+    if not isinstance(tree, dict):
+        return set()
+    own = {(tree["__module__"], tree["__function__"])} if "__function__" in tree else set()
+    return own.union(*map(named, tree.values()))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::opendp_concurrent.errors.AccuracyWarning")
+@pytest.mark.parametrize("name", messages.MADE)
+def test_each_argument_may_be_large(name):
+    tree = json.loads(oc.serialize(messages.MADE[name]()))
+    texts = {}
+    for path, text in larger(tree):
+        place = tuple(one for one in path if isinstance(one, str))
+        if len(text) <= MOST_LETTERS:
+            texts.setdefault(f"{place} {len(texts) if 'scale' in place else text[-40:]}", text)
+    check(texts)
+
+
+ATOMS = {
+    "a number": [1e300, 1e-300, 2**62, 1.0],
+    "an integer from 0 to 2^31": [2**31 - 1, 10**6, 2],
+    "an integer of 32 bits, or None": [2**31 - 1, None],
+    "an exponent from -1074 to 1023, or None": [-1074, 1023, None],
+    "a bool": [True, False],
+    "a bool, or None": [False, None],
+    "a text": ["linear", "a" * 10_000],
+    "a type": ["i32", "f64", None],
+    "a value": [2**31 - 1, "a" * 10_000, 1e300],
+    "values of one type": [list(range(60_000)), [index / 7 for index in range(50_000)]],
+    "a loss": [1e300, 0.5, pair(0.5, 1e-300)],
+    "losses": [[0.5] * 100_000, [pair(0.5, 1e-9)] * 30_000],
+    "bounds": [pair(0, 2**62), pair(-1e300, 1e300), pair(0, 9)],
+    "bounds, or None": [None, pair(0, 9)],
+}
+
+
+def native_messages():
+    """Calls of OpenDP's constructors with arguments that are as large as their kinds allow."""
+    random = np.random.default_rng(3)
+    elements = [dp.atom_domain(T=int), dp.atom_domain(T=float, nan=False), dp.atom_domain(T=bool)]
+    elements += [dp.atom_domain(bounds=(0, 9))]
+    domains = [
+        *elements,
+        *map(dp.vector_domain, elements[:4]),
+        dp.vector_domain(elements[3], 2**30),
+    ]
+    metrics = [dp.symmetric_distance(), dp.insert_delete_distance(), dp.absolute_distance(T=int)]
+    metrics += [dp.absolute_distance(T=float), dp.l1_distance(T=int), dp.linf_distance(T=int)]
+    parts = {
+        "a domain": [written(one) for one in domains],
+        "a metric": [written(one) for one in metrics],
+        "a measure": [PURE, ZCDP, APPROXIMATE],
+        "a measurement": [count(), count(1e-300)],
+        "measurements": [[count()] * 500],
+        "a transformation": [written(SPACE >> dp.t.then_count())],
+        "an odometer": [odometer()],
+        **ATOMS,
+    }
+    for module, name in sorted(TABLE):
+        if module == MODULE:
+            continue
+        for attempt in range(6):
+            given = {}
+            for one, parameter in _signature((module, name)).parameters.items():
+                taken = getattr(parameter.annotation, "__name__", str(parameter.annotation))
+                kind = BY_ANNOTATION.get(taken) or BY_NAME.get(one)
+                kind = kind or ("a type" if "GenericAlias" in taken else "a value")
+                options = parts[kind]
+                given[one] = options[int(random.integers(len(options)))]
+            text = json.dumps(call(name, module, **given))
+            if len(text) <= MOST_LETTERS:
+                yield f"{module}.{name} {attempt}", text
+
+
+def test_opendp_s_constructors_with_large_arguments():
+    texts = dict(native_messages())
+    found = check(texts)
+    assert sum(one.startswith("built") for one in found.values()) > 50
+
+
+def test_every_constructor_is_tried():
+    """A new one is in an example of a message, or this fails."""
+    tried = {(MODULE, "integers"), (MODULE, "array"), (MODULE, "residue")}
+    for make in messages.MADE.values():
+        tried |= named(json.loads(oc.serialize(make())))
+    for make in CASES.values():
+        tried |= named(make())
+    tried |= {tuple(label.split(" ")[0].split(".")) for label, _ in native_messages()}
+    assert set(TABLE) <= tried

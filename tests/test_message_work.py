@@ -1,0 +1,180 @@
+"""The work of a message is estimated before its calls; the space and the measure come first."""
+
+import json
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent import serialization
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
+from opendp_concurrent.message_work import MOST_WORK, Work
+
+dp.enable_features("contrib", "honest-but-curious")
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+OTHER = dp.vector_domain(dp.atom_domain(T=float)), dp.symmetric_distance()
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+APPROXIMATE = dp.approximate(PURE)
+
+
+def composition(count, **options):
+    losses = [(0.01 + index * 1e-6, 0.0) for index in range(count)]
+    return oc.make_concurrent_composition(*SPACE, APPROXIMATE, 1, losses, **options)
+
+
+def many(count):
+    """A message with an optimal composition of distinct losses, which is not built here."""
+    tree = json.loads(oc.serialize(composition(2, delta=1e-6)))
+    losses = [{"__tuple__": [0.01 + index * 1e-6, 0.0]} for index in range(count)]
+    tree["__kwargs__"]["d_mids"] = losses
+    return json.dumps(tree)
+
+
+def test_an_optimal_composition_is_refused_before_it_is_computed(monkeypatch):
+    """It took 15 s for 73 kB, before anything was charged."""
+    assert oc.deserialize(many(20)).map(1)[1] == 1e-6
+    seen = []
+    key = (serialization.MODULE, "make_concurrent_composition")
+    table = {**serialization.TABLE, key: lambda **given: seen.append(given)}
+    monkeypatch.setattr(serialization, "TABLE", table)
+    with pytest.raises(InvalidValueError, match=r"^message is too much work .*_composition: about"):
+        oc.deserialize(many(1000))
+    assert not seen
+
+
+def test_work_adds_up_over_a_message():
+    one = json.loads(many(60))
+    assert oc.deserialize(json.dumps(one)) is not None
+    with pytest.raises(InvalidValueError, match="too much work"):
+        oc.deserialize(json.dumps([one, one]))
+
+
+def test_trusted_messages_are_not_limited():
+    text = many(110)
+    with pytest.raises(InvalidValueError, match="too much work"):
+        oc.deserialize(text)
+    assert dp.deserialize(text).map(1)[1] == 1e-6
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"d_mids": [(1.0, 0.0)] * 9, "delta": 1e-6},
+        {"d_mids": "text", "delta": 1e-6},
+        {"d_mids": [[], {}, None, ([],)], "delta": 1e-6},
+        {"quotas": {"a": (1.0, 0.0)}, "delta": None},
+        {"horizon": "a", "method": "square_root", "window": -5},
+        {"horizon": 2**62, "method": "tree"},
+        {"universe": None, "queries": [None, 3]},
+        {"odometer": 3, "keys": 7, "orders": 4},
+        {"measurement": 3, "to_measure": 4, "output_measure": "a"},
+        {"max_hits": None},
+    ],
+)
+def test_an_estimate_is_a_number_for_any_arguments(given):
+    """A constructor refuses them by name; the estimate comes first and must not fail."""
+    for name in ("cast", "make_counter", "make_linear_queries", "make_concurrent_composition"):
+        Work().add(name, given)
+    for name in ("make_analyst_quotas", "make_block_filter", "make_sparse_vector", "make_limited"):
+        Work().add(name, given)
+
+
+def test_what_is_allowed_ends():
+    work = Work()
+    for _ in range(MOST_WORK * 10 - 10):
+        work.add("make_count", {})
+    for _ in range(9):
+        work.add("make_count", {})
+    with pytest.raises(InvalidValueError, match="too much work"):
+        work.add("cast", {})
+
+
+# --- what is expected -----------------------------------------------------------------------------
+
+
+def count(space=SPACE, scale=4.0):
+    return space >> dp.t.then_count() >> dp.m.then_laplace(scale=scale)
+
+
+MESSAGES = {
+    "chain": lambda space: count(space),
+    "cast": lambda space: oc.c.cast(count(space), PURE),
+    "compositor": lambda space: oc.make_concurrent_composition(*space, PURE, 1, [0.5]),
+    "filter": lambda space: oc.make_concurrent_filter(
+        oc.make_concurrent_odometer(*space, PURE), 1, 1.0
+    ),
+    "list": lambda space: dp.c.make_composition([count(space), count(space)]),
+    "sparse vector": lambda space: oc.m.make_sparse_vector(*space, PURE, 1, 8.0, 5, 3),
+    "odometer": lambda space: oc.make_concurrent_odometer(*space, PURE),
+    "selection": lambda space: oc.c.make_interactive(count(space)),
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_another_space_or_measure_is_refused(name):
+    right, wrong = (oc.serialize(MESSAGES[name](space)) for space in (SPACE, OTHER))
+    made = oc.deserialize(right, space=SPACE, output_measure=PURE)
+    assert (made.input_domain, made.input_metric, made.output_measure) == (*SPACE, PURE)
+    with pytest.raises(SpaceMismatchError, match="^input_domain does not match"):
+        oc.deserialize(wrong, space=SPACE, output_measure=PURE)
+    with pytest.raises(SpaceMismatchError, match="^input_metric does not match"):
+        oc.deserialize(right, space=(SPACE[0], dp.change_one_distance()))
+    with pytest.raises(SpaceMismatchError, match="^output_measure does not match"):
+        oc.deserialize(right, output_measure=ZCDP)
+
+
+@pytest.mark.parametrize(
+    ("made", "measure"),
+    [
+        (lambda: dp.c.make_pureDP_to_zCDP(count()), ZCDP),
+        (lambda: oc.c.cast(count(), ZCDP), ZCDP),
+        (lambda: dp.c.make_approximate(count()), APPROXIMATE),
+        (lambda: oc.c.make_private_selection(oc.c.cast(count(), ZCDP), mean_runs=4), None),
+    ],
+)
+def test_the_measure_after_a_cast_is_compared(made, measure):
+    measure = made().output_measure if measure is None else measure
+    text = oc.serialize(made())
+    assert oc.deserialize(text, space=SPACE, output_measure=measure).output_measure == measure
+    with pytest.raises(SpaceMismatchError, match="^output_measure"):
+        oc.deserialize(text, output_measure=oc.gaussian_tradeoff())
+
+
+def test_the_space_is_compared_before_anything_else_is_built(monkeypatch):
+    seen = []
+    key = (serialization.MODULE, "make_concurrent_composition")
+    table = {**serialization.TABLE, key: lambda **given: seen.append(given)}
+    monkeypatch.setattr(serialization, "TABLE", table)
+    text = many(2)
+    with pytest.raises(SpaceMismatchError):
+        oc.deserialize(text, space=OTHER)
+    with pytest.raises(SpaceMismatchError):
+        oc.deserialize(text, output_measure=PURE)
+    assert not seen
+    oc_made = oc.deserialize
+    with pytest.raises(SpaceMismatchError):
+        oc_made(text, space=SPACE, output_measure=APPROXIMATE)  # what was made is compared, too
+    assert len(seen) == 1
+
+
+def test_a_message_for_no_mechanism_has_no_space():
+    with pytest.raises(SpaceMismatchError, match="^input_domain"):
+        oc.deserialize(oc.serialize(SPACE[0]), space=SPACE)
+    confused = json.loads(oc.serialize(oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5])))
+    for name, other in (("input_domain", "input_metric"), ("output_measure", "input_domain")):
+        tree = json.loads(json.dumps(confused))
+        tree["__kwargs__"][name] = tree["__kwargs__"][other]
+        with pytest.raises(SpaceMismatchError, match=f"^{name}"):
+            oc.deserialize(json.dumps(tree), space=SPACE, output_measure=PURE)
+
+
+@pytest.mark.parametrize("space", [SPACE[0], (SPACE[0],), (*SPACE, 1), (SPACE[1], SPACE[0]), "ab"])
+def test_the_space_is_a_domain_and_a_metric(space):
+    with pytest.raises(InvalidTypeError, match="^space"):
+        oc.deserialize(oc.serialize(count()), space=space)
+
+
+@pytest.mark.parametrize("measure", [1, "pure", SPACE[1]])
+def test_the_measure_is_one(measure):
+    with pytest.raises(InvalidTypeError, match="^output_measure"):
+        oc.deserialize(oc.serialize(count()), output_measure=measure)
