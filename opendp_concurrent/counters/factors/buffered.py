@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from operator import mul
 from typing import Any
 
+from ...queryables.saved import rows
 from ..dyadic import plain, unplain
 from .buffers_table import BITS, ENDLESS, HORIZONS, Buffers
 
@@ -60,7 +61,10 @@ class BufferedCoder:
 
     def restore(self, record: Any) -> None:
         """Restore the buffers from a record."""
-        self._buffers = [unplain(buffer) for buffer in record]
+        count = len(self._thetas)
+        self._buffers = [unplain(buffer) for buffer in rows(record, count, count)]
+
+    steps = None  # the buffers do not tell
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,10 @@ class Coder(Protocol):
     def restore(self, record: Any) -> None:
         """Restore the state from a record."""
 
+    @property
+    def steps(self) -> int | None:
+        """Number of steps so far; None if it is not kept."""
+
 
 class Factor(Protocol):
     """A matrix C."""
