@@ -134,8 +134,13 @@ class Checkpoint:
     saved or resumed here; and from a state after which the mechanism got messages. A process cannot
     know what other processes do with copies of the text.
 
+    The text begins with a SHA-256 digest of the rest, which is checked before anything else: a text
+    in which a single character was changed is refused. The digest is no signature: somebody who
+    computes it again can write another state. Such a text, and one of version 0.2 or earlier, which
+    has no digest, is read by types: an impossible state is refused.
+
     :param saved: text that ``save`` returned, to resume from
-    :raises InvalidValueError: if ``save`` did not return this text
+    :raises InvalidValueError: if ``save`` did not return this text, or it was changed
 
     :example:
 

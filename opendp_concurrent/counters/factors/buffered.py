@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from operator import mul
 from typing import Any
 
+import numpy as np
+
 from ...queryables.saved import rows
 from ..dyadic import plain, unplain
 from .buffers_table import BITS, ENDLESS, HORIZONS, Buffers
@@ -64,7 +66,15 @@ class BufferedCoder:
         count = len(self._thetas)
         self._buffers = [unplain(buffer) for buffer in rows(record, count, count)]
 
-    steps = None  # the buffers do not tell
+    @property
+    def shapes(self) -> set[tuple[int, ...]]:
+        """The shapes of the buffers."""
+        return {np.shape(buffer) for buffer in self._buffers}
+
+    @property
+    def steps(self) -> int | None:
+        """None: the buffers do not tell."""
+        return None
 
 
 @dataclass(frozen=True)

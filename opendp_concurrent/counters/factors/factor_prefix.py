@@ -63,6 +63,7 @@ class FactorPrefix:
         self._decoded.restore(decoded)
         require(self._data.steps == self._decoded.steps)
         self._sum = unplain(total)
+        require(self._data.shapes | self._decoded.shapes <= {np.shape(self._sum)})
 
     @property
     def steps(self) -> int | None:

@@ -100,7 +100,12 @@ class SquareRootCoder:
         require(self._past is None or bool(np.isfinite(self._past).all()))
 
     @property
-    def steps(self) -> int:
+    def shapes(self) -> set[tuple[int, ...]]:
+        """The shape of the items, if there are any."""
+        return set() if self._past is None else {self._past.shape[1:]}
+
+    @property
+    def steps(self) -> int | None:
         """Number of steps so far."""
         return self._steps
 
