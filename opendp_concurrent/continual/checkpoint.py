@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import ExitStack
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 from weakref import ref
@@ -23,14 +25,30 @@ from ..provenance import recorded
 from ..queryables.data import Sealed, SealedHandle, seal, unseal
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, check_launch
-from ..queryables.saved import Parts, parts_of
+from ..queryables.saved import (
+    MOST,
+    NOT_SAVED,
+    Parts,
+    canonical,
+    fields,
+    parts_of,
+    require,
+    rows,
+    whole,
+)
 from ..queryables.stream import stream_of
 from .mechanism import Checked, inside_a_mechanism
 
 _LOCK = Lock()
-_NOT_SAVED = "saved must be what Checkpoint.save returned"
+VERSION = 3
 _FIELDS = {"version", "lineage", "generation", "parts"}
-_OLD_FIELDS = {"version", "id", "name", "state"}
+_FIELDS_BEFORE = {"version", "id", "name", "state"}  # of version 1
+_CHANGED = (
+    f"{NOT_SAVED}: its digest is not that of its text, so the text was changed or cut; resume from "
+    "an unchanged copy"
+)
+_SAVED = re.compile(r'\{"digest":"([0-9a-f]{64})",(.*)\}')  # of its text from the comma on
+_LINEAGE = re.compile("[0-9a-f]{32}")
 _CANNOT = (
     "a counter, or made by make_continual of a machine with to_record and restore, perhaps behind "
     "stream transformations, in make_interactive or make_bounded_interactive, or cast; a "
@@ -116,8 +134,13 @@ class Checkpoint(SealedHandle):
     saved or resumed here; and from a state after which the mechanism got messages. A process cannot
     know what other processes do with copies of the text.
 
+    The text begins with a SHA-256 digest of the rest, which is checked before anything else: a text
+    in which a single character was changed is refused. The digest is no signature: somebody who
+    computes it again can write another state. Such a text, and one of version 0.2 or earlier, which
+    has no digest, is read by types: an impossible state is refused.
+
     :param saved: text that ``save`` returned, to resume from
-    :raises InvalidValueError: if ``save`` did not return this text
+    :raises InvalidValueError: if ``save`` did not return this text, or it was changed
 
     :example:
 
@@ -134,20 +157,7 @@ class Checkpoint(SealedHandle):
         self._lineage, self._of = "", Lineage()
         if saved is None:
             return
-        try:
-            self._record = json.loads(saved)
-        except (TypeError, ValueError, AttributeError):
-            raise InvalidValueError(_NOT_SAVED) from None
-        if not isinstance(self._record, dict) or set(self._record) not in (_FIELDS, _OLD_FIELDS):
-            raise InvalidValueError(_NOT_SAVED)
-        if self._record["version"] != 2:
-            raise InvalidValueError(
-                "saved was made by another version of opendp_concurrent; resume it with "
-                "that version"
-            )
-        types = {name: type(self._record.get(name)) for name in _FIELDS}
-        if types != {"version": int, "lineage": str, "generation": int, "parts": list}:
-            raise InvalidValueError(_NOT_SAVED)
+        self._record = _read(saved)
 
     def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
         """Nothing: it belongs to the owner of the data, not to a launch."""
@@ -183,12 +193,12 @@ class Checkpoint(SealedHandle):
                     part.stop()
             generation = self._of.saved
         record = {
-            "version": 2,
+            "version": VERSION,
             "lineage": self._lineage,
             "generation": generation,
             "parts": records,
         }
-        return json.dumps(record)
+        return _written(record)
 
     def _attach(self, parts: Parts) -> None:
         """Attach to a launched mechanism; restore the saved state, if there is one."""
@@ -214,6 +224,44 @@ class Checkpoint(SealedHandle):
             self._parts, self._record = seal(parts), None
 
 
+def _written(record: dict[str, Any]) -> str:
+    """Return the text of a record, which begins with the digest of the rest."""
+    text = canonical(record)[1:-1]
+    return f'{{"digest":"{sha256(text.encode()).hexdigest()}",{text}}}'
+
+
+def _read(saved: Any) -> dict[str, Any]:
+    """Return the record of a text, or raise.
+
+    The digest detects accidents and edits by hand before anything of the text is used. It is not a
+    signature: who can compute it can write another state. A text of version 2 has no digest.
+    """
+    require(type(saved) is str)
+    found = _SAVED.fullmatch(saved)
+    if found is not None and sha256(found[2].encode(errors="replace")).hexdigest() != found[1]:
+        raise InvalidValueError(_CHANGED)
+    try:
+        record = json.loads(saved)
+    except (ValueError, RecursionError):
+        raise InvalidValueError(NOT_SAVED) from None
+    if found is not None:
+        record.pop("digest")
+    require(type(record) is dict and record.keys() in (_FIELDS, _FIELDS_BEFORE))
+    require(type(record["version"]) is int)
+    if found is None and record["version"] == VERSION:
+        raise InvalidValueError(_CHANGED)
+    if record["version"] != (2 if found is None else VERSION):
+        raise InvalidValueError(
+            "saved was made by another version of opendp_concurrent; resume it with that version"
+        )
+    _, lineage, generation, parts = fields(record, "version", "lineage", "generation", "parts")
+    require(type(lineage) is str and _LINEAGE.fullmatch(lineage) is not None)
+    whole(generation, least=1, most=MOST)
+    rows(parts, least=1)
+    read: dict[str, Any] = record
+    return read
+
+
 def _restore(parts: Parts, records: Any) -> None:
     try:
         names = [name for name, _ in records]
@@ -227,8 +275,8 @@ def _restore(parts: Parts, records: Any) -> None:
             part.restore(record)
     except InvalidValueError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-        raise InvalidValueError(_NOT_SAVED) from None
+    except Exception:  # whatever a machine says of a state that is none
+        raise InvalidValueError(NOT_SAVED) from None
 
 
 @recorded

@@ -33,7 +33,7 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import NONE, Queries, answering
-from ..queryables.saved import list_parts
+from ..queryables.saved import MOST, fields, list_parts, require, whole
 from ..queryables.stream import (
     DataMessage,
     FedQueryable,
@@ -201,8 +201,13 @@ class Checked:
     def restore(self, record: dict[str, Any]) -> None:
         """Restore the state from a record."""
         assert isinstance(self._machine, Resumable)
-        self._machine.restore(record["machine"])
-        self._steps, self._halted = record["steps"], record["halted"]
+        steps, halted, machine = fields(record, "steps", "halted", "machine")
+        self._steps = whole(steps, most=MOST if self._horizon is None else self._horizon)
+        require(type(halted) is bool)
+        self._halted = halted
+        self._machine.restore(machine)
+        counted = getattr(self._machine, "steps", None)  # of a counter
+        require(type(counted) is not int or counted == steps)
 
     @property
     def resumable(self) -> bool:

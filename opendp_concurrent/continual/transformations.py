@@ -26,7 +26,7 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, pinned, read_map, run
 from ..queryables.named_queries import queries_of
-from ..queryables.saved import list_parts, parts_of
+from ..queryables.saved import canonical, fields, list_parts, parts_of, require, rows, whole
 from ..queryables.stream import Room, Stream, Update, Updates, query_side, start_of
 from .concurrent import FedStreamQueryable, StreamQueryable, launching_handle
 from .mechanism import Checked, hand_out
@@ -107,7 +107,7 @@ class _Both:
 
     def restore(self, record: Any) -> None:
         """Restore the state of both functions."""
-        for one, memory in zip((self._one, self._two), record, strict=True):
+        for one, memory in zip((self._one, self._two), rows(record), strict=True):
             _remember(one, memory)
 
 
@@ -119,8 +119,8 @@ def _memory(of: PerItem) -> Any:
 def _remember(of: PerItem, record: Any) -> None:
     if isinstance(of, (_Both, Contributions)):
         of.restore(record)
-    elif record is not None:
-        raise ValueError
+    else:
+        require(record is None)
 
 
 def _after(first: Callable[[], PerItem], second: Callable[[], PerItem]) -> Callable[[], PerItem]:
@@ -404,9 +404,11 @@ class Contributions:
 
     def restore(self, record: Any) -> None:
         """Restore the state from a record."""
-        if record["limit"] != self._limit:
-            raise ValueError
-        self._seen = {from_json(user): int(count) for user, count in record["seen"]}
+        limit, seen = fields(record, "limit", "seen")
+        whole(limit, self._limit, self._limit)
+        self._seen = {from_json(user): whole(count, 1, limit) for user, count in rows(seen)}
+        require(len(self._seen) == len(seen))
+        require(canonical(self.to_record()) == canonical(record))  # each user as it is written
 
 
 @recorded

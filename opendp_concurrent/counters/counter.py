@@ -16,6 +16,7 @@ from ..native import opendp as _native
 from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
+from ..queryables.saved import require, restore_exactly
 from .methods import METHODS, check_scale, plan
 from .node_noise import is_laplace
 from .prefix import Prefix
@@ -47,7 +48,12 @@ class _Counter:
         return self._prefix.to_record()
 
     def restore(self, record: Any) -> None:
-        self._prefix.restore(record)
+        restore_exactly(self._prefix, record)
+        require(not isinstance(self._prefix.total(), np.ndarray))
+
+    @property
+    def steps(self) -> int | None:
+        return self._prefix.steps
 
 
 def whole_numbers(items: Any) -> Any:

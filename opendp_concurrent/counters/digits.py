@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..queryables.saved import fields, require, rows, whole
 from .dyadic import plain, unplain
 from .node_noise import NodeNoise
 
@@ -145,6 +146,11 @@ class DigitNoise:
             total = total + sum(values) if digit > 0 else total - sum(values)
         return total
 
+    @property
+    def most(self) -> int:
+        """Largest number of items whose sum has these digits."""
+        return int((self._digits.base**self._digits.height - 1) // 2)
+
     def _new(self, size: int | None) -> Any:
         if size is None:
             return self._draw()
@@ -159,10 +165,11 @@ class DigitNoise:
 
     def restore(self, record: Any) -> None:
         """Restore the noise from a record."""
-        self._levels = {
-            level: (start, positive, [unplain(value) for value in values])
-            for level, start, positive, values in record
-        }
+        self._levels = {}
+        for level, start, positive, values in rows(record):
+            require(type(positive) is bool)
+            noise = [unplain(value) for value in rows(values, most=self._digits.base)]
+            self._levels[whole(level)] = whole(start), positive, noise
 
 
 class DigitsPrefix:
@@ -201,5 +208,11 @@ class DigitsPrefix:
 
     def restore(self, record: dict[str, Any]) -> None:
         """Restore the state from a record."""
-        self._count, self._sum = record["count"], unplain(record["sum"])
-        self._noise.restore(record["noise"])
+        count, total, noise = fields(record, "count", "sum", "noise")
+        self._count, self._sum = whole(count, most=self._noise.most), unplain(total)
+        self._noise.restore(noise)
+
+    @property
+    def steps(self) -> int:
+        """Number of steps so far."""
+        return self._count

@@ -15,11 +15,14 @@ of such a node have too few set bits.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import comb
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..queryables.saved import fields, require, whole
 
 Integers = NDArray[np.int64]
 
@@ -30,7 +33,9 @@ def plain(total: Any) -> Any:
 
 
 def unplain(total: Any) -> Any:
-    """Return the integer or array of a JSON value: the inverse of :func:`plain`."""
+    """Return the integer or array of a JSON value, or raise: the inverse of :func:`plain`."""
+    for one in total if isinstance(total, list) else [total]:
+        require(type(one) is int)
     return np.array(total, dtype=object) if isinstance(total, list) else total
 
 
@@ -130,8 +135,19 @@ class Dyadic:
 
     def restore(self, record: dict[str, Any]) -> None:
         """Restore the state from a record."""
-        self.count, self._leaf = record["count"], self._leaves.leaf(record["count"])
-        self.sums = {int(bit): unplain(total) for bit, total in record["sums"].items()}
+        count, sums = fields(record, "count", "sums")
+        self.count = whole(count, most=self._leaves.horizon)
+        self._leaf = self._leaves.leaf(count)
+        require(type(sums) is dict and set(sums) == set(map(str, self._bits())))
+        self.sums = {int(bit): unplain(total) for bit, total in sums.items()}
+
+    def _bits(self) -> Iterator[int]:
+        """Yield the bits of the nodes of the prefix that are not empty."""
+        for bit in range(self._leaf.bit_length()):
+            start = self._leaf >> bit + 1 << bit + 1
+            ends = self._leaves.before(start), self._leaves.before(start + (1 << bit))
+            if self._leaf >> bit & 1 and ends[0] < ends[1]:
+                yield bit
 
     def add(self, item: Any) -> int:
         """Take an item; return a bit such that the nodes at it and below it are new."""

@@ -18,6 +18,7 @@ from ..native import opendp as _native
 from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
+from ..queryables.saved import require, restore_exactly
 from .methods import METHODS, check_scale, plan
 from .node_noise import is_laplace
 from .prefix import Prefix
@@ -59,7 +60,12 @@ class _Histogram:
         return self._prefix.to_record()
 
     def restore(self, record: Any) -> None:
-        self._prefix.restore(record)
+        restore_exactly(self._prefix, record)
+        require(np.shape(self._prefix.total()) in ((), (self._categories.count,)))
+
+    @property
+    def steps(self) -> int | None:
+        return self._prefix.steps
 
     def _top(self, query: Any) -> int | None:
         if query is None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..queryables.saved import fields, require, rows, whole
 from .dyadic import AllLeaves, Dyadic, Leaves, plain, unplain
 from .node_noise import NodeNoise
 
@@ -29,6 +30,10 @@ class Prefix(Protocol):
 
     def restore(self, record: dict[str, Any]) -> None:
         """Restore the state from a record."""
+
+    @property
+    def steps(self) -> int | None:
+        """Number of steps so far; None if it is not kept."""
 
 
 def _released(noise: NodeNoise, total: Any) -> Any:
@@ -74,8 +79,15 @@ class TreePrefix:
 
     def restore(self, record: dict[str, Any]) -> None:
         """Restore the state from a record."""
-        self._dyadic.restore(record["dyadic"])
-        self._noisy = {int(bit): unplain(value) for bit, value in record["noisy"].items()}
+        dyadic, noisy = fields(record, "dyadic", "noisy")
+        self._dyadic.restore(dyadic)
+        require(type(noisy) is dict and set(noisy) == set(map(str, self._dyadic.sums)))
+        self._noisy = {int(bit): unplain(value) for bit, value in noisy.items()}
+
+    @property
+    def steps(self) -> int:
+        """Number of steps so far."""
+        return self._dyadic.count
 
 
 class DoublingPrefix:
@@ -140,13 +152,23 @@ class DoublingPrefix:
 
     def restore(self, record: dict[str, Any]) -> None:
         """Restore the state from a record."""
-        self._before = unplain(record["before"])
-        self._exact = [unplain(total) for total in record["exact"]]
-        self._length, self._steps = record["length"], record["steps"]
-        if record["tree"] is not None:
+        names = "before", "exact", "length", "steps", "tree"
+        before, exact, length, steps, tree = fields(record, *names)
+        self._length = whole(length, least=1)
+        self._steps = whole(steps, most=length - 1)
+        self._before = unplain(before)
+        self._exact = [unplain(total) for total in rows(exact)]
+        require(length.bit_count() == 1 and len(exact) == (1 if steps else 0))
+        if steps:  # an epoch of one step is never open
             self._open()
             assert self._tree is not None
-            self._tree.restore(record["tree"])
+            self._tree.restore(tree)
+            require(self._tree.steps == steps)
+
+    @property
+    def steps(self) -> int:
+        """Number of steps so far."""
+        return self._length - 1 + self._steps
 
     def _exact_add(self, items: Any) -> None:
         if self._steps == 0:

@@ -18,6 +18,7 @@ from ..native import opendp as _native
 from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
+from ..queryables.saved import restore_exactly
 from .counter import whole_numbers
 from .factors.buffered import windowed
 from .factors.factor import grid_bits, sensitivity
@@ -72,7 +73,7 @@ class _Window:
         return self._state.to_record()
 
     def restore(self, record: Any) -> None:
-        self._state.restore(record)
+        restore_exactly(self._state, record)
 
 
 @dataclass(frozen=True)

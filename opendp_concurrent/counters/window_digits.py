@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from ..queryables.saved import MOST, fields, require, rows, whole
 from .digits import Digits, least_base
 from .node_noise import NodeNoise
 
@@ -63,7 +64,10 @@ class NodeTable:
 
     def restore(self, record: Any) -> None:
         """Restore the noise from a record."""
-        self._known = {(level, node): value for level, node, value in record}
+        self._known = {}
+        for level, node, value in rows(record):
+            require(type(value) is int)
+            self._known[whole(level), whole(node, least=-MOST)] = value
 
 
 class DigitsWindow:
@@ -111,10 +115,14 @@ class DigitsWindow:
 
     def restore(self, record: Any) -> None:
         """Restore the state from a record."""
-        self._items, self._steps = deque(record["items"]), record["steps"]
+        items, steps, now, before = fields(record, "items", "steps", "now", "before")
+        for item in rows(items, most=self._window):
+            require(type(item) is int)
+        self._items, self._steps = deque(items), whole(steps, most=self._window)
+        require(len(items) == (steps if before is None else self._window))
         self._sum = sum(self._items)
-        self._now.restore(record["now"])
+        self._now.restore(now)
         self._before = None
-        if record["before"] is not None:
+        if before is not None:
             self._before = NodeTable(self._digits, self._noise)
-            self._before.restore(record["before"])
+            self._before.restore(before)

@@ -8,10 +8,12 @@ The state has the last W items, and the noise of O(log W) nodes.
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
+from ..queryables.saved import fields, require, rows
 from .dyadic import AllLeaves
 from .node_noise import NodeNoise
 from .prefix import TreePrefix
@@ -25,7 +27,7 @@ class Shrinking:
     __slots__ = ("_noise", "_noisy", "_suffix", "length")
 
     def __init__(self, items: list[int], noise: NodeNoise) -> None:
-        self._suffix = np.concatenate([[0], np.cumsum(items[::-1])]).tolist()
+        self._suffix = [0, *accumulate(items[::-1])]
         self._noise, self.length = noise, len(items)
         self._noisy: dict[tuple[int, int], int] = {}
 
@@ -52,8 +54,13 @@ class Shrinking:
 
     def restore(self, record: Any) -> None:
         """Restore the state from a record."""
-        self._suffix, self.length = record["suffix"], len(record["suffix"]) - 1
-        self._noisy = {(low, bit): value for low, bit, value in record["noisy"]}
+        suffix, noisy = fields(record, "suffix", "noisy")
+        empty = len(rows(suffix, 1)) == 1 and suffix[0] == 0  # version 2 wrote it as 0.0
+        for row in [[] if empty else suffix, *rows(noisy)]:
+            for one in row:
+                require(type(one) is int)
+        self._suffix, self.length = suffix, len(suffix) - 1
+        self._noisy = {(low, bit): value for low, bit, value in noisy}
 
 
 class TreesWindow:
@@ -88,9 +95,13 @@ class TreesWindow:
 
     def restore(self, record: Any) -> None:
         """Restore the state from a record."""
-        self._before.restore(record["before"])
-        self._now.restore(record["now"])
-        self._block = record["block"]
+        before, now, block = fields(record, "before", "now", "block")
+        self._before.restore(before)
+        self._now.restore(now)
+        self._block = rows(block, most=self._window)
+        for item in block:
+            require(type(item) is int)
+        require(self._before.length in (0, self._window) and self._now.steps == len(block))
 
 
 def nodes_of(window: int) -> int:

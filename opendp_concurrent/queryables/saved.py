@@ -1,4 +1,4 @@
-"""The parts of a handle's state that a checkpoint saves: all of them, or none.
+"""The parts of a handle's state that a checkpoint saves: all of them, or none; how they are read.
 
 A handle can be resumed if its constructor lists the parts that have state, its own before those of
 the mechanism that it wraps. A handle without a list cannot be resumed, nor can a wrapper of it.
@@ -6,10 +6,15 @@ the mechanism that it wraps. A handle without a list cannot be resumed, nor can 
 
 from __future__ import annotations
 
+import json
 from typing import Any, Protocol
 
+from ..errors import InvalidValueError
 from .data import seal, unseal
 from .machine import MachineQueryable
+
+MOST = 2**62  # steps, messages, saves
+NOT_SAVED = "saved must be what Checkpoint.save returned"
 
 
 class Savable(Protocol):
@@ -46,3 +51,47 @@ def parts_of(handle: Any) -> Parts | None:
 def list_parts(handle: MachineQueryable, parts: Parts | None) -> None:
     """Let ``handle`` be resumed from ``parts``, or not."""
     handle._parts = None if parts is None else seal(parts)
+
+
+# --- reading what was saved ----------------------------------------------------------------------
+
+
+def canonical(record: Any) -> str:
+    """Return the JSON text of a record; there is one."""
+    return json.dumps(record, sort_keys=True, separators=(",", ":"))
+
+
+def require(holds: bool) -> None:
+    """Raise unless a condition on a record holds."""
+    if not holds:
+        raise InvalidValueError(NOT_SAVED)
+
+
+def whole(value: Any, least: int = 0, most: int = MOST) -> int:
+    """Return an integer between two bounds, or raise."""
+    require(type(value) is int and least <= value <= most)
+    number: int = value
+    return number
+
+
+def fields(record: Any, *names: str) -> list[Any]:
+    """Return the values of a record that has these names and no other, or raise."""
+    require(type(record) is dict and record.keys() == set(names))
+    return [record[name] for name in names]
+
+
+def rows(record: Any, least: int = 0, most: int = MOST) -> list[Any]:
+    """Return a list whose length is between two bounds, or raise."""
+    require(type(record) is list and least <= len(record) <= most)
+    found: list[Any] = record
+    return found
+
+
+def restore_exactly(part: Any, record: Any) -> None:
+    """Restore a part of the state, or raise unless it then saves the same record.
+
+    So a record has no value that is not used, lacks none, and has each in its own type: noise that
+    is missing would be drawn.
+    """
+    part.restore(record)
+    require(canonical(part.to_record()) == canonical(record))

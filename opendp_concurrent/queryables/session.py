@@ -117,7 +117,9 @@ class Session:
         :param price: a measurement, or a d_mid at the d_in of the account's bound
         :param renews: whether to charge ``count`` again whenever none is left
         """
-        block, offer = uncharged(self._prepare, price, count if renews else 0)
+        size = count if renews else 0
+        prepared: tuple[Prepaid, MeasurementPrice | None] = uncharged(self._prepare, price, size)
+        block, offer = prepared
         block.pay(count, least)
         if offer is not None:
             self._offers.remember(offer)

@@ -32,6 +32,7 @@ from ..interrupts import Lock
 from ..native import opendp as _native
 from .data import Sealed, check_process, seal, unseal
 from .machine import MachineQueryable
+from .saved import whole
 
 MOST_ITEMS = 10**8  # at once
 MESSAGES = at_most(2**63 - 1, "no session has more")
@@ -216,9 +217,7 @@ class Meter:
 
     def restore(self, record: Any) -> None:
         """Go on from a record."""
-        if not (type(record) is int and 0 <= record <= self._limit):
-            raise ValueError
-        self._left = record
+        self._left = whole(record, most=self._limit)
 
     def stop(self) -> None:
         """Nothing: the mechanism behind it stops."""
@@ -362,7 +361,7 @@ class Stream:
 
     def restore(self, record: Any) -> None:
         """Go on from a record."""
-        self._steps = int(record)
+        self._steps = whole(record)
 
     def stop(self) -> None:
         """Nothing: the mechanism behind it stops."""

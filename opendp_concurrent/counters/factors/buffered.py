@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from operator import mul
 from typing import Any
 
+import numpy as np
+
+from ...queryables.saved import rows
 from ..dyadic import plain, unplain
 from .buffers_table import BITS, ENDLESS, HORIZONS, Buffers
 
@@ -60,7 +63,18 @@ class BufferedCoder:
 
     def restore(self, record: Any) -> None:
         """Restore the buffers from a record."""
-        self._buffers = [unplain(buffer) for buffer in record]
+        count = len(self._thetas)
+        self._buffers = [unplain(buffer) for buffer in rows(record, count, count)]
+
+    @property
+    def shapes(self) -> set[tuple[int, ...]]:
+        """The shapes of the buffers."""
+        return {np.shape(buffer) for buffer in self._buffers}
+
+    @property
+    def steps(self) -> int | None:
+        """None: the buffers do not tell."""
+        return None
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,14 @@ class Coder(Protocol):
     def restore(self, record: Any) -> None:
         """Restore the state from a record."""
 
+    @property
+    def shapes(self) -> set[tuple[int, ...]]:
+        """The shapes of what it keeps: those of the items, if there were any."""
+
+    @property
+    def steps(self) -> int | None:
+        """Number of steps so far; None if it is not kept."""
+
 
 class Factor(Protocol):
     """A matrix C."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...queryables.saved import fields, require
 from ..dyadic import plain, unplain
 from ..node_noise import NodeNoise
 from .factor import Coder, Factor
@@ -57,9 +58,17 @@ class FactorPrefix:
 
     def restore(self, record: dict[str, Any]) -> None:
         """Restore the state from a record."""
-        self._data.restore(record["data"])
-        self._decoded.restore(record["decoded"])
-        self._sum = unplain(record["sum"])
+        data, decoded, total = fields(record, "data", "decoded", "sum")
+        self._data.restore(data)
+        self._decoded.restore(decoded)
+        require(self._data.steps == self._decoded.steps)
+        self._sum = unplain(total)
+        require(self._data.shapes | self._decoded.shapes <= {np.shape(self._sum)})
+
+    @property
+    def steps(self) -> int | None:
+        """Number of steps so far; None if it is not kept."""
+        return self._data.steps
 
     @property
     def fine_total(self) -> Any:

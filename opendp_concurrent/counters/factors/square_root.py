@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...queryables.saved import fields, require, rows
+
 MOST_STEPS = 2**20
 WORD = 61  # sums of products are below 2^62
 EXTRA = 32  # more bits while f is computed
@@ -90,9 +92,22 @@ class SquareRootCoder:
 
     def restore(self, record: Any) -> None:
         """Restore the state from a record."""
-        self._steps = len(record["past"])
-        dtype = np.int64 if record["whole"] else np.float64
-        self._past = np.array(record["past"], dtype) if self._steps else None
+        past, is_whole = fields(record, "past", "whole")
+        self._steps = len(rows(past, most=self._horizon))
+        require(type(is_whole) is bool)
+        dtype = np.int64 if is_whole else np.float64
+        self._past = np.array(past, dtype) if self._steps else None
+        require(self._past is None or bool(np.isfinite(self._past).all()))
+
+    @property
+    def shapes(self) -> set[tuple[int, ...]]:
+        """The shape of the items, if there are any."""
+        return set() if self._past is None else {self._past.shape[1:]}
+
+    @property
+    def steps(self) -> int | None:
+        """Number of steps so far."""
+        return self._steps
 
 
 def plain_integers(value: Any) -> Any:

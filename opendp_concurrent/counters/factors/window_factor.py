@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from ...queryables.saved import fields, require, rows
 from .factor_prefix import FactorPrefix, nearest
 
 
@@ -36,5 +37,11 @@ class FactorWindow:
 
     def restore(self, record: Any) -> None:
         """Restore the state from a record."""
-        self._prefix.restore(record["prefix"])
-        self._totals = deque(record["totals"], self._totals.maxlen)
+        prefix, totals = fields(record, "prefix", "totals")
+        most = self._totals.maxlen
+        assert most is not None
+        for total in rows(totals, 1, most):
+            require(type(total) is int)
+        self._prefix.restore(prefix)
+        self._totals = deque(totals, most)
+        require(bool(totals[-1] == self._prefix.fine_total))

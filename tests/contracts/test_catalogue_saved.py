@@ -1,0 +1,219 @@
+"""Saved state of everything that can be resumed: an edited text is refused, and nothing else.
+
+* A text in which one character was changed, or one value replaced, is refused by its digest.
+* A text whose digest was computed again, or that an earlier version wrote without one, is read by
+  types: what is impossible is refused, and what is resumed raises errors of this package only.
+"""
+
+import json
+from contextlib import suppress
+from hashlib import sha256
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import ConcurrentError, InvalidValueError
+
+from .catalogue import REFUSALS, SUBJECTS, WRAPPERS, Kind, Recipe
+
+dp.enable_features("contrib", "honest-but-curious")
+VALUES = (-1, 2**80, -(10**6), 0, 1, 7, 1e300, 0.5, True, None, "x", "1", [], [1], {}, {"a": 1})
+EDITS = ("0", "1", "9", "-", ".", " ", '"', "e", "[", "\n")
+
+
+def resumable():
+    """Recipes whose measurement can be resumed, by their names."""
+    found = {}
+    for subject in SUBJECTS:
+        if subject.kind is not Kind.CONTINUAL:
+            continue
+        for wrappers in ((), *((one,) for one in WRAPPERS if one.name != "resumable")):
+            recipe = Recipe(wrappers, subject)
+            cases = recipe.cases()
+            if cases and not cases[-1].top and getattr(cases[-1].what, "resumable", False):
+                found[str(recipe)] = recipe
+    return found
+
+
+RECIPES = resumable()
+ALONE = [name for name, recipe in RECIPES.items() if not recipe.wrappers]
+ONE_EACH = {recipe.wrappers[0].name: name for name, recipe in RECIPES.items() if recipe.wrappers}
+READ = [*ALONE, *ONE_EACH.values()]  # each mechanism, and each wrapper around one of them
+
+
+def launch(recipe, saved=None):
+    """A new copy of the mechanism, and its checkpoint; None if it cannot be launched."""
+    checkpoint = oc.c.Checkpoint(saved)
+    case = recipe.cases()[-1]
+    try:
+        return oc.c.make_resumable(case.what, checkpoint)(case.data), checkpoint, case
+    except REFUSALS:
+        if saved is not None:
+            raise
+        return None
+
+
+def save(recipe):
+    """The text of a mechanism after some steps; None if it cannot be launched by itself."""
+    launched = launch(recipe)
+    if launched is None:
+        return None
+    handle, checkpoint, case = launched
+    talk = case.talk(handle)
+    for item in (1, 0, 1, 1, 0, 1, 1):
+        talk.update(item)
+    return checkpoint.save()
+
+
+def digested(record):
+    """The text that somebody writes who knows how."""
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"))[1:-1]
+    return f'{{"digest":"{sha256(text.encode()).hexdigest()}",{text}}}'
+
+
+def leaves(value, path=()):
+    """The places of all values that have no parts, and of all that have none left."""
+    if isinstance(value, (dict, list)) and value:
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, part in list(pairs):
+            yield from leaves(part, (*path, key))
+    else:
+        yield path
+
+
+def replaced(record, path, value):
+    copy = json.loads(json.dumps(record))
+    at = copy
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    return copy
+
+
+def at(record, path):
+    for key in path:
+        record = record[key]
+    return record
+
+
+def test_there_is_something_to_save():
+    assert len(ALONE) >= 10
+    assert len(RECIPES) > 2 * len(ALONE)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_edit_of_one_character_is_refused(name):
+    saved = save(RECIPES[name])
+    if saved is None:
+        pytest.skip("it is launched on something")
+    accepted = []
+    for place in range(len(saved) + 1):
+        before, after = saved[:place], saved[place:]
+        for text in (
+            before + after[1:],
+            *(before + one + after for one in EDITS),
+            *(before + one + after[1:] for one in EDITS),
+        ):
+            if text == saved:
+                continue
+            try:
+                oc.c.Checkpoint(text)
+            except InvalidValueError:
+                continue
+            accepted.append(text)
+    assert accepted == []
+    for length in range(len(saved)):
+        with pytest.raises(InvalidValueError):
+            oc.c.Checkpoint(saved[:length])
+
+
+def edited(record):
+    """Each leaf replaced by each value: the record, and whether it has impossible steps."""
+    for path in leaves(record):
+        was = at(record, path)
+        counts = path[-1:] == ("steps",) and type(was) is int
+        for value in (*VALUES, *((was + 1, was - 1) if type(was) is int else ())):
+            if json.dumps(value) != json.dumps(was):
+                yield replaced(record, path, value), counts and value in (-1, 2**80, -(10**6))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_replaced_value_is_refused(name):
+    saved = save(RECIPES[name])
+    if saved is None:
+        pytest.skip("it is launched on something")
+    whole = json.loads(saved)
+    record = {key: value for key, value in whole.items() if key != "digest"}
+    assert digested(record) == saved
+    for one, _ in edited(record):
+        changed = {**one, "digest": whole["digest"]}
+        for text in (
+            json.dumps(changed),
+            json.dumps(changed, sort_keys=True, separators=(",", ":")),
+            saved[:76] + digested(one)[76:],  # in its place, behind the digest
+        ):
+            with pytest.raises(InvalidValueError):
+                oc.c.Checkpoint(text)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_every_replaced_value_with_its_own_digest_or_none_is_read_by_types(name):
+    recipe = RECIPES[name]
+    saved = save(recipe)
+    if saved is None:
+        pytest.skip("it is launched on something")
+    record = {key: value for key, value in json.loads(saved).items() if key != "digest"}
+    for index, (one, impossible) in enumerate(edited(record)):
+        text = digested(one) if index % 2 else json.dumps({**one, "version": 2})
+        lives_by_types(recipe, text, impossible)
+
+
+def lives_by_types(recipe, text, impossible=False):
+    """It is refused, or what is resumed raises errors of this package only, and ends."""
+    try:
+        handle, checkpoint, case = launch(recipe, fresh(text))
+    except InvalidValueError:
+        return
+    assert not impossible
+    talk = case.talk(handle)
+    with suppress(ConcurrentError):
+        for _ in range(3):
+            talk.answer()
+            talk.update(1)
+        talk.answer()
+        checkpoint.save()
+
+
+_NUMBERS = iter(range(10**9))
+
+
+def fresh(text):
+    """The same state of another mechanism: one state is resumed once in a process."""
+    try:
+        record = json.loads(text)
+    except ValueError:
+        return text
+    if not isinstance(record, dict) or not isinstance(record.get("lineage"), str):
+        return text
+    if len(record["lineage"]) != 32:
+        return text
+    record["lineage"] = f"{next(_NUMBERS):032x}"
+    return (
+        digested({k: v for k, v in record.items() if k != "digest"})
+        if "digest" in record
+        else (json.dumps(record))
+    )
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_what_an_earlier_version_wrote_is_resumed(name):
+    """Without a digest, and otherwise the same."""
+    recipe = RECIPES[name]
+    saved = save(recipe)
+    if saved is None:
+        pytest.skip("it is launched on something")
+    record = {key: value for key, value in json.loads(saved).items() if key != "digest"}
+    _, checkpoint, _ = launch(recipe, fresh(json.dumps({**record, "version": 2})))
+    again = json.loads(checkpoint.save())
+    assert (again["parts"], again["version"]) == (record["parts"], 3)
