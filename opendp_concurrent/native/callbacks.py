@@ -20,17 +20,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from functools import wraps
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from opendp import _convert
 from opendp.mod import OpenDPException
 
 from ..errors import ConcurrentError, MechanismError, charged, tell_charged
-from ..interrupts import let_in, whole
+from ..interrupts import WHOLE, let_in
 
+F = TypeVar("F", bound=Callable[..., Any])
+_ROOM = 300  # frames, some of which C code needs, too
 _CALLBACKS = {_convert._invoke_py_callback.__code__, _convert._invoke_py_transition.__code__}
 _CARRIED: ContextVar[list[BaseException] | None] = ContextVar("_CARRIED", default=None)
 
@@ -49,7 +52,25 @@ def inside_native_call() -> bool:
     return False
 
 
-@whole
+def crossing(function: F) -> F:
+    """Return ``function``, which calls native code. Each call is a section.
+
+    :raises RecursionError: there, if few frames are left: OpenDP's callbacks need some to pass on
+        an error of a user's function, and the process crashes if they cannot
+    """
+
+    @wraps(function)
+    def cross(*arguments: Any, **options: Any) -> Any:
+        with suppress(ValueError):  # the usual case: the stack has fewer frames
+            sys._getframe(max(1, sys.getrecursionlimit() - _ROOM))
+            raise RecursionError("too few frames are left on the stack to call OpenDP")
+        with WHOLE:
+            return function(*arguments, **options)
+
+    return cast(F, cross)
+
+
+@crossing
 def typed(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``. This package's exceptions keep their type and values.
 

@@ -33,20 +33,19 @@ from opendp.typing import _ELEMENTARY_TYPES
 
 from ..checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
-from ..interrupts import whole
 from ..provenance import Unrecorded
 from .advisories.fence import trusted
 from .argtypes import answered, set_once
 from .callbacks import carry as carry
-from .callbacks import guard
+from .callbacks import crossing, guard
 from .callbacks import inside_native_call as inside_native_call
 from .callbacks import remember as remember
 from .callbacks import typed as typed
 
 PARTIAL_CONSTRUCTOR: type = _PartialConstructor
 VERSION: str = mod.__version__
-_measurement_map = whole(core.measurement_map)
-_transformation_map = whole(core.transformation_map)
+_measurement_map = crossing(core.measurement_map)
+_transformation_map = crossing(core.transformation_map)
 set_once()
 guard()
 MOST_ROWS = 2**36  # more than a machine holds
@@ -101,7 +100,7 @@ def to_pointer(data: Any, carrier_type: Any) -> Any:
     return pointer
 
 
-@whole
+@crossing
 def invoke(measurement: Measurement, pointer: Any) -> Any:
     """Run a measurement on data that are converted already."""
     try:
@@ -135,7 +134,7 @@ def _ok(result: Any) -> Any:
     return unwrap(result, ctypes.c_void_p) if result.tag else result.payload.Ok
 
 
-@whole
+@crossing
 def transform(transformation: Transformation, pointer: Any) -> Any:
     """Run a transformation on converted data; the result stays converted."""
     try:
@@ -144,7 +143,7 @@ def transform(transformation: Transformation, pointer: Any) -> Any:
         del pointer
 
 
-@whole
+@crossing
 def apply(transformation: Transformation, pointer: Any) -> Any:
     """Apply a transformation to converted data, and convert the result."""
     try:
@@ -154,7 +153,7 @@ def apply(transformation: Transformation, pointer: Any) -> Any:
     return unwrap(result, AnyObjectPtr) if result.tag else _answer(result)
 
 
-@whole
+@crossing
 def to_python(pointer: Any) -> Any:
     """Convert data back from OpenDP's representation."""
     return c_to_py(pointer)
@@ -249,7 +248,7 @@ def address(measurement: Measurement | Transformation) -> int:
     return ctypes.addressof(measurement.contents)
 
 
-@whole
+@crossing
 def space_of(measurement: Measurement) -> tuple[Domain, Metric, Measure]:
     """Return the domain, metric and measure of a measurement."""
     return (
@@ -273,19 +272,19 @@ def native_only(function: Callable[..., Any], *arguments: Any) -> tuple[Any, boo
 # --- queryables ------------------------------------------------------------------------------
 
 
-@whole
+@crossing
 def evaluate(queryable: Any, query: Any) -> Any:
     """Query a native queryable."""
     return core.queryable_eval(queryable, query)
 
 
-@whole
+@crossing
 def evaluate_odometer(queryable: Any, query: Any) -> Any:
     """Launch on a native odometer queryable."""
     return core.odometer_queryable_invoke(queryable, query)
 
 
-@whole
+@crossing
 def python_queryable(transition: Callable[[Any], Any]) -> Any:
     """Make a native queryable from Python, so that OpenDP's wrappers apply to it.
 

@@ -75,7 +75,7 @@ class Table:
 
     def frozen(self) -> Table:
         """Return the same table, which no longer changes: as it is, if it is stored already."""
-        return self if self._held else self.materialized()
+        return self if any(one.fixed for one in self._held) else self.materialized()
 
     def fixed(self) -> Table:
         """Return the same scanned table as it is now, until it is freed."""
@@ -98,16 +98,17 @@ class Table:
 def table_of(stored: Stored, tables: Tables, timeout: float | None) -> Table:
     """Return a table of what is stored, which is dropped when nobody needs it."""
     scan = Scan(stored.reference, tables.schema)
-    return Table(stored.engine, scan, tables, timeout, (_Held(stored.drop),))
+    return Table(stored.engine, scan, tables, timeout, (_Held(stored),))
 
 
 class _Held:
     """Keeps a stored table until nobody needs it."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "fixed")
 
-    def __init__(self, drop: Any) -> None:
-        finalize(self, _quietly, drop)
+    def __init__(self, stored: Stored) -> None:
+        self.fixed = stored.fixed
+        finalize(self, _quietly, stored.drop)
 
 
 def _quietly(drop: Any) -> None:

@@ -272,7 +272,7 @@ class DuckDB(Engine):
         except BaseException:
             drop()
             raise
-        return Stored(DuckDB(self._connection), ("table", name, "main", "t"), drop)
+        return Stored(DuckDB(self._connection), ("table", name, "main", "t"), drop, fixed=True)
 
 
 def _execute(cursor: Any, text: str, parameters: tuple[Any, ...]) -> list[Any]:

@@ -28,11 +28,18 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A stored table: the engine that sees it, its reference, and a function that drops it."""
+    """A stored table.
+
+    :ivar engine: the engine that sees it
+    :ivar reference: its reference there
+    :ivar drop: drops it
+    :ivar fixed: whether its rows no longer change
+    """
 
     engine: Engine
     reference: tuple[str, ...]
     drop: Callable[[], None] = _nothing
+    fixed: bool = False
 
 
 class Engine(ABC):

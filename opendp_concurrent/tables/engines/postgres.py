@@ -176,7 +176,7 @@ class PostgreSQL(Engine):
         create, reference = f'CREATE TEMPORARY TABLE "{name}" AS {text}', ("table", "pg_temp", name)
         if isinstance(self._connections, Kept):
             self.run(create, parameters, timeout)
-            return Stored(self, reference)
+            return Stored(self, reference, fixed=True)
         connection = self._connections.open()
         try:
             _run(connection, create, parameters, timeout)
@@ -184,7 +184,7 @@ class PostgreSQL(Engine):
         except BaseException:
             connection.close()
             raise
-        return Stored(self._on(Kept(connection)), reference)
+        return Stored(self._on(Kept(connection)), reference, fixed=True)
 
     def snapshot(self, scan: Scan, timeout: float | None) -> Stored:
         """Export the state of the database now; each connection then imports it. No row is copied.
@@ -214,7 +214,7 @@ class PostgreSQL(Engine):
             connections.close()
             holder.close()
 
-        return Stored(self._on(connections), scan.reference, close)
+        return Stored(self._on(connections), scan.reference, close, fixed=True)
 
 
 def _quoted(name: str) -> str:

@@ -121,10 +121,11 @@ class Spark(Engine):
     def _check_rows(self, names: tuple[str, ...], schema: Schema) -> None:
         """Read each value once, or raise: files may hold other types, or be damaged."""
         spelled = ".".join(map(_quoted, names))
+        units = [name.casefold() for name in schema.unit]
         for one in self._session.catalog.listColumns(spelled):
-            if one.isPartition and one.name.casefold() == schema.unit.casefold():
+            if one.isPartition and one.name.casefold() in units:
                 raise InvalidValueError(
-                    f"unit ({schema.unit!r}) must not be a column by which the table is "
+                    f"unit ({one.name!r}) must not be a column by which the table is "
                     "partitioned: folders hold its values, where 1 and 01 are one; store the "
                     "column in the files"
                 )
@@ -183,7 +184,7 @@ class Spark(Engine):
             self._session.catalog.dropTempView(name)
             rows.queryExecution().toRdd().unpersist(False)
 
-        return Stored(self, ("table", name), drop)
+        return Stored(self, ("table", name), drop, fixed=True)
 
     def _frame(self, text: str, parameters: tuple[Any, ...]) -> Any:
         named = {f"p{place}": _sent(one) for place, one in enumerate(parameters, 1)}
