@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date
+from functools import partial
 from threading import RLock, Timer
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -123,7 +124,7 @@ class DuckDB(Engine):
         try:
             with open(path, "rb") as file:
                 for chunk in columns_of(file, schema):
-                    opaque(lambda values=tuple(chunk): self.run(insert, values, None))
+                    opaque(partial(self.run, insert, tuple(chunk), None))
         except NoCsvError as error:
             return str(error)
         return ""
@@ -253,7 +254,7 @@ class DuckDB(Engine):
             with self._connection.cursor() as cursor:
                 cursor.execute(f'DETACH DATABASE IF EXISTS "{name}"')
 
-        self._fetch(f"ATTACH ':memory:' AS \"{name}\"", ())
+        self._fetch(f"ATTACH ':memory:' AS \"{name}\" (READ_WRITE)", ())
         try:
             self.run(f'CREATE TABLE "{name}".main.t {text}', parameters, timeout)
         except BaseException:
