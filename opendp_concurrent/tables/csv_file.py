@@ -46,9 +46,7 @@ def columns_of(file: BinaryIO, schema: Schema) -> Iterator[list[list[Value]]]:
     for name in schema.names:
         if [one for one in header if one.casefold() == name.casefold()] != [name]:
             # the header is not shown: in a file without one, it is a row
-            raise NoCsvError(
-                1, f"must be the header and have {name!r} once, spelled so but for quotation marks"
-            )
+            raise NoCsvError(1, f"must be the header and have {name!r} once, in this spelling")
     places = [header.index(name) for name in schema.names]
     chosen = itemgetter(*places, places[0])  # of one column, too, it returns a tuple
     known = [lru_cache(maxsize=ROWS)(READ[kind]) for _, kind in schema.columns]

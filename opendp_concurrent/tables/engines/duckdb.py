@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date
+from functools import partial
 from threading import Timer
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -125,7 +126,7 @@ class DuckDB(Engine):
         try:
             with open(path, "rb") as file:
                 for chunk in columns_of(file, schema):
-                    opaque(lambda values=tuple(chunk): self.run(insert, values, None))
+                    opaque(partial(self.run, insert, tuple(chunk), None))
         except NoCsvError as error:
             return str(error)
         return ""

@@ -9,6 +9,7 @@ pytest.importorskip("sqlglot")
 
 import duckdb
 
+import opendp_concurrent as oc
 from opendp_concurrent.tables.engines.duckdb import DuckDB
 
 
@@ -35,3 +36,37 @@ def test_a_file_is_referred_to_by_its_path(engine, tmp_path):
 def test_views_patterns_and_what_is_not_there_are_refused(engine, name):
     with pytest.raises(InvalidValueError, match="^table "):
         engine.reference((name,))
+
+
+def test_a_table_of_another_system_is_refused(engine, monkeypatch):
+    """SQLite's columns of integers may have texts, which are cast when they are read."""
+    fetch, listed = engine._fetch, "duckdb_databases()"
+
+    def attached(text, parameters):
+        assert listed in text
+        other = f"(SELECT database_name, 'sqlite' AS type FROM {listed}) AS d"
+        return fetch(text.replace(listed, other), parameters)
+
+    monkeypatch.setattr(engine, "_fetch", attached)
+    with pytest.raises(InvalidValueError, match="found 0 tables"):
+        engine.reference(("people",))
+
+
+def test_a_read_only_database_reads_a_csv_file(tmp_path):
+    path, stored = tmp_path / "people.csv", str(tmp_path / "people.db")
+    path.write_text("age\n41\n")
+    duckdb.connect(stored).close()
+    with duckdb.connect(stored, read_only=True) as connection:
+        table = oc.tables.scan(connection, str(path), {"age": int}, "age")
+        assert (table.space >> oc.t.then_distinct_units())(table) == 1
+
+
+def test_what_is_read_of_a_refused_file_is_dropped(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("age\n41\n42,\n")
+    with duckdb.connect() as connection:
+        before = connection.execute("SELECT count(*) FROM duckdb_databases()").fetchall()
+        with pytest.raises(InvalidValueError, match="line 3"):
+            oc.tables.scan(connection, str(path), {"age": int}, "age")
+        after = connection.execute("SELECT count(*) FROM duckdb_databases()").fetchall()
+    assert before == after
