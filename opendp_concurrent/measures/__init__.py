@@ -123,7 +123,7 @@ def _found(output_measure: Any) -> CompositionMeasure | None:
         if ours is not None:
             return ours
     for other in list(_KNOWN.values())[len(_OURS) :]:
-        found = _asked(_finds, other, output_measure)
+        found: CompositionMeasure | None = _asked(_finds, other, output_measure)
         if found is not None:
             if type(by_tag(found.name)) is other:
                 return found
