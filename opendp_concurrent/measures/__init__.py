@@ -7,6 +7,7 @@ a measure of another package is registered by :func:`register`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..checks import shown
@@ -128,9 +129,8 @@ def _found(output_measure: Any) -> CompositionMeasure | None:
         if ours is not None:
             return ours
     for other in list(_KNOWN.values())[len(_OURS) :]:
-        found = _asked(other.find, output_measure)
-        # it speaks for this measure only if it says so, and its name in ledgers is its own
-        if type(found) is other and found.opendp() == output_measure:
+        found: CompositionMeasure | None = _asked(_finds, other, output_measure)
+        if found is not None:
             if type(by_tag(found.name)) is other:
                 return found
             raise InvalidValueError(
@@ -140,10 +140,22 @@ def _found(output_measure: Any) -> CompositionMeasure | None:
     return None
 
 
-def _asked(method: Any, argument: Any) -> Any:
+def _finds(other: type[CompositionMeasure], output_measure: Any) -> CompositionMeasure | None:
+    """Return the measure that a class of another package finds, if it says that it is this one."""
+    found: CompositionMeasure | None = other.find(output_measure)
+    return found if type(found) is other and found.opendp() == output_measure else None
+
+
+def _reads(other: type[CompositionMeasure], tag: str) -> CompositionMeasure | None:
+    """Return the measure that a class of another package reads, if its name is this one."""
+    found: CompositionMeasure | None = other.from_tag(tag)
+    return found if type(found) is other and found.name == tag else None
+
+
+def _asked(question: Callable[..., Any], *arguments: Any) -> Any:
     """Return what a class of another package answers; None if it raises on what is not its own."""
     try:
-        return method(argument)
+        return question(*arguments)
     except Exception:
         return None
 
@@ -198,8 +210,8 @@ def by_tag(tag: str) -> CompositionMeasure | None:
         if ours is not None:
             return ours
     for other in list(_KNOWN.values())[len(_OURS) :]:
-        found = _asked(other.from_tag, tag)
-        if type(found) is other and found.name == tag:
+        found: CompositionMeasure | None = _asked(_reads, other, tag)
+        if found is not None:
             return found
     return None
 
@@ -209,7 +221,8 @@ def measure_of_loss(loss: Any) -> type[CompositionMeasure] | None:
     for one in _OURS:
         if one.is_loss(loss):
             return one
-    return next((one for one in _KNOWN.values() if _asked(one.is_loss, loss)), None)
+    others = list(_KNOWN.values())[len(_OURS) :]
+    return next((one for one in others if _asked(one.is_loss, loss)), None)
 
 
 __all__ = [

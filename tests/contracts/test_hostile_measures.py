@@ -223,6 +223,12 @@ measures.register(type("E", (Base,), {"find": classmethod(lambda cls, one: cls()
 measures.register(type("E", (Base,), {name: classmethod(fails) for name in
     ("find", "from_tag", "is_loss", "height", "symbol", "loss_of", "of_parameters")}))
 """,
+    "finds every measure, and fails then": """
+E = type("E", (Base,), {})
+measures.register(E)
+E.find = E.from_tag = classmethod(lambda cls, one: cls())
+E.opendp, E.name = fails, property(fails)
+""",
     "reads every tag": """
 measures.register(type("E", (Base,), {"from_tag": classmethod(lambda cls, tag: cls())}))
 """,
