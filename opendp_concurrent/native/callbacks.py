@@ -29,7 +29,7 @@ from opendp import _convert
 from opendp.mod import OpenDPException
 
 from ..errors import ConcurrentError, MechanismError
-from ..interrupts import let_in, whole
+from ..interrupts import WHOLE, let_in
 
 _CALLBACKS = {_convert._invoke_py_callback.__code__, _convert._invoke_py_transition.__code__}
 _CARRIED: ContextVar[list[BaseException] | None] = ContextVar("_CARRIED", default=None)
@@ -49,7 +49,6 @@ def inside_native_call() -> bool:
     return False
 
 
-@whole
 def typed(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``. This package's exceptions keep their type and values.
 
@@ -60,7 +59,8 @@ def typed(function: Callable[..., Any], *arguments: Any) -> Any:
     carried: list[BaseException] = []
     cause: BaseException | None = None
     try:
-        answer = copy_context().run(_carrying, carried, function, arguments)
+        with WHOLE:
+            answer = copy_context().run(_carrying, carried, function, arguments)
     except Exception as error:
         instead = _stopped(carried)
         if instead is None:

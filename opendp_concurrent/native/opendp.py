@@ -100,7 +100,6 @@ def to_pointer(data: Any, carrier_type: Any) -> Any:
     return pointer
 
 
-@whole
 def invoke(measurement: Measurement, pointer: Any) -> Any:
     """Run a measurement on data that are converted already."""
     try:
@@ -134,7 +133,6 @@ def _ok(result: Any) -> Any:
     return unwrap(result, ctypes.c_void_p) if result.tag else result.payload.Ok
 
 
-@whole
 def transform(transformation: Transformation, pointer: Any) -> Any:
     """Run a transformation on converted data; the result stays converted."""
     try:
@@ -143,7 +141,6 @@ def transform(transformation: Transformation, pointer: Any) -> Any:
         del pointer
 
 
-@whole
 def apply(transformation: Transformation, pointer: Any) -> Any:
     """Apply a transformation to converted data, and convert the result."""
     try:
@@ -153,7 +150,6 @@ def apply(transformation: Transformation, pointer: Any) -> Any:
     return unwrap(result, AnyObjectPtr) if result.tag else _answer(result)
 
 
-@whole
 def to_python(pointer: Any) -> Any:
     """Convert data back from OpenDP's representation."""
     return c_to_py(pointer)
@@ -254,13 +250,11 @@ def native_only(function: Callable[..., Any], *arguments: Any) -> tuple[Any, boo
 # --- queryables ------------------------------------------------------------------------------
 
 
-@whole
 def evaluate(queryable: Any, query: Any) -> Any:
     """Query a native queryable."""
     return core.queryable_eval(queryable, query)
 
 
-@whole
 def evaluate_odometer(queryable: Any, query: Any) -> Any:
     """Launch on a native odometer queryable."""
     return core.odometer_queryable_invoke(queryable, query)
