@@ -20,11 +20,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from functools import wraps
 from types import FrameType
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from opendp import _convert
 from opendp.mod import OpenDPException
@@ -32,7 +31,6 @@ from opendp.mod import OpenDPException
 from ..errors import ConcurrentError, MechanismError, charged, tell_charged
 from ..interrupts import WHOLE, let_in
 
-F = TypeVar("F", bound=Callable[..., Any])
 _ROOM = 300  # frames, some of which C code needs, too
 _CALLBACKS = {_convert._invoke_py_callback.__code__, _convert._invoke_py_transition.__code__}
 _CARRIED: ContextVar[list[BaseException] | None] = ContextVar("_CARRIED", default=None)
@@ -52,25 +50,19 @@ def inside_native_call() -> bool:
     return False
 
 
-def crossing(function: F) -> F:
-    """Return ``function``, which calls native code. Each call is a section.
+def check_stack() -> None:
+    """Raise ``RecursionError`` if few frames are left for a call of native code.
 
-    :raises RecursionError: there, if few frames are left: OpenDP's callbacks need some to pass on
-        an error of a user's function, and the process crashes if they cannot
+    OpenDP's callbacks need some to pass on an error of a user's function. The process crashes if
+    they cannot.
     """
-
-    @wraps(function)
-    def cross(*arguments: Any, **options: Any) -> Any:
-        with suppress(ValueError):  # the usual case: the stack has fewer frames
-            sys._getframe(max(1, sys.getrecursionlimit() - _ROOM))
-            raise RecursionError("too few frames are left on the stack to call OpenDP")
-        with WHOLE:
-            return function(*arguments, **options)
-
-    return cast(F, cross)
+    try:  # the stack has fewer frames, as a rule
+        sys._getframe(max(1, sys.getrecursionlimit() - _ROOM))
+    except ValueError:
+        return
+    raise RecursionError("too few frames are left on the stack to call OpenDP")
 
 
-@crossing
 def typed(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``. This package's exceptions keep their type and values.
 
@@ -78,10 +70,12 @@ def typed(function: Callable[..., Any], *arguments: Any) -> Any:
     exception is replaced by the exception of this package that caused it. An interrupt that native
     code has passed on as an error is raised here, whatever became of the error.
     """
+    check_stack()
     carried: list[BaseException] = []
     cause: BaseException | None = None
     try:
-        answer = copy_context().run(_carrying, carried, function, arguments)
+        with WHOLE:
+            answer = copy_context().run(_carrying, carried, function, arguments)
     except Exception as error:
         instead = _stopped(carried)
         if instead is None:

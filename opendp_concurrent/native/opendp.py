@@ -33,19 +33,20 @@ from opendp.typing import _ELEMENTARY_TYPES
 
 from ..checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
+from ..interrupts import whole
 from ..provenance import Unrecorded
 from .advisories.fence import trusted
 from .argtypes import answered, set_once
 from .callbacks import carry as carry
-from .callbacks import crossing, guard
+from .callbacks import check_stack, guard
 from .callbacks import inside_native_call as inside_native_call
 from .callbacks import remember as remember
 from .callbacks import typed as typed
 
 PARTIAL_CONSTRUCTOR: type = _PartialConstructor
 VERSION: str = mod.__version__
-_measurement_map = crossing(core.measurement_map)
-_transformation_map = crossing(core.transformation_map)
+_measurement_map = whole(core.measurement_map)
+_transformation_map = whole(core.transformation_map)
 set_once()
 guard()
 MOST_ROWS = 2**36  # more than a machine holds
@@ -100,7 +101,6 @@ def to_pointer(data: Any, carrier_type: Any) -> Any:
     return pointer
 
 
-@crossing
 def invoke(measurement: Measurement, pointer: Any) -> Any:
     """Run a measurement on data that are converted already."""
     try:
@@ -134,7 +134,6 @@ def _ok(result: Any) -> Any:
     return unwrap(result, ctypes.c_void_p) if result.tag else result.payload.Ok
 
 
-@crossing
 def transform(transformation: Transformation, pointer: Any) -> Any:
     """Run a transformation on converted data; the result stays converted."""
     try:
@@ -143,7 +142,6 @@ def transform(transformation: Transformation, pointer: Any) -> Any:
         del pointer
 
 
-@crossing
 def apply(transformation: Transformation, pointer: Any) -> Any:
     """Apply a transformation to converted data, and convert the result."""
     try:
@@ -153,7 +151,6 @@ def apply(transformation: Transformation, pointer: Any) -> Any:
     return unwrap(result, AnyObjectPtr) if result.tag else _answer(result)
 
 
-@crossing
 def to_python(pointer: Any) -> Any:
     """Convert data back from OpenDP's representation."""
     return c_to_py(pointer)
@@ -197,6 +194,7 @@ def measurement_map(measurement: Measurement, d_in: Any) -> Any:
 
     :raises AdvisoryError: if it is known to be wrong, and cannot be corrected
     """
+    check_stack()
     return _measurement_map(trusted(measurement, d_in), d_in)
 
 
@@ -206,6 +204,7 @@ def transformation_map(transformation: Transformation, d_in: Any, *, flows: bool
     :param flows: whether the output becomes the data of measurements
     :raises AdvisoryError: if it is known to be wrong
     """
+    check_stack()
     return _transformation_map(trusted(transformation, d_in, flows=flows), d_in)
 
 
@@ -248,7 +247,7 @@ def address(measurement: Measurement | Transformation) -> int:
     return ctypes.addressof(measurement.contents)
 
 
-@crossing
+@whole
 def space_of(measurement: Measurement) -> tuple[Domain, Metric, Measure]:
     """Return the domain, metric and measure of a measurement."""
     return (
@@ -272,19 +271,17 @@ def native_only(function: Callable[..., Any], *arguments: Any) -> tuple[Any, boo
 # --- queryables ------------------------------------------------------------------------------
 
 
-@crossing
 def evaluate(queryable: Any, query: Any) -> Any:
     """Query a native queryable."""
     return core.queryable_eval(queryable, query)
 
 
-@crossing
 def evaluate_odometer(queryable: Any, query: Any) -> Any:
     """Launch on a native odometer queryable."""
     return core.odometer_queryable_invoke(queryable, query)
 
 
-@crossing
+@whole
 def python_queryable(transition: Callable[[Any], Any]) -> Any:
     """Make a native queryable from Python, so that OpenDP's wrappers apply to it.
 

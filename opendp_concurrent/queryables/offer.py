@@ -31,7 +31,7 @@ from .describe import describe
 from .mechanism import ConcurrentMeasurement, pinned, read_map
 
 _READING: ContextVar[tuple[int, ...]] = ContextVar("_READING", default=())
-_DEEPEST = 50  # nested maps: a map may read a loss, which reads a map
+_DEEPEST = 20  # nested maps: a map may read a loss, which reads a map
 
 
 class MeasurementPrice:
