@@ -1,4 +1,7 @@
-"""Individual budgets in an engine: charges, durability, faults, and several processes at once."""
+"""Individual budgets in an engine: charges, durability, faults, and several processes at once.
+
+The statements that charge are written by opendp_concurrent.tables.rendering.charging and run here.
+"""
 
 import os
 import subprocess
