@@ -20,9 +20,11 @@ from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..combinators.limited import make_limited
 from ..combinators.loss_of import guarded, loss_of
 from ..errors import ConcurrentError, InvalidTypeError, SharesUsedError, SpaceMismatchError
+from ..interrupts import whole
 from ..native.columns import atom_of, is_column
 from ..native.frames import as_lazyframe, files_of
 from ..owned import plain
+from ..queryables.root import ConcurrentCompositionQueryable
 from ..sums.accumulator import Accounting
 from ..tables.table import Table
 from ..tables.unit import unit_on
@@ -176,12 +178,25 @@ def _is_of_one(domain: Domain, data: Any) -> bool:
 class ConcurrentContext(Context):
     """A context with exact sums, whose children are contexts of this package."""
 
+    @whole
     def __call__(self, query: Measurement | Odometer) -> Any:
         """Launch the query."""
         if isinstance(query, Odometer):
             return self.queryable(query)
-        return super().__call__(query)
+        try:
+            return super().__call__(query)
+        except BaseException:
+            self._drop_used()
+            raise
 
+    def _drop_used(self) -> None:
+        """Drop the share of a launch that was charged and has failed."""
+        if self.d_mids is not None and isinstance(self.queryable, ConcurrentCompositionQueryable):
+            left = len(self.queryable.remaining())
+            while len(self.d_mids) > left:
+                self.d_mids_consumed.append(self.d_mids.pop(0))
+
+    @whole
     def query(self, **kwargs: Any) -> Any:
         """Start a query; see :meth:`opendp.context.Context.query`.
 

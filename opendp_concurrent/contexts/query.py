@@ -26,6 +26,7 @@ from ..combinators.cast import cast
 from ..combinators.concurrent_filter import make_concurrent_filter
 from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..errors import InvalidTypeError, InvalidValueError
+from ..interrupts import whole
 from ..measures import composition_measure
 from ..parallel.analyst_quotas import make_analyst_quotas
 from ..parallel.parallel import make_parallel_composition
@@ -45,6 +46,7 @@ from .summary import Summary, summarize
 class ConcurrentQuery(AsTransformation, Query):
     """A query whose children are contexts of this package."""
 
+    @whole
     def new_with(self, *, chain: Any, wrap_release: Any = None) -> ConcurrentQuery:
         """Return the query with another chain."""
         return concurrent_query(super().new_with(chain=chain, wrap_release=wrap_release))
@@ -67,6 +69,7 @@ class ConcurrentQuery(AsTransformation, Query):
             )
         return chain
 
+    @whole
     def resolve(
         self,
         allow_transformations: bool = False,

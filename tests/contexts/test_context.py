@@ -300,3 +300,28 @@ def test_a_context_that_is_split_has_no_limits():
     )
     with pytest.raises(InvalidTypeError, match="is split, and a limit would use its shares"):
         context.limited("alice", dp.loss_of(epsilon=0.5))
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_share_that_a_failed_launch_has_used_is_not_the_next_querys(error):
+    """The next query was built for the used share, and used up the larger one after it."""
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    context = oc.concurrent_context(
+        data=[1, 2, 3],
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=4.0),
+        split_by_weights=[1, 3],
+        domain=space[0],
+    )
+
+    def fail(rows):
+        raise error
+
+    failing = dp.m.make_user_measurement(*space, dp.max_divergence(), fail, lambda d_in: 1.0 * d_in)
+    with pytest.raises((dp.OpenDPException, KeyboardInterrupt)):
+        context(failing)
+    assert list(context.remaining_privacy_loss()) == [3.0]
+    query = context.query().count().laplace().resolve()
+    assert 2.99 < query.map(1) <= 3.0
+    context(query)
+    assert list(context.remaining_privacy_loss()) == []
