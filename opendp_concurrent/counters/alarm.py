@@ -12,7 +12,7 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from ..checks import at_most, checked, count, flag, integer, optional, positive
+from ..checks import at_most, checked, flag, integer, optional, positive
 from ..combinators import guards
 from ..continual.mechanism import continual
 from ..continual.stream import integers_of, require_events, whole_distance
@@ -78,7 +78,7 @@ _KEPT = at_most(2**24, "the items of the last steps are kept")
     output_measure=guards.measure,
     scale=positive,
     threshold=integer,
-    max_hits=count,
+    max_hits=at_most(2**63 - 1, "no session has more"),
     window=optional(_KEPT),
     query_scale=optional(positive),
     refresh=flag,

@@ -1677,6 +1677,12 @@ on_handle(
     label=(None, "None or text"),
 )
 on_handle(
+    "ledger.SqlLedger.charged",
+    an_open_ledger,
+    lambda opened, label: opened.charged(label),
+    label=("a label", "text"),
+)
+on_handle(
     "ledger.SqlLedger.read",
     an_open_ledger,
     lambda opened, anchor: opened.read(anchor),
