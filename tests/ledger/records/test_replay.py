@@ -16,6 +16,7 @@ from opendp_concurrent.ledger.records.encoding import encode
 from opendp_concurrent.ledger.records.entries import Entry
 from opendp_concurrent.ledger.records.limited import Limited, Opened
 from opendp_concurrent.ledger.records.limits import Limits
+from opendp_concurrent.ledger.records.measures import empty_total
 from opendp_concurrent.ledger.records.replay import Known, replay
 from opendp_concurrent.ledger.records.terms import write_terms
 from opendp_concurrent.ledger.records.wire import NEWEST
@@ -165,7 +166,7 @@ def test_a_replay_copies_the_limits_once(monkeypatch):
     head = known.head
     for number in range(1, 101):
         path = (f"limit {number}",)
-        after = (terms.empty_total().after(0.25),)
+        after = (empty_total(terms).after(0.25),)
         (record,), limits = limits.charged(0.25, (LimitCharge(path, terms, 0.25),), after)
         row = ("survey", number, 0, "", "", encode("d_mid", record))
         head = next_hash(head, row)
