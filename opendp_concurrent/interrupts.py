@@ -91,7 +91,8 @@ class _Whole:
         before = _STATE.levels.pop()
         if _STATE.levels:
             _STATE.open = before
-            _raise_noted()
+            if before:
+                _raise_noted()
         elif _STATE.handler is not None:
             signal.signal(_SIGINT, _STATE.handler)
             if _STATE.noted:
@@ -142,22 +143,21 @@ def _take_over() -> None:
 
 
 class Lock:
-    """A reentrant lock, which is held for a section. The main thread waits for it interruptibly."""
+    """A reentrant lock, which is held for a section. The main thread waits for it interruptibly.
 
-    __slots__ = ("_lock",)
+    :ivar held: returns whether this thread holds it
+    """
+
+    __slots__ = ("_acquire", "_release", "held")
 
     def __init__(self) -> None:
-        self._lock: Any = RLock()
-
-    @property
-    def held(self) -> bool:
-        """Whether this thread holds it."""
-        held: bool = self._lock._is_owned()
-        return held
+        lock: Any = RLock()
+        self._acquire, self._release = lock.acquire, lock.release
+        self.held: Callable[[], bool] = lock._is_owned
 
     def __enter__(self) -> None:
         WHOLE.__enter__()
-        if not self._lock.acquire(False):
+        if not self._acquire(False):
             try:
                 self._wait()
             except BaseException:
@@ -165,14 +165,14 @@ class Lock:
                 raise
 
     def __exit__(self, *error: object) -> None:
-        self._lock.release()
+        self._release()
         WHOLE.__exit__()
 
     def _wait(self) -> None:
         if get_ident() != _STATE.main:
-            self._lock.acquire()
+            self._acquire()
             return
-        while not self._lock.acquire(timeout=_PATIENCE):
+        while not self._acquire(timeout=_PATIENCE):
             let_in(_nothing)  # not the waiting itself: the lock could be taken, and then lost
 
 

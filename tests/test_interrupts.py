@@ -203,13 +203,13 @@ def test_the_main_thread_can_be_interrupted_while_it_waits_for_a_lock():
     try:
         with pytest.raises(KeyboardInterrupt), lock:
             raise AssertionError("somebody else holds it")
-        assert not lock.held
+        assert not lock.held()
     finally:
         timer.join()
         free.set()
         thread.join()
     with lock:  # nobody has it
-        assert lock.held
+        assert lock.held()
 
 
 def test_a_lock_is_released_by_an_error_and_can_be_taken_again_inside():
@@ -302,7 +302,7 @@ import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 killer.kill(); killer.wait()
 assert both[0] == both[1] > 100, both
-assert not lock.held and not _STATE.levels, _STATE.levels
+assert not lock.held() and not _STATE.levels, _STATE.levels
 print("fine")
 """
 

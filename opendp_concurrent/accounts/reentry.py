@@ -13,7 +13,7 @@ from ..interrupts import Lock
 
 def check_not_held(lock: Lock) -> None:
     """Raise if this thread holds ``lock``."""
-    if lock.held:
+    if lock.held():
         raise ReentrantLaunchError(
             "a finalizer (__del__) used a handle in the middle of a charge to the same tree of "
             "accounts: call the handle from ordinary code"

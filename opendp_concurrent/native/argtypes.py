@@ -14,7 +14,7 @@ from typing import Any
 
 from opendp._lib import lib
 
-_ANSWERS = lib.ffiresult_ok, lib.ffiresult_err  # what a callback returns by
+_OK, _ERROR = lib.ffiresult_ok, lib.ffiresult_err  # what a callback returns by
 _LOCK = threading.RLock()  # reentrant: garbage collection under the lock may free an object
 _FUNCTION: Any = type(lib.ffiresult_ok)
 _NATIVE = _FUNCTION.__base__.argtypes
@@ -42,7 +42,7 @@ def _differ(function: Any, argument_types: Any) -> bool:
 
 
 def _set(function: Any, argument_types: Any) -> None:
-    if function in _ANSWERS:
+    if function is _OK or function is _ERROR:
         _ANSWERED.count += 1
     if _differ(function, argument_types):
         with _LOCK:

@@ -87,7 +87,7 @@ def typed(function: Callable[..., Any], *arguments: Any) -> Any:
             tell_charged(instead, charged(error))
             cause = None if type(instead) is MechanismError else error
     else:
-        instead = _stopped(carried)
+        instead = _stopped(carried) if carried else None
         if instead is None:
             return answer
     raise instead.with_traceback(None) from cause  # its frames may hold data

@@ -11,7 +11,7 @@ from opendp_concurrent.queryables.turn import attempt, in_turn, inherited_lock
 
 def free(lock):
     taken = []
-    thread = threading.Thread(target=lambda: taken.append(lock._lock.acquire(blocking=False)))
+    thread = threading.Thread(target=lambda: taken.append(lock._acquire(False)))
     thread.start()
     thread.join()
     return taken == [True]

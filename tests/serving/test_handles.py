@@ -64,7 +64,7 @@ def test_what_expires_is_freed_after_the_lock(monkeypatch, call):
 
     class Child:
         def __del__(self):
-            free.append(not handles._lock.held)
+            free.append(not handles._lock.held())
 
     names = [handles.keep("alice", Child()) for _ in range(2)]
     handles.drop("alice", names[0])
