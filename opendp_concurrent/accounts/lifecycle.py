@@ -260,7 +260,9 @@ def check_home(home: Home) -> None:
     """Raise if the code that runs here may not use a handle that was made in ``home``."""
     running = _HOME.get()
     if running and running[0] not in home:
-        raise ReentrantLaunchError(_FOREIGN)
+        error = ReentrantLaunchError(_FOREIGN)
+        error.charged = False
+        raise error
 
 
 def innermost_running() -> Lifecycle | None:

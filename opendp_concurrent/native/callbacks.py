@@ -78,7 +78,9 @@ def typed(function: Callable[..., Any], *arguments: Any) -> Any:
             answer = copy_context().run(_carrying, carried, function, arguments)
     except Exception as error:
         instead = _stopped(carried)
-        if instead is None:
+        if instead is not None:
+            tell_charged(instead, charged(error))
+        else:
             instead = _behind(error, carried)
             if isinstance(instead, ConcurrentError):
                 remember(instead)
