@@ -263,11 +263,8 @@ def test_a_launch_from_within_a_mechanism_is_not_charged_and_the_mechanism_is(bu
 
     outer = raised(place, on_its_measure(place, launch))
     assert inner == [False]
-    if place.foreign_known:
-        assert isinstance(outer, errors.ReentrantLaunchError)
-        assert charged(outer) is True
-    else:
-        assert charged(outer) is None
+    assert isinstance(outer, errors.ReentrantLaunchError)
+    assert charged(outer) is True
 
 
 def test_a_postprocessor_that_fails_after_the_charge_says_so():
