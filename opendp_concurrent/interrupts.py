@@ -103,6 +103,11 @@ class _Whole:
 WHOLE = _Whole()
 
 
+def depth() -> int:
+    """Return how many sections the main thread is in."""
+    return len(_STATE.levels)
+
+
 def whole(function: F) -> F:
     """Return ``function``, each call of which is a section."""
 

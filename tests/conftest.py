@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import opendp_concurrent as oc
+from opendp_concurrent import interrupts
 
 from .servers import NOT_TESTED
 from .servers import server as server
@@ -58,3 +59,11 @@ def make_stream():
         return oc.c.make_concurrent_continual(budget, **keywords)
 
     return make
+
+
+@pytest.fixture(autouse=True)
+def _no_section_is_left_open():
+    """A section that a test leaves open would keep interrupts out for good."""
+    assert not interrupts.depth()
+    yield
+    assert not interrupts.depth()

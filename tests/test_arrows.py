@@ -59,6 +59,7 @@ LAZY = {
     "fdp/accountant.py": {"reading"},  # which needs the extra
     "fdp/events.py": {"reading"},
     "tables/engines/engine.py": {"rendering.render"},  # which needs the extra
+    "native/advisories/fence.py": {"import_module(f'opendp.{module}')"},  # where it was made
 }
 
 

@@ -643,7 +643,7 @@ def nodes(tree):
 
 # --- what must hold ------------------------------------------------------------------------------
 
-STEPS = 4000  # looks at a profile, of one public call
+STEPS = 8000  # looks at a profile, of one public call
 
 
 class Steps:
